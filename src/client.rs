@@ -2,7 +2,7 @@
 //! in this process (a duplex pipe) and one behind a socket are the same to everything above.
 
 use crate::protocol::frame::{Hello, Lines};
-use crate::protocol::{Event, Frame, MAX_LINE, Method, Outgoing, PodName, Refusal};
+use crate::protocol::{AtHostEnd, Event, Frame, MAX_LINE, Method, Outgoing, PodName, Refusal};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
@@ -84,25 +84,33 @@ impl Client {
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
-        Self::to(None, stream).await
+        Self::to(None, stream, AtHostEnd::Leaves).await
     }
 
     /// As [`Client::over`], to the host that is process `pid`: when it does not answer, the error
     /// says which process that is.
-    pub async fn over_socket_of<S>(pid: u32, stream: S) -> Result<(Self, Events), ConnectError>
+    pub async fn over_socket_of<S>(
+        pid: u32,
+        stream: S,
+        at_end: AtHostEnd,
+    ) -> Result<(Self, Events), ConnectError>
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
-        Self::to(Some(pid), stream).await
+        Self::to(Some(pid), stream, at_end).await
     }
 
-    async fn to<S>(pid: Option<u32>, stream: S) -> Result<(Self, Events), ConnectError>
+    async fn to<S>(
+        pid: Option<u32>,
+        stream: S,
+        at_end: AtHostEnd,
+    ) -> Result<(Self, Events), ConnectError>
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
         let (reader, mut writer) = tokio::io::split(stream);
         let mut lines = Lines::new(reader, MAX_LINE);
-        let hello = tokio::time::timeout(HELLO, greet(&mut lines, &mut writer)).await;
+        let hello = tokio::time::timeout(HELLO, greet(&mut lines, &mut writer, at_end)).await;
         hello.map_err(|_| ConnectError::Silent(pid))??;
         let (calls, called) = mpsc::channel(CALLS);
         let (events, received) = mpsc::channel(EVENTS);
@@ -129,12 +137,16 @@ impl Client {
 }
 
 /// The first line each way.
-async fn greet<R, W>(lines: &mut Lines<R>, writer: &mut W) -> Result<(), ConnectError>
+async fn greet<R, W>(
+    lines: &mut Lines<R>,
+    writer: &mut W,
+    at_end: AtHostEnd,
+) -> Result<(), ConnectError>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    writer.write_all(&Hello::line()).await?;
+    writer.write_all(&Hello::ours(at_end).encode()).await?;
     let Some(Frame::Line(first)) = lines.next().await? else {
         return Err(ConnectError::Closed);
     };

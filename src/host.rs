@@ -10,7 +10,7 @@ use crate::disk::DiskError;
 use crate::host::subscribers::{Limits, Queue, Subscribers};
 use crate::protocol::frame::encode_event;
 use crate::protocol::name::folded;
-use crate::protocol::{ApprovalRequest, Event, PeerEdge, PodInfo, PodName, Refusal};
+use crate::protocol::{ApprovalRequest, Event, PeerEdge, PodInfo, PodName, Refusal, State};
 use crate::sandbox::{Confinement, Sandbox};
 use crate::store::{DamagedRow, Store, StoreError};
 use bytes::Bytes;
@@ -202,7 +202,22 @@ pub(crate) struct Inner {
     /// Why the host ends, once it does; the supervisor is the only writer.
     pub(crate) ending: watch::Sender<Option<Ending>>,
     /// Open connections to the host socket.
-    pub(crate) connections: watch::Sender<usize>,
+    pub(crate) connections: watch::Sender<Connections>,
+}
+
+/// How many connections to the host socket are open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    pub open: usize,
+    /// Those of them whose clients connect to the next host when this one ends.
+    pub returning: usize,
+}
+
+impl Connections {
+    /// The connections whose clients leave when this host ends.
+    pub fn leaving(self) -> usize {
+        self.open.saturating_sub(self.returning)
+    }
 }
 
 impl std::ops::Deref for Shared {
@@ -363,7 +378,7 @@ impl Host {
             notices: watch::Sender::default(),
             approvals: watch::Sender::default(),
             ending: watch::Sender::default(),
-            connections: watch::Sender::new(0),
+            connections: watch::Sender::default(),
         }));
         shared.guard_store();
         supervisor::recover(&shared, &opening).await?;
@@ -397,19 +412,27 @@ impl Host {
         self.shared.ended().await
     }
 
+    /// Whether the host has reason to end.
+    pub fn is_ending(&self) -> bool {
+        self.shared.ending.borrow().is_some()
+    }
+
     /// The number of open connections, those of this process among them.
-    pub fn connections(&self) -> watch::Receiver<usize> {
+    pub fn connections(&self) -> watch::Receiver<Connections> {
         self.shared.connections.subscribe()
     }
 
     /// Pauses what runs, takes the sockets away and lets go of the data directory. No Pod is
-    /// stopped: each comes back at the next start.
-    pub async fn end(self) {
+    /// stopped: each comes back at the next start. Returns the Pods whose runs were paused for this.
+    pub async fn end(self) -> Vec<PodName> {
         self.listener.abort();
         self.refresh.abort();
         self.deleting.abort();
         self.watching.abort();
         let members = self.shared.members.borrow().clone();
+        let is_paused = |handle: &&pod::Handle| handle.info.borrow().state == State::Paused;
+        let were_paused: BTreeSet<String> =
+            members.0.values().filter(is_paused).map(|handle| handle.name.key()).collect();
         let mut leaving = tokio::task::JoinSet::new();
         for handle in members.0.values() {
             let handle = handle.clone();
@@ -427,5 +450,7 @@ impl Host {
         }
         tracing::info!("host ended");
         self.lock.leave();
+        let cut = members.0.values().filter(is_paused).map(|handle| handle.name.clone());
+        cut.filter(|name| !were_paused.contains(&name.key())).collect()
     }
 }

@@ -42,6 +42,8 @@ mod mcp_server;
 mod mesh;
 #[path = "program/names.rs"]
 mod names;
+#[path = "program/next_host.rs"]
+mod next_host;
 #[path = "program/outside.rs"]
 mod outside;
 #[path = "program/planted.rs"]

@@ -14,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use yoi::client::{Client, Events, find};
 use yoi::config::dirs::{Dirs, Env};
 use yoi::host::{Ending, Host, HostError, HostLockError, IdleExit, MeshUse, Options};
+use yoi::protocol::AtHostEnd;
 use yoi::text::SafeText;
 
 /// The hidden command under which this program is a background host.
@@ -55,14 +56,20 @@ enum Started {
 }
 
 /// The host that runs for this data directory, if any.
-pub async fn attach(opening: &Opening) -> anyhow::Result<Option<(Client, Events)>> {
-    Ok(find::connect(&opening.dirs.data).await?)
+pub async fn attach(
+    opening: &Opening,
+    at_end: AtHostEnd,
+) -> anyhow::Result<Option<(Client, Events)>> {
+    Ok(find::connect_as(&opening.dirs.data, at_end).await?)
 }
 
 /// The running host, or a new one in the background.
-pub async fn attach_or_start(opening: &Opening) -> anyhow::Result<(Client, Events)> {
+pub async fn attach_or_start(
+    opening: &Opening,
+    at_end: AtHostEnd,
+) -> anyhow::Result<(Client, Events)> {
     for _ in 0..TRIES {
-        if let Some(found) = attach(opening).await? {
+        if let Some(found) = attach(opening, at_end).await? {
             return Ok(found);
         }
         tokio::task::spawn_blocking(start).await??;

@@ -1,6 +1,7 @@
 //! Finding the host of a data directory: the process that holds the lock, and its socket.
 
 use crate::client::{Client, ConnectError, Events};
+use crate::protocol::AtHostEnd;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -67,6 +68,14 @@ pub fn holder(data: &Path) -> Option<Holder> {
 /// host whose socket vanished to open it again, and fails with the process of a host that does not
 /// answer.
 pub async fn connect(data: &Path) -> Result<Option<(Client, Events)>, ConnectError> {
+    connect_as(data, AtHostEnd::Leaves).await
+}
+
+/// As [`connect`], for a client that says what it does when the host ends.
+pub async fn connect_as(
+    data: &Path,
+    at_end: AtHostEnd,
+) -> Result<Option<(Client, Events)>, ConnectError> {
     let begun = tokio::time::Instant::now();
     let deadline = begun + REMAKE;
     let mut asked = false;
@@ -81,7 +90,7 @@ pub async fn connect(data: &Path) -> Result<Option<(Client, Events)>, ConnectErr
             }
         };
         match UnixStream::connect(&holder.socket).await {
-            Ok(stream) => match Client::over_socket_of(holder.pid, stream).await {
+            Ok(stream) => match Client::over_socket_of(holder.pid, stream, at_end).await {
                 // A host that is dying takes a connection and says nothing on it.
                 Err(ConnectError::Closed | ConnectError::Io(_))
                     if tokio::time::Instant::now() < deadline =>

@@ -3,7 +3,7 @@
 use crate::client::connection::{SIGN_OF_LIFE, SILENCE};
 use crate::client::{Client, ConnectError, Events, HELLO};
 use crate::protocol::frame::{Hello, Lines};
-use crate::protocol::{Event, Frame, Incoming, MAX_LINE, Method, Outgoing, Refusal};
+use crate::protocol::{AtHostEnd, Event, Frame, Incoming, MAX_LINE, Method, Outgoing, Refusal};
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split};
 use tokio::time::Instant;
@@ -27,7 +27,7 @@ impl Scripted {
             writer.write_all(&Hello::line()).await.expect("the client is there");
             assert!(matches!(lines.next().await, Ok(Some(Frame::Line(_)))), "the client's hello");
         };
-        let (client, ()) = tokio::join!(Client::over_socket_of(PID, ours), host);
+        let (client, ()) = tokio::join!(Client::over_socket_of(PID, ours, AtHostEnd::Leaves), host);
         let (client, events) = client.expect("a connection");
         (Self { lines, writer }, client, events)
     }
@@ -66,7 +66,7 @@ fn call(client: &Client, method: Method) -> tokio::task::JoinHandle<Result<Event
 async fn a_host_that_says_no_hello_is_given_up_and_its_process_named() {
     let (ours, _silent) = duplex(1024);
     let begun = Instant::now();
-    let error = Client::over_socket_of(PID, ours).await.expect_err("no hello");
+    let error = Client::over_socket_of(PID, ours, AtHostEnd::Leaves).await.expect_err("no hello");
     assert_eq!(begun.elapsed(), HELLO);
     assert!(matches!(error, ConnectError::Silent(Some(PID))), "{error:?}");
     assert!(error.to_string().contains("process 4711"), "{error}");

@@ -10,7 +10,7 @@ use crate::host::subscribers::{Queue, Queued};
 use crate::host::verb::carry_out;
 use crate::host::{Shared, supervisor};
 use crate::protocol::frame::{Hello, Lines, encode_event};
-use crate::protocol::{Event, Frame, Incoming, MAX_LINE, Method, Refusal};
+use crate::protocol::{AtHostEnd, Event, Frame, Incoming, MAX_LINE, Method, Refusal};
 use bytes::Bytes;
 use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,18 +22,30 @@ use tracing::Instrument as _;
 const PAGE: u64 = 4 * 1024 * 1024;
 
 /// Counts a connection while it lasts.
-struct Counted(Shared);
+struct Counted {
+    shared: Shared,
+    at_end: AtHostEnd,
+}
 
 impl Counted {
     fn new(shared: Shared) -> Self {
-        shared.connections.send_modify(|n| *n += 1);
-        Self(shared)
+        shared.connections.send_modify(|count| count.open += 1);
+        Self { shared, at_end: AtHostEnd::Leaves }
+    }
+
+    /// The client has said that it connects to the next host.
+    fn returns(&mut self) {
+        self.shared.connections.send_modify(|count| count.returning += 1);
+        self.at_end = AtHostEnd::Returns;
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.connections.send_modify(|n| *n -= 1);
+        self.shared.connections.send_modify(|count| {
+            count.open -= 1;
+            count.returning -= usize::from(self.at_end == AtHostEnd::Returns);
+        });
     }
 }
 
@@ -50,17 +62,27 @@ impl From<Refusal> for Outcome {
     }
 }
 
+/// What the requests of a connection reach.
+struct To<'a> {
+    shared: &'a Shared,
+    supervisor: &'a mpsc::Sender<supervisor::Step>,
+}
+
 /// Serves until the client sends nothing more and has its replies, or reads nothing more.
 pub(crate) async fn serve<S>(stream: S, shared: Shared, supervisor: mpsc::Sender<supervisor::Step>)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let _counted = Counted::new(shared.clone());
+    let mut counted = Counted::new(shared.clone());
     let (reader, mut writer) = tokio::io::split(stream);
     let mut lines = Lines::new(reader, MAX_LINE);
-    if write(&mut writer, &Hello::line()).await.is_err() || !greeted(&mut lines, &mut writer).await
-    {
+    if write(&mut writer, &Hello::line()).await.is_err() {
         return;
+    }
+    match greeted(&mut lines, &mut writer).await {
+        Some(AtHostEnd::Leaves) => {}
+        Some(AtHostEnd::Returns) => counted.returns(),
+        None => return,
     }
     let (requests, replies) = Requests::new();
     let (gone, writer_ended) = oneshot::channel();
@@ -70,8 +92,9 @@ where
         let _ = write_on(&mut writer, replies, feed).await;
         let _ = gone.send(());
     });
+    let to = To { shared: &shared, supervisor: &supervisor };
     tokio::select! {
-        () = read_on(&mut lines, requests, &shared, &supervisor) => {}
+        () = read_on(&mut lines, requests, to) => {}
         _ = writer_ended => {}
         // Without its supervisor the host can do nothing more for this client.
         () = shared.failed() => {}
@@ -84,24 +107,18 @@ where
 async fn read_on<R: AsyncRead + Unpin>(
     lines: &mut Lines<R>,
     requests: Requests<Outcome>,
-    shared: &Shared,
-    supervisor: &mpsc::Sender<supervisor::Step>,
+    to: To<'_>,
 ) {
     loop {
         match lines.next().await {
-            Ok(Some(Frame::Line(line))) => begin(&line, &requests, shared, supervisor).await,
+            Ok(Some(Frame::Line(line))) => begin(&line, &requests, &to).await,
             Ok(Some(Frame::TooLong(bytes))) => requests.refuse(None, too_long(bytes)).await,
             Ok(None) | Err(_) => return,
         }
     }
 }
 
-async fn begin(
-    line: &[u8],
-    requests: &Requests<Outcome>,
-    shared: &Shared,
-    supervisor: &mpsc::Sender<supervisor::Step>,
-) {
+async fn begin(line: &[u8], requests: &Requests<Outcome>, to: &To<'_>) {
     let Incoming { id, pod, method } = match Incoming::decode(line) {
         Ok(incoming) => incoming,
         Err(error) => {
@@ -110,11 +127,11 @@ async fn begin(
         }
     };
     if let (Method::Watch, None) = (&method, &pod) {
-        let watch = std::future::ready(Outcome::Watch(shared.subscribe()));
+        let watch = std::future::ready(Outcome::Watch(to.shared.subscribe()));
         return requests.begin(id, 0, Size::Small, watch).await;
     }
     let (size, method) = sized(method);
-    let (shared, supervisor) = (shared.clone(), supervisor.clone());
+    let (shared, supervisor) = (to.shared.clone(), to.supervisor.clone());
     let request =
         async move { Outcome::Reply(carry_out(&shared, &supervisor, None, pod, method).await) };
     let request = request.instrument(tracing::info_span!("client", id));
@@ -234,18 +251,20 @@ fn reply_line(id: Option<&str>, event: &Event) -> Vec<u8> {
     encode_event(id, None, None, event)
 }
 
-/// Whether the client speaks our protocol; one that does not gets a refusal.
-async fn greeted<R, W>(lines: &mut Lines<R>, writer: &mut W) -> bool
+/// What a client that speaks our protocol does when this host ends; one that does not gets a refusal.
+async fn greeted<R, W>(lines: &mut Lines<R>, writer: &mut W) -> Option<AtHostEnd>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     let Ok(Ok(Some(Frame::Line(line)))) = tokio::time::timeout(PATIENCE, lines.next()).await else {
-        return false;
+        return None;
     };
     let ours = crate::protocol::PROTOCOL;
     let text = match serde_json::from_slice::<Hello>(&line) {
-        Ok(hello) if hello.hello.protocol == ours => return true,
+        Ok(Hello { hello }) if hello.protocol == ours => {
+            return Some(if hello.returns { AtHostEnd::Returns } else { AtHostEnd::Leaves });
+        }
         Ok(hello) => format!(
             "this host speaks protocol {ours} (version {}), the client speaks {}",
             env!("CARGO_PKG_VERSION"),
@@ -255,5 +274,5 @@ where
     };
     // The connection is closed right after; whether this can be read does not change that.
     let _ = write(writer, &reply_line(None, &Refusal::invalid(text).into())).await;
-    false
+    None
 }

@@ -122,7 +122,7 @@ impl Supervisor {
                     }
                 },
                 _ = connections.changed() => {
-                    let alone = *connections.borrow_and_update() == 0;
+                    let alone = connections.borrow_and_update().open == 0;
                     give_up = patience.filter(|_| alone).map(|patience| Instant::now() + patience);
                 }
                 () = tokio::time::sleep_until(at), if give_up.is_some() => {
@@ -157,7 +157,7 @@ pub(crate) fn patience(settings: &Settings, idle_exit: IdleExit) -> Option<Durat
 }
 
 pub(crate) fn is_idle(shared: &Shared) -> bool {
-    *shared.connections.borrow() == 0
+    shared.connections.borrow().open == 0
         && !shared.uses_mesh()
         && shared.family().iter().all(|info| {
             !matches!(info.state, State::Running | State::NeedsYou) && info.queue.is_empty()

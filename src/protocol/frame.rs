@@ -148,18 +148,36 @@ pub struct Hello {
 pub struct HelloBody {
     pub protocol: u32,
     pub version: String,
+    /// Whether this client connects again by itself when the host ends.
+    #[serde(default, skip_serializing_if = "crate::protocol::family::is_false")]
+    pub returns: bool,
+}
+
+/// What a client does when its host ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtHostEnd {
+    /// Its conversation is over.
+    Leaves,
+    /// It connects to the next host, as a dashboard does.
+    Returns,
 }
 
 impl Hello {
     /// Ours.
-    pub fn ours() -> Self {
+    pub fn ours(at_end: AtHostEnd) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Self { hello: HelloBody { protocol: crate::protocol::PROTOCOL, version } }
+        let returns = at_end == AtHostEnd::Returns;
+        Self { hello: HelloBody { protocol: crate::protocol::PROTOCOL, version, returns } }
     }
 
-    /// Ours as a line, with its newline.
+    /// Ours as a line, with its newline: that of a host, and of a client that leaves with its host.
     pub fn line() -> Vec<u8> {
-        line(&Self::ours()).expect("a version and a number are text")
+        Self::ours(AtHostEnd::Leaves).encode()
+    }
+
+    /// One line, with its newline.
+    pub fn encode(&self) -> Vec<u8> {
+        line(self).expect("a version and a number are text")
     }
 }
 

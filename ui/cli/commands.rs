@@ -11,7 +11,7 @@ use crate::wording::state;
 use crate::wording::why::why_and_way_on;
 use std::path::Path;
 use yoi::client::pod_socket::{PodSocket, SocketError};
-use yoi::protocol::{Event, Method, PodInfo, Segment};
+use yoi::protocol::{AtHostEnd, Event, Method, PodInfo, Segment};
 use yoi::text::SafeText;
 
 async fn client(opening: &Opening, attach: Attach) -> Result<LineClient, Failure> {
@@ -143,7 +143,7 @@ pub async fn send_to_socket(socket: &Path, pod: &str, input: Vec<Segment>) -> Re
 
 /// `yoi host`: prints the host of this data directory.
 pub async fn host(opening: &Opening) -> Result<(), Failure> {
-    let Some((client, mut events)) = start::attach(opening).await? else {
+    let Some((client, mut events)) = start::attach(opening, AtHostEnd::Leaves).await? else {
         console::out(&format!("no host runs for {}", opening.dirs.data.display()));
         return Ok(());
     };
@@ -162,7 +162,7 @@ pub async fn host(opening: &Opening) -> Result<(), Failure> {
 
 /// `yoi host stop`: ends the host; its live Pods are live again at the next start.
 pub async fn stop_host(opening: &Opening) -> Result<(), Failure> {
-    let Some((client, mut events)) = start::attach(opening).await? else {
+    let Some((client, mut events)) = start::attach(opening, AtHostEnd::Leaves).await? else {
         console::err(&format!("no host runs for {}", opening.dirs.data.display()));
         return Ok(());
     };

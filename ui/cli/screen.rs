@@ -10,6 +10,7 @@ use yoi::client::{Client, Events};
 use yoi::config::settings::Ui;
 use yoi::config::{Access, Catalogue, Settings, Workspace};
 use yoi::host::{Host, MeshUse};
+use yoi::protocol::AtHostEnd;
 
 /// Shows the dashboard until it is left.
 pub async fn show(opening: &Opening, args: Args) -> Result<(), Failure> {
@@ -79,13 +80,13 @@ struct Reached {
 /// host cannot be started.
 async fn reach(opening: &Opening, inside: bool) -> Result<Reached, Failure> {
     let notice = if inside {
-        if let Some((client, events)) = start::attach(opening).await? {
+        if let Some((client, events)) = start::attach(opening, AtHostEnd::Returns).await? {
             let notice = Some("a host runs already; --inside was not needed".to_owned());
             return Ok(Reached { client, events, host: None, notice });
         }
         "the host runs inside this screen: what runs is paused when you leave".to_owned()
     } else {
-        match start::attach_or_start(opening).await {
+        match start::attach_or_start(opening, AtHostEnd::Returns).await {
             Ok((client, events)) => {
                 return Ok(Reached { client, events, host: None, notice: None });
             }
@@ -108,8 +109,10 @@ fn reconnect(opening: &Opening) -> Reconnect {
         let opening = opening.clone();
         Box::pin(async move {
             match find {
-                Find::Running => start::attach(&opening).await,
-                Find::OrStart => start::attach_or_start(&opening).await.map(Some),
+                Find::Running => start::attach(&opening, AtHostEnd::Returns).await,
+                Find::OrStart => {
+                    start::attach_or_start(&opening, AtHostEnd::Returns).await.map(Some)
+                }
             }
         })
     })

@@ -10,7 +10,6 @@ use crate::headless::signal::Signals;
 use crate::start::Opening;
 use std::collections::{BTreeMap, BTreeSet};
 use yoi::client::{Client, Events};
-use yoi::host::Host;
 use yoi::protocol::event::Line;
 use yoi::protocol::{Entry, Event, Method, Outgoing, PeerEdge, PodName, Refusal};
 
@@ -28,6 +27,7 @@ pub use known::{View, stuck};
 
 use catch_up::{CatchingUp, joined};
 use known::{Known, is_busy};
+use leave::OwnHost;
 
 /// How much of a transcript is read again after events were missed, in bytes.
 const TAIL: u64 = 256 * 1024;
@@ -55,7 +55,7 @@ pub struct LineClient {
     /// The Pod whose log is being shown.
     catching_up: Option<(PodName, CatchingUp)>,
     /// Set when this process is the host.
-    host: Option<Host>,
+    host: Option<OwnHost>,
 }
 
 impl LineClient {
@@ -67,6 +67,7 @@ impl LineClient {
     ) -> Result<Self, Failure> {
         let signals = Signals::of_the_process()?;
         let (client, events, host) = attach::connect(opening, attach).await?;
+        let host = host.map(|host| OwnHost { host, opening: opening.clone() });
         Self::begin(client, events, host, signals, printer).await
     }
 
@@ -79,7 +80,7 @@ impl LineClient {
     async fn begin(
         client: Client,
         events: Events,
-        host: Option<Host>,
+        host: Option<OwnHost>,
         signals: Signals,
         printer: Printer,
     ) -> Result<Self, Failure> {

@@ -4,11 +4,12 @@ use crate::headless::exit::{Exit, Failure, after_host};
 use crate::headless::signal::Signals;
 use crate::start::{self, Opening};
 use yoi::host::MeshUse;
+use yoi::protocol::AtHostEnd;
 
 /// Runs a host in this process until SIGTERM, SIGINT or SIGHUP. Refuses when one runs already.
 pub async fn serve(opening: &Opening) -> Result<(), Failure> {
     let mut signals = Signals::of_the_process()?;
-    if start::attach(opening).await?.is_some() {
+    if start::attach(opening, AtHostEnd::Leaves).await?.is_some() {
         let data = opening.dirs.data.display();
         let message =
             format!("a host runs already for {data}: `yoi host` shows it, `yoi host stop` ends it");

@@ -3,7 +3,7 @@
 use crate::host::supervisor::is_idle;
 use crate::host::tests::Bench;
 use crate::host::tests::pods::{family, name};
-use crate::host::{Host, IdleExit, MeshUse, Options};
+use crate::host::{Connections, Host, IdleExit, MeshUse, Options};
 use crate::mesh::{Id, Inbox, Member, Sent, Socket, Status, To};
 use crate::protocol::method::{Addressees, NewPod};
 use crate::protocol::{Event, Fact, Method, SystemItem};
@@ -139,7 +139,7 @@ async fn an_ephemeral_pod_joins_only_if_a_person_says_so() {
 async fn a_host_with_a_pod_on_the_mesh_is_not_idle() {
     let mut bench = alone().await;
     let shared = bench.host.shared.clone();
-    shared.connections.send_replace(0);
+    shared.connections.send_replace(Connections::default());
     assert!(is_idle(&shared));
     bench.joins("alice").await;
     assert!(!is_idle(&shared));

@@ -4,6 +4,7 @@ use crate::headless::exit::Failure;
 use crate::start::{self, Opening};
 use yoi::client::{Client, Events};
 use yoi::host::{Host, HostError, HostLockError, MeshUse};
+use yoi::protocol::AtHostEnd;
 
 /// How often the running host is looked for again after another process was faster.
 const TRIES: u32 = 5;
@@ -22,12 +23,12 @@ pub async fn connect(
     attach: Attach,
 ) -> Result<(Client, Events, Option<Host>), Failure> {
     if attach == Attach::OrStart {
-        let (client, events) = start::attach_or_start(opening).await?;
+        let (client, events) = start::attach_or_start(opening, AtHostEnd::Leaves).await?;
         return Ok((client, events, None));
     }
     let mut tries = TRIES;
     loop {
-        if let Some((client, events)) = start::attach(opening).await? {
+        if let Some((client, events)) = start::attach(opening, AtHostEnd::Leaves).await? {
             return Ok((client, events, None));
         }
         match start::inside(opening, MeshUse::Never).await {

@@ -5,6 +5,9 @@ use crate::headless::exit::{Exit, Failure};
 use crate::headless::line_client::{LineClient, is_busy};
 use yoi::protocol::{CompletionKind, Method, PodInfo, PodName, State};
 
+/// Printed behind the Pods at work for other clients, which end with the host in this process.
+const OTHERS: &str = "at work for other clients in this process · an interrupt has a host in the background go on with it";
+
 /// The Pods whose work is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
@@ -34,7 +37,7 @@ impl LineClient {
             let works = |info: &&PodInfo| self.works(awaited, info);
             let at_work: Vec<_> = self.pods().filter(works).map(|i| i.name.clone()).collect();
             if !at_work.is_empty() {
-                noted = noted.or_else(|| self.note_awaited(&at_work));
+                noted = noted.or_else(|| self.note_awaited(awaited, &at_work));
                 self.step().await?;
             } else if self.stay_idle(awaited).await? {
                 return Ok(());
@@ -45,7 +48,12 @@ impl LineClient {
     }
 
     /// Prints the Pods that are awaited, when the Pod that was given the message is none of them.
-    fn note_awaited(&mut self, at_work: &[PodName]) -> Option<()> {
+    fn note_awaited(&mut self, awaited: Awaited, at_work: &[PodName]) -> Option<()> {
+        if awaited == Awaited::AllPods {
+            let names = at_work.iter().map(PodName::as_str).collect::<Vec<_>>().join(", ");
+            self.printer.note(&format!("waiting for {names}, {OTHERS}"));
+            return Some(());
+        }
         let with_message = at_work.iter().any(|name| self.inbox.was_given_to(name));
         let ours = at_work.iter().filter_map(|name| self.find(name).ok());
         let ours = ours.filter(|info| self.is_ours(info)).map(|info| info.name.to_string());
@@ -74,6 +82,11 @@ impl LineClient {
             }
         }
         Ok(self.stale.is_empty() && self.awaited(awaited) == before)
+    }
+
+    /// The Pods that work for a message that this program sent.
+    pub(super) fn own_pods(&self) -> impl Iterator<Item = &PodInfo> {
+        self.pods().filter(|info| self.is_ours(info))
     }
 
     /// The Pods whose work is awaited, as they are now.

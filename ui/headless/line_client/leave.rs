@@ -1,19 +1,29 @@
 //! The end of a conversation of lines, and of the host if this process is the host.
 
-use crate::headless::exit::{Exit, Failure, after_host};
+use crate::console;
+use crate::headless::exit::{Exit, Failure, after_host, causes};
 use crate::headless::line_client::{Awaited, LineClient};
+use crate::start::{self, Opening};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::watch;
-use yoi::host::Host;
-use yoi::protocol::{Method, PodName};
+use yoi::host::{Connections, Host};
+use yoi::protocol::{AtHostEnd, Method, PodName};
 
 /// The connections of this process to its own host.
 const OWN: usize = 1;
 /// Printed when all is done here and another client is attached to the host in this process.
 const IN_USE: &str = "done; another client uses the host in this process, which ends when \
-     that client leaves · an interrupt ends it now, and running Pods are paused";
+     that client leaves · an interrupt ends it now, and running Pods go on in the background";
 /// How long a run may take to be paused when a signal ends the program.
 const PAUSE: Duration = Duration::from_secs(5);
+
+/// The host that is this process.
+pub struct OwnHost {
+    pub host: Host,
+    /// How the host is started that takes over.
+    pub opening: Opening,
+}
 
 impl LineClient {
     /// Interrupts a Pod after a signal: each request is sent once, and its reply awaited for 5 s. Returns
@@ -30,25 +40,27 @@ impl LineClient {
     }
 
     /// Ends the conversation; fails if a request was denied during it. A host that is this process ends
-    /// with it, once no Pod works and no other client is attached; after a signal at once.
+    /// with it, once no Pod works and no other client would lose its conversation; after a signal at once.
     pub async fn leave(mut self, result: &Result<(), Failure>) -> Result<(), Failure> {
         let signalled = matches!(result, Err(Failure { exit: Exit::Signal(_), .. }));
         let shown = if signalled { Ok(()) } else { self.all_shown().await };
-        let Some(host) = self.host.take() else {
+        let Some(OwnHost { host, opening }) = self.host.take() else {
             return shown.and(self.inbox.outcome());
         };
         let signalled = signalled || shown.is_err();
         let waited = if signalled { Ok(()) } else { self.while_others_work(&host).await };
         let ended = shown.and(waited).and(self.inbox.outcome());
+        let own: BTreeSet<PodName> = self.own_pods().map(|info| info.name.clone()).collect();
         drop(self);
-        host.end().await;
+        end(host, &opening, &own).await;
         ended
     }
 
-    /// Waits as long as a Pod is at work or another client is attached to the host in this process.
+    /// Waits as long as a Pod is at work, or another client is attached to the host in this process that
+    /// does not connect to the next one.
     pub(super) async fn while_others_work(&mut self, host: &Host) -> Result<(), Failure> {
         let connections = host.connections();
-        if *connections.borrow() > OWN {
+        if connections.borrow().leaving() > OWN {
             self.printer.note(IN_USE);
         }
         loop {
@@ -57,7 +69,7 @@ impl LineClient {
                 done = self.until_idle(Awaited::AllPods) => done?,
                 ending = host.ended() => return after_host(ending),
             }
-            if *connections.borrow() <= OWN {
+            if connections.borrow().leaving() <= OWN {
                 return Ok(());
             }
         }
@@ -66,9 +78,9 @@ impl LineClient {
     async fn while_others_are_attached(
         &mut self,
         host: &Host,
-        mut connections: watch::Receiver<usize>,
+        mut connections: watch::Receiver<Connections>,
     ) -> Result<(), Failure> {
-        let mut left = std::pin::pin!(connections.wait_for(|open| *open <= OWN));
+        let mut left = std::pin::pin!(connections.wait_for(|count| count.leaving() <= OWN));
         loop {
             self.refresh().await?;
             tokio::select! {
@@ -78,4 +90,28 @@ impl LineClient {
             }
         }
     }
+}
+
+/// Ends the host in this process. Where dashboards are attached to it, or it had to pause runs that are not
+/// of this program, a host in the background takes over: the dashboards find it, and the runs go on there.
+async fn end(host: Host, opening: &Opening, own: &BTreeSet<PodName>) {
+    let was_asked = host.is_ending();
+    let is_shown = host.connections().borrow().returning > 0;
+    let mut paused = host.end().await;
+    paused.retain(|pod| !own.contains(pod));
+    if was_asked || (!is_shown && paused.is_empty()) {
+        return;
+    }
+    if let Err(error) = take_over(opening, &paused).await {
+        let why = causes(&error);
+        console::err(&format!("no host in the background takes over ({why}); `yoi` starts one"));
+    }
+}
+
+async fn take_over(opening: &Opening, paused: &[PodName]) -> anyhow::Result<()> {
+    let (client, _events) = start::attach_or_start(opening, AtHostEnd::Leaves).await?;
+    for pod in paused {
+        client.call(Some(pod), Method::Resume).await?;
+    }
+    Ok(())
 }
