@@ -4,6 +4,7 @@
 //! Two tasks: this one reads lines and begins requests, the other one writes replies and events.
 //! Neither waits for the other but through queues, which are bounded.
 
+use crate::host::ephemeral::Made;
 use crate::host::line_writer::{PATIENCE, write};
 use crate::host::requests::{Replies, Requests, Size};
 use crate::host::subscribers::{Queue, Queued};
@@ -13,6 +14,7 @@ use crate::protocol::frame::{Hello, Lines, encode_event};
 use crate::protocol::{AtHostEnd, Event, Frame, Incoming, MAX_LINE, Method, Refusal};
 use bytes::Bytes;
 use std::io;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
@@ -66,6 +68,8 @@ impl From<Refusal> for Outcome {
 struct To<'a> {
     shared: &'a Shared,
     supervisor: &'a mpsc::Sender<supervisor::Step>,
+    /// Dropped when the connection is closed and its requests have ended.
+    made: Arc<Made>,
 }
 
 /// Serves until the client sends nothing more and has its replies, or reads nothing more.
@@ -92,7 +96,8 @@ where
         let _ = write_on(&mut writer, replies, feed).await;
         let _ = gone.send(());
     });
-    let to = To { shared: &shared, supervisor: &supervisor };
+    let made = Arc::new(Made::new(shared.clone(), supervisor.clone()));
+    let to = To { shared: &shared, supervisor: &supervisor, made };
     tokio::select! {
         () = read_on(&mut lines, requests, to) => {}
         _ = writer_ended => {}
@@ -132,8 +137,12 @@ async fn begin(line: &[u8], requests: &Requests<Outcome>, to: &To<'_>) {
     }
     let (size, method) = sized(method);
     let (shared, supervisor) = (to.shared.clone(), to.supervisor.clone());
-    let request =
-        async move { Outcome::Reply(carry_out(&shared, &supervisor, None, pod, method).await) };
+    let made = Arc::clone(&to.made);
+    let request = async move {
+        let reply = carry_out(&shared, &supervisor, None, pod, method).await;
+        made.note(&reply);
+        Outcome::Reply(reply)
+    };
     let request = request.instrument(tracing::info_span!("client", id));
     requests.begin(id, line.len(), size, request).await;
 }

@@ -1,6 +1,6 @@
 //! The Pods of `yoi -p`: out of the lists when their message is done, kept when they are wanted again.
 
-use crate::bench::{Bench, Done};
+use crate::bench::{Bench, Done, eventually, signal};
 
 impl Bench {
     fn listed(&self, args: &[&str]) -> Vec<String> {
@@ -57,4 +57,24 @@ fn a_message_for_a_name_that_no_pod_has_begins_an_ordinary_pod_of_that_name() {
         2,
         "{entries:?}"
     );
+}
+
+#[test]
+fn a_program_that_is_killed_leaves_no_live_pod_and_the_workspace_to_the_next_one() {
+    for serves in [true, false] {
+        let bench = Bench::new();
+        let _host = serves.then(|| bench.serve());
+        let model = bench.model();
+        let prompt = ["--model", &model, "-p", "run touch begun; sleep 1000"];
+        let program = bench.command(&prompt).spawn().expect("the program starts");
+        eventually("the command runs", || bench.ws().join("begun").exists());
+        signal(program.id(), "KILL");
+        assert_eq!(bench.finish(program).code, None);
+        eventually("its Pod is stopped", || {
+            bench.pod("ws").is_some_and(|ws| ws["state"] == "stopped")
+        });
+        let next = bench.prompt(&["-p", "run touch second"]);
+        assert!(bench.ws().join("second").exists(), "{next:?}");
+        assert!(!next.err.contains("read-only"), "{next:?}");
+    }
 }

@@ -7,6 +7,10 @@ use std::path::Path;
 /// Starts a message whose tool writes a file and sleeps, sends a signal to the program, and waits for
 /// its end.
 fn interrupted(bench: &Bench, name: &str) -> Done {
+    interrupted_by(bench, &[name])
+}
+
+fn interrupted_by(bench: &Bench, names: &[&str]) -> Done {
     let prompt = "run echo $$ > pid; sleep 1000";
     let args = ["--no-ui", "--model", &bench.model(), "-p", prompt];
     let child = bench.command(&args).spawn().expect("the program starts");
@@ -14,7 +18,7 @@ fn interrupted(bench: &Bench, name: &str) -> Done {
     let written = |file: &Path| fs::read_to_string(file).is_ok_and(|t| t.ends_with('\n'));
     eventually("the command runs", || written(&file));
     eventually("the command is seen", || command_lives(bench));
-    signal(child.id(), name);
+    names.iter().for_each(|name| signal(child.id(), name));
     bench.finish(child)
 }
 
@@ -45,6 +49,19 @@ fn a_signal_leaves_no_socket_lock_or_child_and_the_pod_stopped() {
         let lock = bench.data().join("host.lock");
         let unlocked = fs::File::open(&lock).is_ok_and(|f| f.try_lock().is_ok());
         assert!(!lock.exists() || unlocked, "the lock is free");
+        assert_eq!(bench.pod("ws").expect("the pod")["state"], "stopped");
+    }
+}
+
+/// `timeout` signals its child, and then the whole group.
+#[test]
+fn a_signal_that_comes_twice_stops_the_pod_as_one_does() {
+    for serves in [true, false] {
+        let bench = Bench::new();
+        let _host = serves.then(|| bench.serve());
+        let done = interrupted_by(&bench, &["TERM", "TERM", "INT"]);
+        assert!(done.last_words().contains("ended by SIG"), "{done:?}");
+        eventually("the command is gone", || !command_lives(&bench));
         assert_eq!(bench.pod("ws").expect("the pod")["state"], "stopped");
     }
 }

@@ -1,14 +1,21 @@
-//! Signals that end the program. After the first one the program ends in order; a second signal, or the
+//! Signals that end the program. After the first one the program ends in order; a later signal, or the
 //! end of the time for that, ends it at once.
 
 use crate::headless::exit::{Exit, Failure};
+use futures_util::stream::{Stream, StreamExt as _, unfold};
 use std::io;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// How long ending in order may take: runs are paused first (5 s), and their commands ended.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// How long after the first signal another one says the same: `timeout` signals its child and then the whole
+/// group, and a key of a terminal reaches every process of its group.
+const SAME: Duration = Duration::from_secs(1);
 
 /// A handle that tells when a signal has come. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -26,14 +33,14 @@ impl Signals {
             of(1, SignalKind::hangup())?,
         ];
         let (tell, asked) = watch::channel(None);
+        let caught = unfold(caught, async |mut caught| Some((any(&mut caught).await, caught)));
         tokio::spawn(async move {
-            let mut caught = caught;
-            let number = any(&mut caught).await;
+            let mut signals = pin!(caught);
+            let Some(number) = signals.next().await else { return };
             // No receiver is left if the program is ending already.
             let _ = tell.send(Some(number));
-            let second = tokio::time::timeout(GRACE, any(&mut caught)).await;
-            let number = second.unwrap_or(number);
-            std::process::exit(128 + i32::from(number));
+            let again = end_at_once(number, signals).await;
+            std::process::exit(128 + i32::from(again));
         });
         Ok(Self { asked })
     }
@@ -51,11 +58,55 @@ fn unheard(error: io::Error) -> Failure {
     Failure::new(Exit::Failed, format!("cannot listen for signals: {error}"))
 }
 
+/// Resolves when the program has to end at once: with a later signal, or with the first one when its time is
+/// over.
+async fn end_at_once(first: u8, mut signals: impl Stream<Item = u8> + Unpin) -> u8 {
+    let begun = Instant::now();
+    loop {
+        match tokio::time::timeout_at(begun + GRACE, signals.next()).await {
+            Ok(Some(_)) if begun.elapsed() < SAME => {}
+            Ok(again) => return again.unwrap_or(first),
+            Err(_) => return first,
+        }
+    }
+}
+
 async fn any(caught: &mut [(u8, Signal); 3]) -> u8 {
     let [(a, first), (b, second), (c, third)] = caught;
     tokio::select! {
         _ = first.recv() => *a,
         _ = second.recv() => *b,
         _ = third.recv() => *c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::poll;
+    use tokio::sync::mpsc;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_signal_right_after_the_first_one_is_the_same_and_a_later_one_ends_the_program() {
+        let (signal, mut signals) = mpsc::unbounded_channel();
+        let begun = Instant::now();
+        let received = unfold(&mut signals, async |signals| Some((signals.recv().await?, signals)));
+        let received = pin!(received);
+        let mut ends = pin!(end_at_once(15, received));
+        assert!(poll!(&mut ends).is_pending());
+        tokio::time::advance(SAME / 2).await;
+        signal.send(15).expect("it is awaited");
+        assert!(poll!(&mut ends).is_pending(), "timeout sends its signal twice");
+        tokio::time::advance(SAME).await;
+        signal.send(2).expect("it is awaited");
+        assert_eq!(ends.await, 2);
+        assert!(begun.elapsed() < GRACE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_signal_ends_the_program_when_its_time_is_over() {
+        let begun = Instant::now();
+        assert_eq!(end_at_once(1, futures_util::stream::pending()).await, 1);
+        assert_eq!(begun.elapsed(), GRACE);
     }
 }

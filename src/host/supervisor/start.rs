@@ -4,7 +4,7 @@ use crate::host::pod::{self, resolved};
 use crate::host::supervisor::family::holder;
 use crate::host::supervisor::{Family, Step, Supervisor, repair, unfinished};
 use crate::host::{HostError, Shared, notify_parent};
-use crate::protocol::PodName;
+use crate::protocol::{PodName, now_ms};
 use crate::scope::lease::LeaseTable;
 use crate::store::{Change, DamagedRow, PodRow, StoreError, Wanted};
 use std::sync::Arc;
@@ -28,6 +28,7 @@ pub(crate) async fn bring_back(
     // The table that was read is in the store already.
     table.commit();
     unfinished::clear(shared, &mut rows, &mut table).await?;
+    stop_ephemeral(shared, &mut rows, &mut table).await?;
     shared.peers.send_replace(Arc::new(shared.store.peers().await?));
     notify_parent::catch_up(shared, &mut rows).await;
     crate::crash_point!("news-caught-up");
@@ -50,6 +51,33 @@ pub(crate) async fn bring_back(
         }
     }
     Ok(Supervisor { family })
+}
+
+/// Stops the ephemeral Pods that were live when the last host ended: the programs that made them ended with
+/// their connections to it.
+async fn stop_ephemeral(
+    shared: &Shared,
+    rows: &mut [PodRow],
+    table: &mut LeaseTable,
+) -> Result<(), StoreError> {
+    let is_left = |row: &&mut PodRow| row.ephemeral && row.wanted == Wanted::Live;
+    // Children before parents: a parent is older.
+    let mut left: Vec<&mut PodRow> = rows.iter_mut().filter(is_left).collect();
+    left.reverse();
+    if left.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<String> = left.iter().map(|row| row.name.key()).collect();
+    table.stop_all(&keys);
+    let (since, mut wanted) = (now_ms(), Vec::new());
+    for row in left {
+        (row.wanted, row.since) = (Wanted::Stopped, since);
+        wanted.push((row.name.clone(), Wanted::Stopped, since));
+    }
+    let change = Change { wanted, leases: table.changes(), ..Change::default() };
+    shared.store.change_family(change).await?;
+    table.commit();
+    Ok(())
 }
 
 async fn read_rows(shared: &Shared) -> Result<Vec<PodRow>, StoreError> {

@@ -115,9 +115,40 @@ async fn an_ephemeral_pod_that_was_left_live_is_stopped_and_deleted_after_a_day_
     );
     sql(&bench.root, &past);
     age_logs(&bench.root, DAY);
-    let mut bench = Bench::at(bench._root).await;
+    let bench = Bench::at(bench._root).await;
+    for pod in ["e", "kid"] {
+        assert_eq!(bench.info(&name(pod)).await.state, State::Stopped, "{pod}");
+    }
+    let mut bench = bench.later(DAY).await;
     bench.until_deleted("e").await;
     assert_eq!(bench.names(), ["p"]);
+}
+
+#[tokio::test]
+async fn the_pods_of_a_program_that_is_gone_are_stopped_with_their_children() {
+    let mut bench = Bench::family().await;
+    bench.stop("p", false).await.unwrap();
+    let (program, events) = bench.host.client().await.unwrap();
+    let new = |pod: &str, ephemeral| NewPod {
+        name: Some(name(pod)),
+        cwd: bench.root.join("w"),
+        model: Some(format!("rehearsal:{}", bench.root.join("script.toml").display())),
+        ephemeral,
+        ..NewPod::default()
+    };
+    for (pod, ephemeral) in [("e", true), ("used", true), ("ordinary", false)] {
+        program.call(None, Method::New(new(pod, ephemeral))).await.unwrap();
+    }
+    bench.spawn("e", "kid", "a").await.unwrap();
+    bench.call(&name("used"), Method::Open { env: Default::default() }).await.unwrap();
+    drop((program, events));
+    for pod in ["kid", "e"] {
+        bench.is(&name(pod), State::Stopped).await;
+    }
+    for pod in ["used", "ordinary"] {
+        assert_ne!(bench.info(&name(pod)).await.state, State::Stopped, "{pod}");
+    }
+    assert_eq!(bench.which_are_ephemeral(), ["e", "kid"]);
 }
 
 #[tokio::test]
