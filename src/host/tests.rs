@@ -14,6 +14,7 @@ mod endless;
 mod damage;
 mod sockets;
 mod faults;
+mod full_window;
 mod pods;
 mod family;
 mod histories;

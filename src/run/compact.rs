@@ -18,7 +18,8 @@ impl Run {
         let Some((model, _)) = &self.setup.model else { return Ok(()) };
         #[allow(clippy::cast_precision_loss)]
         let full = self.tokens() as f64 >= model.window as f64 * self.setup.limits.compact_at;
-        if model.window == 0 || !full || self.session_state.compacted {
+        let has_past = unread(&self.session_state.state.history) > 0;
+        if model.window == 0 || !full || !has_past || self.session_state.compacted {
             return Ok(());
         }
         match self.compact().await {
@@ -37,7 +38,7 @@ impl Run {
 
     /// A run that only compacts.
     pub(crate) async fn compact_now(&mut self, accepted: Option<Accepted>) -> End {
-        if self.setup.model.is_none() || self.session_state.state.history.is_empty() {
+        if self.setup.model.is_none() || unread(&self.session_state.state.history) == 0 {
             let why = if self.setup.model.is_none() {
                 "there is no model to compact with"
             } else {
@@ -71,10 +72,10 @@ impl Run {
         let mut history =
             vec![kept(Item::message(Role::System, format!("{}\n\n{summary}", COMPACTED)))];
         history.extend(self.session_state.tasks.snapshot().into_iter().map(kept));
-        let from = tail(&self.session_state.state.history, self.setup.limits.keep_tokens);
-        self.load((from..self.session_state.state.history.len()).collect()).await?;
-        let tail = &self.session_state.state.history[from..];
-        history.extend(tail.iter().cloned().map(|kept| Kept { output: None, ..kept }));
+        let places = verbatim(&self.session_state.state.history, self.setup.limits.keep_tokens);
+        self.load(places.clone()).await?;
+        let places = places.into_iter().map(|at| self.session_state.state.history[at].clone());
+        history.extend(places.map(|kept| Kept { output: None, ..kept }));
         let (turn_count, cost) =
             (self.session_state.state.turn_count, self.session_state.state.cost);
         let start = session_state::Start {
@@ -113,8 +114,10 @@ impl Run {
             return Err(failed("there is no model to compact with"));
         };
         self.load_wanted().await?;
-        let mut input =
-            context::input(&self.session_state.state.history, self.setup.limits.pruning);
+        let history = &self.session_state.state.history;
+        // What the model has not read yet is kept verbatim, and may take much of the window.
+        let past = &history[..unread(history)];
+        let mut input = context::input(past, self.setup.limits.pruning);
         let item = Item::message(Role::User, prompt::COMPACTION);
         input.push(Input { item, origin: None, native: None });
         let request = Request {
@@ -125,7 +128,7 @@ impl Run {
             cache_key: self.session_state.segment.to_string(),
             blobs: self.setup.files.blobs(),
         };
-        let asked = self.session_state.state.history.len() as u64;
+        let asked = past.len() as u64;
         let (mut interrupt, mut usage) = (self.ports.interrupt.clone(), Usage::default());
         let text = tokio::select! {
             biased;
@@ -183,6 +186,24 @@ fn kept(item: Item) -> Kept {
     Kept::new(None, item)
 }
 
+/// The index behind what the model wrote and what its tools gave: from there on stand messages that no
+/// request has carried yet.
+fn unread(history: &[Kept]) -> usize {
+    let is_message =
+        |kept: &Kept| matches!(kept.item, Item::Message { role: Role::User | Role::System, .. });
+    history.iter().rposition(|kept| !is_message(kept)).map_or(0, |at| at + 1)
+}
+
+/// The places of the history that a compaction keeps verbatim: the newest message of a person, what the model
+/// has not read yet, and the newest part that fits into `tokens`.
+fn verbatim(history: &[Kept], tokens: u64) -> Vec<usize> {
+    let from = tail(history, tokens).min(unread(history));
+    let is_input = |kept: &Kept| matches!(kept.item, Item::Message { role: Role::User, .. });
+    let newest = history[..from].iter().rposition(is_input);
+    let is_after = history[from..].iter().any(is_input);
+    newest.filter(|_| !is_after).into_iter().chain(from..history.len()).collect()
+}
+
 /// The index at which the newest part of the history begins that fits into `tokens`. The part begins
 /// with a reply or a message, so that a call and its result stay together.
 fn tail(history: &[Kept], tokens: u64) -> usize {
@@ -205,6 +226,26 @@ fn tail(history: &[Kept], tokens: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_newest_message_of_a_person_and_what_no_request_carried_are_kept_verbatim() {
+        let say = |role, text: &str| kept(Item::message(role, text.repeat(100)));
+        let history = [
+            say(Role::User, "old"),
+            say(Role::Assistant, "done"),
+            say(Role::User, "new"),
+            say(Role::Assistant, "first"),
+            say(Role::Assistant, "second"),
+        ];
+        assert_eq!((unread(&history), verbatim(&history, 1)), (5, vec![2]));
+        assert_eq!(verbatim(&history, 200), [2, 4], "and the newest part that fits");
+        assert_eq!(verbatim(&history, 10_000), [0, 1, 2, 3, 4]);
+        assert_eq!((unread(&history[..3]), verbatim(&history[..3], 1)), (2, vec![2]));
+        let mut woken = history.to_vec();
+        woken.push(say(Role::System, "a child has finished"));
+        assert_eq!((unread(&woken), verbatim(&woken, 1)), (5, vec![2, 5]));
+        assert_eq!((unread(&history[..1]), verbatim(&history[..1], 1)), (0, vec![0]));
+    }
 
     #[test]
     fn a_call_is_never_parted_from_its_result() {

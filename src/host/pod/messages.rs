@@ -5,8 +5,8 @@ use crate::host::mesh::delivery;
 use crate::host::pod::Pod;
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::start::accepted;
-use crate::protocol::{Event, PodEvent, Refusal, Segment, now_ms};
-use crate::run::{Input, Start};
+use crate::protocol::{Event, PodEvent, Refusal, Segment, flatten, now_ms};
+use crate::run::{Input, Start, context};
 use crate::store::{MailboxKind, MailboxMessage};
 use serde_json::Value;
 
@@ -22,6 +22,9 @@ impl Pod {
             if let Some(refusal) = self.unagreed() {
                 return reply(answer, Err(refusal));
             }
+        }
+        if let Err(refusal) = self.must_fit(&input.segments) {
+            return reply(answer, Err(refusal));
         }
         let keyless = idle && self.key_is_missing();
         if idle && !self.is_undecided() && !(keyless && queue) {
@@ -43,6 +46,23 @@ impl Pod {
     fn must_take_input(&self, queue: bool) -> Result<(), Refusal> {
         self.must_be_live()?;
         if queue { Ok(()) } else { self.must_not_run() }
+    }
+
+    /// A message that the model could never read whole is refused before it is recorded: it can be neither sent
+    /// nor left out.
+    fn must_fit(&self, input: &[Segment]) -> Result<(), Refusal> {
+        let Some(model) = self.resolved.model.as_ref().map(|choice| &choice.model) else {
+            return Ok(());
+        };
+        let tokens = context::estimate(flatten(input).len());
+        if model.window == 0 || tokens <= model.window {
+            return Ok(());
+        }
+        let (model, window) = (model.spec(), model.window);
+        Err(Refusal::invalid(format!(
+            "the message has about {tokens} tokens and {model} reads {window} at most: shorten it, put the \
+             text into a file and name that, or choose a model with a larger window"
+        )))
     }
 
     /// A message in the mailbox, durable when this returns.
@@ -99,6 +119,7 @@ impl Pod {
         let (store, name) = (&self.shared.store, &self.row.name);
         let found = match input {
             Some(input) => {
+                self.must_fit(&input)?;
                 let payload = Input { segments: input, from: None }.payload();
                 store.edit_input(name, id, &payload).await?
             }
@@ -131,6 +152,7 @@ impl Pod {
 
     async fn put_live(&self, input: Input) -> Result<MailboxMessage, Refusal> {
         self.must_be_live()?;
+        self.must_fit(&input.segments)?;
         self.put(MailboxKind::Input, input.payload()).await
     }
 
