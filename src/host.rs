@@ -22,6 +22,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 /// Approval requests of all Pods, the decisions on them, and the rules that decisions leave behind.
 mod approvals;
+/// MCP clients that want to use Pods.
+mod clients;
 /// Which requests a Pod may make, and of which other Pods.
 mod authority;
 /// One connection to the host socket.
@@ -199,6 +201,8 @@ pub(crate) struct Inner {
     pub(crate) notices: watch::Sender<Arc<Vec<String>>>,
     /// Approval requests that wait, oldest first; each Pod writes its own.
     pub(crate) approvals: watch::Sender<Arc<Vec<ApprovalRequest>>>,
+    /// What MCP clients want to do with Pods.
+    pub(crate) clients: clients::Clients,
     /// Why the host ends, once it does; the supervisor is the only writer.
     pub(crate) ending: watch::Sender<Option<Ending>>,
     /// Open connections to the host socket.
@@ -377,6 +381,7 @@ impl Host {
             bound: Mutex::default(),
             notices: watch::Sender::default(),
             approvals: watch::Sender::default(),
+            clients: clients::Clients::default(),
             ending: watch::Sender::default(),
             connections: watch::Sender::default(),
         }));

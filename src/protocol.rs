@@ -2,6 +2,7 @@
 //! events and the framing of lines. Wire names that differ from ours stand in serde attributes.
 
 pub mod approval;
+pub mod client;
 pub mod command_sheet;
 pub mod entry;
 pub mod event;
@@ -25,6 +26,7 @@ pub use approval::{
     Action, ApprovalRequest, Pattern, PolicyConsent, PolicyRule, PolicyTrust, Verdict,
     WorkspaceFile,
 };
+pub use client::{McpClient, PolicyClient};
 pub use command_sheet::{CommandSheet, OwnPlace, ShutPlace};
 pub use entry::{
     AgentOrigin, Entry, Fact, FileMark, NotificationSource, Origin, SegmentOrigin, SystemItem,

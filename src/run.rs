@@ -61,6 +61,7 @@ pub use interrupt::Interrupt;
 pub(crate) use interrupt::interrupted;
 pub use message::{AgentMessage, Input, Notification};
 pub use policy::Policy;
+pub(crate) use prompt::WORK;
 pub use prompt::{no_model, ways_to_connect};
 pub use reply_size::ReplyLimits;
 pub use servers::Servers;

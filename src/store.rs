@@ -2,6 +2,7 @@
 //! that reads; a write is on disk when its future resolves.
 
 mod approvals;
+mod clients;
 mod consents;
 mod counts;
 mod cursors;
@@ -21,6 +22,7 @@ mod trusts;
 mod wal;
 
 pub use approvals::{Decided, StoredApproval};
+pub use clients::StoredClient;
 pub use consents::StoredConsent;
 pub use counts::{Counts, counts};
 pub use discards::Discard;

@@ -10,7 +10,7 @@ mod glob;
 mod grep;
 mod guard;
 mod input;
-pub(crate) mod text_limit;
+pub mod text_limit;
 mod live_output;
 mod outside;
 mod path_threads;

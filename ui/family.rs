@@ -95,7 +95,7 @@ impl Family {
     pub fn remove(&mut self, name: &PodName) {
         self.pods.retain(|pod| pod.name != *name);
         self.peers.retain(|edge| edge.other(name).is_none());
-        self.approvals.retain(|approval| approval.pod != *name);
+        self.approvals.retain(|approval| !approval.is_of(name));
         self.received.remove(name);
         self.find_places();
     }

@@ -38,7 +38,7 @@ impl Shared {
     /// The state of a Pod in the words of the frozen wire: a Pod that waits for an approval runs, a
     /// Pod that waits for a key is idle.
     pub(crate) fn status(&self, pod: &PodInfo) -> PodStatus {
-        let approvals = || self.approvals.borrow().iter().any(|approval| approval.pod == pod.name);
+        let approvals = || self.approvals.borrow().iter().any(|approval| approval.is_of(&pod.name));
         match pod.state {
             State::Running => PodStatus::Running,
             State::NeedsYou if approvals() => PodStatus::Running,

@@ -8,10 +8,10 @@ use crate::host::ephemeral::Made;
 use crate::host::line_writer::{PATIENCE, write};
 use crate::host::requests::{Replies, Requests, Size};
 use crate::host::subscribers::{Queue, Queued};
-use crate::host::verb::carry_out;
+use crate::host::verb::{carry_out, client};
 use crate::host::{Shared, supervisor};
 use crate::protocol::frame::{Hello, Lines, encode_event};
-use crate::protocol::{AtHostEnd, Event, Frame, Incoming, MAX_LINE, Method, Refusal};
+use crate::protocol::{AtHostEnd, Event, Frame, Incoming, MAX_LINE, McpClient, Method, Refusal};
 use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
@@ -114,16 +114,23 @@ async fn read_on<R: AsyncRead + Unpin>(
     requests: Requests<Outcome>,
     to: To<'_>,
 ) {
+    // The requests of a person, until the connection says that it belongs to a client.
+    let mut client = None;
     loop {
         match lines.next().await {
-            Ok(Some(Frame::Line(line))) => begin(&line, &requests, &to).await,
+            Ok(Some(Frame::Line(line))) => begin(&line, &requests, &to, &mut client).await,
             Ok(Some(Frame::TooLong(bytes))) => requests.refuse(None, too_long(bytes)).await,
             Ok(None) | Err(_) => return,
         }
     }
 }
 
-async fn begin(line: &[u8], requests: &Requests<Outcome>, to: &To<'_>) {
+async fn begin(
+    line: &[u8],
+    requests: &Requests<Outcome>,
+    to: &To<'_>,
+    by: &mut Option<Result<Arc<McpClient>, Refusal>>,
+) {
     let Incoming { id, pod, method } = match Incoming::decode(line) {
         Ok(incoming) => incoming,
         Err(error) => {
@@ -131,15 +138,26 @@ async fn begin(line: &[u8], requests: &Requests<Outcome>, to: &To<'_>) {
             return requests.refuse(error.id, refusal).await;
         }
     };
-    if let (Method::Watch, None) = (&method, &pod) {
+    if let Method::ActAs(as_client) = method {
+        // Also where it is refused, no request of this connection is a person's any more.
+        let client = client::checked(as_client).map(Arc::new);
+        let reply = client.as_ref().map(|_| supervisor::done()).map_err(Clone::clone);
+        *by = Some(client);
+        return requests.begin(id, 0, Size::Small, std::future::ready(Outcome::Reply(reply))).await;
+    }
+    if let (Method::Watch, None, None) = (&method, &pod, &by) {
         let watch = std::future::ready(Outcome::Watch(to.shared.subscribe()));
         return requests.begin(id, 0, Size::Small, watch).await;
     }
     let (size, method) = sized(method);
     let (shared, supervisor) = (to.shared.clone(), to.supervisor.clone());
-    let made = Arc::clone(&to.made);
+    let (made, by) = (Arc::clone(&to.made), by.clone());
     let request = async move {
-        let reply = carry_out(&shared, &supervisor, None, pod, method).await;
+        let reply = match by {
+            None => carry_out(&shared, &supervisor, None, pod, method).await,
+            Some(Ok(by)) => client::carry_out(&shared, &supervisor, by, pod, method).await,
+            Some(Err(refusal)) => Err(refusal),
+        };
         made.note(&reply);
         Outcome::Reply(reply)
     };

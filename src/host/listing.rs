@@ -20,12 +20,22 @@ pub(crate) fn of_pod(me: &PodName, shared: &Shared) -> Event {
     list(shared, |pod| Sight::of(relation(shared, me, pod)))
 }
 
+/// The Pods that work in a folder, as an MCP client of it sees them.
+pub(crate) fn of_folder(folder: &Path, shared: &Shared) -> Event {
+    let works_there = |pod: &PodName| {
+        shared.pod(pod).is_some_and(|pod| pod.info.borrow().cwd.starts_with(folder))
+    };
+    let sight = Sight { word: "folder", registered: false };
+    list(shared, |pod| works_there(pod).then_some(sight))
+}
+
 /// Every Pod of the host.
 pub(crate) fn of_host(shared: &Shared) -> Event {
     list(shared, |_| Some(Sight { word: "host", registered: true }))
 }
 
 /// How a Pod is seen by the one that lists.
+#[derive(Clone, Copy)]
 struct Sight {
     word: &'static str,
     /// Whether the listing Pod may command it.

@@ -1,5 +1,5 @@
-//! The texts of a Pod's model. Another Pod reads on from where it stopped, a person reads the last
-//! run.
+//! The texts of a Pod's model. Another Pod reads on from where it stopped, a person or an MCP client reads the
+//! last run.
 //! The log is read from its end, by ids, so that compaction, rewind and restore neither hide a text
 //! nor show it twice.
 
@@ -10,10 +10,19 @@ use crate::protocol::{
 };
 use crate::session::{self, Files, Lineage, LogError, LogPosition, Recent};
 
-/// Bytes of text for another Pod at once: they have to fit into one tool result.
+/// Bytes of text for another Pod, or for a client, at once: they have to fit into one tool result.
 const FOR_PODS: usize = 48 * 1024;
 /// Bytes of text for a person at once.
 const FOR_PEOPLE: usize = 256 * 1024;
+
+/// The reader of a Pod's texts.
+#[derive(Clone, Copy)]
+pub(crate) enum Reader<'a> {
+    /// Another Pod; its place moves on when its own log holds the texts.
+    Pod(&'a PodName),
+    Client,
+    Person,
+}
 
 /// Where the new texts begin.
 #[derive(Clone, Copy)]
@@ -31,21 +40,21 @@ struct Found {
     cut: bool,
 }
 
-/// The texts of a Pod's model since `by` read them last; the place of `by` moves on when its own log
-/// holds them. For a person, the texts of the last run.
+/// The texts of a Pod's model since another Pod read them last; for a client or a person, those of the last run.
 pub(crate) async fn read(
     shared: &Shared,
-    by: Option<&PodName>,
+    reader: Reader<'_>,
     pod: &PodName,
 ) -> Result<Event, Refusal> {
     let missing = || Refusal::invalid(crate::tools::pods::missing(pod.as_str()));
     let handle = shared.pod(pod).ok_or_else(missing)?;
-    let (since, limit) = match by {
-        Some(by) => {
+    let (since, limit) = match reader {
+        Reader::Pod(by) => {
             let cursor = shared.store.cursor(by, &handle.name).await;
             (Since::Entry(cursor?), FOR_PODS)
         }
-        None => (Since::LastRun, FOR_PEOPLE),
+        Reader::Client => (Since::LastRun, FOR_PODS),
+        Reader::Person => (Since::LastRun, FOR_PEOPLE),
     };
     let view = handle.view().await?;
     // Looked at after the log: no text of a run that has ended is given as one under way.

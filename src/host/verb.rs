@@ -12,6 +12,8 @@ use std::path::Path;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
+/// What MCP clients may request, and a person's consent to it.
+pub(crate) mod client;
 /// What a new Pod is made of.
 mod create;
 mod decide;
@@ -197,6 +199,9 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
             authorized(mesh::SendToAgents { to, body, re }, cx).await
         }
         Method::MeshBlock { name, end } => authorized(mesh::Block { name, end }, cx).await,
+        Method::ActAs(_) => {
+            Err(Refusal::invalid("only a connection to the host socket acts as a client"))
+        }
         Method::PodEvent(_)
         | Method::Watch
         | Method::Resume

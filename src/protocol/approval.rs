@@ -1,19 +1,26 @@
 //! Approval requests: an action that policy does not decide alone, and the decisions on it.
 
+use crate::protocol::client::McpClient;
 use crate::protocol::name::PodName;
 use crate::protocol::outside::OutsidePath;
 use crate::protocol::script::ScriptHash;
 use crate::protocol::tool_words;
 use crate::scope::Rule;
+use crate::text::SafeText;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A tool call that waits for the approval of a person.
+/// A tool call of a Pod or of an MCP client that waits for the approval of a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalRequest {
-    /// The id of the `yoi.asked` entry in the Pod's log.
+    /// The id of the `yoi.asked` entry in the Pod's log; the request of a client is in no log.
     pub id: String,
+    /// The Pod that asks. Of a client it is the name in the form of a Pod's, for programs that know no clients, and
+    /// names no Pod.
     pub pod: PodName,
+    /// The MCP client that asks, where no Pod does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<McpClient>,
     /// Its ancestors, the root first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lineage: Vec<PodName>,
@@ -54,6 +61,19 @@ pub struct ApprovalRequest {
 const MAX_LINE: usize = 80;
 
 impl ApprovalRequest {
+    /// Whether this Pod asks.
+    pub fn is_of(&self, pod: &PodName) -> bool {
+        self.client.is_none() && self.pod == *pod
+    }
+
+    /// The Pod or the client that asks, in words.
+    pub fn asker(&self) -> String {
+        match &self.client {
+            None => self.pod.to_string(),
+            Some(client) => format!("the MCP client {}", SafeText::quoted(&client.name)),
+        }
+    }
+
     /// The request in one line: `Bash cargo fetch (network)`.
     pub fn line(&self) -> String {
         let first = self.action.lines().next().unwrap_or("");
@@ -120,7 +140,7 @@ impl std::fmt::Display for Pattern {
 pub enum Verdict {
     /// This once.
     Once,
-    /// From now on, for this Pod.
+    /// From now on, for this Pod or this client.
     Pod {
         /// Instead of [`ApprovalRequest::rule`]; it must allow the call of the request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -216,6 +236,7 @@ mod tests {
         let mut approval = ApprovalRequest {
             id: "1".into(),
             pod: PodName::parse("alice").unwrap(),
+            client: None,
             lineage: vec![],
             call_id: "c".into(),
             tool: "Bash".into(),

@@ -3,6 +3,7 @@
 use crate::protocol::approval::{
     ApprovalRequest, PolicyConsent, PolicyRule, PolicyTrust, Verdict, WorkspaceFile,
 };
+use crate::protocol::client::PolicyClient;
 use crate::protocol::command_sheet::CommandSheet;
 use crate::protocol::entry::{Entry, SystemItem, Trigger};
 use crate::protocol::family::{Lent, PeerEdge, PodInfo};
@@ -321,13 +322,15 @@ pub enum Event {
         left: Vec<Lent>,
     },
     /// The reply to `list_policy`, in the order they are tried, and to `revoke`: the rule, the
-    /// consent or the trust that ended.
+    /// consent or the trust that ended. `clients` are consents, too.
     Policy {
         rules: Vec<PolicyRule>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         consents: Vec<PolicyConsent>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         trusts: Vec<PolicyTrust>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        clients: Vec<PolicyClient>,
     },
     /// The reply to `trust`.
     WorkspaceFile(WorkspaceFile),

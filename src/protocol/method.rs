@@ -1,6 +1,7 @@
 //! Methods: what a client requests of a Pod or of the host.
 
 use crate::protocol::approval::Verdict;
+use crate::protocol::client::McpClient;
 use crate::protocol::name::{EntryId, PodName};
 use crate::protocol::piece::ByteRange;
 use crate::protocol::{CompletionKind, RewindTargetId};
@@ -219,6 +220,9 @@ pub enum Method {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         end: bool,
     },
+    /// Say that this connection belongs to an MCP client: whatever it requests from now on is requested in the name
+    /// of that client, which may do less than a person and needs a person's consent.
+    ActAs(McpClient),
     /// A new Pod with this one's history, up to and including an entry; `None` is all of it.
     Fork {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -280,6 +284,7 @@ impl Method {
             | Self::MeshAgents
             | Self::MeshSend { .. }
             | Self::MeshBlock { .. }
+            | Self::ActAs(_)
             | Self::Fork { .. } => false,
         }
     }
@@ -335,6 +340,7 @@ impl Method {
             Self::MeshAgents => "mesh_agents",
             Self::MeshSend { .. } => "mesh_send",
             Self::MeshBlock { .. } => "mesh_block",
+            Self::ActAs(_) => "act_as",
             Self::Fork { .. } => "fork",
         }
     }

@@ -96,6 +96,7 @@ impl Run {
         let approval = ApprovalRequest {
             id,
             pod: self.setup.pod.clone(),
+            client: None,
             lineage: self.setup.permissions.relations.lineage(),
             call_id: call.id.clone(),
             tool: call.name.clone(),

@@ -21,7 +21,7 @@ pub const RESUMED: &str =
 
 const SYSTEM: &str = include_str!("../../prompts/system.md");
 /// The general instruction: how a coding agent works.
-const WORK: &str = include_str!("../../prompts/work.md");
+pub const WORK: &str = include_str!("../../prompts/work.md");
 /// The request to a model to hand a conversation over.
 pub const COMPACTION: &str = include_str!("../../prompts/compaction.md");
 /// The answer to a message when no model is known.

@@ -4,7 +4,7 @@ use crate::config::Destination;
 use crate::protocol::now_ms;
 use crate::store::pods::signed;
 use crate::store::schema::NEXT_NUMBER;
-use crate::store::trusts::{SERVER_TOOLS, WORKSPACE};
+use crate::store::trusts::{CLIENT, SERVER_TOOLS, WORKSPACE};
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -25,10 +25,10 @@ impl Store {
     pub async fn consents(&self) -> Result<Vec<StoredConsent>, StoreError> {
         let read = |db: &Connection| {
             let sql = format!(
-                "SELECT {COLUMNS} FROM consents WHERE provider NOT IN (?1, ?2) ORDER BY id"
+                "SELECT {COLUMNS} FROM consents WHERE provider NOT IN (?1, ?2, ?3) ORDER BY id"
             );
             let mut statement = db.prepare(&sql)?;
-            let rows = statement.query_map([WORKSPACE, SERVER_TOOLS], stored)?;
+            let rows = statement.query_map([WORKSPACE, SERVER_TOOLS, CLIENT], stored)?;
             Ok(rows.collect::<Result<_, _>>()?)
         };
         self.reader.run("read", read).await
@@ -52,11 +52,10 @@ impl Store {
     pub async fn end_consent(&self, id: u64) -> Result<Option<StoredConsent>, StoreError> {
         let delete = move |db: &Connection| {
             let sql = format!(
-                "DELETE FROM consents WHERE id = ?1 AND provider NOT IN (?2, ?3) RETURNING {COLUMNS}"
+                "DELETE FROM consents WHERE id = ?1 AND provider NOT IN (?2, ?3, ?4) RETURNING {COLUMNS}"
             );
-            Ok(db
-                .query_row(&sql, params![signed(id), WORKSPACE, SERVER_TOOLS], stored)
-                .optional()?)
+            let others = params![signed(id), WORKSPACE, SERVER_TOOLS, CLIENT];
+            Ok(db.query_row(&sql, others, stored).optional()?)
         };
         self.writer.run("write to", delete).await
     }

@@ -597,6 +597,7 @@ fn question(id: &str) -> ApprovalRequest {
     ApprovalRequest {
         id: id.into(),
         pod: name("alice"),
+        client: None,
         lineage: Vec::new(),
         call_id: "c".into(),
         tool: "Bash".into(),

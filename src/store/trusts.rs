@@ -15,6 +15,9 @@ pub const WORKSPACE: &str = "workspace/.yoi/config.toml";
 /// The same for the tools of an MCP server.
 pub const SERVER_TOOLS: &str = "mcp/tools";
 
+/// The same for MCP clients that use Pods.
+pub const CLIENT: &str = "mcp/client";
+
 /// A workspace whose settings file a person trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredTrust {

@@ -1,10 +1,13 @@
 """Sessions of an MCP client with `yoi mcp`: `session.py YOI HOME NAME`, where NAME is a function below. HOME is that of
 yoi. Fails where a promise is broken."""
+import atexit
 import base64
 import hashlib
 import json
 import os
+import re
 import socket
+import subprocess
 import sys
 import time
 
@@ -16,6 +19,8 @@ from wire import Wire, is_id
 YOI, HOME = sys.argv[1], sys.argv[2]
 SOCKET = os.path.join(HOME, "run/.mesh/sock")
 PROJECT = os.path.join(HOME, "project")
+WAITS = "for the approval of a person"
+QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 def client(*words, folder=PROJECT, **options):
@@ -298,6 +303,132 @@ def limits():
     assert server.messages() == []
     again = bob.send("project", "again")
     assert ack(bob, again) == "received"
+
+
+class Host:
+    """A host in the foreground."""
+
+    def __init__(self):
+        self.process = subprocess.Popen([YOI, "--no-ui", "--serve"], cwd=PROJECT, **QUIET)
+        atexit.register(self.process.kill)
+        wait_for("the host serves", self.serves)
+
+    def serves(self):
+        try:
+            with open(os.path.join(HOME, "data/host.lock")) as file:
+                holder = json.load(file)
+        except (OSError, ValueError):
+            return False
+        return holder["pid"] == self.process.pid and os.path.exists(holder["socket"])
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def yoi(*words):
+    return subprocess.run([YOI, *words], cwd=PROJECT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+
+def done(*words):
+    ran = yoi(*words)
+    assert ran.returncode == 0, ran
+    return ran.stdout + ran.stderr
+
+
+def asked():
+    """The name of the one request that waits, and what stands there."""
+    found = []
+
+    def is_listed():
+        found[:] = re.findall(r"^\[(\w+)\] .*", done("inbox"), re.MULTILINE)
+        return len(found) == 1
+
+    wait_for("a request", is_listed)
+    return found[0], done("inbox")
+
+
+def decided(server, tool, decide, **arguments):
+    """The result of a call that a person decides: `decide` gets the name of its request and how it is listed."""
+    call = server.request("tools/call", {"name": tool, "arguments": arguments})
+    decide(*asked())
+    text, json, failed = server.called(call)
+    # On a slow machine the call waited too long; the decision counts for the next one that is equal.
+    return server.call(tool, **arguments) if WAITS in text else (text, json, failed)
+
+
+def pods():
+    os.makedirs(PROJECT, exist_ok=True)
+    script = os.path.join(HOME, "script.toml")
+    with open(script, "w") as file:
+        file.write('[[when]]\nany = true\ntext = "heard: {1}"\n')
+    settings(f"[profile.default]\nmodel = 'rehearsal:{script}'\n")
+    server = client(info="tester")
+    text, _, failed = server.call("list_pods")
+    assert failed and "no host of yoi runs" in text and "`yoi`" in text, text
+    host = Host()
+    done("-c", "new alice")
+
+    def once(name, listed):
+        assert 'the MCP client "project" asks: list_pods' in listed and PROJECT in listed, listed
+        assert 'calls itself "tester 1"' in listed and f"`yoi allow {name} client`" in listed, listed
+        assert "tree" not in listed, listed
+        wrong = yoi("allow", name, "tree")
+        assert wrong.returncode == 2 and "client" in wrong.stderr, wrong
+        asking = yoi("allow", name, "client")
+        assert asking.returncode == 3 and "always allow list_pods" in asking.stderr, asking
+        assert 'the MCP client "project": allowed once' in done("allow", name)
+
+    text, _, failed = decided(server, "list_pods", once)
+    assert not failed and '"alice"' in text, text
+
+    def denied(name, listed):
+        assert "message: hello" in listed, listed
+        done("deny", name, "not", "yet")
+
+    text, _, failed = decided(server, "send_to_pod", denied, name="alice", message="hello")
+    assert failed and "denied this call: not yet" in text, text
+    for_good = lambda name, _: done("allow", name, "client", "--yes")
+    text, sent, failed = decided(server, "send_to_pod", for_good, name="alice", message="hello")
+    assert not failed and sent["status"] == "received" and is_id(sent["id"]), text
+    wait_for("alice answers", lambda: "heard: " in server.call("read_pod_output", name="alice")[0])
+    # A host restart underneath.
+    host.kill()
+    text, _, failed = server.call("list_pods")
+    assert failed and "no host of yoi runs" in text, text
+    host = Host()
+    text, _, failed = server.call("list_pods")
+    assert not failed and '"alice"' in text, text
+    host.kill()
+    host = Host()
+    text, _, failed = server.call("read_pod_output", name="alice")
+    assert not failed and "heard: " in text, text
+    # The other version of the protocol says with each request what the client is; it is the same folder and name.
+    assert server.end()[0] == 0
+    server = client(version=STATELESS)
+    task = {"task": "count", "scope": [{"target": PROJECT, "permission": "write"}]}
+    text, spawned, failed = server.call("spawn_pod", name="kid", **task)
+    assert not failed and spawned == {"name": "kid", "cwd": PROJECT}, text
+    wait_for("kid answers", lambda: "heard: " in server.call("read_pod_output", name="kid")[0])
+    log = done("log", "kid")
+    assert "count" in log and "project" in log, log
+    outside = [{"target": "/", "permission": "read"}]
+    text, _, failed = server.call("spawn_pod", name="wide", task="look", scope=outside)
+    assert failed and "is not within" in text, text
+    text, _, failed = server.call("read_pod_output", name="no name")
+    assert failed and "invalid pod name" in text, text
+    text, _, failed = server.call("send_to_pod", name="alice")
+    assert failed and "arguments are wrong" in text, text
+    policy = done("policy")
+    [number] = re.findall(r"(\d+)  let the MCP client \"project\" use the Pods", policy)
+    assert "is taken back" in done("policy", "revoke", number)
+    call = server.request("tools/call", {"name": "list_pods", "arguments": {}})
+    assert "does not say what it is" not in asked()[1]
+    text, _, failed = server.called(call)
+    assert failed and WAITS in text and "`yoi inbox`" in text, text
+    assert server.end()[0] == 0
+    host.process.terminate()
+    host.process.wait(timeout=20)
 
 
 globals()[sys.argv[3]]()

@@ -76,6 +76,11 @@ fn a_client_that_does_not_read_costs_no_message() {
 }
 
 #[test]
+fn a_client_uses_pods_of_its_folder_as_far_as_a_person_lets_it() {
+    session("pods");
+}
+
+#[test]
 fn a_killed_server_loses_no_acknowledged_message_and_repeats_only_with_the_same_ids() {
     let bench = Bench::new();
     // 100 kills take half a minute; a few of them show that nothing is lost.

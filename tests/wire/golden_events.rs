@@ -10,9 +10,9 @@ use yoi::protocol::{
     CompletionKind, Entry, ErrorCode, Event, Fact, FoundModel, Greeting, InFlight, LastRun, Lent,
     LimitKind, LimitMet, LineShape, Losses, McpServerInfo, McpServerState, OwnPlace, PathHolder,
     Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus,
-    PolicyConsent, PolicyRule, PolicyTrust, Queued, Restoring, RewindSummary, RewindTarget,
-    RewindTargetId, RunResult, Segment, ShutPlace, State, StoppedPod, SystemItem, TextSpan,
-    Trigger, TurnResult, Verdict, WorkspaceFile,
+    PolicyClient, PolicyConsent, PolicyRule, PolicyTrust, Queued, Restoring, RewindSummary,
+    RewindTarget, RewindTargetId, RunResult, Segment, ShutPlace, State, StoppedPod, SystemItem,
+    TextSpan, Trigger, TurnResult, Verdict, WorkspaceFile,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -330,6 +330,7 @@ fn approval() -> ApprovalRequest {
     ApprovalRequest {
         id: "a1".into(),
         pod: name("kid"),
+        client: None,
         lineage: vec![name("alice")],
         call_id: "c".into(),
         tool: "Bash".into(),
@@ -604,6 +605,7 @@ fn ours() -> Vec<(Event, String)> {
                 }],
                 consents: Vec::new(),
                 trusts: Vec::new(),
+                clients: Vec::new(),
             },
             r#"{"event":"policy","data":{"rules":[{"id":4,"pod":"kid","tree":true,"tool":"Bash","pattern":"cargo *","action":"allow","source":"answered"}]}}"#
                 .into(),
@@ -624,8 +626,14 @@ fn ours() -> Vec<(Event, String)> {
                     sha256: "ab12".into(),
                     since: 8,
                 }],
+                clients: vec![PolicyClient {
+                    id: 7,
+                    folder: "/w".into(),
+                    name: "w".into(),
+                    since: 9,
+                }],
             },
-            r#"{"event":"policy","data":{"rules":[],"consents":[{"id":5,"provider":"far","base_url":"https://far/v1","key":"with the key from FAR","since":7}],"trusts":[{"id":6,"workspace":"/w","sha256":"ab12","since":8}]}}"#
+            r#"{"event":"policy","data":{"rules":[],"consents":[{"id":5,"provider":"far","base_url":"https://far/v1","key":"with the key from FAR","since":7}],"trusts":[{"id":6,"workspace":"/w","sha256":"ab12","since":8}],"clients":[{"id":7,"folder":"/w","name":"w","since":9}]}}"#
                 .into(),
         ),
         (

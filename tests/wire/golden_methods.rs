@@ -4,8 +4,8 @@ use crate::{every_variant, golden};
 use std::collections::BTreeMap;
 use yoi::protocol::method::{Addressees, NewPod};
 use yoi::protocol::{
-    ByteRange, CompletionKind, EntryId, Method, PodEvent, PodName, RewindTargetId, Segment,
-    SpawnPod, Verdict,
+    ByteRange, CompletionKind, EntryId, McpClient, Method, PodEvent, PodName, RewindTargetId,
+    Segment, SpawnPod, Verdict,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -217,6 +217,15 @@ fn every_method_has_its_line() {
             r#"{"method":"mesh_block","params":{"name":"pi-1","end":true}}"#,
         ),
         (
+            Method::ActAs(McpClient {
+                folder: "/w".into(),
+                name: "w".into(),
+                address: Some("w#2".into()),
+                program: Some("claude-code 2".into()),
+            }),
+            r#"{"method":"act_as","params":{"folder":"/w","name":"w","address":"w#2","program":"claude-code 2"}}"#,
+        ),
+        (
             Method::Fork { name: PodName::parse("b").ok(), at: Some(entry()) },
             r#"{"method":"fork","params":{"name":"b","at":"01a1fff2-d277-7d93-b554-1afe8ed56657"}}"#,
         ),
@@ -232,7 +241,7 @@ fn every_method_has_its_line() {
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel Consent FindModel EditQueued
         Steer Seen HostStatus Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide
         ListPolicy ExplainCommand Revoke Trust ListServers UndoRewind MeshJoin MeshLeave MeshAgents
-        MeshSend MeshBlock Fork
+        MeshSend MeshBlock ActAs Fork
     );
 }
 

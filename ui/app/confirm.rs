@@ -115,7 +115,9 @@ impl Confirm {
             Self::Offered { .. } | Self::Leave { .. } => false,
             Self::FirstMessage { pod, .. } => pod == name,
             Self::Verb { confirm, .. } => confirm.about.contains(name),
-            Self::Rule { requests, .. } => requests.pods.iter().all(|pod| pod == name),
+            Self::Rule { requests, .. } => {
+                requests.client.is_none() && requests.pods.iter().all(|pod| pod == name)
+            }
         }
     }
 

@@ -9,13 +9,18 @@ use crate::pane::actionbar::Prompt;
 use crate::pane::actionbar::Purpose;
 use crate::pane::inbox::{self, Attention, Author, Cut, Extent};
 use yoi::config::policy::matches;
-use yoi::protocol::{self, Method, Pattern, PodName, Verdict};
+use yoi::protocol::{self, McpClient, Method, Pattern, PodName, Verdict};
 use yoi::run::policy::subject_of;
 use yoi::text::SafeText;
 
 /// Why an edited rule is refused.
 const WRONG_RULE: &str =
     "that rule does not allow what is asked: it has to fit each command in the line";
+
+/// Why the consent to a client cannot be edited.
+const NO_RULE: &str = "what a client may do is one consent: it cannot be edited";
+/// Why a client cannot be allowed for its children.
+const NO_TREE: &str = "a client has no children: {inbox allow-pod} allows it for good";
 
 /// Rows that are scrolled at once.
 const PAGE: isize = 5;
@@ -28,6 +33,8 @@ pub struct ChosenRequests {
     /// Their ids; one decision for all of them.
     pub ids: Vec<String>,
     pub pods: Vec<PodName>,
+    /// The MCP client that asks, where no Pod does.
+    pub client: Option<McpClient>,
     pub rule: Pattern,
     pub author: Author,
 }
@@ -78,11 +85,13 @@ impl App {
             Focus::Inbox => (self.inbox.position(&items) + 1) % items.len().max(1),
             _ => 0,
         };
-        let Some(pod) = items.get(at).and_then(inbox::Item::pod).cloned() else {
+        let Some(item) = items.get(at) else {
             return self.say(Kind::Info, "nothing needs you");
         };
+        let pod = item.pod().cloned();
         self.inbox.choose(&items, at);
-        let effects = self.make_current(&pod);
+        // A client has no transcript.
+        let effects = pod.map(|pod| self.make_current(&pod)).unwrap_or_default();
         self.focus = Focus::Inbox;
         effects
     }
@@ -141,14 +150,15 @@ impl App {
     fn chosen_requests(&self) -> Option<ChosenRequests> {
         self.chosen_item(|item| {
             let (rule, author) = self.inbox.rule(item.approvals())?;
+            let client = item.approvals().first().and_then(|approval| approval.client.clone());
             let mut pods: Vec<PodName> = Vec::new();
             for approval in item.approvals() {
-                if !pods.contains(&approval.pod) {
+                if approval.client.is_none() && !pods.contains(&approval.pod) {
                     pods.push(approval.pod.clone());
                 }
             }
             let ids = item.approvals().iter().map(|approval| approval.id.clone()).collect();
-            Some(ChosenRequests { ids, pods, rule: rule.clone(), author })
+            Some(ChosenRequests { ids, pods, client, rule: rule.clone(), author })
         })
     }
 
@@ -157,6 +167,9 @@ impl App {
         let Some(requests) = self.chosen_requests() else {
             return self.say(Kind::Info, "there is no rule here");
         };
+        if requests.client.is_some() {
+            return self.say(Kind::Info, NO_RULE);
+        }
         let text = requests.rule.to_string();
         self.decided_by_line = Some(requests);
         let prompt = Prompt::new(Purpose::Rule, &text, &self.sources());
@@ -229,6 +242,9 @@ impl App {
         }
         match action {
             Action::AllowPod => self.confirm_rule_first(requests, RuleScope::Pod),
+            Action::AllowTree if requests.client.is_some() => {
+                self.say(Kind::Info, self.keymap.with_keys(NO_TREE))
+            }
             Action::AllowTree => self.confirm_rule_first(requests, RuleScope::Tree),
             Action::Deny => {
                 self.decided_by_line = Some(requests);
@@ -316,14 +332,14 @@ impl App {
             let line = self.decided_by_line.take();
             self.layers.close_if(|layer| is_about(layer, line.as_ref(), id));
         }
-        let what = SafeText::spelled(approval.line());
+        let (asker, what) = (approval.asker(), SafeText::spelled(approval.line()));
         let text = match verdict {
-            Verdict::Withdrawn { why } => format!("{} withdrew its request: {why}", approval.pod),
+            Verdict::Withdrawn { why } => format!("{asker} withdrew its request: {why}"),
             verdict if ours => {
-                format!("{}: {} · {what}", approval.pod, inbox::verdict_words(verdict))
+                format!("{asker}: {} · {what}", inbox::verdict_words(verdict))
             }
             verdict => {
-                format!("{}: {} elsewhere · {what}", approval.pod, inbox::verdict_words(verdict))
+                format!("{asker}: {} elsewhere · {what}", inbox::verdict_words(verdict))
             }
         };
         if ours || looking || self.focus == Focus::Inbox {
@@ -362,6 +378,9 @@ impl ChosenRequests {
 
     /// The text of the confirmation of a rule.
     pub fn sentence(&self, rule_scope: RuleScope) -> String {
+        if let Some(client) = &self.client {
+            return crate::wording::rule::for_client(&self.rule, client);
+        }
         let tree = rule_scope == RuleScope::Tree;
         crate::wording::rule::from_now_on(&self.rule, &self.pods, tree)
     }

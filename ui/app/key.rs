@@ -285,7 +285,7 @@ impl App {
     /// The notice for a key that would pause a run that waits for a decision.
     fn waits_for_decision(&self) -> Option<String> {
         let pod = &self.info()?.name;
-        let waits = self.family.approvals().iter().any(|approval| approval.pod == *pod);
+        let waits = self.family.approvals().iter().any(|approval| approval.is_of(pod));
         let text = format!(
             "{pod} waits for your decision: {{everywhere next-needs-you}} goes there · :pause withdraws the request"
         );

@@ -68,6 +68,7 @@ pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRe
     yoi::protocol::ApprovalRequest {
         id: id.into(),
         pod: PodName::parse(pod).expect("a name"),
+        client: None,
         lineage: Vec::new(),
         call_id: format!("call-{id}"),
         tool: "Bash".into(),
@@ -288,6 +289,7 @@ pub fn rewind_target(turn_index: usize, preview: &str) -> yoi::protocol::RewindT
 }
 
 mod agents;
+mod clients;
 mod confirm;
 mod family;
 mod guards;

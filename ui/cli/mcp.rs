@@ -1,5 +1,5 @@
-//! `yoi mcp`: an MCP server on standard input and output, through which a client becomes an agent of the mesh; and
-//! the change of a client's settings that makes it known there.
+//! `yoi mcp`: an MCP server on standard input and output, through which a client becomes an agent of the mesh and a
+//! caller of Pods; and the change of a client's settings that makes it known there.
 
 use crate::cli::mcp::install::{Change, Client};
 use crate::headless::Failure;
@@ -8,8 +8,10 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 mod agent;
+mod host;
 mod install;
 mod mailbox;
+mod pods;
 mod server;
 mod stdio;
 mod tools;

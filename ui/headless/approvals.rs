@@ -116,7 +116,7 @@ impl Inbox {
     /// Whether the request that a Pod waits for is decided here. It is open until the Pod goes on: the host
     /// says so before it says that the request was decided.
     pub fn decides_for(&self, pod: &PodName) -> bool {
-        self.open.iter().any(|request| request.pod == *pod && self.is_handled_here(request))
+        self.open.iter().any(|request| request.is_of(pod) && self.is_handled_here(request))
     }
 
     /// Keeps the open requests up to date with an event.
@@ -151,6 +151,9 @@ impl Inbox {
     }
 
     fn is_handled_here(&self, approval: &ApprovalRequest) -> bool {
+        if approval.client.is_some() {
+            return false;
+        }
         let mut chain = std::iter::once(&approval.pod).chain(&approval.lineage);
         let is_current = |pod: &PodName| self.current.as_ref() == Some(&pod.key());
         self.is_own(&approval.pod, &approval.lineage)
@@ -252,6 +255,9 @@ fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
         .chain(request.scripts.iter().map(runs))
         .collect();
     let typed = |line: &str| spell(line, way);
+    if request.client.is_some() {
+        return of_client(name, request, &details, &typed);
+    }
     let outside = request.lease.is_some();
     let once = if outside { " (this call only)" } else { "" };
     let lasts = if outside { ", which opens the path until the pod stops" } else { "" };
@@ -266,6 +272,25 @@ fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
         typed(&format!("allow {name} pod")),
         typed(&format!("allow {name} tree")),
         quoted(&request.rule),
+        typed(&format!("deny {name} <why>")),
+    )
+}
+
+/// The request of an MCP client.
+fn of_client(
+    name: &str,
+    request: &ApprovalRequest,
+    details: &str,
+    typed: &impl Fn(&str) -> String,
+) -> String {
+    format!(
+        "[{name}] {} asks: {} {}{details}\n    needs {}; {}, {} (for good), {}",
+        request.asker(),
+        spelled(&request.tool),
+        spelled(&request.action),
+        spelled(&request.because),
+        typed(&format!("allow {name}")),
+        typed(&format!("allow {name} client")),
         typed(&format!("deny {name} <why>")),
     )
 }
@@ -296,6 +321,7 @@ mod tests {
         ApprovalRequest {
             id: id.into(),
             pod: name(pod),
+            client: None,
             lineage: vec![name("top")],
             call_id: "c".into(),
             tool: "Bash".into(),

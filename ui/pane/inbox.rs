@@ -83,10 +83,13 @@ impl Item<'_> {
         }
     }
 
-    /// The Pod that has waited the longest.
+    /// The Pod that has waited the longest; `None` where an MCP client waits.
     pub fn pod(&self) -> Option<&PodName> {
         match self {
-            Self::Approval(approvals) => approvals.first().map(|approval| &approval.pod),
+            Self::Approval(approvals) => {
+                let first = approvals.first().filter(|approval| approval.client.is_none());
+                first.map(|approval| &approval.pod)
+            }
             Self::Other(info) => Some(&info.name),
         }
     }
@@ -119,7 +122,7 @@ pub fn items(family: &Family) -> Vec<Item<'_>> {
         }
     }
     let approvals =
-        |info: &PodInfo| family.approvals().iter().any(|approval| approval.pod == info.name);
+        |info: &PodInfo| family.approvals().iter().any(|approval| approval.is_of(&info.name));
     let others = family.needs_you().into_iter().filter(|info| !approvals(info));
     items.extend(others.map(Item::Other));
     items.sort_by_key(Item::since);
@@ -128,7 +131,8 @@ pub fn items(family: &Family) -> Vec<Item<'_>> {
 
 /// Whether one decision fits both requests.
 fn is_same(one: &ApprovalRequest, other: &ApprovalRequest) -> bool {
-    one.tool == other.tool
+    one.client == other.client
+        && one.tool == other.tool
         && one.action == other.action
         && one.details == other.details
         && one.rule == other.rule

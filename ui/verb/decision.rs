@@ -6,7 +6,7 @@ use crate::verb::words::first;
 use crate::verb::{End, Known, Next, Reply, Request, Why};
 use crate::wording::rule;
 use std::slice::from_ref;
-use yoi::protocol::{ApprovalRequest, Method, Verdict};
+use yoi::protocol::{ApprovalRequest, Method, PodName, Verdict};
 use yoi::text::SafeText;
 
 /// The shortest end of an id that names a request, in characters. Ids begin with the time, so that
@@ -36,11 +36,11 @@ impl Decision {
         last: Option<Reply>,
         verb: &'static str,
         text: &str,
-        read: impl Fn(&str) -> Result<Verdict, End>,
+        read: impl Fn(&ApprovalRequest, &str) -> Result<Verdict, End>,
     ) -> Next {
         match last {
             None => or_end(find(known, verb, text).and_then(|named| {
-                let verdict = read(named.words)?;
+                let verdict = read(named.request, named.words)?;
                 Ok(self.begin(&named, verdict))
             })),
             Some(Reply::Results(results)) => {
@@ -54,10 +54,12 @@ impl Decision {
     fn begin(&mut self, named: &Named<'_>, verdict: Verdict) -> Next {
         let request = named.request.clone();
         let question = written(&request, &verdict).filter(|_| !named.is_shown);
-        let about = request.pod.clone();
+        // A client is no Pod that could go meanwhile.
+        let about: Vec<PodName> =
+            request.client.is_none().then(|| request.pod.clone()).into_iter().collect();
         self.decided = Some((request, verdict));
         match question {
-            Some(question) => confirm(from_ref(&about), question, "allow and write the rule"),
+            Some(question) => confirm(&about, question, "allow and write the rule"),
             None => self.call(),
         }
     }
@@ -71,7 +73,7 @@ impl Decision {
     fn end(&self) -> End {
         let Some((request, verdict)) = &self.decided else { return End::default() };
         let line = SafeText::spelled(request.line());
-        End::done(format!("{}: {} · {line}", request.pod, rule::verdict(verdict)))
+        End::done(format!("{}: {} · {line}", request.asker(), rule::verdict(verdict)))
     }
 }
 
@@ -83,6 +85,9 @@ fn written(request: &ApprovalRequest, verdict: &Verdict) -> Option<String> {
         Verdict::Once | Verdict::Deny { .. } | Verdict::Withdrawn { .. } => return None,
     };
     let rule = own.as_ref().unwrap_or(&request.rule);
+    if let Some(client) = &request.client {
+        return Some(rule::for_client(rule, client));
+    }
     Some(rule::from_now_on(rule, from_ref(&request.pod), tree))
 }
 

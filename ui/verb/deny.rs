@@ -3,7 +3,7 @@
 use crate::verb::decision::Decision;
 use crate::verb::{Dialogue, Known, Next, Reply, Verb, WITHOUT_SCREEN, of, verb};
 use clap::Args;
-use yoi::protocol::Verdict;
+use yoi::protocol::{ApprovalRequest, Verdict};
 
 pub static VERB: Verb = of::<Deny>(Verb {
     ways: WITHOUT_SCREEN,
@@ -26,7 +26,8 @@ struct Deny {
 
 impl Dialogue for Deny {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
-        let deny = |reason: &str| Ok(Verdict::Deny { reason: reason.to_owned() });
+        let deny =
+            |_: &ApprovalRequest, reason: &str| Ok(Verdict::Deny { reason: reason.to_owned() });
         self.decision.next(known, last, "deny", &self.words.join(" "), deny)
     }
 }

@@ -4,7 +4,9 @@ use crate::verb::dialogue::or_end;
 use crate::verb::{Action, Dialogue, End, Known, Next, Pick, Reply, Request, Verb, of, verb};
 use crate::wording::age::clock;
 use clap::{Args, Subcommand};
-use yoi::protocol::{Action as Does, Event, Method, PolicyConsent, PolicyRule, PolicyTrust};
+use yoi::protocol::{
+    Action as Does, Event, Method, PolicyClient, PolicyConsent, PolicyRule, PolicyTrust,
+};
 use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Policy>(Verb {
@@ -15,8 +17,10 @@ pub static VERB: Verb = of::<Policy>(Verb {
         "Below the rules stand your consents: the providers to which text of your Pods may be sent. They have \
          numbers, too. After :policy revoke <n> the next message for that provider asks you again; a run \
          that is under way finishes.",
-        "Last come the files of workspaces that you trust, with the beginning of the hash of their content. After \
+        "Then come the files of workspaces that you trust, with the beginning of the hash of their content. After \
          :policy revoke <n> the next run goes without what such a file asks for.",
+        "Last come the MCP clients that may use Pods. After :policy revoke <n> the next call of that client asks you \
+         again.",
     ],
     ..verb("policy", "list the rules of what Pods may do, or end one")
 });
@@ -84,16 +88,19 @@ fn both(reply: Reply) -> Result<Event, End> {
 
 impl Policy {
     fn list(&mut self, event: Event, known: &Known<'_>) -> Next {
-        let (rules, consents, trusts) = match event {
-            Event::Policy { rules, consents, trusts } => (rules, consents, trusts),
+        let (rules, consents, trusts, clients) = match event {
+            Event::Policy { rules, consents, trusts, clients } => {
+                (rules, consents, trusts, clients)
+            }
             _ => Default::default(),
         };
-        if rules.is_empty() && consents.is_empty() && trusts.is_empty() {
+        if rules.is_empty() && consents.is_empty() && trusts.is_empty() && clients.is_empty() {
             return Next::End(End::shown("no rule is in force"));
         }
         let numbers = rules.iter().map(|rule| rule.id);
         let numbers = numbers.chain(consents.iter().map(|consent| Some(consent.id)));
-        self.numbers = numbers.chain(trusts.iter().map(|trust| Some(trust.id))).collect();
+        let numbers = numbers.chain(trusts.iter().map(|trust| Some(trust.id)));
+        self.numbers = numbers.chain(clients.iter().map(|client| Some(client.id))).collect();
         let since = |at| clock(at, known.now, known.zone);
         let rules = rules.iter().map(|rule| row(rule.id, &text(rule), &rule.source));
         let consents = consents.iter().map(|consent| {
@@ -104,7 +111,12 @@ impl Policy {
             let source = format!("your trust, since {}", since(trust.since));
             row(Some(trust.id), &trusts_in(trust), &source)
         });
-        let rows = rules.chain(consents).chain(trusts).map(|text| (text, String::new())).collect();
+        let clients = clients.iter().map(|client| {
+            let source = format!("your consent, since {}", since(client.since));
+            row(Some(client.id), &admits(client), &source)
+        });
+        let rows = rules.chain(consents).chain(trusts).chain(clients);
+        let rows = rows.map(|text| (text, String::new())).collect();
         Next::Pick(Pick { title: "policy: the first that fits counts".into(), about: None, rows })
     }
 
@@ -119,9 +131,13 @@ impl Policy {
 
 /// What is said of a rule or a consent that ended.
 fn ended(number: u64, reply: &Event) -> String {
-    let Event::Policy { rules, consents, trusts } = reply else {
+    let Event::Policy { rules, consents, trusts, clients } = reply else {
         return format!("rule {number} no longer applies");
     };
+    if let Some(client) = clients.first() {
+        let what = admits(client);
+        return format!("consent {number} is taken back: {what}; its next call asks again");
+    }
     if let Some(trust) = trusts.first() {
         let what = trusts_in(trust);
         return format!("trust {number} is taken back: {what}; the next run goes without it");
@@ -161,6 +177,13 @@ fn text(rule: &PolicyRule) -> String {
 fn sends(consent: &PolicyConsent) -> String {
     let PolicyConsent { provider, base_url, key, .. } = consent;
     let text = format!("send text to {provider} at {base_url} {key}");
+    SafeText::spelled(text).into_string()
+}
+
+/// What an MCP client may do.
+fn admits(client: &PolicyClient) -> String {
+    let (folder, name) = (client.folder.display(), SafeText::quoted(&client.name));
+    let text = format!("let the MCP client {name} use the Pods in {folder}, and start some there");
     SafeText::spelled(text).into_string()
 }
 

@@ -432,6 +432,7 @@ fn a_rule_that_was_revoked_is_named() {
         rules: vec![rule],
         consents: Vec::new(),
         trusts: Vec::new(),
+        clients: Vec::new(),
     })];
     let end = driven("policy revoke 4", Way::Line, &[], replies);
     let said = "rule 4 no longer applies: allow Write: *.txt for shop and its children";
@@ -450,7 +451,7 @@ fn the_rules_of_the_workspace_of_the_selected_pod_are_listed_before_the_decision
         source: source.into(),
     };
     let policy = |rules: Vec<PolicyRule>| {
-        Ok(Event::Policy { rules, consents: Vec::new(), trusts: Vec::new() })
+        Ok(Event::Policy { rules, consents: Vec::new(), trusts: Vec::new(), clients: Vec::new() })
     };
     let family = family(&[("alice", State::Idle), ("bob", State::Idle)]);
     let (env, selected) = (BTreeMap::new(), pod("alice"));
@@ -491,6 +492,7 @@ fn a_consent_is_a_numbered_row_of_the_rules_and_is_named_when_it_is_taken_back()
             rules: Vec::new(),
             consents: vec![consent.clone()],
             trusts: Vec::new(),
+            clients: Vec::new(),
         })
     };
     let what = "send text to far at https://far.example/v1 with the key from FAR_KEY";
@@ -536,7 +538,8 @@ fn a_file_is_trusted_with_the_hash_that_was_shown_and_its_values_are_spelled_out
     let again = driven("trust", Way::Line, &[], vec![reply(true)]);
     assert!(matches!(again.said, Said::Answer(text) if text.contains("is trusted as it is")));
     let trust = PolicyTrust { id: 9, workspace: "/w".into(), sha256: "c".repeat(64), since: 0 };
-    let ended = Event::Policy { rules: vec![], consents: vec![], trusts: vec![trust] };
+    let ended =
+        Event::Policy { rules: vec![], consents: vec![], trusts: vec![trust], clients: vec![] };
     let end = driven("policy revoke 9", Way::Line, &[], vec![done_with(ended)]);
     let said = "trust 9 is taken back: trust /w/.yoi/config.toml with SHA-256 cccccccccccc; the next run goes \
                 without it";

@@ -1,6 +1,6 @@
 //! The rules of what Pods may do, as people read them.
 
-use yoi::protocol::{Pattern, PodName, Verdict};
+use yoi::protocol::{McpClient, Pattern, PodName, Verdict};
 use yoi::text::SafeText;
 
 /// A rule: the tool, and the pattern that its calls have to match.
@@ -17,6 +17,16 @@ pub fn from_now_on(rule: &Pattern, pods: &[PodName], tree: bool) -> String {
         (true, _) => " and their children",
     };
     format!("always allow {} for {names}{below}?", pattern(rule))
+}
+
+/// What a consent to an MCP client would say; `rule` holds the tools and the folder.
+pub fn for_client(rule: &Pattern, client: &McpClient) -> String {
+    let name = SafeText::quoted(&client.name);
+    format!(
+        "always allow {} {} for the MCP client {name}?",
+        rule.tool,
+        SafeText::spelled(&rule.pattern)
+    )
 }
 
 /// A decision, in a few words.

@@ -29,7 +29,7 @@ impl Known<'_> {
             format!("{} since {} ({})", state::of_pod(info), at(info.since), ago(info.since));
         let mut lines = vec![("state", state), ("because", because(info))];
         lines.extend(wait::sentence(info, self.family, self.now).map(|wait| ("waits", wait)));
-        for approval in self.family.approvals().iter().filter(|approval| approval.pod == info.name)
+        for approval in self.family.approvals().iter().filter(|approval| approval.is_of(&info.name))
         {
             let what = SafeText::spelled(approval.line());
             lines.push((

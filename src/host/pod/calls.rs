@@ -82,6 +82,7 @@ impl Pod {
             | Method::MeshAgents
             | Method::MeshSend { .. }
             | Method::MeshBlock { .. }
+            | Method::ActAs(_)
             | Method::Fork { .. } => {
                 reply(answer, Err(Refusal::invalid("this request is not for a pod")));
             }

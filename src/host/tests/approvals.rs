@@ -325,7 +325,15 @@ async fn an_answer_for_the_pod_is_a_rule_that_is_listed_and_revoked() {
     let rule = rules[own].id.unwrap();
     let ended = bench.client.call(None, Method::Revoke { rule }).await.unwrap();
     let only = vec![rules[own].clone()];
-    assert_eq!(ended, Event::Policy { rules: only, consents: Vec::new(), trusts: Vec::new() });
+    assert_eq!(
+        ended,
+        Event::Policy {
+            rules: only,
+            consents: Vec::new(),
+            trusts: Vec::new(),
+            clients: Vec::new()
+        }
+    );
     bench.say(&pod, "write a").await;
     bench.asked().await;
     let again = bench.client.call(None, Method::Revoke { rule }).await.unwrap_err();

@@ -176,7 +176,12 @@ async fn a_consent_is_listed_among_the_rules_and_after_its_revocation_nothing_is
     let ended = bench.client.call(None, revoke.clone()).await.unwrap();
     assert_eq!(
         ended,
-        Event::Policy { rules: Vec::new(), consents: vec![consent.clone()], trusts: Vec::new() }
+        Event::Policy {
+            rules: Vec::new(),
+            consents: vec![consent.clone()],
+            trusts: Vec::new(),
+            clients: Vec::new()
+        }
     );
     for pod in [&first.name, &second.name] {
         let refused = bench.call(pod, Method::say("hello")).await.unwrap_err().message;

@@ -1,9 +1,10 @@
 //! A family as its members see it: the requests that each may make, the Pods that each may list and
 //! read, and child events.
 
+use crate::host::listing;
+use crate::host::output::{self, Reader};
 use crate::host::tests::Bench;
 use crate::host::verb::carry_out;
-use crate::host::{listing, output};
 use crate::protocol::RewindTarget;
 use crate::protocol::method::NewPod;
 use crate::protocol::{
@@ -14,7 +15,7 @@ use crate::store::{PodRow, Store, Wanted};
 use serde_json::{Value, json};
 use std::path::Path;
 
-const SCRIPT: &str = r#"
+pub(super) const SCRIPT: &str = r#"
 [[when]]
 says = "hang"
 [[when.step]]
@@ -201,7 +202,8 @@ impl Bench {
 
     async fn read(&self, by: Option<&str>, pod: &str) -> PodOutput {
         let by = by.map(name);
-        let read = output::read(&self.host.shared, by.as_ref(), &name(pod)).await.unwrap();
+        let reader = by.as_ref().map_or(Reader::Person, Reader::Pod);
+        let read = output::read(&self.host.shared, reader, &name(pod)).await.unwrap();
         let Event::Output(output) = read else { panic!() };
         if let (Some(by), Some(upto)) = (by, output.upto) {
             // As the reader's run does once its log holds the result.

@@ -28,6 +28,10 @@ impl Verb for Decide {
             .into_iter()
             .find(|approval| approval.id == id)
             .ok_or_else(gone)?;
+        if let Some(client) = &approval.client {
+            cx.shared.decide_for_client(client, &id, verdict).await?;
+            return Ok(done());
+        }
         let rule = match &verdict {
             Verdict::Withdrawn { .. } => {
                 return Err(Refusal::invalid("only the pod itself withdraws its approval request"));
@@ -92,7 +96,7 @@ fn written(
 
 /// Whether a rule that was just made lets the call of this request pass.
 fn covers(rule: &StoredRule, approval: &ApprovalRequest) -> bool {
-    let own = approval.pod.key() == rule.pod.key();
+    let own = approval.client.is_none() && approval.pod.key() == rule.pod.key();
     let below = rule.tree && approval.lineage.iter().any(|above| above.key() == rule.pod.key());
     (own || below) && matches(&rule.pattern, Action::Allow, &subject_of(approval))
 }

@@ -11,6 +11,7 @@ use crate::host::verb::create::{self, Plan};
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, PodName, Refusal};
+use crate::run::WORK;
 use crate::scope::{Permission, Rule, Scope};
 use std::path::{Path, PathBuf};
 
@@ -18,34 +19,43 @@ impl Verb for NewPod {
     const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
-        let asked = self.name.clone();
-        let wanted = asked.clone();
-        let (plan, notes) = plan(self, &cx).await?;
-        let base = plan.workspace.file_name().map(|name| name.to_string_lossy().into_owned());
-        let base = PodName::from_directory(&base.unwrap_or_default());
-        let created = cx.family(move |family| {
-            let name = family.free_name(asked, &base)?;
-            let (row, env) = (plan.row(name), plan.env);
-            Ok(family.create(row, Birth::New { env }))
-        });
-        // The mark lasts until the Pod is live.
-        let (handle, _mark) = match (created.await, wanted) {
-            (Err(refusal), Some(name)) => {
-                // Whoever is told that the name is taken finds the Pod of that name in the list.
-                cx.settled(&name).await?;
-                return Err(refusal);
-            }
-            (created, _) => created?,
-        };
-        crate::crash_point!("pod-stored");
-        if let Err(refusal) = handle.live(notes).await {
-            create::undo(&cx, &handle).await;
+        make(self, &cx, None).await
+    }
+}
+
+/// Makes a Pod; `note` stands behind the general instruction in its system prompt.
+pub(super) async fn make(new: NewPod, cx: &Cx, note: Option<&str>) -> Result<Event, Refusal> {
+    let asked = new.name.clone();
+    let wanted = asked.clone();
+    let (mut plan, notes) = plan(new, cx).await?;
+    if let Some(note) = note {
+        let general = plan.resolved.instruction.as_deref().unwrap_or(WORK);
+        plan.resolved.instruction = Some(format!("{general}\n\n{note}"));
+    }
+    let base = plan.workspace.file_name().map(|name| name.to_string_lossy().into_owned());
+    let base = PodName::from_directory(&base.unwrap_or_default());
+    let created = cx.family(move |family| {
+        let name = family.free_name(asked, &base)?;
+        let (row, env) = (plan.row(name), plan.env);
+        Ok(family.create(row, Birth::New { env }))
+    });
+    // The mark lasts until the Pod is live.
+    let (handle, _mark) = match (created.await, wanted) {
+        (Err(refusal), Some(name)) => {
+            // Whoever is told that the name is taken finds the Pod of that name in the list.
+            cx.settled(&name).await?;
             return Err(refusal);
         }
-        crate::crash_point!("pod-live");
-        let info = Box::new(handle.info.borrow().clone());
-        Ok(Event::Created { info })
+        (created, _) => created?,
+    };
+    crate::crash_point!("pod-stored");
+    if let Err(refusal) = handle.live(notes).await {
+        create::undo(cx, &handle).await;
+        return Err(refusal);
     }
+    crate::crash_point!("pod-live");
+    let info = Box::new(handle.info.borrow().clone());
+    Ok(Event::Created { info })
 }
 
 /// Everything but the name, and notes for a person.

@@ -4,9 +4,9 @@ use crate::config::workspace_settings::{WorkspaceSettings, file_of};
 use crate::host::models::consent_listed;
 use crate::host::rules;
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::protocol::{Action, Event, Pattern, PolicyRule, PolicyTrust, Refusal};
+use crate::protocol::{Action, Event, Pattern, PolicyClient, PolicyRule, PolicyTrust, Refusal};
 use crate::run::policy::in_force;
-use crate::store::{StoredRule, StoredTrust};
+use crate::store::{StoredClient, StoredRule, StoredTrust};
 
 /// The defaults of the program, where neither a rule nor a decision applies, as they are listed.
 const DEFAULTS: [(&str, &str, Action); 9] = [
@@ -63,7 +63,8 @@ impl Verb for ListPolicy {
         all.extend(defaults.map(|(tool, text, action)| listed(tool, text, *action, "the program")));
         let consents = shared.store.consents().await?.into_iter().map(consent_listed).collect();
         let trusts = shared.store.trusts().await?.into_iter().map(trust_listed).collect();
-        Ok(Event::Policy { rules: all, consents, trusts })
+        let clients = shared.store.clients().await?.into_iter().map(client_listed).collect();
+        Ok(Event::Policy { rules: all, consents, trusts, clients })
     }
 }
 
@@ -76,6 +77,12 @@ fn listed(tool: &str, pattern: &str, action: Action, source: &str) -> PolicyRule
 pub(super) fn trust_listed(stored: StoredTrust) -> PolicyTrust {
     let StoredTrust { id, workspace, sha256, since } = stored;
     PolicyTrust { id, workspace: workspace.into(), sha256, since }
+}
+
+/// An MCP client that may use Pods, as it is listed.
+pub(super) fn client_listed(stored: StoredClient) -> PolicyClient {
+    let StoredClient { id, folder, name, since } = stored;
+    PolicyClient { id, folder: folder.into(), name, since }
 }
 
 /// A rule that a decision made, as it is listed.

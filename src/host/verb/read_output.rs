@@ -1,6 +1,6 @@
 //! ReadOutput: what a Pod's model wrote since the asking Pod last read it.
 
-use crate::host::output;
+use crate::host::output::{self, Reader};
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Refusal};
 
@@ -10,6 +10,7 @@ impl Verb for ReadOutput {
     const ALLOWED: Caller = Caller::Above;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
-        output::read(&cx.shared, cx.by.as_ref(), cx.to()?).await
+        let reader = cx.by.as_ref().map_or(Reader::Person, Reader::Pod);
+        output::read(&cx.shared, reader, cx.to()?).await
     }
 }

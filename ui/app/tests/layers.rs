@@ -42,7 +42,12 @@ fn rules() -> Event {
         action: yoi::protocol::Action::Allow,
         pattern: yoi::protocol::Pattern { tool: "Read".into(), pattern: "*".into() },
     };
-    Event::Policy { rules: vec![rule], consents: Vec::new(), trusts: Vec::new() }
+    Event::Policy {
+        rules: vec![rule],
+        consents: Vec::new(),
+        trusts: Vec::new(),
+        clients: Vec::new(),
+    }
 }
 
 /// Answers each call among `effects` with this event.

@@ -112,6 +112,14 @@ impl Agent {
         }
     }
 
+    /// The name that the mesh gave the agent, while it is there.
+    pub fn name(&self) -> Option<String> {
+        match &*self.place.borrow() {
+            Place::Joined(member) => Some(member.standing().name),
+            Place::Joining | Place::Apart(_) => None,
+        }
+    }
+
     /// The next messages; `confirmed` says that the client took those before.
     pub async fn give(&self, confirmed: bool) -> Result<Delivery, String> {
         let ended = || "the agent has ended: start the MCP server anew".to_owned();

@@ -1,6 +1,7 @@
 //! The MCP server: it answers at once, and its agent joins the mesh behind it.
 
 use crate::cli::mcp::agent::{Agent, Arrived};
+use crate::cli::mcp::host::Host;
 use crate::cli::mcp::stdio::{Stdio, Traffic};
 use crate::cli::mcp::waiting::{self, Waiting};
 use crate::cli::mcp::{tools, words};
@@ -44,11 +45,12 @@ pub async fn serve(opening: Opening, agent: FolderAgent) -> Result<(), Failure> 
     let leaving = CancellationToken::new();
     let (arrived, arrivals) = mpsc::channel(ARRIVED);
     let instructions = words::instructions(&agent);
+    let (me, host) = (agent.clone(), Arc::new(Host::new(opening.dirs.data.clone())));
     let (agent, task) = Agent::start(opening, agent, arrived, leaving.clone());
     let traffic = Traffic::default();
     let transport = Stdio::new(traffic.clone());
     let waiting = Waiting::new();
-    let server = Server { agent, traffic, giving: Arc::default(), waiting, instructions };
+    let server = Server { me, host, agent, traffic, giving: Arc::default(), waiting, instructions };
     let result = tokio::select! {
         result = run(server, transport, arrivals) => result,
         number = signals.asked() => Err(Failure::new(Exit::Signal(number), String::new())),
@@ -112,6 +114,9 @@ fn can_be_woken(peer: &Peer<RoleServer>) -> bool {
 
 /// What answers the client.
 pub struct Server {
+    /// The agent that the client is.
+    pub me: FolderAgent,
+    pub host: Arc<Host>,
     pub agent: Agent,
     pub traffic: Traffic,
     /// Held while a batch is given, so that each request gets its own.
@@ -193,7 +198,9 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let name = request.name.to_string();
-        let call = AssertUnwindSafe(tools::call(self, request, &context.id)).catch_unwind();
+        let program = context.client_info();
+        let call = tools::call(self, request, &context.id, program.as_ref());
+        let call = AssertUnwindSafe(call).catch_unwind();
         match call.await {
             Ok(result) => result.map(CallToolResponse::from),
             Err(_) => {

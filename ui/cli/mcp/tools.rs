@@ -1,10 +1,11 @@
-//! The tools of the mesh for MCP clients.
+//! The tools for MCP clients: those of the mesh, and the way to those of Pods.
 
 use crate::cli::mcp::server::Server;
-use crate::cli::mcp::words;
+use crate::cli::mcp::{pods, words};
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ContentBlock, RequestId, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResult, ContentBlock, Implementation, RequestId, Tool,
+    ToolAnnotations,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -12,11 +13,11 @@ use serde_json::{Map, Value, json};
 use yoi::mesh::{Id, Peer, Status, To};
 
 /// A tool: its name, what it does, the schema of its arguments, and whether it only reads.
-struct Row {
-    name: &'static str,
-    does: &'static str,
-    arguments: fn() -> Value,
-    reads: bool,
+pub struct Row {
+    pub name: &'static str,
+    pub does: &'static str,
+    pub arguments: fn() -> Value,
+    pub reads: bool,
 }
 
 const TABLE: [Row; 3] = [
@@ -65,7 +66,7 @@ fn arguments_of_send() -> Value {
 
 /// Every tool.
 pub fn list() -> Vec<Tool> {
-    TABLE.iter().map(described).collect()
+    TABLE.iter().chain(&pods::TABLE).map(described).collect()
 }
 
 fn described(row: &Row) -> Tool {
@@ -82,6 +83,7 @@ pub async fn call(
     server: &Server,
     request: CallToolRequestParams,
     id: &RequestId,
+    program: Option<&Implementation>,
 ) -> Result<CallToolResult, ErrorData> {
     let arguments = Value::Object(request.arguments.unwrap_or_default());
     let called = match &*request.name {
@@ -91,20 +93,23 @@ pub async fn call(
             Err(why) => Err(why),
         },
         "get_messages" => get_messages(server, id).await,
-        other => {
-            return Err(ErrorData::invalid_params(format!("there is no tool `{other}`"), None));
-        }
+        other => match pods::call(server, other, arguments, program).await {
+            Some(called) => called,
+            None => {
+                return Err(ErrorData::invalid_params(format!("there is no tool `{other}`"), None));
+            }
+        },
     };
     Ok(called.unwrap_or_else(|why| CallToolResult::error(vec![ContentBlock::text(why)])))
 }
 
 /// The arguments of a call, or what is wrong with them.
-fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
+pub fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
     serde_json::from_value(arguments).map_err(|error| format!("the arguments are wrong: {error}"))
 }
 
 /// A result with text for the model and the same as JSON for programs.
-fn result(text: String, json: Value, is_error: bool) -> CallToolResult {
+pub fn result(text: String, json: Value, is_error: bool) -> CallToolResult {
     let content = vec![ContentBlock::text(text)];
     let mut result =
         if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };

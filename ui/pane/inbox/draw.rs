@@ -199,6 +199,9 @@ impl View<'_> {
         let key = |action| self.keymap.name(Context::Inbox, action);
         let (pod, tree) = (key(Action::AllowPod), key(Action::AllowTree));
         let yours = if author == Author::Person { " (yours)" } else { "" };
+        if item.approvals().iter().any(|approval| approval.client.is_some()) {
+            return Some(format!("{pod} would allow this client {}", pattern(rule)));
+        }
         Some(format!("{pod} and {tree} would allow {}{yours}", pattern(rule)))
     }
 
@@ -273,6 +276,9 @@ pub fn more_below(rows: usize, keymap: &Keymap) -> String {
 /// The Pod of the requests below its parent, and how many equal requests there are.
 fn requesters(approvals: &[&ApprovalRequest]) -> String {
     let Some(first) = approvals.first() else { return String::new() };
+    if first.client.is_some() {
+        return first.asker();
+    }
     let above = first.lineage.last().map(|parent| format!("{parent} › ")).unwrap_or_default();
     match approvals.len() {
         1 => format!("{above}{}", first.pod),
@@ -304,8 +310,8 @@ fn spelled(text: &str) -> String {
 /// Every Pod of the requests, with its ancestors.
 fn lineages(approvals: &[&ApprovalRequest]) -> String {
     let path = |approval: &&ApprovalRequest| {
-        let names = approval.lineage.iter().chain([&approval.pod]);
-        names.map(ToString::to_string).collect::<Vec<_>>().join(" › ")
+        let above = approval.lineage.iter().map(ToString::to_string);
+        above.chain([approval.asker()]).collect::<Vec<_>>().join(" › ")
     };
     approvals.iter().map(path).collect::<Vec<_>>().join(", ")
 }

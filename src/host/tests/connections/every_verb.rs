@@ -6,8 +6,8 @@ use crate::client::Client;
 use crate::host::tests::Bench;
 use crate::protocol::method::{Addressees, NewPod};
 use crate::protocol::{
-    CompletionKind, EntryId, Event, Incoming, Method, PodEvent, PodInfo, PodName, RewindTargetId,
-    Segment, SegmentId, SpawnPod, State, Verdict,
+    CompletionKind, EntryId, Event, Incoming, McpClient, Method, PodEvent, PodInfo, PodName,
+    RewindTargetId, Segment, SegmentId, SpawnPod, State, Verdict,
 };
 use crate::scope::{Permission, Rule};
 use crate::store::Wanted;
@@ -37,7 +37,7 @@ verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
     ListPods Restore Peer Watch Page Fetch New Open Remove SetModel Consent FindModel EditQueued Steer Seen HostStatus
     Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide ListPolicy ExplainCommand Revoke
-    Trust ListServers UndoRewind MeshJoin MeshLeave MeshAgents MeshSend MeshBlock Fork
+    Trust ListServers UndoRewind MeshJoin MeshLeave MeshAgents MeshSend MeshBlock ActAs Fork
 }
 
 /// Numbers that are the same each time (splitmix64).
@@ -84,6 +84,7 @@ impl Asker<'_> {
                 | Method::Revoke { .. }
                 | Method::Trust { .. }
                 | Method::MeshBlock { .. }
+                | Method::ActAs(_)
                 | Method::ListServers { .. }
                 | Method::HostStatus
                 | Method::FindModel { .. }
@@ -206,6 +207,12 @@ impl Asker<'_> {
             "MeshBlock" => {
                 Method::MeshBlock { name: format!("agent-{}", n % 3), end: n.is_multiple_of(2) }
             }
+            "ActAs" => Method::ActAs(McpClient {
+                folder: path,
+                name: format!("client-{n}"),
+                address: None,
+                program: None,
+            }),
             "Fork" => Method::Fork { name: None, at: None },
             verb => panic!("`{verb}` is listed and has no request here"),
         }
