@@ -66,7 +66,7 @@ impl Reader {
         self.depth -= 1;
     }
 
-    /// Notes that the line calculates with variables.
+    /// From now on the line counts as one that calculates with variables.
     pub fn calculates(&mut self) {
         self.calculates = true;
     }

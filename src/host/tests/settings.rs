@@ -134,55 +134,25 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("profile.*.model", "", "profile.p.model = 'rehearsal:/x.toml'", Effect::NewPodOf("p")),
     ("profile.*.max_turns", "", "profile.p.max_turns = 7", Effect::NewPodOf("p")),
     ("profile.*.instruction", "", "profile.p.instruction = 'Sing.'", Effect::NewPodOf("p")),
-    (
-        "mcp.*.command",
-        "",
-        "",
-        Effect::Test(MCP, "a_pod_uses_the_tools_of_a_server_that_policy_lets_start"),
-    ),
-    (
-        "mcp.*.args",
-        "",
-        "",
-        Effect::Test(MCP, "a_pod_uses_the_tools_of_a_server_that_policy_lets_start"),
-    ),
+    ("mcp.*.command", "", "", Effect::Test(MCP, MCP_USED)),
+    ("mcp.*.args", "", "", Effect::Test(MCP, MCP_USED)),
     ("mcp.*.env", "", "", Effect::Test(MCP, MCP_REQUEST)),
     ("mcp.*.network", "", "", Effect::Test(MCP, MCP_REQUEST)),
-    (
-        "mcp.*.write",
-        "",
-        "",
-        Effect::Test(
-            MCP,
-            "a_server_has_the_walls_of_a_command_and_only_reads_the_scope_unless_it_may_write",
-        ),
-    ),
-    (
-        "mcp.*.start_s",
-        "",
-        "",
-        Effect::Test(MCP, "a_server_that_never_answers_the_greeting_is_given_up"),
-    ),
-    (
-        "mcp.*.timeout_s",
-        "",
-        "",
-        Effect::Test(MCP, "a_call_that_is_never_answered_ends_after_its_time"),
-    ),
+    ("mcp.*.write", "", "", Effect::Test(MCP, MCP_WALLS)),
+    ("mcp.*.start_s", "", "", Effect::Test(MCP, MCP_GREETING)),
+    ("mcp.*.timeout_s", "", "", Effect::Test(MCP, MCP_TIMEOUT)),
     ("mcp.*.url", "", "", Effect::Test(MCP, MCP_HTTP)),
     ("mcp.*.headers", "", "", Effect::Test(MCP, MCP_HTTP)),
-    (
-        "mcp.*.enabled",
-        "",
-        "",
-        Effect::Test(
-            "src/config/mcp/tests.rs",
-            "a_server_that_cannot_be_meant_is_said_with_what_to_write",
-        ),
-    ),
+    ("mcp.*.enabled", "", "", Effect::Test("src/config/mcp/tests.rs", MCP_MEANT)),
 ];
 /// The tests of servers as a whole program.
 const MCP: &str = "tests/program/mcp.rs";
+const MCP_USED: &str = "a_pod_uses_the_tools_of_a_server_that_policy_lets_start";
+const MCP_WALLS: &str =
+    "a_server_has_the_walls_of_a_command_and_only_reads_the_scope_unless_it_may_write";
+const MCP_GREETING: &str = "a_server_that_never_answers_the_greeting_is_given_up";
+const MCP_TIMEOUT: &str = "a_call_that_is_never_answered_ends_after_its_time";
+const MCP_MEANT: &str = "a_server_that_cannot_be_meant_is_said_with_what_to_write";
 const MCP_REQUEST: &str =
     "a_server_that_policy_does_not_let_start_is_asked_about_with_all_that_it_gets";
 const MCP_HTTP: &str =
