@@ -123,6 +123,7 @@ const NOT_PLAYED: &[(&str, &str)] = &[
     ("cargo run --release", "builds for minutes; every test here runs what it builds"),
     ("cargo install --path .", "builds for minutes, and needs the internet"),
     ("cargo bench --bench screen", "measures for minutes"),
+    ("cargo bench --bench mesh", "measures for minutes"),
     ("./scripts/test", "runs this test"),
 ];
 
