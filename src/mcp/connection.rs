@@ -14,6 +14,7 @@ use rmcp::{Peer, RoleClient, ServiceExt};
 use serde_json::Value;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 /// What a message over HTTP counts as that was not asked for, in bytes.
@@ -23,6 +24,10 @@ const MAX_PAGES: usize = 32;
 const MAX_LIST: usize = 4 * 1024 * 1024;
 /// How long no call goes on, whatever progress it tells.
 const LONGEST: Duration = Duration::from_secs(3600);
+/// How long a transport may take to close in order.
+const CLOSING: Duration = Duration::from_secs(1);
+/// How long a server may take to read that an answer is not wanted any more.
+const WITHDRAWING: Duration = Duration::from_millis(200);
 /// Progress that waits to be shown.
 const PROGRESS: usize = 32;
 
@@ -179,37 +184,44 @@ impl Connection {
         cancel: &CancellationToken,
         progress: &mut (dyn FnMut(String) + Send),
     ) -> Result<Value, Failed> {
-        let options = PeerRequestOptions::with_timeout(self.timeout)
-            .reset_timeout_on_progress()
-            .with_max_total_timeout(LONGEST);
+        // The times of the library are not used: after them it waits until the server has read that it is late.
+        let options = PeerRequestOptions::no_options();
         let handle = self.peer.send_cancellable_request(request, options).await.map_err(failed)?;
         let (to, mut lines) = mpsc::channel(PROGRESS);
         let _following = self.handler.follow(handle.progress_token.clone(), to);
         let (peer, id) = (handle.peer.clone(), handle.id.clone());
         let answer = handle.await_response();
-        tokio::pin!(answer);
-        loop {
+        let (silent, longest) = (sleep(self.timeout), sleep(LONGEST));
+        tokio::pin!(answer, silent, longest);
+        let given_up = loop {
             tokio::select! {
                 biased;
                 answer = &mut answer => return answer.map(value).map_err(failed),
-                () = cancel.cancelled() => {
-                    withdraw(&peer, id).await;
-                    return Err(Failed::Cancelled);
+                () = cancel.cancelled() => break Failed::Cancelled,
+                () = &mut longest => break Failed::TimedOut(LONGEST),
+                Some(line) = lines.recv() => {
+                    silent.as_mut().reset(Instant::now() + self.timeout);
+                    progress(line);
                 }
-                Some(line) = lines.recv() => progress(line),
+                () = &mut silent => break Failed::TimedOut(self.timeout),
             }
-        }
+        };
+        withdraw(&peer, id, &given_up).await;
+        Err(given_up)
     }
 }
 
 /// Tells the server that an answer is not wanted any more; one that does not listen is not waited for.
-async fn withdraw(peer: &Peer<RoleClient>, id: rmcp::model::RequestId) {
+async fn withdraw(peer: &Peer<RoleClient>, id: rmcp::model::RequestId, why: &Failed) {
     use rmcp::model::{CancelledNotification, CancelledNotificationParam};
-    let reason = "the run was interrupted".into();
-    let params = CancelledNotificationParam::new(Some(id), Some(reason));
+    let reason = match why {
+        Failed::TimedOut(_) => "the answer took too long",
+        _ => "the run was interrupted",
+    };
+    let params = CancelledNotificationParam::new(Some(id), Some(reason.into()));
     let cancelled = CancelledNotification::new(params);
     let sent = peer.send_notification(cancelled.into());
-    let _ = tokio::time::timeout(Duration::from_millis(200), sent).await;
+    let _ = tokio::time::timeout(WITHDRAWING, sent).await;
 }
 
 fn value(result: ServerResult) -> Value {
@@ -224,7 +236,6 @@ fn failed(error: ServiceError) -> Failed {
     match error {
         ServiceError::McpError(error) => Failed::Refused(cut(&error.message)),
         ServiceError::TransportClosed => Failed::Closed,
-        ServiceError::Timeout { timeout } => Failed::TimedOut(timeout),
         ServiceError::Cancelled { .. } => Failed::Cancelled,
         ServiceError::TransportSend(error) => Failed::Other(cut(&causes(error.error.as_ref()))),
         other => Failed::Other(cut(&other.to_string())),
@@ -259,7 +270,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Gated<T> {
         }
     }
 
-    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
-        self.inner.close()
+    /// The worker of the library may wait until a message of a flood is read, and its end is not told then: the
+    /// drop of the transport ends it.
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        tokio::time::timeout(CLOSING, self.inner.close()).await.unwrap_or(Ok(()))
     }
 }
