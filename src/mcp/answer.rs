@@ -2,6 +2,7 @@
 //! is, images and files kept beside the log.
 
 use crate::protocol::item::Image;
+use crate::text::SafeText;
 use crate::tools::saved_output::SavedOutput;
 use crate::tools::text_limit::{blob, private_directory, size};
 use crate::tools::{Context, Output};
@@ -41,6 +42,8 @@ pub fn output(answer: &Value, tool: &str, took: Duration, ctx: &Context) -> Outp
     let content = text.finish();
     let nothing = if content.is_none() && images.is_empty() { ", nothing came back" } else { "" };
     let said = if is_error { "said that it failed" } else { "answered" };
+    // A server names its tools as it likes.
+    let tool = SafeText::line(tool);
     let summary = format!("{tool} {said} after {:.1} s{nothing}", took.as_secs_f64());
     Output { summary, content, is_error, images, ..Output::default() }
 }

@@ -4,8 +4,8 @@ use crate::config::McpDefinition;
 use crate::mcp::gate::{Admit, Gate, Why};
 use crate::mcp::handler::Handler;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, JsonObject,
-    ListToolsRequest, PaginatedRequestParams, ServerJsonRpcMessage, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorCode,
+    JsonObject, ListToolsRequest, PaginatedRequestParams, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::service::{ClientInitializeError, PeerRequestOptions, RunningService, ServiceError};
 use rmcp::transport::Transport;
@@ -234,6 +234,10 @@ fn failed(error: ServiceError) -> Failed {
         return Failed::Other(AUTHORIZATION.into());
     }
     match error {
+        // No refusal: a text was not read, by the server or here.
+        ServiceError::McpError(error) if error.code == ErrorCode::PARSE_ERROR => {
+            Failed::Other(cut(&error.message))
+        }
         ServiceError::McpError(error) => Failed::Refused(cut(&error.message)),
         ServiceError::TransportClosed => Failed::Closed,
         ServiceError::Cancelled { .. } => Failed::Cancelled,

@@ -98,7 +98,12 @@ impl Gate {
         }
     }
 
-    /// Whether a request of ours waits for an answer with this id; it does not any more.
+    /// Whether a request of ours waits for an answer with this id.
+    pub fn awaits(&self, id: &RequestId) -> bool {
+        self.lock().open.contains(&id.to_string())
+    }
+
+    /// The same; it does not wait any more.
     fn is_awaited(&self, id: &RequestId) -> bool {
         self.lock().open.remove(&id.to_string())
     }

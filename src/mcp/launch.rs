@@ -6,9 +6,12 @@ use crate::config::{McpDefinition, mcp::Reach};
 use crate::llm::Http;
 use crate::mcp::connection::{Connection, Gated, Running, open};
 use crate::mcp::gate::{Gate, Why};
+use crate::mcp::http::{Bounded, MAX_BODY, MAX_EVENT};
 use crate::mcp::pipes::Pipes;
+use crate::mcp::storage;
 use crate::sandbox::{
-    Around, Command, CommandView, Ended, Need, Person, Sandbox, SandboxError, Server, serving_end,
+    Around, Command, CommandView, Ended, Need, Person, PodStorage, Sandbox, SandboxError, Server,
+    serving_end,
 };
 use crate::scope::{Permission, Rule, Scope};
 use crate::text::SafeText;
@@ -37,14 +40,20 @@ const LAST_WORDS: usize = 2 * 1024;
 /// Bytes of it read at once, and the pause after each: a server that floods it waits.
 const CHUNK: usize = 16 * 1024;
 const PAUSE: Duration = Duration::from_millis(5);
-/// Bytes of one answer over HTTP.
-const MAX_ANSWER: usize = 8 * 1024 * 1024;
 
 /// A server that can be started, any number of times.
 #[derive(Clone, Debug)]
 pub enum Launch {
-    Program { sandbox: Sandbox, command: Box<Command> },
-    Http { client: reqwest::Client, config: Box<StreamableHttpClientTransportConfig> },
+    Program {
+        sandbox: Sandbox,
+        command: Box<Command>,
+        /// Its directory.
+        kept: PathBuf,
+    },
+    Http {
+        client: reqwest::Client,
+        config: Box<StreamableHttpClientTransportConfig>,
+    },
 }
 
 /// What a server is started in.
@@ -66,34 +75,17 @@ impl Launch {
             format!("{unset}: set it there, or take it out of {}", definition.file)
         })?;
         register_secrets(definition, &values, around.env);
-        let launch = match &definition.reach {
+        match &definition.reach {
             Reach::Http { url, .. } => {
-                return http(url, &values, around.http).map(|launch| {
-                    let values = serde_json::json!(values).to_string();
-                    (key(definition, &values), launch)
-                });
+                let launch = http(url, &values, around.http)?;
+                Ok((key(definition, &serde_json::json!(values).to_string()), launch))
             }
             Reach::Program { command, args, .. } => {
                 let words = std::iter::once(command).chain(args).map(|word| quoted(word));
                 let words: Vec<String> = words.collect();
-                let mut env = around.ctx.env.clone();
-                env.extend(values);
-                Command {
-                    program: format!("exec {}", words.join(" ")),
-                    cwd: around.ctx.cwd.clone(),
-                    env,
-                    timeout: LIFE,
-                    view: Some(view(definition, around.ctx, None)),
-                }
+                Ok(program(definition, &words.join(" "), values, around))
             }
-        };
-        let (view, env) = (serde_json::json!(launch.view), serde_json::json!(launch.env));
-        let key = key(definition, &serde_json::json!([view, env, launch.cwd]).to_string());
-        let kept = around.kept.join(format!("{}-{}", definition.name, &key[..16]));
-        let view = view_of(definition, around.ctx, &kept);
-        let sandbox = Sandbox { helper: around.ctx.helper.clone(), nofile: around.ctx.old_nofile };
-        let command = Box::new(Command { view: Some(view), ..launch });
-        Ok((key, Self::Program { sandbox, command }))
+        }
     }
 
     /// Starts the server; `end` ends it.
@@ -108,7 +100,8 @@ impl Launch {
                 let how = How::Http { client: client.clone(), config: config.clone() };
                 Ok(Started { how, why, definition: definition.clone(), end })
             }
-            Self::Program { sandbox, command } => {
+            Self::Program { sandbox, command, kept } => {
+                storage::use_now(kept).map_err(|error| format!("{}: {error}", kept.display()))?;
                 let killed = CancellationToken::new();
                 let (server, served) =
                     sandbox.serve(command, killed.clone()).map_err(|error| error.to_string())?;
@@ -128,22 +121,36 @@ fn key(definition: &McpDefinition, rest: &str) -> String {
     blake3::hash(format!("{}\n{rest}", definition.sha256()).as_bytes()).to_hex().to_string()
 }
 
-fn view_of(definition: &McpDefinition, ctx: &Context, kept: &Path) -> CommandView {
-    view(definition, ctx, Some(kept))
-}
-
 /// What a server gets: the scope of its Pod, to read unless it may write, and the network where it was granted.
-fn view(definition: &McpDefinition, ctx: &Context, private: Option<&Path>) -> CommandView {
+fn view(definition: &McpDefinition, ctx: &Context) -> CommandView {
     let scope = if definition.write { ctx.scope.clone() } else { read_only(&ctx.scope) };
     let needs: &[Need] = if definition.network { &[Need::Network] } else { &[] };
     CommandView::new(&Around {
         own: &ctx.own,
         needs,
-        private,
         isolation: ctx.isolation,
         limits: ctx.command_limits,
         ..Around::new(&scope, Person { env: &ctx.env })
     })
+}
+
+fn program(
+    definition: &McpDefinition,
+    line: &str,
+    values: BTreeMap<String, String>,
+    around: &Surroundings,
+) -> (String, Launch) {
+    let ctx = around.ctx;
+    let (mut view, cwd, mut env) = (view(definition, ctx), ctx.cwd.clone(), ctx.env.clone());
+    env.extend(values);
+    let key = key(definition, &serde_json::json!([view, env, cwd]).to_string());
+    // What it keeps goes by the key, so this is no part of it.
+    let kept = storage::directory(around.kept, &definition.name, &key);
+    view.private = Some(PodStorage::of(&kept));
+    let program = format!("exec {line}");
+    let command = Box::new(Command { program, cwd, env, timeout: LIFE, view: Some(view) });
+    let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: ctx.old_nofile };
+    (key, Launch::Program { sandbox, command, kept })
 }
 
 fn read_only(scope: &Scope) -> Scope {
@@ -163,8 +170,8 @@ fn http(url: &str, headers: &BTreeMap<String, String>, http: &Http) -> Result<La
     }
     let config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(custom)
-        .max_sse_event_size(MAX_ANSWER)
-        .max_json_response_size(MAX_ANSWER);
+        .max_sse_event_size(MAX_EVENT)
+        .max_json_response_size(MAX_BODY);
     Ok(Launch::Http { client, config: Box::new(config) })
 }
 
@@ -205,8 +212,9 @@ impl Started {
         let Self { how, why, definition, end } = self;
         match how {
             How::Http { client, config } => {
-                let inner = StreamableHttpClientTransport::with_client(client, *config);
                 let gate = Gate::new(why.clone());
+                let client = Bounded { client, gate: gate.clone() };
+                let inner = StreamableHttpClientTransport::with_client(client, *config);
                 (open(Gated { inner, gate }, &definition, why, end).await, None)
             }
             How::Program { pipes, process } => {
@@ -285,9 +293,4 @@ impl LastWords {
         let last = lines[lines.len().saturating_sub(LINES)..].join(" / ");
         (!last.is_empty()).then(|| SafeText::line(redact(&last)).into_string())
     }
-}
-
-/// Where the servers of a data directory keep what they write.
-pub fn kept_in(data: &Path) -> PathBuf {
-    data.join("mcp")
 }

@@ -1,6 +1,7 @@
 //! The standard streams of a server as a transport: lines of JSON, bounded.
 
 use crate::mcp::gate::{Admit, Gate};
+use crate::mcp::incoming;
 use bytes::{Buf as _, BytesMut};
 use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
@@ -41,7 +42,7 @@ struct Parsed {
 
 impl Parsed {
     fn of(line: &[u8]) -> Self {
-        Self { message: serde_json::from_slice(line).ok(), bytes: line.len() }
+        Self { message: incoming::read(line), bytes: line.len() }
     }
 }
 

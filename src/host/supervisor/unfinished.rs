@@ -11,13 +11,14 @@ use crate::trace::OrLog as _;
 use std::path::Path;
 
 /// Removes what was not finished, before any Pod is brought back: Pods without a first message,
-/// sessions without a Pod, sockets without a listener.
+/// sessions without a Pod, sockets without a listener, and what MCP servers kept that are not used any more.
 pub(super) async fn clear(
     shared: &Shared,
     rows: &mut Vec<PodRow>,
     table: &mut LeaseTable,
 ) -> Result<(), StoreError> {
     listener::sweep(shared);
+    sweep_servers(shared);
     for Discard { session, pod } in shared.store.discards().await? {
         if let Some(pod) = pod {
             if has_task(shared, session).await {
@@ -32,6 +33,14 @@ pub(super) async fn clear(
         delete(shared, session).await.or_log("delete a session");
     }
     Ok(())
+}
+
+/// Removes what MCP servers kept that nobody uses any more. None of them runs yet.
+fn sweep_servers(shared: &Shared) {
+    let kept = crate::mcp::kept_in(&shared.dirs.data);
+    crate::mcp::set_aside_unused(&kept, std::time::SystemTime::now());
+    // Caches may be large: nothing waits for their end, and what is left of them goes at the next start.
+    tokio::task::spawn_blocking(move || crate::mcp::remove_set_aside(&kept));
 }
 
 /// Whether the log of a Pod that was being created holds a message, or the copy of a transcript.

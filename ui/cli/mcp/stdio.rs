@@ -13,11 +13,14 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncWriteExt as _, Stdin, Stdout};
-use yoi::protocol::Frame;
+use tokio::sync::Notify;
 use yoi::protocol::frame::Lines;
+use yoi::protocol::{Frame, MAX_VALUES, ValueCount};
 
 /// The longest line that is read, in bytes.
 const MAX_LINE: usize = 16 * 1024 * 1024;
+/// Requests that may be open. A client that writes more of them and reads no answers waits.
+const MAX_OPEN: usize = 1024;
 /// What may stand before the first message.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -39,7 +42,7 @@ impl Stdio {
     /// The message of a line. A line that is none is answered where it names a request.
     fn message(&mut self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-        let error = match serde_json::from_slice(line) {
+        let error = match read(line) {
             Ok(message) => return self.expected(message),
             Err(error) => error,
         };
@@ -58,6 +61,15 @@ impl Stdio {
         self.begun |= matches!(message, JsonRpcMessage::Request(_));
         Some(message).filter(|_| self.begun)
     }
+}
+
+/// Reads a message. A value takes much more memory than its text, so they are counted first.
+fn read(line: &[u8]) -> Result<ClientJsonRpcMessage, String> {
+    let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
+    if ValueCount::is_too_many(text) {
+        return Err(format!("it has more than {MAX_VALUES} JSON values"));
+    }
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 /// The id of a request whose rest cannot be read.
@@ -87,6 +99,7 @@ impl Transport<RoleServer> for Stdio {
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
+            self.traffic.has_room().await;
             match self.lines.next().await {
                 Ok(Some(Frame::Line(line))) => {
                     if let Some(message) = self.message(&line) {
@@ -114,7 +127,14 @@ impl Transport<RoleServer> for Stdio {
 
 /// In which order requests came and answers went out. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Traffic(Arc<Mutex<Seen>>);
+pub struct Traffic(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    seen: Mutex<Seen>,
+    /// A request is open no more.
+    closed: Notify,
+}
 
 #[derive(Default)]
 struct Seen {
@@ -130,7 +150,14 @@ struct Seen {
 impl Traffic {
     fn seen(&self) -> MutexGuard<'_, Seen> {
         // Each change is one assignment, so it is whole also after a panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Resolves when a further request may be open.
+    async fn has_room(&self) {
+        while self.seen().came.len() >= MAX_OPEN {
+            self.0.closed.notified().await;
+        }
     }
 
     fn came(&self, message: &ClientJsonRpcMessage) {
@@ -163,6 +190,7 @@ impl Traffic {
         seen.now += 1;
         let now = seen.now;
         seen.came.remove(id);
+        self.0.closed.notify_one();
         if let Some((_, written)) = seen.batch.as_mut().filter(|(batch, _)| batch == id) {
             *written = Some(now);
         }
@@ -201,6 +229,33 @@ mod tests {
 
     fn answer(number: i64) -> ServerJsonRpcMessage {
         ServerJsonRpcMessage::response(ServerResult::EmptyResult(EmptyResult {}), id(number))
+    }
+
+    #[test]
+    fn a_line_of_too_many_values_is_not_read() {
+        let ping = |values: usize| {
+            let list = "0,".repeat(values);
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"_meta":{{"a":[{list}0]}}}}}}"#
+            );
+            read(text.as_bytes())
+        };
+        assert!(ping(MAX_VALUES - 20).is_ok());
+        assert_eq!(ping(MAX_VALUES).unwrap_err(), "it has more than 262144 JSON values");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_no_answers_writes_so_many_requests_and_then_waits() {
+        use futures_util::FutureExt as _;
+        let traffic = Traffic::default();
+        for number in 0..MAX_OPEN {
+            traffic.has_room().now_or_never().expect("room");
+            traffic.came(&request(i64::try_from(number).unwrap()));
+        }
+        let mut waiting = Box::pin(traffic.has_room());
+        assert!(waiting.as_mut().now_or_never().is_none());
+        traffic.goes(&answer(7));
+        waiting.now_or_never().expect("room");
     }
 
     #[test]

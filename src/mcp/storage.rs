@@ -1,0 +1,93 @@
+//! What servers keep: their temporary files and caches, below the data directory. A server that was not started for
+//! long is taken for one that nobody uses any more, and what it kept is removed.
+
+use crate::disk::remove_tree;
+use crate::trace::OrLog as _;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// How long a server may go without a start.
+const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Hex digits of a key in the name of a directory.
+const DIGITS: usize = 16;
+/// What the names of directories begin with that are being removed. No server is called so.
+const REMOVED: &str = ".removed-";
+
+/// Where the servers of a data directory keep what they write.
+pub fn kept_in(data: &Path) -> PathBuf {
+    data.join("mcp")
+}
+
+/// The directory of a server with this key.
+pub fn directory(kept: &Path, server: &str, key: &str) -> PathBuf {
+    kept.join(format!("{server}-{}", &key[..DIGITS]))
+}
+
+/// Makes the directory of a server that starts, and notes that it is used.
+pub fn use_now(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    File::open(directory)?.set_modified(SystemTime::now())
+}
+
+/// Moves aside what servers kept that were not started for long, while none runs. [`remove`] removes it then.
+pub fn set_aside_unused(kept: &Path, now: SystemTime) {
+    for entry in fs::read_dir(kept).into_iter().flatten().flatten() {
+        let is_old = entry.metadata().ok().filter(fs::Metadata::is_dir).is_some_and(|directory| {
+            let used = directory.modified().unwrap_or(now);
+            now.duration_since(used).is_ok_and(|unused| unused > UNUSED)
+        });
+        let name = entry.file_name();
+        if is_old && name.to_str().is_some_and(is_of_a_server) {
+            let aside = kept.join(format!("{REMOVED}{}", uuid::Uuid::now_v7()));
+            fs::rename(entry.path(), aside).or_log("move aside what a server kept");
+        }
+    }
+}
+
+/// Removes what was set aside, also by a host that ended over it. Blocking.
+pub fn remove_set_aside(kept: &Path) {
+    for entry in fs::read_dir(kept).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(REMOVED)) {
+            remove_tree(&entry.path()).or_log("remove what a server kept");
+        }
+    }
+}
+
+/// Whether [`directory`] makes such names. Other files lie beside them.
+fn is_of_a_server(name: &str) -> bool {
+    let key = name.rsplit_once('-').filter(|(server, _)| !server.is_empty());
+    key.is_some_and(|(_, key)| {
+        key.len() == DIGITS && key.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_kept_is_removed_when_it_was_not_started_for_long_and_nothing_else_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = dir.path().join("mcp");
+        let key = "0123456789abcdef0123";
+        let (old, fresh) = (directory(&kept, "old", key), directory(&kept, "fresh", key));
+        let (begun, now) = (SystemTime::now(), SystemTime::now() + UNUSED * 2);
+        for path in [&old, &fresh, &kept.join("other-directory")] {
+            use_now(path).unwrap();
+            fs::create_dir(path.join("tmp")).unwrap();
+        }
+        fs::write(kept.join("mailbox-0123456789abcdef"), "a file").unwrap();
+        File::open(&fresh).unwrap().set_modified(now).unwrap();
+        set_aside_unused(&kept, begun);
+        assert!(old.exists(), "it was used a moment ago");
+        set_aside_unused(&kept, now);
+        assert!(!old.exists(), "its server starts with an empty directory");
+        remove_set_aside(&kept);
+        let left = fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut left: Vec<_> = left.map(|name| name.into_string().unwrap()).collect();
+        left.sort();
+        assert_eq!(left, ["fresh-0123456789abcdef", "mailbox-0123456789abcdef", "other-directory"]);
+    }
+}
