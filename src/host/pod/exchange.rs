@@ -1,45 +1,72 @@
-//! Two agents that only answer each other never end by themselves. A Pod counts the runs in a row that messages of
-//! one agent alone started; from a number on such messages start a run once in a while only.
+//! Agents that only answer each other never end by themselves, two of them or a ring of many. A Pod counts for each
+//! agent the runs that its messages started; from a number on they start a run once in a while only, until something
+//! else than a message of an agent starts one.
 
 use crate::protocol::{NotificationSource, PodName};
 use crate::run::{AgentMessage, Notification};
 use crate::store::{MailboxKind, MailboxMessage};
+use crate::text::SafeText;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Runs in a row that messages of one agent may start.
+/// Runs that messages of one agent may start.
 const FREE: u32 = 8;
 /// Between two further ones.
 const PAUSE: Duration = Duration::from_secs(60);
+/// Agents whose runs are counted. Of that many at once each further one counts as one that started its runs.
+const AGENTS: usize = 64;
+/// Agents that a note names.
+const NAMED: usize = 3;
 
-/// The runs in a row that messages of one agent alone started.
+/// The runs that messages of agents started, by agent, since something else started one.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
-    with: String,
-    runs: u32,
-    /// The next such run begins no earlier.
+    runs: BTreeMap<String, Runs>,
+    /// A run by agents that have none left begins no earlier.
     next: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Runs {
+    count: u32,
+    last: Instant,
 }
 
 impl Exchange {
     /// Counts a run that these messages start; false: it is to begin later.
     pub(super) fn begins(&mut self, waking: &[&MailboxMessage], now: Instant) -> bool {
-        let Some(sender) = only_sender(waking) else {
+        let Some(senders) = senders(waking) else {
             self.end();
             return true;
         };
-        if self.with != sender {
-            *self = Self { with: sender, ..Self::default() };
-        }
-        if self.next.is_some_and(|next| now < next) {
+        // An agent of which nothing came for so long answers nobody.
+        self.runs.retain(|_, runs| now.duration_since(runs.last) < 2 * PAUSE);
+        if self.have_none_left(&senders) && self.next.is_some_and(|next| now < next) {
             return false;
         }
-        self.runs += 1;
-        self.next = (self.runs >= FREE).then(|| now + PAUSE);
+        for sender in &senders {
+            if self.runs.len() < AGENTS || self.runs.contains_key(sender) {
+                let first = Runs { count: 0, last: now };
+                let runs = self.runs.entry(sender.clone()).or_insert(first);
+                (runs.count, runs.last) = (runs.count + 1, now);
+            }
+        }
+        if self.have_none_left(&senders) {
+            self.next = Some(now + PAUSE);
+        }
         true
     }
 
-    /// Something else than messages of that agent starts a run.
+    fn have_none_left(&self, senders: &BTreeSet<String>) -> bool {
+        let none_left = |sender| match self.runs.get(sender) {
+            Some(runs) => runs.count >= FREE,
+            None => self.runs.len() >= AGENTS,
+        };
+        senders.iter().all(none_left)
+    }
+
+    /// Something else than messages of agents starts a run.
     pub(super) fn end(&mut self) {
         *self = Self::default();
     }
@@ -51,22 +78,38 @@ impl Exchange {
 
     /// A sentence for a person, while runs are held back.
     pub(super) fn note(&self, pod: &PodName) -> Option<String> {
-        let with = crate::text::SafeText::line(self.with.as_str());
-        self.next.map(|_| {
-            format!(
-                "{pod} and {with} only answer each other: messages of {with} start one run in {} s until you write \
-                 to {pod}",
-                PAUSE.as_secs()
-            )
-        })
+        self.next?;
+        let held = self.runs.iter().filter(|(_, runs)| runs.count >= FREE);
+        let mut held: Vec<String> =
+            held.map(|(name, _)| SafeText::line(name.as_str()).to_string()).collect();
+        let more = held.len().saturating_sub(NAMED);
+        held.truncate(NAMED);
+        if more > 0 {
+            held.push(format!("{more} more"));
+        } else if held.is_empty() {
+            held.push("other agents".to_owned());
+        }
+        let with = listed(&held);
+        held.insert(0, pod.to_string());
+        let seconds = PAUSE.as_secs();
+        Some(format!(
+            "{} only answer each other: messages of {with} start one run in {seconds} s until you write to {pod}",
+            listed(&held)
+        ))
     }
 }
 
-/// The one agent or peer that sent all of these; `None`: they come from several, or from the host.
-fn only_sender(messages: &[&MailboxMessage]) -> Option<String> {
-    let mut senders = messages.iter().map(|message| sender(message));
-    let first = senders.next()??;
-    senders.all(|sender| sender.as_deref() == Some(first.as_str())).then_some(first)
+/// Names as a sentence has them.
+fn listed(names: &[String]) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        few => few.concat(),
+    }
+}
+
+/// The agents and peers that sent these; `None`: one of them comes from the host or a person.
+fn senders(messages: &[&MailboxMessage]) -> Option<BTreeSet<String>> {
+    messages.iter().map(|message| sender(message)).collect()
 }
 
 fn sender(message: &MailboxMessage) -> Option<String> {
@@ -91,31 +134,83 @@ mod tests {
         MailboxMessage { id: "1".into(), kind: MailboxKind::Notify, payload, created: 1 }
     }
 
+    fn note(exchange: &Exchange) -> String {
+        exchange.note(&PodName::parse("alice").unwrap()).expect("a note")
+    }
+
     #[test]
-    fn messages_of_one_agent_start_so_many_runs_in_a_row_and_then_one_in_a_while() {
+    fn messages_of_one_agent_start_so_many_runs_and_then_one_in_a_while() {
         let (mut exchange, now) = (Exchange::default(), Instant::now());
         let bob = of(Some("bob"));
         for _ in 0..FREE {
             assert!(exchange.begins(&[&bob], now));
         }
         assert!(!exchange.begins(&[&bob, &bob], now));
-        let note = exchange.note(&PodName::parse("alice").unwrap()).unwrap();
-        assert!(note.starts_with("alice and bob only answer each other"), "{note}");
+        let expected = "alice and bob only answer each other: messages of bob start one run in 60 s until you write \
+                        to alice";
+        assert_eq!(note(&exchange), expected);
+        for round in 1..4 {
+            let later = now + round * PAUSE;
+            assert!(exchange.begins(&[&bob], later) && !exchange.begins(&[&bob], later));
+        }
+    }
+
+    #[test]
+    fn agents_of_a_ring_are_slowed_down_together_in_whatever_order_they_answer() {
+        let (mut exchange, now) = (Exchange::default(), Instant::now());
+        let (bob, carol) = (of(Some("bob")), of(Some("carol")));
+        let orders: [&[&MailboxMessage]; 4] = [&[&bob], &[&carol], &[&carol], &[&bob]];
+        let rounds = orders.iter().cycle().take(1000);
+        let begun = rounds.filter(|waking| exchange.begins(waking, now)).count();
+        assert_eq!(begun, 2 * FREE as usize);
+        assert!(!exchange.begins(&[&bob, &carol], now));
+        let said = note(&exchange);
+        assert!(
+            said.starts_with(
+                "alice, bob and carol only answer each other: messages of bob and carol"
+            ),
+            "{said}"
+        );
         let later = now + PAUSE;
-        assert!(exchange.begins(&[&bob], later) && !exchange.begins(&[&bob], later));
+        assert!(exchange.begins(&[&carol], later) && !exchange.begins(&[&bob], later));
+    }
+
+    #[test]
+    fn an_agent_that_has_runs_left_is_not_held_back_by_others() {
+        let (mut exchange, now) = (Exchange::default(), Instant::now());
+        let (bob, dora) = (of(Some("bob")), of(Some("dora")));
+        while exchange.begins(&[&bob], now) {}
+        assert!(exchange.begins(&[&dora], now) && exchange.begins(&[&bob, &dora], now));
+        assert!(!exchange.begins(&[&bob], now));
+    }
+
+    #[test]
+    fn a_flood_of_names_is_slowed_down() {
+        let (mut exchange, now) = (Exchange::default(), Instant::now());
+        let names = (0..1000).map(|number| of(Some(&format!("n{number}"))));
+        let begun = names.filter(|name| exchange.begins(&[name], now)).count();
+        assert!((AGENTS..AGENTS + 2).contains(&begun), "{begun}");
+        assert!(note(&exchange).starts_with("alice and other agents only answer each other"));
+    }
+
+    #[test]
+    fn an_agent_that_wrote_nothing_for_long_has_all_its_runs() {
+        let (mut exchange, now) = (Exchange::default(), Instant::now());
+        let bob = of(Some("bob"));
+        while exchange.begins(&[&bob], now) {}
+        let later = now + 2 * PAUSE;
+        assert_eq!((0..100).filter(|_| exchange.begins(&[&bob], later)).count(), FREE as usize);
     }
 
     #[test]
     fn whatever_else_starts_a_run_ends_the_exchange() {
         let (mut exchange, now) = (Exchange::default(), Instant::now());
-        let (bob, carol, host) = (of(Some("bob")), of(Some("carol")), of(None));
-        for other in [vec![&host], vec![&carol], vec![&bob, &carol]] {
-            for _ in 0..FREE {
-                assert!(exchange.begins(&[&bob], now));
-            }
-            assert!(!exchange.begins(&[&bob], now));
+        let (bob, host) = (of(Some("bob")), of(None));
+        for other in [vec![&host], vec![&bob, &host]] {
+            while exchange.begins(&[&bob], now) {}
             assert!(exchange.begins(&other, now));
             assert_eq!(exchange.next(), None);
+            assert!(exchange.begins(&[&bob], now));
             exchange.end();
         }
     }
