@@ -8,7 +8,7 @@ use crate::store::mailbox::add;
 use crate::store::pods::signed;
 use crate::store::{MailboxKind, MailboxMessage, Store, StoreError, Wanted};
 use rusqlite::{Connection, OptionalExtension as _, params};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// A message that is offered to a mailbox.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub enum Offered {
     Full(u64),
     /// As many messages of agents wait as may.
     FullOfAgents,
+    /// So many messages of its sender wait, which leaves as much room to others.
+    FullOfOne(u64),
     NotLive,
 }
 
@@ -39,7 +41,7 @@ pub enum Offered {
 pub struct Room {
     /// Of every kind.
     pub all: u64,
-    /// Of agents.
+    /// Of agents; one of them fills at most half of what others leave.
     pub agents: u64,
 }
 
@@ -129,11 +131,13 @@ fn offer(
         let count = |at| row.get::<_, i64>(at).map(|count| u64::try_from(count).unwrap_or(0));
         Ok((count(0)?, count(1)?))
     })?;
+    let mut each = waiting_of_each(db, pod)?;
     let known = "SELECT 1 FROM mail WHERE pod = ?1 AND id = ?2";
     let mut known = db.prepare(known)?;
     let mut outcomes = Vec::with_capacity(offers.len());
     for Offer { message, refused } in offers {
         let is_agents = message.kind == MailboxKind::Agent;
+        let own = sender(&message).map(|name| each.entry(name).or_default());
         let outcome = if known.exists(params![pod.key(), message.id])? {
             Offered::Known
         } else if let Some(reason) = refused {
@@ -144,12 +148,38 @@ fn offer(
             Offered::Full(counts.0)
         } else if is_agents && counts.1 >= room.agents {
             Offered::FullOfAgents
+        } else if let Some(own) = own.as_deref().copied()
+            && own > 0
+            && own >= room.agents - counts.1
+        {
+            Offered::FullOfOne(own)
         } else {
             add(db, pod, &message)?;
+            if let Some(own) = own {
+                *own += 1;
+            }
             counts = (counts.0 + 1, counts.1 + u64::from(is_agents));
             Offered::New
         };
         outcomes.push(outcome);
     }
     Ok(outcomes)
+}
+
+/// How many messages of each agent wait, by its name.
+fn waiting_of_each(db: &Connection, pod: &PodName) -> Result<HashMap<String, u64>, Failure> {
+    // The id of such a row is `agent:`, the id of the message, `:`, and the name. The payload, which has the name, too,
+    // may be long.
+    let sql = "SELECT substr(id, 44), count(*) FROM mail
+        WHERE pod = ?1 AND taken = 0 AND kind = 'agent' GROUP BY 1";
+    let mut waiting = db.prepare(sql)?;
+    let rows = waiting.query_map([pod.key()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)))?;
+    let count = |row: Result<(String, i64), _>| row.map(|(name, n)| (name, n.unsigned_abs()));
+    Ok(rows.map(count).collect::<Result<_, _>>()?)
+}
+
+/// The agent that sent a message, if one did.
+fn sender(message: &MailboxMessage) -> Option<String> {
+    let name = message.payload.pointer("/from/name").and_then(serde_json::Value::as_str);
+    name.filter(|_| message.kind == MailboxKind::Agent).map(str::to_owned)
 }

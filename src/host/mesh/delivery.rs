@@ -72,6 +72,10 @@ pub(crate) fn refusal(shared: &Shared, to: &PodName, outcome: &Offered) -> Optio
             "{} messages of agents wait for pod `{to}`, as many as may; try again when it has taken some",
             settings.mesh.waiting
         )),
+        Offered::FullOfOne(own) => Some(format!(
+            "{own} messages of this agent wait for pod `{to}`, and the rest of its room is for others; try again when \
+             it has taken some"
+        )),
         Offered::NotLive => Some(format!("pod `{to}` is stopped")),
     }
 }

@@ -229,7 +229,7 @@ async fn a_message_that_comes_again_is_received_and_enters_once() {
 
 #[tokio::test]
 async fn each_limit_denies_with_a_sentence() {
-    let settings = "[mesh]\nmessage_kib = 1\nwaiting = 2\nper_minute = 4\n";
+    let settings = "[mesh]\nmessage_kib = 1\nwaiting = 4\nper_minute = 4\n";
     let mut bench = Bench::with_settings(settings).await;
     bench.new_pod(None).await;
     bench.joins("w").await;
@@ -245,9 +245,8 @@ async fn each_limit_denies_with_a_sentence() {
     for _ in 0..2 {
         assert_eq!(agent.say("w", "hi").await.status, Status::Received);
     }
-    assert!(
-        denied(agent.say("w", "hi").await).starts_with("2 messages of agents wait for pod `w`")
-    );
+    let own = denied(agent.say("w", "hi").await);
+    assert!(own.starts_with("2 messages of this agent wait for pod `w`"), "{own}");
     denied(agent.say("w", "hi").await);
     assert_eq!(
         denied(agent.say("w", "hi").await),
@@ -261,7 +260,11 @@ async fn each_limit_denies_with_a_sentence() {
     bench.is_on_mesh("w", Some("w")).await;
     assert!(denied(other.say("w", "hi").await).contains("blocked"));
     bench.client.call(None, block(true)).await.unwrap();
-    assert!(denied(other.say("w", "hi").await).contains("2 messages of agents wait"));
+    for agent in [&other, &bench.agent("pi-3").await] {
+        assert_eq!(agent.say("w", "hi").await.status, Status::Received, "it has room of its own");
+    }
+    let full = denied(bench.agent("pi-4").await.say("w", "hi").await);
+    assert!(full.starts_with("4 messages of agents wait for pod `w`"), "{full}");
 }
 
 #[tokio::test]
