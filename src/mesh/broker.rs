@@ -23,7 +23,7 @@ use tokio::io::Interest;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{MissedTickBehavior, sleep_until};
 
 /// The most members; further ones are closed when they register.
 pub(crate) const MAX_MEMBERS: usize = 1024;
@@ -37,6 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PIECE: usize = 64 * 1024;
 /// Connections that are read before what has to go out is written.
 const READ_AT_ONCE: usize = 32;
+/// How long a leader that ends still serves its members, so that what is under way between them ends well.
+const LAST_SERVICE: Duration = Duration::from_millis(100);
 /// How often the audit is handed over and deadlines are looked at, while there are any.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -64,7 +66,7 @@ impl Leadership {
         Ok(ours)
     }
 
-    /// Closes every connection and writes the audit.
+    /// Routes what its members have written so far, closes every connection and writes the audit.
     pub(crate) async fn end(self) {
         drop(self.commands);
         // A leader that panicked holds no connection any more.
@@ -127,6 +129,7 @@ impl Broker {
         let mut waiting = FuturesUnordered::new();
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ends: Option<Instant> = None;
         loop {
             waiting
                 .extend(self.awaited.drain(..).map(|(key, stream, what)| ready(key, stream, what)));
@@ -138,17 +141,25 @@ impl Broker {
                         self.serve(key, interest);
                     }
                 }
-                accepted = listener.accept(), if !self.resting => match accepted {
+                accepted = listener.accept(), if !self.resting && ends.is_none() => match accepted {
                     Ok((stream, _)) => self.accept(stream),
                     Err(error) => self.resting = error.kind() != ErrorKind::ConnectionAborted,
                 },
-                added = commands.recv() => match added {
+                added = commands.recv(), if ends.is_none() => match added {
                     Some(stream) => self.add(stream),
-                    None => break,
+                    None => {
+                        let until = Instant::now() + LAST_SERVICE;
+                        self.read_rest(until);
+                        ends = Some(until);
+                    }
                 },
                 _ = tick.tick(), if self.has_deadlines() => self.look_at_deadlines(),
+                () = sleep_until(ends.unwrap_or_else(Instant::now).into()), if ends.is_some() => break,
             }
             self.write_out();
+            if ends.is_some() && self.is_settled() {
+                break;
+            }
         }
         let audit = self.audit;
         // The audit is written in a thread; if that fails, its lines are lost and nothing else.
@@ -197,15 +208,41 @@ impl Broker {
     }
 
     fn arrived(&mut self, key: u64, bytes: &[u8]) {
-        let Some(connection) = self.connections.get_mut(&key) else { return };
+        if self.feed(key, bytes) {
+            self.await_readable(key);
+        }
+    }
+
+    /// Handles the lines that end in these bytes; whether the connection is still open.
+    fn feed(&mut self, key: u64, bytes: &[u8]) -> bool {
+        let Some(connection) = self.connections.get_mut(&key) else { return false };
         let mut framer = std::mem::take(&mut connection.framer);
         let flow = framer.feed(bytes, |framer, cut| self.line(key, framer, cut));
         if flow == ControlFlow::Break(()) {
             self.close(key);
-        } else if let Some(connection) = self.connections.get_mut(&key) {
-            connection.framer = framer;
-            self.await_readable(key);
         }
+        let Some(connection) = self.connections.get_mut(&key) else { return false };
+        connection.framer = framer;
+        true
+    }
+
+    /// Reads what the members have written so far, whether or not the runtime knows of it.
+    fn read_rest(&mut self, until: Instant) {
+        let mut unread: Vec<u64> = self.connections.keys().copied().collect();
+        let mut buffer = std::mem::take(&mut self.buffer);
+        while !unread.is_empty() && Instant::now() < until {
+            unread.retain(|key| {
+                let Some(connection) = self.connections.get(key) else { return false };
+                let read = rustix::io::read(&*connection.stream, &mut buffer);
+                read.is_ok_and(|count| count > 0 && self.feed(*key, &buffer[..count]))
+            });
+        }
+        self.buffer = buffer;
+    }
+
+    /// Whether no message is under way between members.
+    fn is_settled(&self) -> bool {
+        self.queued == 0 && self.connections.values().all(|member| member.unconfirmed.is_empty())
     }
 
     fn await_readable(&mut self, key: u64) {

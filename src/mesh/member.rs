@@ -12,6 +12,7 @@ pub use connecting::{JoinError, roster};
 
 use crate::mesh::envelope::{MAX_FRAME, To};
 use crate::mesh::id::Id;
+use crate::mesh::name::is_broker;
 use crate::mesh::{Socket, envelope};
 use serde_json::value::RawValue;
 use serving::Actor;
@@ -251,6 +252,9 @@ impl Member {
             return Some(format!("a message has at most {MAX_FRAME} bytes"));
         }
         match to {
+            To::One(name) if is_broker(name) => {
+                Some("the leader of a mesh takes no messages of agents".to_owned())
+            }
             To::One(name) if *name == self.standing.borrow().name => {
                 Some("a message to oneself is not sent".to_owned())
             }

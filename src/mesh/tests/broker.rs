@@ -1,6 +1,6 @@
 //! The rules of the wire that a leader of ours keeps, byte by byte where it matters.
 
-use crate::mesh::tests::bench::{Bench, new_id};
+use crate::mesh::tests::bench::{Bench, message, new_id};
 use serde_json::json;
 
 #[tokio::test]
@@ -184,6 +184,51 @@ async fn half_a_close_is_a_leave() {
     assert_eq!(bob.line().await, None);
     assert_eq!(alice.next().await.unwrap()["body"]["type"], "peer_joined");
     assert_eq!(alice.next().await.unwrap()["body"]["type"], "peer_left");
+}
+
+#[tokio::test]
+async fn a_leader_that_leaves_routes_what_its_members_had_written_before() {
+    let bench = Bench::new();
+    let (leader, inbox) = bench.member("leader").await;
+    drop(inbox);
+    let (mut alice, mut bob) = (bench.raw("alice").await, bench.raw("bob").await);
+    alice.names().await;
+    let (mut ids, mut lines) = (Vec::new(), String::new());
+    for number in 0..500 {
+        let id = new_id();
+        let line = json!({"from": "a", "to": "bob", "id": id, "re": null, "body": number});
+        lines += &format!("{line}\n");
+        ids.push(id);
+    }
+    alice.write(&lines).await;
+    // Without a farewell, as when both handles of a member are dropped.
+    drop(leader);
+    for id in &ids {
+        assert_eq!(bob.message().await["id"], json!(id));
+        assert_eq!(alice.message().await["re"], json!(id));
+    }
+}
+
+#[tokio::test]
+async fn a_leader_that_leaves_acknowledges_what_is_confirmed_meanwhile() {
+    let bench = Bench::new();
+    let (leader, inbox) = bench.member("leader").await;
+    drop(inbox);
+    let confirms = crate::mesh::Options { confirms: true, leads: false, ..bench.options("carol") };
+    let (_carol, mut carols) = crate::mesh::join(confirms).await.unwrap();
+    let mut alice = bench.raw("alice").await;
+    let id = alice.send("carol", json!("keep this")).await;
+    let message = message(&mut carols).await;
+    let confirming = async {
+        // The leader has begun to end.
+        while bench.path().exists() {
+            tokio::task::yield_now().await;
+        }
+        carols.confirm(&message).await;
+        let ack = alice.message().await;
+        assert_eq!((&ack["re"], &ack["body"]["status"]), (&json!(id), &json!("received")));
+    };
+    tokio::join!(leader.leave(), confirming);
 }
 
 #[tokio::test]

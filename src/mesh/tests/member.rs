@@ -30,9 +30,13 @@ async fn an_unknown_name_is_denied_at_once_and_oneself_is_refused() {
     let bench = Bench::new();
     let (alice, _inbox) = bench.member("alice").await;
     let begun = tokio::time::Instant::now();
-    for (to, status) in
-        [("ghost", Status::Denied), ("casa:bob", Status::Denied), ("alice", Status::Refused)]
-    {
+    for (to, status) in [
+        ("ghost", Status::Denied),
+        ("casa:bob", Status::Denied),
+        ("alice", Status::Refused),
+        ("broker", Status::Refused),
+        ("casa:broker", Status::Refused),
+    ] {
         let sent = say(&alice, to, "hi").await;
         assert!(sent.status == status && sent.reason.is_some(), "{to}: {sent:?}");
     }
@@ -43,6 +47,17 @@ async fn an_unknown_name_is_denied_at_once_and_oneself_is_refused() {
         Status::Refused
     );
     assert!(begun.elapsed() < crate::mesh::member::ACK_WAIT);
+}
+
+#[tokio::test]
+async fn no_message_of_a_caller_is_a_request_of_its_member_to_the_leader() {
+    let bench = Bench::new();
+    let (_alice, _inbox) = bench.member("alice").await;
+    let (bob, _bobs) = bench.member("bob").await;
+    let sent =
+        bob.send(To::One("broker".into()), &raw_json(&json!({"type": "yoi_leaving"})), None).await;
+    assert_eq!(sent.status, Status::Refused);
+    assert_eq!(roster(&bench.socket(), "probe").await.unwrap(), ["alice", "bob"]);
 }
 
 #[tokio::test]
