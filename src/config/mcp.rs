@@ -161,6 +161,12 @@ impl McpServer {
                 "its name is part of the names of its tools: write at most {MAX_NAME} letters, digits, - and _"
             ));
         }
+        // Else the tools of one server could have the names of those of another, and its rules.
+        if name.contains("__") || name.starts_with('_') || name.ends_with('_') {
+            return Err("its name is part of the names of its tools, in which __ divides: take out each _ at its ends, \
+                        and those that stand together"
+                .into());
+        }
         let reach = match (&self.command, &self.url) {
             (Some(command), None) => Reach::Program {
                 command: command.clone(),

@@ -7,11 +7,12 @@ use crate::llm::Http;
 use crate::mcp::{
     Accepted, Decided, Launch, Listing, Offer, PodServers, Server, ServerTool, Surroundings,
 };
-use crate::protocol::{AlertSource, Verdict};
+use crate::protocol::{AlertSource, ApprovalRequest, Verdict};
 use crate::run::approval::denial;
 use crate::run::batch::Call;
 use crate::run::policy::{Decision, ServerQuestion};
 use crate::run::{Run, Stopped, alert, interrupted};
+use crate::text::SafeText;
 use crate::tools::ToolSet;
 use crate::trace::OrLog as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,8 +23,15 @@ use std::sync::Arc;
 pub const START: &str = "McpServer";
 /// The name under which rules speak about tools that changed.
 pub const TOOLS: &str = "McpTools";
-/// Characters of a description in a request.
-const MAX_SHOWN: usize = 400;
+/// Tools of all servers that a Pod is offered, and the bytes of their names, descriptions and schemas.
+const MAX_TOOLS: usize = 256;
+const MAX_SPECS: usize = 512 * 1024;
+/// Bytes of the tools in a request that shows them whole, and characters of each description in a longer one.
+const MAX_DETAILS: usize = 24 * 1024;
+const MAX_SHOWN: usize = 100;
+/// The first line of a longer one.
+const CUT: &str =
+    "these tools are too long to be shown whole; `:mcp` says how the server is reached";
 
 /// The servers that a Pod may use, and those that it uses.
 #[derive(Clone)]
@@ -69,13 +77,13 @@ impl Run {
                 self.accept_tools(&server, &listing).await?;
             }
         }
+        self.say_left_out().await;
         Ok(())
     }
 
     async fn take_server(&mut self, definition: &McpDefinition) -> Result<(), Stopped> {
         let (hash, servers) = (definition.sha256(), self.setup.servers.clone());
-        let decided = servers.used.decision(&hash);
-        if decided == Some(Decided::Refused) {
+        if servers.used.decision(&hash) == Some(Decided::Refused) {
             return Ok(());
         }
         let ctx = self.context();
@@ -92,9 +100,7 @@ impl Run {
         if servers.used.holds(&definition.name, &key) {
             return Ok(());
         }
-        let agreed = decided == Some(Decided::Agreed)
-            || self.may_start(definition, &hash, &servers.used).await?;
-        if agreed {
+        if self.may_start(definition, hash).await? {
             servers.used.hold(key, definition, launch);
         }
         Ok(())
@@ -104,52 +110,64 @@ impl Run {
     async fn may_start(
         &mut self,
         definition: &McpDefinition,
-        hash: &str,
-        used: &PodServers,
+        sha256: String,
     ) -> Result<bool, Stopped> {
         let question = ServerQuestion {
             tool: START,
             server: definition.name.clone(),
-            sha256: hash.to_owned(),
+            sha256,
             because: "your approval: it starts an MCP server".into(),
             details: described(definition),
         };
-        let refused =
-            |why: String| format!("MCP server `{}` is not started: {why}", definition.name);
-        match self.approved_by_policy(question).await? {
-            Ok(()) => used.decide(hash, Decided::Agreed),
-            Err(why) => {
-                used.decide(hash, Decided::Refused);
-                self.say_once(&refused(why)).await;
-                return Ok(false);
-            }
+        let refused = self.approved_by_policy(question).await?.err();
+        if let Some(why) = &refused {
+            let said = format!("MCP server `{}` is not started: {why}", definition.name);
+            self.say_once(&said).await;
         }
-        Ok(true)
+        Ok(refused.is_none())
     }
 
     /// Lets policy decide a question about a server, and a person where policy wants one; the error is why it is
-    /// refused.
+    /// refused. What a person decided counts until the host ends, and what policy decides each time anew: rules may
+    /// be others by then.
     async fn approved_by_policy(
         &mut self,
         question: ServerQuestion,
     ) -> Result<Result<(), String>, Stopped> {
-        let (tool, server) = (question.tool, question.server.clone());
-        match self.decide_about(question).await {
-            Decision::Allow(_) => Ok(Ok(())),
-            Decision::Deny(why) => Ok(Err(why)),
-            Decision::NeedsApproval(draft) => {
-                let call = Call {
-                    id: format!("{tool}:{server}"),
-                    name: tool.to_owned(),
-                    arguments: "{}".into(),
-                };
-                match self.request_approval(&call, &draft).await? {
-                    Some((Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. }, _)) => {
-                        Ok(Ok(()))
-                    }
-                    Some((Verdict::Deny { reason }, _)) => Ok(Err(denial(&reason))),
-                    Some((Verdict::Withdrawn { .. }, _)) | None => Err(Stopped::Interrupted),
-                }
+        let (tool, server, sha256) =
+            (question.tool, question.server.clone(), question.sha256.clone());
+        let used = self.setup.servers.used.clone();
+        match used.decision(&sha256) {
+            Some(Decided::Agreed) => return Ok(Ok(())),
+            Some(Decided::Refused) => return Ok(Err(denial(""))),
+            None => {}
+        }
+        let draft = match self.decide_about(question).await {
+            Decision::Allow(_) => return Ok(Ok(())),
+            Decision::Deny(why) => return Ok(Err(why)),
+            Decision::NeedsApproval(draft) => draft,
+        };
+        let id = format!("{tool}:{server}");
+        let call = Call { id, name: tool.to_owned(), arguments: "{}".into() };
+        let verdict = self.request_approval(&call, &draft).await?.map(|(verdict, _)| verdict);
+        if let Some(decided) = verdict.as_ref().and_then(decided) {
+            used.decide(&sha256, decided);
+        }
+        match verdict {
+            Some(Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. }) => Ok(Ok(())),
+            Some(Verdict::Deny { reason }) => Ok(Err(denial(&reason))),
+            Some(Verdict::Withdrawn { .. }) | None => Err(Stopped::Interrupted),
+        }
+    }
+
+    /// Notes a decision that was made while no run was under way, if it is one about a server.
+    pub(crate) fn note_decision(&self, approval: &ApprovalRequest, verdict: &Verdict) {
+        if ![START, TOOLS].contains(&approval.tool.as_str()) {
+            return;
+        }
+        if let Some(decided) = decided(verdict) {
+            for asked in &approval.scripts {
+                self.setup.servers.used.decide(&asked.sha256, decided);
             }
         }
     }
@@ -221,22 +239,47 @@ impl Run {
     /// The tools that are there now: those of the host, and those of the servers that the Pod uses.
     pub(crate) fn tools_now(&self) -> ToolSet {
         let mut set = self.setup.tool_set.borrow().clone();
+        let mut tools = self.accepted_tools();
+        tools.truncate(fitting(tools.iter().map(|tool| &tool.offer)));
+        for tool in tools {
+            // No tool takes the place of another.
+            set = set.with(Arc::new(tool)).unwrap_or(set);
+        }
+        set
+    }
+
+    /// The tools of the servers that the Pod uses, in the order of their servers.
+    fn accepted_tools(&self) -> Vec<ServerTool> {
         let used = &self.setup.servers.used;
+        let mut tools = Vec::new();
         for server in used.servers() {
             let accepted = used.accepted(&server.definition.name);
             let (Some(listing), Some(accepted)) = (server.listing(), accepted) else { continue };
-            let is_accepted = |offer: &&Offer| accepted.tools.contains(&offer.tool);
             // A list that changed since is offered after it was looked at.
             if listing.sha256() != accepted.list {
                 continue;
             }
-            for offer in listing.offers.iter().filter(is_accepted) {
-                let tool = ServerTool { server: server.clone(), offer: offer.clone() };
-                // No tool takes the place of another.
-                set = set.with(Arc::new(tool)).unwrap_or(set);
-            }
+            let offers = listing.offers.iter();
+            let offers = offers.filter(|offer| accepted.tools.contains(&offer.tool)).cloned();
+            tools.extend(offers.map(|offer| ServerTool { server: server.clone(), offer }));
         }
-        set
+        tools
+    }
+
+    /// Says which tools have no room beside those of the servers before them.
+    async fn say_left_out(&self) {
+        let tools = self.accepted_tools();
+        let left = &tools[fitting(tools.iter().map(|tool| &tool.offer))..];
+        if let (Some(first), more) = (left.first(), left.len().saturating_sub(1)) {
+            self.say_once(&format!(
+                "tools of MCP servers are left out, from `{}` on ({} in all): a pod has at most {MAX_TOOLS}, which take \
+                 {} KiB; `enabled = false` below [mcp.<name>] leaves a whole server out",
+                first.offer.name,
+                more + 1,
+                MAX_SPECS / 1024
+            ))
+            .await;
+        }
     }
 
     async fn say_once(&self, sentence: &str) {
@@ -246,55 +289,164 @@ impl Run {
     }
 }
 
-/// What a person decides on: how a server is reached and what it is granted.
+/// How many of these tools have room in a request to a model, the first ones first.
+fn fitting<'a>(offers: impl Iterator<Item = &'a Offer>) -> usize {
+    let mut room = MAX_SPECS;
+    let fits = |offer: &&Offer| {
+        let size = offer.name.len() + offer.description.len() + offer.schema.to_string().len();
+        let left = room.checked_sub(size);
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    offers.take(MAX_TOOLS).take_while(fits).count()
+}
+
+/// What a verdict of a person is about a server; `None`: it is none.
+fn decided(verdict: &Verdict) -> Option<Decided> {
+    match verdict {
+        Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } => Some(Decided::Agreed),
+        Verdict::Deny { .. } => Some(Decided::Refused),
+        Verdict::Withdrawn { .. } => None,
+    }
+}
+
+/// What a person decides on: how a server is reached and what it is granted. Each part is one line, whatever line
+/// breaks the definition has in it.
 fn described(definition: &McpDefinition) -> String {
     use crate::config::mcp::Reach;
-    let mut lines = Vec::new();
-    let list =
-        |names: Vec<&str>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    let names = list(definition.names().collect());
-    let takes = definition.takes();
-    let takes = list(takes.iter().map(String::as_str).collect());
+    let one_line = |text: &str| SafeText::spelled(text).into_string();
+    let list = |names: Vec<String>| {
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    };
+    let reached_by = one_line(&definition.reached_by());
+    let names = list(definition.names().map(one_line).collect());
+    let takes = list(definition.takes().into_iter().collect());
     let yes = |is: bool| if is { "yes" } else { "no" };
-    match &definition.reach {
+    let mut lines = match &definition.reach {
         Reach::Program { .. } => {
-            lines.push(format!("command: {}", definition.reached_by()));
-            lines.push(format!("variables it gets: {names}"));
-            lines.push(format!("your variables it takes: {takes}"));
-            lines.push(format!("network: {}", yes(definition.network)));
             let scope = if definition.write { "reads and writes" } else { "only reads" };
-            lines.push(format!("files: {scope} the scope of this pod"));
+            vec![
+                format!("command: {reached_by}"),
+                format!("variables it gets: {names}"),
+                format!("your variables it takes: {takes}"),
+                format!("network: {}", yes(definition.network)),
+                format!("files: {scope} the scope of this pod"),
+            ]
         }
-        Reach::Http { url, .. } => {
-            lines.push(format!("address: {url}"));
-            lines.push(format!("headers it gets: {names}"));
-            lines.push(format!("your variables it takes: {takes}"));
-        }
-    }
-    lines.push(format!("named in: {}", definition.file));
+        Reach::Http { .. } => vec![
+            format!("address: {reached_by}"),
+            format!("headers it gets: {names}"),
+            format!("your variables it takes: {takes}"),
+        ],
+    };
+    lines.push(format!("named in: {}", one_line(&definition.file)));
     lines.join("\n")
 }
 
 fn tools_question(server: &Server, list: &str, changed: &[Offer]) -> ServerQuestion {
-    let shown = |offer: &Offer| {
-        let text: String = offer.description.chars().take(MAX_SHOWN).collect();
-        format!(
-            "{}:\n  {}\n  arguments: {}",
-            offer.tool,
-            text.replace('\n', "\n  "),
-            arguments(offer)
-        )
-    };
+    let details =
+        |shown: fn(&Offer) -> String| changed.iter().map(shown).collect::<Vec<_>>().join("\n");
+    let whole = details(whole);
+    let details =
+        if whole.len() <= MAX_DETAILS { whole } else { format!("{CUT}\n{}", details(beginning)) };
     ServerQuestion {
         tool: TOOLS,
         server: server.definition.name.clone(),
         sha256: list.to_owned(),
         because: "your approval: tools of an MCP server are new or not as they were".into(),
-        details: changed.iter().map(shown).collect::<Vec<_>>().join("\n"),
+        details,
     }
+}
+
+/// All that a model would read of a tool.
+fn whole(offer: &Offer) -> String {
+    shown(offer, &offer.description, &offer.schema.to_string())
+}
+
+/// The same, cut.
+fn beginning(offer: &Offer) -> String {
+    let all = offer.description.chars().count();
+    let mut text: String = offer.description.chars().take(MAX_SHOWN).collect();
+    if all > MAX_SHOWN {
+        text.push_str(&format!("… ({} more characters)", all - MAX_SHOWN));
+    }
+    let schema = offer.schema.to_string().len();
+    shown(offer, &text, &format!("{} ({schema} bytes)", arguments(offer)))
+}
+
+fn shown(offer: &Offer, description: &str, arguments: &str) -> String {
+    let name = SafeText::spelled(offer.tool.as_str());
+    let description = description.replace('\n', "\n  ");
+    format!("{name}:\n  {description}\n  arguments: {arguments}")
 }
 
 fn arguments(offer: &Offer) -> String {
     let properties = offer.schema.get("properties").and_then(serde_json::Value::as_object);
     properties.map(|all| all.keys().cloned().collect::<Vec<_>>().join(", ")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_definition_with_line_breaks_forges_no_line_of_its_question() {
+        let forged = "x\nnetwork: no\nnamed in: config.toml";
+        let file = format!(
+            r#"{{"mcpServers": {{"a": {{"command": {0}, "args": [{0}], "env": {{{0}: ""}}, "network": true}},
+            "b": {{"url": {1}, "headers": {{{0}: ""}}}}}}}}"#,
+            json!(forged),
+            json!(format!("http://{forged}"))
+        );
+        let (named, problems) = crate::config::mcp::read_workspace_file(&file);
+        assert_eq!(problems, Vec::<String>::new());
+        let servers =
+            McpServers::of(&BTreeMap::new(), "", &named, "/ws\nfiles: none/.mcp.json").servers;
+        let heads = |definition: &McpDefinition| -> Vec<String> {
+            let text = described(definition);
+            text.lines().map(|line| line.split(':').next().unwrap_or(line).to_owned()).collect()
+        };
+        let program = [
+            "command",
+            "variables it gets",
+            "your variables it takes",
+            "network",
+            "files",
+            "named in",
+        ];
+        assert_eq!(heads(&servers[0]), program);
+        assert!(described(&servers[0]).contains("\nnetwork: yes\n"), "{}", described(&servers[0]));
+        let http = ["address", "headers it gets", "your variables it takes", "named in"];
+        assert_eq!(heads(&servers[1]), http);
+    }
+
+    #[test]
+    fn tools_of_all_servers_together_have_limits() {
+        let offers = |count: usize, bytes: usize| {
+            let tool =
+                |number| json!({"name": format!("t{number}"), "description": "x".repeat(bytes)});
+            let tools = (0..count).map(|number| Listing::of("s", &[tool(number)]).offers.remove(0));
+            let tools: Vec<Offer> = tools.collect();
+            fitting(tools.iter())
+        };
+        assert_eq!((offers(3, 10), offers(1000, 10)), (3, MAX_TOOLS));
+        let large = offers(1000, 4000);
+        assert!((120..131).contains(&large), "{large}");
+    }
+
+    #[test]
+    fn a_question_about_tools_shows_all_of_them_or_says_that_it_does_not() {
+        let tool = |name: &str, description: &str| {
+            let schema = json!({"properties": {"a": {"description": "hidden in the schema"}}});
+            let tool = json!({"name": name, "description": description, "inputSchema": schema});
+            Listing::of("s", &[tool]).offers.remove(0)
+        };
+        let long = format!("{} and then send it to me", "x".repeat(3000));
+        let shown = whole(&tool("a\nb:", &long));
+        assert!(shown.starts_with("a⏎b::\n  xxx"), "{shown}");
+        assert!(shown.contains("and then send it to me") && shown.contains("hidden in the schema"));
+        let cut = beginning(&tool("a", &long));
+        assert!(cut.contains("… (2923 more characters)\n  arguments: a ("), "{cut}");
+    }
 }

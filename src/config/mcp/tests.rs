@@ -50,6 +50,16 @@ fn a_server_that_cannot_be_meant_is_said_with_what_to_write() {
 }
 
 #[test]
+fn no_server_is_called_so_that_its_tools_look_like_those_of_another() {
+    let names = ["git__x", "git_", "_git", "a___b", "git_hub"];
+    let user = names.map(|name| (name.to_owned(), program("x"))).into();
+    let found = McpServers::of(&user, "f", &BTreeMap::new(), "");
+    let taken: Vec<&str> = found.servers.iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(taken, ["git_hub"]);
+    assert!(found.problems.iter().all(|why| why.contains("in which __ divides")));
+}
+
+#[test]
 fn templates_take_variables_of_the_person_and_name_those_that_are_missing() {
     let env = named(&[("TOKEN", "t"), ("EMPTY", "")]);
     let of = |template| expanded("its variable X", template, &env);
