@@ -58,6 +58,8 @@ pub struct Granted {
 
 /// The beginning of the notice about servers that are not trusted.
 const ITS_SERVERS: &str = "its MCP servers";
+/// How many of them it names.
+const NAMED: usize = 16;
 
 /// Why a key is ignored.
 #[derive(Clone, Copy)]
@@ -105,7 +107,9 @@ impl WorkspaceSettings {
         if servers.is_empty() {
             return self;
         }
-        let names: Vec<&str> = servers.keys().map(String::as_str).collect();
+        let more = servers.len().saturating_sub(NAMED);
+        let mut names: Vec<String> = servers.keys().take(NAMED).cloned().collect();
+        names.extend((more > 0).then(|| format!("{more} more")));
         let notice = complain(format!(
             "{ITS_SERVERS} ({}) are ignored until you trust this file: :trust shows what it asks for",
             names.join(", ")
