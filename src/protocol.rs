@@ -4,6 +4,8 @@
 pub mod approval;
 pub mod client;
 pub mod command_sheet;
+#[cfg(test)]
+pub mod damaged;
 pub mod entry;
 pub mod event;
 pub mod family;

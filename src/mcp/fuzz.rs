@@ -7,12 +7,11 @@ use crate::mcp::connection::{self, Connection, Failed, Running};
 use crate::mcp::gate::{Gate, Why};
 use crate::mcp::listing::Listing;
 use crate::mcp::pipes::Pipes;
+use crate::protocol::damaged;
 use proptest::prelude::*;
-use proptest::strategy::ValueTree as _;
-use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::unix::pipe::{Receiver, Sender, pipe};
 use tokio_util::sync::CancellationToken;
@@ -48,27 +47,6 @@ fn seeds() -> Vec<String> {
         "[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}]".into(),
         "a line for a person".into(),
     ]
-}
-
-/// One damaged frame, or bytes that are none.
-fn frame() -> impl Strategy<Value = Vec<u8>> {
-    let damage = (any::<prop::sample::Index>(), any::<u8>());
-    let cut = (any::<prop::sample::Index>(), any::<prop::sample::Index>());
-    let near =
-        (prop::sample::select(seeds()), prop::collection::vec(damage, 0..4), cut, any::<bool>());
-    let near = near.prop_map(|(line, damages, (from, to), cuts)| {
-        let mut line = line.into_bytes();
-        for (at, byte) in damages {
-            let at = at.index(line.len());
-            line[at] = byte;
-        }
-        if cuts {
-            let (from, to) = (from.index(line.len()), to.index(line.len()));
-            line.drain(from.min(to)..from.max(to));
-        }
-        line
-    });
-    prop_oneof![8 => near, 1 => prop::collection::vec(any::<u8>(), 0..300)]
 }
 
 /// A server as its own end of the pipes.
@@ -139,14 +117,11 @@ async fn called(
 
 #[tokio::test]
 async fn a_call_ends_in_time_whatever_its_server_writes_and_others_are_not_concerned() {
-    let seconds = std::env::var("YOI_FUZZ").ok().and_then(|seconds| seconds.parse().ok());
-    let until = Instant::now() + seconds.map_or(Duration::from_millis(500), Duration::from_secs);
-    let (mut runner, strategy) = (TestRunner::default(), prop::collection::vec(frame(), 1..20));
+    let many = prop::collection::vec(damaged::line(seeds(), 300), 1..20);
     let (honest, _alive, mut other) = connected(PATIENCE).await;
     let (mut connection, mut running, mut server) = connected(TIMEOUT).await;
     let (mut calls, mut answered, mut ended) = (0_u64, 0_u64, 0_u64);
-    while Instant::now() < until {
-        let frames = strategy.new_tree(&mut runner).expect("a value").current();
+    for frames in damaged::values(many) {
         for tool in frames.iter().filter_map(|frame| serde_json::from_slice(frame).ok()) {
             let listing = Listing::of("s", &[tool]);
             assert!(listing.offers.len() <= 1);

@@ -4,10 +4,8 @@
 use crate::mesh::envelope::Envelope;
 use crate::mesh::tests::bench::{Bench, Raw, message, new_id, say, soon};
 use crate::mesh::{Status, join};
+use crate::protocol::damaged;
 use proptest::prelude::*;
-use proptest::strategy::ValueTree as _;
-use proptest::test_runner::TestRunner;
-use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixListener;
 
@@ -34,37 +32,11 @@ fn seeds() -> Vec<String> {
 
 /// Bytes that are nearly lines of the mesh, or none at all.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
-    let cut = (any::<prop::sample::Index>(), any::<prop::sample::Index>());
-    let damage = (any::<prop::sample::Index>(), any::<u8>());
-    let near =
-        (prop::sample::select(seeds()), prop::collection::vec(damage, 0..4), cut, any::<bool>());
-    let near = near.prop_map(|(line, damages, (from, to), cuts)| {
-        let mut line = line.into_bytes();
-        for (at, byte) in damages {
-            let at = at.index(line.len());
-            line[at] = byte;
-        }
-        if cuts {
-            let (from, to) = (from.index(line.len()), to.index(line.len()));
-            line.drain(from.min(to)..from.max(to));
-        }
-        line
-    });
-    let line = prop_oneof![8 => near, 1 => prop::collection::vec(any::<u8>(), 0..200)];
+    let line = damaged::line(seeds(), 200);
     prop::collection::vec(line, 1..20).prop_map(|lines| {
         let mut all = lines.join(&b'\n');
         all.push(b'\n');
         all
-    })
-}
-
-/// Pieces of bytes for as long as the test shall take.
-fn pieces() -> impl Iterator<Item = Vec<u8>> {
-    let seconds = std::env::var("YOI_FUZZ").ok().and_then(|seconds| seconds.parse().ok());
-    let until = Instant::now() + seconds.map_or(Duration::from_millis(500), Duration::from_secs);
-    let (mut runner, strategy) = (TestRunner::default(), bytes());
-    std::iter::from_fn(move || {
-        (Instant::now() < until).then(|| strategy.new_tree(&mut runner).expect("a value").current())
     })
 }
 
@@ -82,7 +54,7 @@ async fn a_leader_passes_envelopes_on_whatever_a_member_writes() {
     let (leader, inbox) = bench.member("leader").await;
     drop(inbox);
     let (mut bob, mut hostile) = (bench.raw("bob").await, bench.raw("hostile").await);
-    for (round, piece) in pieces().enumerate() {
+    for (round, piece) in damaged::values(bytes()).enumerate() {
         hostile.writer.write_all(&piece).await.expect("a member is not closed for what it writes");
         routed(&mut hostile).await;
         let text = format!("round {round}");
@@ -119,7 +91,7 @@ async fn a_member_takes_messages_whatever_its_leader_writes() {
     });
     let (_member, mut inbox) = joined.unwrap();
     let mut stream = stream;
-    for (round, piece) in pieces().enumerate() {
+    for (round, piece) in damaged::values(bytes()).enumerate() {
         soon("writing", stream.write_all(&piece)).await.expect("the member stays");
         let id = new_id();
         let last =
