@@ -7,3 +7,4 @@ mod folder_lock;
 mod fuzz;
 mod hostile;
 mod member;
+mod rules;

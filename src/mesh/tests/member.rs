@@ -93,10 +93,10 @@ async fn a_message_to_a_member_that_leaves_before_it_took_it_is_denied() {
     let (alice, _inbox) = bench.member("alice").await;
     let deaf = bench.raw("deaf").await;
     // More bytes than the kernel keeps for a member that does not read.
-    let large = "x".repeat(2 * 1024 * 1024);
+    let large = "x".repeat(512 * 1024);
     let (sent, ()) = tokio::join!(say(&alice, "deaf", &large), async {
         // Answered behind the message, so the message is queued by then.
-        alice.peers().await.unwrap();
+        while alice.peers().await.is_err() {}
         drop(deaf);
     });
     assert_eq!(sent.status, Status::Denied, "{sent:?}");
@@ -133,7 +133,7 @@ async fn a_member_that_takes_its_messages_late_loses_none_and_keeps_their_order(
 }
 
 /// A leader of another program, for one member.
-struct Foreign {
+pub(super) struct Foreign {
     listener: UnixListener,
 }
 
@@ -155,14 +155,14 @@ impl Foreign {
     }
 }
 
-async fn foreign(bench: &Bench) -> (Foreign, Raw, Member, crate::mesh::Inbox) {
+pub(super) async fn foreign(bench: &Bench) -> (Foreign, Raw, Member, crate::mesh::Inbox) {
     let foreign = Foreign::new(bench);
     let (joined, raw) = tokio::join!(join(bench.options("alice")), foreign.take("garbage\n\n"));
     let (member, inbox) = joined.unwrap();
     (foreign, raw, member, inbox)
 }
 
-fn ack(from: &str, re: &Value, status: &str) -> String {
+pub(super) fn ack(from: &str, re: &Value, status: &str) -> String {
     let id = crate::mesh::tests::bench::new_id();
     let body = json!({"type": "ack", "status": status, "target": "bob"});
     format!("{}\n", json!({"from": from, "to": "alice#2", "id": id, "re": re, "body": body}))
