@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_of_many_values_and_long_ones_that_nobody_asked_for_are_not_read() {
+    async fn events_of_many_values_and_long_ones_without_a_request_are_not_read() {
         let gate = Gate::new(Why::default());
         let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
         gate.sent(&serde_json::from_value(ping).unwrap());

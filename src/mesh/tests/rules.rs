@@ -153,7 +153,7 @@ async fn an_acknowledgement_of_another_machine_settles_no_message_to_this_one() 
 }
 
 #[tokio::test]
-async fn an_acknowledgement_that_nobody_waits_for_is_no_message() {
+async fn an_acknowledgement_without_a_message_of_ours_is_no_message() {
     let bench = Bench::new();
     let (_foreign, mut raw, _member, mut inbox) = foreign(&bench).await;
     raw.write(&ack("broker", &json!(Id::new().to_string()), "received")).await;
