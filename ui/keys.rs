@@ -122,8 +122,6 @@ fn normal(key: KeyCombination) -> KeyCombination {
 }
 
 fn one(code: KeyCode, modifiers: KeyModifiers) -> (KeyCode, KeyModifiers) {
-    let known = KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT;
-    let modifiers = modifiers & known;
     let control = modifiers == KeyModifiers::CONTROL;
     match code {
         KeyCode::Tab | KeyCode::BackTab if modifiers.contains(KeyModifiers::SHIFT) => {

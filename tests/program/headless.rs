@@ -257,6 +257,18 @@ fn old_stopped_pods_are_deleted_together_and_the_live_ones_and_other_workspaces_
 }
 
 #[test]
+fn the_answers_of_a_pod_that_has_the_name_of_a_deleted_one_are_printed() {
+    let bench = Bench::new();
+    bench.play("[[when]]\nany = true\ntext = \"heard {input}\"\n");
+    let model = bench.model();
+    let verbs = ["new d", "send d one", "stop d", "rm d", "new d", "send d two"];
+    let verbs = verbs.iter().flat_map(|verb| ["-c", verb]);
+    let args: Vec<&str> = ["--yes", "--model", &model].into_iter().chain(verbs).collect();
+    let done = bench.yoi(&args);
+    assert!(done.code == Some(0) && done.out.contains("heard two"), "{done:?}");
+}
+
+#[test]
 fn a_verb_that_wants_a_confirmation_needs_a_terminal_or_yes() {
     let bench = Bench::new();
     bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "send a greet you"]);

@@ -11,7 +11,7 @@ use crate::start::Opening;
 use std::collections::{BTreeMap, BTreeSet};
 use yoi::client::{Client, Events};
 use yoi::protocol::event::Line;
-use yoi::protocol::{Entry, Event, Method, Outgoing, PeerEdge, PodName, Refusal};
+use yoi::protocol::{Entry, ErrorCode, Event, Method, Outgoing, PeerEdge, PodName, Refusal};
 
 mod attach;
 mod catch_up;
@@ -205,7 +205,11 @@ impl LineClient {
 
     async fn read_again(&mut self, pod: &PodName) -> Result<(), Failure> {
         let method = Method::Page { before: None, max_bytes: TAIL };
-        let reply = self.exchange(Some(pod), method).await??;
+        let reply = match self.exchange(Some(pod), method).await? {
+            // The Pod may be removed already, and that among the events that were missed.
+            Err(refusal) if refusal.code == ErrorCode::InvalidRequest => return Ok(()),
+            reply => reply?,
+        };
         let Event::Page { entries, seq, .. } = reply else { return Ok(()) };
         let entries: Vec<Entry> = entries.into_iter().filter_map(entry_of).collect();
         if let Some(known) = self.pods.get_mut(pod) {

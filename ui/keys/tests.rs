@@ -145,3 +145,11 @@ fn keys_that_arrive_as_one_byte_are_one_key() {
     assert_eq!(key(KeyCode::Char('G'), KeyModifiers::SHIFT), "G");
     assert_eq!(key(KeyCode::Char('j'), KeyModifiers::CONTROL), "Ctrl+J");
 }
+
+#[test]
+fn a_key_with_a_modifier_that_no_binding_names_is_another_key() {
+    let plain = pressed(KeyEvent::new(KeyCode::Char('a'), KeyModifiers::NONE));
+    for modifier in [KeyModifiers::SUPER, KeyModifiers::HYPER, KeyModifiers::META] {
+        assert_ne!(pressed(KeyEvent::new(KeyCode::Char('a'), modifier)), plain, "{modifier}");
+    }
+}

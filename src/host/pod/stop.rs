@@ -44,7 +44,8 @@ impl Pod {
     /// As [`Pod::prepare_stop`], unless the Pod works, waits for a decision or has a message in its mailbox.
     /// Says whether the stop is prepared.
     pub(super) async fn prepare_stop_if_idle(&mut self) -> bool {
-        let has_message = self.mailbox().await.is_ok_and(|rows| !rows.is_empty());
+        // A mailbox that cannot be read may hold a message.
+        let has_message = self.mailbox().await.map_or(true, |rows| !rows.is_empty());
         if self.phase.is_running() || self.is_undecided() || has_message {
             return false;
         }

@@ -63,7 +63,7 @@ impl LineClient {
             Event::HostNotices { notices } => self.host_notices_came(notices),
             Event::PodChanged { info } => self.know(*info),
             Event::PodRemoved { name } => {
-                self.pods.remove(&name);
+                self.forget(&name);
                 self.peers.retain(|edge| edge.other(&name).is_none());
             }
             Event::Lagged => self.missed(),
@@ -106,10 +106,19 @@ impl LineClient {
 
     pub(super) fn family(&mut self, pods: Vec<PodInfo>) {
         self.is_family_known = true;
-        self.pods.retain(|name, _| pods.iter().any(|info| info.name == *name));
+        let is_gone = |name: &&PodName| !pods.iter().any(|info| info.name == **name);
+        let gone: Vec<PodName> = self.pods.keys().filter(is_gone).cloned().collect();
+        gone.iter().for_each(|name| self.forget(name));
         for info in pods {
             self.know(info);
         }
+    }
+
+    /// A Pod was removed: the next one of its name counts its events anew.
+    fn forget(&mut self, pod: &PodName) {
+        self.pods.remove(pod);
+        self.follows.remove(pod);
+        self.stale.remove(pod);
     }
 
     /// Notes that events were missed: the ends of runs are read from the transcripts.
