@@ -78,6 +78,27 @@ async fn stop_left(shared: &Shared, supervisor: &mpsc::Sender<Step>, pod: PodNam
     }
 }
 
+/// Deletes a stopped ephemeral Pod whose name a new child needs, unless a Pod above it is live, which could
+/// bring it back: a program that is started twice may give its children the same names.
+pub(crate) async fn give_way(cx: &Cx, name: &PodName) -> Result<(), Refusal> {
+    let family = cx.shared.family();
+    let of = |name: &PodName| family.iter().find(|info| info.name.key() == name.key());
+    let mut next = of(name);
+    while let Some(info) = next {
+        if !info.ephemeral || info.state != State::Stopped {
+            return Ok(());
+        }
+        next = info.parent.as_ref().and_then(of);
+    }
+    if of(name).is_none() {
+        return Ok(());
+    }
+    let cx = Cx { to: Some(name.clone()), by: None, ..cx.clone() };
+    remove::ephemeral(&cx).await?;
+    tracing::info!(pod = %name, "deleted an ephemeral pod whose name another one needs");
+    Ok(())
+}
+
 /// Deletes trees of ephemeral Pods when they are due: now, and as long as the host lives.
 pub(crate) async fn delete_when_due(shared: Shared, supervisor: mpsc::WeakSender<Step>) {
     loop {

@@ -200,3 +200,19 @@ async fn a_pod_that_is_used_while_it_is_being_deleted_by_age_is_kept() {
     assert!(refused.message.contains("used again"), "{refused}");
     assert_eq!(bench.restarted().await.names(), ["p", "e"]);
 }
+
+#[tokio::test]
+async fn the_names_of_children_are_free_again_when_their_program_has_ended() {
+    let bench = Bench::ephemeral_family().await;
+    bench.ephemeral("other").await;
+    let taken = bench.spawn("other", "kid", "b").await.unwrap_err();
+    assert!(taken.message.contains("already registered"), "it is live: {taken}");
+    bench.stop("kid", false).await.unwrap();
+    let taken = bench.spawn("other", "kid", "b").await.unwrap_err();
+    assert!(taken.message.contains("already registered"), "`e` may restore it: {taken}");
+    bench.stop("e", true).await.unwrap();
+    let session = bench.host.shared.pod(&name("kid")).unwrap().session;
+    bench.spawn("other", "kid", "b").await.unwrap();
+    assert_ne!(bench.host.shared.pod(&name("kid")).unwrap().session, session);
+    assert_eq!(bench.names(), ["p", "e", "other", "kid"]);
+}

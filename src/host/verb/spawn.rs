@@ -3,6 +3,7 @@
 
 use crate::config::model_select::{ModelChoice, WantedModel};
 use crate::config::workspace::Workspace;
+use crate::host::ephemeral;
 use crate::host::models::{self, Local, Search};
 use crate::host::paths::canonical;
 use crate::host::pod::resolved::Resolved;
@@ -63,6 +64,8 @@ impl Asked {
             let text = format!("a child cannot have its parent's name `{name}`");
             return Err(Refusal::invalid(text));
         }
+        // Where it cannot be deleted, the name is taken.
+        ephemeral::give_way(cx, &name).await.or_log("delete an ephemeral pod");
         let named = name.clone();
         cx.family(move |family| must_be_free(family, &named)).await?;
         if new.scope.is_empty() {
