@@ -4,11 +4,14 @@
 use crate::config::policy::call::{Call, Part};
 use crate::config::policy::tool::Tool;
 use crate::protocol::{Action, OutsidePath, Pattern, ScriptHash};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 mod call;
 mod pattern;
 mod tool;
+
+pub use tool::TOOLS;
 
 /// `[permissions]` of a settings file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -25,7 +28,7 @@ pub struct Permissions {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileRule {
-    #[serde(default = "everything")]
+    #[serde(default = "everything", deserialize_with = "known_tool")]
     pub tool: String,
     #[serde(default = "everything")]
     pub pattern: String,
@@ -34,6 +37,12 @@ pub struct FileRule {
 
 fn everything() -> String {
     "*".into()
+}
+
+/// A rule that no call can match protects nothing, so its mistake is said.
+fn known_tool<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    tool::check(&text).map(|()| text).map_err(D::Error::custom)
 }
 
 /// A call as policy sees it.

@@ -98,8 +98,8 @@ pub struct Shell {
     pub timeout_s: NonZeroU64,
     /// Seconds no call may exceed.
     pub max_timeout_s: NonZeroU64,
-    /// Processes and threads of one command; fewer than 301 are 301.
-    pub processes: NonZeroU32,
+    /// Processes and threads of one command.
+    pub processes: Processes,
     /// MiB of memory of one process; 0 = no limit.
     pub memory_mib: u32,
     /// MiB of one file that a command writes; 0 = no limit.
@@ -222,6 +222,32 @@ impl TryFrom<f64> for Ratio {
     }
 }
 
+/// The kernel gives 300 process ids only once, so a lower number would not count.
+const FEWEST_PROCESSES: u32 = 301;
+
+/// A number of processes that a command can be held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u32")]
+pub struct Processes(u32);
+
+impl Processes {
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl TryFrom<u32> for Processes {
+    type Error = String;
+
+    fn try_from(value: u32) -> Result<Self, Self::Error> {
+        if value >= FEWEST_PROCESSES {
+            Ok(Self(value))
+        } else {
+            Err(format!("expected a number of {FEWEST_PROCESSES} or more"))
+        }
+    }
+}
+
 /// A block is one line of the log, and a line is read up to [`crate::protocol::MAX_LINE`]: 1 MiB is
 /// left for what stands around the text.
 const MAX_BLOCK_MIB: u64 = (crate::protocol::MAX_LINE as u64 >> 20) - 1;
@@ -316,7 +342,7 @@ impl Default for Shell {
             pass: Vec::new(),
             timeout_s: const { seconds(120) },
             max_timeout_s: const { seconds(600) },
-            processes: const { count(4096) },
+            processes: Processes(4096),
             memory_mib: 0,
             file_mib: 16_384,
             tmp_mib: const { count(1024) },

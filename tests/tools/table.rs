@@ -27,6 +27,7 @@ fn the_tools_are_these_and_no_others() {
         "Write",
     ];
     assert_eq!(names, expected);
+    assert_eq!(yoi::config::policy::TOOLS[..expected.len()], expected, "rules name these");
 }
 
 #[test]

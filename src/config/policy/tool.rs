@@ -15,6 +15,58 @@ const DIGITS: usize = 32;
 /// Fewer digits stand for no content.
 const FEWEST_DIGITS: usize = 12;
 
+/// The tools that a rule can name, besides those of MCP servers. The last two stand for the start of a server
+/// and for tools of a server that changed.
+pub const TOOLS: [&str; 21] = [
+    "Bash",
+    "Edit",
+    "Glob",
+    "Grep",
+    "ListPods",
+    "Read",
+    "ReadPodOutput",
+    "RestorePod",
+    "SendToPeerPod",
+    "SendToPod",
+    "SpawnPod",
+    "StopPod",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskUpdate",
+    "Write",
+    "agent_send",
+    "list_peers",
+    "McpServer",
+    "McpTools",
+];
+/// The beginning of the names of tools of MCP servers.
+const OF_SERVERS: &str = "mcp__";
+/// What a call can need.
+const NEEDS: [&str; 3] = ["network", "git", OUTSIDE];
+
+/// Why no call fits the first part of a rule, where that is so.
+pub fn check(text: &str) -> Result<(), String> {
+    let mut words = tool_words::split(text).into_iter();
+    let name = words.next().unwrap_or_default().trim().to_owned();
+    let is_known = |known: &[&str], word: &str| known.iter().any(|k| k.eq_ignore_ascii_case(word));
+    let is_open = name.contains(['*', '?']) || name.to_lowercase().starts_with(OF_SERVERS);
+    if !is_open && !is_known(&TOOLS, &name) {
+        let all = TOOLS.join(", ");
+        return Err(format!("no tool is named `{name}`; there are {all}, mcp__<server>__<tool>"));
+    }
+    let is_need = |word: &String| {
+        is_known(&NEEDS, word.trim()) || path_word(word).is_some() || hash_word(word).is_some()
+    };
+    match words.find(|word| !is_need(word)) {
+        Some(word) => Err(format!(
+            "no call needs `{word}`; behind `+` stands network, git, outside, read=<path>, write=<path>, \
+             socket=<path> or sha256=<digits>"
+        )),
+        None => Ok(()),
+    }
+}
+
 /// `Bash+network+read=/srv/data`, read.
 pub struct Tool {
     name: String,
@@ -213,6 +265,27 @@ mod tests {
         assert!(Tool::of("Bash+network").speaks(Action::Allow, &both), "a rule without a hash");
         let short = format!("Bash+network+sha256={}", "a".repeat(11));
         assert!(!Tool::of(&short).speaks(Action::Allow, &with(&[script("/w/a.sh", "a")])));
+    }
+
+    #[test]
+    fn a_rule_for_a_tool_or_a_need_that_there_is_not_names_those_there_are() {
+        for fits in [
+            "Bash",
+            "bash+NETWORK",
+            "*",
+            "Task*",
+            "mcp__git__*",
+            "mcp__git__log",
+            r"Bash+network+read=/srv/a\+b*+sha256=00",
+            "McpServer",
+        ] {
+            assert_eq!(check(fits), Ok(()), "{fits}");
+        }
+        let why = check("Bsh").unwrap_err();
+        assert!(why.starts_with("no tool is named `Bsh`; there are Bash, Edit"), "{why}");
+        let why = check("Bash+netwrk").unwrap_err();
+        assert!(why.starts_with("no call needs `netwrk`"), "{why}");
+        assert!(check("Bash+exec=/srv").is_err() && check("").is_err());
     }
 
     #[test]

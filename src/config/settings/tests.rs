@@ -140,3 +140,23 @@ fn each_key_with_a_right_place_is_known_there() {
         assert!(!said.iter().any(|one| one.contains("unknown field")), "{key}: {said:?}");
     }
 }
+
+#[test]
+fn a_setting_that_would_not_count_is_a_mistake() {
+    let (settings, diagnostics) = read(concat!(
+        "[shell]\n",
+        "processes = 300\n",
+        "[[permissions.rule]]\n",
+        "tool = \"Bsh\"\n",
+        "action = \"deny\"\n",
+        "[[permissions.rule]]\n",
+        "tool = \"mcp__git__*\"\n",
+        "action = \"deny\"\n",
+    ));
+    let [tool, processes] = &diagnostics[..] else { panic!("{diagnostics:#?}") };
+    assert!(processes.contains(":2:13: expected a number of 301 or more"), "{processes}");
+    assert!(tool.contains(":4:8: no tool is named `Bsh`; there are Bash, Edit"), "{tool}");
+    assert_eq!(settings.shell.processes.get(), 4096);
+    let tools = settings.permissions.rule.iter().map(|rule| rule.tool.as_str());
+    assert_eq!(tools.collect::<Vec<_>>(), ["mcp__git__*"]);
+}

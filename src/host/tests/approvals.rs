@@ -27,7 +27,7 @@ tool = "Read"
 action = "ask"
 
 [[permissions.rule]]
-tool = "Fly"
+tool = "Fl*"
 action = "ask"
 
 [[permissions.rule]]
