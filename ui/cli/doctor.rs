@@ -14,6 +14,8 @@ mod model;
 mod report;
 /// The terminal, and tmux between it and the program.
 mod terminal;
+/// The files of workspaces that the person trusts.
+mod trust;
 
 use crate::headless::{Exit, Failure};
 use crate::keys::{self, Keymap};
@@ -65,7 +67,8 @@ pub async fn doctor(wanted: Doctor) -> Result<(), Failure> {
     all.append(&mut findings);
     all.extend(terminal);
     all.extend(model);
-    all.push(walls);
+    all.extend(walls);
+    all.push(trust::finding(reached.as_ref()).await);
     all.extend([host, sockets]);
     all.extend(directories);
     all.extend(machine::limits());

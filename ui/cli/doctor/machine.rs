@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use yoi::config::dirs::Dirs;
 use yoi::protocol::family::Confined;
-use yoi::sandbox::{Confinement, Sandbox};
+use yoi::sandbox::{Confinement, Delegated, Isolation, Sandbox};
 
 /// How long the check of one directory may take: it may be on a mount that never answers.
 const LOOK: Duration = Duration::from_secs(1);
@@ -173,15 +173,36 @@ fn open_files() -> Finding {
     Finding::ok("limits", "files", text)
 }
 
-/// How well commands are confined here.
-pub async fn walls() -> Finding {
+/// How well commands are confined here, and whether a command is limited as a whole.
+pub async fn walls() -> Vec<Finding> {
     match tokio::time::timeout(WALLS, Sandbox::default().probe()).await {
-        Ok(confinement) => confined(&confinement),
+        Ok(confinement) => {
+            let delegated = within(LOOK, || Delegated::find().is_some()).await.unwrap_or(false);
+            let groups = control_groups(confinement.isolation(), delegated);
+            vec![confined(&confinement), groups]
+        }
         Err(_) => {
             let way_out = "look at the log: a command could not be started in time";
-            Finding::warning("commands", "commands", "not known: the trial took too long", way_out)
+            let text = "not known: the trial took too long";
+            vec![Finding::warning("commands", "commands", text, way_out)]
         }
     }
+}
+
+/// The groups that programs started from here get, which a host that runs already may have otherwise.
+fn control_groups(isolation: Isolation, delegated: bool) -> Finding {
+    let text = match (isolation, delegated) {
+        (Isolation::Namespaces, true) => {
+            "each command has one: its memory and processes are counted together"
+        }
+        (Isolation::Namespaces, false) => {
+            "none is delegated to programs that start here: memory is counted for each process by itself"
+        }
+        (Isolation::LandlockOnly, _) => {
+            "commands without namespaces get none: memory is counted for each process by itself"
+        }
+    };
+    Finding::ok("commands", "control group", text)
 }
 
 fn confined(confinement: &Confinement) -> Finding {
@@ -232,6 +253,17 @@ mod tests {
         let none = confined(&Confinement::none("why"));
         assert_eq!(none.text, "sandbox off: why (no Landlock)");
         assert!(none.way_out.unwrap().contains("lsm=landlock"));
+    }
+
+    #[test]
+    fn it_is_said_whether_a_command_is_limited_as_a_whole() {
+        let text = |isolation, delegated| control_groups(isolation, delegated).text;
+        let (world, bare) = (Isolation::Namespaces, Isolation::LandlockOnly);
+        assert!(text(world, true).contains("counted together"));
+        assert!(text(world, false).starts_with("none is delegated"));
+        for delegated in [true, false] {
+            assert!(text(bare, delegated).starts_with("commands without namespaces get none"));
+        }
     }
 
     #[test]
