@@ -19,8 +19,20 @@ pub struct PodName(String);
 
 /// The text that was offered as a Pod name and is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid pod name: {0}")]
+#[error("invalid pod name: {0} ({why})", why = self.why())]
 pub struct InvalidName(pub String);
+
+impl InvalidName {
+    /// What keeps the text from being a name.
+    fn why(&self) -> String {
+        if RESERVED.contains(&folded(&self.0).as_str()) {
+            return format!("{} mean something else", RESERVED.join(", "));
+        }
+        format!(
+            "a name has letters, digits, `.`, `_`, `-`, begins with one of the first two, and has at most {MAX_NAME} bytes"
+        )
+    }
+}
 
 /// Names that mean something else wherever a Pod may be named.
 const RESERVED: [&str; 6] = ["broker", "broadcast", "self", "host", "user", "agent"];

@@ -94,7 +94,15 @@ fn a_bad_line_says_what_is_wrong_in_one_line() {
         (":stop --Tree", ":stop has no option --Tree"),
         (":zzz", "no verb :zzz; :help lists them"),
         (":open", "usage: :open <pod>"),
-        (":open a/b", "invalid pod name: a/b"),
+        (
+            ":open a/b",
+            "invalid pod name: a/b (a name has letters, digits, `.`, `_`, `-`, begins with one of the \
+             first two, and has at most 64 bytes)",
+        ),
+        (
+            ":open host",
+            "invalid pod name: host (broker, broadcast, self, host, user, agent mean something else)",
+        ),
         (":quit now", ":quit takes no arguments, but got `now`"),
         (":new a b", "unexpected `b`: :new [name] [--cwd dir] [--model model] [--profile profile]"),
         (":new --fast", ":new has no option --fast"),
