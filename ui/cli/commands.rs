@@ -30,8 +30,9 @@ async fn done(client: LineClient, result: Result<(), Failure>) -> Result<(), Fai
 /// stopped.
 pub async fn list(opening: &Opening, all: bool, json: bool) -> Result<(), Failure> {
     let client = client(opening, Attach::OrBeTheHost).await?;
-    let (pods, others): (Vec<PodInfo>, Vec<PodInfo>) =
+    let (mut pods, others): (Vec<PodInfo>, Vec<PodInfo>) =
         client.pods().cloned().partition(|info| all || info.is_listed());
+    pods.sort_by_key(|info| numbered(info.name.as_str()));
     if json {
         for info in &pods {
             let line = serde_json::to_string(info);
@@ -44,6 +45,22 @@ pub async fn list(opening: &Opening, all: bool, json: bool) -> Result<(), Failur
         console::out(table(&pods, yoi::protocol::now_ms()).trim_end());
     }
     done(client, Ok(())).await
+}
+
+/// The parts of a name by which it is sorted: texts, each with the number behind it, so that `p-2` stands before
+/// `p-10`.
+fn numbered(name: &str) -> Vec<(String, u64)> {
+    let mut parts: Vec<(String, u64)> = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let (text, behind) = rest.split_at(digits);
+        let end = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());
+        // No digits, and those that are too long for a number, sort as zero.
+        parts.push((text.to_owned(), behind[..end].parse().unwrap_or(0)));
+        rest = &behind[end..];
+    }
+    parts
 }
 
 fn nothing_listed(others: usize) -> String {
@@ -192,6 +209,13 @@ mod tests {
         let [_, alice, bob, below] = lines[..] else { panic!("{text}") };
         assert!(alice.len() < 80 && bob.len() < 80, "{text}");
         assert!(bob.starts_with("bob    damaged  ") && below.contains(why), "{text}");
+    }
+
+    #[test]
+    fn numbers_in_names_are_sorted_as_numbers() {
+        let mut names = ["p-10", "p", "q1", "p-2", "p-2-1", "10", "9"];
+        names.sort_by_key(|name| numbered(name));
+        assert_eq!(names, ["9", "10", "p", "p-2", "p-2-1", "p-10", "q1"]);
     }
 
     #[test]
