@@ -406,6 +406,8 @@ def pods():
     # The other version of the protocol says with each request what the client is; it is the same folder and name.
     assert server.end()[0] == 0
     server = client(version=STATELESS)
+    text, read, _ = server.call("read_pod_output", name="alice")
+    assert read["name"] == "alice" and "[state: " in text and "new line" not in text, text
     task = {"task": "count", "scope": [{"target": PROJECT, "permission": "write"}]}
     text, spawned, failed = server.call("spawn_pod", name="kid", **task)
     assert not failed and spawned == {"name": "kid", "cwd": PROJECT}, text

@@ -164,8 +164,9 @@ async fn a_client_sends_a_long_message_while_a_page_is_due() {
     let params = json!({"before": null, "max_bytes": 1 << 20});
     client.send(&json!({"id": "page", "pod": pod, "method": "page", "params": params})).await;
     client.lines.get_ref().get_ref().readable().await.expect("the page begins");
-    let mut long = run(&"y".repeat(1_500_000));
-    (long["id"], long["pod"]) = (json!("long"), json!(pod));
+    // A message of a person that is larger than the model's window is refused.
+    let params = json!({"message": "y".repeat(1_500_000)});
+    let long = json!({"id": "long", "pod": pod, "method": "notify", "params": params});
     timeout(LIMIT, client.send(&long)).await.expect("the host reads while the page is due");
     let page = client.reply("page").await;
     assert!(page.to_string().len() > 1_000_000, "the page is larger than what a socket holds");

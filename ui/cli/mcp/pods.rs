@@ -176,7 +176,14 @@ impl Calling<'_> {
     async fn read(&self, named: Named) -> Result<CallToolResult, String> {
         let pod = pod(&named.name)?;
         let event = self.request(Some(&pod), Method::ReadOutput, Again::Harmless).await?;
-        as_text((output::VERB.tell)(&named.name, event))
+        let Event::Output(output) = &event else { return Err(other()) };
+        let json = json!({ "name": output.name, "state": output.state });
+        // Each call gives the last run, so none of its words are new.
+        let said =
+            if output.texts.is_empty() { ", which said nothing in its last run" } else { "" };
+        let head = format!("pod `{}`{said}", output.name);
+        let content = (output::VERB.tell)(&named.name, event).and_then(|output| output.content);
+        Ok(result(bounded(&head, content), json, false))
     }
 
     async fn send(&self, send: Send) -> Result<CallToolResult, String> {
@@ -211,9 +218,13 @@ fn pod(name: &str) -> Result<PodName, String> {
 /// What a Pod's own tool would answer, bounded as that.
 fn as_text(output: Option<Output>) -> Result<CallToolResult, String> {
     let Output { summary, content, .. } = output.ok_or_else(other)?;
+    Ok(result(bounded(&summary, content), json!({ "summary": summary }), false))
+}
+
+/// A text below its first line, as long as that of a Pod's own tool may be.
+fn bounded(head: &str, content: Option<String>) -> String {
     let content = content.map(|content| format!("\n{content}")).unwrap_or_default();
-    let text = cut_bytes(format!("{summary}{content}"), MAX_OUTPUT);
-    Ok(result(text, json!({ "summary": summary }), false))
+    cut_bytes(format!("{head}{content}"), MAX_OUTPUT)
 }
 
 fn other() -> String {
