@@ -421,7 +421,7 @@ impl Run {
             .iter()
             .map(|(id, _)| {
                 let item = if cut { context::cut_off(id) } else { context::interrupted(id) };
-                Entry::new(Fact::ToolResult { item, files: Vec::new() })
+                Entry::new(Fact::ToolResult { item, files: Vec::new(), sent: None })
             })
             .collect();
         if fresh && interrupted {

@@ -29,6 +29,7 @@ mod write;
 use crate::client::pod_api::PodApi;
 use crate::llm::ToolSpec;
 use crate::protocol::item::Image;
+use crate::protocol::mesh::SentMessage;
 use crate::protocol::{EntryId, FileMark, LimitMet, OutsidePath, PodName, ScriptHash};
 use crate::sandbox::{CommandLimits, Isolation, Need, Person, PodStorage};
 use crate::scope::Scope;
@@ -70,6 +71,8 @@ pub struct Output {
     pub files: Vec<FileMark>,
     /// How far another Pod has been read with this.
     pub read: Option<Reading>,
+    /// The message that was sent.
+    pub sent: Option<SentMessage>,
     /// The limit that a command met.
     pub limit: Option<LimitMet>,
 }

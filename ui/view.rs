@@ -190,6 +190,7 @@ fn draw_transcript(
         focused: app.focus == focus,
         pod: name.as_str(),
         parent: parent.map(|parent| parent.as_str()),
+        family: &app.family,
     }
     .render(area, frame.buffer_mut());
     new_below(app, transcript, area, frame);

@@ -6,6 +6,7 @@ pub mod losses;
 pub mod age;
 pub mod rule;
 pub mod scope;
+pub mod sent;
 pub mod command;
 pub mod state;
 pub mod wait;

@@ -73,6 +73,7 @@ fn fact(n: u64, answer: &str, last: bool) -> Fact {
                 images: Vec::new(),
             },
             files: Vec::new(),
+            sent: None,
         },
         6 => Fact::TurnEnd { turn_count: run * 2 + 1 },
         7 => said(Item::message(Role::Assistant, words(run, answer, last))),

@@ -39,6 +39,8 @@ mod calls;
 mod messages;
 /// When a mailbox message starts a run.
 mod mailbox;
+/// The messages of other Pods that wait.
+pub(crate) mod waiting;
 /// The model of a Pod and its key.
 mod model;
 /// What the commands of a Pod get, for a person who asks.
@@ -73,8 +75,8 @@ pub(crate) use handle::{Fact, Handle, Parental, PodRequest, Subscription, View};
 /// How an actor begins.
 #[derive(Clone, Debug)]
 pub(crate) enum Birth {
-    /// The Pod was there before this host, with these messages in its queue.
-    Restarted { queue: Vec<Queued> },
+    /// The Pod was there before this host, with these messages in its queue and these of other Pods that wait.
+    Restarted { queue: Vec<Queued>, waiting: Vec<String> },
     /// A person makes the Pod; its commands get this environment.
     New { env: Env },
     /// A parent makes the Pod. Until its first message is committed it is not listed, serves that
@@ -146,12 +148,15 @@ pub(crate) fn spawn(
     let (requests, inbox) = mpsc::channel(REQUESTS);
     let resolved = Resolved::read(&row.config);
     let newborn = matches!(birth, Birth::Child { .. });
-    let (queue, env) = match birth {
-        Birth::Restarted { queue } => (queue, row.env.clone()),
-        Birth::New { env } | Birth::Child { env } => (Vec::new(), with_offered(&row.env, env)),
+    let (queue, waiting, env) = match birth {
+        Birth::Restarted { queue, waiting } => (queue, waiting, row.env.clone()),
+        Birth::New { env } | Birth::Child { env } => {
+            (Vec::new(), Vec::new(), with_offered(&row.env, env))
+        }
     };
     let (name, session, created) = (row.name.clone(), row.session, row.created);
-    let (info, watched) = watch::channel(resolved::info(shared, &row, &resolved, queue));
+    let info = PodInfo { waiting, ..resolved::info(shared, &row, &resolved, queue) };
+    let (info, watched) = watch::channel(info);
     let commands = Commands::default();
     let servers = PodServers::new(shared.mcp.clone(), row.name.as_str());
     let pod = Pod {

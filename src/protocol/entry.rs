@@ -1,6 +1,7 @@
 //! Entries of the session log: one JSON object a line.
 
 use crate::protocol::item::{Item, RequestConfig};
+use crate::protocol::mesh::SentMessage;
 use crate::protocol::method::{PodEvent, Segment};
 use crate::protocol::name::{EntryId, PodName, SegmentId, SessionId};
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,9 @@ pub enum Fact {
         /// What files look like after this call: read-before-edit is rebuilt from it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<FileMark>,
+        /// The message that the call sent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent: Option<SentMessage>,
     },
     SystemItem {
         item: SystemItem,

@@ -6,7 +6,7 @@ use crate::protocol::approval::{
 use crate::protocol::client::PolicyClient;
 use crate::protocol::command_sheet::CommandSheet;
 use crate::protocol::entry::{Entry, SystemItem, Trigger};
-use crate::protocol::family::{Lent, PeerEdge, PodInfo};
+use crate::protocol::family::{Lent, PeerEdge, PodInfo, is_false};
 use crate::protocol::mesh::{MeshAgent, MeshView};
 use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, PodName, SegmentId};
@@ -172,7 +172,7 @@ pub enum Event {
     Accepted {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         entry: Option<EntryId>,
-        /// The id of the queued input, when it waits in the queue.
+        /// The id of the queued input, when it waits in the queue; of a message of a peer, its id in the mailbox.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         queued: Option<String>,
     },
@@ -354,6 +354,11 @@ pub enum Event {
         /// A sentence behind the status.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// Of a message of a Pod, as in [`SentMessage`](crate::protocol::mesh::SentMessage).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pods: Vec<PodName>,
+        #[serde(default, skip_serializing_if = "is_false")]
+        handed_over: bool,
     },
     /// This subscriber was too slow: what it holds of this Pod is to be read again with `page`.
     Lagged,

@@ -113,6 +113,9 @@ pub struct PodInfo {
     pub notes: Vec<String>,
     #[serde(default)]
     pub queue: Vec<Queued>,
+    /// The ids of the messages that other Pods of this host sent and that its history does not hold yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segment: Option<SegmentId>,
     /// Whether the Pod is deleted once it has rested for [`EPHEMERAL_MS`].
@@ -156,6 +159,7 @@ impl PodInfo {
             confined: None,
             notes: Vec::new(),
             queue: Vec::new(),
+            waiting: Vec::new(),
             segment: None,
             ephemeral: false,
             mesh: None,

@@ -44,6 +44,21 @@ pub struct MeshMember {
     pub standing: Option<MeshStanding>,
 }
 
+/// A message of a Pod, as it stood when it was sent. Whether a Pod of the same host has read it since stands in
+/// [`PodInfo::waiting`](crate::protocol::PodInfo::waiting) of that Pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentMessage {
+    pub id: String,
+    /// received, denied, timeout or sent.
+    pub status: String,
+    /// The Pods of this host in whose mailbox it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pods: Vec<PodName>,
+    /// Whether `received` says only that a leader that is not yoi handed it over.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub handed_over: bool,
+}
+
 /// An agent that a Pod can send messages to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeshAgent {

@@ -2,6 +2,7 @@
 //! call ends. Policy decides every call before the first one starts. A call that needs an approval, or is
 //! denied, runs in a group of its own; an approval is decided again when its turn comes.
 
+use crate::protocol::mesh::SentMessage;
 use crate::protocol::{Entry, Event, Fact, Item, Verdict};
 use crate::run::approval::{Approved, denial};
 use crate::run::policy::{ApprovalDraft, Decision, Grant, telling};
@@ -83,7 +84,7 @@ impl Run {
 
     pub(crate) async fn close_call(&mut self, call: &Call) -> Result<(), Stopped> {
         let item = context::interrupted(&call.id);
-        self.conclude(item, Vec::new()).await
+        self.conclude(item, Vec::new(), None).await
     }
 
     async fn group(&mut self, group: &[Planned]) -> Result<(), Stopped> {
@@ -154,7 +155,7 @@ impl Run {
 
     /// The result of a call that does not start.
     async fn refuse(&mut self, call: &Call, why: String) -> Result<(), Stopped> {
-        self.conclude(context::refused(&call.id, why), Vec::new()).await
+        self.conclude(context::refused(&call.id, why), Vec::new(), None).await
     }
 
     /// Runs calls that may; what their scope lacks is added to it first.
@@ -265,7 +266,7 @@ impl Run {
             is_error: output.is_error,
             images: output.images,
         };
-        self.conclude(item, output.files).await?;
+        self.conclude(item, output.files, output.sent).await?;
         self.store_read_cursor(output.read).await;
         Ok(())
     }
@@ -286,9 +287,10 @@ impl Run {
         &mut self,
         item: Item,
         files: Vec<crate::protocol::FileMark>,
+        sent: Option<SentMessage>,
     ) -> Result<(), Stopped> {
         crate::crash_point!("tool-ended");
-        self.commit(vec![Entry::new(Fact::ToolResult { item: item.clone(), files })]).await?;
+        self.commit(vec![Entry::new(Fact::ToolResult { item: item.clone(), files, sent })]).await?;
         crate::crash_point!("tool-result-committed");
         let Item::ToolResult { call_id, summary, content, is_error, .. } = item else {
             return Ok(());

@@ -56,8 +56,8 @@ fn clipped(fact: &Fact) -> Fact {
             let (item, origin) = (clipped_item(item), origin.clone());
             Fact::AssistantItem { item, origin, native: None, partial: *partial }
         }
-        Fact::ToolResult { item, files } => {
-            Fact::ToolResult { item: clipped_item(item), files: files.clone() }
+        Fact::ToolResult { item, files, sent } => {
+            Fact::ToolResult { item: clipped_item(item), files: files.clone(), sent: sent.clone() }
         }
         fact => fact.clone(),
     }
@@ -223,6 +223,7 @@ mod tests {
                 images: Vec::new(),
             },
             files: Vec::new(),
+            sent: None,
         })
     }
 

@@ -200,7 +200,7 @@ impl Replay {
                     self.remember(Kept { origin, native, ..Kept::new(id, item) });
                 }
             }
-            Fact::ToolResult { item, files } => self.result(Kept::new(id, item), files),
+            Fact::ToolResult { item, files, .. } => self.result(Kept::new(id, item), files),
             Fact::SystemItem { item, .. } => {
                 self.keep(id, Item::message(Role::System, item.body()));
             }

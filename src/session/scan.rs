@@ -170,7 +170,9 @@ impl Scan {
     }
 
     fn result(&mut self, line: &[u8]) {
-        let Ok(Entry { fact: Fact::ToolResult { item, files }, .. }) = decode(line) else { return };
+        let Ok(Entry { fact: Fact::ToolResult { item, files, .. }, .. }) = decode(line) else {
+            return;
+        };
         let Item::ToolResult { call_id, .. } = item else { return };
         if self.changing.remove(&call_id) {
             self.changed.extend(files.into_iter().map(|mark| mark.path));

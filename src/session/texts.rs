@@ -196,7 +196,7 @@ mod tests {
             is_error: false,
             images: Vec::new(),
         };
-        let entry = Entry::new(Fact::ToolResult { item: result, files: Vec::new() });
+        let entry = Entry::new(Fact::ToolResult { item: result, files: Vec::new(), sent: None });
         let line = serde_json::to_string(&entry).unwrap();
         assert_eq!(texts(&line, 3), [named("summary", "Read"), named("content", "1\n2")]);
         let text = |content: &str| Segment::Text { content: content.into() };

@@ -4,6 +4,7 @@ use crate::{every_variant, golden};
 use serde_json::json;
 use yoi::protocol::entry::Kept;
 use yoi::protocol::item::Image;
+use yoi::protocol::mesh::SentMessage;
 use yoi::protocol::{
     AgentOrigin, Content, Entry, Fact, FileMark, Item, NotificationSource, Origin, PodEvent,
     PodName, RequestConfig, Role, Segment, SegmentOrigin, SystemItem, Trigger,
@@ -76,7 +77,7 @@ fn every_fact_has_its_line() {
                 r#"{"kind":"assistant_item","item":{"kind":"message","role":"assistant","content":[{"kind":"text","text":"hello"}]},"origin":{"wire":"anthropic","provider":"anthropic","model":"m"},"native":{"t":1},"partial":true}"#,
             ),
             (
-                Fact::ToolResult { item: result(), files: vec![] },
+                Fact::ToolResult { item: result(), files: vec![], sent: None },
                 r#"{"kind":"tool_result","item":{"kind":"tool_result","call_id":"c","summary":"s"}}"#,
             ),
             (
@@ -87,8 +88,22 @@ fn every_fact_has_its_line() {
                         hash: "00".into(),
                         before: Some("11".into()),
                     }],
+                    sent: None,
                 },
                 r#"{"kind":"tool_result","item":{"kind":"tool_result","call_id":"c","summary":"s"},"files":[{"path":"/w/a","hash":"00","before":"11"}]}"#,
+            ),
+            (
+                Fact::ToolResult {
+                    item: result(),
+                    files: vec![],
+                    sent: Some(SentMessage {
+                        id: "m".into(),
+                        status: "received".into(),
+                        pods: yoi::protocol::PodName::parse("bob").into_iter().collect(),
+                        handed_over: true,
+                    }),
+                },
+                r#"{"kind":"tool_result","item":{"kind":"tool_result","call_id":"c","summary":"s"},"sent":{"id":"m","status":"received","pods":["bob"],"handed_over":true}}"#,
             ),
             (
                 Fact::SystemItem { item: SystemItem::Interrupt { body: "b".into() }, taken: Some("m".into()) },

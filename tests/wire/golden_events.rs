@@ -74,6 +74,7 @@ fn info() -> PodInfo {
         confined: Some(Confined::Partly),
         notes: vec![],
         queue: vec![Queued { id: "q".into(), input: text("next") }],
+        waiting: vec![],
         segment: None,
         ephemeral: false,
         mesh: None,
@@ -425,6 +426,15 @@ fn ours() -> Vec<(Event, String)> {
             format!(r#"{{"event":"pod_changed","data":{{"info":{}}}}}"#, info_with(MET)),
         ),
         (
+            Event::PodChanged {
+                info: Box::new(PodInfo { waiting: vec!["m".into()], ..info() }),
+            },
+            format!(
+                r#"{{"event":"pod_changed","data":{{"info":{}}}}}"#,
+                INFO.replacen(r#""next"}]}]"#, r#""next"}]}],"waiting":["m"]"#, 1)
+            ),
+        ),
+        (
             Event::PodRemoved { name: name("alice") },
             r#"{"event":"pod_removed","data":{"name":"alice"}}"#.into(),
         ),
@@ -668,8 +678,20 @@ fn ours() -> Vec<(Event, String)> {
                 id: ID.into(),
                 status: "denied".into(),
                 reason: Some("no agent of this name is here".into()),
+                pods: vec![],
+                handed_over: false,
             },
             format!(r#"{{"event":"mesh_sent","data":{{"id":"{ID}","status":"denied","reason":"no agent of this name is here"}}}}"#),
+        ),
+        (
+            Event::MeshSent {
+                id: ID.into(),
+                status: "sent".into(),
+                reason: None,
+                pods: vec![name("bob")],
+                handed_over: true,
+            },
+            format!(r#"{{"event":"mesh_sent","data":{{"id":"{ID}","status":"sent","pods":["bob"],"handed_over":true}}}}"#),
         ),
         (
             Event::McpServers {

@@ -35,7 +35,7 @@ impl App {
             Focus::Peers => self.list_hints(
                 Context::Peers,
                 &[
-                    (Action::Choose, "go there"),
+                    (Action::Choose, self.contact_hint()),
                     (Action::Explain, "explain"),
                     (Action::Menu, "verbs"),
                     (Action::Composer, "write"),
@@ -45,6 +45,11 @@ impl App {
             Focus::Transcript | Focus::Beside => self.transcript_hints(),
             Focus::Inbox => self.inbox_hints(),
         }
+    }
+
+    /// What choosing the row of the peers pane does.
+    fn contact_hint(&self) -> &'static str {
+        if self.chosen_agent().is_some() { "write to it" } else { "go there" }
     }
 
     fn tree_hints(&self) -> Vec<Hint> {

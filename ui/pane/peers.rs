@@ -122,15 +122,13 @@ impl View<'_> {
     }
 
     fn agent(&self, agent: &Agent, columns: usize) -> Line<'static> {
-        let (word, role) = match agent.blocked {
-            true => ("blocked", Role::Warn),
-            false => ("online", Role::Idle),
+        // That it is blocked is said in any width, instead of its kind.
+        let (word, role, last) = match agent.blocked {
+            true => ("blocked", Role::Warn, ""),
+            false => ("online", Role::Idle, agent.word()),
         };
         let shape = self.glyphs.pick("◇", "@");
-        self.cells(
-            &Cells { shape, name: agent.shown.as_str(), word, role, last: agent.word() },
-            columns,
-        )
+        self.cells(&Cells { shape, name: agent.shown.as_str(), word, role, last }, columns)
     }
 
     /// A row; where it is narrow, what stands last is left out first.
@@ -138,8 +136,9 @@ impl View<'_> {
         let state = self.theme.style(cells.role);
         let left = columns.saturating_sub(4);
         let name = width(cells.name).min(8);
-        let word = if left >= name + WORD + AGE + 2 { WORD } else { 0 };
-        let last = if left > name + AGE { AGE } else { 0 };
+        let most = if cells.last.is_empty() { 0 } else { AGE };
+        let word = if left >= name + WORD + most + 2 { WORD } else { 0 };
+        let last = if left > name + most { most } else { 0 };
         let gaps = usize::from(word > 0) + usize::from(last > 0);
         let mut spans = vec![
             self.mark(),

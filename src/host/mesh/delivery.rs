@@ -2,11 +2,15 @@
 //! Pod is told. A Pod that is busy takes them before its next request, an idle one when one of them wakes it.
 
 use crate::host::Shared;
-use crate::host::pod::Fact;
+use crate::host::pod::{Fact, waiting};
 use crate::protocol::{AgentOrigin, NotificationSource, PodName, Refusal, now_ms};
 use crate::run::{AgentMessage, Notification};
 use crate::store::{MailboxKind, MailboxMessage, Offer, Offered, Room, StoreError};
 use serde_json::Value;
+use std::time::Duration;
+
+/// How long a sender waits until a busy Pod has shown that its message waits.
+const TO_SHOW: Duration = Duration::from_secs(1);
 
 /// Commits messages to a mailbox as far as it takes them, in their order, and tells its Pod.
 pub(crate) async fn deliver(
@@ -21,7 +25,14 @@ pub(crate) async fn deliver(
     if !new.is_empty()
         && let Some(handle) = shared.pod(to)
     {
-        handle.post(Fact::Delivered(new)).await;
+        let of_pods = !waiting::waiting(&new).is_empty();
+        let delivered = Fact::Delivered(new);
+        if of_pods {
+            // Screens know that the message waits before they show the result of the call that sent it.
+            let _ = tokio::time::timeout(TO_SHOW, handle.tell(delivered)).await;
+        } else {
+            handle.post(delivered).await;
+        }
     }
     Ok(outcomes)
 }
@@ -80,18 +91,18 @@ pub(crate) fn refusal(shared: &Shared, to: &PodName, outcome: &Offered) -> Optio
     }
 }
 
-/// A word of one Pod to a peer.
+/// A word of one Pod to a peer. Its id in the mailbox.
 pub(crate) async fn tell_peer(
     shared: &Shared,
     from: &PodName,
     to: &PodName,
     message: &str,
-) -> Result<(), Refusal> {
+) -> Result<String, Refusal> {
     let message = format!("[Peer message from `{from}`]\n{message}");
     let from = Some(NotificationSource::Peer(from.clone()));
     let id = uuid::Uuid::now_v7().to_string();
-    let offer = offer(id, MailboxKind::Notify, Notification { message, from }.payload());
-    one(shared, to, offer).await?.map_or(Ok(()), |reason| Err(Refusal::invalid(reason)))
+    let offer = offer(id.clone(), MailboxKind::Notify, Notification { message, from }.payload());
+    one(shared, to, offer).await?.map_or(Ok(id), |reason| Err(Refusal::invalid(reason)))
 }
 
 /// A message of an agent in this host. The reason why it was not taken, if so.

@@ -31,8 +31,31 @@ enum Target {
     Agent(String),
 }
 
-/// What became of a message, and why.
-type Outcome = (Status, Option<String>);
+/// What became of a message.
+struct Outcome {
+    status: Status,
+    /// Why, as a sentence.
+    reason: Option<String>,
+    /// The Pods of this host in whose mailbox it is.
+    pods: Vec<PodName>,
+    handed_over: bool,
+}
+
+impl Outcome {
+    fn new(status: Status, reason: Option<String>) -> Self {
+        Self { status, reason, pods: Vec::new(), handed_over: false }
+    }
+
+    fn refused(reason: impl Into<String>) -> Self {
+        Self::new(Status::Refused, Some(reason.into()))
+    }
+
+    fn event(self, id: Id) -> Event {
+        let Self { status, reason, pods, handed_over } = self;
+        let status = status.as_str().to_owned();
+        Event::MeshSent { id: id.to_string(), status, reason, pods, handed_over }
+    }
+}
 
 /// Sends a message in the name of a Pod and says what became of it.
 pub(crate) async fn send(
@@ -44,12 +67,7 @@ pub(crate) async fn send(
 ) -> Result<Event, Refusal> {
     let seat = shared.mesh.seat(pod).ok_or_else(|| not_joined(pod))?;
     let id = Id::new();
-    let sent = |(status, reason): Outcome| Event::MeshSent {
-        id: id.to_string(),
-        status: status.as_str().to_owned(),
-        reason,
-    };
-    let refused = |reason: String| Ok(sent((Status::Refused, Some(reason))));
+    let refused = |reason: String| Ok(Outcome::refused(reason).event(id));
     let re = match re.as_deref().map(|text| Id::parse(text.trim()).ok_or(text)) {
         None => None,
         Some(Ok(re)) => Some(re),
@@ -77,7 +95,7 @@ pub(crate) async fn send(
         To::Many(names) => sending.to_many(names).await?,
         To::Broadcast => sending.to_all().await?,
     };
-    Ok(sent(outcome))
+    Ok(outcome.event(id))
 }
 
 /// The refusal for a Pod that is not on the mesh.
@@ -90,16 +108,16 @@ fn not_joined(pod: &PodName) -> Refusal {
 impl Sending<'_> {
     async fn to_one(&self, name: &str) -> Result<Outcome, Refusal> {
         match self.target(name) {
-            Target::Itself => {
-                Ok((Status::Refused, Some("a message to oneself is not sent".to_owned())))
-            }
+            Target::Itself => Ok(Outcome::refused("a message to oneself is not sent")),
             Target::Pod(pod) => self.to_pod(&pod, true).await,
             Target::Agent(name) => {
                 let sent = self.over_mesh(To::One(name)).await;
-                let weak = !self.seat.member.standing().led_by_yoi && sent.0 == Status::Received;
+                let handed_over =
+                    !self.seat.member.standing().led_by_yoi && sent.status == Status::Received;
                 let note = "another program leads the mesh: the message was handed over, and nothing is \
                             known of whether it is kept";
-                Ok(if weak { (sent.0, Some(note.to_owned())) } else { sent })
+                let reason = if handed_over { Some(note.to_owned()) } else { sent.reason };
+                Ok(Outcome { reason, handed_over, ..sent })
             }
         }
     }
@@ -109,9 +127,9 @@ impl Sending<'_> {
         let mut seen = std::collections::BTreeSet::new();
         names.retain(|name| seen.insert(name.clone()));
         if names.is_empty() {
-            return Ok((Status::Refused, Some("a message needs an addressee".to_owned())));
+            return Ok(Outcome::refused("a message needs an addressee"));
         }
-        let (mut agents, mut reasons) = (Vec::new(), Vec::new());
+        let (mut agents, mut pods, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
         for name in names {
             let outcome = match self.target(&name) {
                 Target::Agent(name) => {
@@ -121,25 +139,28 @@ impl Sending<'_> {
                 Target::Pod(pod) => self.to_pod(&pod, true).await?,
                 Target::Itself => continue,
             };
-            reasons.extend(outcome.1.map(|reason| format!("{name}: {reason}")));
+            pods.extend(outcome.pods);
+            reasons.extend(outcome.reason.map(|reason| format!("{name}: {reason}")));
         }
         if !agents.is_empty() {
-            let (status, reason) = self.over_mesh(To::Many(agents)).await;
-            if status == Status::Refused {
-                return Ok((status, reason));
+            let sent = self.over_mesh(To::Many(agents)).await;
+            if sent.status == Status::Refused {
+                return Ok(Outcome { pods, ..sent });
             }
         }
-        Ok((Status::Sent, (!reasons.is_empty()).then(|| reasons.join("; "))))
+        let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
+        Ok(Outcome { pods, ..Outcome::new(Status::Sent, reason) })
     }
 
     async fn to_all(&self) -> Result<Outcome, Refusal> {
         let wakes = self.shared.settings.last().settings.mesh.wake.contains(&Wake::Broadcasts);
         let edges = self.shared.peers.borrow().clone();
+        let mut pods = Vec::new();
         for peer in edges.iter().filter_map(|edge| edge.other(&self.seat.pod)) {
             // Of a broadcast nothing is waited for, so a peer that does not take it is passed over.
-            self.to_pod(&peer.clone(), wakes).await?;
+            pods.extend(self.to_pod(&peer.clone(), wakes).await?.pods);
         }
-        Ok(self.over_mesh(To::Broadcast).await)
+        Ok(Outcome { pods, ..self.over_mesh(To::Broadcast).await })
     }
 
     /// Which addressee a name means. A Pod of this host that joined goes by its name on the mesh: the same name may
@@ -164,7 +185,7 @@ impl Sending<'_> {
             let edge = PeerEdge::new(me.clone(), pod.clone());
             let is_peer = shared.peers.borrow().contains(&edge);
             let status = if is_peer { Status::Denied } else { Status::Refused };
-            return Ok((status, Some(refusal.message)));
+            return Ok(Outcome::new(status, Some(refusal.message)));
         }
         let from = AgentOrigin {
             name: view::address(shared, me),
@@ -175,13 +196,13 @@ impl Sending<'_> {
         let body = self.body.get().to_owned();
         let reason = delivery::send_to_pod(shared, from, pod, body, wakes).await?;
         Ok(match reason {
-            None => (Status::Received, None),
-            Some(reason) => (Status::Denied, Some(reason)),
+            None => Outcome { pods: vec![pod.clone()], ..Outcome::new(Status::Received, None) },
+            Some(reason) => Outcome::new(Status::Denied, Some(reason)),
         })
     }
 
     async fn over_mesh(&self, to: To) -> Outcome {
         let sent = self.seat.member.send_as(self.id, to, &self.body, self.re).await;
-        (sent.status, sent.reason)
+        Outcome::new(sent.status, sent.reason)
     }
 }

@@ -60,6 +60,7 @@ impl Pod {
     /// Entries that change what is shown of the Pod: a queued input that was taken, the last line
     /// of a model's text.
     async fn note_entries(&mut self, entries: &[Entry]) {
+        self.note_read(entries);
         for entry in entries {
             if let Some(run) = self.phase.run_mut().filter(|_| child_events::ends_run(&entry.fact))
             {

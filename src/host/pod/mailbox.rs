@@ -1,6 +1,6 @@
 //! When a mailbox message starts a run, and which messages wait.
 
-use crate::host::pod::{Pod, resolved};
+use crate::host::pod::{Pod, resolved, waiting};
 use crate::protocol::State;
 use crate::run::{Accepted, Input, Start};
 use crate::store::{MailboxKind, MailboxMessage, StoreError};
@@ -82,9 +82,12 @@ impl Pod {
         Ok(rows)
     }
 
-    /// Shows the queued inputs.
+    /// Shows the queued inputs, and which messages of other Pods wait.
     pub(super) async fn load_queue(&mut self) {
-        let queue = resolved::queue(self.mailbox().await.unwrap_or_default());
-        self.change(|info| info.queue = queue);
+        // What cannot be read now is shown as it was.
+        let Ok(rows) = self.mailbox().await else { return };
+        let waiting = waiting::waiting(&rows);
+        let queue = resolved::queue(rows);
+        self.change(|info| (info.queue, info.waiting) = (queue, waiting));
     }
 }

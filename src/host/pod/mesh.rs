@@ -64,6 +64,7 @@ impl Pod {
     /// Messages of agents or peers that are in the mailbox already: a run takes them before its next request, an
     /// idle Pod wakes if one of them says so, every other Pod takes them with its next run.
     pub(super) async fn delivered(&mut self, messages: Vec<MailboxMessage>) {
+        self.show_waiting(&messages);
         if self.must_be_live().is_err() {
             return;
         }

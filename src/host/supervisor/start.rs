@@ -96,8 +96,9 @@ async fn read_rows(shared: &Shared) -> Result<Vec<PodRow>, StoreError> {
 
 async fn start(shared: &Shared, family: &Family, row: PodRow, supervisor: &mpsc::Sender<Step>) {
     let granted = Arc::new(watch::Sender::new(family.granted(&row.name.key())));
-    let queue = resolved::queue(shared.store.messages(&row.name).await.unwrap_or_default());
-    let birth = pod::Birth::Restarted { queue };
+    let rows = shared.store.messages(&row.name).await.unwrap_or_default();
+    let waiting = pod::waiting::waiting(&rows);
+    let birth = pod::Birth::Restarted { queue: resolved::queue(rows), waiting };
     let handle = pod::spawn(shared, supervisor.downgrade(), row, granted, birth);
     shared.members.send_modify(|members| {
         Arc::make_mut(&mut members.0).insert(handle.name.key(), handle);

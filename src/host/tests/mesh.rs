@@ -295,7 +295,7 @@ async fn strangers_broadcasts_joins_and_leaves_wake_a_pod_as_the_settings_say() 
 }
 
 fn sent(event: Event) -> (String, String, Option<String>) {
-    let Event::MeshSent { id, status, reason } = event else { panic!("{event:?}") };
+    let Event::MeshSent { id, status, reason, .. } = event else { panic!("{event:?}") };
     (id, status, reason)
 }
 
@@ -568,4 +568,21 @@ async fn pods_of_the_host_are_no_agents_on_screens_and_many_joins_are_a_few_even
     }
     let most = 2 + begun.elapsed().as_millis() / 250;
     assert!(rosters <= most, "{rosters} events in {:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_message_to_a_pod_waits_until_its_history_holds_it_also_across_a_restart() {
+    let pods = [("alice", None, Wanted::Live), ("bob", None, Wanted::Live)];
+    let mut bench = family(&pods, &[("alice", "bob")]).await;
+    bench.joins("alice").await;
+    // A broadcast wakes no Pod, so the message waits.
+    let sent = bench.call(&name("alice"), send("broadcast", "all", None)).await.unwrap();
+    let Event::MeshSent { id, pods, .. } = sent else { panic!("{sent:?}") };
+    assert_eq!(pods, [name("bob")]);
+    bench.until("bob", |info| info.waiting == [id.as_str()]).await;
+    let mut bench = bench.restarted().await;
+    assert_eq!(bench.info(&name("bob")).await.waiting, [id.as_str()]);
+    bench.turn("bob", "hello").await;
+    bench.until("bob", |info| info.waiting.is_empty()).await;
+    assert!(bench.read_of_agents("bob").await[0].contains(&id));
 }

@@ -337,6 +337,17 @@ async fn a_peers_message_is_in_the_history_under_the_senders_name() {
         _ => None,
     });
     assert_eq!(on_run_event.unwrap(), "[Peer message from `alice`]\nhi");
+    // The result of the call names the message, which waits no more.
+    let sent = bench.entries("alice").await.into_iter().find_map(|fact| match fact {
+        Fact::ToolResult { sent, .. } => sent,
+        _ => None,
+    });
+    let sent = sent.expect("the call sent a message");
+    assert_eq!((sent.status.as_str(), sent.pods), ("received", vec![name("bob")]));
+    let taken = bench.entries("bob").await.into_iter().any(
+        |fact| matches!(fact, Fact::SystemItem { taken, .. } if taken.as_deref() == Some(&sent.id)),
+    );
+    assert!(taken && bench.info(&name("bob")).await.waiting.is_empty());
     bench.call(&name("bob"), Method::Stop).await.unwrap();
     let refused = bench.tool("tell bob word hi").await;
     assert!(

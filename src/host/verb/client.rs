@@ -117,7 +117,8 @@ impl Asker {
         let id = Id::new().to_string();
         let reason = self.deliver(&pod.name, &id, &message).await?;
         let status = if reason.is_none() { Status::Received } else { Status::Denied };
-        Ok(Event::MeshSent { id, status: status.as_str().to_owned(), reason })
+        let status = status.as_str().to_owned();
+        Ok(Event::MeshSent { id, status, reason, pods: Vec::new(), handed_over: false })
     }
 
     fn must_fit(&self, message: &str) -> Result<(), Refusal> {

@@ -1,7 +1,6 @@
 //! Notify: background text for a Pod. From a Pod it is a peer's message, under that peer's name.
 
 use crate::host::mesh::delivery;
-use crate::host::supervisor::done;
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Method, Refusal};
 
@@ -16,8 +15,8 @@ impl Verb for Notify {
         let (message, pod) = (self.message, cx.pod()?);
         match &cx.by {
             Some(by) => {
-                delivery::tell_peer(&cx.shared, by, &pod.name, &message).await?;
-                Ok(done())
+                let id = delivery::tell_peer(&cx.shared, by, &pod.name, &message).await?;
+                Ok(Event::Accepted { entry: None, queued: Some(id) })
             }
             None => pod.call(Method::Notify { message }).await,
         }

@@ -98,7 +98,7 @@ pub fn result(call_id: &str, content: &str) -> Entry {
         is_error: false,
         images: Vec::new(),
     };
-    Entry::new(Fact::ToolResult { item, files: Vec::new() })
+    Entry::new(Fact::ToolResult { item, files: Vec::new(), sent: None })
 }
 
 pub fn notified(text: &str) -> Entry {

@@ -159,7 +159,7 @@ fn the_last_look_at_each_file_is_known() {
         |path: &str, hash: &str| FileMark { path: path.into(), hash: hash.into(), before: None };
     let touched = |files| {
         let Fact::ToolResult { item, .. } = result("c", "").fact else { unreachable!() };
-        Entry::new(Fact::ToolResult { item, files })
+        Entry::new(Fact::ToolResult { item, files, sent: None })
     };
     let replayed = replayed(vec![
         touched(vec![mark("/a", "1"), mark("/b", "2")]),

@@ -192,7 +192,7 @@ fn each_input_is_a_target_newest_first_and_says_what_it_drops() {
         call("c", "Bash"),
         result("c", ""),
         assistant(edit, false),
-        Entry::new(Fact::ToolResult { item, files: vec![mark] }),
+        Entry::new(Fact::ToolResult { item, files: vec![mark], sent: None }),
         completed(),
         notified("between"),
         invoke(),

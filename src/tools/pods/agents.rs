@@ -1,7 +1,7 @@
 //! `list_peers` and `agent_send`: the agents of the mesh, and a message to them. A Pod has these tools while it
 //! takes part in the mesh.
 
-use crate::protocol::mesh::{AgentKind, MeshAgent, MeshView};
+use crate::protocol::mesh::{AgentKind, MeshAgent, MeshView, SentMessage};
 use crate::protocol::method::Addressees;
 use crate::protocol::{Event, Method, PodName};
 use crate::text::SafeText;
@@ -106,7 +106,7 @@ fn send(arguments: &str, me: &PodName) -> Result<HostRequest, Fault> {
 }
 
 fn sent(named: &str, event: Event) -> Option<Output> {
-    let Event::MeshSent { id, status, reason } = event else { return None };
+    let Event::MeshSent { id, status, reason, pods, handed_over } = event else { return None };
     // The reason may be the words of the other agent.
     let why = reason.map(|reason| SafeText::line(reason).into_string());
     if status == "refused" {
@@ -114,8 +114,9 @@ fn sent(named: &str, event: Event) -> Option<Output> {
     }
     let named: String = SafeText::line(named).chars().take(NAMED).collect();
     let summary = format!("{status} id={id} to {named}");
-    Some(match why {
+    let output = match why {
         Some(why) => Output::with(summary, why),
         None => Output::line(summary),
-    })
+    };
+    Some(Output { sent: Some(SentMessage { id, status, pods, handed_over }), ..output })
 }

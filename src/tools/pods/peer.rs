@@ -1,5 +1,7 @@
 //! `SendToPeerPod`: a word to a peer.
 
+use crate::mesh::Status;
+use crate::protocol::mesh::SentMessage;
 use crate::protocol::{Event, Method, PodName};
 use crate::tools::fault::Fault;
 use crate::tools::pods::{self, HostRequest, Verb};
@@ -34,6 +36,12 @@ fn request(arguments: &str, _me: &PodName) -> Result<HostRequest, Fault> {
 }
 
 fn tell(named: &str, event: Event) -> Option<Output> {
-    let Event::Accepted { .. } = event else { return None };
-    Some(Output::line(format!("sent peer message to `{named}`")))
+    let Event::Accepted { queued, .. } = event else { return None };
+    let sent = queued.zip(PodName::parse(named).ok()).map(|(id, pod)| SentMessage {
+        id,
+        status: Status::Received.as_str().to_owned(),
+        pods: vec![pod],
+        handed_over: false,
+    });
+    Some(Output { sent, ..Output::line(format!("sent peer message to `{named}`")) })
 }

@@ -72,6 +72,13 @@ fn an_agent_that_leaves_goes_from_the_pane_and_no_pane_moves() {
 }
 
 #[test]
+fn a_blocked_agent_says_so_in_any_width() {
+    let blocked = |name: &str| MeshAgent { blocked: true, ..agent(name, AgentKind::Agent) };
+    let mut bench = bench(vec![blocked("a-long-name-of-an-agent")]);
+    assert_eq!(pane(&mut bench)[2], "│⇄ ◇ a-long-name-o… blocked  │");
+}
+
+#[test]
 fn enter_writes_to_the_agent_and_the_menu_holds_what_can_be_done_with_it() {
     let mut bench = bench(two());
     bench.press("ctrl-x");

@@ -190,7 +190,7 @@ impl Calling<'_> {
         let pod = pod(&send.name)?;
         let method = Method::Notify { message: send.message };
         let event = self.request(Some(&pod), method, Again::Harmful).await?;
-        let Event::MeshSent { id, status, reason } = event else { return Err(other()) };
+        let Event::MeshSent { id, status, reason, .. } = event else { return Err(other()) };
         let why = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         let json = json!({ "status": status, "id": id, "reason": reason });
         Ok(result(format!("{status} (id={id}){why}"), json, status != "received"))

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::rc::Rc;
 use yoi::protocol::entry::{compaction_summary, domain};
+use yoi::protocol::mesh::SentMessage;
 use yoi::protocol::{
     Entry, EntryId, Fact, Item, Losses, PodName, RunOutcome, Segment, SystemItem, Verdict,
 };
@@ -170,7 +171,7 @@ impl Block {
                 Some(kind) => kind,
                 None => return Reading::Nothing,
             },
-            Fact::ToolResult { item, .. } => match result(item, ts, long.clone()) {
+            Fact::ToolResult { item, sent, .. } => match result(item, ts, long.clone(), sent) {
                 Some(kind) => kind,
                 None => return Reading::Nothing,
             },
@@ -269,7 +270,7 @@ fn said(item: Item, ts: u64, partial: bool) -> Option<Kind> {
         Item::ToolCall { call_id, name, arguments } => {
             Some(Kind::Tool(Box::new(Tool::called(call_id, name, arguments, Some(ts)))))
         }
-        Item::ToolResult { .. } => result(item, ts, None),
+        Item::ToolResult { .. } => result(item, ts, None, None),
         Item::Message { role: yoi::protocol::Role::User, .. } => {
             let content = item.text().unwrap_or_default();
             let (segments, behind) = (vec![Segment::Text { content }], Vec::new());
@@ -287,11 +288,12 @@ fn said(item: Item, ts: u64, partial: bool) -> Option<Kind> {
     }
 }
 
-fn result(item: Item, ts: u64, long: Option<LongText>) -> Option<Kind> {
+fn result(item: Item, ts: u64, long: Option<LongText>, sent: Option<SentMessage>) -> Option<Kind> {
     let Item::ToolResult { call_id, summary, content, is_error, images } = item else {
         return None;
     };
-    let outcome = Outcome { summary, content, is_error, images: images.len(), ts, long };
+    let images = images.len();
+    let outcome = Outcome { summary, content, is_error, images, ts, long, sent };
     Some(Kind::Result { call_id, outcome: Rc::new(outcome) })
 }
 

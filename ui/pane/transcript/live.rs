@@ -42,8 +42,8 @@ impl Transcript {
                 let (summary, content) = (summary.clone(), output.clone());
                 let is_error = *is_error;
                 // Its entry says when it came; until then the time shown stands in.
-                let (images, ts, long) = (0, self.now, None);
-                let outcome = Outcome { summary, content, is_error, images, ts, long };
+                let (images, ts, long, sent) = (0, self.now, None, None);
+                let outcome = Outcome { summary, content, is_error, images, ts, long, sent };
                 if !self.is_answered(id) {
                     self.answer(id, Rc::new(outcome));
                 }

@@ -29,6 +29,7 @@ struct Bench {
     size: (u16, u16),
     /// How much text a page holds.
     page_bytes: usize,
+    family: crate::family::Family,
     /// Long lines of the log that were read.
     lines: RefCell<HashMap<EntryId, Rc<String>>>,
 }
@@ -38,7 +39,8 @@ impl Bench {
         let transcript = Transcript::in_zone(jiff::tz::TimeZone::UTC);
         let (size, page_bytes) = ((80, 24), 64 * 1024);
         let lines = RefCell::default();
-        Self { log, transcript, seq: 0, now: NOON, size, page_bytes, lines }
+        let family = crate::family::Family::default();
+        Self { log, transcript, seq: 0, now: NOON, size, page_bytes, family, lines }
     }
 
     fn sized(mut self, width: u16, height: u16) -> Self {
@@ -162,6 +164,7 @@ impl Bench {
             focused: true,
             pod: "alice",
             parent: Some("lead"),
+            family: &self.family,
         };
         view.render(area, &mut buffer);
         buffer
@@ -248,7 +251,7 @@ fn result(after: u64, id: &str, summary: &str, content: Option<&str>, is_error: 
         is_error,
         images: Vec::new(),
     };
-    entry(after, Fact::ToolResult { item, files: Vec::new() })
+    entry(after, Fact::ToolResult { item, files: Vec::new(), sent: None })
 }
 
 fn thought(text: &str) -> Entry {

@@ -6,6 +6,7 @@ use crate::theme::Role;
 use crate::wording::duration;
 use serde_json::{Map, Value};
 use std::rc::Rc;
+use yoi::protocol::mesh::SentMessage;
 use yoi::text::SafeText;
 
 /// How much of a running command's output is kept, in bytes.
@@ -54,6 +55,8 @@ pub struct Outcome {
     pub ts: u64,
     /// The content in the log of which this is the beginning.
     pub long: Option<LongText>,
+    /// The message that the call sent.
+    pub sent: Option<SentMessage>,
 }
 
 impl Outcome {
@@ -195,10 +198,17 @@ fn brief(name: &str, arguments: &str) -> Option<String> {
         },
         "TaskCreate" => text("subject").to_owned(),
         "SpawnPod" => spawned(&parsed),
+        "agent_send" => words(&parsed, ["to", "body"]),
         "SendToPod" | "SendToPeerPod" => format!("{}  {}", text("name"), text("message")),
         _ => all(&parsed),
     };
     Some(SafeText::spelled(brief.replace('\n', " ")).chars().take(BRIEF).collect())
+}
+
+/// Some arguments without their names.
+fn words(arguments: &Map<String, Value>, keys: [&str; 2]) -> String {
+    let values = keys.iter().filter_map(|key| arguments.get(*key)).map(plain_value);
+    values.collect::<Vec<_>>().join("  ")
 }
 
 /// The summary of a spawned child: its name, the scope it is lent, and its task.
@@ -266,6 +276,8 @@ mod tests {
         let spawn =
             r#"{"name":"scout","task":"look","scope":[{"target":"/r","permission":"read"}]}"#;
         assert_eq!(said("SpawnPod", spawn).as_deref(), Some("scout  read /r  look"));
+        let send = r#"{"body":"hi","to":["bob","pi-1"],"re":"7"}"#;
+        assert_eq!(said("agent_send", send).as_deref(), Some(r#"["bob","pi-1"]  hi"#));
         let stop = r#"{"tree":true,"name":"scout"}"#;
         assert_eq!(said("StopPod", stop).as_deref(), Some("scout  tree: true"));
         assert_eq!(said("Bash", r#"{"command":"car"#).as_deref(), Some("car"));
@@ -276,7 +288,8 @@ mod tests {
     fn a_command_that_did_not_end_well_says_so() {
         let verdict = |summary: &str, is_error| {
             let summary = summary.to_owned();
-            Outcome { summary, content: None, is_error, images: 0, ts: 0, long: None }.verdict()
+            Outcome { summary, content: None, is_error, images: 0, ts: 0, long: None, sent: None }
+                .verdict()
         };
         assert_eq!(verdict("Exit 0 after 1.0 s", false), (Role::Ok, "ok".into()));
         assert_eq!(verdict("Exit 101 after 1.0 s", false), (Role::Warn, "exit 101".into()));

@@ -1,6 +1,7 @@
 //! A transcript on the screen: its rows in view, the cursor, matches of the search, and how much is new
 //! below.
 
+use crate::family::Family;
 use crate::pane::transcript::block::Kind;
 use crate::pane::transcript::find::find_in;
 use crate::pane::transcript::long::LeftOut;
@@ -10,6 +11,7 @@ use crate::pane::transcript::{Detail, Search, Transcript, clean};
 use crate::rows::{Piece, Row, row_width, shorten, width};
 use crate::theme::{Role, Theme};
 use crate::wording::duration::elapsed;
+use crate::wording::sent;
 use jiff::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -28,6 +30,8 @@ pub struct View<'a> {
     pub pod: &'a str,
     /// The Pod right above it.
     pub parent: Option<&'a str>,
+    /// Which messages wait in mailboxes.
+    pub family: &'a Family,
 }
 
 impl Widget for View<'_> {
@@ -104,6 +108,7 @@ impl View<'_> {
                 self.name(&speaker).into_iter().chain([Piece::new("  ", Role::Text)]),
             );
         }
+        let right = self.sent(&block.kind).or(right);
         let Some(right) = right.map(|piece| brief_enough(piece, cells)) else {
             return self.put(&left, line, margins(line.width).1, buf);
         };
@@ -113,6 +118,17 @@ impl View<'_> {
         self.put(&left, line, margins(line.width).1, buf);
         let taken = u16::try_from(wide + margin).unwrap_or(line.width);
         self.put(&[right], line, line.width.saturating_sub(taken), buf);
+    }
+
+    /// What became of the message that a call sent.
+    fn sent(&self, kind: &Kind) -> Option<Piece> {
+        let outcome = match kind {
+            Kind::Tool(tool) => tool.outcome.as_ref()?,
+            Kind::Result { outcome, .. } => outcome,
+            _ => return None,
+        };
+        let (role, words) = sent::state(outcome.sent.as_ref()?, self.family);
+        Some(Piece::new(words, role))
     }
 
     /// A row that says the time, or is as wide as the pane.

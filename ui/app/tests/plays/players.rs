@@ -266,7 +266,7 @@ fn call_and_result(n: usize) -> Vec<yoi::protocol::event::Line> {
     };
     let items = [
         Fact::AssistantItem { item: call, origin: None, native: None, partial: false },
-        Fact::ToolResult { item: result, files: Vec::new() },
+        Fact::ToolResult { item: result, files: Vec::new(), sent: None },
     ];
     items.map(|fact| yoi::protocol::event::Line::Whole(Box::new(Entry::new(fact)))).to_vec()
 }

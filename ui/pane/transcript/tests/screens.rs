@@ -163,3 +163,39 @@ fn every_row_of_any_size_is_exactly_as_wide_as_the_pane() {
         }
     }
 }
+
+#[test]
+fn a_message_that_a_call_sent_shows_whether_it_waits_or_was_read() {
+    use yoi::protocol::mesh::SentMessage;
+    use yoi::protocol::{PodInfo, PodName, State};
+    let bob = PodName::parse("bob").expect("a name");
+    let sent_to = |id: &str, tool: &str, pods: Vec<PodName>, status: &str| {
+        let Entry { id: entry, ts, fact } = result(10, id, "sent", None, false);
+        let Fact::ToolResult { item, files, .. } = fact else { panic!("a result") };
+        let sent =
+            SentMessage { id: format!("m{id}"), status: status.into(), pods, handed_over: false };
+        let result =
+            Entry { id: entry, ts, fact: Fact::ToolResult { item, files, sent: Some(sent) } };
+        let arguments = json!({"name": "bob", "message": "look", "to": "pi-1", "body": "look"});
+        [call(id, tool, arguments), result]
+    };
+    let log = [
+        sent_to("1", "SendToPeerPod", vec![bob.clone()], "received"),
+        sent_to("2", "agent_send", Vec::new(), "received"),
+        sent_to("3", "agent_send", Vec::new(), "denied"),
+    ];
+    let mut bench = Bench::new(log.concat()).sized(60, 8).open();
+    let states = |bench: &mut Bench| {
+        let rows = bench.rows();
+        let rows = rows.iter().filter(|row| row.contains("look"));
+        rows.map(|row| row.split_whitespace().last().unwrap_or("").to_owned()).collect::<Vec<_>>()
+    };
+    let info = |waiting: &[&str]| PodInfo {
+        waiting: waiting.iter().map(ToString::to_string).collect(),
+        ..crate::app::tests::pod("bob", State::Running)
+    };
+    bench.family.replace(vec![info(&["m1"])], Vec::new(), Vec::new());
+    assert_eq!(states(&mut bench), ["queued", "received", "denied"]);
+    bench.family.set(info(&[]));
+    assert_eq!(states(&mut bench), ["read", "received", "denied"]);
+}

@@ -1,0 +1,63 @@
+//! What became of a message that a Pod sent.
+
+use crate::family::Family;
+use crate::theme::Role;
+use yoi::protocol::mesh::SentMessage;
+use yoi::text::SafeText;
+
+/// The state of a message in a word or two. A Pod of this host has read it when it is in its history; of an agent
+/// elsewhere no more is known than that it has the message.
+pub fn state(sent: &SentMessage, family: &Family) -> (Role, String) {
+    let waits = |pod: &&yoi::protocol::PodName| {
+        family.get(pod).is_some_and(|info| info.waiting.contains(&sent.id))
+    };
+    let waiting = sent.pods.iter().filter(waits).count();
+    let gone = sent.pods.iter().any(|pod| family.get(pod).is_none());
+    let said = |role, word: &str| (role, word.to_owned());
+    match (sent.status.as_str(), sent.pods.len()) {
+        ("received", 0) if sent.handed_over => said(Role::Warn, "handed over"),
+        ("received", 0) => said(Role::Ok, "received"),
+        ("received", _) if waiting > 0 => said(Role::Dim, "queued"),
+        // Of a Pod that was deleted it is not known whether it read the message.
+        ("received", _) if gone => said(Role::Ok, "received"),
+        ("received", _) => said(Role::Ok, "read"),
+        ("sent", 0) => said(Role::Ok, "sent"),
+        ("sent", _) if gone => said(Role::Ok, "sent"),
+        ("sent", pods) => {
+            let role = if waiting > 0 { Role::Dim } else { Role::Ok };
+            (role, format!("sent, {} of {pods} read", pods - waiting))
+        }
+        ("denied", _) => said(Role::Error, "denied"),
+        ("timeout", _) => said(Role::Warn, "timeout"),
+        (other, _) => (Role::Warn, SafeText::line(other).into_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::tests::pod;
+    use yoi::protocol::{PodInfo, PodName, State};
+
+    #[test]
+    fn a_message_is_queued_until_its_pod_has_read_it_and_of_agents_received_is_all() {
+        let bob = PodInfo { waiting: vec!["m".into()], ..pod("bob", State::Running) };
+        let mut family = Family::default();
+        family.replace(vec![bob, pod("carol", State::Idle)], Vec::new(), Vec::new());
+        let name = |name: &&str| PodName::parse(name).expect("a name");
+        let sent = |status: &str, pods: &[&str], handed_over| {
+            let pods = pods.iter().map(name).collect();
+            SentMessage { id: "m".into(), status: status.into(), pods, handed_over }
+        };
+        let word = |sent| state(&sent, &family).1;
+        assert_eq!(word(sent("received", &["bob"], false)), "queued");
+        assert_eq!(word(sent("received", &["carol"], false)), "read");
+        assert_eq!(word(sent("received", &["deleted"], false)), "received");
+        assert_eq!(word(sent("received", &[], false)), "received");
+        assert_eq!(word(sent("received", &[], true)), "handed over");
+        assert_eq!(word(sent("sent", &["bob", "carol"], false)), "sent, 1 of 2 read");
+        assert_eq!(word(sent("sent", &[], false)), "sent");
+        assert_eq!(word(sent("denied", &[], false)), "denied");
+        assert_eq!(word(sent("timeout", &[], false)), "timeout");
+    }
+}
