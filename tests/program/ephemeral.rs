@@ -78,3 +78,12 @@ fn a_program_that_is_killed_leaves_no_live_pod_and_the_workspace_to_the_next_one
         assert!(!next.err.contains("read-only"), "{next:?}");
     }
 }
+
+#[test]
+fn a_message_without_a_key_fails_and_leaves_neither_a_live_pod_nor_itself_to_be_sent_later() {
+    let bench = Bench::new();
+    let _host = bench.serve();
+    let done = bench.yoi(&["--model", "anthropic/", "-p", "one"]);
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert_eq!(bench.pod("ws").expect("the pod")["state"], "stopped", "{done:?}");
+}

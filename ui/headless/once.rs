@@ -236,8 +236,11 @@ async fn leave_addressee(
     if addressee.after == After::LeaveLive {
         return result;
     }
-    if client.find(&addressee.name).is_ok_and(|i| i.state != State::Stopped) {
-        let stop = Method::StopPods { tree, unless_busy: true };
+    let info = client.find(&addressee.name).ok().filter(|info| info.state != State::Stopped);
+    if let Some(info) = info {
+        // No other program uses an ephemeral Pod: a message that failed here is not sent later.
+        let unless_busy = !info.ephemeral;
+        let stop = Method::StopPods { tree, unless_busy };
         let stopped = client.call(Some(&addressee.name), stop).await;
         return result.and(stopped.map(drop));
     }
