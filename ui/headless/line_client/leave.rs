@@ -5,10 +5,11 @@ use crate::headless::exit::{Exit, Failure, after_host, causes};
 use crate::headless::line_client::{Awaited, LineClient};
 use crate::start::{self, Opening};
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::watch;
 use yoi::host::{Connections, Host};
-use yoi::protocol::{AtHostEnd, Method, PodName};
+use yoi::protocol::{AtHostEnd, Event, Method, PodName, Refusal};
 
 /// The connections of this process to its own host.
 const OWN: usize = 1;
@@ -31,12 +32,26 @@ impl LineClient {
     pub async fn interrupt(&mut self, pod: &PodName, then: &[Method]) -> bool {
         let mut accepted = true;
         for method in then {
-            let call = self.client.call(Some(pod), method.clone());
             // The host may be ending too; there is nothing left to do about a refusal.
-            let reply = tokio::time::timeout(PAUSE, call).await;
+            let reply = tokio::time::timeout(PAUSE, self.call_last(pod, method.clone())).await;
             accepted &= reply.is_ok_and(|reply| reply.is_ok());
         }
         accepted
+    }
+
+    /// Sends a request and waits for its reply. Events are passed over, and taken all the same: the reply stands
+    /// behind them.
+    async fn call_last(&mut self, pod: &PodName, method: Method) -> Result<Event, Refusal> {
+        let client = self.client.clone();
+        let mut reply = pin!(client.call(Some(pod), method));
+        loop {
+            tokio::select! {
+                reply = &mut reply => return reply,
+                event = self.events.recv() => if event.is_none() {
+                    return reply.await;
+                },
+            }
+        }
     }
 
     /// Ends the conversation; fails if a request was denied during it. A host that is this process ends

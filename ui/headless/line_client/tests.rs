@@ -133,3 +133,42 @@ async fn a_request_without_room_on_standard_error_is_shown_when_it_is_read() {
     drop(client);
     host.await.expect("the host ends");
 }
+
+/// Answers the subscription, and the next request behind more events than the client holds.
+async fn busy_host(
+    mut lines: Lines<ReadHalf<DuplexStream>>,
+    mut writer: WriteHalf<DuplexStream>,
+    events: usize,
+) {
+    writer.write_all(&Hello::line()).await.expect("a client");
+    lines.next().await.expect("the hello of the client");
+    let mut waiting =
+        vec![Event::Family { pods: vec![], peers: vec![], approvals: vec![], agents: vec![] }];
+    while let Ok(Some(Frame::Line(line))) = lines.next().await {
+        let re = Incoming::decode(&line).expect("a request").id;
+        let accepted = Event::Accepted { entry: None, queued: None };
+        let before = waiting.drain(..).map(|event| (None, event));
+        for (re, event) in before.chain([(re, accepted)]) {
+            let line = Outgoing { re, pod: None, seq: None, event }.encode();
+            writer.write_all(&line).await.expect("a client");
+        }
+        let notice = |number| Event::HostNotices { notices: vec![format!("notice {number}")] };
+        waiting.extend((0..events).map(notice));
+    }
+}
+
+#[tokio::test]
+async fn an_interrupt_is_accepted_also_behind_more_events_than_are_held() {
+    let (ours, theirs) = duplex(1024 * 1024);
+    let (reader, writer) = split(theirs);
+    let host = tokio::spawn(busy_host(Lines::new(reader, MAX_LINE), writer, 3_000));
+    let (client, events) = Client::over(ours).await.expect("a connection");
+    let output = Output::over(Box::new(io::sink()), Box::new(io::sink()), false);
+    let printer = Printer::over(Form::Plain, output);
+    let mut client = LineClient::over(client, events, printer).await.expect("a conversation");
+    let alice = PodName::parse("alice").expect("a name");
+    let stop = Method::StopPods { tree: true, unless_busy: false };
+    assert!(client.interrupt(&alice, &[Method::Pause, stop]).await);
+    drop(client);
+    host.await.expect("the host ends");
+}
