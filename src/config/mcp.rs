@@ -30,6 +30,8 @@ pub struct McpServer {
     pub network: Option<bool>,
     /// Whether the program may write what its Pod may write; else it only reads that. `None` is no.
     pub write: Option<bool>,
+    /// Files and directories that the program reads beside the scope of its Pod: absolute, or below `~/`.
+    pub read: Vec<String>,
     /// Whether Pods use it. `None` is yes.
     pub enabled: Option<bool>,
     /// Seconds until it has to offer its tools.
@@ -45,6 +47,8 @@ pub struct McpDefinition {
     pub reach: Reach,
     pub network: bool,
     pub write: bool,
+    /// What the program reads beside the scope of its Pod, as it is written.
+    pub read: Vec<String>,
     pub start: Duration,
     pub timeout: Duration,
     /// The file that names it.
@@ -116,13 +120,17 @@ impl McpServers {
 }
 
 impl McpServer {
-    /// The command line or the address, as a person reads it, with what it asks for beyond reading.
+    /// The command line or the address, as a person reads it, with its variables or headers and with what it asks
+    /// for beyond reading.
     pub fn reached_by(&self) -> String {
         let words = self.command.iter().chain(&self.args).map(|word| shown(word));
         let mut text = match &self.url {
             Some(url) => url.clone(),
             None => words.collect::<Vec<_>>().join(" "),
         };
+        for (name, template) in self.env.iter().chain(&self.headers) {
+            text.push_str(&format!(", with {name}={}", shown(template)));
+        }
         if self.network == Some(true) {
             text.push_str(", with the network");
         }
@@ -147,6 +155,7 @@ impl McpServer {
             headers,
             network: grants.network.or(self.network),
             write: grants.write.or(self.write),
+            read: grants.read.clone(),
             enabled: grants.enabled.or(self.enabled),
             start_s: grants.start_s.or(self.start_s),
             timeout_s: grants.timeout_s.or(self.timeout_s),
@@ -182,6 +191,9 @@ impl McpServer {
             (Some(_), Some(_)) => return Err("it has both a command and a url: write one".into()),
             (None, None) => return Err("it has neither a command nor a url: write one".into()),
         };
+        if let Some(path) = self.read.iter().find(|path| !path.starts_with(['/', '~'])) {
+            return Err(format!("`read` names {path}, which begins with neither / nor ~/"));
+        }
         let seconds = |given: Option<NonZeroU64>, usual: u64| {
             Duration::from_secs(given.map_or(usual, NonZeroU64::get).min(3600))
         };
@@ -190,6 +202,7 @@ impl McpServer {
             reach,
             network: self.network.unwrap_or(false),
             write: self.write.unwrap_or(false),
+            read: self.read.clone(),
             start: seconds(self.start_s, 60),
             timeout: seconds(self.timeout_s, 120),
             file: file.to_owned(),
@@ -245,8 +258,8 @@ impl McpDefinition {
             }
             Reach::Http { url, headers } => serde_json::json!({"url": url, "headers": headers}),
         };
-        let (name, network, write) = (&self.name, self.network, self.write);
-        let whole = serde_json::json!([name, reach, network, write]).to_string();
+        let (name, network, write, read) = (&self.name, self.network, self.write, &self.read);
+        let whole = serde_json::json!([name, reach, network, write, read]).to_string();
         let digest = ring::digest::digest(&ring::digest::SHA256, whole.as_bytes());
         digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
     }

@@ -85,6 +85,7 @@ async fn connected(timeout: Duration) -> (Connection, Running, Server) {
         reach: Reach::Program { command: "s".into(), args: vec![], env: BTreeMap::new() },
         network: false,
         write: false,
+        read: vec![],
         start: PATIENCE,
         timeout,
         file: "config.toml".into(),

@@ -83,8 +83,16 @@ impl Launch {
             Reach::Program { command, args, .. } => {
                 let words = std::iter::once(command).chain(args).map(|word| quoted(word));
                 let words: Vec<String> = words.collect();
-                Ok(program(definition, &words.join(" "), values, around))
+                program(definition, &words.join(" "), values, around)
             }
+        }
+    }
+
+    /// A file that the server's command line names and that lies where it does not read.
+    pub fn unread<'a>(&self, definition: &'a McpDefinition) -> Option<&'a Path> {
+        match self {
+            Self::Program { command, .. } => unread(definition, command.view.as_ref()?),
+            Self::Http { .. } => None,
         }
     }
 
@@ -117,21 +125,44 @@ impl Launch {
     }
 }
 
+/// A file that the command line of a server names and that lies where the server does not read.
+fn unread<'a>(definition: &'a McpDefinition, view: &CommandView) -> Option<&'a Path> {
+    let Reach::Program { command, args, .. } = &definition.reach else { return None };
+    let is_unread = |path: &Path| !view.grants.iter().any(|grant| path.starts_with(&grant.path));
+    let paths = std::iter::once(command).chain(args).map(Path::new);
+    let mut files = paths.filter(|path| path.is_absolute());
+    files.find(|path| path.canonicalize().is_ok_and(|path| is_unread(&path)))
+}
+
 fn key(definition: &McpDefinition, rest: &str) -> String {
     blake3::hash(format!("{}\n{rest}", definition.sha256()).as_bytes()).to_hex().to_string()
 }
 
-/// What a server gets: the scope of its Pod, to read unless it may write, and the network where it was granted.
-fn view(definition: &McpDefinition, ctx: &Context) -> CommandView {
-    let scope = if definition.write { ctx.scope.clone() } else { read_only(&ctx.scope) };
+/// What a server gets: the scope of its Pod, to read unless it may write, what it reads besides, and the network
+/// where it was granted.
+fn view(definition: &McpDefinition, ctx: &Context, env: &Env) -> Result<CommandView, String> {
+    let mut scope = if definition.write { ctx.scope.clone() } else { read_only(&ctx.scope) };
+    for path in &definition.read {
+        let found = in_home(path, env).canonicalize();
+        let found = found.map_err(|error| format!("its `read` names {path}: {error}"))?;
+        scope.allow.push(Rule::new(found, Permission::Read));
+    }
     let needs: &[Need] = if definition.network { &[Need::Network] } else { &[] };
-    CommandView::new(&Around {
+    Ok(CommandView::new(&Around {
         own: &ctx.own,
         needs,
         isolation: ctx.isolation,
         limits: ctx.command_limits,
         ..Around::new(&scope, Person { env: &ctx.env })
-    })
+    }))
+}
+
+/// A path of the settings, where `~/` is the home directory.
+fn in_home(path: &str, env: &Env) -> PathBuf {
+    match (path.strip_prefix('~'), env.get("HOME")) {
+        (Some(rest), Some(home)) => Path::new(home).join(rest.trim_start_matches('/')),
+        _ => PathBuf::from(path),
+    }
 }
 
 fn program(
@@ -139,9 +170,10 @@ fn program(
     line: &str,
     values: BTreeMap<String, String>,
     around: &Surroundings,
-) -> (String, Launch) {
+) -> Result<(String, Launch), String> {
     let ctx = around.ctx;
-    let (mut view, cwd, mut env) = (view(definition, ctx), ctx.cwd.clone(), ctx.env.clone());
+    let mut view = view(definition, ctx, around.env)?;
+    let (cwd, mut env) = (ctx.cwd.clone(), ctx.env.clone());
     env.extend(values);
     let key = key(definition, &serde_json::json!([view, env, cwd]).to_string());
     // What it keeps goes by the key, so this is no part of it.
@@ -150,7 +182,7 @@ fn program(
     let program = format!("exec {line}");
     let command = Box::new(Command { program, cwd, env, timeout: LIFE, view: Some(view) });
     let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: ctx.old_nofile };
-    (key, Launch::Program { sandbox, command, kept })
+    Ok((key, Launch::Program { sandbox, command, kept }))
 }
 
 fn read_only(scope: &Scope) -> Scope {

@@ -404,7 +404,17 @@ impl Life {
             "dns error",
             "Failed to fetch",
         ];
-        let advice = if has(&["exit code 127", "exit code 126"]) {
+        let unread = self.launch.unread(&self.definition).filter(|_| has(&["exit code"]));
+        let advice = if let Some(path) = unread {
+            let dir = path.parent().unwrap_or(path);
+            let dir = dir.parent().filter(|_| dir.ends_with("bin")).unwrap_or(dir);
+            format!(
+                "it does not see {}, which lies outside the scope of its pod: `read = [\"{}\"]` below [mcp.{name}] in \
+                 config.toml lets it read all of that",
+                path.display(),
+                dir.display()
+            )
+        } else if has(&["exit code 127", "exit code 126"]) {
             format!("is its program installed, and on PATH? its command stands in {file}")
         } else if !network && has(&no_net) {
             format!("`network = true` below [mcp.{name}] in config.toml gives it the network")

@@ -325,12 +325,17 @@ fn described(definition: &McpDefinition) -> String {
     let mut lines = match &definition.reach {
         Reach::Program { .. } => {
             let scope = if definition.write { "reads and writes" } else { "only reads" };
+            let read: Vec<String> = definition.read.iter().map(|path| one_line(path)).collect();
+            let besides = match read.is_empty() {
+                true => String::new(),
+                false => format!(", and reads {}", read.join(", ")),
+            };
             vec![
                 format!("command: {reached_by}"),
                 format!("variables it gets: {names}"),
                 format!("your variables it takes: {takes}"),
                 format!("network: {}", yes(definition.network)),
-                format!("files: {scope} the scope of this pod"),
+                format!("files: {scope} the scope of this pod{besides}"),
             ]
         }
         Reach::Http { .. } => vec![

@@ -136,6 +136,39 @@ fn a_server_has_the_walls_of_a_command_and_only_reads_the_scope_unless_it_may_wr
 }
 
 #[test]
+fn a_server_outside_of_the_scope_starts_where_the_settings_let_it_read() {
+    let outside = tempfile::tempdir().expect("a directory");
+    let dir = outside.path().canonicalize().expect("its path").display().to_string();
+    fs::write(outside.path().join("server.py"), SERVER).expect("a new file");
+    let bench = Bench::new();
+    let settings = format!("[mcp.demo]\ncommand = \"python3\"\nargs = [\"{dir}/server.py\"]\n");
+    let reading = format!("{settings}read = [\"{dir}\"]\n");
+    bench.settings(&reading);
+    bench.plan(&[
+        ("mcp__demo__read", &format!(r#"{{"path": "{dir}/server.py"}}"#)),
+        ("mcp__demo__write", &format!(r#"{{"path": "{dir}/new", "text": "x"}}"#)),
+    ]);
+    bench.yoi(&["--no-ui", "--model", &bench.model(), "-p", "go"]);
+    let asked = bench.log("ws").into_iter().find(|entry| entry["domain"] == "yoi.asked");
+    let details = asked.expect("a request")["payload"]["details"].to_string();
+    let read = format!("only reads the scope of this pod, and reads {dir}");
+    assert!(details.contains(&read), "{details}");
+    let done = bench.go(&[]);
+    assert!(done.out.contains("def watch():"), "{done:?}");
+    assert!(!outside.path().join("new").exists(), "{done:?}");
+    bench.settings(&settings);
+    let done = bench.go(&[]);
+    let advice = format!("`read = [\"{dir}\"]` below [mcp.demo] in config.toml");
+    assert!(done.err.contains(&advice), "{done:?}");
+    bench.settings("[mcp.demo]\ncommand = \"python3\"\nread = [\"relative\"]\n");
+    let done = bench.go(&[]);
+    assert!(
+        done.err.contains("`read` names relative, which begins with neither / nor ~/"),
+        "{done:?}"
+    );
+}
+
+#[test]
 fn calls_of_one_run_go_to_one_process_and_nothing_of_it_stays() {
     let bench = bench("good", "");
     bench.plan(&[("mcp__demo__count", "{}"), ("mcp__demo__count", "{}")]);

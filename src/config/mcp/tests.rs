@@ -95,6 +95,8 @@ fn the_file_of_a_workspace_is_read_as_other_programs_write_it() {
     let (servers, problems) = read_workspace_file(text);
     assert_eq!(servers.keys().collect::<Vec<_>>(), ["git", "web"]);
     assert_eq!(servers["web"].headers["Authorization"], "Bearer ${T}");
+    let asked = servers["git"].reached_by();
+    assert_eq!(asked, "uvx mcp-server-git, with A='${B}'", "a person sees what is taken");
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert!(problems[1].contains("streamable HTTP") && problems[0].contains("`bad`"));
     assert!(read_workspace_file("{").1[0].starts_with("is ignored"));

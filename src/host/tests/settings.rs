@@ -139,6 +139,7 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("mcp.*.env", "", "", Effect::Test(MCP, MCP_REQUEST)),
     ("mcp.*.network", "", "", Effect::Test(MCP, MCP_REQUEST)),
     ("mcp.*.write", "", "", Effect::Test(MCP, MCP_WALLS)),
+    ("mcp.*.read", "", "", Effect::Test(MCP, MCP_READ)),
     ("mcp.*.start_s", "", "", Effect::Test(MCP, MCP_GREETING)),
     ("mcp.*.timeout_s", "", "", Effect::Test(MCP, MCP_TIMEOUT)),
     ("mcp.*.url", "", "", Effect::Test(MCP, MCP_HTTP)),
@@ -150,6 +151,7 @@ const MCP: &str = "tests/program/mcp.rs";
 const MCP_USED: &str = "a_pod_uses_the_tools_of_a_server_that_policy_lets_start";
 const MCP_WALLS: &str =
     "a_server_has_the_walls_of_a_command_and_only_reads_the_scope_unless_it_may_write";
+const MCP_READ: &str = "a_server_outside_of_the_scope_starts_where_the_settings_let_it_read";
 const MCP_GREETING: &str = "a_server_that_never_answers_the_greeting_is_given_up";
 const MCP_TIMEOUT: &str = "a_call_that_is_never_answered_ends_after_its_time";
 const MCP_MEANT: &str = "a_server_that_cannot_be_meant_is_said_with_what_to_write";
