@@ -65,6 +65,7 @@ pub(crate) use prompt::WORK;
 pub use prompt::{no_model, ways_to_connect};
 pub use reply_size::ReplyLimits;
 pub use servers::Servers;
+pub(crate) use servers::note_decision;
 pub use session_state::SessionState;
 
 /// What a run is given and does not change.

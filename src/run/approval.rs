@@ -199,7 +199,6 @@ impl Run {
             return Ok(());
         };
         self.commit_decision(&approval.id, &verdict, vec![resumed]).await?;
-        self.note_decision(&approval, &verdict);
         crate::run::answer(accepted, None);
         let mut calls = self.open_calls();
         let behind = calls.iter().position(|call| call.id == approval.call_id).map(|at| at + 1);

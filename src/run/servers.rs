@@ -160,18 +160,6 @@ impl Run {
         }
     }
 
-    /// Notes a decision that was made while no run was under way, if it is one about a server.
-    pub(crate) fn note_decision(&self, approval: &ApprovalRequest, verdict: &Verdict) {
-        if ![START, TOOLS].contains(&approval.tool.as_str()) {
-            return;
-        }
-        if let Some(decided) = decided(verdict) {
-            for asked in &approval.scripts {
-                self.setup.servers.used.decide(&asked.sha256, decided);
-            }
-        }
-    }
-
     /// Waits until servers that were just started offer their tools, or the run is interrupted.
     async fn wait_for(&mut self, held: &[Arc<Server>]) -> Result<(), Stopped> {
         let starting: Vec<&str> = held
@@ -299,6 +287,19 @@ fn fitting<'a>(offers: impl Iterator<Item = &'a Offer>) -> usize {
         left.is_some()
     };
     offers.take(MAX_TOOLS).take_while(fits).count()
+}
+
+/// Notes a decision that was made while no run was under way, if it is one about a server: no call waits for it, so
+/// the next run would ask again.
+pub(crate) fn note_decision(used: &PodServers, approval: &ApprovalRequest, verdict: &Verdict) {
+    if ![START, TOOLS].contains(&approval.tool.as_str()) {
+        return;
+    }
+    if let Some(decided) = decided(verdict) {
+        for asked in &approval.scripts {
+            used.decide(&asked.sha256, decided);
+        }
+    }
 }
 
 /// What a verdict of a person is about a server; `None`: it is none.

@@ -8,7 +8,7 @@ use crate::host::pod::tail::Interrupted;
 use crate::host::{Answer, notify_parent};
 use crate::protocol::{ApprovalRequest, ErrorCode, Event, Refusal, State, Verdict, now_ms};
 use crate::run::approval::answer_entry;
-use crate::run::{ApprovalDecided, Interrupt, Start};
+use crate::run::{ApprovalDecided, Interrupt, Start, note_decision};
 use crate::trace::OrLog as _;
 
 /// An approval request without a closing entry in the log.
@@ -51,6 +51,7 @@ impl Pod {
             return;
         }
         pending.verdict = Some(decision.verdict.clone());
+        note_decision(&self.used_servers, &pending.approval, &decision.verdict);
         if let Some(run) = self.phase.run() {
             // There is room: a run waits for one decision at a time, and each is made once.
             let _ = run.decisions.try_send(decision.clone());
