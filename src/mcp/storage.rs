@@ -31,7 +31,7 @@ pub fn use_now(directory: &Path) -> io::Result<()> {
     File::open(directory)?.set_modified(SystemTime::now())
 }
 
-/// Moves aside what servers kept that were not started for long, while none runs. [`remove`] removes it then.
+/// Moves aside what servers kept that were not started for long, while none runs. [`remove_set_aside`] removes it then.
 pub fn set_aside_unused(kept: &Path, now: SystemTime) {
     for entry in fs::read_dir(kept).into_iter().flatten().flatten() {
         let is_old = entry.metadata().ok().filter(fs::Metadata::is_dir).is_some_and(|directory| {
