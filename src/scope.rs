@@ -137,7 +137,7 @@ impl Scope {
     pub fn write_conflicts(&self, other: &Scope) -> Vec<PathBuf> {
         let regions = self.write_overlaps(other).into_iter().map(|region| region.target);
         let mut shared: Vec<PathBuf> = regions.collect();
-        shared.sort();
+        shared.sort_unstable();
         shared.dedup();
         shared
     }

@@ -109,7 +109,7 @@ impl Theme {
     pub fn names(user_dir: Option<&Path>) -> Vec<String> {
         let mut names: Vec<String> = BUILT_IN.iter().map(|(name, _)| (*name).into()).collect();
         let mut own = user_dir.map(file::names_in).unwrap_or_default();
-        own.sort();
+        own.sort_unstable();
         own.retain(|name| !names.contains(name));
         names.extend(own);
         names

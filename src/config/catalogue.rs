@@ -90,7 +90,7 @@ impl Catalogue {
             provider.default_model.as_ref().map(|model| format!("{id}/{model}"))
         });
         let mut all: Vec<String> = self.models.keys().cloned().chain(defaults).collect();
-        all.sort();
+        all.sort_unstable();
         all.dedup();
         all
     }

@@ -108,7 +108,7 @@ pub fn list_directory(root: &Path, path: &Path) -> Result<Vec<String>, Miss> {
             format!("{}{slash}", entry.file_name().to_string_lossy())
         })
         .collect();
-    names.sort();
+    names.sort_unstable();
     Ok(names)
 }
 

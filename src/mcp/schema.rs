@@ -43,7 +43,7 @@ pub fn narrowed(schema: Option<&Value>) -> Result<Narrowed, String> {
         return Err(format!("its schema is {} KiB long, the most is 32", bytes.div_ceil(1024)));
     }
     let mut without = narrowing.without;
-    without.sort();
+    without.sort_unstable();
     without.dedup();
     Ok(Narrowed { schema, without })
 }

@@ -344,7 +344,7 @@ impl<'a> Person<'a> {
         let path = self.env.get("PATH").map_or("", String::as_str);
         let narrow = |dir: &PathBuf| dir.is_absolute() && !self.holds_home(dir);
         let mut dirs: Vec<PathBuf> = std::env::split_paths(path).filter(narrow).collect();
-        dirs.sort();
+        dirs.sort_unstable();
         dirs.dedup();
         dirs
     }
@@ -355,7 +355,7 @@ impl<'a> Person<'a> {
         let parents = dirs.iter().filter_map(|dir| dir.parent());
         let own = parents.filter(|parent| !self.holds_home(parent));
         let mut all: Vec<PathBuf> = own.flat_map(|parent| joined(parent, BESIDE)).collect();
-        all.sort();
+        all.sort_unstable();
         all.dedup();
         all
     }
@@ -383,7 +383,7 @@ impl<'a> Person<'a> {
             dir.into_iter().flat_map(|dir| joined(&dir, names))
         });
         let mut all: Vec<PathBuf> = machine.chain(own).chain(moved).collect();
-        all.sort();
+        all.sort_unstable();
         all.dedup();
         all
     }

@@ -411,7 +411,7 @@ fn holes(around: &Around, outside: &[OutsidePath]) -> Vec<Hole> {
 /// its submodules there.
 fn repositories<'a>(written: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = written.flat_map(|dir| around_and_in(dir, GIT, true)).collect();
-    found.sort();
+    found.sort_unstable();
     found.dedup();
     found
 }

@@ -386,7 +386,7 @@ impl World {
         let named = granted.chain(asked.home.clone()).chain(asked.names.clone());
         let named = named.chain(person.programs());
         let mut named: Vec<PathBuf> = named.collect();
-        named.sort();
+        named.sort_unstable();
         named.dedup();
         for path in named {
             let links = links_on(&path);

@@ -75,7 +75,7 @@ impl Input {
     pub(crate) fn needs(&self) -> Vec<Need> {
         let outside = (!self.outside.is_empty()).then_some(Need::Outside);
         let mut needs: Vec<Need> = self.needs.iter().copied().chain(outside).collect();
-        needs.sort();
+        needs.sort_unstable();
         needs.dedup();
         needs
     }

@@ -84,7 +84,7 @@ pub fn find(ctx: &Context, named: &[Named], needs: &[Need]) -> Result<CommandNee
         }
         found.outside.push(path);
     }
-    found.outside.sort();
+    found.outside.sort_unstable();
     found.outside.dedup();
     apart(&found.outside)?;
     let view = bash::view(ctx, &found);

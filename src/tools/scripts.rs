@@ -25,7 +25,7 @@ pub fn of_line(ctx: &Context, line: &str) -> Vec<ScriptHash> {
         search.command(&words);
     }
     let mut found = search.found;
-    found.sort();
+    found.sort_unstable();
     found.dedup();
     found.truncate(MOST);
     found.iter().filter_map(|path| script_hash(path)).collect()

@@ -116,7 +116,7 @@ fn reports(data: &Path) -> Vec<String> {
         fits && entry.metadata().is_ok_and(|found| found.is_file() && found.len() <= MOST)
     };
     let mut paths: Vec<PathBuf> = entries.filter(is_report).map(|entry| entry.path()).collect();
-    paths.sort();
+    paths.sort_unstable();
     paths.iter().filter_map(|path| fs::read_to_string(path).ok()).collect()
 }
 

@@ -62,7 +62,7 @@ fn nothing(family: &Family, owner: &PodName, region: &Rule, kept: &[Lease]) -> R
     let path = region.target.display();
     let mut readers: Vec<String> =
         kept.iter().map(|lease| format!("`{}`", family.named(&lease.borrower))).collect();
-    readers.sort();
+    readers.sort_unstable();
     readers.dedup();
     let verb = if readers.len() == 1 { "reads" } else { "read" };
     Refusal::invalid(match readers.as_slice() {

@@ -14,7 +14,7 @@ impl LeaseTable {
         for (key, holder) in self.holders().filter(|(_, holder)| holder.live) {
             live.push((!self.is_orphan(holder), holder.created, key.clone()));
         }
-        live.sort();
+        live.sort_unstable();
         let lent: Vec<Lease> = self.take_leases();
         let lent = lent.into_iter().filter(|lease| lease.kind == LeaseKind::Lent);
         for (_, _, key) in &live {
