@@ -125,6 +125,10 @@ const NOT_PLAYED: &[(&str, &str)] = &[
     ("cargo bench --bench screen", "measures for minutes"),
     ("cargo bench --bench mesh", "measures for minutes"),
     ("./scripts/test", "runs this test"),
+    (
+        "yoi allow <request> client",
+        "needs a client of MCP: the session `pods` of tests/mcp/session.py plays it",
+    ),
 ];
 
 /// What looks like a line of a shell, and is none.

@@ -2,6 +2,7 @@
 
 use crate::host::supervisor::Family;
 use crate::host::verb::{Caller, Cx, Verb};
+use crate::protocol::name::InvalidName;
 use crate::protocol::{Event, PeerEdge, PeerRegistered, PodName, Refusal};
 
 pub(crate) struct Peer {
@@ -34,7 +35,9 @@ pub(crate) fn pair(
     source: &PodName,
     name: &str,
 ) -> Result<(PodName, PodName), Refusal> {
-    let invalid = |e| Refusal::invalid(format!("pod store error: {e}"));
+    // The words of the predecessor, which programs may compare.
+    let invalid =
+        |InvalidName(name)| Refusal::invalid(format!("pod store error: invalid pod name: {name}"));
     let peer = PodName::parse(name).map_err(invalid)?;
     let source = family.pod(source)?.name;
     if peer.key() == source.key() {
