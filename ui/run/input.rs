@@ -88,7 +88,8 @@ pub fn signals() -> std::io::Result<mpsc::Receiver<i32>> {
     Ok(signals)
 }
 
-/// A message when the terminal hangs up. A thread waits for that.
+/// A message when the terminal hangs up. A thread waits for that, and ends the program after the time limit: the
+/// library that reads keys reads a terminal that is gone again and again, and then no task gets to run.
 fn watch_terminal() -> mpsc::Receiver<()> {
     let (sender, gone) = mpsc::channel(1);
     let watch = move || {
@@ -107,6 +108,8 @@ fn watch_terminal() -> mpsc::Receiver<()> {
         }
         // The receiver is gone if the program is ending already.
         let _ = sender.blocking_send(());
+        std::thread::sleep(GRACE + LAST_BYTES);
+        std::process::exit(128 + SignalKind::hangup().as_raw_value());
     };
     // Without the thread a hang-up still comes as SIGHUP.
     let _ = std::thread::Builder::new().name("terminal".into()).spawn(watch);

@@ -1,5 +1,6 @@
 //! What a walk leads to, as whole histories: the model that knows nothing of segments and places.
 
+use crate::walks::words::is_message;
 use std::rc::Rc;
 
 /// A stream of numbers that a seed decides (splitmix64).
@@ -54,10 +55,16 @@ impl History {
         Self { paused: true, ..self.clone() }
     }
 
+    /// The newest message of the person stays, and what no request has carried; the rest is summarised.
     pub fn compacted(&self) -> Self {
         let mut now = self.clone();
         now.shown.push("compacted".into());
-        now.context = vec![format!("summary of {}", self.context.len())];
+        let unread =
+            self.context.iter().rposition(|words| !is_message(words)).map_or(0, |at| at + 1);
+        let (past, rest) = self.context.split_at(unread);
+        let newest = past.iter().rfind(|words| rest.is_empty() && is_message(words));
+        let summary = format!("summary of {}", past.len());
+        now.context = std::iter::once(&summary).chain(newest).chain(rest).cloned().collect();
         now
     }
 
