@@ -135,7 +135,7 @@ impl WorkspaceSettings {
         self.notices.contains(notice).then(|| notice.to_string())
     }
 
-    /// The file that a person trusts; where there are both, `.yoi/config.toml` stands for the two.
+    /// The file that a request for trust names: `.yoi/config.toml`, or `.mcp.json` where the workspace has only that.
     pub fn trusted_file(&self, root: &Path) -> PathBuf {
         if self.servers_alone { mcp_file_of(root) } else { file_of(root) }
     }

@@ -91,7 +91,9 @@ impl Shared {
             Verdict::Once | Verdict::Deny { .. } => {}
             Verdict::Pod { rule: None } => self.store.admit(folder(client)?, &client.name).await?,
             Verdict::Pod { rule: Some(_) } => {
-                return Err(Refusal::invalid("what a client may do is one consent and no rule"));
+                return Err(Refusal::invalid(
+                    "a client is allowed once or for good; no rule can narrow that",
+                ));
             }
             Verdict::Tree { .. } => {
                 return Err(Refusal::invalid(

@@ -90,10 +90,16 @@ impl Launch {
 
     /// A file that the server's command line names and that lies where it does not read.
     pub fn unread<'a>(&self, definition: &'a McpDefinition) -> Option<&'a Path> {
-        match self {
-            Self::Program { command, .. } => unread(definition, command.view.as_ref()?),
-            Self::Http { .. } => None,
-        }
+        let (Self::Program { command: started, .. }, Reach::Program { command, args, .. }) =
+            (self, &definition.reach)
+        else {
+            return None;
+        };
+        let grants = &started.view.as_ref()?.grants;
+        let is_unread = |path: &Path| !grants.iter().any(|grant| path.starts_with(&grant.path));
+        let paths = std::iter::once(command).chain(args).map(Path::new);
+        let mut files = paths.filter(|path| path.is_absolute());
+        files.find(|path| path.canonicalize().is_ok_and(|path| is_unread(&path)))
     }
 
     /// Starts the server; `end` ends it.
@@ -123,15 +129,6 @@ impl Launch {
             }
         }
     }
-}
-
-/// A file that the command line of a server names and that lies where the server does not read.
-fn unread<'a>(definition: &'a McpDefinition, view: &CommandView) -> Option<&'a Path> {
-    let Reach::Program { command, args, .. } = &definition.reach else { return None };
-    let is_unread = |path: &Path| !view.grants.iter().any(|grant| path.starts_with(&grant.path));
-    let paths = std::iter::once(command).chain(args).map(Path::new);
-    let mut files = paths.filter(|path| path.is_absolute());
-    files.find(|path| path.canonicalize().is_ok_and(|path| is_unread(&path)))
 }
 
 fn key(definition: &McpDefinition, rest: &str) -> String {

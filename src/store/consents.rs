@@ -2,6 +2,7 @@
 
 use crate::config::Destination;
 use crate::protocol::now_ms;
+use crate::store::lane::Failure;
 use crate::store::pods::signed;
 use crate::store::schema::NEXT_NUMBER;
 use crate::store::trusts::{CLIENT, SERVER_TOOLS, WORKSPACE};
@@ -37,13 +38,8 @@ impl Store {
     /// Stores a person's consent; a second one changes nothing.
     pub async fn consent(&self, to: Destination) -> Result<(), StoreError> {
         let insert = move |db: &Connection| {
-            let sql = format!(
-                "INSERT INTO consents ({COLUMNS}) VALUES ({NEXT_NUMBER}, ?1, ?2, ?3, ?4)
-                ON CONFLICT DO NOTHING"
-            );
             let Destination { provider, base_url, key } = to;
-            db.execute(&sql, params![provider, base_url, key, signed(now_ms())])?;
-            Ok(())
+            add(db, &provider, &base_url, &key)
         };
         self.writer.run("write to", insert).await
     }
@@ -62,9 +58,49 @@ impl Store {
 }
 
 fn stored(row: &Row<'_>) -> rusqlite::Result<StoredConsent> {
-    let number = |column: usize| -> rusqlite::Result<u64> {
-        Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
-    };
     let to = Destination { provider: row.get(1)?, base_url: row.get(2)?, key: row.get(3)? };
-    Ok(StoredConsent { id: number(0)?, to, since: number(4)? })
+    Ok(StoredConsent { id: number(row, 0)?, to, since: number(row, 4)? })
+}
+
+/// Adds a row; one that is there already stays as it is.
+pub(super) fn add(
+    db: &Connection,
+    provider: &str,
+    base_url: &str,
+    key: &str,
+) -> Result<(), Failure> {
+    let sql = format!(
+        "INSERT INTO consents ({COLUMNS}) VALUES ({NEXT_NUMBER}, ?1, ?2, ?3, ?4)
+        ON CONFLICT DO NOTHING"
+    );
+    db.execute(&sql, params![provider, base_url, key, signed(now_ms())])?;
+    Ok(())
+}
+
+/// The rows with this in the place of the provider, oldest first.
+pub(super) fn all_of<T>(
+    db: &Connection,
+    kind: &str,
+    stored: fn(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>, Failure> {
+    let sql = format!("SELECT {COLUMNS} FROM consents WHERE provider = ?1 ORDER BY id");
+    let mut statement = db.prepare(&sql)?;
+    let rows = statement.query_map([kind], stored)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Ends the row of this number and kind and returns it; `None` if there is none.
+pub(super) fn end_of<T>(
+    db: &Connection,
+    kind: &str,
+    id: u64,
+    stored: fn(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Option<T>, Failure> {
+    let sql = format!("DELETE FROM consents WHERE id = ?1 AND provider = ?2 RETURNING {COLUMNS}");
+    Ok(db.query_row(&sql, params![signed(id), kind], stored).optional()?)
+}
+
+/// A number of a row; SQLite has no unsigned ones.
+pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
 }

@@ -1,9 +1,7 @@
 //! Which workspaces a person trusts, each with the content of its settings file. They are rows of the
 //! consents: a person gave them, they share their numbers, and older programs can end them, too.
 
-use crate::protocol::now_ms;
-use crate::store::pods::signed;
-use crate::store::schema::NEXT_NUMBER;
+use crate::store::consents::{self, number};
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::collections::BTreeMap;
@@ -31,17 +29,10 @@ pub struct StoredTrust {
     pub since: u64,
 }
 
-const COLUMNS: &str = "id, base_url, key, created";
-
 impl Store {
     /// Every trust that a person gave and did not take back, oldest first.
     pub async fn trusts(&self) -> Result<Vec<StoredTrust>, StoreError> {
-        let read = |db: &Connection| {
-            let sql = format!("SELECT {COLUMNS} FROM consents WHERE provider = ?1 ORDER BY id");
-            let mut statement = db.prepare(&sql)?;
-            let rows = statement.query_map([WORKSPACE], stored)?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        };
+        let read = |db: &Connection| consents::all_of(db, WORKSPACE, stored);
         self.reader.run("read", read).await
     }
 
@@ -60,12 +51,7 @@ impl Store {
         let write = move |db: &Connection| {
             let others = "DELETE FROM consents WHERE provider = ?1 AND base_url = ?2 AND key <> ?3";
             db.execute(others, params![WORKSPACE, workspace, sha256])?;
-            let sql = format!(
-                "INSERT INTO consents (id, provider, base_url, key, created)
-                VALUES ({NEXT_NUMBER}, ?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING"
-            );
-            db.execute(&sql, params![WORKSPACE, workspace, sha256, signed(now_ms())])?;
-            Ok(())
+            consents::add(db, WORKSPACE, &workspace, &sha256)
         };
         self.writer.run("write to", write).await
     }
@@ -97,35 +83,23 @@ impl Store {
         let write = move |db: &Connection| {
             let others = "DELETE FROM consents WHERE provider = ?1 AND base_url = ?2";
             db.execute(others, params![SERVER_TOOLS, server])?;
-            let sql = format!(
-                "INSERT INTO consents (id, provider, base_url, key, created)
-                VALUES ({NEXT_NUMBER}, ?1, ?2, ?3, ?4)"
-            );
-            db.execute(&sql, params![SERVER_TOOLS, server, tools, signed(now_ms())])?;
-            Ok(())
+            consents::add(db, SERVER_TOOLS, &server, &tools)
         };
         self.writer.run("write to", write).await
     }
 
     /// Ends a trust and returns it; `None` if there is none with this number.
     pub async fn end_trust(&self, id: u64) -> Result<Option<StoredTrust>, StoreError> {
-        let delete = move |db: &Connection| {
-            let sql =
-                format!("DELETE FROM consents WHERE id = ?1 AND provider = ?2 RETURNING {COLUMNS}");
-            Ok(db.query_row(&sql, params![signed(id), WORKSPACE], stored).optional()?)
-        };
+        let delete = move |db: &Connection| consents::end_of(db, WORKSPACE, id, stored);
         self.writer.run("write to", delete).await
     }
 }
 
 fn stored(row: &Row<'_>) -> rusqlite::Result<StoredTrust> {
-    let number = |column: usize| -> rusqlite::Result<u64> {
-        Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
-    };
     Ok(StoredTrust {
-        id: number(0)?,
-        workspace: row.get(1)?,
-        sha256: row.get(2)?,
-        since: number(3)?,
+        id: number(row, 0)?,
+        workspace: row.get(2)?,
+        sha256: row.get(3)?,
+        since: number(row, 4)?,
     })
 }

@@ -124,6 +124,18 @@ async fn one(shared: &Shared, to: &PodName, offer: Offer) -> Result<Option<Strin
     Ok(outcomes.first().and_then(|outcome| refusal(shared, to, outcome)))
 }
 
+/// The limit of a body in KiB, if so many bytes are more.
+pub(crate) fn over_size(shared: &Shared, bytes: usize) -> Option<u32> {
+    let limit = shared.settings.last().settings.mesh.message_kib.get();
+    (bytes > limit as usize * 1024).then_some(limit)
+}
+
+/// The sentence that refuses a message of an agent that the person blocked.
+pub(crate) fn blocked(shared: &Shared, to: &PodName, from: &str) -> Option<String> {
+    let is_blocked = shared.mesh.is_blocked(from);
+    is_blocked.then(|| format!("the person of pod `{to}` has blocked `{from}`"))
+}
+
 /// Counts a message; the sentence that refuses it, if its sender sends too many.
 pub(crate) fn over_rate(shared: &Shared, to: &PodName, from: &str) -> Option<String> {
     let per_minute = shared.settings.last().settings.mesh.per_minute.get();

@@ -193,15 +193,14 @@ impl Task {
 
     /// Why a message is not taken, whatever room there is.
     fn refused(&self, message: &Message) -> Option<String> {
-        let pod = &self.pod;
-        if self.shared.mesh.is_blocked(&message.from) {
-            return Some(format!("the person of pod `{pod}` has blocked `{}`", message.from));
-        }
-        let limit = self.shared.settings.last().settings.mesh.message_kib.get();
-        if message.body.get().len() > limit as usize * 1024 {
-            return Some(format!("the body of a message to pod `{pod}` has at most {limit} KiB"));
-        }
-        delivery::over_rate(&self.shared, pod, &message.from)
+        let (pod, shared) = (&self.pod, &self.shared);
+        let too_large = || {
+            let limit = delivery::over_size(shared, message.body.get().len())?;
+            Some(format!("the body of a message to pod `{pod}` has at most {limit} KiB"))
+        };
+        delivery::blocked(shared, pod, &message.from)
+            .or_else(too_large)
+            .or_else(|| delivery::over_rate(shared, pod, &message.from))
     }
 
     fn roster_changed(&self, change: Change) {

@@ -79,8 +79,7 @@ pub(crate) async fn send(
         }
     };
     let body = to_raw_value(body).map_err(|error| Refusal::invalid(error.to_string()))?;
-    let limit = shared.settings.last().settings.mesh.message_kib.get();
-    if body.get().len() > limit as usize * 1024 {
+    if let Some(limit) = delivery::over_size(shared, body.get().len()) {
         return refused(format!(
             "the body of a message has at most {limit} KiB; send less, or the path of a file"
         ));

@@ -122,13 +122,11 @@ impl Asker {
     }
 
     fn must_fit(&self, message: &str) -> Result<(), Refusal> {
-        let limit = self.cx.shared.settings.last().settings.mesh.message_kib.get();
-        if message.len() > limit as usize * 1024 {
-            let text =
-                format!("a message has at most {limit} KiB; send less, or the path of a file");
-            return Err(Refusal::invalid(text));
-        }
-        Ok(())
+        let Some(limit) = delivery::over_size(&self.cx.shared, message.len()) else {
+            return Ok(());
+        };
+        let text = format!("a message has at most {limit} KiB; send less, or the path of a file");
+        Err(Refusal::invalid(text))
     }
 
     /// Commits a message to the mailbox of a Pod, as one of an agent: with its origin and without authority. The
@@ -141,8 +139,8 @@ impl Asker {
     ) -> Result<Option<String>, Refusal> {
         let shared = &self.cx.shared;
         let name = self.address().to_owned();
-        if shared.mesh.is_blocked(&name) {
-            return Ok(Some(format!("the person of pod `{to}` has blocked `{name}`")));
+        if let Some(reason) = delivery::blocked(shared, to, &name) {
+            return Ok(Some(reason));
         }
         let from = AgentOrigin { name, id: id.to_owned(), re: None, pod: false };
         let body = serde_json::Value::from(message).to_string();

@@ -3,7 +3,7 @@
 use super::*;
 use yoi::protocol::{ApprovalRequest, McpClient, Pattern, Verdict};
 
-/// w needs no person; a client of the same name does.
+/// The Pod `w` waits for no decision; a client of the same name waits for one.
 fn bench() -> Bench {
     let mut bench = Bench::new(vec![pod("bob", State::Idle), pod("w", State::Idle)]);
     bench.size(110, 40);
