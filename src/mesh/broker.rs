@@ -290,7 +290,7 @@ impl Broker {
     }
 
     fn look_at_deadlines(&mut self) {
-        self.audit.hand_over();
+        self.audit.look();
         self.resting = false;
         let overdue = |connection: &Connection| match (&connection.stage, connection.blocked) {
             (Stage::Unregistered(since), _) => since.elapsed() > REGISTER_LIMIT,

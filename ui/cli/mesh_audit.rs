@@ -202,11 +202,11 @@ impl Line {
         };
         match self {
             Self::Routed { ts, from, to, id, re, delivered, ack_status } => {
+                let state = state(ack_status, to, delivered);
                 let to = match to {
                     Addressee::One(name) => name.clone(),
                     Addressee::Many(names) => names.join(","),
                 };
-                let state = state(ack_status, &to, delivered);
                 let re = re.as_ref().map(|re| format!(" re={re}")).unwrap_or_default();
                 let line = format!("{} {from} -> {to}: {state} id={id}{re}", time(*ts));
                 SafeText::line(line).into_string()
@@ -219,12 +219,12 @@ impl Line {
 }
 
 /// What became of a message: the acknowledgement, else which agents got it.
-fn state(ack_status: &str, to: &str, delivered: &[String]) -> String {
-    match (ack_status, delivered) {
-        ("none", []) => "delivered to no agent".into(),
-        ("none", [one]) if one == to => "delivered".into(),
-        ("none", all) => format!("delivered to {}", all.join(",")),
-        (status, _) => status.to_owned(),
+fn state(ack_status: &str, to: &Addressee, delivered: &[String]) -> String {
+    match (ack_status, to, delivered) {
+        ("none", _, []) => "delivered to no agent".into(),
+        ("none", Addressee::One(to), [one]) if to == one => "delivered, not acknowledged".into(),
+        ("none", _, all) => format!("delivered to {}", all.join(",")),
+        (status, ..) => status.to_owned(),
     }
 }
 
@@ -245,6 +245,8 @@ mod tests {
         assert_eq!(text(many), "1970-01-01 00:00:00.000 a -> b,c: delivered to c id=i");
         let unknown = r#"{"ts":0,"from":"a","to":"x","id":"i","re":null,"delivered":[],"ack_status":"none","via":"uds"}"#;
         assert!(text(unknown).contains("a -> x: delivered to no agent id=i"));
+        let open = r#"{"ts":0,"from":"a","to":"b","id":"i","re":null,"delivered":["b"],"ack_status":"none","via":"uds"}"#;
+        assert!(text(open).contains("a -> b: delivered, not acknowledged id=i"));
         let lost = text(r#"{"ts":0,"lost":7}"#);
         assert!(lost.ends_with("7 messages were not noted: the disk was too slow"), "{lost}");
         let evil = r#"{"ts":0,"from":"a\n\u001b[2J","to":"b","id":"i","delivered":[],"ack_status":"denied","via":"uds"}"#;

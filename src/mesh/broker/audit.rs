@@ -1,11 +1,18 @@
 //! The audit of a mesh: one line of JSON for each envelope that was routed, without its body, in the order of
 //! routing. Lines are collected and written by a thread of their own, so the disk delays no message.
+//!
+//! A line says what became of its envelope, so the line of a message that is not acknowledged yet is held back, with
+//! those behind it. After [`HELD_FOR`], or when too many are held, it is written with the status `none`, and an
+//! acknowledgement that comes later gets a line of its own.
 
 use crate::disk::RotatedFile;
 use crate::mesh::id::{Id, now_ms};
+use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Collected lines are handed over at this size, in bytes.
 const BATCH: usize = 32 * 1024;
@@ -14,9 +21,18 @@ const WAITING: usize = 64;
 /// How large the file may become before it is rotated, in bytes.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 
+/// How long the line of a message waits for its acknowledgement.
+const HELD_FOR: Duration = Duration::from_secs(1);
+/// The most lines that are held back.
+const MAX_HELD: usize = 16 * 1024;
+
 /// Collects the lines of one leader.
 pub(crate) struct Audit {
     lines: Vec<u8>,
+    /// The lines from the first one on whose message is not acknowledged.
+    held: VecDeque<Held>,
+    /// The number of the first line that is held.
+    first_held: u64,
     /// Lines that were left out because the disk was too slow.
     lost: u64,
     batches: Option<SyncSender<Vec<u8>>>,
@@ -33,30 +49,67 @@ pub(crate) struct Entry<'a> {
     pub(crate) status: &'static str,
 }
 
-impl Audit {
-    pub(crate) fn start(path: &Path) -> Self {
-        let (batches, waiting) = sync_channel(WAITING);
-        let file = RotatedFile::at(path, MAX_FILE);
-        let writer = std::thread::Builder::new().name("mesh-audit".to_owned());
-        let writer = writer.spawn(move || write(file, &waiting));
-        if let Err(error) = &writer {
-            tracing::warn!("the mesh is not audited: no thread can be started: {error}");
+/// A message to one member that is not acknowledged yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    /// The name of the sender, and that of the addressee, as JSON.
+    pub(crate) from: Arc<[u8]>,
+    pub(crate) to: Arc<[u8]>,
+    pub(crate) id: Id,
+    pub(crate) re: Option<Id>,
+}
+
+/// The number of the line of a message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LineNumber(u64);
+
+/// A line that is held back.
+enum Held {
+    /// That of a message to one member, and what became of it, once that is known.
+    Message { ts: u64, since: Instant, message: Message, status: Option<&'static str> },
+    /// A whole line, behind one that waits.
+    Whole(Vec<u8>),
+}
+
+impl Held {
+    fn is_due(&self) -> bool {
+        match self {
+            Self::Message { since, status, .. } => status.is_some() || since.elapsed() > HELD_FOR,
+            Self::Whole(_) => true,
         }
-        Self { lines: Vec::new(), lost: 0, batches: Some(batches), writer: writer.ok() }
     }
 
-    /// Adds a line; `delivered` appends the names of the members that got the envelope, as JSON.
-    pub(crate) fn add(&mut self, entry: &Entry<'_>, delivered: impl FnOnce(&mut Vec<u8>)) {
-        let lines = &mut self.lines;
+    fn write(self, lines: &mut Vec<u8>) {
+        match self {
+            Self::Message { ts, message, status, .. } => {
+                message.write(lines, ts, status.unwrap_or("none"));
+            }
+            Self::Whole(line) => lines.extend(line),
+        }
+    }
+}
+
+impl Message {
+    fn write(&self, lines: &mut Vec<u8>, ts: u64, status: &'static str) {
+        let Self { from, to, id, re } = self;
+        let entry = Entry { from, to, id: *id, re: *re, status };
+        // A message that was denied reached no agent.
+        let delivered: &[u8] = if status == "denied" { b"" } else { to };
+        entry.write(lines, ts, |names| names.extend_from_slice(delivered));
+    }
+}
+
+impl Entry<'_> {
+    fn write(&self, lines: &mut Vec<u8>, ts: u64, delivered: impl FnOnce(&mut Vec<u8>)) {
         lines.extend_from_slice(b"{\"ts\":");
-        lines.extend_from_slice(now_ms().to_string().as_bytes());
+        lines.extend_from_slice(ts.to_string().as_bytes());
         lines.extend_from_slice(b",\"from\":");
-        lines.extend_from_slice(entry.from);
+        lines.extend_from_slice(self.from);
         lines.extend_from_slice(b",\"to\":");
-        lines.extend_from_slice(entry.to);
+        lines.extend_from_slice(self.to);
         lines.extend_from_slice(b",\"id\":\"");
-        lines.extend_from_slice(entry.id.as_bytes());
-        match &entry.re {
+        lines.extend_from_slice(self.id.as_bytes());
+        match &self.re {
             None => lines.extend_from_slice(b"\",\"re\":null"),
             Some(re) => {
                 lines.extend_from_slice(b"\",\"re\":\"");
@@ -67,19 +120,110 @@ impl Audit {
         lines.extend_from_slice(b",\"delivered\":[");
         delivered(lines);
         lines.extend_from_slice(b"],\"ack_status\":\"");
-        lines.extend_from_slice(entry.status.as_bytes());
+        lines.extend_from_slice(self.status.as_bytes());
         lines.extend_from_slice(b"\",\"via\":\"uds\"}\n");
-        if lines.len() >= BATCH {
+    }
+}
+
+impl Audit {
+    pub(crate) fn start(path: &Path) -> Self {
+        let (batches, waiting) = sync_channel(WAITING);
+        let file = RotatedFile::at(path, MAX_FILE);
+        let writer = std::thread::Builder::new().name("mesh-audit".to_owned());
+        let writer = writer.spawn(move || write(file, &waiting));
+        if let Err(error) = &writer {
+            tracing::warn!("the mesh is not audited: no thread can be started: {error}");
+        }
+        Self {
+            lines: Vec::new(),
+            held: VecDeque::new(),
+            first_held: 0,
+            lost: 0,
+            batches: Some(batches),
+            writer: writer.ok(),
+        }
+    }
+
+    /// Adds a line; `delivered` appends the names of the members that got the envelope, as JSON.
+    pub(crate) fn add(&mut self, entry: &Entry<'_>, delivered: impl FnOnce(&mut Vec<u8>)) {
+        if self.held.is_empty() {
+            entry.write(&mut self.lines, now_ms(), delivered);
+            self.hand_over_if_full();
+        } else {
+            let mut line = Vec::new();
+            entry.write(&mut line, now_ms(), delivered);
+            self.hold(Held::Whole(line));
+        }
+    }
+
+    /// Adds the line of a message to one member, whose acknowledgement comes later.
+    pub(crate) fn add_unacknowledged(&mut self, message: Message) -> LineNumber {
+        let held = Held::Message { ts: now_ms(), since: Instant::now(), message, status: None };
+        self.hold(held)
+    }
+
+    /// Notes what became of a message to one member.
+    pub(crate) fn acknowledged(
+        &mut self,
+        line: LineNumber,
+        message: &Message,
+        status: &'static str,
+    ) {
+        let held = line.0.checked_sub(self.first_held).and_then(|at| usize::try_from(at).ok());
+        match held.and_then(|at| self.held.get_mut(at)) {
+            Some(Held::Message { status: known, .. }) => *known = Some(status),
+            // Its line was written without it.
+            Some(Held::Whole(_)) | None => {
+                let mut line = Vec::new();
+                message.write(&mut line, now_ms(), status);
+                self.hold(Held::Whole(line));
+            }
+        }
+        self.release();
+    }
+
+    fn hold(&mut self, held: Held) -> LineNumber {
+        self.held.push_back(held);
+        let number = self.first_held + self.held.len() as u64 - 1;
+        if self.held.len() > MAX_HELD {
+            self.release_first();
+        }
+        LineNumber(number)
+    }
+
+    /// Releases the lines in front that wait no longer.
+    fn release(&mut self) {
+        while self.held.front().is_some_and(Held::is_due) {
+            self.release_first();
+        }
+    }
+
+    fn release_first(&mut self) {
+        if let Some(held) = self.held.pop_front() {
+            self.first_held += 1;
+            held.write(&mut self.lines);
+            self.hand_over_if_full();
+        }
+    }
+
+    fn hand_over_if_full(&mut self) {
+        if self.lines.len() >= BATCH {
             self.hand_over();
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.lines.is_empty() && self.held.is_empty()
+    }
+
+    /// Gives the lines that wait no longer to the thread that writes them.
+    pub(crate) fn look(&mut self) {
+        self.release();
+        self.hand_over();
     }
 
     /// Gives the collected lines to the thread that writes them.
-    pub(crate) fn hand_over(&mut self) {
+    fn hand_over(&mut self) {
         let Some(batches) = self.batches.as_ref().filter(|_| !self.lines.is_empty()) else {
             return;
         };
@@ -101,6 +245,9 @@ impl Audit {
 
     /// Writes what was collected. Blocking.
     pub(crate) fn close(mut self) {
+        while !self.held.is_empty() {
+            self.release_first();
+        }
         self.hand_over();
         drop(self.batches.take());
         // A thread that panicked has written what it could.
@@ -120,5 +267,66 @@ fn write(mut file: RotatedFile, batches: &Receiver<Vec<u8>>) {
             }
             Err(_) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(from: &str) -> Message {
+        let json = |name: &str| -> Arc<[u8]> { format!("\"{name}\"").into_bytes().into() };
+        Message { from: json(from), to: json("pod"), id: Id::new(), re: None }
+    }
+
+    /// The senders and statuses of the lines that `fill` adds.
+    fn lines(fill: impl FnOnce(&mut Audit)) -> Vec<(String, String)> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.jsonl");
+        let mut audit = Audit::start(&path);
+        fill(&mut audit);
+        audit.close();
+        let text = std::fs::read_to_string(path).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let word = |line: &serde_json::Value, key: &str| line[key].as_str().unwrap().to_owned();
+        lines.map(|line| (word(&line, "from"), word(&line, "ack_status"))).collect()
+    }
+
+    fn pair(from: &str, status: &str) -> (String, String) {
+        (from.to_owned(), status.to_owned())
+    }
+
+    #[test]
+    fn a_line_waits_for_the_acknowledgement_and_those_behind_it_for_the_line() {
+        let found = lines(|audit| {
+            let (first, second) = (message("a"), message("b"));
+            let of_first = audit.add_unacknowledged(first.clone());
+            let of_second = audit.add_unacknowledged(second.clone());
+            let many = Entry { from: b"\"c\"", to: b"[]", id: first.id, re: None, status: "none" };
+            audit.add(&many, |_| {});
+            audit.acknowledged(of_second, &second, "received");
+            assert!(audit.lines.is_empty());
+            audit.acknowledged(of_first, &first, "denied");
+            assert!(audit.held.is_empty());
+        });
+        assert_eq!(found, [pair("a", "denied"), pair("b", "received"), pair("c", "none")]);
+    }
+
+    #[test]
+    fn an_acknowledgement_that_comes_behind_too_many_lines_has_a_line_of_its_own() {
+        let found = lines(|audit| {
+            let first = message("a");
+            let of_first = audit.add_unacknowledged(first.clone());
+            for _ in 0..MAX_HELD {
+                let next = message("b");
+                let of_next = audit.add_unacknowledged(next.clone());
+                audit.acknowledged(of_next, &next, "received");
+            }
+            assert!(audit.held.len() <= MAX_HELD);
+            audit.acknowledged(of_first, &first, "denied");
+            audit.add_unacknowledged(message("c"));
+        });
+        assert_eq!((found.len(), &found[0]), (MAX_HELD + 3, &pair("a", "none")));
+        assert_eq!(found[MAX_HELD + 1..], [pair("a", "denied"), pair("c", "none")]);
     }
 }

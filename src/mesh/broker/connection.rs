@@ -1,7 +1,7 @@
 //! One connection to the leader: its stream, the line that has not ended, and what waits to be written.
 
 use crate::mesh::broker::now;
-use crate::mesh::broker::queue::Queue;
+use crate::mesh::broker::queue::{Queue, Receipt};
 use crate::mesh::framer::Framer;
 use crate::mesh::id::Id;
 use std::collections::HashMap;
@@ -24,8 +24,8 @@ pub(crate) struct Connection {
     pub(crate) framer: Framer,
     pub(crate) queue: Queue,
     pub(crate) stage: Stage,
-    /// Messages that were given to a member that confirms, by their ids, and the connections of their senders.
-    pub(crate) unconfirmed: HashMap<Id, u64>,
+    /// Messages that were given to a member that confirms, by their ids.
+    pub(crate) unconfirmed: HashMap<Id, Receipt>,
     /// Whether it stands in the list of those that have something to be written.
     pub(crate) dirty: bool,
     /// Since when it takes nothing.

@@ -1,7 +1,7 @@
 //! What waits to be written to one connection. It is bounded: a message that has no room is not accepted, so a
 //! member that reads slowly, or not at all, costs a bounded amount of memory and delays no other member.
 
-use crate::mesh::id::Id;
+use crate::mesh::broker::audit::{LineNumber, Message};
 use std::collections::VecDeque;
 
 /// What one queue may always hold, in bytes; one message also has room in an empty queue.
@@ -15,14 +15,14 @@ pub(crate) const ALL: usize = 128 * 1024 * 1024;
 /// The most memory that an empty queue keeps, in bytes.
 const KEPT: usize = 64 * 1024;
 
-/// The acknowledgement that a message gets when its last byte was written.
+/// The acknowledgement that a message to one member gets later.
 #[derive(Debug)]
 pub(crate) struct Receipt {
-    /// The count of bytes, since the connection began, at which the message ends.
-    end: u64,
     /// The connection of the sender.
     pub(crate) sender: u64,
-    pub(crate) id: Id,
+    pub(crate) message: Message,
+    /// The line of the message in the audit.
+    pub(crate) line: LineNumber,
 }
 
 /// Bytes for one connection, and the acknowledgements that wait for them.
@@ -33,7 +33,8 @@ pub(crate) struct Queue {
     start: usize,
     /// Bytes written since the connection began.
     written: u64,
-    receipts: VecDeque<Receipt>,
+    /// Each with the count of bytes, since the connection began, at which its message ends.
+    receipts: VecDeque<(u64, Receipt)>,
 }
 
 impl Queue {
@@ -67,9 +68,9 @@ impl Queue {
     }
 
     /// Acknowledges what was appended so far to its sender, once it is written.
-    pub(crate) fn receipt(&mut self, sender: u64, id: Id) {
+    pub(crate) fn receipt(&mut self, receipt: Receipt) {
         let end = self.written + self.len() as u64;
-        self.receipts.push_back(Receipt { end, sender, id });
+        self.receipts.push_back((end, receipt));
     }
 
     /// Notes that the first `count` pending bytes were written.
@@ -90,22 +91,27 @@ impl Queue {
 
     /// The next acknowledgement whose message was written whole.
     pub(crate) fn due(&mut self) -> Option<Receipt> {
-        let is_due = self.receipts.front()?.end <= self.written;
-        self.receipts.pop_front_if(|_| is_due)
+        let written = self.written;
+        self.receipts.pop_front_if(|(end, _)| *end <= written).map(|(_, receipt)| receipt)
     }
 
     /// The acknowledgements of messages that were not written.
-    pub(crate) fn undelivered(&mut self) -> VecDeque<Receipt> {
-        std::mem::take(&mut self.receipts)
+    pub(crate) fn undelivered(&mut self) -> impl Iterator<Item = Receipt> + use<> {
+        std::mem::take(&mut self.receipts).into_iter().map(|(_, receipt)| receipt)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mesh::id::Id;
+    use std::sync::Arc;
 
-    fn id() -> Id {
-        Id::parse("01a1ffb6-a2cb-7796-b04c-890887088394").unwrap()
+    fn receipt(sender: u64) -> Receipt {
+        let id = Id::parse("01a1ffb6-a2cb-7796-b04c-890887088394").unwrap();
+        let name: Arc<[u8]> = b"\"x\""[..].into();
+        let message = Message { from: name.clone(), to: name, id, re: None };
+        Receipt { sender, message, line: LineNumber::default() }
     }
 
     #[test]
@@ -113,14 +119,14 @@ mod tests {
         let mut queue = Queue::default();
         for sender in 1..=2 {
             queue.append(|bytes| bytes.extend([b'x'; 10]));
-            queue.receipt(sender, id());
+            queue.receipt(receipt(sender));
         }
         queue.advance(9);
         assert!(queue.due().is_none());
         queue.advance(1);
         assert_eq!(queue.due().map(|receipt| receipt.sender), Some(1));
         assert!(queue.due().is_none());
-        let left: Vec<u64> = queue.undelivered().iter().map(|receipt| receipt.sender).collect();
+        let left: Vec<u64> = queue.undelivered().map(|receipt| receipt.sender).collect();
         assert_eq!((left, queue.len()), (vec![2], 10));
     }
 

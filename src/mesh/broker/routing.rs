@@ -1,7 +1,8 @@
 //! Handles one line of a member: its registration, a request to the leader, or a message to other members.
 
-use crate::mesh::broker::audit::Entry;
+use crate::mesh::broker::audit::{Entry, Message};
 use crate::mesh::broker::connection::{Registered, Stage};
+use crate::mesh::broker::queue::Receipt;
 use crate::mesh::broker::{Broker, MAX_MEMBERS};
 use crate::mesh::envelope::{
     AROUND, Ack, Addressed, Confirmed, Detailed, Envelope, First, Kind, MAX_FRAME, OURS, Ours,
@@ -38,7 +39,7 @@ struct Routed<'a> {
     sender: u64,
     ours: bool,
     name: &'a str,
-    from: &'a [u8],
+    from: &'a Arc<[u8]>,
     id: Id,
     re: Option<Id>,
     body: &'a str,
@@ -223,9 +224,9 @@ impl Broker {
         let Ok(Confirmed { id, denied, .. }) = serde_json::from_str(routed.body) else { return };
         let Some(id) = Id::parse(&id) else { return };
         let Some(connection) = self.connections.get_mut(&routed.sender) else { return };
-        if let Some(sender) = connection.unconfirmed.remove(&id) {
+        if let Some(receipt) = connection.unconfirmed.remove(&id) {
             let status = if denied.is_some() { "denied" } else { "received" };
-            self.acknowledge(sender, id, status, routed.from, denied.as_deref());
+            self.decided(&receipt, status, denied.as_deref());
         }
     }
 
@@ -271,13 +272,15 @@ impl Broker {
             return self.acknowledge(routed.sender, routed.id, "denied", &json, Some(reason));
         }
         self.queued += connection.queue.append(|bytes| routed.parts(&json).write(bytes));
+        let message = Message { from: routed.from.clone(), to: json, id: routed.id, re: routed.re };
+        let line = self.audit.add_unacknowledged(message.clone());
+        let receipt = Receipt { sender: routed.sender, message, line };
         if confirms {
-            connection.unconfirmed.insert(routed.id, routed.sender);
+            connection.unconfirmed.insert(routed.id, receipt);
         } else {
-            connection.queue.receipt(routed.sender, routed.id);
+            connection.queue.receipt(receipt);
         }
         self.mark(target);
-        self.audit.add(&routed.entry(&json, "received"), |names| names.extend_from_slice(&json));
     }
 
     /// Audits a message that goes nowhere. A member of yoi hears it at once; to others the leader of 0.4.2 says
@@ -322,14 +325,17 @@ impl Broker {
 
     /// Acknowledges the messages to a connection that were written whole.
     pub(super) fn acknowledge_written(&mut self, key: u64) {
-        let Some(member) = self.connections.get(&key).and_then(|found| found.registered()) else {
-            return;
-        };
-        let json = member.json.clone();
         while let Some(receipt) = self.connections.get_mut(&key).and_then(|found| found.queue.due())
         {
-            self.acknowledge(receipt.sender, receipt.id, "received", &json, None);
+            self.decided(&receipt, "received", None);
         }
+    }
+
+    /// Acknowledges a message, and notes in the audit what its sender was told.
+    fn decided(&mut self, receipt: &Receipt, status: &'static str, reason: Option<&str>) {
+        let Receipt { sender, message, line } = receipt;
+        self.audit.acknowledged(*line, message, status);
+        self.acknowledge(*sender, message.id, status, &message.to, reason);
     }
 
     /// Tells a sender what became of its message; `target` is JSON.
@@ -358,12 +364,10 @@ impl Broker {
         let undelivered = connection.queue.undelivered();
         let Stage::Member(member) = connection.stage else { return };
         for receipt in undelivered {
-            let reason = "it left before the message was handed to it";
-            self.acknowledge_to_ours(receipt.sender, receipt.id, "denied", &member.json, reason);
+            self.fail(&receipt, "denied", "it left before the message was handed to it");
         }
-        for (id, sender) in connection.unconfirmed {
-            let reason = "it left before it confirmed the message";
-            self.acknowledge_to_ours(sender, id, "timeout", &member.json, reason);
+        for receipt in connection.unconfirmed.into_values() {
+            self.fail(&receipt, "timeout", "it left before it confirmed the message");
         }
         if !member.leaving {
             self.forget(key, &member.name, member.joined);
@@ -372,11 +376,13 @@ impl Broker {
 }
 
 impl Broker {
-    /// As `acknowledge`, to members of yoi only.
-    fn acknowledge_to_ours(&mut self, key: u64, re: Id, status: &str, target: &[u8], reason: &str) {
-        let sender = self.connections.get(&key).and_then(|found| found.registered());
+    /// As `decided`, for a message whose addressee has left. Members of other programs are told nothing.
+    fn fail(&mut self, receipt: &Receipt, status: &'static str, reason: &str) {
+        let sender = self.connections.get(&receipt.sender).and_then(|found| found.registered());
         if sender.is_some_and(|sender| sender.ours) {
-            self.acknowledge(key, re, status, target, Some(reason));
+            self.decided(receipt, status, Some(reason));
+        } else {
+            self.audit.acknowledged(receipt.line, &receipt.message, status);
         }
     }
 }

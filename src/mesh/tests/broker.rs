@@ -1,6 +1,7 @@
 //! The rules of the wire that a leader of ours keeps, byte by byte where it matters.
 
 use crate::mesh::tests::bench::{Bench, message, new_id};
+use crate::mesh::{Options, join};
 use serde_json::json;
 
 #[tokio::test]
@@ -214,7 +215,7 @@ async fn a_leader_that_leaves_acknowledges_what_is_confirmed_meanwhile() {
     let bench = Bench::new();
     let (leader, inbox) = bench.member("leader").await;
     drop(inbox);
-    let confirms = crate::mesh::Options { confirms: true, leads: false, ..bench.options("carol") };
+    let confirms = Options { confirms: true, leads: false, ..bench.options("carol") };
     let (_carol, mut carols) = crate::mesh::join(confirms).await.unwrap();
     let mut alice = bench.raw("alice").await;
     let id = alice.send("carol", json!("keep this")).await;
@@ -270,4 +271,39 @@ async fn the_audit_has_a_line_for_each_envelope_in_their_order() {
     assert!(!text.contains("secret"), "{text}");
     let keys = r#""from":"alice","to":"bob","id":""#;
     assert!(text.starts_with("{\"ts\":") && text.contains(keys), "{text}");
+}
+
+#[tokio::test]
+async fn the_audit_says_what_became_of_each_message_to_one_agent() {
+    let bench = Bench::new();
+    let (leader, _inbox) = bench.member("leader").await;
+    let confirming = Options { confirms: true, ..bench.options("pod") };
+    let (pod, mut inbox) = join(confirming).await.unwrap();
+    let mut alice = bench.raw("alice").await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(alice.send("pod", json!("hi")).await);
+    }
+    ids.push(alice.send("leader", json!("hi")).await);
+    let (kept, denied) = (message(&mut inbox).await, message(&mut inbox).await);
+    inbox.deny(&denied, "blocked".to_owned()).await;
+    inbox.confirm(&kept).await;
+    // That of the leader, which is written at once, and two of the Pod.
+    for _ in 0..3 {
+        alice.message().await;
+    }
+    drop(inbox);
+    pod.leave().await;
+    leader.leave().await;
+    let text = std::fs::read_to_string(bench.audit()).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let found: Vec<_> =
+        lines.map(|line| json!([line["id"], line["delivered"], line["ack_status"]])).collect();
+    let expected = [
+        json!([ids[0], ["pod"], "received"]),
+        json!([ids[1], [], "denied"]),
+        json!([ids[2], ["pod"], "timeout"]),
+        json!([ids[3], ["leader"], "received"]),
+    ];
+    assert_eq!(found, expected);
 }
