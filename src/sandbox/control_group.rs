@@ -12,9 +12,9 @@ use std::{fs, io, thread};
 
 /// The names of these groups begin with this, and the process id of the helper follows.
 const PREFIX: &str = "yoi-";
-/// The stages around a command count too, with their threads.
+/// The processes of yoi that start and watch a command count too, with their threads.
 const STAGES: u32 = 8;
-/// The share of the processor; a group beside it that nobody changed has 100.
+/// `cpu.weight`; the kernel gives a new group 100.
 const WEIGHT: u32 = 50;
 /// A group is removed once its last process is gone, which the kernel may notice a moment later.
 const TRIES: u32 = 40;
@@ -32,21 +32,28 @@ pub struct ControlGroup {
 }
 
 impl Delegated {
-    /// The nearest one around this process. The group of the process itself is none as a rule: the kernel
-    /// gives no controllers to groups inside one that has processes of its own.
+    /// The nearest one around this process. Nothing is changed by the search.
     pub fn find() -> Option<Self> {
-        let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-        let (top, own) = own_group(&groups, &mounts)?;
+        Self::around().into_iter().next()
+    }
+
+    /// The groups around this process in which this user may make groups, the nearest first. The process's own
+    /// group is usually none of them: the kernel gives no controllers to groups inside one that has processes.
+    fn around() -> Vec<Self> {
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let Some((top, own)) = own_group(&groups, &mounts) else { return Vec::new() };
         let around = own.ancestors().take_while(|dir| dir.starts_with(&top));
-        around.map(|dir| Self(dir.to_owned())).find(Self::is_usable)
+        let all = around.map(|dir| Self(dir.to_owned()));
+        all.filter(|group| group.is_usable(geteuid().is_root())).collect()
     }
 
     /// Makes the group of a command. What groups of helpers that were killed left is removed.
-    pub fn group(&self, limits: CommandLimits) -> io::Result<ControlGroup> {
-        for left in self.left() {
+    fn group(&self, limits: CommandLimits) -> io::Result<ControlGroup> {
+        self.ask_for_controllers();
+        for abandoned in self.abandoned() {
             // One that still has processes stays for a later command.
-            let _ = fs::remove_dir(left);
+            let _ = fs::remove_dir(abandoned);
         }
         let dir = self.0.join(format!("{PREFIX}{}", getpid().as_raw_nonzero()));
         fs::create_dir(&dir)?;
@@ -55,10 +62,10 @@ impl Delegated {
         Ok(group)
     }
 
-    /// Groups of commands whose helper is gone.
-    pub fn left(&self) -> Vec<PathBuf> {
+    /// Groups of commands whose helper is gone. A group with the process id of this helper is one, too.
+    pub fn abandoned(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
-        let is_left = |entry: &fs::DirEntry| {
+        let is_abandoned = |entry: &fs::DirEntry| {
             let name = entry.file_name();
             let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<i32>().ok());
             pid.is_some_and(|pid| {
@@ -66,37 +73,52 @@ impl Delegated {
                 own || !Path::new("/proc").join(pid.to_string()).exists()
             })
         };
-        entries.filter(is_left).map(|entry| entry.path()).collect()
+        entries.filter(is_abandoned).map(|entry| entry.path()).collect()
     }
 
-    fn is_usable(&self) -> bool {
+    fn is_usable(&self, root: bool) -> bool {
         // A process may be moved where its user may write to the group around both places.
         let may = |file: &str| access(self.0.join(file), Access::WRITE_OK).is_ok();
         if !may("") || !may("cgroup.procs") {
             return false;
         }
-        if self.gives_limits() {
-            return true;
-        }
         // Which controllers the groups of the system have is not a decision of this program.
-        if geteuid().is_root() {
-            return false;
+        self.gives_limits() || !root && self.names_both("cgroup.controllers") && self.is_empty()
+    }
+
+    /// Gives the groups in it the controllers, where they have none yet.
+    fn ask_for_controllers(&self) {
+        if self.gives_limits() {
+            return;
         }
         for controller in ["+memory", "+pids", "+cpu"] {
-            // Not every controller is there, and what was delegated may be less.
+            // What is not given is missed when limits are set.
             let _ = fs::write(self.0.join("cgroup.subtree_control"), controller);
         }
-        self.gives_limits()
     }
 
     /// Whether groups in it have the files of both controllers.
     fn gives_limits(&self) -> bool {
-        let given = fs::read_to_string(self.0.join("cgroup.subtree_control")).unwrap_or_default();
+        self.names_both("cgroup.subtree_control")
+    }
+
+    fn names_both(&self, file: &str) -> bool {
+        let given = fs::read_to_string(self.0.join(file)).unwrap_or_default();
         ["memory", "pids"].iter().all(|name| given.split_whitespace().any(|word| word == *name))
+    }
+
+    /// Whether no process is directly in it.
+    fn is_empty(&self) -> bool {
+        fs::read_to_string(self.0.join("cgroup.procs")).is_ok_and(|pids| pids.trim().is_empty())
     }
 }
 
 impl ControlGroup {
+    /// A group for the command of this process; `None` where none can be made.
+    pub fn make(limits: CommandLimits) -> Option<Self> {
+        Delegated::around().iter().find_map(|around| around.group(limits).ok())
+    }
+
     /// Its directory, for the process that enters it.
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -121,16 +143,16 @@ impl ControlGroup {
         if self.dir.join(file).exists() { self.set(file, value) } else { Ok(()) }
     }
 
-    /// The limit that the kernel counted as met.
+    /// The limit of this group that the kernel counted as met. `oom_kill` alone also counts processes that ended
+    /// because the memory of the machine or of a group around this one ran out.
     pub fn limit_met(&self) -> Option<LimitMet> {
         let times = |file: &str, event| {
             let text = fs::read_to_string(self.dir.join(file)).unwrap_or_default();
             counted(&text, event)
         };
-        if times("memory.events", "oom_kill") > 0 {
-            return self.limits.memory_together_met();
-        }
-        (times("pids.events", "max") > 0).then(|| self.limits.processes_met())
+        let killed = ["oom", "oom_kill"].iter().all(|event| times("memory.events", event) > 0);
+        let memory = self.limits.memory_together_met().filter(|_| killed);
+        memory.or_else(|| (times("pids.events", "max") > 0).then(|| self.limits.processes_met()))
     }
 }
 
@@ -211,13 +233,33 @@ mod tests {
 
     #[test]
     fn a_group_is_usable_where_both_controllers_are_given() {
-        assert!(delegated("cpu memory pids\n").1.is_usable());
-        let (top, none) = delegated("");
-        // An ordinary user asks for the controllers, and this directory is no group that gives them.
-        assert!(!none.is_usable());
+        assert!(delegated("cpu memory pids\n").1.is_usable(true));
+        let (top, group) = delegated("");
+        assert!(!group.is_usable(false), "no controllers are delegated");
+        fs::write(top.path().join("cgroup.controllers"), "cpu memory pids\n").unwrap();
+        assert!(
+            group.is_usable(false) && !group.is_usable(true),
+            "root changes no group of the system"
+        );
+        fs::write(top.path().join("cgroup.procs"), "12\n").unwrap();
+        assert!(!group.is_usable(false), "the kernel gives none to groups beside processes");
         fs::remove_file(top.path().join("cgroup.procs")).unwrap();
         fs::write(top.path().join("cgroup.subtree_control"), "memory pids").unwrap();
-        assert!(!none.is_usable(), "processes cannot be moved out of it");
+        assert!(!group.is_usable(false), "processes cannot be moved out of it");
+    }
+
+    #[test]
+    fn controllers_are_asked_for_only_when_a_group_is_made() {
+        let (top, delegated) = delegated("");
+        let asked = || fs::read_to_string(top.path().join("cgroup.subtree_control")).unwrap();
+        fs::write(top.path().join("cgroup.controllers"), "cpu memory pids\n").unwrap();
+        assert!(delegated.is_usable(false) && asked().is_empty());
+        let group = delegated.group(CommandLimits::default()).unwrap();
+        assert_eq!(asked(), "+cpu", "the last of the three that were written");
+        fs::write(top.path().join("cgroup.subtree_control"), "memory pids").unwrap();
+        delegated.ask_for_controllers();
+        assert_eq!(asked(), "memory pids");
+        fs::remove_file(group.dir().join("pids.max")).unwrap();
     }
 
     #[test]
@@ -234,7 +276,13 @@ mod tests {
         assert_eq!(group.limit_met(), None, "memory that could be taken back is no limit");
         event("pids.events", "max 3\n");
         assert_eq!(group.limit_met().map(|met| met.kind), Some(LimitKind::Processes));
+        event("memory.events", "oom 0\noom_kill 2\n");
+        let met = group.limit_met().map(|met| met.kind);
+        assert_eq!(met, Some(LimitKind::Processes), "the memory of the machine ran out");
         event("memory.events", "oom 1\noom_kill 1\n");
+        let unlimited = CommandLimits { memory_mib: 0, ..limits };
+        let other = ControlGroup { dir: top.path().to_owned(), limits: unlimited };
+        assert_eq!(other.limit_met().map(|met| met.kind), Some(LimitKind::Processes));
         let met = group.limit_met().unwrap();
         assert!(met.sentence.contains("at most 128 MiB of memory together"), "{}", met.sentence);
     }

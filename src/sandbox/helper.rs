@@ -3,7 +3,7 @@
 
 use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::after::Before;
-use crate::sandbox::control_group::{ControlGroup, Delegated};
+use crate::sandbox::control_group::ControlGroup;
 use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::order::{JsonLine as _, Order, Report, Streams, WorldOrder};
 use crate::sandbox::pod_storage::{LayerLock, PodStorage};
@@ -54,7 +54,7 @@ pub fn helper_main(_args: impl Iterator<Item = OsString>) -> ExitCode {
 /// The stages start while the world is computed.
 fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     // Without a group the other limits hold.
-    let group = Delegated::find().and_then(|groups| groups.group(view.limits).ok());
+    let group = ControlGroup::make(view.limits);
     let child = enter(&order.mark(), view.network, group.as_ref());
     let mut child = child.map_err(|error| error.to_string())?;
     let (input, reports) = (child.stdin.take(), child.stdout.take());

@@ -188,7 +188,7 @@ async fn memory_and_processes_of_a_command_are_counted_together_in_a_control_gro
     let kind = did.ended.limit.as_ref().map(|met| met.kind);
     let root = rustix::process::geteuid().is_root();
     assert_eq!(kind, root.then_some(LimitKind::Processes), "{did:?}");
-    assert_eq!(groups.left(), Vec::<PathBuf>::new(), "no group outlives its command");
+    assert_eq!(groups.abandoned(), Vec::<PathBuf>::new(), "no group outlives its command");
 }
 
 /// What it makes in places that do not exist yet is gone with it: nothing lies in wait outside.
