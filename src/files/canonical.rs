@@ -1,7 +1,6 @@
 //! Canonical paths and the links that lead to them, found with one call of the kernel where a path
 //! leads through no link. A command's world names hundreds of paths, and nearly all are like that.
 
-use crate::files::lexical;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use std::io;
@@ -10,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 /// The most symbolic links that are followed on one path.
 const LINKS: usize = 40;
 
-/// What [`Path::canonicalize`] answers.
+/// The same as [`Path::canonicalize`].
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     match reached_directly(path) {
         Some(Ok(())) => Ok(path.components().collect()),
@@ -25,24 +24,44 @@ pub fn links_on(path: &Path) -> Vec<PathBuf> {
     follow_links(path).0
 }
 
-/// Where a path leads through its links, whether something lies there or not.
-pub fn led_to(path: &Path) -> PathBuf {
+/// Where a path leads through its links, whether something lies there or not. `None` behind more than 40
+/// links, which the kernel does not follow.
+pub fn led_to(path: &Path) -> Option<PathBuf> {
     follow_links(path).1
 }
 
-/// The links on a path, and where it leads beyond them.
-fn follow_links(path: &Path) -> (Vec<PathBuf>, PathBuf) {
-    let (mut found, mut rest) = (Vec::new(), path.to_owned());
-    while found.len() < LINKS && reached_directly(&rest).is_none() {
-        let parts: Vec<&Path> = rest.ancestors().collect();
-        let Some(link) = parts.into_iter().rev().find(|part| part.is_symlink()) else { break };
-        let (Ok(target), Some(base)) = (std::fs::read_link(link), link.parent()) else { break };
-        let beyond = rest.strip_prefix(link).unwrap_or(Path::new(""));
-        let next = lexical(&base.join(target).join(beyond));
-        found.push(link.to_owned());
-        rest = next;
+/// The links on a path, and where it leads beyond them. Each part is looked at in the directory in which the
+/// kernel looks: `..` behind a link leads to the directory above the link's target.
+fn follow_links(path: &Path) -> (Vec<PathBuf>, Option<PathBuf>) {
+    if reached_directly(path).is_some() {
+        return (Vec::new(), Some(path.components().collect()));
     }
-    (found, rest)
+    let (mut found, mut here, mut rest) = (Vec::new(), PathBuf::new(), path.to_owned());
+    loop {
+        let mut parts = rest.components();
+        let Some(part) = parts.next() else { return (found, Some(here)) };
+        let beyond = parts.as_path();
+        let next = match part {
+            Component::ParentDir => {
+                here.pop();
+                None
+            }
+            Component::CurDir => None,
+            part => {
+                here.push(part);
+                std::fs::read_link(&here).ok()
+            }
+        };
+        rest = match next {
+            Some(_) if found.len() == LINKS => return (found, None),
+            Some(target) => {
+                found.push(here.clone());
+                here.pop();
+                target.join(beyond)
+            }
+            None => beyond.to_owned(),
+        };
+    }
 }
 
 /// Whether something lies at a path that leads through no link, or why it is not reached. `None` where
@@ -74,27 +93,6 @@ mod tests {
             .prop_map(|names| names.iter().collect())
     }
 
-    /// The links on a path, each part looked at.
-    fn links_one_by_one(path: &Path) -> Vec<PathBuf> {
-        let mut found = Vec::new();
-        let mut rest = path.to_owned();
-        'next: while found.len() < LINKS {
-            let mut here = PathBuf::new();
-            for part in rest.components() {
-                here.push(part);
-                if let Ok(target) = fs::read_link(&here) {
-                    let beyond = rest.strip_prefix(&here).unwrap();
-                    let next = lexical(&here.parent().unwrap().join(target).join(beyond));
-                    found.push(here);
-                    rest = next;
-                    continue 'next;
-                }
-            }
-            break;
-        }
-        found
-    }
-
     proptest! {
         #[test]
         fn a_path_is_resolved_as_the_kernel_resolves_it_part_by_part(
@@ -116,7 +114,49 @@ mod tests {
             let asked = root.join(asked);
             let expected = asked.canonicalize().map_err(|error| error.raw_os_error());
             prop_assert_eq!(canonical(&asked).map_err(|error| error.raw_os_error()), expected);
-            prop_assert_eq!(links_on(&asked), links_one_by_one(&asked));
+            let (links, place) = (links_on(&asked), led_to(&asked));
+            // What is made there is found under the path that was asked for.
+            if let Some(place) = place.as_ref().filter(|place| place.starts_with(top.path())) {
+                let _ = fs::create_dir_all(place);
+            }
+            if let Ok(expected) = asked.canonicalize() {
+                prop_assert_eq!(place, Some(expected));
+                for link in links {
+                    let aside = link.with_file_name("aside");
+                    fs::rename(&link, &aside).unwrap();
+                    prop_assert!(!asked.exists(), "{} is not on the way", link.display());
+                    fs::rename(&aside, &link).unwrap();
+                }
+            }
         }
+    }
+
+    #[test]
+    fn a_parent_behind_a_link_is_the_one_of_its_target() {
+        let top = tempfile::tempdir().unwrap();
+        let root = top.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("else/d")).unwrap();
+        symlink(root.join("else/d"), root.join("m")).unwrap();
+        symlink("m/../x", root.join("l")).unwrap();
+        let place = root.join("else/x");
+        assert_eq!(led_to(&root.join("l")), Some(place.clone()), "nothing lies there yet");
+        assert_eq!(links_on(&root.join("l/a")), [root.join("l"), root.join("m")]);
+        fs::write(&place, "").unwrap();
+        assert_eq!(root.join("l").canonicalize().unwrap(), place);
+        assert_eq!(led_to(&root.join("m/../m/../x")), Some(place));
+    }
+
+    #[test]
+    fn behind_more_links_than_the_kernel_follows_lies_nothing() {
+        let top = tempfile::tempdir().unwrap();
+        let root = top.path().canonicalize().unwrap();
+        let name = |n: usize| root.join(n.to_string());
+        for n in 0..=LINKS {
+            symlink(name(n + 1), name(n)).unwrap();
+        }
+        fs::write(name(LINKS + 1), "").unwrap();
+        assert!(name(0).canonicalize().is_err() && name(1).canonicalize().is_ok());
+        assert_eq!((led_to(&name(0)), led_to(&name(1))), (None, Some(name(LINKS + 1))));
+        assert_eq!(links_on(&name(0)).len(), LINKS);
     }
 }

@@ -65,6 +65,23 @@ pub fn lexical(path: &Path) -> PathBuf {
     plain
 }
 
+/// The same where the path is opened as it stands: `..` behind a link leads to the directory above the link's
+/// target. Other links are not followed.
+pub fn without_parents(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                plain = canonical(&plain).unwrap_or(plain);
+                plain.pop();
+            }
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
 fn unresolvable(given: &Path, error: &Error) -> FileError {
     match error.kind() {
         ErrorKind::NotADirectory => FileError::Refused(format!(

@@ -129,9 +129,9 @@ impl Before {
         let programs = view.holes.iter().any(|hole| hole.why == Why::Programs && hole.path == path);
         if !path.exists() {
             // A link may lead to what is missing: the command could make it there.
-            let places = [path.to_owned(), led_to(path)];
+            let places = [path.to_owned()].into_iter().chain(led_to(path));
             let missing = |path: &PathBuf| path.symlink_metadata().is_err() && opens(view, path);
-            self.absent.extend(places.into_iter().filter(|path| !programs && missing(path)));
+            self.absent.extend(places.filter(|path| !programs && missing(path)));
         } else if let Some(known) =
             known_at(path).filter(|known| matches!(known, Known::File { .. }))
         {

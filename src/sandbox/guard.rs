@@ -5,7 +5,7 @@ mod named;
 #[cfg(test)]
 mod tests;
 
-use crate::files::{Limit, WorkspaceFiles, canonical, lexical};
+use crate::files::{Limit, WorkspaceFiles, canonical, without_parents};
 use crate::sandbox::view::{CommandView, GUARDED, Hole, Level, Why};
 use crate::sandbox::{gitfile, project};
 use std::collections::{BTreeMap, BTreeSet};
@@ -176,7 +176,7 @@ impl Search<'_> {
         for tree in entries(&dir.join("worktrees")) {
             self.repository(&tree, None);
             if let Some(git) = line_of(&tree.join("gitdir")) {
-                self.place(&lexical(&tree.join(git)));
+                self.place(&without_parents(&tree.join(git)));
             }
         }
     }
@@ -207,7 +207,7 @@ impl Search<'_> {
         let settings = named::settings(&dir.join("config")).into_iter();
         let trees = settings.filter(|s| s.section == "core" && s.name == "worktree");
         for tree in trees.filter_map(|setting| setting.value) {
-            let tree = lexical(&dir.join(tree));
+            let tree = without_parents(&dir.join(tree));
             self.place(&tree.join(".git"));
             self.found.dirs.entry(dir.to_owned()).or_default().insert(tree);
         }

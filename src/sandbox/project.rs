@@ -1,7 +1,7 @@
 //! Files of a project that direnv, editors and development containers execute or obey when a person
 //! enters or opens its directory.
 
-use std::fs;
+use crate::files::{canonical, led_to};
 use std::path::{Path, PathBuf};
 
 /// The directory of Visual Studio Code, of which only some files are guarded.
@@ -46,8 +46,7 @@ pub fn opens(named: &Path, file: &Path) -> bool {
 
 /// Where the link of a file leads that does not exist.
 pub fn dangling(path: &Path) -> Option<PathBuf> {
-    let target = fs::read_link(path).ok().filter(|_| !path.exists())?;
-    let target = crate::files::lexical(&path.parent()?.join(target));
-    let dir = crate::files::canonical(target.parent()?).ok()?;
+    let target = led_to(path).filter(|_| path.is_symlink() && !path.exists())?;
+    let dir = canonical(target.parent()?).ok()?;
     Some(dir.join(target.file_name()?))
 }

@@ -5,10 +5,12 @@ use crate::files;
 use crate::protocol::ScriptHash;
 use crate::sandbox::script_hash;
 use crate::tools::{Context, scoped_path};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Scripts of one command line that are looked at, and directories to which it may change first.
-const MOST: usize = 16;
+/// Scripts of one command line that are looked at, and directories from which it may start them.
+const MOST: usize = 256;
+const DIRECTORIES: usize = 64;
 /// Programs that run a file that their arguments name. Versions (`python3.12`) count.
 const INTERPRETERS: [&str; 28] = [
     ".", "source", "sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "python", "pypy", "node",
@@ -54,10 +56,15 @@ impl Search<'_> {
     fn enter(&mut self, arguments: &[Option<String>]) {
         let mut named = arguments.iter().flatten().filter(|word| !word.starts_with('-'));
         let Some(to) = named.next() else { return };
-        let more: Vec<PathBuf> = self.dirs.iter().map(|dir| dir.join(to)).collect();
-        self.dirs.extend(more);
-        self.dirs.dedup();
-        self.dirs.truncate(MOST);
+        // A shell takes `..` for the directory above by name, and with an option for the one on the disk.
+        let joined = self.dirs.iter().map(|dir| dir.join(to));
+        let more = joined.flat_map(|dir| [files::lexical(&dir), dir]).collect();
+        // Where the last steps lead comes first: of many directories those are left out that are least likely.
+        let before = std::mem::replace(&mut self.dirs, more);
+        self.dirs.extend(before);
+        let mut seen = BTreeSet::new();
+        self.dirs.retain(|dir| seen.insert(dir.clone()));
+        self.dirs.truncate(DIRECTORIES);
     }
 
     /// The first argument that is a file, and those before it that follow an option: the option may be one with
@@ -78,7 +85,8 @@ impl Search<'_> {
     fn file(&mut self, word: &str) -> bool {
         let mut any = false;
         for dir in self.dirs.clone() {
-            let Ok(found) = files::resolve(&files::lexical(&dir.join(word))) else { continue };
+            // As the kernel finds it: `..` behind a link leads to the directory above the link's target.
+            let Ok(found) = files::resolve(&dir.join(word)) else { continue };
             if scoped_path::readable(self.ctx, &found.path) && found.path.is_file() {
                 self.found.push(found.path);
                 any = true;

@@ -1,6 +1,6 @@
 //! The places that configurations of git name: hooks, and further files of settings.
 
-use crate::files::{Limit, WorkspaceFiles, canonical, lexical};
+use crate::files::{Limit, WorkspaceFiles, canonical, without_parents};
 use crate::sandbox::gitfile::{self, Setting};
 use crate::sandbox::guard::{Found, Search};
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,7 +86,7 @@ pub fn settings(file: &Path) -> Vec<Setting> {
 /// Where a path in a configuration leads.
 fn place(base: &Path, home: Option<&Path>, value: &str) -> PathBuf {
     match (value.strip_prefix("~/"), home) {
-        (Some(below), Some(home)) => lexical(&home.join(below)),
-        _ => lexical(&base.join(value)),
+        (Some(below), Some(home)) => without_parents(&home.join(below)),
+        _ => without_parents(&base.join(value)),
     }
 }

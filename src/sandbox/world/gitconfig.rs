@@ -83,7 +83,7 @@ fn place(file: &Path, home: &Path, value: &str) -> PathBuf {
         Some(below) => home.join(below),
         None => file.parent().unwrap_or(file).join(value),
     };
-    crate::files::lexical(&path)
+    crate::files::without_parents(&path)
 }
 
 #[cfg(test)]

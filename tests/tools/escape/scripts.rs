@@ -18,6 +18,8 @@ fn cell() -> Cell {
     }
     symlink("build.sh", cell.path("ws/link.sh")).unwrap();
     symlink(cell.path("outside/secret"), cell.path("ws/out.sh")).unwrap();
+    fs::create_dir_all(cell.path("ws/sub/deep/er")).unwrap();
+    symlink("sub/deep", cell.path("ws/to")).unwrap();
     cell
 }
 
@@ -29,7 +31,7 @@ fn scripts(cell: &Cell, line: &str) -> Vec<ScriptHash> {
 #[test]
 fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
     let cell = cell();
-    let table: [(&str, &[&str]); 22] = [
+    let table: [(&str, &[&str]); 28] = [
         ("./build.sh", &["build.sh"]),
         ("bash build.sh data.csv", &["build.sh"]),
         ("bash -x build.sh", &["build.sh"]),
@@ -46,6 +48,12 @@ fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
         ("'./build.sh'", &["build.sh"]),
         ("bash ./link.sh", &["build.sh"]),
         ("find . -name x -exec ./build.sh ';'", &["build.sh"]),
+        ("bash to/../run", &["sub/run"]),
+        ("cd to && ../run", &["sub/run"]),
+        ("cd to/.. && ./build.sh", &["build.sh"]),
+        ("cd -P to/.. && ./run", &["sub/run"]),
+        ("cd sub/deep/er; cd ../..; cd ..; cd .; cd sub; cd deep; cd ..; ./run", &["sub/run"]),
+        ("cd to/er; cd ..; cd ..; ./build.sh", &["build.sh"]),
         ("./out.sh", &[]),
         ("./missing.sh; bash missing.sh", &[]),
         ("cat build.sh", &[]),
@@ -108,4 +116,15 @@ async fn bash_runs_the_script_that_its_grant_names() {
         output.is_error && output.summary.contains("changed since it was approved"),
         "{output:?}"
     );
+}
+
+#[test]
+fn each_of_many_scripts_of_a_line_is_compared() {
+    let cell = cell();
+    let names: Vec<String> = (0..40).map(|n| format!("many/{n}.sh")).collect();
+    for name in &names {
+        cell.bench.file(name, "echo");
+    }
+    let line: Vec<String> = names.iter().map(|name| format!("bash {name}")).collect();
+    assert_eq!(scripts(&cell, &line.join("; ")).len(), names.len());
 }

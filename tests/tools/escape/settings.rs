@@ -250,12 +250,13 @@ const SETTINGS: [&str; 5] = [
 ];
 
 /// A file of git's settings, a line of it that leads git to another file, and that file.
-const LEADS: [(&str, &str, &str); 10] = [
+const LEADS: [(&str, &str, &str); 11] = [
     (".git/config", "[core]\n\thooksPath = one ; for us\n", "one/pre-commit"),
     (".git/config", "[core]\n\thooksPath = \\\n two\n", "two/pre-commit"),
     (".git/config", "[core] hooksPath = three\n", "three/pre-commit"),
     (".git/config", "[CORE]\n\tHOOKSPATH = \"four/hooks\"\n", "four/hooks/pre-commit"),
     (".git/config", "[core]\n\thooksPath = .husky/hooks\n", "tools/hooks/pre-commit"),
+    (".git/config", "[core]\n\thooksPath = to/../eight\n", "deep/eight/pre-commit"),
     (".git/config", "[include]\n\tpath = ../team.conf # x\n", "team.conf"),
     (".git/config", "[includeIf \"onbranch:x\"]\n\tpath = ../branch.conf\n", "branch.conf"),
     (".git/config.worktree", "[core]\n\thooksPath = five\n", "five/pre-commit"),
@@ -263,12 +264,14 @@ const LEADS: [(&str, &str, &str); 10] = [
     ("../home/.config/git/config", "[core]\n\thooksPath = seven\n", "seven/pre-commit"),
 ];
 
-/// A repository whose settings lead to all of these; `.husky` is a link to `tools`.
+/// A repository whose settings lead to all of these; `.husky` is a link to `tools`, and `to` one to `deep/er`.
 fn led_astray() -> Cell {
     let cell = Cell::outside_of_tmp();
     let ws = cell.path("ws");
     git(&ws, &["init", "-q"]);
     symlink("tools", ws.join(".husky")).unwrap();
+    fs::create_dir_all(ws.join("deep/er")).unwrap();
+    symlink("deep/er", ws.join("to")).unwrap();
     for (file, line, led) in LEADS {
         for path in [file, led] {
             fs::create_dir_all(ws.join(path).parent().unwrap()).unwrap();
@@ -316,4 +319,10 @@ fn the_docs_list_what_is_open_in_a_setting() {
     for (way, open) in OPEN {
         assert!(docs.contains(open), "{way}: {open}");
     }
+    let list = docs.split("this is open then:").nth(1).unwrap().trim_start();
+    let listed: BTreeSet<&str> =
+        list.lines().map_while(|line| line.strip_prefix("* ")).map(str::trim).collect();
+    assert_eq!(listed, BTreeSet::from(WITHOUT_NAMESPACES));
+    let shown: BTreeSet<&str> = OPEN.iter().map(|(_, open)| *open).collect();
+    assert_eq!(listed.difference(&shown).count(), 0, "no way shows what the docs list");
 }
