@@ -30,7 +30,8 @@ fn yes() -> bool {
     true
 }
 
-/// What a Pod holds: the maximum of the matching allows, capped by the matching denies.
+/// What a Pod holds: the maximum of the matching allows, capped by the matching denies. A deny of `Write` leaves
+/// reading, a deny of `Read` leaves nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
     pub allow: Vec<Rule>,
@@ -152,18 +153,21 @@ impl Scope {
             .collect()
     }
 
-    /// A region that this one writes and `after` does not.
-    pub fn lost(&self, after: &Scope) -> Option<Rule> {
-        let kept = |own: &&Rule| after.writable().any(|rule| rule.contains(own));
-        if let Some(gone) = self.writable().find(|own| !kept(own)) {
-            return Some(gone.clone());
-        }
-        let closes = |deny: &&Rule| {
-            let region = Rule { permission: Permission::Write, ..(*deny).clone() };
+    /// The regions that this one writes and `after` does not.
+    pub fn write_lost_in(&self, after: &Scope) -> Vec<Rule> {
+        let kept = |own: &Rule| after.writable().any(|rule| rule.contains(own));
+        let closes = |deny: &Rule| {
+            let region = Rule { permission: Permission::Write, ..deny.clone() };
             !self.write_overlaps(&Scope::new(vec![region])).is_empty()
         };
-        let new = after.deny.iter().filter(|deny| !self.deny.contains(deny));
-        new.into_iter().find(closes).cloned()
+        let mut lost: Vec<Rule> = self.writable().filter(|own| !kept(own)).cloned().collect();
+        let new = after.deny.iter().filter(|deny| !self.deny.contains(deny) && closes(deny));
+        for deny in new {
+            if !lost.iter().any(|rule| rule.contains(deny)) {
+                lost.push(deny.clone());
+            }
+        }
+        lost
     }
 
     /// The same paths, without the right to change them.
@@ -274,6 +278,18 @@ mod tests {
     }
 
     #[test]
+    fn every_region_that_is_not_written_any_more_is_lost() {
+        let own = Scope::new(vec![write("/a"), write("/b"), write("/c"), read("/r")]);
+        let after = Scope { allow: vec![write("/b"), read("/c")], deny: vec![read("/b/x")] };
+        assert_eq!(own.write_lost_in(&after), [write("/a"), write("/c"), read("/b/x")]);
+        let lent = Scope { deny: vec![write("/a/1"), write("/a/2"), write("/r/1")], ..own.clone() };
+        assert_eq!(own.write_lost_in(&lent), [write("/a/1"), write("/a/2")]);
+        assert_eq!(lent.write_lost_in(&own), []);
+        let gone = Scope { allow: vec![write("/b"), write("/c")], deny: vec![write("/a/1")] };
+        assert_eq!(own.write_lost_in(&gone), [write("/a")], "named once, with all that is in it");
+    }
+
+    #[test]
     fn a_denied_directory_is_out_of_reach_and_not_handed_on() {
         let scope = Scope::new(vec![write("/home")]).with_deny(["/home/own".into()]);
         assert_eq!(scope.permission(Path::new("/home/own/x")), None);
@@ -327,6 +343,17 @@ mod tests {
                 prop_assert!(!both);
             }
             prop_assert_eq!(one.write_conflicts(&two), two.write_conflicts(&one));
+        }
+
+        #[test]
+        fn what_was_written_and_is_not_any_more_lies_in_a_region_that_is_lost(
+            before in any_scope(), after in any_scope(), path in path(),
+        ) {
+            let writes = |scope: &Scope| scope.permission(&path) == Some(Permission::Write);
+            if writes(&before) && !writes(&after) {
+                let lost = before.write_lost_in(&after);
+                prop_assert!(lost.iter().any(|rule| rule.covers(&path)), "{:?}", lost);
+            }
         }
 
         #[test]

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 const TO_FINISH: Duration = Duration::from_secs(5);
 
 impl Pod {
-    /// Gives the paused run up; the log says so before anything is published. A decision that the
-    /// run did not take yet is in the log before that, because the person knows it as accepted.
+    /// Cancels the paused run; the log says so before anything is published. A decision that was made
+    /// meanwhile is written first, because the person knows it as accepted.
     pub(super) async fn drop_run(&mut self) -> Result<Event, Refusal> {
         self.withdraw("the run was cancelled").await?;
         let entry = RunOutcome::Cancelled.entry();
@@ -54,7 +54,8 @@ impl Pod {
         true
     }
 
-    /// The store refused the stop: the Pod goes on as it is, and takes requests again.
+    /// The stop did not come about, for example because the store refused it: the Pod takes requests again. A run
+    /// that was told to halt is paused.
     pub(super) fn stop_refused(&mut self) {
         if let Some(run) = self.phase.run_mut() {
             run.abort_at = None;
@@ -107,8 +108,8 @@ impl Pod {
             self.used_servers.clear();
             // The next host has the Pod join again.
             self.mesh = None;
-            self.close_socket();
             self.publisher.publish(&Event::Stopped);
+            self.close_socket();
         }
         for answer in self.admission.take_waiting() {
             // The caller may have stopped waiting.

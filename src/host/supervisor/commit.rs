@@ -54,14 +54,14 @@ impl Family {
         Ok(changed)
     }
 
-    /// Narrows the scope of every Pod that loses something; returns those Pods and their scopes.
+    /// Narrows the scope of every Pod that loses something; returns those Pods, each with a region that it loses.
     fn narrow(&self) -> Vec<(Handle, Rule)> {
         let mut narrowed = Vec::new();
         for key in self.table.affected().filter(|key| self.table.is_live(key)) {
             let Some(handle) = self.known(key) else { continue };
             let after = self.table.held(key);
-            let lost = handle.granted.borrow().scope.lost(&after);
-            if let Some(lost) = lost {
+            let lost = handle.granted.borrow().scope.write_lost_in(&after);
+            if let Some(lost) = lost.into_iter().next() {
                 handle.granted.send_modify(|granted| granted.scope = after);
                 // They have the scope of their start.
                 handle.servers.end_writers();

@@ -199,10 +199,10 @@ impl Family {
     /// Where live Pods write by the table and do not by what they were last granted.
     fn gained(&self) -> Vec<Lent> {
         let live = self.table.affected().filter(|key| self.table.is_live(key));
-        let gained = live.filter_map(|key| {
-            let handle = self.known(key)?;
-            let rule = self.table.held(key).lost(&handle.granted.borrow().scope)?;
-            Some(Lent { to: handle.name.clone(), rule })
+        let gained = live.filter_map(|key| self.known(key).map(|handle| (key, handle)));
+        let gained = gained.flat_map(|(key, handle)| {
+            let rules = self.table.held(key).write_lost_in(&handle.granted.borrow().scope);
+            rules.into_iter().map(move |rule| Lent { to: handle.name.clone(), rule })
         });
         gained.collect()
     }
