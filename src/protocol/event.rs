@@ -362,8 +362,8 @@ pub enum Event {
     },
     /// This subscriber was too slow: what it holds of this Pod is to be read again with `page`.
     Lagged,
-    /// From a newer program; kept as it came.
-    #[serde(untagged)]
+    /// From a newer program; kept as it came, by [`Outgoing::decode`](crate::protocol::Outgoing::decode).
+    #[serde(skip)]
     Unknown(Value),
 }
 

@@ -16,25 +16,16 @@ pub const IN_FLIGHT: usize = 64;
 pub const MAX_ID: usize = 64;
 
 /// A line from a client: a request with its address.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Incoming {
     /// A request with an id gets exactly one line that carries the id as `re`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The addressed Pod, on the host socket; `None` is the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<PodName>,
+    #[serde(flatten)]
     pub method: Method,
-}
-
-#[derive(Default, Serialize, Deserialize)]
-struct Envelope {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    re: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pod: Option<PodName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    seq: Option<u64>,
 }
 
 /// The id of a line that wants a reply.
@@ -61,10 +52,8 @@ impl Incoming {
             let message = format!("the request id is longer than {MAX_ID} bytes");
             return Err(Malformed { id: None, message });
         }
-        let refuse = |e: serde_json::Error| Malformed { id: id.clone(), message: e.to_string() };
-        let method = serde_json::from_slice(line).map_err(&refuse)?;
-        let envelope: Envelope = serde_json::from_slice(line).map_err(&refuse)?;
-        Ok(Self { id, pod: envelope.pod, method })
+        serde_json::from_slice(line)
+            .map_err(|error: serde_json::Error| Malformed { id, message: error.to_string() })
     }
 
     /// One line, with its newline.
@@ -72,16 +61,7 @@ impl Incoming {
     /// # Errors
     /// A path in it is not UTF-8: the lines are JSON, which has no way to write it.
     pub fn encode(&self) -> Result<Vec<u8>, Refusal> {
-        #[derive(Serialize)]
-        struct Wire<'a> {
-            #[serde(flatten)]
-            envelope: Envelope,
-            #[serde(flatten)]
-            method: &'a Method,
-        }
-        let envelope =
-            Envelope { id: self.id.clone(), pod: self.pod.clone(), ..Envelope::default() };
-        line(&Wire { envelope, method: &self.method }).map_err(|_| {
+        line(self).map_err(|_| {
             let text = "a path in this request is not valid UTF-8: rename that file or directory";
             Refusal::invalid(text)
         })
@@ -89,25 +69,43 @@ impl Incoming {
 }
 
 /// A line to a client: an event, or the reply to a request.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Outgoing {
     /// The id of the request this answers.
+    #[serde(default)]
     pub re: Option<String>,
+    #[serde(default)]
     pub pod: Option<PodName>,
     /// Counts a Pod's events without gaps, on the host socket.
+    #[serde(default)]
     pub seq: Option<u64>,
+    #[serde(flatten)]
     pub event: Event,
+}
+
+/// A line whose event is not known.
+#[derive(Deserialize)]
+struct Later {
+    #[serde(default)]
+    re: Option<String>,
+    #[serde(default)]
+    pod: Option<PodName>,
+    #[serde(default)]
+    seq: Option<u64>,
+    #[serde(flatten)]
+    event: serde_json::Value,
 }
 
 impl Outgoing {
     /// Reads one line, without its newline.
+    ///
+    /// # Errors
+    /// It is no JSON object, or its address is none.
     pub fn decode(line: &[u8]) -> Result<Self, serde_json::Error> {
-        let Envelope { re, pod, seq, .. } = serde_json::from_slice(line)?;
-        let mut event = serde_json::from_slice(line)?;
-        if let Event::Unknown(serde_json::Value::Object(whole)) = &mut event {
-            whole.retain(|key, _| !["re", "pod", "seq"].contains(&key.as_str()));
-        }
-        Ok(Self { re, pod, seq, event })
+        serde_json::from_slice(line).or_else(|_| {
+            let Later { re, pod, seq, event } = serde_json::from_slice(line)?;
+            Ok(Self { re, pod, seq, event: Event::Unknown(event) })
+        })
     }
 
     /// One line, with its newline.
@@ -124,7 +122,7 @@ pub fn encode_event(
     event: &Event,
 ) -> Vec<u8> {
     #[derive(Serialize)]
-    struct Wire<'a> {
+    struct Wire<'a, E> {
         #[serde(skip_serializing_if = "Option::is_none")]
         re: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,10 +130,14 @@ pub fn encode_event(
         #[serde(skip_serializing_if = "Option::is_none")]
         seq: Option<u64>,
         #[serde(flatten)]
-        event: &'a Event,
+        event: E,
     }
+    let line = match event {
+        Event::Unknown(event) => line(&Wire { re, pod, seq, event }),
+        event => line(&Wire { re, pod, seq, event }),
+    };
     // A host keeps no path that is not UTF-8.
-    line(&Wire { re, pod, seq, event }).expect("events have paths and keys that are text")
+    line.expect("events have paths and keys that are text")
 }
 
 /// The first line on the host socket, in both directions.

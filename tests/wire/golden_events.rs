@@ -8,11 +8,11 @@ use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshMember, MeshStanding, MeshVi
 use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Comeback, CommandSheet, Completion,
     CompletionKind, Entry, ErrorCode, Event, Fact, FoundModel, Greeting, InFlight, LastRun, Lent,
-    LimitKind, LimitMet, LineShape, Losses, McpServerInfo, McpServerState, OwnPlace, PathHolder,
-    Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus,
-    PolicyClient, PolicyConsent, PolicyRule, PolicyTrust, Queued, Restoring, RewindSummary,
-    RewindTarget, RewindTargetId, RunResult, Segment, ShutPlace, State, StoppedPod, SystemItem,
-    TextSpan, Trigger, TurnResult, Verdict, WorkspaceFile,
+    LimitKind, LimitMet, LineShape, Losses, McpServerInfo, McpServerState, Outgoing, OwnPlace,
+    PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput,
+    PodStatus, PolicyClient, PolicyConsent, PolicyRule, PolicyTrust, Queued, Restoring,
+    RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, ShutPlace, State, StoppedPod,
+    SystemItem, TextSpan, Trigger, TurnResult, Verdict, WorkspaceFile,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -717,11 +717,19 @@ fn ours() -> Vec<(Event, String)> {
     ]
 }
 
+/// As `golden`; an event is read and written as a whole line only.
+fn golden_line(event: &Event, json: &str) {
+    let outgoing = Outgoing { re: None, pod: None, seq: None, event: event.clone() };
+    let value = |line: &[u8]| serde_json::from_slice::<serde_json::Value>(line).expect("JSON");
+    assert_eq!(value(&outgoing.encode()), value(json.as_bytes()), "written");
+    assert_eq!(Outgoing::decode(json.as_bytes()).expect(json), outgoing, "read");
+}
+
 #[test]
 fn every_event_has_its_line() {
     let table = [classic(), with_entries(), ours()].concat();
     every_variant!(
-        Event,
+        Event by golden_line,
         table.iter().map(|(event, json)| (event.clone(), json.as_str())).collect(),
         UserMessage SystemItem InvokeStart TurnStart TurnEnd LlmCallStart LlmCallEnd LlmRetry
         LlmContinuation TextDelta TextDone ThinkingStart ThinkingDelta ThinkingDone ToolCallStart
