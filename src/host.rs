@@ -8,7 +8,6 @@ use crate::config::model_select::Destination;
 use crate::config::settings_file::SettingsFile;
 use crate::disk::DiskError;
 use crate::host::subscribers::{Limits, Queue, Subscribers};
-use crate::protocol::frame::encode_event;
 use crate::protocol::name::folded;
 use crate::protocol::{ApprovalRequest, Event, PeerEdge, PodInfo, PodName, Refusal, State};
 use crate::sandbox::{Confinement, Sandbox};
@@ -261,7 +260,7 @@ impl Shared {
         if self.feed_lock().is_empty() {
             return;
         }
-        let line = Bytes::from(encode_event(None, pod, seq, event));
+        let line = Bytes::from(events::screen_line(pod, seq, event));
         self.feed_lock().publish(&line, line.len());
     }
 

@@ -32,7 +32,7 @@ mod walk;
 
 pub use backwards::{Recent, backwards};
 pub use begun::is_begun;
-pub use cut::{CUT_OVER, Cut, cut, json_size, shorten_event};
+pub use cut::{CUT_OVER, Cut, cut, json_size, shorten_line};
 pub use error::LogError;
 pub use fold::{Fold, fold};
 pub use fork::{ForkPoint, fork, fork_point};

@@ -133,7 +133,7 @@ impl Publisher {
 
     fn feed(&mut self, event: &Event) {
         self.seq += 1;
-        self.shared.feed(Some(&self.name), Some(self.seq), screen(event).as_ref().unwrap_or(event));
+        self.shared.feed(Some(&self.name), Some(self.seq), event);
     }
 
     fn publish_to_readers(&mut self, event: &Event) {
@@ -276,18 +276,19 @@ fn tail(block: &InFlight) -> InFlight {
     }
 }
 
-/// The form of an event for screens, where it is another one: they fetch what is large in pieces.
-fn screen(event: &Event) -> Option<Event> {
+/// The line of an event for screens. They fetch what is large in pieces, so it is shortened where a committed entry
+/// holds it, too.
+pub(crate) fn screen_line(pod: Option<&PodName>, seq: Option<u64>, event: &Event) -> Vec<u8> {
+    let line = encode_event(None, pod, seq, event);
     match event {
-        // What these say stands in a committed entry, too.
         Event::TextDone { .. }
         | Event::ThinkingDone { .. }
         | Event::ToolCallDone { .. }
         | Event::ToolResult { .. }
         | Event::UserMessage { .. }
         | Event::SystemItem { .. }
-        | Event::SegmentRotated { .. } => crate::session::shorten_event(event),
-        _ => None,
+        | Event::SegmentRotated { .. } => crate::session::shorten_line(line),
+        _ => line,
     }
 }
 

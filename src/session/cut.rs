@@ -1,7 +1,6 @@
 //! Entries too long to send along: what tells them apart stays, long texts are shortened.
 
 use crate::protocol::entry::{Entry, Fact};
-use crate::protocol::event::Event;
 use crate::protocol::item::{Content, Item};
 use serde::Serialize;
 use serde_json::Value;
@@ -34,18 +33,15 @@ pub fn cut(entry: &Entry) -> Option<Cut> {
     })
 }
 
-/// The shortened form of an event whose line is over 64 KiB; `None` for every other.
-pub fn shorten_event(event: &Event) -> Option<Event> {
-    if json_size(event) <= CUT_OVER {
-        return None;
+/// The line of an event, with its long texts shortened if it is over 64 KiB.
+pub fn shorten_line(line: Vec<u8>) -> Vec<u8> {
+    if line.len() as u64 <= CUT_OVER {
+        return line;
     }
-    let clipped = match event {
-        Event::TextDone { text } => &Event::TextDone { text: beginning(text) },
-        Event::ThinkingDone { text } => &Event::ThinkingDone { text: beginning(text) },
-        event => event,
-    };
-    let value = shortened(serde_json::to_value(clipped).ok()?);
-    serde_json::from_value(value).ok()
+    let Ok(event) = serde_json::from_slice(&line) else { return line };
+    let mut line = shortened(event).to_string().into_bytes();
+    line.push(b'\n');
+    line
 }
 
 /// A copy of a fact that is over the limit, with only the beginning of the texts that may be as long
