@@ -50,7 +50,7 @@ impl Delegated {
 
     /// Makes the group of a command. What groups of helpers that were killed left is removed.
     fn group(&self, limits: CommandLimits) -> io::Result<ControlGroup> {
-        self.ask_for_controllers();
+        self.enable_controllers();
         for abandoned in self.abandoned() {
             // One that still has processes stays for a later command.
             let _ = fs::remove_dir(abandoned);
@@ -87,7 +87,7 @@ impl Delegated {
     }
 
     /// Gives the groups in it the controllers, where they have none yet.
-    fn ask_for_controllers(&self) {
+    fn enable_controllers(&self) {
         if self.gives_limits() {
             return;
         }
@@ -257,7 +257,7 @@ mod tests {
         let group = delegated.group(CommandLimits::default()).unwrap();
         assert_eq!(asked(), "+cpu", "the last of the three that were written");
         fs::write(top.path().join("cgroup.subtree_control"), "memory pids").unwrap();
-        delegated.ask_for_controllers();
+        delegated.enable_controllers();
         assert_eq!(asked(), "memory pids");
         fs::remove_file(group.dir().join("pids.max")).unwrap();
     }
