@@ -22,10 +22,10 @@ mod storage;
 mod tool;
 
 pub use launch::{Launch, Surroundings};
-pub use listing::{Changed, Listing, Offer};
+pub use listing::{Agreed, Listing, Offer};
 pub use names::is_of_a_server;
-pub use pod::{Accepted, Decided, PodServers};
+pub use pod::{Accepted, Decided, PodServers, Topic};
 pub use pool::Pool;
-pub use server::{Server, ServerState, ServerStatus};
+pub use server::Server;
 pub use storage::{kept_in, remove_set_aside, set_aside_unused};
 pub use tool::ServerTool;

@@ -64,8 +64,8 @@ pub use policy::Policy;
 pub(crate) use prompt::WORK;
 pub use prompt::{no_model, ways_to_connect};
 pub use reply_size::ReplyLimits;
-pub use servers::Servers;
 pub(crate) use servers::note_decision;
+pub use servers::{START_RULE, Servers, TOOLS_RULE, is_about_a_server};
 pub use session_state::SessionState;
 
 /// What a run is given and does not change.
@@ -443,7 +443,7 @@ impl Run {
             if self.requests >= self.setup.limits.max_turns {
                 return Ok(End::LimitReached);
             }
-            self.take_servers().await?;
+            self.start_servers().await?;
             self.compact_when_full().await?;
             self.requests += 1;
             let turn = self.session_state.state.turn_count;

@@ -158,7 +158,7 @@ pub(crate) fn spawn(
     let info = PodInfo { waiting, ..resolved::info(shared, &row, &resolved, queue) };
     let (info, watched) = watch::channel(info);
     let commands = Commands::default();
-    let servers = PodServers::new(shared.mcp.clone(), row.name.as_str());
+    let servers = PodServers::new(shared.mcp.clone(), row.name.clone());
     let pod = Pod {
         publisher: Publisher::new(name.clone(), shared.clone()),
         files: Files::new(&shared.dirs.data, row.session),

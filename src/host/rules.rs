@@ -3,6 +3,7 @@
 
 use crate::config::McpServers;
 use crate::config::policy::Rules;
+use crate::config::settings::Settings;
 use crate::config::workspace_settings::{WorkspaceSettings, file_of, mcp_file_of};
 use crate::host::relations::{Relation, relation};
 use crate::host::{Shared, supervisor, verb};
@@ -34,7 +35,6 @@ pub(crate) async fn policy(
     supervisor: mpsc::WeakSender<supervisor::Step>,
 ) -> Result<(Policy, McpServers), Refusal> {
     let workspace_file = file_of(&workspace).display().to_string();
-    let mcp_file = mcp_file_of(&workspace).display().to_string();
     let trusted = trusted_hash(shared, &workspace).await?;
     let at = workspace.clone();
     let host = shared.clone();
@@ -51,7 +51,7 @@ pub(crate) async fn policy(
     let mut user = settings.permissions.clone();
     user.default = user.default.or(says.granted.default);
     let user_file = shared.settings.path().display().to_string();
-    let servers = McpServers::of(&settings.mcp, &user_file, &says.granted.mcp, &mcp_file);
+    let servers = servers_of(shared, &settings, &says, &workspace);
     let rules = Rules {
         user,
         user_file,
@@ -65,6 +65,36 @@ pub(crate) async fn policy(
         Confined::NotEnforced => Walls::Missing,
     };
     Ok((Policy { rules: Arc::new(rules), relations: Arc::new(relations), walls }, servers))
+}
+
+/// The MCP servers that the user's settings and a workspace name together.
+fn servers_of(
+    shared: &Shared,
+    settings: &Settings,
+    says: &WorkspaceSettings,
+    workspace: &Path,
+) -> McpServers {
+    let user_file = shared.settings.path().display().to_string();
+    let mcp_file = mcp_file_of(workspace).display().to_string();
+    McpServers::of(&settings.mcp, &user_file, &says.granted.mcp, &mcp_file)
+}
+
+/// The same as of now, and a sentence about those of a file that is not trusted.
+pub(crate) async fn servers_now(
+    shared: &Shared,
+    workspace: PathBuf,
+) -> Result<(McpServers, Option<String>), Refusal> {
+    let trusted = trusted_hash(shared, &workspace).await?;
+    let (host, root) = (shared.clone(), workspace.clone());
+    let read = move || {
+        let says = WorkspaceSettings::load(&root).with_trust(trusted.as_deref());
+        let settings = host.settings_now().settings;
+        match &settings.unread {
+            Some(why) => Err(Refusal::invalid(why.clone())),
+            None => Ok((servers_of(&host, &settings, &says, &root), says.untrusted_servers())),
+        }
+    };
+    shared.files.run(&workspace, read).await?
 }
 
 /// The hash of the settings file that a person trusts in a workspace.

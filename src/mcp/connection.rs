@@ -23,7 +23,7 @@ const UNMEASURED: usize = 4096;
 const MAX_PAGES: usize = 32;
 const MAX_LIST: usize = 4 * 1024 * 1024;
 /// How long no call goes on, whatever progress it tells.
-const LONGEST: Duration = Duration::from_secs(3600);
+pub const LONGEST: Duration = Duration::from_secs(3600);
 /// How long a transport may take to close in order.
 const CLOSING: Duration = Duration::from_secs(1);
 /// How long a server may take to read that an answer is not wanted any more.
@@ -141,14 +141,14 @@ impl Connection {
         self.why.get()
     }
 
-    /// The tools that the server names, each as it sent it.
-    pub async fn tools(&self) -> Result<Vec<Value>, Failed> {
+    /// The tools that the server names, each as it sent it. `patience` is the time for each page.
+    pub async fn tools(&self, patience: Duration) -> Result<Vec<Value>, Failed> {
         let (mut tools, mut cursor, mut bytes) = (Vec::new(), None, 0);
         for _ in 0..MAX_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor.take());
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
             let never = CancellationToken::new();
-            let page = self.request(request, &never, &mut |_| {}).await?;
+            let page = self.request(request, patience, &never, &mut |_| {}).await?;
             bytes += page.to_string().len();
             if bytes > MAX_LIST {
                 return Err(Failed::Other("its list of tools is longer than 4 MiB".into()));
@@ -175,12 +175,14 @@ impl Connection {
     ) -> Result<Value, Failed> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        self.request(request, cancel, progress).await
+        self.request(request, self.timeout, cancel, progress).await
     }
 
+    /// `patience` is how long the server may take without a sign of progress.
     async fn request(
         &self,
         request: ClientRequest,
+        patience: Duration,
         cancel: &CancellationToken,
         progress: &mut (dyn FnMut(String) + Send),
     ) -> Result<Value, Failed> {
@@ -191,7 +193,7 @@ impl Connection {
         let _following = self.handler.follow(handle.progress_token.clone(), to);
         let (peer, id) = (handle.peer.clone(), handle.id.clone());
         let answer = handle.await_response();
-        let (silent, longest) = (sleep(self.timeout), sleep(LONGEST));
+        let (silent, longest) = (sleep(patience), sleep(LONGEST));
         tokio::pin!(answer, silent, longest);
         let given_up = loop {
             tokio::select! {
@@ -200,10 +202,10 @@ impl Connection {
                 () = cancel.cancelled() => break Failed::Cancelled,
                 () = &mut longest => break Failed::TimedOut(LONGEST),
                 Some(line) = lines.recv() => {
-                    silent.as_mut().reset(Instant::now() + self.timeout);
+                    silent.as_mut().reset(Instant::now() + patience);
                     progress(line);
                 }
-                () = &mut silent => break Failed::TimedOut(self.timeout),
+                () = &mut silent => break Failed::TimedOut(patience),
             }
         };
         withdraw(&peer, id, &given_up).await;

@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 /// How long a server lives at most. The end of its users ends it before.
 const LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How long a server may take to end by itself when its input is closed.
-const LAST_ACTS: Duration = Duration::from_secs(2);
+const END_ITSELF: Duration = Duration::from_secs(2);
 /// How long what ended by itself may take to say how.
 const MOMENT: Duration = Duration::from_millis(500);
 /// Bytes of what a server wrote last to its standard error.
@@ -54,6 +54,9 @@ pub enum Launch {
         client: reqwest::Client,
         config: Box<StreamableHttpClientTransportConfig>,
     },
+    /// A server of a test, which gets the other end of each connection.
+    #[cfg(test)]
+    Test(tokio::sync::mpsc::UnboundedSender<tokio::io::DuplexStream>),
 }
 
 /// What a server is started in.
@@ -113,6 +116,12 @@ impl Launch {
             Self::Http { client, config } => {
                 let how = How::Http { client: client.clone(), config: config.clone() };
                 Ok(Started { how, why, definition: definition.clone(), end })
+            }
+            #[cfg(test)]
+            Self::Test(servers) => {
+                let (here, there) = tokio::io::duplex(64 * 1024);
+                servers.send(there).map_err(|_| "the test ended".to_owned())?;
+                Ok(Started { how: How::Test(here), why, definition: definition.clone(), end })
             }
             Self::Program { sandbox, command, kept } => {
                 storage::use_now(kept).map_err(|error| format!("{}: {error}", kept.display()))?;
@@ -224,8 +233,16 @@ pub struct Started {
 }
 
 enum How {
-    Program { pipes: Box<Pipes>, process: Process },
-    Http { client: reqwest::Client, config: Box<StreamableHttpClientTransportConfig> },
+    Program {
+        pipes: Box<Pipes>,
+        process: Process,
+    },
+    Http {
+        client: reqwest::Client,
+        config: Box<StreamableHttpClientTransportConfig>,
+    },
+    #[cfg(test)]
+    Test(tokio::io::DuplexStream),
 }
 
 /// The process of a server; there is none over HTTP.
@@ -248,6 +265,13 @@ impl Started {
             }
             How::Program { pipes, process } => {
                 (open(*pipes, &definition, why, end).await, Some(process))
+            }
+            #[cfg(test)]
+            How::Test(stream) => {
+                let (read, write) = tokio::io::split(stream);
+                let inner = rmcp::transport::async_rw::AsyncRwTransport::new_client(read, write);
+                let gate = Gate::new(why.clone());
+                (open(Gated { inner, gate }, &definition, why, end).await, None)
             }
         }
     }
@@ -283,9 +307,9 @@ impl Process {
         self.finish(MOMENT, &CancellationToken::new()).await
     }
 
-    /// The same for one that nobody uses any more.
-    pub async fn let_go(self, at_once: &CancellationToken) {
-        self.finish(LAST_ACTS, at_once).await;
+    /// The same for one that no Pod uses any more.
+    pub async fn end(self, at_once: &CancellationToken) {
+        self.finish(END_ITSELF, at_once).await;
     }
 }
 

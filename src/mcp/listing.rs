@@ -11,6 +11,8 @@ const MAX_TOOLS: usize = 128;
 /// Bytes of a description, and of the name that a server gives a tool.
 const MAX_DESCRIPTION: usize = 4 * 1024;
 const MAX_NAME: usize = 256;
+/// Bytes of the text of a tool that is kept to show later what changed.
+const MAX_KEPT: usize = 16 * 1024;
 /// Sentences about tools that are left out or narrowed.
 const MAX_NOTES: usize = 20;
 
@@ -35,10 +37,25 @@ pub struct Listing {
     pub notes: Vec<String>,
 }
 
-/// What is other in a list of tools than a person agreed to.
+/// The tools of a server as a person agreed to them, by the server's names, as they are stored: the hash of each, and
+/// behind a space the description and the arguments that models were shown, as a JSON array.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Changed {
-    pub offers: Vec<Offer>,
+pub struct Agreed(pub BTreeMap<String, String>);
+
+impl Agreed {
+    pub fn knows(&self, tool: &str) -> bool {
+        self.0.contains_key(tool)
+    }
+
+    fn hash_of(&self, tool: &str) -> Option<&str> {
+        self.0.get(tool)?.split(' ').next()
+    }
+
+    /// The description and the arguments; `None` where they were too long to be kept.
+    pub fn text_of(&self, tool: &str) -> Option<(String, String)> {
+        let (_, text) = self.0.get(tool)?.split_once(' ')?;
+        serde_json::from_str(text).ok()
+    }
 }
 
 impl Listing {
@@ -82,15 +99,25 @@ impl Listing {
         }
     }
 
+    /// These tools as those that a person agreed to.
+    pub fn agreed(&self) -> Agreed {
+        let kept = |offer: &Offer| {
+            let text = serde_json::json!([offer.description, offer.schema.to_string()]).to_string();
+            let text = if text.len() > MAX_KEPT { String::new() } else { format!(" {text}") };
+            (offer.tool.clone(), format!("{}{text}", offer.hash))
+        };
+        Agreed(self.offers.iter().map(kept).collect())
+    }
+
     /// The hash of each tool, by the server's name for it.
-    pub fn hashes(&self) -> BTreeMap<String, String> {
+    fn hashes(&self) -> BTreeMap<String, String> {
         self.offers.iter().map(|offer| (offer.tool.clone(), offer.hash.clone())).collect()
     }
 
-    /// The tools that are other than a person agreed to; new ones are among them.
-    pub fn changed(&self, agreed: &BTreeMap<String, String>) -> Changed {
-        let differs = |offer: &&Offer| agreed.get(&offer.tool) != Some(&offer.hash);
-        Changed { offers: self.offers.iter().filter(differs).cloned().collect() }
+    /// The tools that differ from those that a person agreed to; new ones are among them.
+    pub fn changed(&self, agreed: &Agreed) -> Vec<Offer> {
+        let differs = |offer: &&Offer| agreed.hash_of(&offer.tool) != Some(&offer.hash);
+        self.offers.iter().filter(differs).cloned().collect()
     }
 
     /// The SHA-256, hex, of the whole list.
@@ -207,10 +234,10 @@ mod tests {
             )
         };
         let first = of("d", r#"{"type":"object","title":"x"}"#);
-        let agreed = first.hashes();
-        assert_eq!(of("d", r#"{"title":"x","type":"object"}"#).changed(&agreed).offers, []);
-        assert_eq!(of("e", r#"{"type":"object","title":"x"}"#).changed(&agreed).offers.len(), 1);
-        assert_eq!(of("d", r#"{"type":"object","title":"y"}"#).changed(&agreed).offers.len(), 1);
-        assert_eq!(first.changed(&BTreeMap::new()).offers.len(), 1);
+        let agreed = first.agreed();
+        assert_eq!(of("d", r#"{"title":"x","type":"object"}"#).changed(&agreed), []);
+        assert_eq!(of("e", r#"{"type":"object","title":"x"}"#).changed(&agreed).len(), 1);
+        assert_eq!(of("d", r#"{"type":"object","title":"y"}"#).changed(&agreed).len(), 1);
+        assert_eq!(first.changed(&Agreed::default()).len(), 1);
     }
 }

@@ -3,7 +3,8 @@
 use crate::config::McpDefinition;
 use crate::mcp::launch::Launch;
 use crate::mcp::pool::Pool;
-use crate::mcp::server::Server;
+use crate::mcp::server::{InUse, Server};
+use crate::protocol::PodName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +14,7 @@ pub struct PodServers(Arc<Inner>);
 
 struct Inner {
     pool: Pool,
-    pod: String,
+    pod: PodName,
     state: Mutex<State>,
 }
 
@@ -22,22 +23,40 @@ struct State {
     held: BTreeMap<String, Held>,
     /// What a person decided for this Pod until its host ends, by the hash that was shown.
     decided: BTreeMap<String, Decided>,
-    /// Sentences that were said.
-    said: BTreeSet<String>,
+    /// What is wrong now. Each was reported when it came up.
+    wrong: BTreeMap<Topic, String>,
     /// For each server the tools that are offered, as of a list.
     accepted: BTreeMap<String, Accepted>,
 }
 
 struct Held {
     key: String,
-    server: Arc<Server>,
+    using: InUse,
 }
 
 /// A person's decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decided {
     Agreed,
-    Refused,
+    /// With the sentence that says so.
+    Refused(String),
+}
+
+/// What can be wrong with the servers of a Pod.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Topic {
+    /// A server that settings name and that cannot be used, as a sentence.
+    Settings(String),
+    /// A server that is not started for this Pod.
+    NotStarted(String),
+    /// A server that failed.
+    Failed(String),
+    /// Tools of a server that are narrowed or left out because of what they are.
+    Unfit(String),
+    /// Tools of a server to which no person agreed.
+    Refused(String),
+    /// Tools for which there is no room.
+    NoRoom,
 }
 
 /// The tools of a list that a person agreed to.
@@ -50,59 +69,60 @@ pub struct Accepted {
 }
 
 impl PodServers {
-    pub fn new(pool: Pool, pod: &str) -> Self {
-        Self(Arc::new(Inner { pool, pod: pod.to_owned(), state: Mutex::default() }))
+    pub fn new(pool: Pool, pod: PodName) -> Self {
+        Self(Arc::new(Inner { pool, pod, state: Mutex::default() }))
     }
 
     /// Whether the Pod uses exactly this server now.
     pub fn holds(&self, name: &str, key: &str) -> bool {
-        self.lock().held.get(name).is_some_and(|held| held.key == key)
+        let state = self.lock();
+        let held = state.held.get(name).filter(|held| held.key == key);
+        held.is_some_and(|held| !held.using.server.is_ended())
     }
 
     /// From now on the Pod uses this server, in the place of one of the same name.
     pub fn hold(&self, key: String, definition: &McpDefinition, launch: Launch) {
-        let server = self.0.pool.server(&key, definition, launch);
-        server.join(&self.0.pod);
-        let before = self.lock().held.insert(definition.name.clone(), Held { key, server });
-        self.leave(before);
+        let using = self.0.pool.server(&key, definition, launch).join(&self.0.pod);
+        self.lock().held.insert(definition.name.clone(), Held { key, using });
     }
 
-    /// The Pod uses no other servers than these any more.
-    pub fn keep_only(&self, names: &BTreeSet<&str>) {
+    /// The Pod uses no other servers than these any more, and nothing is wrong with others or with other settings.
+    pub fn keep_only(&self, names: &BTreeSet<&str>, settings: &[String]) {
         let mut state = self.lock();
-        let gone: Vec<String> =
-            state.held.keys().filter(|name| !names.contains(name.as_str())).cloned().collect();
-        let left: Vec<Held> = gone.iter().filter_map(|name| state.held.remove(name)).collect();
-        drop(state);
-        self.leave(left);
+        state.held.retain(|name, _| names.contains(name.as_str()));
+        state.wrong.retain(|topic, _| match topic {
+            Topic::Settings(why) => settings.contains(why),
+            Topic::NotStarted(name)
+            | Topic::Failed(name)
+            | Topic::Unfit(name)
+            | Topic::Refused(name) => names.contains(name.as_str()),
+            Topic::NoRoom => true,
+        });
     }
 
     /// The Pod uses no server any more.
     pub fn clear(&self) {
-        self.keep_only(&BTreeSet::new());
+        self.keep_only(&BTreeSet::new(), &[]);
     }
 
     /// Ends the use of every server that may write: the scope of the Pod became narrower.
     pub fn end_writers(&self) {
-        let mut state = self.lock();
-        let writes =
-            |(name, held): (&String, &Held)| held.server.definition.write.then(|| name.clone());
-        let names: Vec<String> = state.held.iter().filter_map(writes).collect();
-        let left: Vec<Held> = names.iter().filter_map(|name| state.held.remove(name)).collect();
-        drop(state);
-        for held in &left {
-            held.server.end_now();
-        }
-        self.leave(left);
+        self.lock().held.retain(|_, held| {
+            let server = &held.using.server;
+            if server.definition.write {
+                server.end_now();
+            }
+            !server.definition.write
+        });
     }
 
     /// The servers that the Pod uses, by name.
     pub fn servers(&self) -> Vec<Arc<Server>> {
-        self.lock().held.values().map(|held| held.server.clone()).collect()
+        self.lock().held.values().map(|held| held.using.server.clone()).collect()
     }
 
     pub fn decision(&self, hash: &str) -> Option<Decided> {
-        self.lock().decided.get(hash).copied()
+        self.lock().decided.get(hash).cloned()
     }
 
     pub fn decide(&self, hash: &str, decided: Decided) {
@@ -117,27 +137,32 @@ impl PodServers {
         self.lock().accepted.insert(server.to_owned(), accepted);
     }
 
-    /// Whether this sentence was not said before; it counts as said from now on.
-    pub fn is_new(&self, sentence: &str) -> bool {
-        self.lock().said.insert(sentence.to_owned())
+    /// Notes what is wrong; whether it has to be reported. A server that failed is reported once until it works
+    /// again, whatever it says of itself in the meantime.
+    pub fn is_wrong(&self, topic: Topic, why: &str) -> bool {
+        let is_failure = matches!(topic, Topic::Failed(_));
+        let before = self.lock().wrong.insert(topic, why.to_owned());
+        before.is_none_or(|before| !is_failure && before != why)
     }
 
-    fn leave(&self, held: impl IntoIterator<Item = Held>) {
-        for Held { server, .. } in held {
-            server.leave(&self.0.pod);
-        }
+    /// This is not wrong any more.
+    pub fn is_right(&self, topic: &Topic) {
+        self.lock().wrong.remove(topic);
+    }
+
+    /// What this Pod does not get of which server, and why.
+    pub fn withheld(&self) -> Vec<(String, String)> {
+        let state = self.lock();
+        let of = |(topic, why): (&Topic, &String)| match topic {
+            Topic::NotStarted(server) | Topic::Refused(server) => {
+                Some((server.clone(), why.clone()))
+            }
+            Topic::Settings(_) | Topic::Failed(_) | Topic::Unfit(_) | Topic::NoRoom => None,
+        };
+        state.wrong.iter().filter_map(of).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for held in state.held.values() {
-            held.server.leave(&self.pod);
-        }
     }
 }

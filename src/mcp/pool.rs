@@ -2,7 +2,8 @@
 
 use crate::config::McpDefinition;
 use crate::mcp::launch::Launch;
-use crate::mcp::server::{Server, ServerStatus};
+use crate::mcp::server::Server;
+use crate::protocol::McpServerInfo;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -25,11 +26,12 @@ impl Pool {
     }
 
     /// Every server that runs or is to run, by name.
-    pub fn status(&self) -> Vec<ServerStatus> {
+    pub fn list(&self) -> Vec<McpServerInfo> {
         let servers: Vec<Arc<Server>> = self.lock().values().filter_map(Weak::upgrade).collect();
-        let mut status: Vec<ServerStatus> = servers.iter().map(|server| server.status()).collect();
-        status.sort_by(|a, b| (&a.name, &a.users).cmp(&(&b.name, &b.users)));
-        status
+        let running = servers.iter().filter(|server| !server.is_ended());
+        let mut list: Vec<McpServerInfo> = running.map(|server| server.info()).collect();
+        list.sort_by(|a, b| (&a.name, a.users.first()).cmp(&(&b.name, b.users.first())));
+        list
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Server>>> {

@@ -1,102 +1,88 @@
-//! One server and its life: started, greeted, restarted when it fails, and ended with its last user.
+//! One server: the handle of the Pods that use it. Its task starts it, restarts it when it fails, and ends it with
+//! its last user.
+
+mod advice;
+mod task;
+#[cfg(test)]
+mod tests;
 
 use crate::config::McpDefinition;
-use crate::mcp::connection::{Connection, Failed, Running};
-use crate::mcp::launch::{Launch, Process};
+use crate::mcp::connection::{Connection, Failed};
+use crate::mcp::launch::Launch;
 use crate::mcp::listing::Listing;
+use crate::mcp::server::task::Task;
+use crate::protocol::{McpServerInfo, McpServerState, PodName};
 use crate::trace::redact;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-/// The pause after the first failure; it doubles with each further one.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
-/// A server that lived so long failed for a new reason.
-const HEALTHY: Duration = Duration::from_secs(60);
 /// How long a Pod waits for the tools of a server that it starts.
 const FIRST_WAIT: Duration = Duration::from_secs(15);
 /// How long a call waits for a server that failed to be started again.
-const AGAIN: Duration = Duration::from_secs(3);
-/// The least time between two looks at the tools of a server that says that they changed.
-const BETWEEN_LISTS: Duration = Duration::from_secs(1);
-/// How long a connection may take to close.
-const TO_CLOSE: Duration = Duration::from_secs(3);
+const RESTART_WAIT: Duration = Duration::from_secs(3);
+/// How long a call waits for the reason why its connection ended.
+const CLOSE_WAIT: Duration = Duration::from_secs(3);
 
 /// A server that at least one Pod uses. It ends when this is dropped.
 pub struct Server {
     pub definition: McpDefinition,
     state: watch::Receiver<State>,
-    /// A user wants it now: a server that failed is started again.
-    wanted: Arc<Notify>,
-    users: Mutex<Vec<String>>,
+    /// Each message asks for the restart of a server that failed.
+    wanted: watch::Sender<()>,
+    users: Mutex<Vec<PodName>>,
     first_wait: Instant,
     end: CancellationToken,
-    /// The end without time for last acts.
+    /// The end without time to end by itself.
     at_once: CancellationToken,
 }
 
-/// What a server is doing.
+/// The use of a server by a Pod, until this is dropped.
+pub struct InUse {
+    pub server: Arc<Server>,
+    pod: PodName,
+}
+
 #[derive(Clone)]
 struct State {
     phase: Phase,
     /// The tools as they were listed last; they stay while it is started again.
     listing: Option<Arc<Listing>>,
-    /// The newest error, also after it works again.
+    /// The newest error, also after it works again, without a subject.
     last_error: Option<String>,
+    /// How often it failed.
+    failures: u64,
 }
 
 #[derive(Clone)]
 enum Phase {
     Starting,
     Ready(Arc<Connection>),
+    /// Why, without a subject.
     Failed(String),
-}
-
-/// The word for what a server is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerState {
-    Starting,
-    Ready,
-    Failed,
-}
-
-/// A server as a person sees it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServerStatus {
-    pub name: String,
-    /// Its command line or address.
-    pub reached_by: String,
-    pub file: String,
-    pub state: ServerState,
-    /// The names of its tools for models.
-    pub tools: Vec<String>,
-    /// Which tools are left out or narrowed.
-    pub notes: Vec<String>,
-    pub last_error: Option<String>,
-    /// The Pods that use it.
-    pub users: Vec<String>,
+    /// No Pod uses it any more, or none may.
+    Ended,
 }
 
 impl Server {
     /// Starts a server; it runs until the last handle is dropped.
     pub fn start(definition: McpDefinition, launch: Launch) -> Arc<Self> {
-        let first = State { phase: Phase::Starting, listing: None, last_error: None };
+        let first = State { phase: Phase::Starting, listing: None, last_error: None, failures: 0 };
         let (tell, state) = watch::channel(first);
-        let (end, wanted) = (CancellationToken::new(), Arc::new(Notify::new()));
-        let at_once = CancellationToken::new();
-        let life = Life {
+        let (wanted, wishes) = watch::channel(());
+        let (end, at_once) = (CancellationToken::new(), CancellationToken::new());
+        let task = Task {
             definition: definition.clone(),
             launch,
             state: tell,
-            wanted: wanted.clone(),
+            end: end.clone(),
             at_once: at_once.clone(),
         };
-        tokio::spawn(life.run(end.clone()));
+        tokio::spawn(task.run(wishes));
         Arc::new(Self {
             definition,
             state,
@@ -108,23 +94,17 @@ impl Server {
         })
     }
 
-    /// Notes a user until [`Server::leave`].
-    pub fn join(&self, pod: &str) {
-        self.users().push(pod.to_owned());
+    /// Notes that a Pod uses it.
+    pub fn join(self: Arc<Self>, pod: &PodName) -> InUse {
+        self.users().push(pod.clone());
+        InUse { server: self, pod: pod.clone() }
     }
 
-    pub fn leave(&self, pod: &str) {
-        let mut users = self.users();
-        if let Some(at) = users.iter().position(|user| user == pod) {
-            users.remove(at);
-        }
-    }
-
-    fn users(&self) -> MutexGuard<'_, Vec<String>> {
+    fn users(&self) -> MutexGuard<'_, Vec<PodName>> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends it, and gives it no time for last acts.
+    /// Ends it, and gives it no time to end by itself.
     pub fn end_now(&self) {
         self.at_once.cancel();
         self.end.cancel();
@@ -134,18 +114,18 @@ impl Server {
         self.end.is_cancelled()
     }
 
-    /// Waits until it offers its tools or failed, not longer than a Pod waits for a server that it starts; and
-    /// starts it again if it failed.
-    pub async fn settled(&self) {
-        self.wanted.notify_one();
+    /// Asks for its restart if it failed, and waits until it offers its tools or failed, not longer than a Pod
+    /// waits for a server that it starts.
+    pub async fn want_and_wait(&self) {
+        self.wanted.send_replace(());
         let mut state = self.state.clone();
-        let settled = state.wait_for(|state| !matches!(state.phase, Phase::Starting));
+        let started = state.wait_for(|state| !matches!(state.phase, Phase::Starting));
         // Whatever came of it, its state says it.
-        let _ = timeout_at(self.first_wait, settled).await;
+        let _ = timeout_at(self.first_wait, started).await;
     }
 
     /// Whether it was started and neither offered tools nor failed so far.
-    pub fn is_new(&self) -> bool {
+    pub fn is_first_starting(&self) -> bool {
         let state = self.state.borrow();
         matches!(state.phase, Phase::Starting)
             && state.listing.is_none()
@@ -160,27 +140,34 @@ impl Server {
     /// Why it does not work now.
     pub fn failure(&self) -> Option<String> {
         match &self.state.borrow().phase {
-            Phase::Failed(why) => Some(why.clone()),
-            Phase::Starting | Phase::Ready(_) => None,
+            Phase::Failed(why) => Some(self.sentence(why)),
+            Phase::Starting | Phase::Ready(_) | Phase::Ended => None,
         }
     }
 
-    pub fn status(&self) -> ServerStatus {
+    /// Whether its tools can be called now.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.state.borrow().phase, Phase::Ready(_))
+    }
+
+    pub fn info(&self) -> McpServerInfo {
         let state = self.state.borrow().clone();
         let listing = state.listing.unwrap_or_default();
-        ServerStatus {
+        McpServerInfo {
             name: self.definition.name.clone(),
             reached_by: self.definition.reached_by(),
             file: self.definition.file.clone(),
             state: match state.phase {
-                Phase::Starting => ServerState::Starting,
-                Phase::Ready(_) => ServerState::Ready,
-                Phase::Failed(_) => ServerState::Failed,
+                Phase::Starting => McpServerState::Starting,
+                Phase::Ready(_) => McpServerState::Ready,
+                Phase::Failed(_) => McpServerState::Failed,
+                Phase::Ended => McpServerState::Unused,
             },
             tools: listing.offers.iter().map(|offer| offer.name.clone()).collect(),
             notes: listing.notes.clone(),
             last_error: state.last_error,
             users: self.users().clone(),
+            withheld: Vec::new(),
         }
     }
 
@@ -192,8 +179,8 @@ impl Server {
         cancel: &CancellationToken,
         progress: &mut (dyn FnMut(String) + Send),
     ) -> Result<Value, String> {
-        let connection = tokio::select! {
-            connection = self.connected() => connection?,
+        let (connection, failures) = tokio::select! {
+            connected = self.connected() => connected?,
             () = cancel.cancelled() => return Err(self.sentence("the call was cancelled")),
         };
         let answer = connection.call(tool, arguments, cancel, progress).await;
@@ -213,40 +200,48 @@ impl Server {
             Failed::Other(why) => self.sentence(&redact(&why)),
             Failed::Closed => self.sentence(&format!(
                 "ended while it worked on the call, and what it did of it is not known: {}",
-                self.why_closed(&connection).await
+                self.why_closed(&connection, failures).await
             )),
         })
     }
 
-    /// The connection; a server that is being started is waited for.
-    async fn connected(&self) -> Result<Arc<Connection>, String> {
-        self.wanted.notify_one();
+    /// The connection, and how often the server failed before it; a server that is being started is waited for.
+    async fn connected(&self) -> Result<(Arc<Connection>, u64), String> {
+        const STARTING: &str = "is still being started; try again later";
+        const ENDED: &str = "yoi ended it; it starts again with the next turn that may use it";
+        self.wanted.send_replace(());
         let mut state = self.state.clone();
         if self.failure().is_some() {
             // One that failed for the first time is started again soon.
             let again = state.wait_for(|state| !matches!(state.phase, Phase::Failed(_)));
-            let _ = timeout(AGAIN, again).await;
+            let _ = timeout(RESTART_WAIT, again).await;
         }
-        let settled = state.wait_for(|state| !matches!(state.phase, Phase::Starting));
-        let phase = match timeout(FIRST_WAIT, settled).await {
-            Ok(Ok(state)) => state.phase.clone(),
-            Ok(Err(_)) => return Err(self.sentence("was ended")),
-            Err(_) => return Err(self.sentence("is still being started; try again later")),
+        let started = state.wait_for(|state| !matches!(state.phase, Phase::Starting));
+        let State { phase, failures, .. } = match timeout(FIRST_WAIT, started).await {
+            Ok(Ok(state)) => state.clone(),
+            Ok(Err(_)) => return Err(self.sentence(ENDED)),
+            Err(_) => return Err(self.sentence(STARTING)),
         };
         match phase {
-            Phase::Ready(connection) => Ok(connection),
-            Phase::Failed(why) => Err(why),
-            Phase::Starting => Err(self.sentence("is still being started; try again later")),
+            Phase::Ready(connection) => Ok((connection, failures)),
+            Phase::Failed(why) => Err(self.sentence(&why)),
+            Phase::Starting => Err(self.sentence(STARTING)),
+            Phase::Ended => Err(self.sentence(ENDED)),
         }
     }
 
-    /// The failure that the end of a connection becomes in a moment.
-    async fn why_closed(&self, connection: &Connection) -> String {
+    /// Waits for the reason that the task finds when a connection ends. `failures` were before the connection.
+    async fn why_closed(&self, connection: &Connection, failures: u64) -> String {
         let mut state = self.state.clone();
-        let failed = state.wait_for(|state| !matches!(state.phase, Phase::Ready(_)));
+        let found =
+            |state: &State| state.failures != failures || matches!(state.phase, Phase::Ended);
         // The sentence about a process that ended says more than the end of the connection.
-        let _ = timeout(TO_CLOSE, failed).await;
-        self.state.borrow().last_error.clone().or_else(|| connection.why()).unwrap_or_default()
+        let why = match timeout(CLOSE_WAIT, state.wait_for(found)).await {
+            Ok(Ok(state)) if state.failures != failures => state.last_error.clone(),
+            Ok(_) => Some("yoi ended it".into()),
+            Err(_) => connection.why(),
+        };
+        why.unwrap_or_else(|| "the connection ended".into())
     }
 
     fn sentence(&self, what: &str) -> String {
@@ -260,183 +255,11 @@ impl Drop for Server {
     }
 }
 
-/// The task of a server.
-struct Life {
-    definition: McpDefinition,
-    launch: Launch,
-    state: watch::Sender<State>,
-    wanted: Arc<Notify>,
-    at_once: CancellationToken,
-}
-
-/// How an attempt ended.
-enum Outcome {
-    /// Nobody uses the server any more.
-    LetGo,
-    /// For this reason, without a subject.
-    Failed(String),
-}
-
-impl Life {
-    async fn run(self, end: CancellationToken) {
-        let mut pause = FIRST_PAUSE;
-        loop {
-            let begun = Instant::now();
-            let Outcome::Failed(why) = self.attempt(&end).await else { return };
-            if begun.elapsed() >= HEALTHY {
-                pause = FIRST_PAUSE;
-            }
-            let why = self.with_advice(&why);
-            tracing::warn!(server = self.definition.name, "an MCP server failed");
-            self.state.send_modify(|state| {
-                state.phase = Phase::Failed(why.clone());
-                state.last_error = Some(why);
-            });
-            let wanted_again = async {
-                sleep(pause).await;
-                self.wanted.notified().await;
-            };
-            tokio::select! {
-                () = wanted_again => {}
-                () = end.cancelled() => return,
-            }
-            pause = (pause * 2).min(LONGEST_PAUSE);
-            self.state.send_modify(|state| state.phase = Phase::Starting);
+impl Drop for InUse {
+    fn drop(&mut self) {
+        let mut users = self.server.users();
+        if let Some(at) = users.iter().position(|user| *user == self.pod) {
+            users.remove(at);
         }
     }
-
-    async fn attempt(&self, end: &CancellationToken) -> Outcome {
-        let close = CancellationToken::new();
-        let started = match self.launch.start(&self.definition, close.clone()) {
-            Ok(started) => started,
-            Err(why) => return Outcome::Failed(why),
-        };
-        let greeting = started.greet();
-        tokio::pin!(greeting);
-        let (greeted, process) = tokio::select! {
-            greeted = &mut greeting => greeted,
-            () = end.cancelled() => {
-                close.cancel();
-                let (_, process) = greeting.await;
-                self.let_go(process).await;
-                return Outcome::LetGo;
-            }
-        };
-        let (connection, running) = match greeted {
-            Ok(connected) => connected,
-            Err(why) => return Outcome::Failed(explained(why, process).await),
-        };
-        self.serve(Arc::new(connection), running, process, close, end).await
-    }
-
-    /// Offers the tools until the connection ends.
-    async fn serve(
-        &self,
-        connection: Arc<Connection>,
-        running: Running,
-        process: Option<Process>,
-        close: CancellationToken,
-        end: &CancellationToken,
-    ) -> Outcome {
-        let closed = running.waiting();
-        tokio::pin!(closed);
-        let outcome = tokio::select! {
-            _ = &mut closed => {
-                let why = connection.why().unwrap_or_else(|| "the connection ended".into());
-                return Outcome::Failed(explained(why, process).await);
-            }
-            why = self.keep_listed(&connection) => Outcome::Failed(why),
-            () = end.cancelled() => Outcome::LetGo,
-        };
-        close.cancel();
-        // A transport that does not close is dropped with its task's end, and the process with it.
-        let _ = timeout(TO_CLOSE, closed).await;
-        match outcome {
-            Outcome::LetGo => {
-                self.let_go(process).await;
-                Outcome::LetGo
-            }
-            Outcome::Failed(why) => Outcome::Failed(explained(why, process).await),
-        }
-    }
-
-    async fn let_go(&self, process: Option<Process>) {
-        if let Some(process) = process {
-            process.let_go(&self.at_once).await;
-        }
-    }
-
-    /// Lists the tools now and whenever the server says that they changed; returns why that failed.
-    async fn keep_listed(&self, connection: &Arc<Connection>) -> String {
-        loop {
-            let tools = match connection.tools().await {
-                Ok(tools) => tools,
-                Err(Failed::Closed) => std::future::pending().await,
-                Err(Failed::TimedOut(limit)) => {
-                    return format!("it did not list its tools within {} s", limit.as_secs());
-                }
-                Err(Failed::Refused(why)) => return format!("it refused to list its tools: {why}"),
-                Err(Failed::Other(why)) => return why,
-                Err(Failed::Cancelled) => return "its list of tools was cancelled".into(),
-            };
-            let listing = Arc::new(Listing::of(&self.definition.name, &tools));
-            self.state.send_modify(|state| {
-                state.phase = Phase::Ready(connection.clone());
-                state.listing = Some(listing);
-            });
-            sleep(BETWEEN_LISTS).await;
-            connection.changed().await;
-        }
-    }
-
-    /// The sentence for a person and a model: which server, why, and what to do.
-    fn with_advice(&self, why: &str) -> String {
-        let McpDefinition { name, network, write, file, .. } = &self.definition;
-        let has = |parts: &[&str]| parts.iter().any(|part| why.contains(part));
-        let no_net = [
-            "ENOTFOUND",
-            "EAI_AGAIN",
-            "getaddrinfo",
-            "name resolution",
-            "ENETUNREACH",
-            "Network is unreachable",
-            "resolve host",
-            "dns error",
-            "Failed to fetch",
-        ];
-        let unread = self.launch.unread(&self.definition).filter(|_| has(&["exit code"]));
-        let advice = if let Some(path) = unread {
-            let dir = path.parent().unwrap_or(path);
-            let dir = dir.parent().filter(|_| dir.ends_with("bin")).unwrap_or(dir);
-            format!(
-                "it does not see {}, which lies outside the scope of its pod: `read = [\"{}\"]` below [mcp.{name}] in \
-                 config.toml lets it read all of that",
-                path.display(),
-                dir.display()
-            )
-        } else if has(&["exit code 127", "exit code 126"]) {
-            format!("is its program installed, and on PATH? its command stands in {file}")
-        } else if !network && has(&no_net) {
-            format!("`network = true` below [mcp.{name}] in config.toml gives it the network")
-        } else if !write && has(&["Read-only file system", "EROFS"]) {
-            format!(
-                "`write = true` below [mcp.{name}] in config.toml lets it write what its pod may write"
-            )
-        } else if why.contains("it was not reached") {
-            format!("does it run? its address stands in {file}")
-        } else if why.contains(crate::mcp::connection::AUTHORIZATION) {
-            format!("it stands in {file}")
-        } else {
-            format!("look at `{name}` in {file}; :mcp shows how it stands")
-        };
-        redact(&format!("MCP server `{name}`: {why}; {advice}")).into_owned()
-    }
-}
-
-async fn explained(why: String, process: Option<Process>) -> String {
-    let more = match process {
-        Some(process) => process.explain().await,
-        None => None,
-    };
-    more.map_or(why.clone(), |more| format!("{why} ({more})"))
 }

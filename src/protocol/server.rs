@@ -23,6 +23,9 @@ pub struct McpServerInfo {
     /// The Pods that use it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<PodName>,
+    /// For which Pods it is not started, or tools of it are left out: each a Pod's name, and a sentence that says why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<String>,
 }
 
 /// What a server is doing.

@@ -7,6 +7,7 @@ use crate::run::batch::{Call, DecidedBy, Planned};
 use crate::run::policy::{ApprovalDraft, Decision, Grant};
 use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, interrupted};
 use crate::trace::OrLog as _;
+use futures_util::future::BoxFuture;
 use serde_json::json;
 
 /// An answer on its way to the run that waits for it.
@@ -48,19 +49,33 @@ impl Approved {
 
 impl Run {
     /// Makes the request and waits for the decision, or until the run is interrupted: then the request is
-    /// withdrawn, unless the host ends; the next host shows it again.
+    /// withdrawn, unless the host ends; the next host shows it again. It is also withdrawn when `gone` resolves,
+    /// with that reason: nothing is left to decide.
     pub(crate) async fn request_approval(
         &mut self,
         call: &Call,
         draft: &ApprovalDraft,
+        gone: BoxFuture<'_, String>,
     ) -> Result<Option<(Verdict, Approved)>, Stopped> {
         let approval = self.make_request(call, draft).await?;
         let approved = Approved::by(&approval);
-        let verdict = match self.answer_to(&approval.id).await {
+        let mut is_gone = None;
+        let answer = tokio::select! {
+            biased;
+            answer = self.answer_to(&approval.id) => answer,
+            why = gone => {
+                is_gone = Some(why);
+                None
+            }
+        };
+        let verdict = match answer {
             Some(verdict) => verdict,
-            None if *self.ports.interrupt.borrow() == Interrupt::Leave => return Ok(None),
+            None if is_gone.is_none() && *self.ports.interrupt.borrow() == Interrupt::Leave => {
+                return Ok(None);
+            }
             None => {
-                let verdict = self.take_back(&approval.id, self.why_withdrawn()).await?;
+                let why = is_gone.unwrap_or_else(|| self.why_withdrawn().to_owned());
+                let verdict = self.take_back(&approval.id, &why).await?;
                 return Ok(Some((verdict, approved)));
             }
         };

@@ -125,7 +125,7 @@ impl Run {
         call: &Call,
         draft: &ApprovalDraft,
     ) -> Result<(), Stopped> {
-        match self.request_approval(call, draft).await? {
+        match self.request_approval(call, draft, Box::pin(std::future::pending())).await? {
             Some((verdict, approved)) => self.answered(call, &verdict, &approved).await,
             None => Ok(()),
         }

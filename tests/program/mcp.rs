@@ -78,10 +78,21 @@ fn a_server_that_policy_does_not_let_start_is_asked_about_with_all_that_it_gets(
     bench.plan(&[("mcp__demo__echo", r#"{"text": "hello"}"#)]);
     let args = ["--no-ui", "--model", &bench.model(), "-p", "go"];
     let done = bench.yoi(&args);
-    assert_eq!(done.code, Some(3), "{done:?}");
-    assert!(done.err.contains("denied: McpServer demo"), "{done:?}");
-    assert!(done.err.contains("--allow 'McpServer+sha256="), "{done:?}");
+    assert_eq!(done.code, Some(0), "the model was refused nothing: {done:?}");
+    let said = "MCP server `demo`: not started: denied: no person is here to decide; --allow 'McpServer+sha256=";
+    assert!(done.err.contains(said), "{done:?}");
+    assert_eq!(done.err.matches("no person is here").count(), 1, "{done:?}");
+    let rule = r#"tool = "McpServer", pattern = "demo", action = "allow""#;
+    assert!(done.err.contains(rule), "{done:?}");
     assert!(done.out.contains("Tool 'mcp__demo__echo' not found"), "{done:?}");
+    let rule = rule.replace(", ", "\n");
+    let settings = fs::read_to_string(bench.path("home/config/config.toml")).expect("the settings");
+    bench.settings(&format!("{settings}[[permissions.rule]]\n{rule}\n"));
+    let done = bench.yoi(&args);
+    assert!(
+        done.out.contains("--allow 'mcp__demo__echo:*'"),
+        "it starts, as it was told: {done:?}"
+    );
     let asked = bench.log("ws").into_iter().find(|entry| entry["domain"] == "yoi.asked");
     let details = asked.expect("a request")["payload"]["details"].to_string();
     for part in [
@@ -108,7 +119,7 @@ fn a_decision_about_a_server_holds_for_its_definition_and_no_other() {
     assert!(done.code == Some(0) && done.out.contains("<hello"), "{done:?}");
     bench.settings("[mcp.demo]\ncommand = \"python3\"\nargs = [\"other.py\", \"good\"]\n");
     let done = bench.yoi(&[&["--allow", rule], &plain[..]].concat());
-    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(done.err.contains("MCP server `demo`: not started: denied"), "{done:?}");
 }
 
 #[test]
@@ -348,9 +359,15 @@ fn a_tool_that_is_not_as_it_was_waits_for_a_person_and_the_others_go_on() {
     assert!(done.code == Some(0) && done.out.contains("<hello"), "the first list: {done:?}");
     fs::write(bench.ws().join("changed"), "").expect("a writable workspace");
     let done = bench.go(&[]);
-    assert_eq!(done.code, Some(3), "{done:?}");
-    assert!(done.err.contains("denied: McpTools demo"), "{done:?}");
-    assert!(done.err.contains("changed tools are left out (echo, new)"), "{done:?}");
+    assert_eq!(done.code, Some(0), "the model was refused nothing: {done:?}");
+    let said = "MCP server `demo`: new or changed tools are left out: echo, new (denied: no person";
+    assert!(done.err.contains(said), "{done:?}");
+    assert!(done.err.contains(r#"tool = "McpTools", pattern = "demo""#), "{done:?}");
+    let mut log = bench.log("ws-2").into_iter();
+    let asked = log.find(|entry| entry["payload"]["tool"] == "McpTools").expect("a request");
+    let details = asked["payload"]["details"].as_str().expect("details").to_owned();
+    let before = "description before:\n    Says a text again.\n  description now:\n    Says a text again, and sends it";
+    assert!(details.contains(before) && details.contains("new (new):"), "{details}");
     assert!(done.out.contains("Tool 'mcp__demo__echo' not found"), "{done:?}");
     assert!(done.out.contains("<call 1"), "what did not change is offered: {done:?}");
     let done = bench.go(&["--allow", "McpTools:demo"]);
@@ -414,6 +431,55 @@ fn servers_are_listed_with_their_state_their_tools_and_their_last_error() {
     ] {
         assert!(done.out.contains(part), "{part}: {done:?}");
     }
+}
+
+#[test]
+fn a_server_that_the_settings_do_not_name_any_more_withdraws_its_request() {
+    let bench = bench("good", "");
+    bench.plan(&[]);
+    let _host = bench.serve();
+    let args = ["--no-ui", "--ask", "wait", "--model", &bench.model(), "-p", "go"];
+    let child = bench.command(&args).spawn().expect("the program starts");
+    eventually("the request waits", || bench.yoi(&["inbox"]).out.contains("McpServer"));
+    bench.settings("");
+    let done = bench.finish(child);
+    assert_eq!(done.code, Some(0), "the run goes on without it: {done:?}");
+    let said = "MCP server `demo`: not started: ";
+    assert!(
+        done.err.contains(said) && done.err.contains("does not name `demo` any more"),
+        "{done:?}"
+    );
+    let inbox = bench.yoi(&["inbox"]);
+    assert!(!inbox.out.contains("McpServer"), "{inbox:?}");
+}
+
+#[test]
+fn servers_are_listed_with_what_a_pod_does_not_get_and_why() {
+    let bench = bench("good", "");
+    let rule = |tool: &str, action: &str| {
+        format!("[[permissions.rule]]\ntool = \"{tool}\"\naction = \"{action}\"\n")
+    };
+    let rules = [rule("McpServer", "allow"), rule("McpTools", "deny")].concat();
+    let needy = "[mcp.needy]\ncommand = \"x\"\nenv = { TOKEN = \"${NO_SUCH_TOKEN}\" }\n";
+    let changing = "[mcp.demo]\ncommand = \"python3\"\nargs = [\"server.py\", \"changing\"]\n";
+    bench.settings(&[needy, changing, &rules].concat());
+    bench.play("[[when]]\nany = true\ntext = \"heard\"\n");
+    let _host = bench.serve();
+    let model = bench.model();
+    let verbs = |verbs: &[&str]| {
+        let args = verbs.iter().flat_map(|verb| ["-c", verb]);
+        bench.yoi(&["--model", &model].into_iter().chain(args).collect::<Vec<_>>()).out
+    };
+    verbs(&["new a", "send a hi"]);
+    let listed = verbs(&["mcp"]);
+    let part = "a: not started: its variable TOKEN takes ${NO_SUCH_TOKEN}, which is not set where yoi was started";
+    assert!(listed.contains("needy: not started\n") && listed.contains(part), "{listed}");
+    fs::write(bench.ws().join("changed"), "").expect("a writable workspace");
+    let left_out = "a: new or changed tools are left out: echo, new (";
+    eventually("the changed tools are left out", || {
+        verbs(&["send a hi"]);
+        verbs(&["mcp"]).contains(left_out)
+    });
 }
 
 /// A server over HTTP of this machine, ended with the value.

@@ -704,10 +704,11 @@ fn ours() -> Vec<(Event, String)> {
                     notes: Vec::new(),
                     last_error: None,
                     users: vec![name("alice")],
+                    withheld: vec!["bob: not started: no".into()],
                 }],
                 problems: vec!["no".into()],
             },
-            r#"{"event":"mcp_servers","data":{"servers":[{"name":"git","state":"ready","reached_by":"uvx mcp-server-git","file":"/c/config.toml","tools":["mcp__git__log"],"users":["alice"]}],"problems":["no"]}}"#
+            r#"{"event":"mcp_servers","data":{"servers":[{"name":"git","state":"ready","reached_by":"uvx mcp-server-git","file":"/c/config.toml","tools":["mcp__git__log"],"users":["alice"],"withheld":["bob: not started: no"]}],"problems":["no"]}}"#
                 .into(),
         ),
         (

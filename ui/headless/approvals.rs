@@ -11,6 +11,7 @@ use crate::wording::scope;
 use std::collections::BTreeSet;
 use yoi::config::policy::matches;
 use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, Verdict};
+use yoi::run::is_about_a_server;
 use yoi::run::policy::subject_of;
 use yoi::text::SafeText;
 
@@ -38,14 +39,10 @@ pub struct Inbox {
 
 /// What is done about an approval request.
 pub enum Handling {
-    Decide {
-        verdict: Verdict,
-        note: String,
-    },
+    /// Without a note, the Pod says what came of it.
+    Decide { verdict: Verdict, note: Option<String> },
     /// The person decides; the note shows the request and how it can be decided.
-    Show {
-        note: String,
-    },
+    Show { note: String },
 }
 
 impl Inbox {
@@ -166,7 +163,7 @@ impl Inbox {
         if let Some(rule) = self.allow.iter().find(passes) {
             let note =
                 format!("allowed by --allow {}: {}", quoted(rule), spelled(&approval.line()));
-            return Handling::Decide { verdict: Verdict::Once, note };
+            return Handling::Decide { verdict: Verdict::Once, note: Some(note) };
         }
         if unanswered == Unanswered::Wait {
             let note = match self.decided_elsewhere {
@@ -176,10 +173,19 @@ impl Inbox {
             return Handling::Show { note };
         }
         let way = format!("--allow {} lets it pass", quoted(&approval.rule));
+        if is_about_a_server(approval) {
+            // The model asked for nothing, and the run goes on without the server or its tools.
+            let (tool, server) = (&approval.tool, &approval.action);
+            let reason = format!(
+                "no person is here to decide; {way}, and a [[permissions.rule]] in config.toml does so in every run: \
+                 tool = \"{tool}\", pattern = \"{server}\", action = \"allow\""
+            );
+            return Handling::Decide { verdict: Verdict::Deny { reason }, note: None };
+        }
         let reason = format!("no person is here to decide; {way}");
         let note = format!("denied: {}: {}", spelled(&approval.line()), spelled(&reason));
         self.note_denied(&note);
-        Handling::Decide { verdict: Verdict::Deny { reason }, note }
+        Handling::Decide { verdict: Verdict::Deny { reason }, note: Some(note) }
     }
 
     /// There was no room to show this request: it is shown again when there is.
@@ -248,7 +254,10 @@ fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
         .map(|line| format!("\n    | {}", spelled(line)))
         .collect();
     let opens = |path| format!("\n    opens {}, for this command only", scope::outside(path));
-    let runs = |script| format!("\n    runs {}", scope::script(script));
+    let runs = |script| {
+        let (label, text) = scope::hashed(request, script);
+        format!("\n    {label} {text}")
+    };
     let details: String = [details]
         .into_iter()
         .chain(request.outside.iter().map(opens))
@@ -393,6 +402,21 @@ mod tests {
         assert_eq!(verdict, Verdict::Deny { reason });
         assert!(inbox.next().is_none(), "each is handled once");
         assert_eq!(inbox.outcome().unwrap_err().exit, Exit::Refused);
+    }
+
+    #[test]
+    fn a_server_that_no_person_allows_is_no_refusal_and_its_denial_names_the_rule_for_every_run() {
+        let mut inbox = inbox(vec![], Unanswered::End);
+        inbox.take_charge_of(&name("alice"), &[]);
+        let rule = Pattern { tool: "McpServer+sha256=ab".into(), pattern: "git".into() };
+        let (tool, action) = ("McpServer".to_owned(), "git".to_owned());
+        requested(&mut inbox, ApprovalRequest { tool, action, rule, ..approval("1", "alice") });
+        let Some((_, Handling::Decide { verdict, note: None })) = inbox.next() else { panic!() };
+        let Verdict::Deny { reason } = verdict else { panic!("{verdict:?}") };
+        assert!(reason.contains("--allow 'McpServer+sha256=ab:git' lets it pass"), "{reason}");
+        let lasting = r#"tool = "McpServer", pattern = "git", action = "allow""#;
+        assert!(reason.contains(lasting), "{reason}");
+        assert!(inbox.outcome().is_ok(), "the model asked for nothing");
     }
 
     #[test]

@@ -60,6 +60,9 @@ fn sheet(servers: &[McpServerInfo], problems: &[String]) -> End {
         more("  named in", server.file.clone());
         more("  tools", server.tools.join(", "));
         more("  not as it sent", server.notes.join("; "));
+        for why in &server.withheld {
+            more("  for pod", why.clone());
+        }
         more("  last error", server.last_error.clone().unwrap_or_default());
     }
     lines.extend(problems.iter().map(|why| ("not used", SafeText::line(why).into_string())));
@@ -67,10 +70,12 @@ fn sheet(servers: &[McpServerInfo], problems: &[String]) -> End {
 }
 
 fn headline(server: &McpServerInfo) -> String {
-    let McpServerInfo { name, state, tools, users, .. } = server;
+    let McpServerInfo { name, state, tools, users, withheld, .. } = server;
     let state = match state {
-        McpServerState::Unused => "not started: no live Pod uses it".into(),
+        McpServerState::Unused if withheld.is_empty() => "not started: no live Pod uses it".into(),
+        McpServerState::Unused => "not started".into(),
         McpServerState::Starting => "is being started".into(),
+        McpServerState::Ready if tools.len() == 1 => "ready, 1 tool".into(),
         McpServerState::Ready => format!("ready, {} tools", tools.len()),
         McpServerState::Failed => "does not work now".into(),
     };

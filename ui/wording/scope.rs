@@ -1,7 +1,8 @@
 //! Scopes as people read them.
 
 use std::path::Path;
-use yoi::protocol::{Lent, OutsidePath, ScriptHash};
+use yoi::protocol::{ApprovalRequest, Lent, OutsidePath, ScriptHash};
+use yoi::run::{START_RULE, TOOLS_RULE};
 use yoi::scope::{Permission, Rule};
 use yoi::text::SafeText;
 
@@ -23,6 +24,15 @@ pub fn outside(path: &OutsidePath) -> String {
 /// A script that a command runs: `/repo/build.sh, SHA-256 ba7816bf8f01`.
 pub fn script(script: &ScriptHash) -> String {
     format!("{}, SHA-256 {}", path(&script.path), script.short())
+}
+
+/// What a request shows the hash of: a label and a text.
+pub fn hashed(approval: &ApprovalRequest, shown: &ScriptHash) -> (&'static str, String) {
+    match approval.tool.as_str() {
+        START_RULE => ("holds for", format!("this definition, SHA-256 {}", shown.short())),
+        TOOLS_RULE => ("holds for", format!("this list of tools, SHA-256 {}", shown.short())),
+        _ => ("runs", script(shown)),
+    }
 }
 
 /// Several rules, or `nothing`.

@@ -9,12 +9,14 @@ use crate::host::Answer;
 use crate::host::pod::Pod;
 use crate::host::pod::calls::already_running;
 use crate::host::pod::phase::{Phase, Running};
+use crate::host::rules;
 use crate::protocol::{ErrorCode, Event, Refusal, State};
 use crate::run::{self, Accepted, Interrupt, Limits, Ports, Setup, Start};
 use crate::sandbox::{CommandLimits, Isolation};
 use crate::scope::Permission;
 use crate::store::{MailboxKind, MailboxMessage};
 use crate::tools;
+use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -151,21 +153,28 @@ impl Pod {
         })
     }
 
-    fn servers(&self, named: McpServers) -> run::Servers {
+    fn servers(&self, configured: McpServers) -> run::Servers {
         let mut env = self.shared.env.clone();
         env.extend(self.env.clone());
+        let (shared, workspace) = (self.shared.clone(), self.row.workspace.clone());
+        let configured_now = move || -> BoxFuture<'static, Option<McpServers>> {
+            let (shared, workspace) = (shared.clone(), workspace.clone());
+            let servers = async move { rules::servers_now(&shared, workspace).await.ok() };
+            Box::pin(async move { Some(servers.await?.0) })
+        };
         run::Servers {
-            named: Arc::new(named),
-            used: self.used_servers.clone(),
+            configured: Arc::new(configured),
+            configured_now: Arc::new(configured_now),
+            in_use: self.used_servers.clone(),
             env: Arc::new(env),
             http: self.shared.http.clone(),
-            kept: crate::mcp::kept_in(&self.shared.dirs.data),
+            dir: crate::mcp::kept_in(&self.shared.dirs.data),
         }
     }
 
     async fn permissions(&self) -> Result<(run::Policy, McpServers), Refusal> {
         let (workspace, supervisor) = (self.row.workspace.clone(), self.supervisor.clone());
-        crate::host::rules::policy(&self.shared, &self.row.name, workspace, supervisor).await
+        rules::policy(&self.shared, &self.row.name, workspace, supervisor).await
     }
 
     /// Looks up the paths that every other live Pod may write.

@@ -20,7 +20,9 @@ impl LineClient {
                     }
                 }
                 Handling::Decide { verdict, note } => {
-                    self.printer.note(&note);
+                    if let Some(note) = note {
+                        self.printer.note(&note);
+                    }
                     self.decide_or_deny(&approval, verdict).await?;
                 }
             }

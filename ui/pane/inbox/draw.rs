@@ -211,7 +211,7 @@ impl View<'_> {
         facts.extend(approval.lease.iter().map(|lease| ("opens", self.opens(lease))));
         let command = |path| format!("{}, for this command only", scope::outside(path));
         facts.extend(approval.outside.iter().map(|path| ("opens", command(path))));
-        facts.extend(approval.scripts.iter().map(|script| ("runs", scope::script(script))));
+        facts.extend(approval.scripts.iter().map(|script| scope::hashed(approval, script)));
         facts.extend(approval.reason.iter().map(|reason| ("model says", spelled(reason))));
         if whole || item.approvals().len() > 1 {
             facts.push(("asked by", lineages(item.approvals())));

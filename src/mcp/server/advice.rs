@@ -1,0 +1,61 @@
+//! What a person can do about a server that failed.
+
+use crate::config::McpDefinition;
+use crate::mcp::connection::AUTHORIZATION;
+use crate::mcp::launch::Launch;
+use crate::trace::redact;
+use std::path::Path;
+
+/// What programs say that found no network.
+const NO_NETWORK: [&str; 9] = [
+    "ENOTFOUND",
+    "EAI_AGAIN",
+    "getaddrinfo",
+    "name resolution",
+    "ENETUNREACH",
+    "Network is unreachable",
+    "resolve host",
+    "dns error",
+    "Failed to fetch",
+];
+/// What programs say that may not write.
+const READ_ONLY: [&str; 2] = ["Read-only file system", "EROFS"];
+/// How a shell says that it did not find or could not start a program.
+const NO_PROGRAM: [&str; 2] = ["exit code 127", "exit code 126"];
+
+/// Why a server failed, and what to do: a sentence without a subject, and without secrets.
+pub(super) fn with_advice(why: &str, definition: &McpDefinition, launch: &Launch) -> String {
+    redact(&format!("{why}; {}", advice(why, definition, launch.unread(definition)))).into_owned()
+}
+
+/// The words of other programs are all that tells their reasons apart. `unread` is a file of the command line that
+/// the server does not see.
+fn advice(why: &str, definition: &McpDefinition, unread: Option<&Path>) -> String {
+    let McpDefinition { name, network, write, file, .. } = definition;
+    let has = |parts: &[&str]| parts.iter().any(|part| why.contains(part));
+    if let Some(path) = unread.filter(|_| has(&["exit code"])) {
+        let dir = path.parent().unwrap_or(path);
+        let dir = dir.parent().filter(|_| dir.ends_with("bin")).unwrap_or(dir);
+        return format!(
+            "it does not see {}, which lies outside the scope of its pod: `read = [\"{}\"]` below [mcp.{name}] in \
+             config.toml lets it read all of that",
+            path.display(),
+            dir.display()
+        );
+    }
+    if has(&NO_PROGRAM) {
+        format!("is its program installed, and on PATH? its command stands in {file}")
+    } else if !network && has(&NO_NETWORK) {
+        format!("`network = true` below [mcp.{name}] in config.toml gives it the network")
+    } else if !write && has(&READ_ONLY) {
+        format!(
+            "`write = true` below [mcp.{name}] in config.toml lets it write what its pod may write"
+        )
+    } else if has(&["it was not reached"]) {
+        format!("does it run? its address stands in {file}")
+    } else if has(&[AUTHORIZATION]) {
+        format!("it stands in {file}")
+    } else {
+        format!("look at `{name}` in {file}; :mcp shows how it stands")
+    }
+}

@@ -1,0 +1,215 @@
+//! The task of a server: starts it, keeps the list of its tools, and starts it again after a failure.
+
+use crate::config::McpDefinition;
+use crate::mcp::connection::{Connection, Failed, LONGEST, Running};
+use crate::mcp::launch::{Launch, Process};
+use crate::mcp::listing::Listing;
+use crate::mcp::server::advice::with_advice;
+use crate::mcp::server::{Phase, State};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// The pause after the first failure; it doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// A server that worked so long failed for a new reason.
+const WORKED_LONG: Duration = Duration::from_secs(60);
+/// The least time between two looks at the tools of a server that says that they changed.
+const BETWEEN_LISTS: Duration = Duration::from_secs(1);
+/// How long a connection may take to close.
+const CLOSING: Duration = Duration::from_secs(3);
+
+pub(super) struct Task {
+    pub(super) definition: McpDefinition,
+    pub(super) launch: Launch,
+    pub(super) state: watch::Sender<State>,
+    pub(super) end: CancellationToken,
+    pub(super) at_once: CancellationToken,
+}
+
+/// How an attempt ended.
+enum Outcome {
+    /// No Pod uses the server any more.
+    Unused,
+    Failed(Failure),
+}
+
+struct Failure {
+    /// Without a subject.
+    why: String,
+    /// How long the server worked: since it listed its tools first.
+    worked: Duration,
+}
+
+impl Failure {
+    fn of(why: String) -> Self {
+        Self { why, worked: Duration::ZERO }
+    }
+}
+
+impl Task {
+    pub(super) async fn run(self, mut wishes: watch::Receiver<()>) {
+        let mut pause = FIRST_PAUSE;
+        while let Outcome::Failed(Failure { why, worked }) = self.attempt().await {
+            if worked >= WORKED_LONG {
+                pause = FIRST_PAUSE;
+            }
+            // A wish for a restart is one that comes after the failure.
+            wishes.mark_unchanged();
+            tracing::warn!(server = self.definition.name, "an MCP server failed");
+            let why = with_advice(&why, &self.definition, &self.launch);
+            self.state.send_modify(|state| {
+                state.phase = Phase::Failed(why.clone());
+                state.last_error = Some(why);
+                state.failures += 1;
+            });
+            let restart = async {
+                sleep(pause).await;
+                wishes.changed().await
+            };
+            tokio::select! {
+                Ok(()) = restart => {}
+                () = self.end.cancelled() => break,
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            self.state.send_modify(|state| state.phase = Phase::Starting);
+        }
+        self.note_end();
+    }
+
+    fn note_end(&self) {
+        self.state.send_modify(|state| state.phase = Phase::Ended);
+    }
+
+    async fn attempt(&self) -> Outcome {
+        let close = CancellationToken::new();
+        let started = match self.launch.start(&self.definition, close.clone()) {
+            Ok(started) => started,
+            Err(why) => return Outcome::Failed(Failure::of(why)),
+        };
+        let greeting = started.greet();
+        tokio::pin!(greeting);
+        let (greeted, process) = tokio::select! {
+            greeted = &mut greeting => greeted,
+            () = self.end.cancelled() => {
+                self.note_end();
+                close.cancel();
+                let (_, process) = greeting.await;
+                self.end_process(process).await;
+                return Outcome::Unused;
+            }
+        };
+        let (connection, running) = match greeted {
+            Ok(connected) => connected,
+            Err(why) => return Outcome::Failed(Failure::of(explained(why, process).await)),
+        };
+        self.serve(Arc::new(connection), running, process, close).await
+    }
+
+    /// Offers the tools until the connection ends.
+    async fn serve(
+        &self,
+        connection: Arc<Connection>,
+        running: Running,
+        process: Option<Process>,
+        close: CancellationToken,
+    ) -> Outcome {
+        let closed = running.waiting();
+        let mut listed = None;
+        tokio::pin!(closed);
+        let failed = tokio::select! {
+            _ = &mut closed => {
+                Some(connection.why().unwrap_or_else(|| "the connection ended".into()))
+            }
+            why = self.keep_listed(&connection, &mut listed) => {
+                self.close(close, closed).await;
+                Some(why)
+            }
+            () = self.end.cancelled() => {
+                self.note_end();
+                self.close(close, closed).await;
+                None
+            }
+        };
+        let worked = listed.map_or(Duration::ZERO, |since: Instant| since.elapsed());
+        match failed {
+            Some(why) => Outcome::Failed(Failure { why: explained(why, process).await, worked }),
+            None => {
+                self.end_process(process).await;
+                Outcome::Unused
+            }
+        }
+    }
+
+    /// Closes a connection. A transport that does not close is dropped with its task's end, and the process with it.
+    async fn close(&self, close: CancellationToken, closed: impl Future) {
+        close.cancel();
+        let _ = timeout(CLOSING, closed).await;
+    }
+
+    async fn end_process(&self, process: Option<Process>) {
+        if let Some(process) = process {
+            process.end(&self.at_once).await;
+        }
+    }
+
+    /// Lists the tools now and whenever the server says that they changed; returns why the first list failed.
+    /// `listed` is the time of that list. A server that is slow or wrong later keeps the list that it has, and the
+    /// calls that it works on.
+    async fn keep_listed(
+        &self,
+        connection: &Arc<Connection>,
+        listed: &mut Option<Instant>,
+    ) -> String {
+        let mut patience = self.definition.timeout;
+        loop {
+            let tools = match connection.tools(patience).await {
+                Err(Failed::Closed) => std::future::pending().await,
+                tools => tools.map_err(not_listed),
+            };
+            match tools {
+                Ok(tools) => {
+                    let listing = Arc::new(Listing::of(&self.definition.name, &tools));
+                    self.state.send_modify(|state| {
+                        state.phase = Phase::Ready(connection.clone());
+                        state.listing = Some(listing);
+                    });
+                }
+                Err(why) if listed.is_none() => return why,
+                Err(why) => {
+                    let why = format!("{why}; the tools that it listed before are offered");
+                    self.state.send_modify(|state| state.last_error = Some(why));
+                }
+            }
+            listed.get_or_insert_with(Instant::now);
+            // A server that works on one call at a time lists its tools after that call.
+            patience = LONGEST;
+            sleep(BETWEEN_LISTS).await;
+            connection.changed().await;
+        }
+    }
+}
+
+/// Why there is no list of tools, without a subject.
+fn not_listed(failed: Failed) -> String {
+    match failed {
+        Failed::TimedOut(limit) => {
+            format!("it did not list its tools within {} s", limit.as_secs())
+        }
+        Failed::Refused(why) => format!("it refused to list its tools: {why}"),
+        Failed::Other(why) => why,
+        Failed::Cancelled => "its list of tools was cancelled".into(),
+        Failed::Closed => "the connection ended".into(),
+    }
+}
+
+async fn explained(why: String, process: Option<Process>) -> String {
+    let more = match process {
+        Some(process) => process.explain().await,
+        None => None,
+    };
+    more.map_or(why.clone(), |more| format!("{why} ({more})"))
+}
