@@ -31,8 +31,8 @@ pub use approval::{
 pub use client::{McpClient, PolicyClient};
 pub use command_sheet::{CommandSheet, OwnPlace, ShutPlace};
 pub use entry::{
-    AgentOrigin, Entry, Fact, FileMark, NotificationSource, Origin, SegmentOrigin, SystemItem,
-    Trigger,
+    AgentOrigin, Entry, Fact, FileMark, NotificationSource, Origin, SegmentOrigin, SentByPerson,
+    SystemItem, Trigger,
 };
 pub use event::{
     Alert, AlertLevel, AlertSource, ErrorCode, Event, Greeting, InFlight, PodStatus, Refusal,

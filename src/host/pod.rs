@@ -291,6 +291,7 @@ impl Pod {
             Fact::Delivered(messages) => self.delivered(messages).await,
             Fact::MeshChosen(joined) => self.mesh_chosen(joined),
             Fact::Mesh(standing) => self.show_mesh(standing),
+            Fact::PersonSent(message) => self.person_sent(message).await,
             Fact::ApprovalDecided(decision) => self.approval_decided(decision).await,
             Fact::SocketVanished => self.reopen_socket(),
         }

@@ -243,8 +243,21 @@ pub enum NotificationSource {
     WaitingChild(PodName),
     /// An agent sent it with `agent_send`, or over the mesh.
     Agent(AgentOrigin),
+    /// A person sent it to an agent, in the name of the Pod.
+    Person(Box<SentByPerson>),
     #[serde(untagged)]
     Unknown(Value),
+}
+
+/// A message that a person sent in the name of a Pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentByPerson {
+    /// The name that the person gave.
+    pub to: String,
+    pub sent: SentMessage,
+    /// Why it stands so, as a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Where the message of an agent comes from.

@@ -51,7 +51,8 @@ impl Run {
     pub(super) async fn drain_at_end(&mut self) -> Result<bool, Stopped> {
         let mut any = false;
         while let Ok(mailbox) = self.ports.mailbox.try_recv() {
-            any |= self.take(mailbox).await?;
+            let wakes = mailbox.wakes();
+            any |= self.take(mailbox).await? && wakes;
         }
         Ok(any)
     }
@@ -151,9 +152,8 @@ fn fact(mailbox: MailboxMessage) -> Option<Fact> {
             Fact::UserInput { segments: input.segments, taken, from: input.from }
         }
         MailboxKind::Notify => {
-            let Notification { message, from } = Notification::read(mailbox.payload)?;
-            let body = prompt::notification(&message);
-            Fact::SystemItem { item: SystemItem::Notification { message, body, from }, taken }
+            let item = Notification::read(mailbox.payload)?.item();
+            Fact::SystemItem { item, taken }
         }
         MailboxKind::PodEvent => {
             let event = serde_json::from_value::<PodEvent>(mailbox.payload).ok()?;

@@ -1,6 +1,7 @@
 //! Messages as rows of the mailbox hold them.
 
-use crate::protocol::{AgentOrigin, NotificationSource, PodName, Segment};
+use crate::protocol::{AgentOrigin, NotificationSource, PodName, Segment, SystemItem};
+use crate::run::prompt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -50,6 +51,16 @@ impl Notification {
     /// What a row of the mailbox holds.
     pub fn read(payload: Value) -> Option<Self> {
         serde_json::from_value(payload).ok()
+    }
+
+    /// What it becomes in the history.
+    pub fn item(self) -> SystemItem {
+        let Self { message, from } = self;
+        let body = match &from {
+            Some(NotificationSource::Person(sent)) => prompt::sent_by_person(sent, &message),
+            _ => prompt::notification(&message),
+        };
+        SystemItem::Notification { message, body, from }
     }
 }
 

@@ -40,7 +40,12 @@ pub enum MailboxKind {
 impl MailboxMessage {
     /// Whether it starts a run of an idle Pod. One that does not waits for the next run.
     pub fn wakes(&self) -> bool {
-        self.kind != MailboxKind::Agent || self.payload["wakes"] == Value::Bool(true)
+        match self.kind {
+            MailboxKind::Input | MailboxKind::PodEvent => true,
+            // What a person sent in the name of the Pod asks nothing of it.
+            MailboxKind::Notify => self.payload["from"]["person"].is_null(),
+            MailboxKind::Agent => self.payload["wakes"] == Value::Bool(true),
+        }
     }
 }
 

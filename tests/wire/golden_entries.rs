@@ -7,7 +7,7 @@ use yoi::protocol::item::Image;
 use yoi::protocol::mesh::SentMessage;
 use yoi::protocol::{
     AgentOrigin, Content, Entry, Fact, FileMark, Item, NotificationSource, Origin, PodEvent,
-    PodName, RequestConfig, Role, Segment, SegmentOrigin, SystemItem, Trigger,
+    PodName, RequestConfig, Role, Segment, SegmentOrigin, SentByPerson, SystemItem, Trigger,
 };
 
 const ID: &str = "01a1fff2-d277-7d93-b554-1afe8ed56657";
@@ -284,9 +284,22 @@ fn every_source_of_a_notification_has_its_line() {
                 }),
                 r#"{"agent":{"name":"bob","id":"01a1ffb6-a2cb-7796-b04c-890887088394","re":"01a1ffb6-a2cb-7796-b04c-890887088395","pod":true}}"#,
             ),
+            (
+                NotificationSource::Person(Box::new(SentByPerson {
+                    to: "pi-1".into(),
+                    sent: SentMessage {
+                        id: "m".into(),
+                        status: "denied".into(),
+                        pods: vec![],
+                        handed_over: false,
+                    },
+                    reason: Some("blocked".into()),
+                })),
+                r#"{"person":{"to":"pi-1","sent":{"id":"m","status":"denied"},"reason":"blocked"}}"#,
+            ),
             (NotificationSource::Unknown(json!({"mesh": "casa"})), r#"{"mesh":"casa"}"#),
         ],
-        Peer WaitingChild Agent Unknown
+        Peer WaitingChild Agent Person Unknown
     );
 }
 

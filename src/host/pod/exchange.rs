@@ -118,7 +118,9 @@ fn sender(message: &MailboxMessage) -> Option<String> {
         MailboxKind::Notify => match Notification::read(message.payload.clone())?.from? {
             NotificationSource::Peer(pod) => Some(pod.to_string()),
             NotificationSource::Agent(agent) => Some(agent.name),
-            NotificationSource::WaitingChild(_) | NotificationSource::Unknown(_) => None,
+            NotificationSource::WaitingChild(_)
+            | NotificationSource::Person(_)
+            | NotificationSource::Unknown(_) => None,
         },
         MailboxKind::Input | MailboxKind::PodEvent => None,
     }

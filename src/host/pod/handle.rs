@@ -13,7 +13,7 @@ use crate::protocol::{
     Alert, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, Refusal, RewindTargetId,
     SegmentId, SessionId,
 };
-use crate::run::{ApprovalDecided, Commands};
+use crate::run::{ApprovalDecided, Commands, Notification};
 use crate::session::Files;
 use crate::store::MailboxMessage;
 use std::path::PathBuf;
@@ -106,6 +106,8 @@ pub(crate) enum Fact {
     Delivered(Vec<MailboxMessage>),
     /// A person had the Pod join the mesh, or leave it.
     MeshChosen(bool),
+    /// A person sent this message in the name of the Pod.
+    PersonSent(Notification),
     /// How the Pod takes part in the mesh now.
     Mesh(MeshStanding),
     /// The store holds the decision on the Pod's approval request.

@@ -2,10 +2,11 @@
 
 use crate::host::mesh::membership;
 use crate::host::pod::Pod;
-use crate::protocol::AlertSource;
+use crate::protocol::entry::Fact as LogFact;
 use crate::protocol::mesh::MeshStanding;
-use crate::run::alert;
-use crate::store::MailboxMessage;
+use crate::protocol::{AlertSource, Entry, State};
+use crate::run::{Notification, alert};
+use crate::store::{MailboxKind, MailboxMessage};
 
 impl Pod {
     /// Joins the mesh if a person had the Pod join, or else if the settings say so.
@@ -51,6 +52,24 @@ impl Pod {
     pub(super) fn show_mesh(&mut self, standing: MeshStanding) {
         if self.mesh.is_some() {
             self.change(|info| info.mesh = Some(standing));
+        }
+    }
+
+    /// Notes a message that a person sent in the name of the Pod, so that screens and the model know of it. A run
+    /// writes it before its next request; a Pod that cannot be written now takes it with its next run.
+    pub(super) async fn person_sent(&mut self, message: Notification) {
+        let payload = message.payload();
+        if self.info.borrow().state == State::Idle && self.row.segment.is_some() {
+            let item = message.item();
+            let entry = Entry::new(LogFact::SystemItem { item, taken: None });
+            match self.write_log(vec![entry]).await {
+                Ok(()) => return,
+                Err(refusal) => tracing::warn!("a sent message was not noted at once: {refusal}"),
+            }
+        }
+        match self.put(MailboxKind::Notify, payload).await {
+            Ok(row) => self.hand_over(row),
+            Err(refusal) => tracing::warn!("a sent message was not noted: {refusal}"),
         }
     }
 

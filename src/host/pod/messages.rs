@@ -66,7 +66,11 @@ impl Pod {
     }
 
     /// A message in the mailbox, durable when this returns.
-    async fn put(&self, kind: MailboxKind, payload: Value) -> Result<MailboxMessage, Refusal> {
+    pub(super) async fn put(
+        &self,
+        kind: MailboxKind,
+        payload: Value,
+    ) -> Result<MailboxMessage, Refusal> {
         let id = uuid::Uuid::now_v7().to_string();
         let row = MailboxMessage { id, kind, payload, created: now_ms() };
         match delivery::put(&self.shared, &self.row.name, row.clone()).await? {

@@ -25,7 +25,9 @@ fn of<'a>(from: &'a NotificationSource, row: &'a str) -> Option<&'a str> {
     match from {
         NotificationSource::Peer(_) => Some(row),
         NotificationSource::Agent(agent) => agent.pod.then_some(agent.id.as_str()),
-        NotificationSource::WaitingChild(_) | NotificationSource::Unknown(_) => None,
+        NotificationSource::WaitingChild(_)
+        | NotificationSource::Person(_)
+        | NotificationSource::Unknown(_) => None,
     }
 }
 

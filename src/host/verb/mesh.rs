@@ -3,9 +3,11 @@
 use crate::host::mesh::{roster, sending, view};
 use crate::host::pod::Fact;
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::protocol::mesh::MeshView;
+use crate::mesh::Status;
+use crate::protocol::mesh::{MeshView, SentMessage};
 use crate::protocol::method::Addressees;
-use crate::protocol::{Event, Refusal, State};
+use crate::protocol::{Event, NotificationSource, Refusal, SentByPerson, State};
+use crate::run::Notification;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -80,9 +82,37 @@ impl Verb for SendToAgents {
     const ALLOWED: Caller = Caller::Itself;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
-        let pod = cx.pod()?.name;
-        sending::send(&cx.shared, &pod, self.to, &self.body, self.re).await
+        let pod = cx.pod()?;
+        let Self { to, body, re } = self;
+        let sent = sending::send(&cx.shared, &pod.name, to.clone(), &body, re).await?;
+        if cx.by.is_none()
+            && let Some(message) = noted(to, body, &sent)
+        {
+            pod.tell(Fact::PersonSent(message)).await;
+        }
+        Ok(sent)
     }
+}
+
+/// What the log of a Pod says of a message that a person sent in its name; nothing of one that was not sent.
+fn noted(to: Addressees, body: Value, sent: &Event) -> Option<Notification> {
+    let Event::MeshSent { id, status, reason, pods, handed_over } = sent else { return None };
+    if status == Status::Refused.as_str() {
+        return None;
+    }
+    let to = match to {
+        Addressees::One(name) => name,
+        Addressees::Many(names) => names.join(", "),
+    };
+    let message = match body {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let (id, status, pods) = (id.clone(), status.clone(), pods.clone());
+    let sent = SentMessage { id, status, pods, handed_over: *handed_over };
+    let from =
+        NotificationSource::Person(Box::new(SentByPerson { to, sent, reason: reason.clone() }));
+    Some(Notification { message, from: Some(from) })
 }
 
 /// MeshBlock: no Pod of this host takes messages of an agent, or they do again.

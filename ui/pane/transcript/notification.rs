@@ -12,6 +12,9 @@ pub fn speaker(message: &str, from: Option<&NotificationSource>) -> String {
             let name = clean::one_line(&agent.name);
             if agent.pod { format!("peer {name}") } else { format!("agent {name}") }
         }
+        Some(NotificationSource::Person(sent)) => {
+            format!("you to {}", clean::one_line(&sent.to))
+        }
         Some(NotificationSource::Unknown(_)) => "notification".into(),
         None => speaker_in(message).unwrap_or_else(|| "notification".into()),
     }
@@ -26,6 +29,7 @@ pub fn text<'a>(message: &'a str, from: Option<&NotificationSource>) -> &'a str 
         Some(
             NotificationSource::WaitingChild(_)
             | NotificationSource::Agent(_)
+            | NotificationSource::Person(_)
             | NotificationSource::Unknown(_),
         ) => message,
     }

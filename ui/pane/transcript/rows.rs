@@ -14,7 +14,7 @@ use ratatui::style::Modifier;
 use yoi::protocol::Segment;
 
 /// Items that the runtime put into the history.
-mod system;
+pub mod system;
 /// Tool calls and their results.
 mod tool;
 
@@ -75,7 +75,7 @@ impl Block {
                 (true, true)
             }
             Kind::System(item) => {
-                let headed = system::speaker(item).is_none();
+                let headed = system::speaker(item).is_none() || system::sent(item).is_some();
                 (headed, headed)
             }
             _ => (false, false),

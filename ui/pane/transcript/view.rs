@@ -5,7 +5,7 @@ use crate::family::Family;
 use crate::pane::transcript::block::Kind;
 use crate::pane::transcript::find::find_in;
 use crate::pane::transcript::long::LeftOut;
-use crate::pane::transcript::rows::Speaker;
+use crate::pane::transcript::rows::{Speaker, system};
 use crate::pane::transcript::scroll::{Seen, margins};
 use crate::pane::transcript::{Detail, Search, Transcript, clean};
 use crate::rows::{Piece, Row, row_width, shorten, width};
@@ -120,14 +120,15 @@ impl View<'_> {
         self.put(&[right], line, line.width.saturating_sub(taken), buf);
     }
 
-    /// What became of the message that a call sent.
+    /// What became of the message that a call, or a person in the name of the Pod, sent.
     fn sent(&self, kind: &Kind) -> Option<Piece> {
-        let outcome = match kind {
-            Kind::Tool(tool) => tool.outcome.as_ref()?,
-            Kind::Result { outcome, .. } => outcome,
+        let message = match kind {
+            Kind::Tool(tool) => tool.outcome.as_ref()?.sent.as_ref()?,
+            Kind::Result { outcome, .. } => outcome.sent.as_ref()?,
+            Kind::System(item) => &system::sent(item)?.sent,
             _ => return None,
         };
-        let (role, words) = sent::state(outcome.sent.as_ref()?, self.family);
+        let (role, words) = sent::state(message, self.family);
         Some(Piece::new(words, role))
     }
 

@@ -4,7 +4,7 @@ use crate::pane::transcript::rows::{Speaker, indented, preview, text};
 use crate::pane::transcript::{clean, notification};
 use crate::rows::{Break, Row};
 use crate::theme::Role;
-use yoi::protocol::{PodEvent, SystemItem};
+use yoi::protocol::{NotificationSource, PodEvent, SentByPerson, SystemItem};
 
 /// The speaker of an item of the runtime; `None` for attachments.
 pub fn speaker(item: &SystemItem) -> Option<Speaker> {
@@ -30,10 +30,21 @@ pub fn speaker(item: &SystemItem) -> Option<Speaker> {
     }
 }
 
+/// What became of a message that a person sent in the name of the Pod.
+pub fn sent(item: &SystemItem) -> Option<&SentByPerson> {
+    match item {
+        SystemItem::Notification { from: Some(NotificationSource::Person(sent)), .. } => Some(sent),
+        _ => None,
+    }
+}
+
 /// The rows of an item.
 pub fn rows(item: &SystemItem, cells: usize, out: &mut Vec<Row>) {
     if speaker(item).is_some() {
         text(&said(item), Role::Text, cells, out);
+        if let Some(reason) = sent(item).and_then(|sent| sent.reason.as_ref()) {
+            text(&format!("({})", clean::one_line(reason)), Role::Dim, cells, out);
+        }
     } else {
         let body = clean::words(item.body().trim_end());
         indented(&body, Role::Dim, Break::Words, cells, out);

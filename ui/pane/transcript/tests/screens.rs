@@ -199,3 +199,21 @@ fn a_message_that_a_call_sent_shows_whether_it_waits_or_was_read() {
     bench.family.set(info(&[]));
     assert_eq!(states(&mut bench), ["read", "received", "denied"]);
 }
+
+#[test]
+fn a_message_that_a_person_sent_in_the_name_of_the_pod_shows_to_whom_and_what_became_of_it() {
+    use yoi::protocol::mesh::SentMessage;
+    use yoi::protocol::{NotificationSource, SentByPerson};
+    let sent = |to: &str, status: &str, reason: Option<&str>| {
+        let sent =
+            SentMessage { id: "m".into(), status: status.into(), pods: vec![], handed_over: false };
+        let by = SentByPerson { to: to.into(), sent, reason: reason.map(str::to_owned) };
+        let from = Some(NotificationSource::Person(Box::new(by)));
+        let message = "look at ui/run.rs".to_owned();
+        let item = SystemItem::Notification { message, body: "for the model".into(), from };
+        entry(0, Fact::SystemItem { item, taken: None })
+    };
+    let log = vec![sent("pi-1", "received", None), sent("ghost", "denied", Some("it is not here"))];
+    let screen = Bench::new(log).sized(60, 12).open().screen();
+    insta::assert_snapshot!(screen);
+}
