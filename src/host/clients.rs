@@ -1,5 +1,9 @@
 //! MCP clients that want to use Pods: what of it waits for a person, and what a person decided. A request lasts as long
-//! as this host; after a restart the next call of the client asks again.
+//! as this host and its client; after a restart of the host the next call of the client asks again.
+
+mod presence;
+
+pub(crate) use presence::ClientConnection;
 
 use crate::host::Shared;
 use crate::protocol::{ApprovalRequest, McpClient, Pattern, PodName, Refusal, Verdict, now_ms};
@@ -23,7 +27,10 @@ const NAME: usize = 6;
 
 /// What clients asked for. The lock is never held across an await.
 #[derive(Default)]
-pub(crate) struct Clients(Mutex<Vec<Asked>>);
+pub(crate) struct Clients {
+    asked: Mutex<Vec<Asked>>,
+    presence: presence::Presence,
+}
 
 /// A call of a client, as a person is asked for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +125,7 @@ impl Shared {
 impl Clients {
     fn asked(&self) -> MutexGuard<'_, Vec<Asked>> {
         // Each change is one call, so the list is whole also after a panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the decision for a call, or asks for one. A decision counts for one call.
@@ -164,6 +171,15 @@ impl Clients {
             asked.retain(|asked| !asked.is_of(client));
         }
         ids
+    }
+}
+
+impl Clients {
+    /// Drops what waits for a decision of a client that is gone; the ids. A decision that was made still counts for
+    /// the same call, should the client come back.
+    fn withdraw(&self, client: &McpClient) -> Vec<String> {
+        let waits = |asked: &mut Asked| asked.is_of(client) && asked.decision.borrow().is_none();
+        self.asked().extract_if(.., waits).map(|asked| asked.approval.id).collect()
     }
 }
 

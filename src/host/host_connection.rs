@@ -11,7 +11,7 @@ use crate::host::subscribers::{Queue, Queued};
 use crate::host::verb::{carry_out, client};
 use crate::host::{Shared, supervisor};
 use crate::protocol::frame::{Hello, Lines, encode_event};
-use crate::protocol::{AtHostEnd, Event, Frame, Incoming, MAX_LINE, McpClient, Method, Refusal};
+use crate::protocol::{AtHostEnd, Event, Frame, Incoming, MAX_LINE, Method, Refusal};
 use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ async fn begin(
     line: &[u8],
     requests: &Requests<Outcome>,
     to: &To<'_>,
-    by: &mut Option<Result<Arc<McpClient>, Refusal>>,
+    by: &mut Option<Result<Arc<client::Acting>, Refusal>>,
 ) {
     let Incoming { id, pod, method } = match Incoming::decode(line) {
         Ok(incoming) => incoming,
@@ -140,9 +140,10 @@ async fn begin(
     };
     if let Method::ActAs(as_client) = method {
         // Also where it is refused, no request of this connection is a person's any more.
-        let client = client::checked(as_client).map(Arc::new);
-        let reply = client.as_ref().map(|_| supervisor::done()).map_err(Clone::clone);
-        *by = Some(client);
+        let before = by.as_ref().and_then(|before| before.as_ref().ok());
+        let acting = client::Acting::new(as_client, before.map(Arc::as_ref), to.shared);
+        let reply = acting.as_ref().map(|_| supervisor::done()).map_err(Clone::clone);
+        *by = Some(acting);
         return requests.begin(id, 0, Size::Small, std::future::ready(Outcome::Reply(reply))).await;
     }
     if let (Method::Watch, None, None) = (&method, &pod, &by) {

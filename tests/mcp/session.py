@@ -433,4 +433,28 @@ def pods():
     host.process.wait(timeout=20)
 
 
+def next_host():
+    """A host is killed while a call waits for a person; the decision at the next one counts for the call."""
+    server = client(info="tester")
+    host = Host()
+    done("-c", "new alice")
+    call = server.request("tools/call", {"name": "list_pods", "arguments": {}})
+    first, _ = asked()
+    host.kill()
+    text, _, failed = server.called(call)
+    assert failed and '"alice"' not in text, text
+    host = Host()
+    assert yoi("allow", first).returncode != 0, "the request ended with its host"
+    text, _, failed = decided(server, "list_pods", lambda name, _: done("allow", name))
+    assert not failed and '"alice"' in text, text
+    # Once is once: the next call waits again.
+    call = server.request("tools/call", {"name": "list_pods", "arguments": {}})
+    done("deny", asked()[0])
+    text, _, failed = server.called(call)
+    assert failed and "denied this call" in text or WAITS in text, text
+    assert server.end()[0] == 0
+    host.process.terminate()
+    host.process.wait(timeout=20)
+
+
 globals()[sys.argv[3]]()

@@ -81,6 +81,11 @@ fn a_client_uses_pods_of_its_folder_as_far_as_a_person_lets_it() {
 }
 
 #[test]
+fn an_answer_once_at_the_next_host_counts_for_the_call_of_a_client() {
+    session("next_host");
+}
+
+#[test]
 fn a_killed_server_loses_no_acknowledged_message_and_repeats_only_with_the_same_ids() {
     let bench = Bench::new();
     // 100 kills take half a minute; a few of them show that nothing is lost.

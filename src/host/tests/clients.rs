@@ -9,6 +9,7 @@ use crate::protocol::{
 use crate::scope::{Permission, Rule};
 use crate::store::Wanted;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// A host with alice, who works in the folder of the clients.
@@ -303,4 +304,68 @@ async fn a_pod_that_works_elsewhere_is_hidden_from_a_client() {
     }
     let listed = bench.decided(&client, None, Method::ListPods, Verdict::Once).await.unwrap();
     assert_eq!(names(listed), Vec::<String>::new());
+}
+
+/// Lets this much time pass.
+async fn later(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+impl Bench {
+    /// A client that asks for something, hears that it waits, and ends.
+    async fn requests_and_ends(&mut self, method: Method) -> ApprovalRequest {
+        let before = self.host.shared.connections.borrow().open;
+        let client = self.acting("w").await;
+        let calling = calls(&client, Some("alice").filter(|_| method != Method::ListPods), method);
+        let approval = self.request().await;
+        later(Duration::from_secs(11)).await;
+        let waits = calling.await.unwrap().unwrap_err().message;
+        assert!(waits.contains("waits as request"), "{waits}");
+        drop(client);
+        let mut connections = self.host.shared.connections.subscribe();
+        connections.wait_for(|connections| connections.open == before).await.unwrap();
+        approval
+    }
+}
+
+#[tokio::test]
+async fn the_requests_of_a_client_that_stays_away_are_withdrawn() {
+    let mut bench = alone().await;
+    let approval = bench.requests_and_ends(Method::ReadOutput).await;
+    later(Duration::from_secs(31)).await;
+    let event = bench.next(|event| matches!(event, Event::ApprovalDecided { .. })).await;
+    let Event::ApprovalDecided { approval: id, verdict, .. } = event else { panic!("{event:?}") };
+    assert_eq!(id, approval.id);
+    assert!(
+        matches!(&verdict, Verdict::Withdrawn { why } if why.contains("has ended")),
+        "{verdict:?}"
+    );
+    assert!(bench.host.shared.approvals().is_empty());
+    assert!(bench.decide(&approval, Verdict::Once).await.is_err());
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_in_time_finds_its_request() {
+    let mut bench = alone().await;
+    let approval = bench.requests_and_ends(Method::ListPods).await;
+    later(Duration::from_secs(20)).await;
+    let client = bench.acting("w").await;
+    let hidden = client.call(Some(&name("nobody")), Method::ReadOutput).await.unwrap_err().message;
+    assert!(hidden.contains("no pod `nobody`"), "{hidden}");
+    later(Duration::from_secs(60)).await;
+    let again = calls(&client, None, Method::ListPods);
+    bench.decide(&approval, Verdict::Once).await.unwrap();
+    assert_eq!(names(again.await.unwrap().unwrap()), ["alice"]);
+}
+
+#[tokio::test]
+async fn a_decision_counts_for_a_client_that_was_away() {
+    let mut bench = alone().await;
+    let approval = bench.requests_and_ends(Method::ListPods).await;
+    bench.decide(&approval, Verdict::Once).await.unwrap();
+    later(Duration::from_secs(60)).await;
+    let client = bench.acting("w").await;
+    assert_eq!(names(client.call(None, Method::ListPods).await.unwrap()), ["alice"]);
 }

@@ -1,7 +1,7 @@
 //! What an MCP client may request: to list the Pods that work in its folder, to read what they said, to send them
 //! messages and to start Pods there. Each needs a person's consent; everything else is refused.
 
-use crate::host::clients::ClientCall;
+use crate::host::clients::{ClientCall, ClientConnection};
 use crate::host::mesh::delivery;
 use crate::host::output::{self, Reader};
 use crate::host::paths::canonical;
@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 const NAMES: usize = 256;
 
 /// The client of a connection, as it may be shown and kept.
-pub(crate) fn checked(mut client: McpClient) -> Result<McpClient, Refusal> {
+fn checked(mut client: McpClient) -> Result<McpClient, Refusal> {
     if client.name.is_empty() || client.name.len() > NAMES || !client.folder.is_absolute() {
         let text = format!("a client has a name of at most {NAMES} bytes and an absolute folder");
         return Err(Refusal::invalid(text));
@@ -34,19 +34,43 @@ pub(crate) fn checked(mut client: McpClient) -> Result<McpClient, Refusal> {
     Ok(client)
 }
 
+/// The client for which a connection speaks.
+pub(crate) struct Acting {
+    client: McpClient,
+    connection: Arc<ClientConnection>,
+}
+
+impl Acting {
+    /// As a connection says it, which may have said so `before`.
+    pub(crate) fn new(
+        client: McpClient,
+        before: Option<&Self>,
+        shared: &Shared,
+    ) -> Result<Arc<Self>, Refusal> {
+        let client = checked(client)?;
+        let same = before.filter(|before| before.client.is_same(&client));
+        let connection = match same {
+            Some(before) => before.connection.clone(),
+            None => Arc::new(ClientConnection::new(shared.clone())),
+        };
+        Ok(Arc::new(Self { client, connection }))
+    }
+}
+
 /// Carries out a request of an MCP client, once a person lets it.
 pub(crate) async fn carry_out(
     shared: &Shared,
     supervisor: &mpsc::Sender<Step>,
-    client: Arc<McpClient>,
+    by: Arc<Acting>,
     pod: Option<PodName>,
     method: Method,
 ) -> Result<Event, Refusal> {
     let (name, to) = (method.name(), pod.clone());
     let cx = Cx { shared: shared.clone(), by: None, to: pod, supervisor: supervisor.clone() };
     let request = async move {
-        let folder = canonical(&cx, &client.folder).await?;
-        let client = McpClient { folder, ..McpClient::clone(&client) };
+        let folder = canonical(&cx, &by.client.folder).await?;
+        let client = McpClient { folder, ..by.client.clone() };
+        by.connection.speaks_for(&client);
         Asker { cx, client }.request(method).await
     };
     logged(name, to.as_ref(), None, request).await
