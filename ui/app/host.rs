@@ -42,9 +42,12 @@ impl App {
             }
             Event::Family { pods, peers, approvals, agents } => {
                 let first = !self.family.is_known();
+                let before = self.pod_of_tour();
                 self.family.replace(pods, peers, approvals);
                 self.family.set_agents(agents);
-                self.family_known(first)
+                let mut effects = self.family_known(first);
+                effects.extend(self.tour_caught_up(before));
+                effects
             }
             Event::MeshRoster { agents } => {
                 self.family.set_agents(agents);
@@ -171,6 +174,17 @@ impl App {
             return Vec::new();
         }
         self.tour_step()
+    }
+
+    fn pod_of_tour(&self) -> Option<PodInfo> {
+        self.family.get(&self.tour.as_ref()?.pod).cloned()
+    }
+
+    /// The same where the end of the run was not told: the host left events out before it sent the family.
+    fn tour_caught_up(&mut self, before: Option<PodInfo>) -> Vec<Effect> {
+        let (Some(before), Some(now)) = (before, self.pod_of_tour()) else { return Vec::new() };
+        let ran = before.state == State::Running || before.since != now.since;
+        if ran && now.state == State::Idle { self.tour_step() } else { Vec::new() }
     }
 
     /// Puts the next line of the tour into the composer once no child of its Pod works any more.

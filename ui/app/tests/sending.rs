@@ -214,6 +214,30 @@ fn the_tour_plays_in_a_pod_of_its_own_and_writes_its_next_line() {
 }
 
 #[test]
+fn the_tour_goes_on_after_the_host_left_the_end_of_its_run_out() {
+    let run = |since, state| PodInfo { workspace: "/tmp/x".into(), since, ..pod("tour", state) };
+    for known in [run(2, State::Running), run(1, State::Idle)] {
+        let mut bench = Bench::new(vec![]);
+        bench.type_in(":tour");
+        let effects = bench.press("enter");
+        let [Effect::Tour(token)] = &effects[..] else { panic!("{effects:?}") };
+        let info = Box::new(run(1, State::Idle));
+        bench.msg(Msg::Answered(Asked::NewTour(token.clone()), Ok(Event::Created { info })));
+        bench.shown(known);
+        let family = |pod| Event::Family {
+            pods: vec![pod],
+            peers: Vec::new(),
+            approvals: Vec::new(),
+            agents: Vec::new(),
+        };
+        for event in [Event::Lagged, family(run(3, State::Idle))] {
+            bench.msg(Msg::Host(Outgoing { re: None, pod: None, seq: None, event }));
+        }
+        assert_eq!(bench.draft(), "Show me what an error looks like.");
+    }
+}
+
+#[test]
 fn the_tour_waits_for_working_children_and_until_its_pod_is_current() {
     let mut bench = Bench::new(vec![pod("other", State::Idle)]);
     bench.type_in(":tour");
