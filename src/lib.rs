@@ -9,6 +9,8 @@
 
 /// Points at which tests make the program end; compiled out of releases.
 pub mod crash;
+/// The pauses between tries of something that fails.
+pub mod backoff;
 /// Untrusted text, made safe to show.
 pub mod text;
 /// The few ways files are written: replace and append, every error with its path.

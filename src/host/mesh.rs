@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// How long members may take to leave when the host ends.
@@ -39,7 +40,7 @@ pub enum MeshUse {
 /// What the tasks of the members share.
 pub(crate) struct Mesh {
     usage: MeshUse,
-    /// The Pods that have joined, by [`PodName::key`]; each member's task is the only writer of its own.
+    /// The Pods that have joined, by [`PodName::key`].
     seats: watch::Sender<Arc<BTreeMap<String, Seat>>>,
     /// The agents that a person blocked; only the verb writes it.
     blocked: watch::Sender<Arc<BTreeSet<String>>>,
@@ -72,6 +73,29 @@ impl Mesh {
     /// The seat of a Pod, once it has joined.
     pub(crate) fn seat(&self, pod: &PodName) -> Option<Seat> {
         self.seats.borrow().get(&pod.key()).cloned()
+    }
+
+    /// Seats a Pod that has joined, unless its membership is `leaving`: the next one may have joined already. Whether
+    /// it did.
+    pub(super) fn note_joined(&self, seat: Seat, leaving: &CancellationToken) -> bool {
+        self.seats.send_if_modified(|seats| {
+            let stays = !leaving.is_cancelled();
+            if stays {
+                Arc::make_mut(seats).insert(seat.pod.key(), seat);
+            }
+            stays
+        })
+    }
+
+    /// Takes the seat of a member that leaves, if it is still its own.
+    pub(super) fn note_left(&self, pod: &PodName, member: &Arc<Member>) {
+        self.seats.send_if_modified(|seats| {
+            let own = seats.get(&pod.key()).is_some_and(|seat| Arc::ptr_eq(&seat.member, member));
+            if own {
+                Arc::make_mut(seats).remove(&pod.key());
+            }
+            own
+        });
     }
 
     /// The Pod of this host that has this name on the mesh.

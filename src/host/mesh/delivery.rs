@@ -136,6 +136,14 @@ pub(crate) fn blocked(shared: &Shared, to: &PodName, from: &str) -> Option<Strin
     is_blocked.then(|| format!("the person of pod `{to}` has blocked `{from}`"))
 }
 
+/// Counts that an agent joined or left; whether it does so too often. Its messages are counted apart.
+pub(crate) fn presence_is_over_rate(shared: &Shared, to: &PodName, agent: &str) -> bool {
+    let per_minute = shared.settings.last().settings.mesh.per_minute.get();
+    // No Pod has a name with a space.
+    let to = format!("{} presence", to.key());
+    !shared.mesh.rates().count(&to, agent, per_minute, std::time::Instant::now())
+}
+
 /// Counts a message; the sentence that refuses it, if its sender sends too many.
 pub(crate) fn over_rate(shared: &Shared, to: &PodName, from: &str) -> Option<String> {
     let per_minute = shared.settings.last().settings.mesh.per_minute.get();

@@ -1,6 +1,7 @@
 //! One Pod as a member of the mesh: a task that joins under the name of the Pod, commits what comes to its mailbox
 //! and confirms it, and leaves when the Pod stops. It joins again by itself.
 
+use crate::backoff::Backoff;
 use crate::config::settings::Wake;
 use crate::host::Shared;
 use crate::host::mesh::roster::{self, Change};
@@ -20,7 +21,8 @@ use tokio_util::sync::CancellationToken;
 /// Messages that are committed together.
 const BATCH: usize = 64;
 /// Between two tries to join, at first and at most.
-const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The membership of a Pod. Dropping it leaves.
 pub(crate) struct Membership(CancellationToken);
@@ -47,7 +49,7 @@ struct Task {
 
 impl Task {
     async fn run(self) {
-        let mut pause = RETRY.0;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let joined = tokio::select! {
                 biased;
@@ -56,17 +58,19 @@ impl Task {
             };
             match joined {
                 Ok((member, inbox)) => {
-                    pause = RETRY.0;
+                    backoff.reset();
                     self.take_part(Arc::new(member), inbox).await;
+                    self.show_why("the mesh was lost and is joined again in a moment".to_owned())
+                        .await;
                 }
                 Err(why) => {
                     tracing::debug!(pod = %self.pod, "the mesh cannot be joined: {why}");
-                    self.show(MeshStanding { why: Some(why), ..MeshStanding::default() }).await;
+                    self.show_why(why).await;
                 }
             }
             tokio::select! {
                 () = self.leaving.cancelled() => return,
-                () = sleep(pause) => pause = (pause * 2).min(RETRY.1),
+                () = sleep(backoff.pause()) => {}
             }
         }
     }
@@ -87,7 +91,7 @@ impl Task {
 
     /// Takes messages until the Pod leaves.
     async fn take_part(&self, member: Arc<Member>, mut inbox: Inbox) {
-        self.sit(&member, member.standing()).await;
+        self.note_joined(&member, member.standing()).await;
         self.roster_changed(Change::Member);
         loop {
             let first = tokio::select! {
@@ -100,9 +104,7 @@ impl Task {
             let batch: Vec<Received> = std::iter::once(first).chain(more.take(BATCH - 1)).collect();
             self.take(&member, &inbox, batch).await;
         }
-        self.shared.mesh.seats.send_modify(|seats| {
-            Arc::make_mut(seats).remove(&self.pod.key());
-        });
+        self.shared.mesh.note_left(&self.pod, &member);
         self.roster_changed(Change::Member);
         member.begin_to_leave();
         // Ends when the member has left. What comes meanwhile is denied.
@@ -120,7 +122,7 @@ impl Task {
             match received {
                 Received::Message(message) => messages.push(message),
                 Received::Rejoined(standing) => {
-                    self.sit(member, standing).await;
+                    self.note_joined(member, standing).await;
                     self.roster_changed(Change::Leader);
                 }
                 Received::PeerJoined(name) => {
@@ -138,7 +140,7 @@ impl Task {
         }
     }
 
-    /// Commits messages, and says of each whether it is kept.
+    /// Commits messages, and tells each sender whether its message is kept.
     async fn keep(&self, inbox: &Inbox, messages: Vec<Message>) {
         let (mut kept, mut offers) = (Vec::new(), Vec::new());
         for message in messages {
@@ -149,6 +151,9 @@ impl Task {
             }
             offers.push(self.offer(&message));
             kept.push(message);
+        }
+        if offers.is_empty() {
+            return;
         }
         let outcomes = delivery::deliver(&self.shared, &self.pod, offers).await;
         let outcomes = match outcomes {
@@ -217,7 +222,7 @@ impl Task {
         if own || !self.wakes(wake) || self.shared.mesh.is_blocked(name) {
             return;
         }
-        if delivery::over_rate(&self.shared, &self.pod, name).is_some() {
+        if delivery::presence_is_over_rate(&self.shared, &self.pod, name) {
             return;
         }
         let name = SafeText::quoted(name);
@@ -231,8 +236,8 @@ impl Task {
         }
     }
 
-    /// Notes and shows under which name the Pod takes part.
-    async fn sit(&self, member: &Arc<Member>, standing: Standing) {
+    /// Notes and shows under which name the Pod takes part, unless it leaves.
+    async fn note_joined(&self, member: &Arc<Member>, standing: Standing) {
         let shown = MeshStanding {
             name: Some(standing.name.clone()),
             leads: standing.leading,
@@ -240,10 +245,15 @@ impl Task {
             why: None,
         };
         let seat = Seat { pod: self.pod.clone(), member: member.clone(), standing };
-        self.shared.mesh.seats.send_modify(|seats| {
-            Arc::make_mut(seats).insert(self.pod.key(), seat);
-        });
-        self.show(shown).await;
+        if self.shared.mesh.note_joined(seat, &self.leaving) {
+            self.show(shown).await;
+        }
+    }
+
+    async fn show_why(&self, why: String) {
+        if !self.leaving.is_cancelled() {
+            self.show(MeshStanding { why: Some(why), ..MeshStanding::default() }).await;
+        }
     }
 
     async fn show(&self, standing: MeshStanding) {

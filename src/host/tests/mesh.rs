@@ -6,7 +6,7 @@ use crate::host::tests::pods::{family, name};
 use crate::host::{Connections, Host, IdleExit, MeshUse, Options};
 use crate::mesh::{Id, Inbox, Member, Sent, Socket, Status, To};
 use crate::protocol::method::{Addressees, NewPod};
-use crate::protocol::{Event, Fact, Method, SystemItem};
+use crate::protocol::{Event, Fact, Method, NotificationSource, SystemItem};
 use crate::store::Wanted;
 use serde_json::json;
 use serde_json::value::to_raw_value;
@@ -585,4 +585,99 @@ async fn a_message_to_a_pod_waits_until_its_history_holds_it_also_across_a_resta
     bench.turn("bob", "hello").await;
     bench.until("bob", |info| info.waiting.is_empty()).await;
     assert!(bench.read_of_agents("bob").await[0].contains(&id));
+}
+
+/// What the log of a Pod says of the messages that a person sent in its name: to whom, what became of it, the text.
+async fn sent_by_person(bench: &Bench, pod: &str) -> Vec<(String, String, String)> {
+    let of_person = |fact: Fact| {
+        let Fact::SystemItem { item: SystemItem::Notification { message, from, .. }, .. } = fact
+        else {
+            return None;
+        };
+        let Some(NotificationSource::Person(by)) = from else { return None };
+        Some((by.to, by.sent.status, message))
+    };
+    bench.facts(&name(pod)).await.into_iter().filter_map(of_person).collect()
+}
+
+#[tokio::test]
+async fn a_message_of_a_person_in_the_name_of_a_pod_is_in_its_log_and_starts_no_run() {
+    let mut bench = family(&[("alice", None, Wanted::Live)], &[]).await;
+    bench.turn("alice", "hello").await;
+    let runs =
+        |facts: &[Fact]| facts.iter().filter(|fact| matches!(fact, Fact::Invoke { .. })).count();
+    let before = runs(&bench.facts(&name("alice")).await);
+    bench.joins("alice").await;
+    let _agent = bench.agent("pi-1").await;
+    let outcome = |of: [&str; 3]| -> (String, String, String) { of.map(str::to_owned).into() };
+    let outcomes = [["pi-1", "received", "look"], ["ghost", "denied", "hi"]].map(outcome);
+    for (to, status, body) in &outcomes {
+        assert_eq!(
+            &sent(bench.call(&name("alice"), send(to, body, None)).await.unwrap()).1,
+            status
+        );
+    }
+    // What was not sent is not noted.
+    let refused = bench.call(&name("alice"), send("alice", "me", None)).await.unwrap();
+    assert_eq!(sent(refused).1, "refused");
+    assert_eq!(sent_by_person(&bench, "alice").await, outcomes);
+    let mut bench = bench.restarted().await;
+    assert_eq!(sent_by_person(&bench, "alice").await, outcomes);
+    assert_eq!(runs(&bench.facts(&name("alice")).await), before);
+    // The model knows of them with the next message.
+    bench.turn("alice", "and?").await;
+    assert_eq!(sent_by_person(&bench, "alice").await, outcomes);
+}
+
+#[tokio::test]
+async fn a_message_of_a_person_in_the_name_of_a_pod_without_a_log_waits_for_its_first_run() {
+    let mut bench = alone().await;
+    bench.joins("alice").await;
+    let _agent = bench.agent("pi-1").await;
+    bench.call(&name("alice"), send("pi-1", "look", None)).await.unwrap();
+    let mut bench = bench.restarted().await;
+    assert_eq!(bench.info(&name("alice")).await.last_result, None, "it starts no run");
+    bench.turn("alice", "hello").await;
+    let noted = sent_by_person(&bench, "alice").await;
+    assert_eq!(noted, [("pi-1".to_owned(), "received".to_owned(), "look".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_membership_that_ends_late_leaves_the_seat_to_the_next_one() {
+    let mut bench = alone().await;
+    bench.joins("alice").await;
+    let mesh = &bench.host.shared.mesh;
+    let mut seat = mesh.seat(&name("alice")).expect("it has joined");
+    let late = std::sync::Arc::new(bench.agent("alice").await.member);
+    mesh.note_left(&name("alice"), &late);
+    assert!(mesh.seat(&name("alice")).is_some(), "the seat is that of the next membership");
+    let cancelled = tokio_util::sync::CancellationToken::new();
+    cancelled.cancel();
+    seat.member = late;
+    assert!(!mesh.note_joined(seat.clone(), &cancelled));
+    let own = mesh.seat(&name("alice")).expect("a seat");
+    assert!(!std::sync::Arc::ptr_eq(&own.member, &seat.member));
+    mesh.note_left(&name("alice"), &own.member);
+    assert!(mesh.seat(&name("alice")).is_none());
+}
+
+#[tokio::test]
+async fn joins_and_leaves_of_an_agent_use_up_none_of_its_messages() {
+    let settings = "[mesh]\njoin = true\nwake = ['joins', 'leaves']\nper_minute = 2\n";
+    let mut bench = Bench::with_settings(settings).await;
+    let new = NewPod { cwd: bench.root.join("w"), ..NewPod::default() };
+    let created = bench.client.call(None, Method::New(new)).await.unwrap();
+    let Event::Created { info } = created else { panic!("{created:?}") };
+    let pod = info.name.to_string();
+    bench.is_on_mesh(&pod, Some(&pod)).await;
+    for _ in 0..2 {
+        let agent = bench.agent("pi-1").await;
+        agent.member.leave().await;
+    }
+    let agent = bench.agent("pi-1").await;
+    for _ in 0..2 {
+        let sent = agent.say(&pod, "hi").await;
+        assert_eq!(sent.status, Status::Received, "{sent:?}");
+    }
+    assert_eq!(agent.say(&pod, "hi").await.status, Status::Denied);
 }

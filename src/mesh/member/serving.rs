@@ -1,5 +1,6 @@
 //! The task of a member: serves one connection until it ends, and gets the next one.
 
+use crate::backoff::Backoff;
 use crate::disk::FileId;
 use crate::mesh::envelope::{To, line, request};
 use crate::mesh::id::Ids;
@@ -23,7 +24,8 @@ const FAREWELL: Duration = Duration::from_millis(500);
 /// Bytes that wait to be written above which no further send is taken.
 const OUT: usize = 1024 * 1024;
 /// Between two tries to join again, at first and at most.
-const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a connection ended.
 enum End {
@@ -95,7 +97,7 @@ impl Actor {
 
     /// Joins again, however long that takes; `None`: this member leaves.
     async fn join_again(&self, mut frozen: Option<FileId>) -> Option<Seated> {
-        let mut pause = RETRY.0;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let failed = tokio::select! {
                 () = self.leaving.cancelled() => return None,
@@ -107,7 +109,7 @@ impl Actor {
             tracing::debug!("the mesh cannot be joined again yet: {failed}");
             tokio::select! {
                 () = self.leaving.cancelled() => return None,
-                () = sleep(pause) => pause = (pause * 2).min(RETRY.1),
+                () = sleep(backoff.pause()) => {}
             }
         }
     }

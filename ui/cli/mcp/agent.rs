@@ -11,7 +11,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use yoi::config::{Settings, settings};
+use yoi::backoff::Backoff;
+use yoi::config::{SettingsFile, settings};
 use yoi::disk;
 use yoi::mesh::{
     self, FolderAgent, FolderLock, Inbox, Member, Message, Options, Received, Socket,
@@ -21,13 +22,16 @@ use yoi::mesh::{
 /// Requests to the task that wait; the next caller waits.
 const COMMANDS: usize = 16;
 /// Between two tries to take the lock or to join, at first and at most.
-const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// How long a tool waits for the first try to join.
 const JOINING: Duration = Duration::from_secs(2);
 /// How often the lock is looked at on the mesh of remote-pi, whose agents can take it away.
 const LOOK: Duration = Duration::from_secs(1);
-/// Messages that are kept with one write, and the bytes of their bodies.
-const BURST: (usize, usize) = (256, 4 * 1024 * 1024);
+/// Messages that are kept with one write.
+const BURST_MESSAGES: usize = 256;
+/// The bytes of their bodies, but for the last one.
+const BURST_BYTES: usize = 4 * 1024 * 1024;
 /// The directory of locks and mailboxes in the data directory.
 const DIR: &str = "mcp";
 
@@ -81,6 +85,10 @@ impl Agent {
     ) -> (Self, tokio::task::JoinHandle<()>) {
         let (commands, requests) = mpsc::channel(COMMANDS);
         let (place, current) = watch::channel(Place::Joining);
+        let settings = SettingsFile::open(&opening.dirs.config);
+        for mistake in settings.last().mistakes {
+            tracing::warn!("{mistake}");
+        }
         let task = Task {
             opening,
             agent,
@@ -90,9 +98,9 @@ impl Agent {
             leaving,
             lock: None,
             mailbox: None,
-            limits: Limits::of(&settings::Mesh::default()),
+            settings,
             denied: 0,
-            trouble: None,
+            last_denial: None,
         };
         (Self { commands, place: current }, tokio::spawn(task.run()))
     }
@@ -146,14 +154,14 @@ struct Task {
     leaving: CancellationToken,
     lock: Option<FolderLock>,
     mailbox: Option<Mailbox>,
-    limits: Limits,
+    settings: SettingsFile,
     /// Messages that were denied since the client was last told.
     denied: usize,
-    /// Why the last one was.
-    trouble: Option<String>,
+    /// Why the last of them was denied.
+    last_denial: Option<String>,
 }
 
-/// What the mailbox takes, as the settings say when the mesh is joined.
+/// What the mailbox takes, as the settings say now.
 #[derive(Clone, Copy)]
 struct Limits {
     /// Bytes of a body.
@@ -173,6 +181,15 @@ impl Limits {
     }
 }
 
+/// Leaves the mesh, also while a call holds the member: its name is free then.
+async fn leave(member: Arc<Member>) {
+    let mut standing = member.standings();
+    member.begin_to_leave();
+    drop(member);
+    // The task of the member holds the other end until it has left.
+    while standing.changed().await.is_ok() {}
+}
+
 /// Why a stay on the mesh ended.
 enum End {
     /// The agent leaves.
@@ -183,24 +200,27 @@ enum End {
 
 impl Task {
     async fn run(mut self) {
-        let mut pause = RETRY.0;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut logged = None;
         loop {
-            match self.stay(&mut pause).await {
+            match self.stay(&mut backoff).await {
                 End::Left => return,
                 End::Apart(why) => {
-                    tracing::warn!("the agent {} is not on the mesh: {why}", self.agent.name);
+                    if logged.as_ref() != Some(&why) {
+                        tracing::warn!("the agent {} is not on the mesh: {why}", self.agent.name);
+                        logged = Some(why.clone());
+                    }
                     self.place.send_replace(Place::Apart(why));
                 }
             }
-            if self.beside(sleep(pause)).await.is_none() {
+            if self.beside(sleep(backoff.pause())).await.is_none() {
                 return;
             }
-            pause = (pause * 2).min(RETRY.1);
         }
     }
 
     /// Takes the lock, joins and serves, until one of these fails.
-    async fn stay(&mut self, pause: &mut Duration) -> End {
+    async fn stay(&mut self, backoff: &mut Backoff) -> End {
         let socket = match self.socket() {
             Ok(socket) => socket,
             Err(why) => return End::Apart(why),
@@ -217,27 +237,19 @@ impl Task {
             Some(Err(error)) => return End::Apart(format!("the mesh cannot be joined: {error}")),
             None => return End::Left,
         };
-        *pause = RETRY.0;
+        backoff.reset();
         self.place.send_replace(Place::Joined(Arc::new(member)));
         let end = self.serve(inbox).await;
         let last = self.place.send_replace(Place::Apart("the mesh was left".to_owned()));
-        // A call that still holds the member ends with it.
-        if let Place::Joined(member) = last
-            && let Ok(member) = Arc::try_unwrap(member)
-        {
-            member.leave().await;
+        if let Place::Joined(member) = last {
+            leave(member).await;
         }
         end
     }
 
     /// The socket as the settings say it now.
-    fn socket(&mut self) -> Result<Socket, String> {
-        let (settings, diagnostics) = Settings::load(&self.opening.dirs.config);
-        for diagnostic in &diagnostics {
-            tracing::warn!("{diagnostic}");
-        }
-        self.limits = Limits::of(&settings.mesh);
-        socket_of(&settings, &self.opening).map_err(|error| error.to_string())
+    fn socket(&self) -> Result<Socket, String> {
+        socket_of(&self.settings.now().settings, &self.opening).map_err(|error| error.to_string())
     }
 
     fn dir(&self) -> PathBuf {
@@ -303,7 +315,7 @@ impl Task {
     async fn keep(&mut self, first: Message, inbox: &mut Inbox) {
         let mut size = first.body.get().len();
         let mut messages = vec![first];
-        while messages.len() < BURST.0 && size < BURST.1 {
+        while messages.len() < BURST_MESSAGES && size < BURST_BYTES {
             match inbox.try_next() {
                 Some(Received::Message(message)) => {
                     size += message.body.get().len();
@@ -313,7 +325,7 @@ impl Task {
                 None => break,
             }
         }
-        let limit = self.limits;
+        let limit = Limits::of(&self.settings.now().settings.mesh);
         let (messages, large): (Vec<_>, Vec<_>) =
             messages.into_iter().partition(|message| message.body.get().len() <= limit.body);
         for message in large {
@@ -339,7 +351,7 @@ impl Task {
 
     async fn deny(&mut self, message: &Message, why: String, inbox: &Inbox) {
         self.denied += 1;
-        self.trouble = Some(why.clone());
+        self.last_denial = Some(why.clone());
         inbox.deny(message, why).await;
     }
 
@@ -391,8 +403,11 @@ impl Task {
         }
         let batch = self.with_mailbox(move |mailbox| mailbox.give(confirmed)).await?;
         let denied = std::mem::take(&mut self.denied);
-        let lost = self.trouble.take().map(|why| {
-            format!("{denied} messages were not taken, and their senders know it; of the last one: {why}")
+        let lost = self.last_denial.take().map(|why| match denied {
+            1 => format!("1 message was not taken, and its sender knows it: {why}"),
+            _ => format!(
+                "{denied} messages were not taken, and their senders know it; of the last one: {why}"
+            ),
         });
         let apart = apart.map(|why| format!("no message arrives at the moment: {why}"));
         Ok(Delivery { batch, notes: lost.into_iter().chain(apart).collect() })
