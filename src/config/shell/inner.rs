@@ -12,6 +12,7 @@ const STARTERS: &[&str] = &[
     "busybox",
     "bwrap",
     "capsh",
+    "cgexec",
     "choom",
     "chpst",
     "chroot",
@@ -19,8 +20,11 @@ const STARTERS: &[&str] = &[
     "command",
     "daemonize",
     "dbus-run-session",
+    "direnv",
     "doas",
     "dumb-init",
+    "eatmydata",
+    "entr",
     "env",
     "exec",
     "fakeroot",
@@ -31,6 +35,7 @@ const STARTERS: &[&str] = &[
     "flock",
     "gdb",
     "gosu",
+    "hyperfine",
     "i386",
     "ionice",
     "linux32",
@@ -42,15 +47,21 @@ const STARTERS: &[&str] = &[
     "numactl",
     "parallel",
     "perf",
+    "pkexec",
     "prlimit",
     "proot",
     "rlwrap",
+    "proxychains",
+    "proxychains4",
     "runuser",
+    "screen",
     "script",
     "setarch",
     "setpriv",
     "setsid",
+    "sg",
     "ssh",
+    "sshpass",
     "stdbuf",
     "strace",
     "su",
@@ -61,6 +72,8 @@ const STARTERS: &[&str] = &[
     "time",
     "timeout",
     "tini",
+    "tmux",
+    "torsocks",
     "toybox",
     "uname26",
     "unbuffer",
@@ -80,13 +93,18 @@ const TAKE_LINES: &[&str] = &[
     "capsh",
     "compgen",
     "complete",
+    "entr",
+    "hyperfine",
     "mapfile",
     "parallel",
     "readarray",
     "runuser",
+    "screen",
     "script",
+    "sg",
     "ssh",
     "su",
+    "tmux",
     "trap",
     "watch",
 ];
@@ -142,12 +160,12 @@ fn starts_another(first: &Word) -> bool {
 }
 
 /// The words of a starter that adds words of its own, with its placeholders as unknown parts: `{}`, and the word
-/// behind `-I` of `xargs`.
+/// that an option of `xargs` names. `parallel` takes what stands behind `:::` from there.
 fn with_placeholders(words: &[&Word]) -> Vec<Word> {
     let texts: Vec<Option<String>> = words.iter().map(|word| word.text()).collect();
     let mut markers = vec!["{".to_owned()];
     for (at, text) in texts.iter().enumerate() {
-        let Some(marker) = text.as_ref().and_then(|text| text.strip_prefix("-I")) else { continue };
+        let Some(marker) = text.as_deref().and_then(placeholder) else { continue };
         let next = || texts.get(at + 1).cloned().flatten().unwrap_or_default();
         markers.push(if marker.is_empty() { next() } else { marker.to_owned() });
     }
@@ -156,7 +174,23 @@ fn with_placeholders(words: &[&Word]) -> Vec<Word> {
         Some(text) if replaced(text) => Word::computed(),
         Some(_) | None => (*word).clone(),
     };
-    words.iter().zip(&texts).map(word).collect()
+    words[..before_sources(words)].iter().zip(&texts).map(word).collect()
+}
+
+/// How many words stand before the first `:::`, behind which `parallel` has arguments or whole commands.
+fn before_sources(words: &[&Word]) -> usize {
+    let is_source = |word: &&Word| word.text().is_some_and(|text| text.starts_with(":::"));
+    words.iter().position(is_source).unwrap_or(words.len())
+}
+
+/// What an option of `xargs` says to be its placeholder; empty where the next word says it.
+fn placeholder(option: &str) -> Option<&str> {
+    match option.strip_prefix("--") {
+        Some(long) => {
+            long.split_once('=').filter(|(name, _)| name.starts_with("re")).map(|(_, m)| m)
+        }
+        None => option.strip_prefix('-')?.split_once(['I', 'i']).map(|(_, marker)| marker),
+    }
 }
 
 /// The tails of the words of a starter, each a command that may run.
@@ -174,7 +208,9 @@ pub fn texts(words: &[&Word], command: &mut SimpleCommand) {
     command.texts.extend(spellings(words));
     let replaced = if adds { with_placeholders(words) } else { Vec::new() };
     let replaced: Vec<&Word> = replaced.iter().collect();
-    for rest in rests(if adds { &replaced } else { words }) {
+    let sources = if adds { before_sources(words) } else { words.len() };
+    let whole = (sources..words.len().min(sources + MOST_RESTS)).map(|at| &words[at..]);
+    for rest in rests(if adds { &replaced } else { words }).chain(whole) {
         for mut text in spellings(rest) {
             if adds {
                 text.extend([Piece::Blank, Piece::Unknown]);

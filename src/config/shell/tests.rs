@@ -121,11 +121,38 @@ fn the_command_that_a_program_starts_is_one_of_the_texts() {
         "nohup setsid git push &",
         "prlimit --nofile=100 git push",
         "linux64 git push",
+        "pkexec git push",
+        "ls | entr -r git push",
         "/lib64/ld-linux-x86-64.so.2 /usr/bin/git push",
     ] {
         let text = if line.contains("find") { "git push ; ·" } else { "git push" };
         assert!(has(line, text) || has(line, "git push ·"), "{line}: {:?}", read(line));
     }
+}
+
+#[test]
+fn a_word_that_a_program_puts_in_its_place_may_be_any() {
+    for line in [
+        "xargs -I% git % <<< push",
+        "xargs -n1 -rI % git % <<< push",
+        "xargs -i% git % <<< push",
+        "xargs --replace=% git % <<< push",
+        "xargs --repl=@ git @ <<< push",
+        "find . -exec git {} +",
+        "parallel git {} ::: push",
+        "parallel git ::: push",
+        "parallel -j1 git :::: list",
+    ] {
+        let read = read(line).unwrap();
+        let texts: Vec<String> =
+            read.iter().flat_map(|command| &command.texts).map(|text| shown(text)).collect();
+        let may_be = |text: &String| text.starts_with("git ·");
+        assert!(texts.iter().any(may_be), "{line}: {texts:?}");
+    }
+    let whole = read("parallel ::: reboot").unwrap();
+    assert!(whole[0].texts.iter().any(|text| shown(text).starts_with("reboot")), "{whole:?}");
+    assert_eq!(commands("hyperfine 'a b' 'c d'"), ["c_d", "a b", "c d"]);
+    assert_eq!(commands("sg group -c 'a b'"), ["a_b", "a b"]);
 }
 
 #[test]
