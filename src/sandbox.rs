@@ -42,7 +42,7 @@ pub use helper::helper_main;
 pub use limits::CommandLimits;
 pub use overview::overview;
 pub use package::changed_package_scripts;
-pub use places::Person;
+pub use places::{Person, is_obeyed_by_name};
 pub use pod_storage::PodStorage;
 pub use process::is_ours;
 pub use project::is_project_file;

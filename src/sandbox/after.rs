@@ -95,7 +95,10 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
 /// Places that are guarded for another reason than git: secrets, rules and directories of programs.
 fn places(view: &CommandView) -> Vec<PathBuf> {
     let holes = view.holes.iter().filter(|hole| match hole.why {
-        Why::Secret | Why::Rules | Why::Project => written(view, &hole.path),
+        Why::Secret | Why::Rules | Why::Project | Why::Obeyed => {
+            let real = || led_to(&hole.path).is_some_and(|path| written(view, &path));
+            written(view, &hole.path) || real()
+        }
         Why::Programs => true,
         _ => false,
     });
@@ -116,7 +119,8 @@ fn written(view: &CommandView, path: &Path) -> bool {
 
 /// Whether a command may write a path, if the hole at this very path is left out of account.
 fn opens(view: &CommandView, path: &Path) -> bool {
-    let own = |why| matches!(why, Why::Secret | Why::Rules | Why::Programs | Why::Project);
+    let own =
+        |why| matches!(why, Why::Secret | Why::Rules | Why::Programs | Why::Project | Why::Obeyed);
     let shuts = |hole: &Hole| hole.is_around(path) || hole.path == path && !own(hole.why);
     written(view, path) && !view.holes.iter().any(shuts)
 }

@@ -74,6 +74,9 @@ fn shut(hole: &Hole) -> ShutPlace {
         Why::Git => "git executes it or takes its settings from it",
         Why::Rules => "the rules of the workspace",
         Why::Project => "direnv, an editor or a development container obeys it",
+        Why::Obeyed => {
+            "a shell, an editor or a tool of yours runs it or takes its settings from it"
+        }
         Why::Others => "another Pod writes there",
     };
     ShutPlace { path: hole.path.clone(), read: hole.level > Level::Hidden, why: why.into() }

@@ -1,8 +1,10 @@
 //! Where things lie on a Linux machine: what every command may read, which caches it may fill, and
 //! what nobody may read. One table for commands and for the file tools.
 
+mod obeyed;
 mod system;
 
+pub use obeyed::is_obeyed_by_name;
 pub use system::{DEVICES, ETC, KERNEL, NAMES, SYSTEM, of_the_system};
 
 use std::collections::BTreeMap;
@@ -274,6 +276,8 @@ const SECRETS: &[(&str, &str)] = &[
     ("", ".viminfo"),
     ("", ".local/state/nvim/shada"),
     ("", ".config/fish/fish_variables"),
+    ("", ".bunfig.toml"),
+    ("", ".cert"),
 ];
 
 /// Secrets in a directory that a variable names.

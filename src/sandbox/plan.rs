@@ -4,7 +4,7 @@
 use crate::files::canonical;
 use crate::sandbox::any_path;
 use crate::sandbox::guard::{self, Found};
-use crate::sandbox::view::{CommandView, Depth, Grant, Hole, Level, Why};
+use crate::sandbox::view::{CommandView, Depth, Grant, Hole, Level, Links, Why};
 use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,12 +84,25 @@ fn takes(view: &CommandView, hole: &Hole) -> bool {
     if view.names_for_writing(hole) {
         return false;
     }
+    if hole.why == Why::Obeyed && is_worked_on(view, &hole.path) {
+        return false;
+    }
     let inside = |grant: &Grant| grant.level > hole.level && grant.path.starts_with(&hole.path);
-    let shallow = matches!(hole.why, Why::Programs | Why::Others);
+    let shallow = matches!(hole.why, Why::Programs | Why::Others | Why::Obeyed);
     let deep = !shallow && hole.path.parent().is_some();
     // A hole that leaves its content writable still keeps the path from being moved.
     let held = hole.level == Level::Write && view.granted(&hole.path) == Level::Write;
     held || view.granted(&hole.path) > hole.level || (deep && view.grants.iter().any(inside))
+}
+
+/// Whether the scope gives this very place or a part of it, and not only what it lies in: a person has their own
+/// settings changed.
+fn is_worked_on(view: &CommandView, place: &Path) -> bool {
+    let of_scope = |grant: &Grant| {
+        let named = || view.outside.iter().any(|named| named.path == grant.path);
+        grant.level == Level::Write && grant.links == Links::Refused && !named()
+    };
+    view.grants.iter().any(|grant| grant.path.starts_with(place) && of_scope(grant))
 }
 
 /// What lies in a hole that takes at least as much needs none of its own.

@@ -107,6 +107,8 @@ pub enum Why {
     Rules,
     /// What direnv or an editor executes or obeys when a person opens the directory of a project.
     Project,
+    /// What shells, editors and tools of the person run or obey wherever the person works.
+    Obeyed,
     /// Another Pod writes there. What this one was granted by itself in it stays.
     Others,
 }
@@ -338,7 +340,7 @@ pub const RULES: &str = ".yoi";
 
 fn names(outside: &[OutsidePath], hole: &Hole) -> bool {
     let opens = |named: &Path| match hole.why {
-        Why::Programs | Why::Rules => named == hole.path,
+        Why::Programs | Why::Rules | Why::Obeyed => named == hole.path,
         Why::Project => project::opens(named, &hole.path),
         Why::Scope | Why::Own | Why::Secret | Why::Git | Why::Others => false,
     };
@@ -398,7 +400,11 @@ fn holes(around: &Around, outside: &[OutsidePath]) -> Vec<Hole> {
     let rules = rules.map(|dir| hole(dir, Level::Read, Why::Rules));
     let projects = written(around.scope, outside).flat_map(project::in_and_around);
     let projects = projects.map(|path| hole(path, Level::Read, Why::Project));
-    let guarded = programs.chain(rules).chain(projects);
+    let roots = || written(around.scope, &[]);
+    let obeyed = around.person.obeyed().into_iter();
+    let obeyed = obeyed.filter(|path| !roots().any(|root| root.starts_with(path)));
+    let obeyed = obeyed.map(|path| hole(path, Level::Read, Why::Obeyed));
+    let guarded = programs.chain(rules).chain(projects).chain(obeyed);
     holes.extend(guarded.filter(|hole| !names(outside, hole)));
     // What this one writes by its own scope is no other's: the list may be older than the scope.
     let mine = |path: &&PathBuf| around.scope.permission(path) == Some(Permission::Write);

@@ -1,8 +1,8 @@
 //! What the file tools leave alone although a scope may hold it: secrets and files of the kernel, and
-//! files that git or a shell of the person executes.
+//! files that git or a program of the person executes.
 
 use crate::files;
-use crate::sandbox::{GUARDED, Need, Person, RULES, is_named, is_project_file};
+use crate::sandbox::{GUARDED, Need, Person, RULES, is_named, is_obeyed_by_name, is_project_file};
 use crate::scope::Permission;
 use crate::tools::Context;
 use std::path::Path;
@@ -26,7 +26,8 @@ pub fn needs(ctx: &Context, path: &Path) -> Vec<Need> {
     let home = (Person { env: &ctx.env }).home();
     let git = (is_gits_orders(path) || is_named(path, home)).then_some(Need::Git);
     let outside =
-        (is_rule(path) || is_project_file(path) || is_program(ctx, path)).then_some(Need::Outside);
+        is_rule(path) || is_project_file(path) || is_program(ctx, path) || is_obeyed(ctx, path);
+    let outside = outside.then_some(Need::Outside);
     git.into_iter().chain(outside).collect()
 }
 
@@ -52,6 +53,9 @@ fn of_a_file(path: &Path, need: Need) -> &'static str {
         Need::Outside if is_project_file(path) => {
             "direnv, an editor or a development container obeys it"
         }
+        Need::Outside if is_obeyed_by_name(path) => {
+            "a shell, an editor or a tool of yours runs it or takes its settings from it"
+        }
         Need::Outside => "it lies in a directory on PATH",
         Need::Network => "it is the network's",
     }
@@ -63,6 +67,9 @@ pub fn purpose(path: &Path, need: Need) -> &'static str {
         Need::Outside if is_rule(path) => "to change the rules of this workspace",
         Need::Outside if is_project_file(path) => {
             "to change what direnv, an editor or a development container executes or obeys"
+        }
+        Need::Outside if is_obeyed_by_name(path) => {
+            "to change what your shells, editors or tools run or obey"
         }
         Need::Outside => "to change a directory of programs on PATH",
         Need::Git | Need::Network => "to change hooks or the configuration of a git repository",
@@ -103,6 +110,12 @@ fn is_program(ctx: &Context, path: &Path) -> bool {
     let dirs = Person { env: &ctx.env }.programs();
     dirs.iter()
         .any(|dir| path.starts_with(dir) || real(dir).is_some_and(|dir| path.starts_with(dir.path)))
+}
+
+/// Whether shells, editors or tools of the person run or obey it, and its place is not what the scope is about.
+fn is_obeyed(ctx: &Context, path: &Path) -> bool {
+    let written = ctx.scope.allow.iter().filter(|rule| rule.permission == Permission::Write);
+    (Person { env: &ctx.env }).is_obeyed(path, written.map(|rule| rule.target.as_path()))
 }
 
 /// Why no scope and no approval opens a canonical path for this; `None` when it may be opened.

@@ -166,14 +166,18 @@ fn is_anothers(ctx: &Context, OutsidePath { path, access }: &OutsidePath) -> boo
 fn shut(ctx: &Context, named: &OutsidePath) -> String {
     let OutsidePath { path, access } = named;
     let shown = path.display();
-    let programs = crate::sandbox::Person { env: &ctx.env }.programs();
-    let programs = programs.iter().find(|dir| path.starts_with(dir));
-    let why = match (is_anothers(ctx, named), programs) {
-        (true, _) => "another pod works there".to_owned(),
-        (false, Some(dir)) => {
+    let person = crate::sandbox::Person { env: &ctx.env };
+    let around = |dirs: Vec<PathBuf>| dirs.into_iter().find(|dir| path.starts_with(dir));
+    let why = match (is_anothers(ctx, named), around(person.programs()), around(person.obeyed())) {
+        (true, ..) => "another pod works there".to_owned(),
+        (false, Some(dir), _) => {
             format!("it lies in a directory on PATH; name that directory, {}", dir.display())
         }
-        (false, None) => "it is yoi's own, or lent to another pod, or guarded".to_owned(),
+        (false, None, Some(dir)) => {
+            let dir = dir.display();
+            format!("programs of the person run or obey what lies in {dir}; name that directory")
+        }
+        (false, None, None) => "it is yoi's own, or lent to another pod, or guarded".to_owned(),
     };
     let doing = match access {
         OutsideAccess::Read => "reading",

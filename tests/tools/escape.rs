@@ -13,6 +13,8 @@ mod git;
 mod guard;
 #[path = "escape/holes.rs"]
 mod holes;
+#[path = "escape/home.rs"]
+mod home;
 #[path = "escape/net.rs"]
 mod net;
 #[path = "escape/ordinary.rs"]

@@ -1,0 +1,148 @@
+//! What shells, desktops, editors and tools of the person run or obey, below the home directory. It matters where
+//! a scope holds the home directory, or where a link in it leads into a scope.
+
+use crate::sandbox::places::{Person, TOOLS, joined};
+use std::path::{Path, PathBuf};
+
+/// Files, and directories with all that is in them.
+const OBEYED: &[&str] = &[
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".config/fish",
+    ".config/nushell",
+    ".config/starship.toml",
+    ".cshrc",
+    ".inputrc",
+    ".kshrc",
+    ".login",
+    ".logout",
+    ".oh-my-zsh",
+    ".profile",
+    ".tcshrc",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    ".config/autostart",
+    ".config/environment.d",
+    ".config/hypr",
+    ".config/i3",
+    ".config/plasma-workspace",
+    ".config/sway",
+    ".config/systemd",
+    ".local/share/applications",
+    ".local/share/dbus-1",
+    ".local/share/gnome-shell",
+    ".local/share/systemd",
+    ".pam_environment",
+    ".xinitrc",
+    ".xprofile",
+    ".xsession",
+    ".xsessionrc",
+    ".config/Code/User",
+    ".config/Cursor/User",
+    ".config/VSCodium/User",
+    ".config/emacs",
+    ".config/helix",
+    ".config/kak",
+    ".config/nvim",
+    ".config/vim",
+    ".config/zed",
+    ".cursor/extensions",
+    ".cursor/mcp.json",
+    ".emacs",
+    ".emacs.d",
+    ".local/share/nvim",
+    ".nanorc",
+    ".vim",
+    ".vimrc",
+    ".vscode/extensions",
+    ".vscode-server",
+    ".claude/hooks",
+    ".claude/settings.json",
+    ".codex/config.toml",
+    ".config/opencode",
+    ".gemini/settings.json",
+    ".Rprofile",
+    ".ansible.cfg",
+    ".bunfig.toml",
+    ".condarc",
+    ".config/containers",
+    ".config/curlrc",
+    ".config/direnv",
+    ".config/gdb",
+    ".config/git",
+    ".config/hg",
+    ".config/tmux",
+    ".curlrc",
+    ".docker/cli-plugins",
+    ".forward",
+    ".gdbinit",
+    ".ghci",
+    ".gitconfig",
+    ".gradle/init.gradle",
+    ".hgrc",
+    ".ipython",
+    ".irbrc",
+    ".jupyter",
+    ".lessfilter",
+    ".lldbinit",
+    ".mailcap",
+    ".mavenrc",
+    ".pryrc",
+    ".psqlrc",
+    ".rhosts",
+    ".screenrc",
+    ".shosts",
+    ".sqliterc",
+    ".tmux.conf",
+    ".wgetrc",
+    ".yarnrc",
+    "bin",
+];
+
+/// A directory of toolchains in which people keep their own sources.
+const SOURCES: &str = "src";
+
+/// Directories of programs: what lies in one is told by `PATH`.
+const PROGRAMS: &str = "bin";
+
+/// Whether a path has the name of such a place in any home directory, or lies in one: for the words of a message.
+pub fn is_obeyed_by_name(path: &Path) -> bool {
+    let tools = TOOLS.iter().flat_map(|row| joined(row.usual.as_ref(), row.read));
+    let names = OBEYED.iter().map(PathBuf::from).chain(tools);
+    let mut names = names.filter(|name| name.iter().next().is_some() && !name.ends_with(PROGRAMS));
+    names.any(|name| path.ancestors().any(|dir| dir.ends_with(&name)))
+}
+
+impl Person<'_> {
+    /// What this person's programs run or obey: settings, and toolchains, which a command only reads elsewhere, too.
+    pub fn obeyed(&self) -> Vec<PathBuf> {
+        let caches = self.caches();
+        let holds_cache = |path: &PathBuf| caches.iter().any(|cache| cache.starts_with(path));
+        let tools = self.readable().into_iter();
+        let tools = tools.filter(|path| !holds_cache(path) && !path.ends_with(SOURCES));
+        let mut all: Vec<PathBuf> =
+            OBEYED.iter().flat_map(|usual| self.below_home(usual)).chain(tools).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Whether a canonical path is such a place or lies in one, save where the writer was granted the place itself
+    /// or a part of it: `granted` are the paths below which it may write.
+    pub fn is_obeyed<'p>(
+        &self,
+        path: &Path,
+        granted: impl Iterator<Item = &'p Path> + Clone,
+    ) -> bool {
+        let own = |place: &Path| granted.clone().any(|root| root.starts_with(place));
+        let is = |place: &Path| path.starts_with(place) && !own(place);
+        let real = |place: &PathBuf| crate::files::led_to(place);
+        self.obeyed().iter().any(|place| is(place) || real(place).is_some_and(|real| is(&real)))
+    }
+}

@@ -1,0 +1,158 @@
+//! A scope that holds the person's home directory, or a file to which a link in it leads.
+
+use crate::escape::cell::Cell;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use yoi::protocol::OutsideAccess;
+use yoi::sandbox::{Isolation, Need};
+use yoi::scope::{Permission, Rule};
+use yoi::tools::touched;
+
+/// What a shell, a desktop, an editor, git and toolchains run or obey.
+const OBEYED: [&str; 14] = [
+    ".bashrc",
+    ".profile",
+    ".zshenv",
+    ".config/fish/config.fish",
+    ".config/autostart/a.desktop",
+    ".config/systemd/user/a.service",
+    ".config/nvim/init.lua",
+    ".gitconfig",
+    ".config/git/config",
+    ".tmux.conf",
+    ".claude/settings.json",
+    ".cargo/config.toml",
+    ".rustup/toolchains/a/bin/rustc",
+    "bin/ls",
+];
+
+/// The home directory of these cells lies at a path that a link leads to as well.
+fn at_home(isolation: Isolation, home: &str) -> Cell {
+    let mut cell = Cell::outside_of_tmp();
+    cell.isolation = isolation;
+    symlink(cell.path("ws"), cell.path("linked")).unwrap();
+    cell.env("HOME", cell.path(home).display().to_string());
+    for name in ["CARGO_HOME", "RUSTUP_HOME", "PYENV_ROOT", "NVM_DIR"] {
+        cell.bench.ctx.env.remove(name);
+    }
+    cell
+}
+
+#[tokio::test]
+async fn a_command_in_the_home_directory_changes_nothing_that_programs_of_the_person_obey() {
+    for (isolation, home) in [
+        (Isolation::Namespaces, "ws"),
+        (Isolation::Namespaces, "linked"),
+        (Isolation::LandlockOnly, "ws"),
+    ] {
+        let mut cell = at_home(isolation, home);
+        if isolation == Isolation::Namespaces && !cell.mounted().await {
+            continue;
+        }
+        let ws = cell.path("ws");
+        let change = format!(
+            "for file in {}; do mkdir -p $(dirname $file); echo evil > $file; rm -f $file; \
+             mv $(dirname $file) aside; echo evil > $file; done; \
+             git config --global core.hooksPath /evil; true",
+            OBEYED.join(" ")
+        );
+        cell.run(&change).await.well();
+        for file in OBEYED {
+            assert!(!ws.join(file).exists(), "{isolation:?} {home}: {file} was made");
+        }
+        cell = at_home(isolation, home);
+        let ws = cell.path("ws");
+        for file in OBEYED {
+            cell.bench.file(file, "person");
+        }
+        cell.run(&change).await.well();
+        for file in OBEYED {
+            let kept = fs::read_to_string(ws.join(file)).unwrap_or_default();
+            assert_eq!(kept, "person", "{isolation:?} {home}: {file}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_rest_of_a_home_directory_is_worked_in_as_ever() {
+    let cell = at_home(Isolation::Namespaces, "ws");
+    if !cell.mounted().await {
+        return;
+    }
+    cell.bench.file(".bashrc", "person");
+    cell.bench.file(".config/app/settings", "old");
+    let did = cell
+        .run("echo new > .config/app/settings; mkdir src; echo x > src/a; echo x > notes; cat ~/.bashrc")
+        .await;
+    assert_eq!((did.well(), did.ended.undone.len()), ("person", 0), "{:?}", did.ended);
+    assert_eq!(fs::read_to_string(cell.path("ws/.config/app/settings")).unwrap(), "new\n");
+}
+
+#[tokio::test]
+async fn a_file_to_which_a_link_in_the_home_directory_leads_is_guarded_in_a_scope() {
+    let cell = Cell::outside_of_tmp();
+    if !cell.mounted().await {
+        return;
+    }
+    cell.bench.file("bashrc", "person");
+    symlink(cell.path("ws/bashrc"), cell.path("home/.bashrc")).unwrap();
+    symlink(cell.path("ws/profile"), cell.path("home/.profile")).unwrap();
+    cell.run("echo evil >> bashrc").await.refused();
+    cell.run("mv bashrc other").await.refused();
+    let did = cell.run("echo evil > profile; echo x > other").await;
+    assert_eq!(did.ended.undone.len(), 1, "{:?}", did.ended);
+    assert!(!cell.path("ws/profile").exists() && cell.path("ws/other").exists());
+    assert_eq!(needs(&cell, &cell.path("ws/bashrc")), [Need::Outside]);
+}
+
+#[tokio::test]
+async fn settings_that_a_command_names_or_that_are_the_scope_itself_are_changed() {
+    let mut cell = at_home(Isolation::Namespaces, "ws");
+    if !cell.mounted().await {
+        return;
+    }
+    for file in [".bashrc", ".profile", ".config/nvim/init.lua", ".config/nvim/lua/a.lua"] {
+        cell.bench.file(file, "person");
+    }
+    cell.name(&[(OutsideAccess::Write, "ws/.bashrc")]);
+    cell.run("echo x >> .bashrc").await.well();
+    cell.run("echo x >> .profile").await.refused();
+    cell.name(&[]);
+    cell.needs.clear();
+    for (home, part) in [("ws", ".config/nvim"), ("linked", ".config/nvim/lua")] {
+        cell.env("HOME", cell.path(home).display().to_string());
+        let part = cell.path("ws").join(part);
+        cell.bench.ctx.scope.allow = vec![Rule::new(part.clone(), Permission::Write)];
+        cell.bench.ctx.cwd = part.clone();
+        let did = cell.run("for file in *.lua; do echo x >> $file; done; echo x > new.lua").await;
+        did.well();
+        assert!(did.ended.undone.is_empty() && part.join("new.lua").exists(), "{:?}", did.ended);
+        assert!(needs(&cell, &part.join("new.lua")).is_empty());
+    }
+}
+
+/// What `Write` has to be granted for a path.
+fn needs(cell: &Cell, path: &Path) -> Vec<Need> {
+    let arguments = serde_json::json!({ "file_path": path }).to_string();
+    touched("Write", &arguments, &cell.bench.ctx).unwrap().needs
+}
+
+#[tokio::test]
+async fn a_file_tool_changes_what_programs_of_the_person_obey_only_when_granted() {
+    for home in ["ws", "linked"] {
+        let mut cell = at_home(Isolation::Namespaces, home);
+        for file in OBEYED {
+            let path = cell.path("ws").join(file);
+            assert!(needs(&cell, &path).contains(&Need::Outside), "{file}");
+            let output = cell.bench.write(&path, "x").await;
+            assert!(output.is_error && output.summary.contains("is guarded"), "{output:?}");
+        }
+        let output = cell.bench.write(&cell.path("ws/.bashrc"), "x").await;
+        let words = "a shell, an editor or a tool of yours runs it or takes its settings from it";
+        assert!(output.summary.contains(words), "{output:?}");
+        assert!(needs(&cell, &cell.path("ws/src/.bashrc")).is_empty());
+        cell.bench.ctx.needs = vec![Need::Outside];
+        assert!(!cell.bench.write(&cell.path("ws/.bashrc"), "x").await.is_error);
+    }
+}
