@@ -6,25 +6,38 @@ use crate::llm::{Delta, Stop, Usage};
 use crate::protocol::item::Content;
 use crate::protocol::{Item, Role};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+
+/// Types of items.
+const MESSAGE: &str = "message";
+const REASONING: &str = "reasoning";
+const CALL: &str = "function_call";
 
 /// Reads the events of one answer.
+///
+/// Servers that imitate this API give an item another id in each event, leave out its index, or give the same index
+/// to several items. So an event belongs to the open item of its id, else to that of its index, else to the newest,
+/// and to none of another type.
 #[derive(Default)]
 pub struct Decoder {
-    open: BTreeMap<u64, Open>,
-    /// Ids of the items that are complete.
-    done: BTreeSet<String>,
+    /// The items under construction, in the order they were announced.
+    open: Vec<Open>,
+    /// Id and type of the items that are complete, as far as the last event has not named them.
+    closed: Vec<(String, String)>,
     refusal: String,
-    calls: bool,
+    saw_call: bool,
     stop: Option<Stop>,
 }
 
 /// An item under construction.
 #[derive(Default)]
 struct Open {
-    /// As it was announced.
+    index: Option<u64>,
+    /// As it was announced; null if it was not.
     item: Value,
-    words: String,
+    /// What was streamed of its text, or of a thought.
+    text: String,
+    /// What was streamed of the summary of a thought.
+    summary: String,
     refusal: String,
     arguments: String,
 }
@@ -40,20 +53,25 @@ impl Decode for Decoder {
             "response.output_item.added" => self.start(&data, out),
             "response.output_item.done" => self.done(&data, out),
             "response.output_text.delta" => {
-                self.open(&data).words.push_str(delta);
+                self.open(&data, MESSAGE).text.push_str(delta);
                 out.push(Delta::Text(delta.into()));
             }
             "response.refusal.delta" => {
-                self.open(&data).refusal.push_str(delta);
+                self.open(&data, MESSAGE).refusal.push_str(delta);
                 out.push(Delta::Text(delta.into()));
             }
-            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.open(&data).words.push_str(delta);
+            "response.reasoning_summary_text.delta" => {
+                self.open(&data, REASONING).summary.push_str(delta);
+                out.push(Delta::Thinking(delta.into()));
+            }
+            "response.reasoning_text.delta" => {
+                self.open(&data, REASONING).text.push_str(delta);
                 out.push(Delta::Thinking(delta.into()));
             }
             "response.reasoning_summary_part.added" => self.paragraph(&data, out),
             "response.function_call_arguments.delta" => self.arguments(&data, out),
-            "response.completed" | "response.incomplete" => self.end(&data, out),
+            "response.completed" => self.end(&data, "", out),
+            "response.incomplete" => self.end(&data, "incomplete", out),
             "response.failed" => {
                 return Err(wire::reported(at(at(&data, "response"), "error"), &["code"]));
             }
@@ -101,34 +119,65 @@ fn error(data: &Value) -> Fault {
 }
 
 impl Decoder {
-    fn open(&mut self, data: &Value) -> &mut Open {
-        self.open.entry(at(data, "output_index").as_u64().unwrap_or(0)).or_default()
+    /// The place of the open item that an event about an item of this type belongs to.
+    fn place(&self, id: &str, index: Option<u64>, kind: &str) -> Option<usize> {
+        let fits = |open: &Open| open.item.is_null() || text(&open.item, "type") == kind;
+        let last = |is_it: &dyn Fn(&Open) -> bool| {
+            self.open.iter().rposition(|open| fits(open) && is_it(open))
+        };
+        let has_id = |open: &Open| !id.is_empty() && text(&open.item, "id") == id;
+        let has_index = |open: &Open| open.index == index;
+        last(&has_id).or_else(|| last(&has_index)).or_else(|| {
+            // An index that no open item has is that of a new one.
+            if index.is_none() { last(&|_| true) } else { None }
+        })
+    }
+
+    /// The open item of an event; a new one if it was not announced.
+    fn open(&mut self, data: &Value, kind: &str) -> &mut Open {
+        let index = at(data, "output_index").as_u64();
+        let place = self.place(text(data, "item_id"), index, kind).unwrap_or_else(|| {
+            self.open.push(Open { index, ..Open::default() });
+            self.open.len() - 1
+        });
+        &mut self.open[place]
+    }
+
+    /// Takes the open item that an item in its final form completes.
+    fn take(&mut self, item: &Value, index: Option<u64>) -> Open {
+        let place = self.place(text(item, "id"), index, text(item, "type"));
+        place.map(|place| self.open.remove(place)).unwrap_or_default()
     }
 
     fn start(&mut self, data: &Value, out: &mut Vec<Delta>) {
         let item = at(data, "item");
         match text(item, "type") {
-            "reasoning" => out.push(Delta::ThinkingStart),
-            "function_call" => out.push(Delta::ToolCallStart {
+            REASONING => out.push(Delta::ThinkingStart),
+            CALL => out.push(Delta::ToolCallStart {
                 id: text(item, "call_id").into(),
                 name: text(item, "name").into(),
             }),
             _ => {}
         }
         out.push(wire::kept(item));
-        *self.open(data) = Open { item: item.clone(), ..Open::default() };
+        let index = at(data, "output_index").as_u64();
+        let unannounced = |open: &&mut Open| open.item.is_null() && open.index == index;
+        match self.open.iter_mut().find(unannounced) {
+            Some(open) => open.item = item.clone(),
+            None => self.open.push(Open { index, item: item.clone(), ..Open::default() }),
+        }
     }
 
     fn paragraph(&mut self, data: &Value, out: &mut Vec<Delta>) {
-        let open = self.open(data);
-        if !open.words.is_empty() {
-            open.words.push_str("\n\n");
+        let open = self.open(data, REASONING);
+        if !open.summary.is_empty() {
+            open.summary.push_str("\n\n");
             out.push(Delta::Thinking("\n\n".into()));
         }
     }
 
     fn arguments(&mut self, data: &Value, out: &mut Vec<Delta>) {
-        let (open, json) = (self.open(data), text(data, "delta"));
+        let (open, json) = (self.open(data, CALL), text(data, "delta"));
         open.arguments.push_str(json);
         let id = text(&open.item, "call_id");
         if !id.is_empty() {
@@ -137,18 +186,18 @@ impl Decoder {
     }
 
     fn done(&mut self, data: &Value, out: &mut Vec<Delta>) {
-        let index = at(data, "output_index").as_u64().unwrap_or(0);
-        let open = self.open.remove(&index).unwrap_or_default();
-        self.close(at(data, "item").clone(), open, out);
+        let item = at(data, "item");
+        let open = self.take(item, at(data, "output_index").as_u64());
+        self.closed.push((text(item, "id").into(), text(item, "type").into()));
+        self.close(item.clone(), open, out);
     }
 
     /// An item is complete: commits it in the provider's form, filled from what was streamed where
     /// a server left the final form empty.
     fn close(&mut self, mut native: Value, open: Open, out: &mut Vec<Delta>) {
         out.push(Delta::Unseen(text(&native, "id").len()));
-        self.done.insert(text(&native, "id").into());
         let item = match text(&native, "type") {
-            "message" => {
+            MESSAGE => {
                 let content = content(&native, &open);
                 if content.is_empty() {
                     return;
@@ -163,9 +212,9 @@ impl Decoder {
                 }
                 Item::Message { role: Role::Assistant, content }
             }
-            "reasoning" => thought(&native, &open),
-            "function_call" => {
-                self.calls = true;
+            REASONING => thought(&native, &open),
+            CALL => {
+                self.saw_call = true;
                 let raw = Some(text(&native, "arguments")).filter(|raw| !raw.is_empty());
                 let arguments = wire::arguments_text(raw.unwrap_or(&open.arguments));
                 native["arguments"] = json!(arguments);
@@ -177,39 +226,50 @@ impl Decoder {
         out.push(Delta::Block { item, native: Some(native) });
     }
 
-    fn end(&mut self, data: &Value, out: &mut Vec<Delta>) {
+    /// The last event names all items once more.
+    fn end(&mut self, data: &Value, otherwise: &str, out: &mut Vec<Delta>) {
         let response = at(data, "response");
-        for item in list(response, "output") {
-            let id = text(item, "id");
-            if !id.is_empty() && !self.done.contains(id) {
-                let open = self.take_open(id);
+        let output = list(response, "output");
+        let unclosed: Vec<bool> = output.iter().map(|item| !self.has_closed(item)).collect();
+        for (place, item) in output.iter().enumerate() {
+            if unclosed[place] && !self.has_closed_by_another_id(item) {
+                let open = self.take(item, Some(place as u64));
                 self.close(item.clone(), open, out);
             }
         }
-        for (_, open) in std::mem::take(&mut self.open) {
-            let unannounced = json!({"type": "message", "role": "assistant", "content": []});
+        for open in std::mem::take(&mut self.open) {
+            let unannounced = json!({"type": MESSAGE, "role": "assistant", "content": []});
             let item = if open.item.is_null() { unannounced } else { open.item.clone() };
             self.close(item, open, out);
         }
         if let Some(usage) = response.get("usage").filter(|usage| usage.is_object()) {
             out.push(Delta::Usage(count(usage)));
         }
-        self.stop = Some(self.reason(response));
+        self.stop = Some(self.reason(response, otherwise));
     }
 
-    fn take_open(&mut self, id: &str) -> Open {
-        let index = self.open.iter().find(|(_, open)| text(&open.item, "id") == id);
-        let index = index.map(|(index, _)| *index);
-        index.and_then(|index| self.open.remove(&index)).unwrap_or_default()
+    /// Whether an item is complete already, under this id; asked once for each.
+    fn has_closed(&mut self, item: &Value) -> bool {
+        let id = text(item, "id");
+        let place = self.closed.iter().position(|(closed, _)| !id.is_empty() && closed == id);
+        place.map(|place| self.closed.remove(place)).is_some()
     }
 
-    fn reason(&self, response: &Value) -> Stop {
+    /// Whether an item was completed under an id that the last event does not name; asked once for each. A call that
+    /// is taken for a new one would run twice.
+    fn has_closed_by_another_id(&mut self, item: &Value) -> bool {
+        let place = self.closed.iter().position(|(_, kind)| kind == text(item, "type"));
+        place.map(|place| self.closed.remove(place)).is_some()
+    }
+
+    fn reason(&self, response: &Value, otherwise: &str) -> Stop {
         match text(at(response, "incomplete_details"), "reason") {
             "max_output_tokens" => Stop::MaxTokens,
             "content_filter" => Stop::Refusal(self.refusal.clone()),
             "" if !self.refusal.is_empty() => Stop::Refusal(self.refusal.clone()),
-            "" if self.calls => Stop::ToolUse,
-            "" => Stop::EndTurn,
+            "" if self.saw_call => Stop::ToolUse,
+            "" if otherwise.is_empty() => Stop::EndTurn,
+            "" => Stop::Other(otherwise.into()),
             other => Stop::Other(other.into()),
         }
     }
@@ -224,7 +284,7 @@ fn content(native: &Value, open: &Open) -> Vec<Content> {
     let mut parts: Vec<Content> = parts.collect();
     if parts.is_empty() {
         let streamed = [
-            Content::Text { text: open.words.clone() },
+            Content::Text { text: open.text.clone() },
             Content::Refusal { refusal: open.refusal.clone() },
         ];
         parts.extend(streamed.into_iter().filter(|part| !part.text().is_empty()));
@@ -244,8 +304,12 @@ fn thought(native: &Value, open: &Open) -> Item {
     let texts = |key| list(native, key).iter().map(|part| text(part, "text").to_owned());
     let summary: Vec<String> = texts("summary").collect();
     let raw: Vec<String> = texts("content").collect();
-    let said = if raw.is_empty() { summary.join("\n\n") } else { raw.join("") };
-    let whole = if said.len() < open.words.len() { open.words.clone() } else { said };
+    // A server may leave out of the final form what it streamed.
+    let longer = |said: String, streamed: &str| {
+        if said.len() < streamed.len() { streamed.to_owned() } else { said }
+    };
+    let raw = longer(raw.join(""), &open.text);
+    let whole = if raw.is_empty() { longer(summary.join("\n\n"), &open.summary) } else { raw };
     let encrypted_content = native.get("encrypted_content").and_then(Value::as_str);
     Item::Reasoning {
         text: whole,

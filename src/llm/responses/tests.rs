@@ -152,6 +152,84 @@ fn items_that_a_server_never_closes_are_still_committed() {
 }
 
 #[test]
+fn an_item_whose_id_is_another_in_each_event_is_one_item() {
+    let with_id = |id: &str| {
+        let mut call = function_call(1, "Bash", "{}");
+        call["id"] = json!(id);
+        call
+    };
+    let other_call = json!({"type": "function_call", "id": "fc_d", "call_id": "call_9",
+        "name": "Bash", "arguments": "{}"});
+    for last in [with_id("fc_c"), other_call] {
+        let mut hello = message("Hello");
+        hello["id"] = json!("msg_c");
+        let events = [
+            added(
+                0,
+                &json!({"type": "message", "id": "msg_a", "role": "assistant", "content": []}),
+            ),
+            json!({"type": "response.output_text.delta", "output_index": 0, "item_id": "msg_b",
+                "delta": "Hello"}),
+            done(0, &message("Hello")),
+            added(1, &with_id("fc_a")),
+            done(1, &with_id("fc_b")),
+            completed(&[hello, last]),
+        ];
+        let (deltas, stop) = run(Decoder::default(), &events);
+        assert_eq!(stop, Some(Stop::ToolUse));
+        let items: Vec<Item> = blocks(&deltas).into_iter().map(|(item, _)| item).collect();
+        let expected = [Item::message(Role::Assistant, "Hello"), call("call_1", "Bash", "{}")];
+        assert_eq!(items, expected);
+    }
+}
+
+#[test]
+fn items_without_an_index_or_with_the_same_one_are_kept_apart() {
+    let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": []});
+    let empty = json!({"type": "message", "id": "msg_1", "role": "assistant", "content": []});
+    let piece = |kind: &str, id: &str, delta: &str| json!({"type": format!("response.{kind}.delta"), "item_id": id, "delta": delta});
+    let item = |event: &str, item: &Value| json!({"type": format!("response.output_item.{event}"), "item": item});
+    let mut events = vec![
+        item("added", &reasoning),
+        piece("reasoning_text", "rs_1", "thought"),
+        item("added", &empty),
+        piece("output_text", "msg_1", "the answer is the longer text"),
+        item("done", &reasoning),
+        item("done", &message("the answer is the longer text")),
+        completed(&[]),
+    ];
+    for index in [None, Some(3)] {
+        for event in &mut events {
+            event["output_index"] = json!(index);
+        }
+        let (deltas, _) = run(Decoder::default(), &events);
+        let items: Vec<Item> = blocks(&deltas).into_iter().map(|(item, _)| item).collect();
+        let [Item::Reasoning { text, .. }, answer] = items.as_slice() else {
+            panic!("two items: {items:?}")
+        };
+        assert_eq!(text, "thought");
+        assert_eq!(*answer, Item::message(Role::Assistant, "the answer is the longer text"));
+    }
+}
+
+#[test]
+fn a_thought_is_not_mixed_with_its_summary() {
+    let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": []});
+    let events = [
+        added(0, &reasoning),
+        piece("reasoning_summary_text", 0, "in short"),
+        piece("reasoning_text", 0, "at length"),
+        done(0, &reasoning),
+        completed(&[]),
+    ];
+    let (deltas, _) = run(Decoder::default(), &events);
+    assert!(
+        matches!(&blocks(&deltas)[0].0, Item::Reasoning { text, .. } if text == "at length"),
+        "{deltas:?}"
+    );
+}
+
+#[test]
 fn unknown_items_and_events_are_kept_in_their_place() {
     let search = json!({"type": "web_search_call", "id": "ws_1", "status": "completed"});
     let odd = json!({"type": "response.web_search_call.searching", "output_index": 0});
@@ -182,6 +260,7 @@ fn an_incomplete_answer_says_why() {
     assert_eq!(incomplete("max_output_tokens"), Stop::MaxTokens);
     assert_eq!(incomplete("content_filter"), Stop::Refusal(String::new()));
     assert_eq!(incomplete("new"), Stop::Other("new".into()));
+    assert_eq!(incomplete(""), Stop::Other("incomplete".into()));
 }
 
 #[test]
