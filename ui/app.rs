@@ -42,6 +42,8 @@ mod hint;
 mod host;
 /// Decisions on approval requests.
 pub mod inbox;
+/// Decisions that a host which ended may not have taken.
+mod unconfirmed;
 /// From a key to its action.
 mod key;
 /// The stack of layers over the panes.
@@ -183,6 +185,8 @@ pub struct App {
     interrupted: HashSet<PodName>,
     /// Approval requests whose decision this screen has sent and the host has not published yet.
     deciding: HashSet<String>,
+    /// Approval requests whose decision was confirmed or under way here when the host ended.
+    unconfirmed: HashSet<String>,
     /// For each Pod, the time of its last state that the person has seen.
     seen: HashMap<PodName, u64>,
     /// Pods that this environment was offered to.
@@ -236,6 +240,7 @@ impl App {
         self.interrupted.extend(interrupts.cloned());
         self.inbox_follows();
         self.split_follows();
+        self.leaving_follows();
         let notices =
             if self.notices.version() == notices { Redraw::Nothing } else { Redraw::Frame };
         Update { effects, redraw: redraw.max(notices) }

@@ -3,19 +3,22 @@
 
 use crate::app::inbox::{ChosenRequests, NO_ROOM, RuleScope};
 use crate::app::key::typed;
-use crate::app::{App, Areas, Asked, Effect};
+use crate::app::{App, Areas, Asked, Effect, Layer, Link};
 use crate::keys::{Action, Binding, Context, Keymap, pressed};
 use crate::notice::Kind;
 use crate::pane::actionbar::Hint;
 use crate::pane::composer::Message;
 use crate::pane::inbox;
-use crate::rows::wrap_text;
+use crate::rows::{width, wrap_text};
 use crate::verb::{self, Reply, VerbId, Way};
 use crossterm::event::{KeyEvent, KeyEventKind};
 use yoi::protocol::{Method, PodInfo, PodName};
 
 /// The notice for a key that came before the person could read the confirmation.
 const TOO_EARLY: &str = "Ignored: the confirmation had only just appeared. Press again.";
+
+/// Columns between two answers, with the blank before the first: ` · ` and `: `.
+const ANSWER_GAP: usize = 5;
 
 /// What the person is to confirm.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,8 +27,8 @@ pub enum Confirm {
     Offered { before: String, line: String, text_for: TextFor },
     /// The first message to a model that no person chose or agreed to; without a message, what waits.
     FirstMessage { pod: PodName, model: String, sends: String, message: Option<Message> },
-    /// Leaving the screen while these Pods work.
-    Leave { working: Vec<PodName> },
+    /// Leaving the screen while these Pods work; `None` while there is no host to say so.
+    Leave { working: Option<Vec<PodName>> },
     /// The confirmation of a verb.
     Verb { id: VerbId, confirm: verb::Confirm },
     /// Writing a rule with the decision on these requests.
@@ -100,9 +103,11 @@ impl Confirm {
             Self::FirstMessage { model, sends, .. } => {
                 format!("{model} {sends}. You are asked once.")
             }
-            Self::Leave { working } => match working.as_slice() {
-                [one] => format!("{one} is working"),
-                more => format!("{} Pods are working", more.len()),
+            Self::Leave { working } => match working.as_deref() {
+                None => "the host ended".into(),
+                Some([]) => "no Pod is working any more".into(),
+                Some([one]) => format!("{one} is working"),
+                Some(more) => format!("{} Pods are working", more.len()),
             },
             Self::Verb { confirm, .. } => confirm.question.clone(),
             Self::Rule { requests, rule_scope, .. } => requests.sentence(*rule_scope),
@@ -131,6 +136,7 @@ impl Confirm {
         let enter = match self {
             Self::Offered { .. } => "run it",
             Self::FirstMessage { .. } => "send",
+            leave @ Self::Leave { .. } if leave.working().is_empty() => "leave",
             Self::Leave { .. } => "leave it running",
             Self::Verb { confirm, .. } => confirm.enter,
             Self::Rule { .. } => "allow and write the rule",
@@ -141,15 +147,67 @@ impl Confirm {
                 answers.push(Hint::new("s", "deny with it as the reason"));
             }
             Self::Offered { .. } => answers.push(Hint::new("s", "send it as a message")),
-            Self::Leave { .. } => answers.push(Hint::new("p", "pause and leave")),
-            Self::FirstMessage { .. } | Self::Verb { .. } | Self::Rule { .. } => {}
+            leave @ Self::Leave { .. } if !leave.working().is_empty() => {
+                answers.push(Hint::new("p", "pause and leave"));
+            }
+            Self::Leave { .. }
+            | Self::FirstMessage { .. }
+            | Self::Verb { .. }
+            | Self::Rule { .. } => {}
         }
         answers.push(back);
         answers
     }
+
+    /// The keys that work now, in rows of at most `columns` columns.
+    pub fn answer_rows(&self, armed: bool, keymap: &Keymap, columns: usize) -> Vec<Vec<Hint>> {
+        let mut rows: Vec<Vec<Hint>> = Vec::new();
+        let mut used = 0;
+        for hint in self.answers(armed, keymap) {
+            let needs = width(&hint.key) + width(&hint.does) + ANSWER_GAP;
+            match rows.last_mut() {
+                Some(row) if used + needs <= columns => row.push(hint),
+                Some(_) | None => {
+                    used = 0;
+                    rows.push(vec![hint]);
+                }
+            }
+            used += needs;
+        }
+        rows
+    }
+
+    /// The Pods that work, as far as a question about leaving knows them.
+    fn working(&self) -> &[PodName] {
+        match self {
+            Self::Leave { working } => working.as_deref().unwrap_or_default(),
+            Self::Offered { .. }
+            | Self::FirstMessage { .. }
+            | Self::Verb { .. }
+            | Self::Rule { .. } => &[],
+        }
+    }
 }
 
 impl App {
+    /// Brings the question about leaving up to date with the Pods that work. To be called after every message.
+    pub(super) fn leaving_follows(&mut self) {
+        let working = self.working();
+        let Some(Layer::Confirm(Confirm::Leave { working: asked })) = self.layers.top_mut() else {
+            return;
+        };
+        if *asked != working {
+            *asked = working;
+            self.layers.changed();
+        }
+    }
+
+    /// The Pods that work; `None` while there is no host to say so.
+    pub(super) fn working(&self) -> Option<Vec<PodName>> {
+        let names = || self.family.running().map(|info| info.name.clone()).collect();
+        (self.link == Link::Up).then(names)
+    }
+
     /// Handles a key while a confirmation is on top. It counts only after the confirmation has been on
     /// the screen for a while.
     pub(super) fn confirm_key(&mut self, confirm: Confirm, key: KeyEvent) -> Vec<Effect> {
@@ -189,7 +247,7 @@ impl App {
     }
 
     fn turn_page(&mut self, confirm: &Confirm, pages: Pages) -> Vec<Effect> {
-        let (rows, room) = confirm_rows(self, &confirm.text());
+        let (rows, room) = confirm_rows(self, confirm);
         self.layers.read.turn(rows, room, pages);
         self.layers.disturbed(self.now);
         Vec::new()
@@ -197,7 +255,7 @@ impl App {
 
     /// The reason why a confirmation cannot be accepted yet, if a part of it was never in view.
     fn unread(&self, confirm: &Confirm) -> Option<String> {
-        let (rows, room) = confirm_rows(self, &confirm.text());
+        let (rows, room) = confirm_rows(self, confirm);
         if room == 0 {
             return Some(NO_ROOM.into());
         }
@@ -247,7 +305,7 @@ impl App {
                     TextFor::Reason => self.deny_as_typed(),
                 }
             }
-            (Confirm::Leave { working }, 'p') => {
+            (Confirm::Leave { working: Some(working) }, 'p') if !working.is_empty() => {
                 self.layers.pop();
                 let pause = |pod: PodName| Effect::Call {
                     pod: Some(pod),
@@ -298,8 +356,10 @@ fn offer(before: &str, line: &str, text_for: TextFor) -> String {
 }
 
 /// The rows of a confirmation, and for how many there is room above its keys.
-pub fn confirm_rows(app: &App, text: &str) -> (Vec<String>, usize) {
+pub fn confirm_rows(app: &App, confirm: &Confirm) -> (Vec<String>, usize) {
     let most = Areas::of(app).above_bar(usize::MAX);
     let width = usize::from(most.width.saturating_sub(2)).max(1);
-    (wrap_text(text, width), usize::from(most.height.saturating_sub(1)))
+    // The keys that an armed confirmation has take the most rows.
+    let answers = confirm.answer_rows(true, &app.keymap, most.width.into()).len();
+    (wrap_text(&confirm.text(), width), usize::from(most.height).saturating_sub(answers))
 }

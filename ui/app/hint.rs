@@ -176,7 +176,15 @@ impl App {
 
     fn ended_hints(&self) -> Vec<Hint> {
         let does = if self.setup.reconnects { "starts it again" } else { "leaves" };
-        vec![Hint::new("", "the host ended"), Hint::new(self.send_key(), does)]
+        let ended = match self.unconfirmed.is_empty() {
+            true => "the host ended",
+            false => "the host ended; your decision is not confirmed",
+        };
+        // A layer on top gets the key.
+        match self.layers.is_empty() {
+            true => vec![Hint::new("", ended), Hint::new(self.send_key(), does)],
+            false => vec![Hint::new("", ended)],
+        }
     }
 
     fn send_key(&self) -> String {

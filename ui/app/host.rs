@@ -43,6 +43,7 @@ impl App {
             Event::Family { pods, peers, approvals, agents } => {
                 let first = !self.family.is_known();
                 let before = self.pod_of_tour();
+                self.note_undecided(&approvals);
                 self.family.replace(pods, peers, approvals);
                 self.family.set_agents(agents);
                 let mut effects = self.family_known(first);
@@ -210,7 +211,7 @@ impl App {
     pub(super) fn host_ended(&mut self) -> Vec<Effect> {
         self.link = Link::Ended;
         self.opened.clear();
-        self.deciding.clear();
+        self.decisions_interrupted();
         self.family.lose();
         let next = self.now.saturating_add(FIND_HOST_EVERY);
         self.search = Search { lost: Some(self.now), next, ..Search::default() };
@@ -360,6 +361,9 @@ impl App {
             Asked::Files(_) => self.composer.files = None,
             Asked::Decision(id) => {
                 self.deciding.remove(&id);
+                if self.link == Link::Ended {
+                    self.unconfirmed.insert(id);
+                }
             }
             Asked::Watch
             | Asked::Whole(_)

@@ -318,6 +318,7 @@ impl App {
     }
 
     pub(super) fn request_came(&mut self, approval: protocol::ApprovalRequest) -> Vec<Effect> {
+        self.note_undecided(std::slice::from_ref(&approval));
         self.family.requested(approval);
         Vec::new()
     }

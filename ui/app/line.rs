@@ -45,8 +45,8 @@ impl App {
 
     /// Leaves the screen; while a run is under way, only after a confirmation.
     pub(super) fn leave(&mut self) -> Vec<Effect> {
-        let working: Vec<PodName> = self.family.running().map(|info| info.name.clone()).collect();
-        if working.is_empty() || self.link != crate::app::Link::Up {
+        let working = self.working();
+        if working.as_ref().is_none_or(Vec::is_empty) {
             return self.leave_now();
         }
         self.open_layer(Layer::Confirm(Confirm::Leave { working }))

@@ -83,6 +83,9 @@ impl App {
     }
 
     fn prompt_enter(&mut self, prompt: Prompt) -> Vec<Effect> {
+        if self.undecided(&prompt).is_some() {
+            return self.start_host_for(prompt);
+        }
         match prompt.purpose {
             Purpose::Verb => self.enter_line(prompt),
             Purpose::Filter => self.focus(Focus::Tree),

@@ -2,7 +2,7 @@
 
 use crate::app::{App, Areas, Confirm, Layer, confirm_rows};
 use crate::palette::Palette;
-use crate::pane::actionbar::{self, POPUP, Prompt};
+use crate::pane::actionbar::{self, Hint, POPUP, Prompt};
 use crate::pane::composer::Files;
 use crate::pane::inbox;
 use crate::rows::{cut, width, wrap_text};
@@ -88,27 +88,33 @@ fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> P
 }
 
 fn confirm(app: &App, confirm: &Confirm, areas: &Areas, frame: &mut Frame<'_>) {
-    let (rows, room) = confirm_rows(app, &confirm.text());
+    let (rows, room) = confirm_rows(app, confirm);
     let top = app.layers.read.top(&rows);
     let left = rows.len() - top;
-    // The row of keys is always in view.
+    // The keys are always in view.
     let shown = inbox::in_view(left, room + 1);
     let mut text: Vec<String> = rows.into_iter().skip(top).take(shown).collect();
     if shown < left && shown < room {
         text.push(app.setup.glyphs.plain(&inbox::more_below(left - shown, &app.keymap)));
     }
-    let answers = answers(app, confirm);
-    let inner = open(app, areas.above_bar(text.len() + 1), "", areas, frame);
+    let answers = answers(app, confirm, areas);
+    let inner = open(app, areas.above_bar(text.len() + answers.len()), "", areas, frame);
     let rows = text.into_iter().map(|line| Line::styled(format!(" {line}"), app.theme.needs));
-    for (line, y) in rows.chain([answers]).zip(inner.y..inner.bottom()) {
+    for (line, y) in rows.chain(answers).zip(inner.y..inner.bottom()) {
         frame.buffer_mut().set_line(inner.x, y, &line, inner.width);
     }
 }
 
-fn answers(app: &App, confirm: &Confirm) -> Line<'static> {
+fn answers(app: &App, confirm: &Confirm, areas: &Areas) -> Vec<Line<'static>> {
+    let columns = usize::from(areas.above_bar(1).width);
+    let rows = confirm.answer_rows(app.is_armed(), &app.keymap, columns);
+    rows.into_iter().map(|row| answer_row(app, row)).collect()
+}
+
+fn answer_row(app: &App, hints: Vec<Hint>) -> Line<'static> {
     let glyphs = app.setup.glyphs;
     let mut spans = vec![Span::raw(" ")];
-    for (i, hint) in confirm.answers(app.is_armed(), &app.keymap).into_iter().enumerate() {
+    for (i, hint) in hints.into_iter().enumerate() {
         if i > 0 {
             spans.push(Span::styled(glyphs.plain(" · "), app.theme.dim));
         }
@@ -122,7 +128,9 @@ fn answers(app: &App, confirm: &Confirm) -> Line<'static> {
 /// completions.
 fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) {
     let question = prompt.question().map(|text| app.keymap.with_keys(text));
-    let wrong = prompt.wrong.iter().map(|text| (text.as_str(), app.theme.error));
+    let wrong = app.undecided(prompt).or_else(|| prompt.wrong.clone());
+    let question = question.filter(|_| wrong.is_none() || prompt.wrong.is_some());
+    let wrong = wrong.iter().map(|text| (text.as_str(), app.theme.error));
     let said = wrong.chain(question.iter().map(|text| (text.as_str(), app.theme.needs)));
     let columns = usize::from(areas.above_bar(1).width).max(1);
     let rows: Vec<Line<'_>> = said

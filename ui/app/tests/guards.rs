@@ -67,6 +67,74 @@ fn a_verb_in_the_place_of_a_reason_is_offered_and_the_request_stays_undecided() 
     assert_eq!(bench.app.family.approvals().len(), 1);
 }
 
+/// The host comes back, with these requests.
+fn restart(bench: &mut Bench, approvals: Vec<yoi::protocol::ApprovalRequest>) {
+    bench.msg(Msg::Connected);
+    let pods = vec![pod("alice", State::NeedsYou)];
+    bench.host(None, Event::Family { pods, peers: Vec::new(), approvals, agents: Vec::new() });
+}
+
+#[test]
+fn a_host_that_ends_while_a_reason_is_typed_is_said_at_once_and_the_reason_is_sent_to_the_next_one()
+{
+    for (width, height) in [(40, 12), (80, 24)] {
+        let mut bench = denying(width, height);
+        bench.type_in("too early");
+        bench.msg(Msg::HostEnded);
+        let ended = "the host ended: nothing is decided (Enter: start it again, Esc: back)";
+        let shown = words(&mut bench);
+        assert!(shown.contains(ended) && !shown.contains("deny, because"), "{shown}");
+        assert!(matches!(bench.press("enter")[..], [Effect::Reconnect]));
+        let starting = "the host is starting: nothing is decided yet";
+        assert!(words(&mut bench).contains(starting), "{}", bench.screen());
+        assert!(bench.press("enter").is_empty());
+        restart(&mut bench, vec![approval("q", "alice", "cargo publish")]);
+        assert!(words(&mut bench).contains("deny, because (Enter: deny, Esc: back)"));
+        assert_eq!(denied(&bench.press("enter")), Some("too early"));
+    }
+}
+
+#[test]
+fn a_host_that_ends_while_a_rule_is_typed_is_said_at_once() {
+    let mut bench = denying(80, 24);
+    bench.press("esc");
+    bench.wait(400);
+    bench.press("E");
+    bench.msg(Msg::HostEnded);
+    assert!(words(&mut bench).contains("the host ended: nothing is decided"));
+    bench.type_in("*");
+    assert!(words(&mut bench).contains("the host ended: nothing is decided"));
+    bench.press("esc");
+    let shown = words(&mut bench);
+    assert!(shown.contains("the host ended · Enter starts it again"), "{shown}");
+}
+
+#[test]
+fn a_decision_that_a_host_did_not_take_before_it_ended_is_said_after_its_next_start() {
+    let decides = |bench: &mut Bench, key| {
+        bench.press("esc");
+        bench.wait(400);
+        bench.confirm(key)
+    };
+    for key in ["a", "A"] {
+        let mut bench = denying(80, 24);
+        // `a` is sent; for `A` the confirmation is open.
+        assert_eq!(calls(&decides(&mut bench, key)).len(), usize::from(key == "a"));
+        bench.msg(Msg::HostEnded);
+        assert!(bench.app.layers.is_empty());
+        let shown = words(&mut bench);
+        let ended = "the host ended; your decision is not confirmed · Enter starts it again";
+        assert!(shown.contains(ended), "{key}: {shown}");
+        restart(&mut bench, vec![approval("q", "alice", "cargo publish")]);
+        assert_eq!(bench.notice(), "your decision was not taken: alice waits for it again");
+        let mut bench = denying(80, 24);
+        decides(&mut bench, key);
+        bench.msg(Msg::HostEnded);
+        restart(&mut bench, Vec::new());
+        assert_eq!(bench.app.notices.shown(), None, "it was taken");
+    }
+}
+
 #[test]
 fn a_reason_that_looks_like_a_verb_is_sent_by_the_key_that_says_so() {
     let mut bench = denying(80, 24);

@@ -208,6 +208,52 @@ fn leaving_during_a_run_wants_one_confirmation() {
 }
 
 #[test]
+fn a_small_screen_shows_all_answers_to_the_question_about_leaving() {
+    for (width, height) in [(40, 12), (30, 8), (64, 14)] {
+        let mut bench = alice(State::Running);
+        bench.size(width, height);
+        bench.type_in(":quit");
+        bench.press("enter");
+        bench.wait(300);
+        let screen = bench.screen();
+        for answer in ["Enter: leave it running", "p: pause and leave", "Esc: stay"] {
+            assert!(screen.contains(answer), "{width}x{height}: {screen}");
+        }
+        assert!(screen.contains("alice is working"), "{width}x{height}: {screen}");
+    }
+}
+
+#[test]
+fn the_question_about_leaving_follows_the_pods_that_work() {
+    let mut bench = alice(State::Running);
+    bench.type_in(":quit");
+    bench.press("enter");
+    bench.shown(pod("bob", State::Running));
+    bench.wait(300);
+    assert!(bench.screen().contains("2 Pods are working"), "{}", bench.screen());
+    bench.shown(pod("alice", State::Idle));
+    assert!(bench.press("p").is_empty(), "the question has changed under the key");
+    bench.wait(300);
+    assert!(bench.screen().contains("bob is working"), "{}", bench.screen());
+    bench.shown(pod("bob", State::Idle));
+    bench.wait(300);
+    let screen = bench.screen();
+    assert!(screen.contains("no Pod is working any more"), "{screen}");
+    assert!(screen.contains("Enter: leave · Esc: stay"), "{screen}");
+    assert!(bench.confirm("p").is_empty(), "there is no run to pause");
+    assert!(quits(&bench.confirm("enter")));
+    let mut bench = alice(State::Running);
+    bench.type_in(":quit");
+    bench.press("enter");
+    bench.msg(Msg::HostEnded);
+    bench.wait(300);
+    let screen = bench.screen();
+    assert!(screen.contains("│ the host ended") && !screen.contains("working"), "{screen}");
+    assert!(!screen.contains("starts it again"), "Enter leaves: {screen}");
+    assert!(quits(&bench.confirm("enter")));
+}
+
+#[test]
 fn leaving_says_how_to_come_back_and_how_to_end_it() {
     let mut bench = alice(State::Idle);
     let left = bench.press("ctrl-d");

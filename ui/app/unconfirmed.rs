@@ -1,0 +1,63 @@
+//! Decisions while there is no host. A line that is typed for one stays open and says that nothing is decided; after
+//! the next start of the host a notice names the decisions that were not taken.
+
+use crate::app::{App, Confirm, Effect, Layer, Link, TextFor};
+use crate::notice::Kind;
+use crate::pane::actionbar::{Prompt, Purpose};
+use yoi::protocol::ApprovalRequest;
+
+impl App {
+    /// The host ended: confirmations that decide something are closed, and what is typed stays.
+    pub(super) fn decisions_interrupted(&mut self) {
+        self.unconfirmed = self.deciding.drain().collect();
+        if let Some(Layer::Confirm(Confirm::Rule { requests, .. })) = self.layers.top() {
+            self.unconfirmed.extend(requests.ids.iter().cloned());
+        }
+        self.layers.close_if(|layer| {
+            matches!(
+                layer,
+                Layer::Confirm(
+                    Confirm::Rule { .. } | Confirm::Offered { text_for: TextFor::Reason, .. }
+                )
+            )
+        });
+    }
+
+    /// Why the line of a decision decides nothing now; `None` for other lines, and while there is a host.
+    pub fn undecided(&self, prompt: &Prompt) -> Option<String> {
+        if !matches!(prompt.purpose, Purpose::Deny | Purpose::Rule) {
+            return None;
+        }
+        let text = match self.link {
+            Link::Up => return None,
+            Link::Connecting => "the host is starting: nothing is decided yet",
+            Link::Ended if self.setup.reconnects => {
+                "the host ended: nothing is decided ({line choose}: start it again, {line back}: back)"
+            }
+            Link::Ended => "the host ended: nothing is decided ({line back}: back)",
+        };
+        Some(self.keymap.with_keys(text))
+    }
+
+    /// Enter in the line of a decision while there is no host: the line stays, and the host is started.
+    pub(super) fn start_host_for(&mut self, prompt: Prompt) -> Vec<Effect> {
+        self.layers.put_back(Layer::Prompt(prompt));
+        match self.link {
+            Link::Ended if self.setup.reconnects => self.bring_back(),
+            Link::Ended | Link::Connecting | Link::Up => Vec::new(),
+        }
+    }
+
+    /// Says which of these requests wait still, though their decision was confirmed or under way when the host ended.
+    pub(super) fn note_undecided(&mut self, requests: &[ApprovalRequest]) {
+        let waits = |request: &&ApprovalRequest| self.unconfirmed.contains(&request.id);
+        let waiting: Vec<&ApprovalRequest> = requests.iter().filter(waits).collect();
+        if waiting.is_empty() {
+            return;
+        }
+        let askers: Vec<String> = waiting.iter().map(|request| request.asker()).collect();
+        self.unconfirmed.retain(|id| !waiting.iter().any(|request| request.id == *id));
+        let text = format!("your decision was not taken: {} waits for it again", askers.join(", "));
+        self.say(Kind::Warned, text);
+    }
+}
