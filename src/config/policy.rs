@@ -11,7 +11,7 @@ mod call;
 mod pattern;
 mod tool;
 
-pub use tool::TOOLS;
+pub use tool::{TOOLS, check as check_tool};
 
 /// `[permissions]` of a settings file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -11,6 +11,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use yoi::config::policy::check_tool;
 use yoi::protocol::{Pattern, PodName};
 
 /// The exit codes in `--help`.
@@ -72,7 +73,7 @@ pub struct Args {
     #[arg(long)]
     pub yes: bool,
     /// Allow calls that would otherwise need an approval; can be given several times
-    #[arg(long, value_name = "TOOL:PATTERN")]
+    #[arg(long, value_name = "TOOL:PATTERN", value_parser = rule)]
     pub allow: Vec<Pattern>,
     /// What happens to an approval request when no person can decide it
     #[arg(long = "ask", value_enum, default_value_t = Ask::Deny)]
@@ -86,6 +87,12 @@ impl Args {
     pub fn without_a_screen(&self) -> bool {
         self.no_ui || self.prompt.is_some() || !self.verbs.is_empty()
     }
+}
+
+/// A rule of `--allow`; one that no call can match is refused.
+fn rule(text: &str) -> Result<Pattern, String> {
+    let rule = text.parse::<Pattern>().map_err(|error| error.to_string())?;
+    check_tool(&rule.tool).map(|()| rule)
 }
 
 /// What happens to an approval request when no person can decide it.
@@ -237,7 +244,7 @@ mod tests {
         assert_eq!(said(&["yoi", "open", "kid"]).as_deref(), Some(open));
         assert_eq!(said(&["yoi", "nosuch"]), None);
         for verb in verb::LIST.iter().filter(|verb| !verb.ways.contains(&Way::Shell)) {
-            // `yoi help` is of clap; `yoi mesh` and `yoi mcp` are other things in a shell.
+            // `yoi help` belongs to clap; in a shell `yoi mesh` and `yoi mcp` are commands of their own.
             if !["help", "mesh", "mcp"].contains(&verb.name) {
                 assert!(said(&["yoi", verb.name]).is_some(), "{}", verb.name);
             }
@@ -278,6 +285,10 @@ mod tests {
     fn a_rule_names_tool_and_pattern() {
         assert!(read("-p hi --allow Bash:cargo").is_ok());
         assert!(read("-p hi --allow Bash").is_err());
+        assert!(read("-p hi --allow mcp__git__log:*").is_ok());
+        assert!(read("-p hi --allow Bahs:cargo").is_err());
+        let error = rule("Bahs:cargo").expect_err("there is no such tool");
+        assert!(error.starts_with("no tool is named `Bahs`; there are Bash, Edit"), "{error}");
     }
 
     #[test]
