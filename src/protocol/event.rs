@@ -172,7 +172,7 @@ pub enum Event {
     Accepted {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         entry: Option<EntryId>,
-        /// The id of the queued input, when it waits in the queue; of a message of a peer, its id in the mailbox.
+        /// The id of the input, if it was queued; for a message of a peer, its id in the mailbox.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         queued: Option<String>,
     },
@@ -188,8 +188,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         agents: Vec<MeshAgent>,
     },
-    /// The agents of the mesh that are no Pods of this host, all of them, whenever they change. Every Pod that has
-    /// joined reaches them. At most 1,024, whose names have at most 256 bytes.
+    /// All agents of the mesh that are not Pods of this host, sent whenever they change. Every Pod that has joined
+    /// the mesh reaches them. There are at most 1,024, and each name has at most 256 bytes.
     MeshRoster {
         agents: Vec<MeshAgent>,
     },
@@ -337,7 +337,7 @@ pub enum Event {
     /// The reply to `list_mcp_servers`.
     McpServers {
         servers: Vec<McpServerInfo>,
-        /// Why others that are named are not used, each a sentence.
+        /// A sentence for each configured server that is not used, with the reason.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         problems: Vec<String>,
     },
@@ -354,7 +354,7 @@ pub enum Event {
         /// A sentence behind the status.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Of a message of a Pod, as in [`SentMessage`](crate::protocol::mesh::SentMessage).
+        /// For a message of a Pod: as in [`SentMessage`](crate::protocol::mesh::SentMessage).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pods: Vec<PodName>,
         #[serde(default, skip_serializing_if = "is_false")]
@@ -425,6 +425,29 @@ pub enum Line {
         byte: u64,
     },
     Whole(Box<Entry>),
+}
+
+impl Line {
+    /// The entry, whole or shortened; `None` for a damaged line.
+    pub fn entry(&self) -> Option<&Entry> {
+        match self {
+            Self::Whole(entry) | Self::Cut { entry, .. } => Some(entry),
+            Self::Damaged { .. } => None,
+        }
+    }
+
+    /// As [`entry`](Self::entry), of a line that is not needed any more.
+    pub fn into_entry(self) -> Option<Entry> {
+        match self {
+            Self::Whole(entry) | Self::Cut { entry, .. } => Some(*entry),
+            Self::Damaged { .. } => None,
+        }
+    }
+
+    /// The id of its entry.
+    pub fn id(&self) -> Option<EntryId> {
+        self.entry()?.id
+    }
 }
 
 /// A block that is being streamed.

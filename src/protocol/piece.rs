@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByteRange {
     pub start: u64,
-    /// At most this much is sent; the host sends at most [`MAX_PIECE`].
+    /// The most bytes that are asked for; the host sends at most [`MAX_PIECE`].
     pub bytes: u64,
 }
 
@@ -41,13 +41,13 @@ pub struct Unescape {
     rest: String,
 }
 
-/// What stands in a JSON string is no JSON.
+/// The inside of a JSON string has an invalid escape or a bare quote.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a text of the log is not valid JSON: {0}")]
 pub struct NotJson(String);
 
 impl Unescape {
-    /// What of the pieces before is not decoded yet.
+    /// The beginning of an escape at the end of the pieces so far.
     pub fn rest(&self) -> &str {
         &self.rest
     }
@@ -62,30 +62,56 @@ impl Unescape {
     }
 }
 
-/// How many bytes of the inside of a JSON string stand for this many bytes of its text.
+/// The length of the shortest beginning of `raw`, the inside of a JSON string, that decodes to `text` bytes.
 pub fn encoded_len(raw: &str, text: usize) -> usize {
     let bytes = raw.as_bytes();
     let (mut at, mut left) = (0, text);
     while left > 0 && at < bytes.len() {
         let end = bytes.len().min(at.saturating_add(left));
         let Some(plain) = bytes[at..end].iter().position(|byte| *byte == b'\\') else { return end };
-        let (length, character) = escape(&raw[at + plain..]);
+        let (length, character) = match Escape::at(&bytes[at + plain..]) {
+            Some(Escape::Character { length, bytes }) => (length, bytes),
+            // The two halves stand for one character of four bytes.
+            Some(Escape::FirstHalf) => (PAIR, 4),
+            None => (bytes.len(), 0),
+        };
         at += plain + length;
         left = left.saturating_sub(plain + character);
     }
     at.min(bytes.len())
 }
 
-/// The length of the escape at the beginning, and of the character that it stands for.
-fn escape(raw: &str) -> (usize, usize) {
-    if raw.as_bytes().get(1) != Some(&b'u') {
-        return (2, 1);
-    }
-    let code = raw.get(2..6).and_then(|hex| u32::from_str_radix(hex, 16).ok());
-    match code.map(char::from_u32) {
-        Some(Some(c)) => (6, c.len_utf8()),
-        // The first half of a pair: the two escapes stand for one character of four bytes.
-        _ => (12, 4),
+/// The length of the two escapes of a character beyond the first 65,536.
+const PAIR: usize = 12;
+
+/// An escape in a JSON string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Escape {
+    /// Its length, and the length of the character that it stands for, in bytes of UTF-8.
+    Character { length: usize, bytes: usize },
+    /// The first half of a surrogate pair, of six bytes; the second half follows.
+    FirstHalf,
+}
+
+impl Escape {
+    /// The escape that begins with the backslash at the beginning of `json`; `None` where it is not complete or no
+    /// JSON. The second half of a pair alone is no escape.
+    pub fn at(json: &[u8]) -> Option<Self> {
+        match json.get(1)? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {
+                Some(Self::Character { length: 2, bytes: 1 })
+            }
+            b'u' => {
+                let digits = json.get(2..6)?.iter();
+                let number = digits.map(|digit| (*digit as char).to_digit(16));
+                let number = number.reduce(|sum, digit| Some(sum? * 16 + digit?))??;
+                match char::from_u32(number) {
+                    Some(c) => Some(Self::Character { length: 6, bytes: c.len_utf8() }),
+                    None => (number < 0xdc00).then_some(Self::FirstHalf),
+                }
+            }
+            _ => None,
+        }
     }
 }
 
@@ -94,15 +120,13 @@ fn complete(raw: &str) -> usize {
     let bytes = raw.as_bytes();
     let mut at = 0;
     while let Some(escape) = raw[at..].find('\\').map(|found| at + found) {
-        let length = match bytes.get(escape + 1) {
-            Some(b'u') => {
-                let code = raw
-                    .get(escape + 2..escape + 6)
-                    .and_then(|hex| u32::from_str_radix(hex, 16).ok());
-                // The first half of a pair is decoded together with the second.
-                if code.is_some_and(|code| (0xd800..0xdc00).contains(&code)) { 12 } else { 6 }
-            }
-            _ => 2,
+        let length = match Escape::at(&bytes[escape..]) {
+            Some(Escape::Character { length, .. }) => length,
+            // The first half of a pair is decoded together with the second.
+            Some(Escape::FirstHalf) => PAIR,
+            // Not complete, or no JSON, which the decoder refuses.
+            None if bytes.get(escape + 1) == Some(&b'u') => 6,
+            None => 2,
         };
         if escape + length > raw.len() {
             return escape;

@@ -1,5 +1,7 @@
 //! Texts in JSON that are checked and measured, and not kept.
 
+use crate::protocol::piece::Escape;
+
 /// A text that was passed over.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Passed<'l> {
@@ -19,29 +21,17 @@ pub fn text(json: &[u8]) -> Option<Passed<'_>> {
         match json.get(at)? {
             b'"' => break,
             b'\\' => {
-                let (length, character) = escape(&json[at..])?;
+                let Escape::Character { length, bytes } = Escape::at(&json[at..])? else {
+                    return None;
+                };
                 at += length;
-                left_out += length - character;
+                left_out += length - bytes;
             }
             _ => return None,
         }
     }
     std::str::from_utf8(&json[..at]).ok()?;
     Some(Passed { bytes: (at - left_out) as u64, behind: &json[at + 1..] })
-}
-
-/// The length of an escape sequence, and of the character that it stands for.
-fn escape(json: &[u8]) -> Option<(usize, usize)> {
-    match json.get(1)? {
-        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some((2, 1)),
-        b'u' => {
-            let digits = json.get(2..6)?.iter();
-            let number = digits.map(|digit| (*digit as char).to_digit(16));
-            let number = number.reduce(|sum, digit| Some(sum? * 16 + digit?))??;
-            Some((6, char::from_u32(number)?.len_utf8()))
-        }
-        _ => None,
-    }
 }
 
 /// Where the next quote, backslash or control character is; the end where there is none. Eight bytes

@@ -110,8 +110,8 @@ impl Inbox {
         self.unanswered == Some(Unanswered::Wait)
     }
 
-    /// Whether the request that a Pod waits for is decided here. It is open until the Pod goes on: the host
-    /// says so before it says that the request was decided.
+    /// Whether the request that a Pod waits for is decided here. The request stays open until the Pod continues: the
+    /// host reports the new state of the Pod before the decision.
     pub fn decides_for(&self, pod: &PodName) -> bool {
         self.open.iter().any(|request| request.is_of(pod) && self.is_handled_here(request))
     }

@@ -5,7 +5,7 @@ use crate::headless::answer::OpenBlock;
 use crate::headless::exit::Failure;
 use crate::headless::output::{Full, Output, Piece};
 use crate::headless::own_runs::OwnRuns;
-use crate::headless::pages::{PagesBehind, Place, id_of};
+use crate::headless::pages::{PagesBehind, Place};
 use crate::headless::print::{Form, Printer, encode, message, message_text};
 use crate::headless::run_tracker::Begun;
 use crate::wording;
@@ -96,10 +96,10 @@ impl Follow {
         self.own.as_ref().map(OwnRuns::is_others)
     }
 
-    /// Whether the log has to be read now, before events can be shown. Where only this program's runs are
-    /// shown it is read once the host has accepted the message: a reader of the log that does not know the
-    /// message takes its run for another program's and passes the answer over. A Pod of which only later events
-    /// are shown is read from the first entry that came.
+    /// Whether the log has to be read now, before events can be shown. Where only this program's runs are shown it is
+    /// read once the host has accepted the message: a reader of the log that does not know the message takes its run
+    /// for another program's and passes the answer over. Where only later events of a Pod are shown, its log is read
+    /// from the first entry that came.
     pub fn needs_log(&self, form: Form) -> bool {
         let waits = form != Form::Json && self.own.as_ref().is_some_and(|own| !own.has_message());
         self.behind && !waits && self.place.is_known()
@@ -232,7 +232,7 @@ impl CatchUp {
         while let Some(lines) = pages.next().await? {
             for line in lines {
                 self.line(&line).await?;
-                id_of(&line).into_iter().for_each(|id| self.place.read(id));
+                line.id().into_iter().for_each(|id| self.place.read(id));
             }
         }
         let (seq, streaming) = (pages.seq, pages.streaming);
@@ -240,7 +240,7 @@ impl CatchUp {
     }
 
     async fn line(&mut self, line: &Line) -> Result<(), Failure> {
-        if let (Line::Whole(entry) | Line::Cut { entry, .. }, Some(own)) = (line, &mut self.own) {
+        if let (Some(entry), Some(own)) = (line.entry(), &mut self.own) {
             own.note(entry);
             if own.is_others() && self.form != Form::Json {
                 return Ok(());
@@ -362,7 +362,7 @@ mod tests {
         assert!(follow.needs_log(Form::Json));
         let lines = [before, first].map(|entry| Line::Whole(Box::new(entry)));
         assert_eq!(follow.place.within(&lines), Some(1));
-        follow.place.read(crate::headless::pages::id_of(&lines[1]).expect("an id"));
+        follow.place.read(lines[1].id().expect("an id"));
         assert_eq!(follow.place.within(&lines), Some(2));
         assert_eq!(
             follow.place.within(&lines[..1]),

@@ -188,9 +188,8 @@ impl LineClient {
         self.refresh().await
     }
 
-    /// Reads the transcripts of which events were missed, and handles the requests that are open. Both come with
-    /// events that a call notes, so this has to be done after calls and before a wait: there may be no further
-    /// event.
+    /// Reads the transcripts whose events were missed, and handles the open requests. A call may have noted either,
+    /// so this runs after each call and before each wait: no further event may come.
     pub async fn refresh(&mut self) -> Result<(), Failure> {
         loop {
             while let Some(name) = self.stale.pop_first() {
@@ -206,12 +205,12 @@ impl LineClient {
     async fn read_again(&mut self, pod: &PodName) -> Result<(), Failure> {
         let method = Method::Page { before: None, max_bytes: TAIL };
         let reply = match self.exchange(Some(pod), method).await? {
-            // The Pod may be removed already, and that among the events that were missed.
+            // The Pod may have been removed, and its removal may be among the missed events.
             Err(refusal) if refusal.code == ErrorCode::InvalidRequest => return Ok(()),
             reply => reply?,
         };
         let Event::Page { entries, seq, .. } = reply else { return Ok(()) };
-        let entries: Vec<Entry> = entries.into_iter().filter_map(entry_of).collect();
+        let entries: Vec<Entry> = entries.into_iter().filter_map(Line::into_entry).collect();
         if let Some(known) = self.pods.get_mut(pod) {
             known.runs.reread(entries.iter(), seq);
         }
@@ -281,13 +280,6 @@ fn about(method: &Method) -> Option<PodName> {
         Method::Restore { name } => PodName::parse(name).ok(),
         Method::New(new) => new.name.clone(),
         _ => None,
-    }
-}
-
-fn entry_of(line: Line) -> Option<Entry> {
-    match line {
-        Line::Whole(entry) | Line::Cut { entry, .. } => Some(*entry),
-        Line::Damaged { .. } => None,
     }
 }
 

@@ -19,7 +19,7 @@ pub struct Place {
     last: VecDeque<EntryId>,
     /// Whether every entry from the beginning was read.
     from_start: bool,
-    /// The first entry to read, where none was read yet.
+    /// The first entry to read, if none was read yet.
     next: Option<EntryId>,
 }
 
@@ -32,16 +32,16 @@ impl Place {
     /// The position behind these lines, the last ones of the transcript.
     pub fn behind(lines: &[Line]) -> Self {
         let mut place = Self { from_start: lines.is_empty(), ..Self::default() };
-        lines.iter().filter_map(id_of).for_each(|id| place.read(id));
+        lines.iter().filter_map(Line::id).for_each(|id| place.read(id));
         place
     }
 
-    /// Whether it can be found in the transcript.
+    /// Whether the position can be found in the transcript.
     pub fn is_known(&self) -> bool {
         self.from_start || self.next.is_some() || !self.last.is_empty()
     }
 
-    /// Moves in front of an entry, the first one that came, if nothing is known so far.
+    /// Moves to before this entry, the first one that came, if no position is known yet.
     pub fn begin_at(&mut self, id: EntryId) {
         if !self.is_known() {
             self.next = Some(id);
@@ -63,18 +63,10 @@ impl Place {
 
     /// How many of these lines were read already; `None` if the place is not among them.
     pub fn within(&self, lines: &[Line]) -> Option<usize> {
-        let read = |line: &Line| id_of(line).is_some_and(|id| self.has_read(id));
-        let next = |line: &Line| self.next.is_some() && id_of(line) == self.next;
+        let read = |line: &Line| line.id().is_some_and(|id| self.has_read(id));
+        let next = |line: &Line| self.next.is_some() && line.id() == self.next;
         let behind = lines.iter().rposition(read).map(|at| at + 1);
         behind.or_else(|| lines.iter().position(next))
-    }
-}
-
-/// The id of a line of a page.
-pub fn id_of(line: &Line) -> Option<EntryId> {
-    match line {
-        Line::Whole(entry) | Line::Cut { entry, .. } => entry.id,
-        Line::Damaged { .. } => None,
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 /// How long ending in order may take: runs are paused first (5 s), and their commands ended.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long after the first signal another one says the same: `timeout` signals its child and then the whole
+/// How long after the first signal a second one counts as the same: `timeout` signals its child and then the whole
 /// group, and a key of a terminal reaches every process of its group.
 const SAME: Duration = Duration::from_secs(1);
 

@@ -5,7 +5,7 @@ use crate::headless::exit::{Exit, Failure};
 use crate::headless::line_client::{LineClient, is_busy};
 use yoi::protocol::{CompletionKind, Method, PodInfo, PodName, State};
 
-/// Printed behind the Pods at work for other clients, which end with the host in this process.
+/// The end of the sentence about Pods that work for other clients: their runs end with the host in this process.
 const OTHERS: &str = "at work for other clients in this process · an interrupt has a host in the background go on with it";
 
 /// The Pods whose work is awaited.

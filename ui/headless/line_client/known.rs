@@ -114,7 +114,7 @@ impl LineClient {
         }
     }
 
-    /// A Pod was removed: the next one of its name counts its events anew.
+    /// Forgets a Pod that was removed: a new Pod of its name counts its events from 0.
     fn forget(&mut self, pod: &PodName) {
         self.pods.remove(pod);
         self.follows.remove(pod);

@@ -19,10 +19,10 @@ const IN_USE: &str = "done; another client uses the host in this process, which 
 /// How long a run may take to be paused when a signal ends the program.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// The host that is this process.
+/// The host that runs in this process.
 pub struct OwnHost {
     pub host: Host,
-    /// How the host is started that takes over.
+    /// How the host that takes over is started.
     pub opening: Opening,
 }
 
@@ -39,8 +39,8 @@ impl LineClient {
         accepted
     }
 
-    /// Sends a request and waits for its reply. Events are passed over, and taken all the same: the reply stands
-    /// behind them.
+    /// Sends a request and waits for its reply. Events that come before the reply are received and dropped, or the
+    /// reply would never come.
     async fn call_last(&mut self, pod: &PodName, method: Method) -> Result<Event, Refusal> {
         let client = self.client.clone();
         let mut reply = pin!(client.call(Some(pod), method));
@@ -54,8 +54,8 @@ impl LineClient {
         }
     }
 
-    /// Ends the conversation; fails if a request was denied during it. A host that is this process ends
-    /// with it, once no Pod works and no other client would lose its conversation; after a signal at once.
+    /// Ends the conversation; fails if a request was denied during it. A host in this process ends with it, once no
+    /// Pod works and no other client would lose its conversation; after a signal at once.
     pub async fn leave(mut self, result: &Result<(), Failure>) -> Result<(), Failure> {
         let signalled = matches!(result, Err(Failure { exit: Exit::Signal(_), .. }));
         let shown = if signalled { Ok(()) } else { self.all_shown().await };
@@ -71,8 +71,8 @@ impl LineClient {
         ended
     }
 
-    /// Waits as long as a Pod is at work, or another client is attached to the host in this process that
-    /// does not connect to the next one.
+    /// Waits while a Pod works, or while a client that does not connect to the next host is attached to the host in
+    /// this process.
     pub(super) async fn while_others_work(&mut self, host: &Host) -> Result<(), Failure> {
         let connections = host.connections();
         if connections.borrow().leaving() > OWN {
@@ -107,8 +107,8 @@ impl LineClient {
     }
 }
 
-/// Ends the host in this process. Where dashboards are attached to it, or it had to pause runs that are not
-/// of this program, a host in the background takes over: the dashboards find it, and the runs go on there.
+/// Ends the host in this process. Where dashboards are attached to it, or where it had to pause runs of other
+/// programs, a host in the background takes over: the dashboards find it, and the runs go on there.
 async fn end(host: Host, opening: &Opening, own: &BTreeSet<PodName>) {
     let was_asked = host.is_ending();
     let is_shown = host.connections().borrow().returning > 0;

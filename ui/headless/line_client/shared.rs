@@ -26,11 +26,7 @@ impl LineClient {
     pub async fn follow_own_runs(&mut self, pod: &PodName) -> Result<(), Failure> {
         let (client, name) = (self.client.clone(), pod.clone());
         let page = self.while_listening(async move { last_page(&client, &name).await }).await??;
-        let last = page.lines.last().and_then(|line| match line {
-            Line::Whole(entry) | Line::Cut { entry, .. } => Some(&**entry),
-            Line::Damaged { .. } => None,
-        });
-        let runs = OwnRuns::behind(last);
+        let runs = OwnRuns::behind(page.lines.last().and_then(Line::entry));
         let follow = Follow::behind(Place::behind(&page.lines), page.seq, page.streaming);
         self.follows.insert(pod.clone(), follow.only_own_runs(runs));
         self.note_whose_run(pod);

@@ -12,7 +12,6 @@ pub use walk::{Gap, Step, Walk};
 use crate::pane::transcript::block::{Block, Kind};
 use std::collections::VecDeque;
 use yoi::protocol::EntryId;
-use yoi::protocol::event::Line;
 
 /// The size in bytes of all loaded blocks beyond which pages far from the view are dropped.
 const BUDGET: usize = 8 * 1024 * 1024;
@@ -205,12 +204,5 @@ impl Page {
             Bound::From(id) => Some(id),
             Bound::After(_) => None,
         }
-    }
-}
-
-fn line_id(line: &Line) -> Option<EntryId> {
-    match line {
-        Line::Whole(entry) | Line::Cut { entry, .. } => entry.id,
-        Line::Damaged { .. } => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Adds pages at both ends, and in the place of a dropped page.
 
 use crate::pane::transcript::block::{Block, Reading};
-use crate::pane::transcript::pages::{Beginning, Bound, Page, Pages, Pos, State, line_id};
+use crate::pane::transcript::pages::{Beginning, Bound, Page, Pages, Pos, State};
 use crate::pane::transcript::rest::Rest;
 use std::collections::{HashMap, HashSet};
 use yoi::protocol::entry::domain;
@@ -28,7 +28,7 @@ impl Pages {
             Beginning::Before(id) => Some(id),
             Beginning::Here => next,
         };
-        let bound = older.or_else(|| lines.iter().find_map(line_id)).map(Bound::From);
+        let bound = older.or_else(|| lines.iter().find_map(Line::id)).map(Bound::From);
         let mut page = Page::new(read(lines), before);
         page.bound = bound;
         self.list.push_front(page);
@@ -43,7 +43,7 @@ impl Pages {
         let Some(index) = self.index(number) else { return };
         let page = &mut self.list[index];
         let State::Dropped { newest, next } = &mut page.state else { return };
-        let at = |id: EntryId| lines.iter().position(|line| line_id(line) == Some(id));
+        let at = |id: EntryId| lines.iter().position(|line| line.id() == Some(id));
         let cut = match page.bound {
             Some(Bound::From(id)) => at(id),
             Some(Bound::After(id)) => at(id).map(|at| at + 1),
@@ -51,7 +51,7 @@ impl Pages {
         };
         let mut lines = lines;
         let kept = lines.split_off(cut.unwrap_or(0));
-        let oldest = kept.iter().find_map(line_id);
+        let oldest = kept.iter().find_map(Line::id);
         let mut blocks = read(kept);
         blocks.append(newest);
         match older {
@@ -76,20 +76,18 @@ impl Pages {
 
     /// Whether a page holds a rewind, or the undo of one, that is not loaded: events of it were missed.
     pub fn lack_jump(&self, lines: &[Line]) -> bool {
-        let mut jumps = lines.iter().filter_map(|line| match line {
-            Line::Whole(entry) | Line::Cut { entry, .. } => match &entry.fact {
+        let mut jumps =
+            lines.iter().filter_map(Line::entry).filter_map(|entry| match &entry.fact {
                 Fact::Extension { domain, .. } if domain == domain::REWOUND => entry.id,
                 _ => None,
-            },
-            Line::Damaged { .. } => None,
-        });
+            });
         jumps.any(|id| self.find_entry(id).is_none())
     }
 
     /// Replaces the end by the newest page. Streaming blocks are dropped, and blocks that both hold are taken
     /// from the new page.
     pub fn renew(&mut self, lines: Vec<Line>, older: Option<EntryId>, kept: Kept) {
-        let ids: Vec<EntryId> = lines.iter().filter_map(line_id).collect();
+        let ids: Vec<EntryId> = lines.iter().filter_map(Line::id).collect();
         let mut parts = self.take_parts();
         self.all_mut().filter(|block| block.live).for_each(|block| block.gone = true);
         // A page that reaches the beginning holds everything, also damaged lines, which have no id.
