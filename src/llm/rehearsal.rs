@@ -38,6 +38,10 @@ use std::time::Duration;
 
 /// The script that `:tour` plays, as a model: `rehearsal:@tour`.
 pub const TOUR: &str = "@tour";
+/// The same as a model with its provider.
+pub const TOUR_MODEL: &str = "rehearsal:@tour";
+/// The beginning of the names of directories that tours work in, in the directory for temporary files.
+pub const TOUR_DIRECTORY: &str = "yoi-tour-";
 /// What `:tour` puts into the composer, one after the other: messages, and verbs with their colon.
 pub const TOUR_LINES: [&str; 7] = [
     "Make a small shell program that counts the words in a file, and test it.",

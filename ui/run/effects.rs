@@ -10,11 +10,9 @@ use anyhow::Context as _;
 use crossterm::clipboard::CopyToClipboard;
 use std::collections::VecDeque;
 use std::os::unix::fs::PermissionsExt as _;
+use yoi::llm::rehearsal::{TOUR_DIRECTORY, TOUR_MODEL};
 use yoi::protocol::Method;
 use yoi::protocol::method::NewPod;
-
-/// The model that plays the tour.
-const TOUR: &str = "rehearsal:@tour";
 
 impl Loop {
     /// Performs effects, and the effects that follow from their results.
@@ -66,11 +64,11 @@ impl Loop {
     /// Creates a directory for the tour and requests its Pod; a failure becomes a notice.
     fn tour(&self, token: RequestToken) -> Option<Msg> {
         let made = tempfile::Builder::new()
-            .prefix("yoi-tour-")
+            .prefix(TOUR_DIRECTORY)
             .permissions(std::fs::Permissions::from_mode(0o700))
             .tempdir();
         let cwd = match made {
-            // The directory stays, because the Pod still uses it after the screen is left.
+            // It stays as long as the Pod: the host deletes it with the Pod.
             Ok(dir) => dir.keep(),
             Err(error) => {
                 let text = format!("cannot make a directory for the tour: {error}");
@@ -80,7 +78,7 @@ impl Loop {
         let new = NewPod {
             name: yoi::protocol::PodName::parse("tour").ok().filter(|name| !self.has(name)),
             cwd,
-            model: Some(TOUR.into()),
+            model: Some(TOUR_MODEL.into()),
             env: self.app.setup.env.clone(),
             ..NewPod::default()
         };

@@ -4,6 +4,7 @@ use crate::host::tests::{Bench, run_end};
 use crate::protocol::entry::domain;
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Fact, Method, PodName, State};
+use std::path::Path;
 
 const SCRIPT: &str = r#"
 [[when]]
@@ -123,4 +124,36 @@ async fn a_full_mailbox_refuses_with_the_limit_and_its_setting() {
         .await
         .unwrap();
     say().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_directory_of_a_tour_goes_with_its_last_pod_and_no_other_directory_does() {
+    let bench = Bench::new().await;
+    let made = |prefix: &str, parent: &Path| {
+        tempfile::Builder::new().prefix(prefix).tempdir_in(parent).unwrap().keep()
+    };
+    let temporary = std::env::temp_dir();
+    let (tour, own) = (made("yoi-tour-", &temporary), made("yoi-own-", &temporary));
+    let below = made("yoi-tour-", &own);
+    let pod = async |cwd: &Path, model: &str| {
+        let new = NewPod { cwd: cwd.into(), model: Some(model.into()), ..NewPod::default() };
+        let created = bench.client.call(None, Method::New(new)).await.unwrap();
+        let Event::Created { info } = created else { panic!("{created:?}") };
+        info.name
+    };
+    let removed = async |pod: &PodName| {
+        bench.stop(pod.as_str(), false).await.unwrap();
+        bench.call(pod, Method::Remove).await.unwrap();
+    };
+    let played = "rehearsal:@tour";
+    let (first, second) = (pod(&tour, played).await, pod(&tour, played).await);
+    removed(&first).await;
+    assert!(tour.is_dir(), "another Pod works there");
+    removed(&second).await;
+    assert!(!tour.exists());
+    for directory in [&own, &below] {
+        removed(&pod(directory, played).await).await;
+        assert!(directory.is_dir(), "yoi did not make {}", directory.display());
+    }
+    std::fs::remove_dir_all(&own).unwrap();
 }

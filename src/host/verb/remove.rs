@@ -3,7 +3,10 @@
 use crate::host::pod::{Fact, Handle};
 use crate::host::supervisor::{Family, done, unfinished};
 use crate::host::verb::{Caller, Cx, Verb};
+use crate::llm::rehearsal::{TOUR_DIRECTORY, TOUR_MODEL};
 use crate::protocol::{Event, PodName, Refusal};
+use crate::trace::OrLog as _;
+use std::path::Path;
 
 pub(crate) struct Remove;
 
@@ -50,7 +53,39 @@ async fn delete_files(cx: &Cx, (handle, children): Removed) -> Result<(), Refusa
     deleted.map_err(|e| {
         let text = format!("{} is gone, but {e}; the next start tries again", handle.name);
         Refusal::internal(text)
-    })
+    })?;
+    let (cwd, model) = {
+        let info = handle.info.borrow();
+        (info.cwd.clone(), info.model.clone())
+    };
+    if model == TOUR_MODEL {
+        delete_tour(cx, &cwd).await;
+    }
+    Ok(())
+}
+
+/// Deletes the directory that was made for a tour, with the last Pod that works there.
+async fn delete_tour(cx: &Cx, cwd: &Path) {
+    let is_of_a_tour = |path: &&Path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(TOUR_DIRECTORY))
+    };
+    let Some(directory) = cwd.ancestors().find(is_of_a_tour).map(Path::to_owned) else { return };
+    let members = cx.shared.members.borrow().clone();
+    if members.0.values().any(|pod| pod.info.borrow().cwd.starts_with(&directory)) {
+        return;
+    }
+    let deleted = tokio::task::spawn_blocking(move || {
+        // A directory elsewhere was not made by yoi, whatever its name is.
+        let temporary = std::env::temp_dir().canonicalize()?;
+        match directory.parent() == Some(&temporary) {
+            true => crate::disk::remove_tree(&directory),
+            false => Ok(()),
+        }
+    });
+    if let Ok(deleted) = deleted.await {
+        deleted.or_log("delete the directory of a tour");
+    }
 }
 
 /// A Pod to remove, and its children.
