@@ -306,4 +306,5 @@ mod returning;
 mod said;
 mod sending;
 mod split;
+mod tree;
 mod ways;

@@ -13,6 +13,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
 use yoi::protocol::{PodInfo, PodName};
+use yoi::text::SafeText;
 
 /// The fewest columns a longer name gets before the word of its state is left out.
 const NAME: usize = 8;
@@ -55,10 +56,24 @@ impl View<'_> {
         let foot = self.foot();
         let height = usize::from(height);
         let mut pane = PaneRows { strip, more, rows, foot, first: 0, shown: 0 };
-        pane.shown = height.saturating_sub(pane.strip_rows() + usize::from(pane.foot.is_some()));
+        let room = height.saturating_sub(pane.strip_rows());
+        // Rows that do not fit are counted in the foot.
+        let has_foot = pane.foot.is_some() || pane.rows.len() > room;
+        pane.shown = room.saturating_sub(usize::from(has_foot));
         let cursor = self.tree.position(&pane.rows).unwrap_or(0);
         pane.first = (cursor + 1).saturating_sub(pane.shown);
+        pane.foot = self.foot_with_hidden_rows(&pane);
         pane
+    }
+
+    /// The foot, with the number of rows above and below those in view before it.
+    fn foot_with_hidden_rows(&self, pane: &PaneRows<'_>) -> Option<String> {
+        let below = pane.rows.len().saturating_sub(pane.first + pane.shown);
+        let glyphs = self.tree.glyphs;
+        let above = (pane.first > 0).then(|| format!("{}{}", glyphs.pick("↑", "^"), pane.first));
+        let below = (below > 0).then(|| format!("{}{below}", glyphs.pick("↓", "v")));
+        let parts: Vec<String> = above.into_iter().chain(below).chain(pane.foot.clone()).collect();
+        (!parts.is_empty()).then(|| parts.join(" · "))
     }
 
     fn foot(&self) -> Option<String> {
@@ -66,7 +81,12 @@ impl View<'_> {
             return Some(format!("/{}", self.tree.filter.text()));
         }
         if self.tree.workspaces == Workspaces::All {
-            return Some(format!("all workspaces · {}", self.workspaces_key));
+            let chosen = self.tree.chosen().and_then(|name| self.family.get(name));
+            let place = chosen.and_then(|info| info.workspace.file_name());
+            let place = place.map_or("all workspaces".into(), |name| {
+                format!("works in {}", SafeText::line(name.to_string_lossy()))
+            });
+            return Some(format!("{place} · {}", self.workspaces_key));
         }
         let (pods, places) = self.family.elsewhere(&self.tree.workspace, self.current);
         let places =
