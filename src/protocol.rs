@@ -25,8 +25,8 @@ pub mod server;
 pub mod tool_words;
 
 pub use approval::{
-    Action, ApprovalRequest, Pattern, PolicyConsent, PolicyRule, PolicyTrust, Verdict,
-    WorkspaceFile,
+    Action, ApprovalRequest, CHANGED_TOOLS, Pattern, PolicyConsent, PolicyRule, PolicyTrust,
+    START_SERVER, Verdict, WorkspaceFile,
 };
 pub use client::{McpClient, PolicyClient};
 pub use command_sheet::{CommandSheet, OwnPlace, ShutPlace};

@@ -274,11 +274,13 @@ fn bar(app: &App, area: Rect, frame: &mut Frame<'_>) -> Option<Position> {
     // Without a host, only the reason why it ended is worth the place of the hints.
     let of_host =
         |notice: &&Notice| app.link == Link::Up || app.host_notices.contains(&notice.text);
+    let urgent = app.request_hint();
     let notice = app.notices.shown().filter(of_host).filter(|_| !waits);
     let view = actionbar::View {
         prompt,
         notice,
         hints: &hints,
+        urgent: urgent.first(),
         counts: &counts,
         theme: &app.theme,
         glyphs: app.setup.glyphs,

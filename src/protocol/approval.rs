@@ -15,8 +15,8 @@ use std::path::PathBuf;
 pub struct ApprovalRequest {
     /// The id of the `yoi.asked` entry in the Pod's log; the request of a client is in no log.
     pub id: String,
-    /// The Pod that asks. Of a client it is the name in the form of a Pod's, for programs that know no clients, and
-    /// names no Pod.
+    /// The Pod that asks. Where a client asks, this is the client's name in the form of a Pod name, for programs that
+    /// do not know clients; it names no Pod.
     pub pod: PodName,
     /// The MCP client that asks, where no Pod does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,6 +57,11 @@ pub struct ApprovalRequest {
     pub since: u64,
 }
 
+/// The name under which rules and requests speak about the start of an MCP server.
+pub const START_SERVER: &str = "McpServer";
+/// The name under which they speak about tools of an MCP server that changed.
+pub const CHANGED_TOOLS: &str = "McpTools";
+
 /// Characters of the action in [`ApprovalRequest::line`].
 const MAX_LINE: usize = 80;
 
@@ -79,7 +84,12 @@ impl ApprovalRequest {
         let first = self.action.lines().next().unwrap_or("");
         let shown: String = first.chars().take(MAX_LINE).collect();
         let rest = if shown.len() < self.action.trim_end().len() { "…" } else { "" };
-        let line = format!("{} {shown}{rest}", self.tool);
+        let call = match self.tool.as_str() {
+            START_SERVER => "start the MCP server",
+            CHANGED_TOOLS => "use new or changed tools of the MCP server",
+            tool => tool,
+        };
+        let line = format!("{call} {shown}{rest}");
         let needs = self.needs().collect::<Vec<_>>().join(", ");
         match (needs.as_str(), &self.lease) {
             ("", None) => line,

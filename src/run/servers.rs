@@ -25,9 +25,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The name under which rules speak about the start of a server.
-pub const START_RULE: &str = "McpServer";
+pub const START_RULE: &str = crate::protocol::START_SERVER;
 /// The name under which rules speak about tools that changed.
-pub const TOOLS_RULE: &str = "McpTools";
+pub const TOOLS_RULE: &str = crate::protocol::CHANGED_TOOLS;
 /// Tools of all servers that a Pod is offered, and the bytes of their names, descriptions and schemas.
 const MAX_TOOLS: usize = 256;
 const MAX_SPECS: usize = 512 * 1024;

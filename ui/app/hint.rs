@@ -47,7 +47,7 @@ impl App {
         }
     }
 
-    /// What choosing the row of the peers pane does.
+    /// The effect of choosing the row of the peers pane.
     fn contact_hint(&self) -> &'static str {
         if self.chosen_agent().is_some() { "write to it" } else { "go there" }
     }
@@ -219,8 +219,9 @@ impl App {
     }
 
     /// The key that goes to the oldest request, before every other while nothing is written.
-    fn request_hint(&self) -> Vec<Hint> {
-        if waiting(&self.family) == 0 || !self.composer.is_empty() {
+    pub fn request_hint(&self) -> Vec<Hint> {
+        let writes = self.focus == Focus::Composer;
+        if !writes || waiting(&self.family) == 0 || !self.composer.is_empty() {
             return Vec::new();
         }
         self.list_hints(Context::Everywhere, &[(Action::NextNeedsYou, "decides")])

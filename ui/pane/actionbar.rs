@@ -157,6 +157,8 @@ pub struct View<'a> {
     pub prompt: Option<&'a Prompt>,
     pub notice: Option<&'a Notice>,
     pub hints: &'a [Hint],
+    /// The key to a request that waits: it keeps its place beside a warning.
+    pub urgent: Option<&'a Hint>,
     /// Left to right; the last ones are left out first.
     pub counts: &'a [Count],
     pub theme: &'a Theme,
@@ -175,7 +177,12 @@ impl View<'_> {
         let room = usize::from(area.width);
         // A long notice takes the room of the counts.
         let long = self.notice.is_some_and(|notice| width(&notice.text) + 2 > room / 2);
-        let counts = if long { Vec::new() } else { self.counts(room) };
+        let warns = self.notice.is_some_and(|notice| notice.kind == Kind::Warned);
+        let counts = match self.urgent.filter(|_| warns) {
+            Some(hint) => self.key_and_help(hint),
+            None if long => Vec::new(),
+            None => self.counts(room),
+        };
         let taken: usize = counts.iter().map(Span::width).sum();
         let left = room.saturating_sub(if taken > 0 { taken + 2 } else { 0 });
         let line = match self.notice {
@@ -215,21 +222,24 @@ impl View<'_> {
         for hint in self.hints {
             let between = if spans.is_empty() { "" } else { " · " };
             let between = self.glyphs.plain(between);
-            let key = self.glyphs.plain(&hint.key);
-            let does = self.glyphs.plain(&format!(
-                "{}{}",
-                if key.is_empty() { "" } else { " " },
-                hint.does
-            ));
-            used += width(&between) + width(&key) + width(&does);
+            let hint = self.key_and_help(hint);
+            used += width(&between) + hint.iter().map(Span::width).sum::<usize>();
             if used > room {
                 break;
             }
             spans.push(Span::styled(between, self.theme.dim));
-            spans.push(Span::styled(key, self.theme.accent));
-            spans.push(Span::styled(does, self.theme.dim));
+            spans.extend(hint);
         }
         Line::from(spans)
+    }
+
+    fn key_and_help(&self, hint: &Hint) -> Vec<Span<'static>> {
+        let blank = if hint.key.is_empty() { "" } else { " " };
+        let does = self.glyphs.plain(&format!("{blank}{}", hint.does));
+        vec![
+            Span::styled(self.glyphs.plain(&hint.key), self.theme.accent),
+            Span::styled(does, self.theme.dim),
+        ]
     }
 
     /// As many counts as leave at least half of the line to the left.

@@ -67,6 +67,69 @@ fn a_verb_in_the_place_of_a_reason_is_offered_and_the_request_stays_undecided() 
     assert_eq!(bench.app.family.approvals().len(), 1);
 }
 
+/// A request to start the MCP server `demo`.
+fn server_request() -> yoi::protocol::ApprovalRequest {
+    let lines =
+        ["command: uvx demo", "variables it gets: none", "network: no", "named in: config.toml"];
+    let script =
+        yoi::protocol::ScriptHash { path: "demo".into(), sha256: "8dc4f121c56e".repeat(6) };
+    yoi::protocol::ApprovalRequest {
+        tool: "McpServer".into(),
+        details: Some(lines.join("\n")),
+        because: "your approval: it starts an MCP server".into(),
+        reason: None,
+        scripts: vec![script],
+        rule: yoi::protocol::Pattern {
+            tool: "McpServer+sha256=8dc4".into(),
+            pattern: "demo".into(),
+        },
+        ..approval("q", "alice", "demo")
+    }
+}
+
+#[test]
+fn a_request_to_start_a_server_is_a_sentence_and_shows_its_definition_at_once() {
+    let mut bench = alone(State::NeedsYou);
+    bench.size(120, 40);
+    bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(server_request()) });
+    bench.press("ctrl-n");
+    let shown = words(&mut bench);
+    for text in [
+        "start the MCP server demo",
+        "named in: config.toml",
+        "holds for this definition, SHA-256 8dc4f121c56e",
+        r#"for every Pod: [[permissions.rule]] in config.toml with tool = "McpServer+sha256=8dc4", pattern = "demo", action = "allow""#,
+    ] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+    bench.confirm("A");
+    let shown = words(&mut bench);
+    assert!(shown.contains("always allow McpServer+sha256=8dc4: demo for alice?"), "{shown}");
+    let allowed = bench.confirm("enter");
+    assert_eq!(calls(&allowed).len(), 1, "three keys: to the request, always, yes");
+}
+
+#[test]
+fn a_warning_leaves_the_key_to_a_request_in_view() {
+    for (width, height) in [(40, 12), (80, 24), (120, 40)] {
+        let mut bench = alone(State::NeedsYou);
+        bench.size(width, height);
+        let request = Box::new(server_request());
+        bench.host(Some("alice"), Event::ApprovalRequested { approval: request });
+        let alert = yoi::protocol::Alert {
+            level: yoi::protocol::AlertLevel::Warn,
+            source: yoi::protocol::AlertSource::Pod,
+            message: "MCP server `broken`: it closed its output (it ended with exit code 1)".into(),
+            timestamp_ms: 0,
+        };
+        bench.host(Some("alice"), Event::Alert(alert));
+        let screen = bench.screen();
+        let bar = screen.lines().last().unwrap_or_default();
+        assert!(bar.starts_with("! MCP server"), "{bar}");
+        assert!(bar.ends_with("Ctrl+N decides"), "{bar}");
+    }
+}
+
 /// The host comes back, with these requests.
 fn restart(bench: &mut Bench, approvals: Vec<yoi::protocol::ApprovalRequest>) {
     bench.msg(Msg::Connected);

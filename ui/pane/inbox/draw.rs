@@ -12,7 +12,7 @@ use crate::wording::{scope, state};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use yoi::protocol::ApprovalRequest;
+use yoi::protocol::{ApprovalRequest, START_SERVER};
 use yoi::scope::Rule;
 use yoi::text::SafeText;
 
@@ -80,7 +80,8 @@ impl View<'_> {
         let action = item.approvals().first().map_or(0, |approval| action(approval, columns).len());
         let first = self.inbox.scrolled.min(all);
         let shown = in_view(all - first, usize::from(area.height));
-        let brief = self.inbox.extent == Extent::Brief && action > BRIEF;
+        let most = item.approvals().first().map_or(BRIEF, |approval| brief_rows(approval));
+        let brief = self.inbox.extent == Extent::Brief && action > most;
         Sight { first, shown, all, action, cut: if brief { Cut::Brief } else { Cut::Whole } }
     }
 
@@ -163,7 +164,7 @@ impl View<'_> {
         let mut lines = Vec::new();
         let all = action(approval, columns);
         let whole = self.inbox.extent == Extent::Whole;
-        let shown = if whole { all.len() } else { all.len().min(BRIEF) };
+        let shown = if whole { all.len() } else { all.len().min(brief_rows(approval)) };
         for line in &all[..shown] {
             let line = self.glyphs.plain(line);
             lines.push(Line::from(vec![Span::raw("    "), Span::styled(line, self.theme.code)]));
@@ -179,7 +180,8 @@ impl View<'_> {
                 lines.push(self.fact(if i == 0 { name } else { "" }, &line, room));
             }
         }
-        let rule = self.rule(item).into_iter().flat_map(|rule| wrap_text(&rule, room));
+        let rule = self.rule(item).into_iter().chain(for_every_pod(approval));
+        let rule = rule.flat_map(|rule| wrap_text(&rule, room));
         lines.extend(rule.map(|row| Line::raw(format!("    {}", self.glyphs.plain(&row)))));
         lines
     }
@@ -271,6 +273,22 @@ pub fn more_below(rows: usize, keymap: &Keymap) -> String {
     let down = keymap.name(Context::Everywhere, Action::PageDown);
     let lines = if rows == 1 { "line" } else { "lines" };
     format!("… {rows} more {lines}: {down}")
+}
+
+/// How many rows of the action are shown before the item is unfolded. The start of a server is decided by its
+/// definition, which is short and shown whole.
+fn brief_rows(approval: &ApprovalRequest) -> usize {
+    if approval.tool == START_SERVER { usize::MAX } else { BRIEF }
+}
+
+/// How a person allows the start of a server once for all Pods, which a decision does not.
+fn for_every_pod(approval: &ApprovalRequest) -> Option<String> {
+    let (tool, server) = (&approval.rule.tool, &approval.rule.pattern);
+    let rule = format!(
+        "for every Pod: [[permissions.rule]] in config.toml with tool = {tool:?}, pattern = {server:?}, \
+         action = \"allow\""
+    );
+    (approval.tool == START_SERVER).then(|| spelled(&rule))
 }
 
 /// The Pod of the requests below its parent, and how many equal requests there are.
