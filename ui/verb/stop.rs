@@ -18,7 +18,7 @@ pub static VERB: Verb = of::<Stop>(Verb {
         crate::verb::help::MARKS,
         "{everywhere back} and {everywhere interrupt} only pause a run; :cancel drops it.",
     ],
-    ..verb("stop", "stop Pods, or everything below them too; :restore brings them back")
+    ..verb("stop", "stop Pods, or all below them too (asks for several); :restore brings them back")
 });
 
 #[derive(Args)]
