@@ -6,20 +6,20 @@ use std::path::PathBuf;
 /// An MCP client. A person's consent is for its folder and name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpClient {
-    /// The folder that it works in: absolute, without links.
+    /// The folder in which the client works: absolute, without links.
     pub folder: PathBuf,
-    /// The name that it asks for on the mesh.
+    /// The name that the client asks for on the mesh.
     pub name: String,
-    /// The name that the mesh gave it, once it has joined: Pods answer to this one.
+    /// The name that the mesh gave the client when it joined; Pods answer to this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// What the program says that it is, with its version. Nothing checks it.
+    /// The name and version that the program gives for itself; the host does not check them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
 }
 
 impl McpClient {
-    /// Whether a consent to one of them is a consent to the other one.
+    /// Whether both have the same folder and name, so that one consent is for both.
     pub fn is_same(&self, other: &Self) -> bool {
         self.folder == other.folder && self.name == other.name
     }

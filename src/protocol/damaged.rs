@@ -1,15 +1,15 @@
-//! Lines that are nearly right, for tests of what reads them. `YOI_FUZZ` is for how many seconds such a test goes on;
-//! without it, it takes a moment.
+//! Damaged lines, for tests of the code that reads lines. `YOI_FUZZ` is the number of seconds that such a test takes;
+//! the default is half a second.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use std::time::{Duration, Instant};
 
-/// The most damage of one line, in bytes that are others.
+/// No more bytes than this are changed in one line.
 const MOST: usize = 4;
 
-/// One of these lines with a few bytes changed and perhaps a part cut out, or up to so many bytes that are no line.
+/// One of these lines with a few bytes changed and perhaps a part cut out, or up to `noise` random bytes.
 pub fn line(lines: Vec<String>, noise: usize) -> impl Strategy<Value = Vec<u8>> {
     let cut = (any::<prop::sample::Index>(), any::<prop::sample::Index>());
     let damage = (any::<prop::sample::Index>(), any::<u8>());
@@ -30,7 +30,7 @@ pub fn line(lines: Vec<String>, noise: usize) -> impl Strategy<Value = Vec<u8>> 
     prop_oneof![8 => near, 1 => prop::collection::vec(any::<u8>(), 0..noise)]
 }
 
-/// Values for as long as the test shall take.
+/// Random values, for as long as the test takes.
 pub fn values<S: Strategy>(strategy: S) -> impl Iterator<Item = S::Value> {
     let seconds = std::env::var("YOI_FUZZ").ok().and_then(|seconds| seconds.parse().ok());
     let until = Instant::now() + seconds.map_or(Duration::from_millis(500), Duration::from_secs);

@@ -155,12 +155,12 @@ pub struct HelloBody {
     pub returns: bool,
 }
 
-/// What a client does when its host ends.
+/// The behaviour of a client when its host ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtHostEnd {
-    /// Its conversation is over.
+    /// The client ends too.
     Leaves,
-    /// It connects to the next host, as a dashboard does.
+    /// The client connects to the next host, as a dashboard does.
     Returns,
 }
 
@@ -172,7 +172,7 @@ impl Hello {
         Self { hello: HelloBody { protocol: crate::protocol::PROTOCOL, version, returns } }
     }
 
-    /// Ours as a line, with its newline: that of a host, and of a client that leaves with its host.
+    /// The greeting of a host, and of a client that ends with its host, as a line with its newline.
     pub fn line() -> Vec<u8> {
         Self::ours(AtHostEnd::Leaves).encode()
     }

@@ -44,17 +44,17 @@ pub struct MeshMember {
     pub standing: Option<MeshStanding>,
 }
 
-/// A message of a Pod, as it stood when it was sent. Whether a Pod of the same host has read it since stands in
-/// [`PodInfo::waiting`](crate::protocol::PodInfo::waiting) of that Pod.
+/// The result of sending a message of a Pod. [`PodInfo::waiting`](crate::protocol::PodInfo::waiting) of a receiving
+/// Pod says whether that Pod has read the message since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentMessage {
     pub id: String,
     /// received, denied, timeout or sent.
     pub status: String,
-    /// The Pods of this host in whose mailbox it is.
+    /// The Pods of this host whose mailbox has the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pods: Vec<PodName>,
-    /// Whether `received` says only that a leader that is not yoi handed it over.
+    /// Whether `received` means only that the leader, another program, handed the message over.
     #[serde(default, skip_serializing_if = "is_false")]
     pub handed_over: bool,
 }
@@ -66,7 +66,7 @@ pub struct MeshAgent {
     pub kind: AgentKind,
     /// Whether a message can be delivered now.
     pub reachable: bool,
-    /// Whether a person blocked it: no Pod of this host takes its messages.
+    /// Whether a person blocked the agent: no Pod of this host takes its messages.
     #[serde(default, skip_serializing_if = "is_false")]
     pub blocked: bool,
 }

@@ -220,8 +220,8 @@ pub enum Method {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         end: bool,
     },
-    /// Say that this connection belongs to an MCP client: whatever it requests from now on is requested in the name
-    /// of that client, which may do less than a person and needs a person's consent.
+    /// Say that this connection belongs to an MCP client. All later requests are made in the name of that client,
+    /// which may do less than a person and needs a person's consent.
     ActAs(McpClient),
     /// A new Pod with this one's history, up to and including an entry; `None` is all of it.
     Fork {

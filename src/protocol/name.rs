@@ -23,7 +23,7 @@ pub struct PodName(String);
 pub struct InvalidName(pub String);
 
 impl InvalidName {
-    /// What keeps the text from being a name.
+    /// The reason why the text is not a name.
     fn why(&self) -> String {
         if RESERVED.contains(&folded(&self.0).as_str()) {
             return format!("{} mean something else", RESERVED.join(", "));

@@ -15,7 +15,7 @@ pub struct McpServerInfo {
     /// The names of its tools for models.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// Which tools are left out or narrowed, each a sentence.
+    /// A sentence for each tool that is left out or narrowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub struct McpServerInfo {
     pub withheld: Vec<String>,
 }
 
-/// What a server is doing.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum McpServerState {

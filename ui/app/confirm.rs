@@ -17,7 +17,7 @@ use yoi::protocol::{Method, PodInfo, PodName};
 /// The notice for a key that came before the person could read the confirmation.
 const TOO_EARLY: &str = "Ignored: the confirmation had only just appeared. Press again.";
 
-/// Columns between two answers, with the blank before the first: ` · ` and `: `.
+/// Columns of ` · ` and `: ` around an answer.
 const ANSWER_GAP: usize = 5;
 
 /// What the person is to confirm.

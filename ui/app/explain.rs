@@ -114,7 +114,7 @@ pub(super) fn lines(title: &str, lines: Vec<String>) -> Layer {
     Layer::List(Palette::new(title, lines.into_iter().map(row).collect()))
 }
 
-/// What an agent is, and what its `received` means.
+/// The kind of an agent, and the meaning of its `received`.
 fn about_agent(agent: &Agent) -> String {
     let name = &agent.shown;
     let what = match agent.kind {

@@ -35,7 +35,7 @@ impl App {
             }
         }
         match event {
-            // The mark is of no Pod: each may have missed events.
+            // The mark names no Pod, because each may have missed events.
             Event::Lagged => {
                 self.transcripts.values_mut().for_each(|one| one.apply(None, &Event::Lagged));
                 Vec::new()

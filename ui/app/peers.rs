@@ -7,7 +7,7 @@ use crate::notice::Kind;
 use crate::verb::words::quoted;
 use yoi::protocol::PodName;
 
-/// Said of an agent whose name hides something.
+/// The notice about an agent whose name has invisible characters.
 pub(super) const CANNOT_BE_TYPED: &str =
     "the name of this agent holds characters that cannot be typed";
 

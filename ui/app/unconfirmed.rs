@@ -1,5 +1,5 @@
-//! Decisions while there is no host. A line that is typed for one stays open and says that nothing is decided; after
-//! the next start of the host a notice names the decisions that were not taken.
+//! Decisions while there is no host. The line of a decision stays open and says that nothing is decided; after the
+//! next start of the host a notice names the decisions that the host did not take.
 
 use crate::app::{App, Confirm, Effect, Layer, Link, TextFor};
 use crate::notice::Kind;
@@ -7,7 +7,7 @@ use crate::pane::actionbar::{Prompt, Purpose};
 use yoi::protocol::ApprovalRequest;
 
 impl App {
-    /// The host ended: confirmations that decide something are closed, and what is typed stays.
+    /// Closes the confirmations of decisions, because the host ended; the typed text stays.
     pub(super) fn decisions_interrupted(&mut self) {
         self.unconfirmed = self.deciding.drain().collect();
         if let Some(Layer::Confirm(Confirm::Rule { requests, .. })) = self.layers.top() {
@@ -48,7 +48,8 @@ impl App {
         }
     }
 
-    /// Says which of these requests wait still, though their decision was confirmed or under way when the host ended.
+    /// Names the requests among these whose decision was confirmed or under way when the host ended, and was not
+    /// taken.
     pub(super) fn note_undecided(&mut self, requests: &[ApprovalRequest]) {
         let waits = |request: &&ApprovalRequest| self.unconfirmed.contains(&request.id);
         let waiting: Vec<&ApprovalRequest> = requests.iter().filter(waits).collect();

@@ -56,7 +56,7 @@ fn numbered(name: &str) -> Vec<(String, u64)> {
         let digits = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
         let (text, behind) = rest.split_at(digits);
         let end = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());
-        // No digits, and those that are too long for a number, sort as zero.
+        // A part without digits, or with too many for a number, sorts as zero.
         parts.push((text.to_owned(), behind[..end].parse().unwrap_or(0)));
         rest = &behind[end..];
     }

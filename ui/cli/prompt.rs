@@ -30,7 +30,7 @@ pub fn joined(words: &[String]) -> Result<Vec<Segment>, Failure> {
     Ok(vec![text(not_empty(message(words)?)?)])
 }
 
-/// The same as one text, which may be empty.
+/// As [`joined`], as one text, which may be empty.
 pub fn message(words: &[String]) -> Result<String, Failure> {
     if words == [INPUT] { read_input() } else { Ok(words.join(" ")) }
 }

@@ -44,14 +44,14 @@ impl Agents {
         self.most = self.most.max(self.all.len());
     }
 
-    /// The connection ended: no agent is known to be there.
+    /// Forgets all agents, because the connection to the host ended.
     pub(super) fn lose(&mut self) {
         self.all.clear();
     }
 }
 
 impl Agent {
-    /// Its kind in a word: an agent of yoi says when it has kept a message.
+    /// The kind of the agent in a word: `yoi` for one that says when it has kept a message, else `agent`.
     pub fn word(&self) -> &'static str {
         match self.kind {
             AgentKind::Pod | AgentKind::Yoi => "yoi",
@@ -59,8 +59,8 @@ impl Agent {
         }
     }
 
-    /// The name as a word of a command line; `None` for one that cannot be typed, because it holds what no person
-    /// sees.
+    /// The name as a word of a command line; `None` for one that cannot be typed, because it has invisible
+    /// characters.
     pub fn typed(&self) -> Option<&str> {
         (self.shown.as_str() == self.name).then_some(&self.name)
     }
@@ -109,8 +109,8 @@ impl Family {
         self.has_peers() || self.agents.most > 0
     }
 
-    /// The most that one Pod has reached since the host sent the family. It does not shrink with the agents, which
-    /// come and go by themselves.
+    /// The most that one Pod has reached since the host sent the family. The number does not shrink when agents
+    /// leave.
     pub fn most_contacts(&self) -> usize {
         self.most_peers() + self.agents.most
     }

@@ -17,7 +17,7 @@ const WORD: usize = 9;
 /// The columns of an age.
 const AGE: usize = 6;
 
-/// The chosen peer or agent. They themselves are in the family.
+/// The cursor on a peer or an agent. The peers and agents themselves are in the family.
 #[derive(Clone, Debug, Default)]
 pub struct Peers {
     cursor: Option<Chosen>,
@@ -122,7 +122,7 @@ impl View<'_> {
     }
 
     fn agent(&self, agent: &Agent, columns: usize) -> Line<'static> {
-        // That it is blocked is said in any width, instead of its kind.
+        // A blocked agent shows that at any width, in place of its kind.
         let (word, role, last) = match agent.blocked {
             true => ("blocked", Role::Warn, ""),
             false => ("online", Role::Idle, agent.word()),
@@ -131,7 +131,7 @@ impl View<'_> {
         self.cells(&Cells { shape, name: agent.shown.as_str(), word, role, last }, columns)
     }
 
-    /// A row; where it is narrow, what stands last is left out first.
+    /// A row; a narrow one leaves out its last columns first.
     fn cells(&self, cells: &Cells<'_>, columns: usize) -> Line<'static> {
         let state = self.theme.style(cells.role);
         let left = columns.saturating_sub(4);
@@ -155,7 +155,7 @@ impl View<'_> {
     }
 }
 
-/// What stands in a row, from left to right.
+/// The columns of a row, from left to right.
 struct Cells<'a> {
     shape: &'static str,
     name: &'a str,

@@ -87,7 +87,7 @@ pub struct Transcript {
     /// Whether a streaming block has no start time yet.
     unstamped: bool,
     cursor: Option<Pos>,
-    /// No block before this one streams; `None` while nothing does.
+    /// The first block that may stream; `None` while no block does.
     streams_from: Option<Pos>,
     find: find::Find,
     tables: long::Tables,

@@ -88,8 +88,8 @@ pub fn signals() -> std::io::Result<mpsc::Receiver<i32>> {
     Ok(signals)
 }
 
-/// A message when the terminal hangs up. A thread waits for that, and ends the program after the time limit: the
-/// library that reads keys reads a terminal that is gone again and again, and then no task gets to run.
+/// A message when the terminal hangs up. A thread waits for that and ends the program after the time limit, because
+/// the library that reads keys reads a lost terminal in a loop, and then no task runs.
 fn watch_terminal() -> mpsc::Receiver<()> {
     let (sender, gone) = mpsc::channel(1);
     let watch = move || {

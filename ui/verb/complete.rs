@@ -143,7 +143,7 @@ fn values(argument: &Arg, sources: &Sources) -> Vec<Candidate> {
     }
 }
 
-/// Names with what is said of each.
+/// Names, each with its description.
 fn named(names: &[(String, String)]) -> Vec<Candidate> {
     let candidate = |(name, help): &(String, String)| Candidate {
         text: quoted(name).into_owned(),

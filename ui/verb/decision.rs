@@ -54,7 +54,7 @@ impl Decision {
     fn begin(&mut self, named: &Named<'_>, verdict: Verdict) -> Next {
         let request = named.request.clone();
         let question = written(&request, &verdict).filter(|_| !named.is_shown);
-        // A client is no Pod that could go meanwhile.
+        // The confirmation closes when a Pod that it is about is deleted; a client is not a Pod.
         let about: Vec<PodName> =
             request.client.is_none().then(|| request.pod.clone()).into_iter().collect();
         self.decided = Some((request, verdict));

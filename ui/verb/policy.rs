@@ -64,15 +64,15 @@ impl Dialogue for Policy {
     }
 }
 
-/// The requests for the rules that bind the selected Pod, those of its workspace among them, and for
-/// the decisions for every Pod.
+/// The requests for the rules that bind the selected Pod (those of its workspace included) and for the decisions
+/// about all Pods.
 fn lists(known: &Known<'_>) -> Vec<Request> {
     let selected = known.selected.filter(|pod| known.family.get(pod).is_some());
     let of_pod = selected.map(|pod| Request::to(pod.clone(), Method::ListPolicy));
     of_pod.into_iter().chain([Request::host(Method::ListPolicy)]).collect()
 }
 
-/// What binds the Pod, and behind it the decisions for other Pods, which have numbers, too.
+/// The rules that bind the Pod, then the decisions for other Pods, which have numbers too.
 fn both(reply: Reply) -> Result<Event, End> {
     let (mut first, rest) = reply.first_and_rest()?;
     if let Event::Policy { rules, .. } = &mut first {
@@ -180,7 +180,7 @@ fn sends(consent: &PolicyConsent) -> String {
     SafeText::spelled(text).into_string()
 }
 
-/// What an MCP client may do.
+/// The consent to an MCP client, in words.
 fn admits(client: &PolicyClient) -> String {
     let (folder, name) = (client.folder.display(), SafeText::quoted(&client.name));
     let text = format!("let the MCP client {name} use the Pods in {folder}, and start some there");

@@ -97,11 +97,11 @@ impl Send {
         Ok(Next::call(Request::to(pod, Method::RestorePods { tree: false, plan: false })))
     }
 
-    /// The refusal for a name that no Pod has, where no agent is reached.
+    /// The refusal for a name that no Pod has, if the selected Pod reaches no agent.
     fn unknown(&self, known: &Known<'_>) -> End {
         let name = SafeText::line(&self.addressee);
         match known.selected {
-            // It is the name of an agent at most.
+            // A text that is not a Pod name can only be the name of an agent.
             Some(pod) if PodName::parse(&self.addressee).is_err() => End::refused(
                 Why::NotThere,
                 format!(
@@ -157,7 +157,7 @@ fn is_on_mesh(known: &Known<'_>, pod: &PodName) -> bool {
     known.family.get(pod).is_some_and(|info| info.mesh.is_some())
 }
 
-/// What is said of a message to an agent.
+/// The sentence about a message to an agent.
 fn outcome(agent: &str, status: &str, reason: Option<&str>) -> End {
     let agent = SafeText::line(agent);
     let why = reason.map(|reason| format!(": {}", SafeText::line(reason))).unwrap_or_default();

@@ -1,12 +1,12 @@
-//! What became of a message that a Pod sent.
+//! The state of a message that a Pod sent, in words.
 
 use crate::family::Family;
 use crate::theme::Role;
 use yoi::protocol::mesh::SentMessage;
 use yoi::text::SafeText;
 
-/// The state of a message in a word or two. A Pod of this host has read it when it is in its history; of an agent
-/// elsewhere no more is known than that it has the message.
+/// The state of a message in a word or two. A Pod of this host has read a message that is in its history. An agent
+/// elsewhere only confirms that it has the message.
 pub fn state(sent: &SentMessage, family: &Family) -> (Role, String) {
     let waits = |pod: &&yoi::protocol::PodName| {
         family.get(pod).is_some_and(|info| info.waiting.contains(&sent.id))
@@ -18,7 +18,7 @@ pub fn state(sent: &SentMessage, family: &Family) -> (Role, String) {
         ("received", 0) if sent.handed_over => said(Role::Warn, "handed over"),
         ("received", 0) => said(Role::Ok, "received"),
         ("received", _) if waiting > 0 => said(Role::Dim, "queued"),
-        // Of a Pod that was deleted it is not known whether it read the message.
+        // Whether a deleted Pod read the message is not known.
         ("received", _) if gone => said(Role::Ok, "received"),
         ("received", _) => said(Role::Ok, "read"),
         ("sent", 0) => said(Role::Ok, "sent"),

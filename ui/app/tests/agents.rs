@@ -37,7 +37,7 @@ fn pane(bench: &mut Bench) -> Vec<String> {
     std::iter::once(title).chain(rest.map(str::to_owned)).map(|row| left(&row)).collect()
 }
 
-/// What stands in the left column.
+/// The left column of the screen.
 fn left(row: &str) -> String {
     row.chars().take(31).collect::<String>().trim_end().to_owned()
 }

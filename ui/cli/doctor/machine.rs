@@ -189,7 +189,7 @@ pub async fn walls() -> Vec<Finding> {
     }
 }
 
-/// The groups that programs started from here get, which a host that runs already may have otherwise.
+/// The groups of programs that are started from here; a host that already runs may have others.
 fn control_groups(isolation: Isolation, delegated: bool) -> Finding {
     let text = match (isolation, delegated) {
         (Isolation::Namespaces, true) => {

@@ -1,4 +1,4 @@
-//! The files of workspaces that the person trusts, and whether they are still as they were.
+//! The files of workspaces that the person trusts, and whether they are unchanged.
 
 use crate::cli::doctor::finding::Finding;
 use crate::cli::doctor::host::Reached;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use yoi::config::WorkspaceSettings;
 use yoi::protocol::{Event, Method, PolicyTrust};
 
-/// How long the host may take to answer, and the files to be read.
+/// How long the host may take to answer, and how long reading the files may take.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The finding. The host owns the store that knows.
+/// The finding about trusted files. The host is asked, because it owns the store.
 pub async fn finding(reached: Option<&Reached>) -> Finding {
     let ok = |text: &str| Finding::ok("settings", "trust", text);
     let Some(reached) = reached else {
@@ -27,7 +27,7 @@ pub async fn finding(reached: Option<&Reached>) -> Finding {
     ok(&text.await.unwrap_or_else(|| "the file system of a trusted file does not answer".into()))
 }
 
-/// Whether what is trusted of a workspace counts. Blocking.
+/// Whether the trust in the files of a workspace is still in force. Blocking.
 fn sentence(trust: &PolicyTrust) -> String {
     let root = trust.workspace.display();
     match WorkspaceSettings::load(&trust.workspace).sha256 {

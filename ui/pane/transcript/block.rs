@@ -66,8 +66,8 @@ pub enum Kind {
     /// A message of a person, or of the parent.
     User {
         segments: Vec<Segment>,
-        /// What follows a long text of which the last segment is the beginning. It is shown while a
-        /// long paste is folded; the parts of the text hold it, too.
+        /// The text behind a long text whose beginning is the last segment. It is shown while a long paste is folded;
+        /// the parts of the long text hold it too.
         behind: Vec<Segment>,
         from: Option<PodName>,
     },

@@ -58,7 +58,7 @@ impl Transcript {
                 );
             }
             Event::LlmContinuation { attempt, max_attempts, reason, .. } => {
-                // What was not committed by now is not part of the history.
+                // Text that is not committed by now is not part of the history.
                 self.drop_streaming();
                 let text = format!("stream cut, going on ({attempt} of {max_attempts}): {reason}");
                 self.retry(text, 0);
@@ -184,7 +184,7 @@ impl Transcript {
         pos
     }
 
-    /// Begins a thought that streams: nothing of an earlier one belongs to it.
+    /// Begins a streaming thought, without the text of an earlier one.
     pub(super) fn begin_thought(&mut self) -> Pos {
         self.thought = LiveText::default();
         self.begin(Kind::Thought(Thought::default()))
@@ -307,7 +307,7 @@ impl Transcript {
         self.drop_streaming_of(|kind| matches!(kind, Kind::Retry { .. }));
     }
 
-    /// Drops what streams.
+    /// Drops the streaming blocks.
     fn drop_streaming(&mut self) {
         self.drop_streaming_of(|_| true);
         self.find_visible_rows();

@@ -113,8 +113,8 @@ impl Load {
         true
     }
 
-    /// Notes what an event means for the newest page, if that is waited for. One that could not be
-    /// read is requested again at the next entry: the view may never move.
+    /// Notes what an event means for the newest page, while the screen waits for that page. A page that could not be
+    /// read is requested again at the next entry, because the view may never move.
     fn wait_for_page(&mut self, event: &Event) {
         if self.next() != Some(Want::Tail) && !self.lost {
             return;
@@ -126,7 +126,7 @@ impl Load {
         }
     }
 
-    /// Whether the newest page is loaded and what came after it is applied.
+    /// Whether the newest page is loaded and the events after it are applied.
     #[cfg(test)]
     pub fn is_current(&self) -> bool {
         self.ready && !self.stale && !self.lost

@@ -120,7 +120,7 @@ impl View<'_> {
         self.put(&[right], line, line.width.saturating_sub(taken), buf);
     }
 
-    /// What became of the message that a call, or a person in the name of the Pod, sent.
+    /// The state of the message that a call, or a person in the name of the Pod, sent.
     fn sent(&self, kind: &Kind) -> Option<Piece> {
         let message = match kind {
             Kind::Tool(tool) => tool.outcome.as_ref()?.sent.as_ref()?,

@@ -1,5 +1,5 @@
-//! A screen that falls behind its host: whatever it missed, and in whatever order events, pages and
-//! refusals come, it shows the log and what streams.
+//! A screen that falls behind its host: whatever events it missed, and in whatever order events, pages and refusals
+//! come, the screen shows the log and the streaming blocks.
 
 use super::*;
 use proptest::prelude::*;
@@ -18,11 +18,11 @@ enum Step {
     End,
     /// The log goes on behind a compaction.
     Compact,
-    /// The queue of the screen is full: it is sent what waits, then the mark, then what follows that.
+    /// The queue of the screen is full: the host sends the queued events, then the mark, then later events.
     Full,
-    /// The screen reads so many events.
+    /// The screen reads this many events.
     Read(usize),
-    /// The screen requests what it wants; the host answers, or cannot; the answer reaches the screen.
+    /// The screen requests pages; the host answers or refuses; the reply reaches the screen.
     Request,
     Answer,
     Refuse,
@@ -111,7 +111,7 @@ impl Watched {
         running.chain(thinking).chain(text).chain(self.calls.iter().map(call)).collect()
     }
 
-    /// Commits what streams.
+    /// Commits the streaming blocks.
     fn reply(&mut self) {
         for text in [std::mem::take(&mut self.thought)].iter().filter(|text| !text.is_empty()) {
             self.commit(thought(text));
@@ -224,7 +224,7 @@ impl Watched {
         }
     }
 
-    /// Everything that was sent arrives, and all pages that the screen wants.
+    /// All sent events arrive, and all pages that the screen wants.
     fn catch_up(&mut self) {
         loop {
             while !self.queue.is_empty() || self.full {
@@ -239,7 +239,7 @@ impl Watched {
         }
     }
 
-    /// Each block from the beginning to the end, as the screen shows it after it was everywhere.
+    /// Each block from the first to the last, as the screen shows it after the view has passed all of them.
     fn blocks(&mut self) -> Vec<(Option<EntryId>, String)> {
         self.bench.transcript.scroll(Scroll::Top);
         self.catch_up();
