@@ -8,10 +8,7 @@ use yoi::protocol::{Event, Method, PodName, State};
 pub static VERB: Verb = of::<Compact>(Verb {
     safety: Safety::Confirms,
     runs: Runs::InTheBackground,
-    ..verb(
-        "compact",
-        "shorten the history now; a :rewind to an earlier message goes back behind it",
-    )
+    ..verb("compact", "shorten the history now; :rewind can still go back further")
 });
 
 #[derive(Args)]

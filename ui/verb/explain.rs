@@ -13,7 +13,7 @@ pub static VERB: Verb = of::<Explain>(Verb {
          variables that it gets and of those that are withheld, and limits. It is computed as it is for the \
          command itself.",
     ],
-    ..verb("explain", "say why a Pod is in its state, its scope, and what its commands get")
+    ..verb("explain", "say why a Pod is in its state, and show its scope and its limits")
 });
 
 #[derive(Args)]

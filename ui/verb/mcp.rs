@@ -16,7 +16,7 @@ pub static VERB: Verb = of::<Mcp>(Verb {
          and to what it gets, and ends with the last Pod that uses it. Its tools are called \
          mcp__<server>__<tool>; rules take these names, as in mcp__git__*.",
     ],
-    ..verb("mcp", "list the MCP servers, how they stand, and their tools")
+    ..verb("mcp", "list the MCP servers with their state and their tools")
 });
 
 #[derive(Args)]

@@ -16,7 +16,7 @@ pub static VERB: Verb = of::<Model>(Verb {
         "Without a model it lists the ways to connect one: a key in the environment, `yoi auth <provider>`, a \
          server on this machine, a provider in config.toml.",
     ],
-    ..verb("model", "choose the model, or say which and why")
+    ..verb("model", "choose the model, or say which one it is and why")
 });
 
 #[derive(Args)]

@@ -13,7 +13,7 @@ pub static VERB: Verb = of::<Pin>(Verb {
         "The key of a slot without a Pod goes to that row of the tree. Pins are \
          kept with the screen of this workspace.",
     ],
-    ..verb("pin", "keep a Pod in a slot, or list the slots; again ends it")
+    ..verb("pin", "keep a Pod in a slot, or take it out again; without a slot: list them")
 });
 
 #[derive(Args)]

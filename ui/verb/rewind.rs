@@ -18,7 +18,7 @@ pub static VERB: Verb = of::<Rewind>(Verb {
         "--undo takes the last rewind back, and then the one before it; --redo takes an undo back. Nothing is \
          deleted: the log keeps what left the history.",
     ],
-    ..verb("rewind", "go back to before one of your messages")
+    ..verb("rewind", "take back one of your messages and all that follows it")
 });
 
 #[derive(Args)]

@@ -13,7 +13,7 @@ pub static VERB: Verb = of::<Split>(Verb {
         "The composer speaks to the current Pod. {everywhere next-pane} goes through both; a verb that names no Pod is about \
          the one in focus. Where the screen is too narrow, it says how wide it has to be; :zoom makes room.",
     ],
-    ..verb("split", "show another Pod's transcript beside the current one; again: one")
+    ..verb("split", "show another Pod's transcript beside the current one, or one again")
 });
 
 #[derive(Args)]

@@ -6,7 +6,7 @@ use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
 use clap::Args;
 use yoi::protocol::{Method, PodName};
 
-pub static VERB: Verb = of::<Unpeer>(verb("unpeer", "end what :peer began"));
+pub static VERB: Verb = of::<Unpeer>(verb("unpeer", "let two peers be peers no more"));
 
 #[derive(Args)]
 struct Unpeer {

@@ -5,7 +5,7 @@ use clap::Args;
 
 pub static VERB: Verb = of::<Zoom>(Verb {
     ways: SCREEN,
-    ..verb("zoom", "show the transcripts alone on the whole width; again: all")
+    ..verb("zoom", "show the transcripts on the whole width, or all panes again")
 });
 
 #[derive(Args)]

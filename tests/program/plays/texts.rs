@@ -6,10 +6,11 @@ use std::fs;
 use std::path::Path;
 
 /// Documents for people who use the program. Those in [`FOR_ENGINEERS`] tell how it is built.
-const GUIDES: [&str; 7] = [
+const GUIDES: [&str; 8] = [
     "README.md",
     "docs/confinement.md",
     "docs/diagnostics.md",
+    "docs/mesh.md",
     "docs/policy.md",
     "docs/rehearsal.md",
     "prompts/no-model.md",

@@ -16,8 +16,9 @@ use players::*;
 type Player = fn();
 
 /// Texts for a person who uses the program, besides the pages of `:help`.
-const TEXTS: [(&str, &str); 6] = [
+const TEXTS: [(&str, &str); 7] = [
     ("README.md", include_str!("../../../README.md")),
+    ("docs/mesh.md", include_str!("../../../docs/mesh.md")),
     ("docs/policy.md", include_str!("../../../docs/policy.md")),
     ("docs/rehearsal.md", include_str!("../../../docs/rehearsal.md")),
     ("docs/diagnostics.md", include_str!("../../../docs/diagnostics.md")),

@@ -7,6 +7,9 @@ fn a_tree_with_more_pods_than_rows_says_how_many_are_above_and_below() {
     let pods = (10..40).map(|number| pod(&format!("p{number}"), State::Idle)).collect();
     let mut bench = Bench::new(pods);
     bench.press("tab");
+    for _ in 10..40 {
+        bench.press("up");
+    }
     let screen = bench.screen();
     let listed = screen.lines().filter(|line| line.starts_with("│○ p")).count();
     assert!(screen.contains(&format!("│↓{} ", 30 - listed)), "{screen}");
