@@ -61,8 +61,12 @@ impl Family {
             let tree = if before.len() > 1 { "--tree " } else { "" };
             ways.push(format!(":stop {tree}{other} frees it"));
         } else {
-            let names: Vec<String> = before.iter().map(|key| self.named(key)).collect();
-            ways.push(format!("it is free when {} have stopped", names.join(", ")));
+            let next = before.iter().filter(|key| *key != holder).map(|key| self.named(key));
+            let next: Vec<String> = next.collect();
+            ways.push(format!(
+                "it is free when {other} has stopped, and so have those next in line: {}",
+                next.join(", ")
+            ));
         }
         ways.join(" · ")
     }

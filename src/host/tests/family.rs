@@ -575,7 +575,8 @@ async fn a_note_names_no_way_that_would_not_lead_to_writing() {
     bench.root_pod("second", "w").await;
     bench.root_pod("third", "w").await;
     // What the first one gives up, the second one gets.
-    assert_eq!(bench.advised("third").await[1..], ["it is free when p, second have stopped"]);
+    let line = "it is free when p has stopped, and so have those next in line: second";
+    assert_eq!(bench.advised("third").await[1..], [line]);
     bench.stop("second", false).await.unwrap();
     bench.spawn("p", "kid", "a").await.unwrap();
     let advised = bench.advised("third").await;
