@@ -51,13 +51,14 @@ impl Finding {
         Self { level: Level::Broken, ..Self::warning(about, name, text, way_out) }
     }
 
-    /// Redacts the text and puts it on one line without control characters: it holds names of files,
+    /// Redacts the texts and spells their control characters but line breaks: they hold names of files,
     /// settings and answers of providers.
     fn made_safe(mut self) -> Self {
         let safe = |text: &str| SafeText::spelled(yoi::trace::redact(text)).into_string();
+        let lines = |text: &str| text.lines().map(safe).collect::<Vec<_>>().join("\n");
         self.name = safe(&self.name);
-        self.text = safe(&self.text);
-        self.way_out = self.way_out.as_deref().map(safe);
+        self.text = lines(&self.text);
+        self.way_out = self.way_out.as_deref().map(lines);
         self
     }
 }
@@ -90,11 +91,14 @@ impl Page {
                 Level::Warning => "warning",
                 Level::Broken => "BROKEN ",
             };
-            let (name, said) = (&finding.name, &finding.text);
+            // Further lines are indented, so that none looks like a finding.
+            let indent = " ".repeat(width + 13);
+            let below = |text: &str, more: &str| text.replace('\n', &format!("\n{indent}{more}"));
+            let (name, said) = (&finding.name, below(&finding.text, ""));
             let gap = " ".repeat(width - name.chars().count());
             text.push_str(&format!("  {mark}  {name}{gap}  {said}\n"));
             if let Some(way_out) = &finding.way_out {
-                text.push_str(&format!("{}-> {way_out}\n", " ".repeat(width + 13)));
+                text.push_str(&format!("{indent}-> {}\n", below(way_out, "   ")));
             }
         }
         text.push_str(&format!("\n{}\n", self.summary()));
@@ -130,7 +134,7 @@ mod tests {
         let page = Page::new([
             Finding::ok("disk", "data", "/d"),
             Finding::broken("disk", "settings", "/c is not yours", "chown it"),
-            Finding::warning("host", "host", "too\nold", "yoi host stop"),
+            Finding::warning("host", "host", "too\n  ok  old", "write:\n[a]\nb = 1\x07"),
         ]);
         let expected = "\
 disk
@@ -139,8 +143,11 @@ disk
                      -> chown it
 
 host
-  warning  host      too⏎old
-                     -> yoi host stop
+  warning  host      too
+                       ok  old
+                     -> write:
+                        [a]
+                        b = 1\\x07
 
 broken: 1, warnings: 1
 ";
