@@ -70,7 +70,7 @@ fn main() {
 
 /// Pods of the host that is measured.
 const POD_PAIRS: usize = 10;
-/// Every Pod joins, and takes what the load sends: no message wakes it, so all of them wait.
+/// Every Pod joins and takes all messages of the load: no message wakes it, so all of them wait.
 const POD_SETTINGS: &str = "[mesh]\njoin = true\nwaiting = 1000000\nper_minute = 1000000000\n[limits]\nmailbox = 1000000\n";
 
 /// The program under test as the leader of a mesh of its own.

@@ -200,7 +200,7 @@ pub(crate) struct Inner {
     pub(crate) notices: watch::Sender<Arc<Vec<String>>>,
     /// Approval requests that wait, oldest first; each Pod writes its own.
     pub(crate) approvals: watch::Sender<Arc<Vec<ApprovalRequest>>>,
-    /// What MCP clients want to do with Pods.
+    /// The requests of MCP clients to use Pods.
     pub(crate) clients: clients::Clients,
     /// Why the host ends, once it does; the supervisor is the only writer.
     pub(crate) ending: watch::Sender<Option<Ending>>,
@@ -212,7 +212,7 @@ pub(crate) struct Inner {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connections {
     pub open: usize,
-    /// Those of them whose clients connect to the next host when this one ends.
+    /// The connections whose clients connect to the next host when this one ends.
     pub returning: usize,
 }
 

@@ -74,8 +74,8 @@ impl<'a> SafeText<'a> {
         Self(Cow::Owned(out))
     }
 
-    /// A name in quotes, as JSON writes it, which shows what it hides: no name looks like another one or like the
-    /// end of its quotes.
+    /// A name in quotes, as JSON writes it, with its invisible characters spelled: no name looks like another one or
+    /// like the end of its quotes.
     pub fn quoted(name: &str) -> SafeText<'static> {
         SafeText::spelled(serde_json::Value::from(name).to_string())
     }

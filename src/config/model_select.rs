@@ -372,7 +372,7 @@ fn of_workspace(all: &Catalogue, place: &ModelContext<'_>) -> Option<ModelChoice
     named_by_workspace(all, spec, place).ok()
 }
 
-/// Why the model that a workspace names cannot count.
+/// The reason why the model of a workspace cannot be used.
 pub fn ignored_of_workspace(place: &ModelContext<'_>) -> Option<String> {
     let spec = place.workspace.model.as_deref()?;
     let why = named_by_workspace(&Catalogue::with(place.settings), spec, place).err()?;

@@ -58,7 +58,7 @@ pub struct Granted {
 
 /// The beginning of the notice about servers that are not trusted.
 const ITS_SERVERS: &str = "its MCP servers";
-/// How many of them it names.
+/// The most servers that the notice names.
 const NAMED: usize = 16;
 
 /// Why a key is ignored.

@@ -32,7 +32,7 @@ pub(crate) struct Clients {
     presence: presence::Presence,
 }
 
-/// A call of a client, as a person is asked for it.
+/// A call of a client that a person is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClientCall {
     /// The name of the tool, as the client knows it.
@@ -47,18 +47,18 @@ struct Asked {
     decision: watch::Sender<Option<(Verdict, Instant)>>,
 }
 
-/// Where a call stands.
+/// The state of a call.
 enum Progress {
     Decided(Verdict),
-    /// A person has to decide; the request where it is new.
+    /// A person has to decide; holds the request if it is new.
     Waits(watch::Receiver<Option<(Verdict, Instant)>>, String, Option<Box<ApprovalRequest>>),
-    /// Too many others wait.
+    /// Too many other calls wait.
     Full,
 }
 
 impl Shared {
-    /// Waits until a person lets a client make a call, but not for long: the refusal then says what waits and how it
-    /// is decided. A consent to the client lets every call pass.
+    /// Waits until a person lets a client make a call, for a few seconds at most: the refusal after that names the
+    /// request and the ways to decide it. A consent to the client lets every call pass.
     pub(crate) async fn must_be_allowed(
         &self,
         client: &McpClient,
@@ -151,7 +151,8 @@ impl Clients {
         Progress::Waits(waits, id, Some(Box::new(approval)))
     }
 
-    /// Notes a decision, and the ids of the requests that it decides: a consent decides each of its client.
+    /// Notes a decision, and returns the ids of the requests that it decides: a consent decides all requests of its
+    /// client.
     fn decide(&self, client: &McpClient, id: &str, verdict: &Verdict) -> Vec<String> {
         let mut asked = self.asked();
         let undecided = |asked: &&Asked| asked.decision.borrow().is_none();
@@ -167,7 +168,7 @@ impl Clients {
             asked.decision.send_replace(Some((verdict.clone(), Instant::now())));
         }
         if for_good {
-            // Their calls find the consent in the store.
+            // The calls of the other requests find the consent in the store.
             asked.retain(|asked| !asked.is_of(client));
         }
         ids
@@ -194,7 +195,7 @@ impl Asked {
             && (tool, action, details) == (&call.tool.to_owned(), &call.action, &call.details)
     }
 
-    /// Whether it waits, or its decision still waits for its call.
+    /// Whether the request waits, or its decision waits for the call.
     fn counts(&self) -> bool {
         self.decision.borrow().as_ref().is_none_or(|(_, at)| at.elapsed() < COUNTS)
     }

@@ -78,8 +78,8 @@ async fn stop_left(shared: &Shared, supervisor: &mpsc::Sender<Step>, pod: PodNam
     }
 }
 
-/// Deletes a stopped ephemeral Pod whose name a new child needs, unless a Pod above it is live, which could
-/// bring it back: a program that is started twice may give its children the same names.
+/// Deletes a stopped ephemeral Pod whose name a new child needs: a program that is started twice may give its
+/// children the same names. A Pod below a live one stays, because the live one could restore it.
 pub(crate) async fn give_way(cx: &Cx, name: &PodName) -> Result<(), Refusal> {
     let family = cx.shared.family();
     let of = |name: &PodName| family.iter().find(|info| info.name.key() == name.key());

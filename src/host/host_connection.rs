@@ -64,7 +64,7 @@ impl From<Refusal> for Outcome {
     }
 }
 
-/// What the requests of a connection reach.
+/// The context of the requests of a connection.
 struct To<'a> {
     shared: &'a Shared,
     supervisor: &'a mpsc::Sender<supervisor::Step>,
@@ -114,7 +114,7 @@ async fn read_on<R: AsyncRead + Unpin>(
     requests: Requests<Outcome>,
     to: To<'_>,
 ) {
-    // The requests of a person, until the connection says that it belongs to a client.
+    // Requests count as a person's until the connection says that it belongs to a client.
     let mut client = None;
     loop {
         match lines.next().await {
@@ -139,7 +139,7 @@ async fn begin(
         }
     };
     if let Method::ActAs(as_client) = method {
-        // Also where it is refused, no request of this connection is a person's any more.
+        // No later request of this connection counts as a person's, even if this one is refused.
         let before = by.as_ref().and_then(|before| before.as_ref().ok());
         let acting = client::Acting::new(as_client, before.map(Arc::as_ref), to.shared);
         let reply = acting.as_ref().map(|_| supervisor::done()).map_err(Clone::clone);
@@ -279,7 +279,7 @@ fn reply_line(id: Option<&str>, event: &Event) -> Vec<u8> {
     encode_event(id, None, None, event)
 }
 
-/// What a client that speaks our protocol does when this host ends; one that does not gets a refusal.
+/// The behaviour of a client when this host ends. A client that does not speak our protocol gets a refusal.
 async fn greeted<R, W>(lines: &mut Lines<R>, writer: &mut W) -> Option<AtHostEnd>
 where
     R: AsyncRead + Unpin,

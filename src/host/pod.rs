@@ -45,7 +45,7 @@ pub(crate) mod waiting;
 mod model;
 /// What the commands of a Pod get, for a person who asks.
 mod explain;
-/// Two agents that only answer each other.
+/// Slows down agents that only answer each other.
 mod exchange;
 /// How a run starts.
 pub(crate) mod start;
@@ -75,7 +75,7 @@ pub(crate) use handle::{Fact, Handle, Parental, PodRequest, Subscription, View};
 /// How an actor begins.
 #[derive(Clone, Debug)]
 pub(crate) enum Birth {
-    /// The Pod was there before this host, with these messages in its queue and these of other Pods that wait.
+    /// The Pod is older than this host: `queue` has its queued messages, `waiting` the waiting ones of other Pods.
     Restarted { queue: Vec<Queued>, waiting: Vec<String> },
     /// A person makes the Pod; its commands get this environment.
     New { env: Env },

@@ -12,7 +12,7 @@ use std::path::Path;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-/// What MCP clients may request, and a person's consent to it.
+/// The requests that MCP clients may make, and a person's consent to them.
 pub(crate) mod client;
 /// What a new Pod is made of.
 mod create;

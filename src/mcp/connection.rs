@@ -186,7 +186,7 @@ impl Connection {
         cancel: &CancellationToken,
         progress: &mut (dyn FnMut(String) + Send),
     ) -> Result<Value, Failed> {
-        // The times of the library are not used: after them it waits until the server has read that it is late.
+        // The library's own timeouts are not used: after one it waits until the server has read the cancellation.
         let options = PeerRequestOptions::no_options();
         let handle = self.peer.send_cancellable_request(request, options).await.map_err(failed)?;
         let (to, mut lines) = mpsc::channel(PROGRESS);
@@ -236,7 +236,7 @@ fn failed(error: ServiceError) -> Failed {
         return Failed::Other(AUTHORIZATION.into());
     }
     match error {
-        // No refusal: a text was not read, by the server or here.
+        // This is not a refusal: the server, or this program, could not read a text.
         ServiceError::McpError(error) if error.code == ErrorCode::PARSE_ERROR => {
             Failed::Other(cut(&error.message))
         }
@@ -276,8 +276,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Gated<T> {
         }
     }
 
-    /// The worker of the library may wait until a message of a flood is read, and its end is not told then: the
-    /// drop of the transport ends it.
+    /// The library's worker may wait until a message of a flood is read, and then does not report its end; dropping
+    /// the transport ends it.
     async fn close(&mut self) -> Result<(), Self::Error> {
         tokio::time::timeout(CLOSING, self.inner.close()).await.unwrap_or(Ok(()))
     }

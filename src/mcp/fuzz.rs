@@ -1,5 +1,5 @@
-//! Damaged and invented frames of a server: a connection answers or ends, in time and with a reason, and an honest
-//! server beside it is not concerned. `YOI_FUZZ` is the number of seconds; without it a moment.
+//! Damaged and invented frames of a server: a connection answers or ends, in time and with a reason, and a good
+//! server beside it goes on. `YOI_FUZZ` is the number of seconds; the default is half a second.
 
 use crate::config::McpDefinition;
 use crate::config::mcp::Reach;
@@ -16,12 +16,11 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::unix::pipe::{Receiver, Sender, pipe};
 use tokio_util::sync::CancellationToken;
 
-/// How long a call waits for an answer that the server took the place of, and within which time it ends whatever
-/// the server writes.
+/// How long a call waits for an answer, and the time within which it has to end whatever the server writes.
 const TIMEOUT: Duration = Duration::from_millis(30);
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Frames with which every part of a message begins to be read.
+/// Frames that reach every part of the reader.
 fn seeds() -> Vec<String> {
     let message = |value: Value| {
         let mut message = json!({"jsonrpc": "2.0"});
@@ -49,14 +48,14 @@ fn seeds() -> Vec<String> {
     ]
 }
 
-/// A server as its own end of the pipes.
+/// The server's end of the pipes.
 struct Server {
     lines: Lines<BufReader<Receiver>>,
     output: Sender,
 }
 
 impl Server {
-    /// Answers the next request of the client; everything else is passed over. `None`: the client is gone.
+    /// Answers the next request of the client and skips other messages. `None` if the client is gone.
     async fn answer(&mut self, result: &Value) -> Option<()> {
         loop {
             let line = self.lines.next_line().await.ok()??;

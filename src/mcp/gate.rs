@@ -103,7 +103,7 @@ impl Gate {
         self.lock().open.contains(&id.to_string())
     }
 
-    /// The same; it does not wait any more.
+    /// The same, and forgets the request.
     fn is_awaited(&self, id: &RequestId) -> bool {
         self.lock().open.remove(&id.to_string())
     }

@@ -1,5 +1,5 @@
-//! Requests to a server over HTTP. The library reads what comes back; before it does, an event of a stream is
-//! looked at as text, so that no event costs more than its bytes.
+//! Requests to a server over HTTP. Each event of a stream is checked as text before the library decodes it, so no
+//! event costs more memory than its bytes.
 
 use crate::mcp::gate::Gate;
 use crate::mcp::incoming::{Named, unread};
@@ -37,7 +37,7 @@ pub struct Bounded {
 }
 
 impl Bounded {
-    /// The text of an event as it may be read; `None`: it is passed over.
+    /// The text of an event that may be decoded; `None` if the event is skipped.
     fn event(&self, text: String) -> Option<String> {
         if text.len() <= MAX_UNASKED {
             return Some(text);

@@ -1,17 +1,17 @@
-//! The text of a message, before it is read. A value takes much more memory than its text, so one with too many is
-//! not read: it becomes the failure of the request that it answers.
+//! Checks the text of a message before it is decoded. A value takes much more memory than its text, so a message with
+//! too many values becomes the failure of the request that it answers.
 
 use crate::protocol::{MAX_VALUES, ValueCount};
 use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
 use serde::Deserialize;
 
-/// What a message is found by whose rest is not read.
+/// The fields by which a message is recognised whose rest is not decoded.
 #[derive(Deserialize)]
 pub struct Named {
     pub id: RequestId,
 }
 
-/// Reads a message; `None`: it is none.
+/// Decodes a message; `None` if the text is not a message.
 pub fn read(text: &[u8]) -> Option<ServerJsonRpcMessage> {
     let text = std::str::from_utf8(text).ok()?;
     if ValueCount::is_too_many(text) {

@@ -47,7 +47,7 @@ pub enum Launch {
     Program {
         sandbox: Sandbox,
         command: Box<Command>,
-        /// Its directory.
+        /// The server's directory.
         kept: PathBuf,
     },
     Http {
@@ -144,8 +144,8 @@ fn key(definition: &McpDefinition, rest: &str) -> String {
     blake3::hash(format!("{}\n{rest}", definition.sha256()).as_bytes()).to_hex().to_string()
 }
 
-/// What a server gets: the scope of its Pod, to read unless it may write, what it reads besides, and the network
-/// where it was granted.
+/// The view of a server: the scope of its Pod (read-only unless it may write), the further paths that it reads, and
+/// the network if it was granted.
 fn view(definition: &McpDefinition, ctx: &Context, env: &Env) -> Result<CommandView, String> {
     let mut scope = if definition.write { ctx.scope.clone() } else { read_only(&ctx.scope) };
     for path in &definition.read {
@@ -182,7 +182,7 @@ fn program(
     let (cwd, mut env) = (ctx.cwd.clone(), ctx.env.clone());
     env.extend(values);
     let key = key(definition, &serde_json::json!([view, env, cwd]).to_string());
-    // What it keeps goes by the key, so this is no part of it.
+    // The server's directory is found by the key, so the directory is not part of the key.
     let kept = storage::directory(around.kept, &definition.name, &key);
     view.private = Some(PodStorage::of(&kept));
     let program = format!("exec {line}");
@@ -213,7 +213,7 @@ fn http(url: &str, headers: &BTreeMap<String, String>, http: &Http) -> Result<La
     Ok(Launch::Http { client, config: Box::new(config) })
 }
 
-/// What is named as a secret, here or where it comes from, is shown nowhere.
+/// A variable that is named like a secret, here or at its source, is never shown.
 fn register_secrets(definition: &McpDefinition, values: &BTreeMap<String, String>, env: &Env) {
     let named = values.iter().filter(|(name, _)| {
         secrets::is_secret_name(name) || name.to_ascii_lowercase().contains("auth")

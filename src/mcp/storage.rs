@@ -1,5 +1,5 @@
-//! What servers keep: their temporary files and caches, below the data directory. A server that was not started for
-//! long is taken for one that nobody uses any more, and what it kept is removed.
+//! The temporary files and caches of servers, below the data directory. Those of a server that was not started for
+//! long are removed.
 
 use crate::disk::remove_tree;
 use crate::trace::OrLog as _;
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Hex digits of a key in the name of a directory.
 const DIGITS: usize = 16;
-/// What the names of directories begin with that are being removed. No server is called so.
+/// The beginning of the names of directories that are being removed. No server has such a name.
 const REMOVED: &str = ".removed-";
 
 /// Where the servers of a data directory keep what they write.
@@ -31,7 +31,8 @@ pub fn use_now(directory: &Path) -> io::Result<()> {
     File::open(directory)?.set_modified(SystemTime::now())
 }
 
-/// Moves aside what servers kept that were not started for long, while none runs. [`remove_set_aside`] removes it then.
+/// Moves the directories of servers that were not started for long aside, while no server runs; [`remove_set_aside`]
+/// removes them.
 pub fn set_aside_unused(kept: &Path, now: SystemTime) {
     for entry in fs::read_dir(kept).into_iter().flatten().flatten() {
         let is_old = entry.metadata().ok().filter(fs::Metadata::is_dir).is_some_and(|directory| {
@@ -46,7 +47,7 @@ pub fn set_aside_unused(kept: &Path, now: SystemTime) {
     }
 }
 
-/// Removes what was set aside, also by a host that ended over it. Blocking.
+/// Removes the directories that were set aside, by this host or by one that ended before it removed them. Blocking.
 pub fn remove_set_aside(kept: &Path) {
     for entry in fs::read_dir(kept).into_iter().flatten().flatten() {
         if entry.file_name().to_str().is_some_and(|name| name.starts_with(REMOVED)) {
@@ -55,7 +56,7 @@ pub fn remove_set_aside(kept: &Path) {
     }
 }
 
-/// Whether [`directory`] makes such names. Other files lie beside them.
+/// Whether [`directory`] makes names like this one. Other files lie beside them.
 fn is_of_a_server(name: &str) -> bool {
     let key = name.rsplit_once('-').filter(|(server, _)| !server.is_empty());
     key.is_some_and(|(_, key)| {

@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PIECE: usize = 64 * 1024;
 /// Connections that are read before what has to go out is written.
 const READ_AT_ONCE: usize = 32;
-/// How long a leader that ends still serves its members, so that what is under way between them ends well.
+/// How long a leader that ends still serves its members, so that messages under way between them arrive.
 const LAST_SERVICE: Duration = Duration::from_millis(100);
 /// How often the audit is handed over and deadlines are looked at, while there are any.
 const TICK: Duration = Duration::from_millis(50);
@@ -213,7 +213,7 @@ impl Broker {
         }
     }
 
-    /// Handles the lines that end in these bytes; whether the connection is still open.
+    /// Handles the lines that end in these bytes; returns whether the connection is still open.
     fn feed(&mut self, key: u64, bytes: &[u8]) -> bool {
         let Some(connection) = self.connections.get_mut(&key) else { return false };
         let mut framer = std::mem::take(&mut connection.framer);
@@ -226,7 +226,7 @@ impl Broker {
         true
     }
 
-    /// Reads what the members have written so far, whether or not the runtime knows of it.
+    /// Reads all bytes that the members have written so far, also those that the runtime has not reported yet.
     fn read_rest(&mut self, until: Instant) {
         let mut unread: Vec<u64> = self.connections.keys().copied().collect();
         let mut buffer = std::mem::take(&mut self.buffer);

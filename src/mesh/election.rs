@@ -127,8 +127,8 @@ struct Record {
 struct Inode {
     device: u64,
     inode: u64,
-    /// When it was made, in seconds and nanoseconds since the Unix epoch: a file system gives the number of an
-    /// inode that is gone to the next one.
+    /// When the socket was made, in seconds and nanoseconds since the Unix epoch. A file system may give the inode
+    /// number of a removed file to a new one, so the number alone does not identify a socket.
     #[serde(default)]
     made: (i64, i64),
 }

@@ -7,8 +7,8 @@ pub fn text_of(body: &str) -> String {
     serde_json::from_str(body).unwrap_or_else(|_| body.to_owned())
 }
 
-/// A message with its head. Each line of the text is marked, so that none looks like the head of a message or a
-/// line of the runtime; the name is quoted and shows what it hides.
+/// A message with its head. Each line of the text is marked, so that none looks like the head of a message or a line
+/// of the runtime; the name is quoted, with its invisible characters spelled.
 pub fn message_for_model(from: &str, facts: &[String], text: &str) -> String {
     let head = format!("[agent-network] message from {}", SafeText::quoted(from));
     let lines: String = SafeText::lines(text).lines().map(|line| format!("\n> {line}")).collect();

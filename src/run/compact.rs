@@ -115,7 +115,7 @@ impl Run {
         };
         self.load_wanted().await?;
         let history = &self.session_state.state.history;
-        // What the model has not read yet is kept verbatim, and may take much of the window.
+        // Messages that the model has not read yet are kept verbatim, and may take much of the window.
         let past = &history[..unread(history)];
         let mut input = context::input(past, self.setup.limits.pruning);
         let item = Item::message(Role::User, prompt::COMPACTION);
@@ -186,16 +186,16 @@ fn kept(item: Item) -> Kept {
     Kept::new(None, item)
 }
 
-/// The index behind what the model wrote and what its tools gave: from there on stand messages that no
-/// request has carried yet.
+/// The index behind the last text of the model and the last tool result. The messages from there on have not been
+/// sent to the model yet.
 fn unread(history: &[Kept]) -> usize {
     let is_message =
         |kept: &Kept| matches!(kept.item, Item::Message { role: Role::User | Role::System, .. });
     history.iter().rposition(|kept| !is_message(kept)).map_or(0, |at| at + 1)
 }
 
-/// The places of the history that a compaction keeps verbatim: the newest message of a person, what the model
-/// has not read yet, and the newest part that fits into `tokens`.
+/// The places of the history that a compaction keeps verbatim: the newest message of a person, messages that the
+/// model has not read yet, and the newest part that fits into `tokens`.
 fn verbatim(history: &[Kept], tokens: u64) -> Vec<usize> {
     let from = tail(history, tokens).min(unread(history));
     let is_input = |kept: &Kept| matches!(kept.item, Item::Message { role: Role::User, .. });

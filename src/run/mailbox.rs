@@ -12,7 +12,7 @@ use crate::trace::OrLog as _;
 const BATCH: usize = 64;
 /// The same in bytes of their texts; one message enters in any case.
 const BATCH_BYTES: usize = 256 * 1024;
-/// Said where a row of a newer version, or a damaged one, was passed over.
+/// The warning about a row that was skipped because it is damaged or of a newer version.
 const UNREADABLE: &str =
     "A message in the mailbox could not be read by this version of yoi and was passed over.";
 
@@ -46,8 +46,8 @@ impl Run {
         self.take_agent_messages(waiting).await
     }
 
-    /// The same when the model is done. Whether another request is to be made. A message of an agent starts the next
-    /// run, so that the Pod counts the runs that agents start.
+    /// The same when the model is done; returns whether another request follows. A message of an agent starts the
+    /// next run, so that the Pod counts the runs that agents start.
     pub(super) async fn drain_at_end(&mut self) -> Result<bool, Stopped> {
         let mut any = false;
         while let Ok(mailbox) = self.ports.mailbox.try_recv() {
@@ -143,7 +143,7 @@ impl Run {
     }
 }
 
-/// What a row becomes in the history; nothing if it cannot be read.
+/// The entry of the history that a row becomes; `None` if it cannot be read.
 fn fact(mailbox: MailboxMessage) -> Option<Fact> {
     let taken = Some(mailbox.id);
     Some(match mailbox.kind {

@@ -55,7 +55,7 @@ pub fn notification(message: &str) -> String {
     )
 }
 
-/// The message of an agent as a model reads it, with what it may not do.
+/// The message of an agent as a model reads it, with the note that it has no authority.
 pub fn agent_message(from: &AgentOrigin, text: &str) -> String {
     let id = format!("id={}", from.id);
     let re = from.re.as_ref().map(|re| format!("re={re}"));

@@ -349,7 +349,7 @@ pub(crate) fn note_decision(in_use: &PodServers, approval: &ApprovalRequest, ver
     }
 }
 
-/// What a verdict of a person is about a server; `None`: it is none.
+/// The decision about a server in a verdict of a person; `None` for a withdrawn request.
 fn decided(verdict: &Verdict) -> Option<Decided> {
     match verdict {
         Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } => Some(Decided::Agreed),

@@ -48,11 +48,11 @@ impl Delegated {
         all.filter(|group| group.is_usable(geteuid().is_root())).collect()
     }
 
-    /// Makes the group of a command. What groups of helpers that were killed left is removed.
+    /// Makes the group of a command, and removes groups that killed helpers left.
     fn group(&self, limits: CommandLimits) -> io::Result<ControlGroup> {
         self.enable_controllers();
         for abandoned in self.abandoned() {
-            // One that still has processes stays for a later command.
+            // A group that still has processes is left for a later command to remove.
             let _ = fs::remove_dir(abandoned);
         }
         let dir = self.0.join(format!("{PREFIX}{}", getpid().as_raw_nonzero()));
@@ -82,7 +82,7 @@ impl Delegated {
         if !may("") || !may("cgroup.procs") {
             return false;
         }
-        // Which controllers the groups of the system have is not a decision of this program.
+        // This program does not change the controllers of the system's groups.
         self.gives_limits() || !root && self.names_both("cgroup.controllers") && self.is_empty()
     }
 
@@ -161,7 +161,7 @@ impl Drop for ControlGroup {
         for _ in 0..TRIES {
             match fs::remove_dir(&self.dir) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(PAUSE),
-                // What could not be removed is swept by a later command.
+                // A group that could not be removed is removed by a later command.
                 Ok(()) | Err(_) => return,
             }
         }

@@ -100,7 +100,7 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     Ok(stage::report(&report))
 }
 
-/// What is known of a command when the first process of its world could not report.
+/// The outcome of a command whose first process could not report.
 fn watcher_killed() -> Report {
     let signal = Some(Signal::KILL.as_raw());
     Report { signal, ordered: true, world_killed: true, ..Report::default() }

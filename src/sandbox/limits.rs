@@ -11,7 +11,7 @@ const FEWEST: u32 = 16;
 /// The process ids of a PID namespace that the kernel gives only once.
 const GIVEN_ONCE: u32 = 300;
 
-/// What programs take beside the data that the limit of a process counts, in MiB.
+/// The memory that programs take beside the data that the limit of a process counts, in MiB.
 const BESIDE_DATA_MIB: u32 = 64;
 
 /// The limits of one command; sizes are in MiB, and 0 is no limit where it says so.

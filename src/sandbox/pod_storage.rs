@@ -152,7 +152,7 @@ fn changes_in(layers: &Path) -> Vec<PathBuf> {
     entries(layers).map(|layer| layer.join(CHANGES)).collect()
 }
 
-/// Removes what lies in a directory, which stays: other commands can have it mounted.
+/// Empties a directory and keeps it, because other commands can have it mounted.
 fn empty(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

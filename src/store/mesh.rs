@@ -31,7 +31,7 @@ pub enum Offered {
     Full(u64),
     /// As many messages of agents wait as may.
     FullOfAgents,
-    /// So many messages of its sender wait, which leaves as much room to others.
+    /// This many messages of the sender wait already; the rest of the room is for others.
     FullOfOne(u64),
     NotLive,
 }
@@ -41,7 +41,7 @@ pub enum Offered {
 pub struct Room {
     /// Of every kind.
     pub all: u64,
-    /// Of agents; one of them fills at most half of what others leave.
+    /// The most messages of agents; one agent fills at most half of the room that others leave.
     pub agents: u64,
 }
 

@@ -1,6 +1,6 @@
-//! Messages to a Pod and to an MCP client while the host, the leaders of the mesh and the server of the client are killed
-//! with SIGKILL: none that was acknowledged is lost, none enters the history twice, the client is given none again but
-//! with the same id, and those of one sender stay in their order.
+//! Messages to a Pod and to an MCP client while the host, the leaders of the mesh and the server of the client are
+//! killed with SIGKILL. No acknowledged message is lost or enters the history twice, the client gets a message again
+//! only with the same id, and the messages of one sender keep their order.
 //!
 //! `YOI_KILLS` is how many kills there are, `YOI_SEED` chooses them.
 
@@ -23,12 +23,12 @@ const SENDERS: [(&str, &str); 4] =
     [("s1", "a"), ("s2", "a"), ("s3", client::NAME), ("s4", client::NAME)];
 /// Agents that lead the mesh in turns with the host and the client.
 const LEADERS: [&str; 2] = ["h1", "h2"];
-/// The Pods wait for these messages whatever they are; a script that answers at once.
+/// A script that answers every message at once.
 const SETTINGS: &str = "[mesh]\njoin = ['a']\nwake = ['strangers']\nper_minute = 1000000\nwaiting = 100000\n\
     [limits]\nmailbox = 200000\n";
 const SCRIPT: &str = "[[when]]\nany = true\ntext = \"ok\"\n";
 
-/// What became of the messages of one sender, by their numbers.
+/// The outcome of each message of one sender, by its number.
 #[derive(Default)]
 struct Outcomes {
     received: BTreeSet<u64>,
@@ -73,7 +73,7 @@ async fn say(member: &Member, to: &str, text: &str) -> Status {
     member.send(To::One(to.into()), &body, None).await.status
 }
 
-/// What agents wrote, in the order in which the history of the Pod has it.
+/// The messages of agents, in the order of the Pod's history.
 fn history(log: &[Value]) -> Vec<String> {
     let of_agents = log.iter().filter(|entry| entry["item"]["from"]["agent"].is_object());
     of_agents.filter_map(|entry| entry["item"]["message"].as_str()).map(str::to_owned).collect()
@@ -90,7 +90,7 @@ fn kill_host(bench: &Bench) {
     let pid = bench.host_pid().expect("a host in the background");
     signal(pid, "KILL");
     eventually("the host is gone", || !alive(pid));
-    // Starts a host; that the Pod is live already, or has nothing to resume, is no failure here.
+    // Starts a host. A refusal is fine here: the Pod may be live already, or have no run to resume.
     bench.yoi(&["restore", "a"]);
     bench.yoi(&["resume", "a"]);
 }
@@ -99,7 +99,7 @@ fn numbers_from(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// What runs beside the host.
+/// The processes beside the host.
 struct Others<'b> {
     bench: &'b Bench,
     leaders: [Option<Running>; 2],

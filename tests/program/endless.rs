@@ -123,7 +123,7 @@ fn cost(answer: Answer, limits: [u64; 3]) -> (u64, String) {
     (memory(pid, "VmHWM:").saturating_sub(before), done.err)
 }
 
-/// One event, which is held whole until its end: 64 MiB at most, and what is made of it.
+/// One event is held whole until its end: at most 64 MiB, and the values that are decoded from it.
 const EVENT: u64 = 64 << 20;
 
 #[test]

@@ -47,7 +47,7 @@ impl Bench {
         self.yoi(&[&start, more].concat())
     }
 
-    /// A bad server harms its own call, which ends with this; a file tool in the same run works on.
+    /// A bad server fails only its own call, with this text; a file tool in the same run still works.
     #[track_caller]
     fn harms_only_its_call(&self, tool: &str, arguments: &str, said: &str) {
         let name = format!("mcp__demo__{tool}");

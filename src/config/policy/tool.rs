@@ -42,10 +42,10 @@ pub const TOOLS: [&str; 21] = [
 ];
 /// The beginning of the names of tools of MCP servers.
 const OF_SERVERS: &str = "mcp__";
-/// What a call can need.
+/// The needs that a call can have.
 const NEEDS: [&str; 3] = ["network", "git", OUTSIDE];
 
-/// Why no call fits the first part of a rule, where that is so.
+/// Refuses the first part of a rule that no call fits; the error says why.
 pub fn check(text: &str) -> Result<(), String> {
     let mut words = tool_words::split(text).into_iter();
     let name = words.next().unwrap_or_default().trim().to_owned();

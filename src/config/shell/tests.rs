@@ -354,7 +354,7 @@ proptest! {
         for run in runs {
             let words = run.iter().map(|word| word.replace(' ', "_")).collect::<Vec<_>>().join(" ");
             let found = texts.iter().any(|text| {
-                // Empty words are not told by the handler.
+                // The handler does not report empty words.
                 let words_of = shown(text);
                 let text: Vec<&str> = words_of.split(' ').filter(|word| !word.is_empty()).collect();
                 let text = text.join(" ");

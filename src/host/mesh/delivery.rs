@@ -53,7 +53,7 @@ async fn commit(
     Ok(outcomes)
 }
 
-/// Commits a message of a person or of a child, whose Pod is the caller. The reason why it was not taken, if so.
+/// Commits a message of a person or of a child, whose Pod is the caller. Returns the reason if it was not taken.
 pub(crate) async fn put(
     shared: &Shared,
     to: &PodName,
@@ -91,7 +91,7 @@ pub(crate) fn refusal(shared: &Shared, to: &PodName, outcome: &Offered) -> Optio
     }
 }
 
-/// A word of one Pod to a peer. Its id in the mailbox.
+/// Commits a message of one Pod to a peer, and returns its id in the mailbox.
 pub(crate) async fn tell_peer(
     shared: &Shared,
     from: &PodName,

@@ -107,7 +107,7 @@ impl Task {
         self.shared.mesh.note_left(&self.pod, &member);
         self.roster_changed(Change::Member);
         member.begin_to_leave();
-        // Ends when the member has left. What comes meanwhile is denied.
+        // Ends when the member has left. Messages that come meanwhile are denied.
         while let Some(received) = inbox.next().await {
             if let Received::Message(message) = received {
                 let reason = format!("pod `{}` takes no part in the mesh any more", self.pod);

@@ -1,5 +1,5 @@
-//! The agents of the mesh as screens show them: one list for the host, which its leader is asked for when a member
-//! notices a change. Many changes at once cost one question and one event.
+//! The agents of the mesh as screens show them: one list for the host. When a member notices a change, the host asks
+//! the leader for the list; many changes at once cost one question and one event.
 
 use crate::host::Shared;
 use crate::host::mesh::view;
@@ -18,7 +18,7 @@ const COLLECT: Duration = Duration::from_millis(250);
 const AFTER_LEADER: Duration = Duration::from_secs(1);
 /// Questions in a row that a leader may leave unanswered. After them the next change asks again.
 const TRIES: u32 = 3;
-/// The longest list that screens are sent. A leader of yoi has as many members at most.
+/// The most agents that screens are sent. A leader of yoi has at most as many members.
 const AGENTS: usize = 1024;
 /// The longest name in it, in bytes. No leader of yoi assigns a longer one.
 const NAME: usize = 256;
@@ -35,11 +35,11 @@ pub(crate) struct Roster {
 #[derive(Debug, Default)]
 struct Refresh {
     due: Option<Instant>,
-    /// Whether a task sees to it.
+    /// Whether a task that makes the list is running.
     is_under_way: bool,
 }
 
-/// What a member noticed.
+/// A change that a member noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// An agent or a Pod joined, left, or was blocked.
@@ -49,8 +49,8 @@ pub(crate) enum Change {
 }
 
 impl Refresh {
-    /// Notes a change; whether a task has to be started for it. A change that is due stays due, so that a stream of
-    /// changes does not put it off; only a new leader does.
+    /// Notes a change, and returns whether a task has to be started for it. A stream of changes does not postpone a
+    /// change that is due; only a new leader does.
     fn note(&mut self, change: Change, now: Instant) -> bool {
         match change {
             Change::Member => drop(self.due.get_or_insert(now + COLLECT)),
@@ -65,7 +65,7 @@ impl Refresh {
         self.due
     }
 
-    /// Takes the changes that are due now; false: they were put off.
+    /// Takes the changes that are due now; `false` if they were postponed.
     fn take(&mut self, now: Instant) -> bool {
         let is_due = self.due.is_some_and(|due| due <= now);
         if is_due {
@@ -85,7 +85,7 @@ impl Roster {
         self.agents.borrow().clone()
     }
 
-    /// The list changes no more.
+    /// Ends the task that makes the list.
     pub(super) fn end(&self) {
         self.ending.cancel();
     }
@@ -131,7 +131,7 @@ async fn refresh(shared: &Shared) {
     }
 }
 
-/// The agents that are there now; `None`: the leader did not answer.
+/// The agents that are there now; `None` if the leader did not answer.
 async fn look(shared: &Shared) -> Option<Vec<MeshAgent>> {
     let seat = shared.mesh.seats.borrow().values().next().cloned();
     let Some(seat) = seat else { return Some(Vec::new()) };
@@ -143,7 +143,7 @@ async fn look(shared: &Shared) -> Option<Vec<MeshAgent>> {
     Some(agents)
 }
 
-/// Shows the list on every screen, if it is another one.
+/// Sends the list to every screen if it changed.
 fn show(shared: &Shared, agents: Vec<MeshAgent>) {
     let agents = Arc::new(agents);
     let changed = shared.mesh.roster.agents.send_if_modified(|shown| {

@@ -31,12 +31,12 @@ enum Target {
     Agent(String),
 }
 
-/// What became of a message.
+/// The outcome of a message.
 struct Outcome {
     status: Status,
-    /// Why, as a sentence.
+    /// The reason, as a sentence.
     reason: Option<String>,
-    /// The Pods of this host in whose mailbox it is.
+    /// The Pods of this host whose mailbox has the message.
     pods: Vec<PodName>,
     handed_over: bool,
 }

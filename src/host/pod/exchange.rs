@@ -1,6 +1,6 @@
-//! Agents that only answer each other never end by themselves, two of them or a ring of many. A Pod counts for each
-//! agent the runs that its messages started; from a number on they start a run once in a while only, until something
-//! else than a message of an agent starts one.
+//! Slows down agents that only answer each other, two of them or a ring: they would never stop. A Pod counts for each
+//! agent the runs that its messages started. Beyond a limit the agent starts only one run a minute, until a run
+//! starts for another reason.
 
 use crate::protocol::{NotificationSource, PodName};
 use crate::run::{AgentMessage, Notification};
@@ -10,20 +10,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Runs that messages of one agent may start.
+/// The runs that messages of one agent may start before they are slowed down.
 const FREE: u32 = 8;
-/// Between two further ones.
+/// The time between two further runs.
 const PAUSE: Duration = Duration::from_secs(60);
-/// Agents whose runs are counted. Of that many at once each further one counts as one that started its runs.
+/// The most agents whose runs are counted. A further agent counts as one that has started all its runs.
 const AGENTS: usize = 64;
 /// Agents that a note names.
 const NAMED: usize = 3;
 
-/// The runs that messages of agents started, by agent, since something else started one.
+/// The runs that messages of each agent started since the last run with another cause.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
     runs: BTreeMap<String, Runs>,
-    /// A run by agents that have none left begins no earlier.
+    /// The earliest time of the next run for agents that have none left.
     next: Option<Instant>,
 }
 
@@ -34,13 +34,13 @@ struct Runs {
 }
 
 impl Exchange {
-    /// Counts a run that these messages start; false: it is to begin later.
+    /// Counts a run that these messages start; `false` if it has to begin later.
     pub(super) fn begins(&mut self, waking: &[&MailboxMessage], now: Instant) -> bool {
         let Some(senders) = senders(waking) else {
             self.end();
             return true;
         };
-        // An agent of which nothing came for so long answers nobody.
+        // An agent that was silent for so long is not part of an exchange.
         self.runs.retain(|_, runs| now.duration_since(runs.last) < 2 * PAUSE);
         if self.have_none_left(&senders) && self.next.is_some_and(|next| now < next) {
             return false;
@@ -66,7 +66,7 @@ impl Exchange {
         senders.iter().all(none_left)
     }
 
-    /// Something else than messages of agents starts a run.
+    /// Forgets all counts, because a run has another cause than messages of agents.
     pub(super) fn end(&mut self) {
         *self = Self::default();
     }
@@ -99,7 +99,7 @@ impl Exchange {
     }
 }
 
-/// Names as a sentence has them.
+/// Names as a list in a sentence: `a, b and c`.
 fn listed(names: &[String]) -> String {
     match names {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
@@ -107,7 +107,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// The agents and peers that sent these; `None`: one of them comes from the host or a person.
+/// The agents and peers that sent these messages; `None` if one came from the host or a person.
 fn senders(messages: &[&MailboxMessage]) -> Option<BTreeSet<String>> {
     messages.iter().map(|message| sender(message)).collect()
 }

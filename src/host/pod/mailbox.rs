@@ -30,13 +30,13 @@ impl Pod {
         }
     }
 
-    /// The time has come at which messages of an agent that were held back may start a run.
+    /// Looks for a run again, now that messages of an agent which were held back may start one.
     pub(super) async fn exchange_goes_on(&mut self) {
         if self.mailbox().await.is_ok_and(|rows| rows.iter().any(MailboxMessage::wakes)) {
             self.wake().await;
         }
         if !self.phase.is_running() {
-            // Nothing waits, or the Pod cannot run now: the exchange is over.
+            // No message waits, or the Pod cannot run now, so the exchange is over.
             self.exchange.end();
             self.show_granted();
         }
@@ -84,7 +84,7 @@ impl Pod {
 
     /// Shows the queued inputs, and which messages of other Pods wait.
     pub(super) async fn load_queue(&mut self) {
-        // What cannot be read now is shown as it was.
+        // A mailbox that cannot be read now is shown as it was.
         let Ok(rows) = self.mailbox().await else { return };
         let waiting = waiting::waiting(&rows);
         let queue = resolved::queue(rows);

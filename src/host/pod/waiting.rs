@@ -10,7 +10,7 @@ pub(crate) fn waiting(rows: &[MailboxMessage]) -> Vec<String> {
     rows.iter().filter_map(id).collect()
 }
 
-/// The id of the message in a row; `None`: no Pod of this host sent it.
+/// The id of the message in a row; `None` if no Pod of this host sent it.
 fn id(row: &MailboxMessage) -> Option<String> {
     let from = &row.payload["from"];
     let from = match row.kind {

@@ -61,7 +61,7 @@ async fn stop_ephemeral(
     table: &mut LeaseTable,
 ) -> Result<(), StoreError> {
     let is_left = |row: &&mut PodRow| row.ephemeral && row.wanted == Wanted::Live;
-    // Children before parents: a parent is older.
+    // Children are stopped before their parents; a parent is always older.
     let mut left: Vec<&mut PodRow> = rows.iter_mut().filter(is_left).collect();
     left.reverse();
     if left.is_empty() {

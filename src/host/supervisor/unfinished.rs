@@ -10,8 +10,8 @@ use crate::store::{Change, Discard, PodRow, StoreError};
 use crate::trace::OrLog as _;
 use std::path::Path;
 
-/// Removes what was not finished, before any Pod is brought back: Pods without a first message,
-/// sessions without a Pod, sockets without a listener, and what MCP servers kept that are not used any more.
+/// Removes what was not finished, before any Pod is brought back: Pods without a first message, sessions without a
+/// Pod, sockets without a listener, and files of MCP servers that are not used any more.
 pub(super) async fn clear(
     shared: &Shared,
     rows: &mut Vec<PodRow>,
@@ -35,11 +35,11 @@ pub(super) async fn clear(
     Ok(())
 }
 
-/// Removes what MCP servers kept that nobody uses any more. None of them runs yet.
+/// Removes the files of MCP servers that are not used any more. No server runs yet.
 fn sweep_servers(shared: &Shared) {
     let kept = crate::mcp::kept_in(&shared.dirs.data);
     crate::mcp::set_aside_unused(&kept, std::time::SystemTime::now());
-    // Caches may be large: nothing waits for their end, and what is left of them goes at the next start.
+    // Caches may be large, so the start does not wait for their removal; the next start removes the rest.
     tokio::task::spawn_blocking(move || crate::mcp::remove_set_aside(&kept));
 }
 

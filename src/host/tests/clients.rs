@@ -1,4 +1,4 @@
-//! MCP clients that use Pods: what a person is asked, what a decision lets pass, and what no decision does.
+//! MCP clients that use Pods: the requests to a person, and the calls that a decision lets pass.
 
 use crate::client::Client;
 use crate::host::tests::Bench;
@@ -60,7 +60,7 @@ impl Bench {
         self.client.call(None, decide).await
     }
 
-    /// What comes of a call that a person decides so.
+    /// The result of a call after this decision of a person.
     async fn decided(
         &mut self,
         client: &Client,

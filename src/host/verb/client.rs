@@ -1,5 +1,5 @@
-//! What an MCP client may request: to list the Pods that work in its folder, to read what they said, to send them
-//! messages and to start Pods there. Each needs a person's consent; everything else is refused.
+//! The requests that an MCP client may make: to list the Pods that work in its folder, to read their answers, to send
+//! them messages and to start Pods there. Each needs a person's consent; all others are refused.
 
 use crate::host::clients::{ClientCall, ClientConnection};
 use crate::host::mesh::delivery;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Bytes of a client's name, and of what it says of itself, that are kept.
+/// The most bytes that are kept of a client's name, and of its own description.
 const NAMES: usize = 256;
 
 /// The client of a connection, as it may be shown and kept.
@@ -97,7 +97,7 @@ impl Asker {
         }
     }
 
-    /// Waits until a person lets the client make a call. What is impossible is refused before a person is asked.
+    /// Waits until a person lets the client make a call. An impossible call is refused before a person is asked.
     async fn must_be_allowed(
         &self,
         tool: &'static str,
@@ -153,8 +153,8 @@ impl Asker {
         Err(Refusal::invalid(text))
     }
 
-    /// Commits a message to the mailbox of a Pod, as one of an agent: with its origin and without authority. The
-    /// reason why it was not taken, if so.
+    /// Commits a message to the mailbox of a Pod, as one of an agent: with its origin and without authority. Returns
+    /// the reason if it was not taken.
     async fn deliver(
         &self,
         to: &PodName,
@@ -250,7 +250,7 @@ impl Asker {
         Err(Refusal::invalid(format!("pod name `{name}` is already registered; take another name")))
     }
 
-    /// No more Pods are live in the folder than one Pod may have below it.
+    /// Refuses a Pod if as many are live in the folder as one Pod may have below it.
     fn must_have_room(&self) -> Result<(), Refusal> {
         let limit = self.cx.shared.settings.last().settings.limits.live_children;
         let folder = &self.client.folder;
@@ -267,7 +267,7 @@ impl Asker {
         )))
     }
 
-    /// What a Pod that the client starts knows of it from the beginning.
+    /// The note about the client in the system prompt of a Pod that it starts.
     fn note(&self) -> String {
         let (name, folder) = (SafeText::quoted(self.address()), self.client.folder.display());
         format!(

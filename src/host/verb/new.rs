@@ -42,7 +42,7 @@ pub(super) async fn make(new: NewPod, cx: &Cx, note: Option<&str>) -> Result<Eve
     // The mark lasts until the Pod is live.
     let (handle, _mark) = match (created.await, wanted) {
         (Err(refusal), Some(name)) => {
-            // Whoever is told that the name is taken finds the Pod of that name in the list.
+            // A caller that is refused because the name is taken finds the Pod of that name in the list.
             cx.settled(&name).await?;
             return Err(refusal);
         }

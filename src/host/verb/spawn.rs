@@ -64,7 +64,7 @@ impl Asked {
             let text = format!("a child cannot have its parent's name `{name}`");
             return Err(Refusal::invalid(text));
         }
-        // Where it cannot be deleted, the name is taken.
+        // If that Pod cannot be deleted, the name stays taken.
         ephemeral::give_way(cx, &name).await.or_log("delete an ephemeral pod");
         let named = name.clone();
         cx.family(move |family| must_be_free(family, &named)).await?;

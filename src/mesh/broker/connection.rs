@@ -48,7 +48,7 @@ pub(crate) struct Registered {
     pub(crate) confirms: bool,
     /// The place in the roster.
     pub(crate) joined: u64,
-    /// Whether it said that it leaves, and is on the roster no more.
+    /// Whether the member said that it leaves, and is off the roster.
     pub(crate) leaving: bool,
 }
 

@@ -22,7 +22,7 @@ pub(super) enum Fate {
 pub(super) struct Seen {
     fates: HashMap<(String, Id), Fate>,
     order: VecDeque<(String, Id)>,
-    /// How many are open.
+    /// How many messages are neither confirmed nor denied.
     open: usize,
 }
 

@@ -19,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 const HEARTBEAT: Duration = Duration::from_millis(400);
 /// Heartbeats in a row without a sign after which the leader counts as stopped.
 const SILENT: u32 = 2;
-/// How long a leader may take to answer that a member leaves, and the member to confirm what it was given.
+/// How long a leader may take to answer that a member leaves, and how long the member may take to confirm its
+/// messages.
 const FAREWELL: Duration = Duration::from_millis(500);
 /// Bytes that wait to be written above which no further send is taken.
 const OUT: usize = 1024 * 1024;
@@ -185,7 +186,7 @@ impl Actor {
         }
     }
 
-    /// Leaves. What was confirmed before is acknowledged.
+    /// Leaves. Messages that were confirmed before are acknowledged.
     fn end(&mut self, session: &mut Session) -> End {
         while let Ok(command) = self.commands.try_recv() {
             self.command(session, command);

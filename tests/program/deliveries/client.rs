@@ -1,5 +1,5 @@
-//! An MCP client of `yoi mcp` that gets messages while its server is killed again and again, and an oracle of what it
-//! was given.
+//! An MCP client of `yoi mcp` that gets messages while its server is killed again and again, and a record of the
+//! messages that it was given.
 
 use crate::bench::{Bench, PATIENCE, eventually};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub struct Client {
     thread: JoinHandle<Given>,
 }
 
-/// What the client was given.
+/// The messages that the client was given.
 #[derive(Default)]
 pub struct Given {
     /// Messages in the order in which they came first.
@@ -55,7 +55,7 @@ impl Client {
         eventually("a server of the client runs", kill);
     }
 
-    /// Ends when nothing waits for the client any more.
+    /// Ends when no message waits for the client any more.
     pub fn end(self) -> Given {
         self.ended.store(true, Ordering::SeqCst);
         self.thread.join().expect("the client keeps its promises")
@@ -152,7 +152,7 @@ impl Connection {
     }
 }
 
-/// Every line of a server, until it is gone; half a line at its end is none.
+/// Every line of a server until it ends; an unfinished last line is dropped.
 fn lines_of(output: ChildStdout) -> Receiver<Value> {
     let (send, lines) = channel();
     std::thread::spawn(move || {

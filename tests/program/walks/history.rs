@@ -55,7 +55,7 @@ impl History {
         Self { paused: true, ..self.clone() }
     }
 
-    /// The newest message of the person stays, and what no request has carried; the rest is summarised.
+    /// The newest message of the person and messages that were not sent yet stay; the rest is summarised.
     pub fn compacted(&self) -> Self {
         let mut now = self.clone();
         now.shown.push("compacted".into());

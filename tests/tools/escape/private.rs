@@ -140,7 +140,7 @@ async fn commands_that_run_at_once_write_to_different_layers() {
     assert_eq!(left, 0, "what it wrote is gone with it");
 }
 
-/// The workspace lies below `/tmp`, so each of them makes its mount points in what the Pod keeps there.
+/// The workspace lies below `/tmp`, so each command makes its mount points in the Pod's own `/tmp`.
 #[tokio::test]
 async fn the_first_commands_of_a_pod_start_together() {
     let Some(mut cell) = person().await else { return };

@@ -120,7 +120,7 @@ impl Agent {
         }
     }
 
-    /// The name that the mesh gave the agent, while it is there.
+    /// The name that the mesh gave the agent, while it is on the mesh.
     pub fn name(&self) -> Option<String> {
         match &*self.place.borrow() {
             Place::Joined(member) => Some(member.standing().name),
@@ -164,9 +164,9 @@ struct Task {
 /// What the mailbox takes, as the settings say now.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// Bytes of a body.
+    /// The most bytes of a body.
     body: usize,
-    /// Messages that wait.
+    /// The most messages that wait.
     waiting: usize,
 }
 
@@ -355,7 +355,7 @@ impl Task {
         inbox.deny(message, why).await;
     }
 
-    /// Tells the sender what became of a message, and the client of one that is new.
+    /// Tells the sender whether its message was kept, and the client that a new message is there.
     async fn tell(&mut self, message: &Message, arrival: Arrival, inbox: &Inbox) {
         match arrival {
             Arrival::Full => {

@@ -1,5 +1,5 @@
-//! The host of this user, as an MCP client reaches it: a connection that says for which client it speaks, made when it
-//! is needed and anew when the host was restarted. This program starts no host.
+//! The connection of an MCP client to the host of this user. It names the client; it is made when it is needed, and
+//! again after a restart of the host. This program starts no host.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,16 +14,16 @@ const PATIENCE: Duration = Duration::from_secs(45);
 /// The way to the host.
 pub struct Host {
     data: PathBuf,
-    /// Locked while a connection is made, so that one is.
+    /// Locked while a connection is made, so that only one is made.
     connection: Mutex<Option<(Client, Events)>>,
 }
 
 /// Whether a call may be made again when the connection ends before its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// It only reads.
+    /// The call only reads.
     Harmless,
-    /// It may have been carried out.
+    /// The call may have been carried out already.
     Harmful,
 }
 
@@ -32,7 +32,7 @@ impl Host {
         Self { data, connection: Mutex::default() }
     }
 
-    /// Makes a call in the name of a client; why it failed, as a sentence.
+    /// Makes a call in the name of a client. The error is a sentence.
     pub async fn call(
         &self,
         client: &McpClient,
@@ -55,7 +55,7 @@ impl Host {
                 Ok(Err(refusal)) => refusal,
                 Err(_) => return Err(late()),
             };
-            // The host may have refused it, and ended then.
+            // The host may have refused the call and then ended.
             if refusal.code != ErrorCode::Internal || !self.has_ended().await {
                 return Err(refusal.message);
             }

@@ -119,7 +119,7 @@ fn yes() -> bool {
     true
 }
 
-/// Carries a call out; `None`: there is no such tool.
+/// Carries a call out; `None` if there is no such tool.
 pub async fn call(
     server: &Server,
     tool: &str,
@@ -145,7 +145,7 @@ pub async fn call(
     })
 }
 
-/// The server, and what the program that calls says it is.
+/// The server, and the name and version that the calling program gives for itself.
 struct Calling<'s> {
     server: &'s Server,
     program: Option<&'s Implementation>,
@@ -178,7 +178,7 @@ impl Calling<'_> {
         let event = self.request(Some(&pod), Method::ReadOutput, Again::Harmless).await?;
         let Event::Output(output) = &event else { return Err(other()) };
         let json = json!({ "name": output.name, "state": output.state });
-        // Each call gives the last run, so none of its words are new.
+        // Each call gives the text of the last run, so no part of it is marked as new.
         let said =
             if output.texts.is_empty() { ", which said nothing in its last run" } else { "" };
         let head = format!("pod `{}`{said}", output.name);
@@ -215,13 +215,13 @@ fn pod(name: &str) -> Result<PodName, String> {
     PodName::parse(name).map_err(|error| error.to_string())
 }
 
-/// What a Pod's own tool would answer, bounded as that.
+/// The answer that a Pod's own tool would give, with the same limit.
 fn as_text(output: Option<Output>) -> Result<CallToolResult, String> {
     let Output { summary, content, .. } = output.ok_or_else(other)?;
     Ok(result(bounded(&summary, content), json!({ "summary": summary }), false))
 }
 
-/// A text below its first line, as long as that of a Pod's own tool may be.
+/// A text below its first line, with the limit of a Pod's own tool.
 fn bounded(head: &str, content: Option<String>) -> String {
     let content = content.map(|content| format!("\n{content}")).unwrap_or_default();
     cut_bytes(format!("{head}{content}"), MAX_OUTPUT)

@@ -114,7 +114,7 @@ fn can_be_woken(peer: &Peer<RoleServer>) -> bool {
 
 /// What answers the client.
 pub struct Server {
-    /// The agent that the client is.
+    /// The client's agent on the mesh.
     pub me: FolderAgent,
     pub host: Arc<Host>,
     pub agent: Agent,

@@ -49,7 +49,7 @@ impl Stdio {
         tracing::warn!("a line of the MCP client is no message: {error}");
         if let Ok(Named { id }) = serde_json::from_slice(line) {
             let refusal = ErrorData::invalid_request(format!("this is no request: {error}"), None);
-            // A task of its own: the service drops a read that it waits for when it has something to write.
+            // Reading has a task of its own, because the service drops a pending read when it has something to write.
             tokio::spawn(self.send(ServerJsonRpcMessage::error(refusal, Some(id))));
         }
         None
@@ -63,7 +63,7 @@ impl Stdio {
     }
 }
 
-/// Reads a message. A value takes much more memory than its text, so they are counted first.
+/// Reads a message. A value takes much more memory than its text, so the values are counted first.
 fn read(line: &[u8]) -> Result<ClientJsonRpcMessage, String> {
     let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
     if ValueCount::is_too_many(text) {
@@ -132,7 +132,7 @@ pub struct Traffic(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     seen: Mutex<Seen>,
-    /// A request is open no more.
+    /// Notes that a request is closed.
     closed: Notify,
 }
 

@@ -1,5 +1,5 @@
-//! The messages that wait, as a resource: a client that subscribes to it hears of each that arrives, in the way
-//! that its version of the protocol has for that.
+//! The waiting messages, as a resource. A client that subscribes to it is notified of each new message, in the way of
+//! its protocol version.
 
 use rmcp::model::{
     ListResourcesResult, ReadResourceResult, Resource, ResourceContents,
@@ -18,9 +18,10 @@ const URI: &str = "yoi://messages";
 #[derive(Clone)]
 pub struct Waiting {
     arrived: watch::Sender<u64>,
-    /// How many there were when the last subscription was acknowledged.
+    /// The number of messages when the last subscription was acknowledged.
     acknowledged: Arc<AtomicU64>,
-    /// Of a session that began with `initialize`; later versions subscribe by a request that stays open.
+    /// Whether a session that began with `initialize` is subscribed; later protocol versions subscribe by a request
+    /// that stays open.
     subscribed: Arc<AtomicBool>,
 }
 
@@ -48,7 +49,7 @@ impl Waiting {
         Ok(())
     }
 
-    /// What of a requested subscription is served, before it is acknowledged.
+    /// The part of a requested subscription that is served; the acknowledgement names it.
     pub fn accepted(&self, requested: &SubscriptionFilter) -> SubscriptionFilter {
         self.acknowledged.store(*self.arrived.borrow(), Ordering::Relaxed);
         let uris = requested.resource_subscriptions.iter().flatten();

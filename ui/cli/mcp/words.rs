@@ -132,7 +132,7 @@ pub fn peers(peers: &[Peer], standing: &Standing) -> String {
     lines.join("\n")
 }
 
-/// What an agent is, as the Pods' own tool says it.
+/// The kind of an agent, in the words of the Pods' own tool.
 pub fn kind(peer: &Peer) -> &'static str {
     if peer.confirms { "yoi" } else { "agent" }
 }
