@@ -30,8 +30,8 @@ fn yes() -> bool {
     true
 }
 
-/// What a Pod holds: the maximum of the matching allows, capped by the matching denies. A deny of `Write` leaves
-/// reading, a deny of `Read` leaves nothing.
+/// The rights of a Pod: the maximum of the matching allows, capped by the matching denies. A deny of `Write` leaves
+/// reading; a deny of `Read` takes all rights.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
     pub allow: Vec<Rule>,

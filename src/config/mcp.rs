@@ -47,7 +47,7 @@ pub struct McpDefinition {
     pub reach: Reach,
     pub network: bool,
     pub write: bool,
-    /// What the program reads beside the scope of its Pod, as it is written.
+    /// The further paths that the program reads, as the settings write them.
     pub read: Vec<String>,
     pub start: Duration,
     pub timeout: Duration,
@@ -170,7 +170,7 @@ impl McpServer {
                 "its name is part of the names of its tools: write at most {MAX_NAME} letters, digits, - and _"
             ));
         }
-        // Else the tools of one server could have the names of those of another, and its rules.
+        // Otherwise tools of two servers could have the same name, and the same rules.
         if name.contains("__") || name.starts_with('_') || name.ends_with('_') {
             return Err("its name is part of the names of its tools, in which __ divides: take out each _ at its ends, \
                         and those that stand together"

@@ -35,7 +35,7 @@ pub struct Settings {
     pub mesh: Mesh,
     /// Servers whose tools Pods use, by name.
     pub mcp: BTreeMap<String, McpServer>,
-    /// Why the file could not be read at all. Its rules are not known then, so no command may run.
+    /// The reason why the file could not be read at all. Its rules are not known then, so no command may run.
     #[serde(skip)]
     pub unread: Option<String>,
     pub provider: BTreeMap<String, Provider>,

@@ -128,7 +128,8 @@ impl WorkspaceSettings {
         self
     }
 
-    /// Why the MCP servers of the workspace are not used; `None` where they are, or there are none.
+    /// The reason why the MCP servers of the workspace are not used; `None` if they are used or the workspace names
+    /// none.
     pub fn untrusted_servers(&self) -> Option<String> {
         let notice =
             self.until_trusted.iter().find(|notice| notice.message.starts_with(ITS_SERVERS))?;

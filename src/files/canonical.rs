@@ -115,7 +115,7 @@ mod tests {
             let expected = asked.canonicalize().map_err(|error| error.raw_os_error());
             prop_assert_eq!(canonical(&asked).map_err(|error| error.raw_os_error()), expected);
             let (links, place) = (links_on(&asked), led_to(&asked));
-            // What is made there is found under the path that was asked for.
+            // A file that is made there is found under the requested path.
             if let Some(place) = place.as_ref().filter(|place| place.starts_with(top.path())) {
                 let _ = fs::create_dir_all(place);
             }

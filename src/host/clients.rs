@@ -25,7 +25,7 @@ const TOOLS: &str = "list_pods, read_pod_output, send_to_pod, spawn_pod";
 /// Characters of the end of an id by which a shell names a request.
 const NAME: usize = 6;
 
-/// What clients asked for. The lock is never held across an await.
+/// The calls of clients. The lock is never held across an await.
 #[derive(Default)]
 pub(crate) struct Clients {
     asked: Mutex<Vec<Asked>>,

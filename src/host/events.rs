@@ -276,8 +276,8 @@ fn tail(block: &InFlight) -> InFlight {
     }
 }
 
-/// The line of an event for screens. They fetch what is large in pieces, so it is shortened where a committed entry
-/// holds it, too.
+/// The line of an event for screens. Screens fetch large texts in pieces, so a text that a committed entry holds too
+/// is shortened here.
 pub(crate) fn screen_line(pod: Option<&PodName>, seq: Option<u64>, event: &Event) -> Vec<u8> {
     let line = encode_event(None, pod, seq, event);
     match event {

@@ -131,7 +131,7 @@ async fn a_call_ends_in_time_whatever_its_server_writes_and_others_are_not_conce
         calls += 1;
         match called(&connection, &mut server, &bytes).await {
             Ok(_) => answered += 1,
-            // It took the place of its own answer.
+            // The invented frame answered the call before the server did.
             Err(Failed::Refused(_) | Failed::TimedOut(_) | Failed::Other(_)) => {}
             Err(Failed::Closed) => {
                 ended += 1;

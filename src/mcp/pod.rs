@@ -23,7 +23,7 @@ struct State {
     held: BTreeMap<String, Held>,
     /// What a person decided for this Pod until its host ends, by the hash that was shown.
     decided: BTreeMap<String, Decided>,
-    /// What is wrong now. Each was reported when it came up.
+    /// The present problems. Each was reported when it arose.
     wrong: BTreeMap<Topic, String>,
     /// For each server the tools that are offered, as of a list.
     accepted: BTreeMap<String, Accepted>,
@@ -42,7 +42,7 @@ pub enum Decided {
     Refused(String),
 }
 
-/// What can be wrong with the servers of a Pod.
+/// The problems that a Pod can have with its servers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Topic {
     /// A server that settings name and that cannot be used, as a sentence.
@@ -51,7 +51,7 @@ pub enum Topic {
     NotStarted(String),
     /// A server that failed.
     Failed(String),
-    /// Tools of a server that are narrowed or left out because of what they are.
+    /// Tools of a server that are narrowed or left out because of their names or schemas.
     Unfit(String),
     /// Tools of a server to which no person agreed.
     Refused(String),
@@ -137,8 +137,8 @@ impl PodServers {
         self.lock().accepted.insert(server.to_owned(), accepted);
     }
 
-    /// Notes what is wrong; whether it has to be reported. A server that failed is reported once until it works
-    /// again, whatever it says of itself in the meantime.
+    /// Notes a problem, and returns whether it has to be reported. A failure of a server is reported once until the
+    /// server works again, whatever its words are.
     pub fn is_wrong(&self, topic: Topic, why: &str) -> bool {
         let is_failure = matches!(topic, Topic::Failed(_));
         let before = self.lock().wrong.insert(topic, why.to_owned());
@@ -150,7 +150,7 @@ impl PodServers {
         self.lock().wrong.remove(topic);
     }
 
-    /// What this Pod does not get of which server, and why.
+    /// The servers and tools that this Pod does not get, with the reasons.
     pub fn withheld(&self) -> Vec<(String, String)> {
         let state = self.lock();
         let of = |(topic, why): (&Topic, &String)| match topic {

@@ -62,7 +62,7 @@ struct State {
 enum Phase {
     Starting,
     Ready(Arc<Connection>),
-    /// Why, without a subject.
+    /// The reason, as a sentence without a subject.
     Failed(String),
     /// No Pod uses it any more, or none may.
     Ended,
@@ -212,7 +212,7 @@ impl Server {
         self.wanted.send_replace(());
         let mut state = self.state.clone();
         if self.failure().is_some() {
-            // One that failed for the first time is started again soon.
+            // A server that failed for the first time is started again soon.
             let again = state.wait_for(|state| !matches!(state.phase, Phase::Failed(_)));
             let _ = timeout(RESTART_WAIT, again).await;
         }

@@ -15,7 +15,7 @@ const DIGITS: usize = 16;
 /// The beginning of the names of directories that are being removed. No server has such a name.
 const REMOVED: &str = ".removed-";
 
-/// Where the servers of a data directory keep what they write.
+/// The directory for the files of all servers of a data directory.
 pub fn kept_in(data: &Path) -> PathBuf {
     data.join("mcp")
 }

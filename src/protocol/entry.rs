@@ -255,7 +255,7 @@ pub struct SentByPerson {
     /// The name that the person gave.
     pub to: String,
     pub sent: SentMessage,
-    /// Why it stands so, as a sentence.
+    /// The reason for this state, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct McpServerInfo {
     pub name: String,
     pub state: McpServerState,
-    /// Its command line or address.
+    /// The command line or the address of the server.
     pub reached_by: String,
     /// The file that names it.
     pub file: String,

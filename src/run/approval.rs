@@ -48,9 +48,9 @@ impl Approved {
 }
 
 impl Run {
-    /// Makes the request and waits for the decision, or until the run is interrupted: then the request is
-    /// withdrawn, unless the host ends; the next host shows it again. It is also withdrawn when `gone` resolves,
-    /// with that reason: nothing is left to decide.
+    /// Makes the request and waits for the decision, or until the run is interrupted: then the request is withdrawn,
+    /// unless the host ends; the next host shows it again. It is also withdrawn when `gone` resolves, with that
+    /// reason, because a decision would have no effect.
     pub(crate) async fn request_approval(
         &mut self,
         call: &Call,

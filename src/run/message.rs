@@ -53,7 +53,7 @@ impl Notification {
         serde_json::from_value(payload).ok()
     }
 
-    /// What it becomes in the history.
+    /// The item that the message becomes in the history.
     pub fn item(self) -> SystemItem {
         let Self { message, from } = self;
         let body = match &from {

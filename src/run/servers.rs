@@ -56,7 +56,7 @@ impl Servers {
         servers.is_empty() && problems.is_empty() && self.in_use.servers().is_empty()
     }
 
-    /// Why a definition does not count any more, if the settings say so.
+    /// The reason why a definition is not in force any more, if the settings have changed.
     async fn why_gone(&self, definition: &McpDefinition) -> Option<String> {
         let now = (self.configured_now)().await?;
         let name = &definition.name;
@@ -78,7 +78,7 @@ impl Servers {
     }
 }
 
-/// What became of a question about a server.
+/// The outcome of a question about a server.
 enum Answered {
     Allowed,
     /// With the reason.
@@ -143,8 +143,8 @@ impl Run {
         Ok(())
     }
 
-    /// Lets policy decide a question about a server, and a person where policy wants one. What a person decided
-    /// counts until the host ends; what policy decides is asked each time, because rules may be others by then.
+    /// Lets policy decide a question about a server, and a person where policy wants one. A person's decision counts
+    /// until the host ends; policy decides anew each time, because rules may have changed.
     async fn approval_for(
         &mut self,
         question: ServerQuestion,
@@ -268,7 +268,7 @@ impl Run {
         tools
     }
 
-    /// Reports tools that are narrowed or left out because of what they are.
+    /// Reports tools that are narrowed or left out because of their names or schemas.
     async fn report_unfit(&self, server: &str, notes: &[String]) {
         let topic = Topic::Unfit(server.to_owned());
         if notes.is_empty() {
@@ -305,7 +305,7 @@ impl Run {
         self.report(Topic::NoRoom, &sentence, &sentence).await;
     }
 
-    /// Reports what is wrong with a server.
+    /// Reports the problems of a server.
     async fn report_of(&self, server: &str, topic: Topic, what: &str) {
         self.report(topic, what, &format!("MCP server `{server}`: {what}")).await;
     }

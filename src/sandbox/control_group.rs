@@ -32,7 +32,7 @@ pub struct ControlGroup {
 }
 
 impl Delegated {
-    /// The nearest one around this process. Nothing is changed by the search.
+    /// The nearest one around this process. The search changes no group.
     pub fn find() -> Option<Self> {
         Self::around().into_iter().next()
     }
@@ -92,7 +92,7 @@ impl Delegated {
             return;
         }
         for controller in ["+memory", "+pids", "+cpu"] {
-            // What is not given is missed when limits are set.
+            // A controller that is missing is reported when the limits are set.
             let _ = fs::write(self.0.join("cgroup.subtree_control"), controller);
         }
     }

@@ -109,7 +109,7 @@ fn is_worked_on(view: &CommandView, place: &Path) -> bool {
 fn without_nested(view: &CommandView, all: Vec<Hole>) -> Vec<Hole> {
     let mut kept: Vec<Hole> = Vec::new();
     for hole in all {
-        // What is granted in what another Pod has stays open, also around this hole.
+        // A path that is granted inside the scope of another Pod stays open, also around this hole.
         let same = |outer: &Hole| match (outer.why, hole.why) {
             (Why::Others, Why::Others) => {
                 let between = |grant: &Grant| {

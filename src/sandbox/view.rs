@@ -107,7 +107,7 @@ pub enum Why {
     Rules,
     /// What direnv or an editor executes or obeys when a person opens the directory of a project.
     Project,
-    /// What shells, editors and tools of the person run or obey wherever the person works.
+    /// The files that shells, editors and tools of the person run or obey wherever the person works.
     Obeyed,
     /// Another Pod writes there. What this one was granted by itself in it stays.
     Others,

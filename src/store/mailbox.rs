@@ -42,7 +42,7 @@ impl MailboxMessage {
     pub fn wakes(&self) -> bool {
         match self.kind {
             MailboxKind::Input | MailboxKind::PodEvent => true,
-            // What a person sent in the name of the Pod asks nothing of it.
+            // A message that a person sent in the name of the Pod needs no run of the Pod.
             MailboxKind::Notify => self.payload["from"]["person"].is_null(),
             MailboxKind::Agent => self.payload["wakes"] == Value::Bool(true),
         }

@@ -42,7 +42,7 @@ fn answers(limits: [u64; 3]) -> Vec<Answer> {
     let listed = json!({"tool_calls": [{"index": 0, "id": "c", "type": "function",
         "function": {"name": "Write", "arguments": "{\"content\": ["}}]});
     let many = "{\"\":0},".repeat(1_000);
-    // So many that the test ends in time: each block is committed when it is complete.
+    // No more blocks than this, so that the test ends in time: each block is committed when it is complete.
     let words = "x".repeat(usize::try_from(limits[0] << 8).expect("a small number"));
     let started = |block: Value| {
         move |n| {

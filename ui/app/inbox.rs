@@ -17,9 +17,9 @@ use yoi::text::SafeText;
 const WRONG_RULE: &str =
     "that rule does not allow what is asked: it has to fit each command in the line";
 
-/// Why the consent to a client cannot be edited.
+/// The reason why the consent to a client cannot be edited.
 const NO_RULE: &str = "what a client may do is one consent: it cannot be edited";
-/// Why a client cannot be allowed for its children.
+/// The reason why a client cannot be allowed for its children.
 const NO_TREE: &str = "a client has no children: {inbox allow-pod} allows it for good";
 
 /// Rows that are scrolled at once.

@@ -23,7 +23,7 @@ impl App {
         });
     }
 
-    /// Why the line of a decision decides nothing now; `None` for other lines, and while there is a host.
+    /// The reason why the line of a decision has no effect now; `None` for other lines, and while there is a host.
     pub fn undecided(&self, prompt: &Prompt) -> Option<String> {
         if !matches!(prompt.purpose, Purpose::Deny | Purpose::Rule) {
             return None;

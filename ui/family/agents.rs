@@ -98,7 +98,7 @@ impl Family {
         standing.is_some_and(|standing| standing.name.is_some())
     }
 
-    /// What a Pod reaches: its peers by name, then the agents by name.
+    /// The peers and agents that a Pod reaches: peers by name, then agents by name.
     pub fn contacts_of<'a>(&'a self, name: &'a PodName) -> Vec<Contact<'a>> {
         let peers = self.peers_of(name).into_iter().map(Contact::Pod);
         peers.chain(self.agents_of(name).iter().map(Contact::Agent)).collect()

@@ -19,7 +19,7 @@ pub fn from_now_on(rule: &Pattern, pods: &[PodName], tree: bool) -> String {
     format!("always allow {} for {names}{below}?", pattern(rule))
 }
 
-/// What a consent to an MCP client would say; `rule` holds the tools and the folder.
+/// The question about a consent to an MCP client; `rule` holds the tools and the folder.
 pub fn for_client(rule: &Pattern, client: &McpClient) -> String {
     let name = SafeText::quoted(&client.name);
     format!(

@@ -26,7 +26,7 @@ pub fn script(script: &ScriptHash) -> String {
     format!("{}, SHA-256 {}", path(&script.path), script.short())
 }
 
-/// What a request shows the hash of: a label and a text.
+/// The label and the text of the hash that a request shows.
 pub fn hashed(approval: &ApprovalRequest, shown: &ScriptHash) -> (&'static str, String) {
     match approval.tool.as_str() {
         START_RULE => ("holds for", format!("this definition, SHA-256 {}", shown.short())),

@@ -183,7 +183,7 @@ fn before_sources(words: &[&Word]) -> usize {
     words.iter().position(is_source).unwrap_or(words.len())
 }
 
-/// What an option of `xargs` says to be its placeholder; empty where the next word says it.
+/// The placeholder that an option of `xargs` names; empty where the next word names it.
 fn placeholder(option: &str) -> Option<&str> {
     match option.strip_prefix("--") {
         Some(long) => {

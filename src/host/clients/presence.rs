@@ -1,5 +1,5 @@
-//! Which MCP clients are connected. What one asked for that is gone for a while is withdrawn: no call of it will take
-//! the decision.
+//! Which MCP clients are connected. The requests of a client that is gone for a while are withdrawn, because no call
+//! of it will take the decision.
 
 use crate::host::Shared;
 use crate::protocol::{McpClient, Verdict};

@@ -91,7 +91,7 @@ impl Roster {
     }
 
     fn refresh(&self) -> MutexGuard<'_, Refresh> {
-        // Its fields are whole at any moment.
+        // A panic while the lock is held leaves the fields consistent.
         self.refresh.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What happens to messages when the context window of the model is full.
+//! Messages when the context window of the model is full.
 
 use crate::host::tests::{Bench, run_end};
 use crate::protocol::{Event, Method, PodName, State};

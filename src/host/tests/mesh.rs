@@ -587,7 +587,7 @@ async fn a_message_to_a_pod_waits_until_its_history_holds_it_also_across_a_resta
     assert!(bench.read_of_agents("bob").await[0].contains(&id));
 }
 
-/// What the log of a Pod says of the messages that a person sent in its name: to whom, what became of it, the text.
+/// The notes in the log of a Pod about messages that a person sent in its name: addressee, outcome and text.
 async fn sent_by_person(bench: &Bench, pod: &str) -> Vec<(String, String, String)> {
     let of_person = |fact: Fact| {
         let Fact::SystemItem { item: SystemItem::Notification { message, from, .. }, .. } = fact
@@ -617,7 +617,7 @@ async fn a_message_of_a_person_in_the_name_of_a_pod_is_in_its_log_and_starts_no_
             status
         );
     }
-    // What was not sent is not noted.
+    // A message that was not sent is not noted.
     let refused = bench.call(&name("alice"), send("alice", "me", None)).await.unwrap();
     assert_eq!(sent(refused).1, "refused");
     assert_eq!(sent_by_person(&bench, "alice").await, outcomes);

@@ -94,7 +94,7 @@ impl Verb for SendToAgents {
     }
 }
 
-/// What the log of a Pod says of a message that a person sent in its name; nothing of one that was not sent.
+/// The note in the log of a Pod about a message that a person sent in its name; `None` if the message was not sent.
 fn noted(to: Addressees, body: Value, sent: &Event) -> Option<Notification> {
     let Event::MeshSent { id, status, reason, pods, handed_over } = sent else { return None };
     if status == Status::Refused.as_str() {

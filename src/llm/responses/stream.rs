@@ -34,9 +34,9 @@ struct Open {
     index: Option<u64>,
     /// As it was announced; null if it was not.
     item: Value,
-    /// What was streamed of its text, or of a thought.
+    /// The streamed part of its text, or of a thought.
     text: String,
-    /// What was streamed of the summary of a thought.
+    /// The streamed part of the summary of a thought.
     summary: String,
     refusal: String,
     arguments: String,
@@ -304,7 +304,7 @@ fn thought(native: &Value, open: &Open) -> Item {
     let texts = |key| list(native, key).iter().map(|part| text(part, "text").to_owned());
     let summary: Vec<String> = texts("summary").collect();
     let raw: Vec<String> = texts("content").collect();
-    // A server may leave out of the final form what it streamed.
+    // A server may leave streamed text out of the final form.
     let longer = |said: String, streamed: &str| {
         if said.len() < streamed.len() { streamed.to_owned() } else { said }
     };

@@ -1,4 +1,4 @@
-//! What a person can do about a server that failed.
+//! Advice to a person about a server that failed.
 
 use crate::config::McpDefinition;
 use crate::mcp::connection::AUTHORIZATION;
@@ -6,7 +6,7 @@ use crate::mcp::launch::Launch;
 use crate::trace::redact;
 use std::path::Path;
 
-/// What programs say that found no network.
+/// Words of programs that found no network.
 const NO_NETWORK: [&str; 9] = [
     "ENOTFOUND",
     "EAI_AGAIN",
@@ -18,12 +18,12 @@ const NO_NETWORK: [&str; 9] = [
     "dns error",
     "Failed to fetch",
 ];
-/// What programs say that may not write.
+/// Words of programs that may not write.
 const READ_ONLY: [&str; 2] = ["Read-only file system", "EROFS"];
 /// How a shell says that it did not find or could not start a program.
 const NO_PROGRAM: [&str; 2] = ["exit code 127", "exit code 126"];
 
-/// Why a server failed, and what to do: a sentence without a subject, and without secrets.
+/// The reason why a server failed, with advice: a sentence without a subject, and without secrets.
 pub(super) fn with_advice(why: &str, definition: &McpDefinition, launch: &Launch) -> String {
     redact(&format!("{why}; {}", advice(why, definition, launch.unread(definition)))).into_owned()
 }

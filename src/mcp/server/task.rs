@@ -193,7 +193,7 @@ impl Task {
     }
 }
 
-/// Why there is no list of tools, without a subject.
+/// The reason why there is no list of tools, as a sentence without a subject.
 fn not_listed(failed: Failed) -> String {
     match failed {
         Failed::TimedOut(limit) => {

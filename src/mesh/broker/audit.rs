@@ -65,7 +65,7 @@ pub(crate) struct LineNumber(u64);
 
 /// A line that is held back.
 enum Held {
-    /// That of a message to one member, and what became of it, once that is known.
+    /// The line of a message to one member, and its outcome once that is known.
     Message { ts: u64, since: Instant, message: Message, status: Option<&'static str> },
     /// A whole line, behind one that waits.
     Whole(Vec<u8>),
@@ -172,7 +172,7 @@ impl Audit {
         let held = line.0.checked_sub(self.first_held).and_then(|at| usize::try_from(at).ok());
         match held.and_then(|at| self.held.get_mut(at)) {
             Some(Held::Message { status: known, .. }) => *known = Some(status),
-            // Its line was written without it.
+            // The line was written without the outcome.
             Some(Held::Whole(_)) | None => {
                 let mut line = Vec::new();
                 message.write(&mut line, now_ms(), status);

@@ -288,7 +288,7 @@ async fn the_audit_says_what_became_of_each_message_to_one_agent() {
     let (kept, denied) = (message(&mut inbox).await, message(&mut inbox).await);
     inbox.deny(&denied, "blocked".to_owned()).await;
     inbox.confirm(&kept).await;
-    // That of the leader, which is written at once, and two of the Pod.
+    // The line of the leader, which is written at once, and two lines of the Pod.
     for _ in 0..3 {
         alice.message().await;
     }

@@ -80,7 +80,7 @@ async fn a_message_to_an_idle_agent_is_acknowledged_within_200_ms() {
     let (alice, _inbox) = bench.member("alice").await;
     let _idle = bench.raw("idle").await;
     let mut fastest = Duration::MAX;
-    // Of several, because a loaded machine may stop this process for longer.
+    // The fastest of several counts, because a loaded machine may stop this process for longer.
     for _ in 0..10 {
         let begun = Instant::now();
         assert_eq!(say(&alice, "idle", "hi").await.status, Status::Received);

@@ -1,4 +1,5 @@
-//! What a person decides on: the start of a server, and tools that differ from those that were agreed to.
+//! The questions to a person about servers: the start of a server, and tools that differ from those that a person
+//! agreed to.
 
 use crate::config::McpDefinition;
 use crate::mcp::{Agreed, Offer, Server};
@@ -24,8 +25,8 @@ pub(super) fn start_question(definition: &McpDefinition) -> ServerQuestion {
     }
 }
 
-/// What a person decides on: how a server is reached and what it is granted. Each part is one line, whatever line
-/// breaks the definition has in it.
+/// The definition of a server as a person decides on it: its command or address, and its grants. Each part is one
+/// line, whatever line breaks the definition has in it.
 fn described(definition: &McpDefinition) -> String {
     use crate::config::mcp::Reach;
     let one_line = |text: &str| SafeText::spelled(text).into_string();
@@ -85,7 +86,7 @@ pub(super) fn tools_question(
     }
 }
 
-/// All that a model would read of a tool, and what it read before.
+/// The whole text of a tool that a model would read, and the text that it read before.
 fn whole(offer: &Offer, agreed: &Agreed) -> String {
     let Offer { description, schema, .. } = offer;
     let schema = schema.to_string();
@@ -118,7 +119,7 @@ fn part(label: &str, text: &str) -> String {
     format!("  {label}:\n    {}", text.replace('\n', "\n    "))
 }
 
-/// What a model would read of a tool, cut.
+/// The text of a tool that a model would read, shortened.
 fn beginning(offer: &Offer, agreed: &Agreed) -> String {
     let all = offer.description.chars().count();
     let mut text: String = offer.description.chars().take(MAX_SHOWN).collect();

@@ -1,5 +1,5 @@
-//! What shells, desktops, editors and tools of the person run or obey, below the home directory. It matters where
-//! a scope holds the home directory, or where a link in it leads into a scope.
+//! The files below the home directory that shells, desktops, editors and tools of the person run or obey. They matter
+//! where a scope holds the home directory, or where a link in it leads into a scope.
 
 use crate::sandbox::places::{Person, TOOLS, joined};
 use std::path::{Path, PathBuf};
@@ -120,7 +120,8 @@ pub fn is_obeyed_by_name(path: &Path) -> bool {
 }
 
 impl Person<'_> {
-    /// What this person's programs run or obey: settings, and toolchains, which a command only reads elsewhere, too.
+    /// The files that this person's programs run or obey: settings, and toolchains, which commands only read
+    /// elsewhere too.
     pub fn obeyed(&self) -> Vec<PathBuf> {
         let caches = self.caches();
         let holds_cache = |path: &PathBuf| caches.iter().any(|cache| cache.starts_with(path));

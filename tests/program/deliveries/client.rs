@@ -66,7 +66,7 @@ fn lock(server: &Mutex<Option<Child>>) -> MutexGuard<'_, Option<Child>> {
     server.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One server after the other.
+/// Runs one server after the other.
 fn live(mut command: Command, server: &Mutex<Option<Child>>, ended: &AtomicBool) -> Given {
     command.stdin(Stdio::piped()).stderr(Stdio::null());
     let mut given = Given::default();

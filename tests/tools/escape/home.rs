@@ -9,7 +9,7 @@ use yoi::sandbox::{Isolation, Need};
 use yoi::scope::{Permission, Rule};
 use yoi::tools::touched;
 
-/// What a shell, a desktop, an editor, git and toolchains run or obey.
+/// Files that a shell, a desktop, an editor, git and toolchains run or obey.
 const OBEYED: [&str; 14] = [
     ".bashrc",
     ".profile",
@@ -132,7 +132,7 @@ async fn settings_that_a_command_names_or_that_are_the_scope_itself_are_changed(
     }
 }
 
-/// What `Write` has to be granted for a path.
+/// The grant that `Write` needs for a path.
 fn needs(cell: &Cell, path: &Path) -> Vec<Need> {
     let arguments = serde_json::json!({ "file_path": path }).to_string();
     touched("Write", &arguments, &cell.bench.ctx).unwrap().needs

@@ -157,11 +157,11 @@ struct Task {
     settings: SettingsFile,
     /// Messages that were denied since the client was last told.
     denied: usize,
-    /// Why the last of them was denied.
+    /// The reason why the last of them was denied.
     last_denial: Option<String>,
 }
 
-/// What the mailbox takes, as the settings say now.
+/// The limits of the mailbox in the present settings.
 #[derive(Clone, Copy)]
 struct Limits {
     /// The most bytes of a body.

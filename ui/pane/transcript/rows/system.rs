@@ -30,7 +30,7 @@ pub fn speaker(item: &SystemItem) -> Option<Speaker> {
     }
 }
 
-/// What became of a message that a person sent in the name of the Pod.
+/// The outcome of a message that a person sent in the name of the Pod.
 pub fn sent(item: &SystemItem) -> Option<&SentByPerson> {
     match item {
         SystemItem::Notification { from: Some(NotificationSource::Person(sent)), .. } => Some(sent),
