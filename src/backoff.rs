@@ -22,7 +22,7 @@ impl Backoff {
         pause
     }
 
-    /// A try succeeded: the next pause is the first one again.
+    /// Begins with the first pause again, because a try succeeded.
     pub fn reset(&mut self) {
         self.next = self.first;
     }

@@ -120,8 +120,8 @@ impl McpServers {
 }
 
 impl McpServer {
-    /// The command line or the address, as a person reads it, with its variables or headers and with what it asks
-    /// for beyond reading.
+    /// The command line or the address, as a person reads it, with its variables or headers and with the grants that
+    /// it asks for.
     pub fn reached_by(&self) -> String {
         let words = self.command.iter().chain(&self.args).map(|word| shown(word));
         let mut text = match &self.url {

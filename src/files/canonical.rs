@@ -24,8 +24,8 @@ pub fn links_on(path: &Path) -> Vec<PathBuf> {
     follow_links(path).0
 }
 
-/// Where a path leads through its links, whether something lies there or not. `None` behind more than 40
-/// links, which the kernel does not follow.
+/// The path to which a path leads through its links; it does not have to exist. `None` behind more than 40 links,
+/// which the kernel does not follow.
 pub fn led_to(path: &Path) -> Option<PathBuf> {
     follow_links(path).1
 }

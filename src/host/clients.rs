@@ -176,8 +176,8 @@ impl Clients {
 }
 
 impl Clients {
-    /// Drops what waits for a decision of a client that is gone; the ids. A decision that was made still counts for
-    /// the same call, should the client come back.
+    /// Drops the undecided requests of a client that is gone, and returns their ids. A decision that was made still
+    /// counts for the same call if the client comes back.
     fn withdraw(&self, client: &McpClient) -> Vec<String> {
         let waits = |asked: &mut Asked| asked.is_of(client) && asked.decision.borrow().is_none();
         self.asked().extract_if(.., waits).map(|asked| asked.approval.id).collect()

@@ -75,8 +75,8 @@ impl Mesh {
         self.seats.borrow().get(&pod.key()).cloned()
     }
 
-    /// Seats a Pod that has joined, unless its membership is `leaving`: the next one may have joined already. Whether
-    /// it did.
+    /// Notes that a Pod has joined, unless its membership is `leaving`, because the next membership may have joined
+    /// already. Returns whether the Pod was noted.
     pub(super) fn note_joined(&self, seat: Seat, leaving: &CancellationToken) -> bool {
         self.seats.send_if_modified(|seats| {
             let stays = !leaving.is_cancelled();
@@ -87,7 +87,7 @@ impl Mesh {
         })
     }
 
-    /// Takes the seat of a member that leaves, if it is still its own.
+    /// Forgets a member that leaves, if the Pod has no newer membership.
     pub(super) fn note_left(&self, pod: &PodName, member: &Arc<Member>) {
         self.seats.send_if_modified(|seats| {
             let own = seats.get(&pod.key()).is_some_and(|seat| Arc::ptr_eq(&seat.member, member));

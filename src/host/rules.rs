@@ -79,7 +79,7 @@ fn servers_of(
     McpServers::of(&settings.mcp, &user_file, &says.granted.mcp, &mcp_file)
 }
 
-/// The same as of now, and a sentence about those of a file that is not trusted.
+/// The same servers at this moment, and a sentence about those of a file that is not trusted.
 pub(crate) async fn servers_now(
     shared: &Shared,
     workspace: PathBuf,

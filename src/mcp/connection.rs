@@ -141,7 +141,7 @@ impl Connection {
         self.why.get()
     }
 
-    /// The tools that the server names, each as it sent it. `patience` is the time for each page.
+    /// The tools that the server lists, each unchanged. `patience` is the time for each page.
     pub async fn tools(&self, patience: Duration) -> Result<Vec<Value>, Failed> {
         let (mut tools, mut cursor, mut bytes) = (Vec::new(), None, 0);
         for _ in 0..MAX_PAGES {

@@ -307,7 +307,7 @@ impl Process {
         self.finish(MOMENT, &CancellationToken::new()).await
     }
 
-    /// The same for one that no Pod uses any more.
+    /// The same for a server that no Pod uses any more.
     pub async fn end(self, at_once: &CancellationToken) {
         self.finish(END_ITSELF, at_once).await;
     }

@@ -99,7 +99,7 @@ impl Listing {
         }
     }
 
-    /// These tools as those that a person agreed to.
+    /// These tools in the form in which agreed tools are stored.
     pub fn agreed(&self) -> Agreed {
         let kept = |offer: &Offer| {
             let text = serde_json::json!([offer.description, offer.schema.to_string()]).to_string();
@@ -114,7 +114,7 @@ impl Listing {
         self.offers.iter().map(|offer| (offer.tool.clone(), offer.hash.clone())).collect()
     }
 
-    /// The tools that differ from those that a person agreed to; new ones are among them.
+    /// The tools that differ from those that a person agreed to, new tools included.
     pub fn changed(&self, agreed: &Agreed) -> Vec<Offer> {
         let differs = |offer: &&Offer| agreed.hash_of(&offer.tool) != Some(&offer.hash);
         self.offers.iter().filter(differs).cloned().collect()

@@ -38,7 +38,7 @@ struct Held {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decided {
     Agreed,
-    /// With the sentence that says so.
+    /// Holds the sentence about it.
     Refused(String),
 }
 
@@ -86,7 +86,7 @@ impl PodServers {
         self.lock().held.insert(definition.name.clone(), Held { key, using });
     }
 
-    /// The Pod uses no other servers than these any more, and nothing is wrong with others or with other settings.
+    /// Ends the use of all other servers, and forgets the problems of others and of former settings.
     pub fn keep_only(&self, names: &BTreeSet<&str>, settings: &[String]) {
         let mut state = self.lock();
         state.held.retain(|name, _| names.contains(name.as_str()));
@@ -145,7 +145,7 @@ impl PodServers {
         before.is_none_or(|before| !is_failure && before != why)
     }
 
-    /// This is not wrong any more.
+    /// Forgets a problem that is over.
     pub fn is_right(&self, topic: &Topic) {
         self.lock().wrong.remove(topic);
     }

@@ -37,7 +37,7 @@ pub struct Server {
     users: Mutex<Vec<PodName>>,
     first_wait: Instant,
     end: CancellationToken,
-    /// The end without time to end by itself.
+    /// Set to end the process at once.
     at_once: CancellationToken,
 }
 
@@ -52,9 +52,9 @@ struct State {
     phase: Phase,
     /// The tools as they were listed last; they stay while it is started again.
     listing: Option<Arc<Listing>>,
-    /// The newest error, also after it works again, without a subject.
+    /// The newest error, as a sentence without a subject; it stays after the server works again.
     last_error: Option<String>,
-    /// How often it failed.
+    /// How often the server failed.
     failures: u64,
 }
 
@@ -64,7 +64,7 @@ enum Phase {
     Ready(Arc<Connection>),
     /// The reason, as a sentence without a subject.
     Failed(String),
-    /// No Pod uses it any more, or none may.
+    /// No Pod uses the server any more, or none may.
     Ended,
 }
 
@@ -94,7 +94,7 @@ impl Server {
         })
     }
 
-    /// Notes that a Pod uses it.
+    /// Notes that a Pod uses the server.
     pub fn join(self: Arc<Self>, pod: &PodName) -> InUse {
         self.users().push(pod.clone());
         InUse { server: self, pod: pod.clone() }
@@ -104,7 +104,7 @@ impl Server {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends it, and gives it no time to end by itself.
+    /// Ends the server at once.
     pub fn end_now(&self) {
         self.at_once.cancel();
         self.end.cancel();
@@ -114,8 +114,8 @@ impl Server {
         self.end.is_cancelled()
     }
 
-    /// Asks for its restart if it failed, and waits until it offers its tools or failed, not longer than a Pod
-    /// waits for a server that it starts.
+    /// Asks for a restart if the server failed, and waits until the server offers its tools or fails, but no longer
+    /// than for the start of a server.
     pub async fn want_and_wait(&self) {
         self.wanted.send_replace(());
         let mut state = self.state.clone();

@@ -87,7 +87,7 @@ const PAIR: usize = 12;
 /// An escape in a JSON string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
-    /// Its length, and the length of the character that it stands for, in bytes of UTF-8.
+    /// `length` is that of the escape, `bytes` that of its character in UTF-8.
     Character { length: usize, bytes: usize },
     /// The first half of a surrogate pair, of six bytes; the second half follows.
     FirstHalf,
@@ -124,7 +124,7 @@ fn complete(raw: &str) -> usize {
             Some(Escape::Character { length, .. }) => length,
             // The first half of a pair is decoded together with the second.
             Some(Escape::FirstHalf) => PAIR,
-            // Not complete, or no JSON, which the decoder refuses.
+            // The escape is not complete, or not JSON, which the decoder refuses.
             None if bytes.get(escape + 1) == Some(&b'u') => 6,
             None => 2,
         };

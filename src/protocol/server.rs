@@ -23,7 +23,7 @@ pub struct McpServerInfo {
     /// The Pods that use it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<PodName>,
-    /// For which Pods it is not started, or tools of it are left out: each a Pod's name, and a sentence that says why.
+    /// The Pods that do not get the server or some of its tools, each with a sentence that says why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withheld: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! The MCP servers of a Pod: policy decides whether one starts, and its tools are offered with the next
-//! request. A tool that differs from what a person agreed to waits for an approval.
+//! The MCP servers of a Pod: policy decides whether one starts, and its tools are offered with the next request. A
+//! tool that differs from the one that a person agreed to waits for an approval.
 
 mod question;
 
@@ -67,7 +67,7 @@ impl Servers {
         }
     }
 
-    /// Resolves when the settings do not define a server so any more: with the reason.
+    /// Resolves with the reason when the settings no longer define a server in this way.
     async fn gone(self, definition: McpDefinition) -> String {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -81,7 +81,7 @@ impl Servers {
 /// The outcome of a question about a server.
 enum Answered {
     Allowed,
-    /// With the reason.
+    /// Holds the reason.
     Refused(String),
 }
 
@@ -257,7 +257,7 @@ impl Run {
         for server in in_use.servers() {
             let accepted = in_use.accepted(&server.definition.name);
             let (Some(listing), Some(accepted)) = (server.listing(), accepted) else { continue };
-            // The next turn looks at a list that changed since; until then none of it is offered.
+            // The next turn checks a list that has changed; until then no tool of it is offered.
             if listing.sha256() != accepted.list {
                 continue;
             }
@@ -310,7 +310,7 @@ impl Run {
         self.report(topic, what, &format!("MCP server `{server}`: {what}")).await;
     }
 
-    /// Notes `what` is wrong, and reports it with `sentence` when it came up.
+    /// Notes the problem `what`, and reports it with `sentence` if it is new.
     async fn report(&self, topic: Topic, what: &str, sentence: &str) {
         if self.setup.servers.in_use.is_wrong(topic, what) {
             self.publish(alert(AlertSource::Pod, sentence)).await;
@@ -336,8 +336,8 @@ pub fn is_about_a_server(approval: &ApprovalRequest) -> bool {
     [START_RULE, TOOLS_RULE].contains(&approval.tool.as_str())
 }
 
-/// Notes a decision that was made while no run was under way, if it is one about a server: no call waits for it, so
-/// the next run would ask again.
+/// Notes a decision about a server that was made while no run was under way. No call waits for such a decision, so
+/// without this the next run would ask again.
 pub(crate) fn note_decision(in_use: &PodServers, approval: &ApprovalRequest, verdict: &Verdict) {
     if !is_about_a_server(approval) {
         return;

@@ -95,8 +95,8 @@ fn takes(view: &CommandView, hole: &Hole) -> bool {
     held || view.granted(&hole.path) > hole.level || (deep && view.grants.iter().any(inside))
 }
 
-/// Whether the scope gives this very place or a part of it, and not only what it lies in: a person has their own
-/// settings changed.
+/// Whether the scope grants this very place or a part of it, and not only a directory above it: then a person wants
+/// these settings changed.
 fn is_worked_on(view: &CommandView, place: &Path) -> bool {
     let of_scope = |grant: &Grant| {
         let named = || view.outside.iter().any(|named| named.path == grant.path);

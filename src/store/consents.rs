@@ -62,7 +62,7 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredConsent> {
     Ok(StoredConsent { id: number(row, 0)?, to, since: number(row, 4)? })
 }
 
-/// Adds a row; one that is there already stays as it is.
+/// Adds a row; an equal row that is there already stays as it is.
 pub(super) fn add(
     db: &Connection,
     provider: &str,

@@ -112,7 +112,7 @@ fn is_program(ctx: &Context, path: &Path) -> bool {
         .any(|dir| path.starts_with(dir) || real(dir).is_some_and(|dir| path.starts_with(dir.path)))
 }
 
-/// Whether shells, editors or tools of the person run or obey it, and its place is not what the scope is about.
+/// Whether shells, editors or tools of the person run or obey the file, and the scope does not name its place.
 fn is_obeyed(ctx: &Context, path: &Path) -> bool {
     let written = ctx.scope.allow.iter().filter(|rule| rule.permission == Permission::Write);
     (Person { env: &ctx.env }).is_obeyed(path, written.map(|rule| rule.target.as_path()))

@@ -59,7 +59,7 @@ impl Search<'_> {
         // A shell takes `..` for the directory above by name, and with an option for the one on the disk.
         let joined = self.dirs.iter().map(|dir| dir.join(to));
         let more = joined.flat_map(|dir| [files::lexical(&dir), dir]).collect();
-        // Where the last steps lead comes first: of many directories those are left out that are least likely.
+        // The directories of the last steps come first, so the least likely ones of many are left out.
         let before = std::mem::replace(&mut self.dirs, more);
         self.dirs.extend(before);
         let mut seen = BTreeSet::new();
@@ -85,7 +85,7 @@ impl Search<'_> {
     fn file(&mut self, word: &str) -> bool {
         let mut any = false;
         for dir in self.dirs.clone() {
-            // As the kernel finds it: `..` behind a link leads to the directory above the link's target.
+            // The path as the kernel resolves it: `..` behind a link leads to the directory above the link's target.
             let Ok(found) = files::resolve(&dir.join(word)) else { continue };
             if scoped_path::readable(self.ctx, &found.path) && found.path.is_file() {
                 self.found.push(found.path);

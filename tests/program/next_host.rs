@@ -26,7 +26,7 @@ any = true
 text = "heard: {1}"
 "#;
 
-/// A program that is the host and works until the file `go` is there, and a dashboard on a Pod of its own.
+/// A program that runs the host and works until the file `go` exists, and a dashboard on a Pod of its own.
 fn host_and_dashboard() -> (Bench, Child, Terminal) {
     let bench = Bench::new();
     bench.play(SCRIPT);

@@ -181,7 +181,7 @@ impl App {
         self.family.get(&self.tour.as_ref()?.pod).cloned()
     }
 
-    /// The same where the end of the run was not told: the host left events out before it sent the family.
+    /// The same if the event for the end of the run was missed: the host left events out before it sent the family.
     fn tour_caught_up(&mut self, before: Option<PodInfo>) -> Vec<Effect> {
         let (Some(before), Some(now)) = (before, self.pod_of_tour()) else { return Vec::new() };
         let ran = before.state == State::Running || before.since != now.since;

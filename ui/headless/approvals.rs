@@ -39,7 +39,7 @@ pub struct Inbox {
 
 /// What is done about an approval request.
 pub enum Handling {
-    /// Without a note, the Pod says what came of it.
+    /// No note is printed here: the Pod reports the outcome itself.
     Decide { verdict: Verdict, note: Option<String> },
     /// The person decides; the note shows the request and how it can be decided.
     Show { note: String },

@@ -96,10 +96,10 @@ impl Follow {
         self.own.as_ref().map(OwnRuns::is_others)
     }
 
-    /// Whether the log has to be read now, before events can be shown. Where only this program's runs are shown it is
-    /// read once the host has accepted the message: a reader of the log that does not know the message takes its run
-    /// for another program's and passes the answer over. Where only later events of a Pod are shown, its log is read
-    /// from the first entry that came.
+    /// Whether the log has to be read now, before events can be shown. Where only runs of this program are shown, the
+    /// log is read after the host has accepted the message: before that, the run of the message would count as
+    /// another program's, and its answer would not be printed. Where only later events of a Pod are shown, its log is
+    /// read from the first entry that came.
     pub fn needs_log(&self, form: Form) -> bool {
         let waits = form != Form::Json && self.own.as_ref().is_some_and(|own| !own.has_message());
         self.behind && !waits && self.place.is_known()

@@ -68,7 +68,7 @@ impl Loop {
             .permissions(std::fs::Permissions::from_mode(0o700))
             .tempdir();
         let cwd = match made {
-            // It stays as long as the Pod: the host deletes it with the Pod.
+            // The directory stays as long as the Pod: the host deletes both together.
             Ok(dir) => dir.keep(),
             Err(error) => {
                 let text = format!("cannot make a directory for the tour: {error}");

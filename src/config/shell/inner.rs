@@ -177,7 +177,7 @@ fn with_placeholders(words: &[&Word]) -> Vec<Word> {
     words[..before_sources(words)].iter().zip(&texts).map(word).collect()
 }
 
-/// How many words stand before the first `:::`, behind which `parallel` has arguments or whole commands.
+/// The number of words before the first `:::`; the words behind it are arguments or whole commands for `parallel`.
 fn before_sources(words: &[&Word]) -> usize {
     let is_source = |word: &&Word| word.text().is_some_and(|text| text.starts_with(":::"));
     words.iter().position(is_source).unwrap_or(words.len())

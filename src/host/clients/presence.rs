@@ -1,5 +1,5 @@
-//! Which MCP clients are connected. The requests of a client that is gone for a while are withdrawn, because no call
-//! of it will take the decision.
+//! The MCP clients that are connected. The requests of a client that is gone for a while are withdrawn, because no
+//! call of it will take the decision.
 
 use crate::host::Shared;
 use crate::protocol::{McpClient, Verdict};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
-/// How long a client may be away: programs start their MCP servers anew, and those connect again.
+/// How long a client may be away: a program may restart its MCP server, which then connects again.
 pub(crate) const AWAY: Duration = Duration::from_secs(30);
 
 /// The clients that are connected, and those that left a while ago.
@@ -18,7 +18,7 @@ pub(crate) struct Presence(Mutex<Vec<Present>>);
 struct Present {
     client: McpClient,
     connections: usize,
-    /// When the last connection of it ended.
+    /// The time at which the last connection of the client ended.
     left: Instant,
 }
 
@@ -39,7 +39,7 @@ impl Presence {
         }
     }
 
-    /// Notes that a connection ended; whether it was the last one of its client.
+    /// Notes that a connection ended; returns whether it was the last one of its client.
     fn disconnected(&self, client: &McpClient) -> bool {
         let mut all = self.all();
         let Some(present) = all.iter_mut().find(|present| present.client.is_same(client)) else {
@@ -50,7 +50,7 @@ impl Presence {
         present.connections == 0
     }
 
-    /// Forgets a client that has been away for long enough; whether it was.
+    /// Forgets a client if it has been away for long enough; returns whether it was.
     fn forget(&self, client: &McpClient) -> bool {
         let mut all = self.all();
         let gone = |present: &Present| {
@@ -67,7 +67,7 @@ impl Presence {
 /// A connection that speaks for an MCP client. It is dropped when the connection and its requests have ended.
 pub(crate) struct ClientConnection {
     shared: Shared,
-    /// With the folder as requests compare it; set by the first request.
+    /// The client with its canonical folder; set by the first request.
     client: OnceLock<McpClient>,
 }
 
@@ -76,7 +76,7 @@ impl ClientConnection {
         Self { shared, client: OnceLock::new() }
     }
 
-    /// Notes for which client it speaks.
+    /// Notes the client for which the connection speaks.
     pub(crate) fn speaks_for(&self, client: &McpClient) {
         if self.client.set(client.clone()).is_ok() {
             self.shared.clients.presence.connected(client);
@@ -96,7 +96,7 @@ impl Drop for ClientConnection {
     }
 }
 
-/// Withdraws what a client asked for, unless it connects again.
+/// Withdraws the requests of a client, unless it connects again.
 async fn withdraw(shared: Shared, client: McpClient) {
     sleep(AWAY).await;
     if !shared.clients.presence.forget(&client) {

@@ -124,7 +124,7 @@ async fn one(shared: &Shared, to: &PodName, offer: Offer) -> Result<Option<Strin
     Ok(outcomes.first().and_then(|outcome| refusal(shared, to, outcome)))
 }
 
-/// The limit of a body in KiB, if so many bytes are more.
+/// The limit of a body in KiB, if `bytes` is above it.
 pub(crate) fn over_size(shared: &Shared, bytes: usize) -> Option<u32> {
     let limit = shared.settings.last().settings.mesh.message_kib.get();
     (bytes > limit as usize * 1024).then_some(limit)
@@ -136,7 +136,8 @@ pub(crate) fn blocked(shared: &Shared, to: &PodName, from: &str) -> Option<Strin
     is_blocked.then(|| format!("the person of pod `{to}` has blocked `{from}`"))
 }
 
-/// Counts that an agent joined or left; whether it does so too often. Its messages are counted apart.
+/// Counts that an agent joined or left, and returns whether it does so too often. Messages of the agent are counted
+/// apart.
 pub(crate) fn presence_is_over_rate(shared: &Shared, to: &PodName, agent: &str) -> bool {
     let per_minute = shared.settings.last().settings.mesh.per_minute.get();
     // No Pod has a name with a space.

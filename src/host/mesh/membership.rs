@@ -236,7 +236,7 @@ impl Task {
         }
     }
 
-    /// Notes and shows under which name the Pod takes part, unless it leaves.
+    /// Notes and shows the name under which the Pod takes part, unless the Pod leaves.
     async fn note_joined(&self, member: &Arc<Member>, standing: Standing) {
         let shown = MeshStanding {
             name: Some(standing.name.clone()),

@@ -65,7 +65,7 @@ impl Pod {
         )))
     }
 
-    /// A message in the mailbox, durable when this returns.
+    /// Commits a message to the mailbox; it is durable when this returns.
     pub(super) async fn put(
         &self,
         kind: MailboxKind,

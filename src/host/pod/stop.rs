@@ -54,8 +54,8 @@ impl Pod {
         true
     }
 
-    /// The stop did not come about, for example because the store refused it: the Pod takes requests again. A run
-    /// that was told to halt is paused.
+    /// Takes requests again, because the stop failed: the store may have refused it. A run that was told to halt is
+    /// paused.
     pub(super) fn stop_refused(&mut self) {
         if let Some(run) = self.phase.run_mut() {
             run.abort_at = None;

@@ -314,7 +314,7 @@ async fn later(time: Duration) {
 }
 
 impl Bench {
-    /// A client that asks for something, hears that it waits, and ends.
+    /// A client that makes a call, reads that the call waits, and ends.
     async fn requests_and_ends(&mut self, method: Method) -> ApprovalRequest {
         let before = self.host.shared.connections.borrow().open;
         let client = self.acting("w").await;

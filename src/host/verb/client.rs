@@ -41,7 +41,7 @@ pub(crate) struct Acting {
 }
 
 impl Acting {
-    /// As a connection says it, which may have said so `before`.
+    /// The client that a connection names; `before` is the client that it named before.
     pub(crate) fn new(
         client: McpClient,
         before: Option<&Self>,

@@ -35,7 +35,7 @@ pub(crate) fn pair(
     source: &PodName,
     name: &str,
 ) -> Result<(PodName, PodName), Refusal> {
-    // The words of the predecessor, which programs may compare.
+    // These are the words of the predecessor, because programs may compare them.
     let invalid =
         |InvalidName(name)| Refusal::invalid(format!("pod store error: invalid pod name: {name}"));
     let peer = PodName::parse(name).map_err(invalid)?;

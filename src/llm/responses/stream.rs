@@ -21,7 +21,7 @@ const CALL: &str = "function_call";
 pub struct Decoder {
     /// The items under construction, in the order they were announced.
     open: Vec<Open>,
-    /// Id and type of the items that are complete, as far as the last event has not named them.
+    /// Id and type of the complete items that the last event has not named yet.
     closed: Vec<(String, String)>,
     refusal: String,
     saw_call: bool,
@@ -32,7 +32,7 @@ pub struct Decoder {
 #[derive(Default)]
 struct Open {
     index: Option<u64>,
-    /// As it was announced; null if it was not.
+    /// The announced item; null if it was not announced.
     item: Value,
     /// The streamed part of its text, or of a thought.
     text: String,
@@ -128,12 +128,12 @@ impl Decoder {
         let has_id = |open: &Open| !id.is_empty() && text(&open.item, "id") == id;
         let has_index = |open: &Open| open.index == index;
         last(&has_id).or_else(|| last(&has_index)).or_else(|| {
-            // An index that no open item has is that of a new one.
+            // An index that no open item has belongs to a new item.
             if index.is_none() { last(&|_| true) } else { None }
         })
     }
 
-    /// The open item of an event; a new one if it was not announced.
+    /// The open item of an event; a new item if none was announced.
     fn open(&mut self, data: &Value, kind: &str) -> &mut Open {
         let index = at(data, "output_index").as_u64();
         let place = self.place(text(data, "item_id"), index, kind).unwrap_or_else(|| {
@@ -143,7 +143,7 @@ impl Decoder {
         &mut self.open[place]
     }
 
-    /// Takes the open item that an item in its final form completes.
+    /// Removes and returns the open item that this final form completes.
     fn take(&mut self, item: &Value, index: Option<u64>) -> Open {
         let place = self.place(text(item, "id"), index, text(item, "type"));
         place.map(|place| self.open.remove(place)).unwrap_or_default()

@@ -20,7 +20,7 @@ const NO_NETWORK: [&str; 9] = [
 ];
 /// Words of programs that may not write.
 const READ_ONLY: [&str; 2] = ["Read-only file system", "EROFS"];
-/// How a shell says that it did not find or could not start a program.
+/// The exit codes of a shell that did not find or could not start a program.
 const NO_PROGRAM: [&str; 2] = ["exit code 127", "exit code 126"];
 
 /// The reason why a server failed, with advice: a sentence without a subject, and without secrets.
@@ -28,8 +28,8 @@ pub(super) fn with_advice(why: &str, definition: &McpDefinition, launch: &Launch
     redact(&format!("{why}; {}", advice(why, definition, launch.unread(definition)))).into_owned()
 }
 
-/// The words of other programs are all that tells their reasons apart. `unread` is a file of the command line that
-/// the server does not see.
+/// Only the words of other programs tell their reasons apart. `unread` is a file of the command line that the server
+/// does not see.
 fn advice(why: &str, definition: &McpDefinition, unread: Option<&Path>) -> String {
     let McpDefinition { name, network, write, file, .. } = definition;
     let has = |parts: &[&str]| parts.iter().any(|part| why.contains(part));

@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 /// The pause after the first failure; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
-/// A server that worked so long failed for a new reason.
+/// A server that worked for this long failed for a new reason.
 const WORKED_LONG: Duration = Duration::from_secs(60);
-/// The least time between two looks at the tools of a server that says that they changed.
+/// The least time between two lists of the tools of a server that reports changes.
 const BETWEEN_LISTS: Duration = Duration::from_secs(1);
 /// How long a connection may take to close.
 const CLOSING: Duration = Duration::from_secs(3);
@@ -38,9 +38,9 @@ enum Outcome {
 }
 
 struct Failure {
-    /// Without a subject.
+    /// The reason, as a sentence without a subject.
     why: String,
-    /// How long the server worked: since it listed its tools first.
+    /// How long the server worked, from its first list of tools on.
     worked: Duration,
 }
 
@@ -57,7 +57,7 @@ impl Task {
             if worked >= WORKED_LONG {
                 pause = FIRST_PAUSE;
             }
-            // A wish for a restart is one that comes after the failure.
+            // Only a request after the failure asks for a restart.
             wishes.mark_unchanged();
             tracing::warn!(server = self.definition.name, "an MCP server failed");
             let why = with_advice(&why, &self.definition, &self.launch);
@@ -144,7 +144,7 @@ impl Task {
         }
     }
 
-    /// Closes a connection. A transport that does not close is dropped with its task's end, and the process with it.
+    /// Closes a connection. A transport that does not close in time is dropped, which ends the process.
     async fn close(&self, close: CancellationToken, closed: impl Future) {
         close.cancel();
         let _ = timeout(CLOSING, closed).await;

@@ -1,4 +1,4 @@
-//! The life of a server, with a server of the test at the other end. The clock of these tests is their own.
+//! The states of a server, with a server of the test at the other end, under a clock of the test.
 
 use crate::config::McpDefinition;
 use crate::config::mcp::Reach;
@@ -41,7 +41,7 @@ impl Peer {
         Self(BufReader::new(connections.recv().await.expect("a connection")))
     }
 
-    /// The next request of this method; others before it are passed over.
+    /// The next request of this method; requests of other methods are skipped.
     async fn request(&mut self, method: &str) -> Value {
         loop {
             let mut line = String::new();
@@ -101,7 +101,7 @@ async fn a_server_that_lists_its_tools_late_again_keeps_its_calls_and_its_former
     let request = peer.request("tools/call").await;
     peer.send(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})).await;
     let list = peer.request("tools/list").await;
-    // The call tells progress for longer than an answer may take, and the server does nothing beside it.
+    // The call tells progress for longer than an answer may take, and the server answers no other request meanwhile.
     let token = &request["params"]["_meta"]["progressToken"];
     for step in 0..10 {
         tokio::time::advance(Duration::from_secs(50)).await;

@@ -1,8 +1,8 @@
 //! The audit of a mesh: one line of JSON for each envelope that was routed, without its body, in the order of
 //! routing. Lines are collected and written by a thread of their own, so the disk delays no message.
 //!
-//! A line says what became of its envelope, so the line of a message that is not acknowledged yet is held back, with
-//! those behind it. After [`HELD_FOR`], or when too many are held, it is written with the status `none`, and an
+//! A line has the outcome of its envelope, so the line of a message that is not acknowledged yet is held back, with
+//! the lines behind it. After [`HELD_FOR`], or when too many are held, it is written with the status `none`, and an
 //! acknowledgement that comes later gets a line of its own.
 
 use crate::disk::RotatedFile;
@@ -29,7 +29,7 @@ const MAX_HELD: usize = 16 * 1024;
 /// Collects the lines of one leader.
 pub(crate) struct Audit {
     lines: Vec<u8>,
-    /// The lines from the first one on whose message is not acknowledged.
+    /// The held lines, from the oldest one without an acknowledgement on.
     held: VecDeque<Held>,
     /// The number of the first line that is held.
     first_held: u64,
@@ -67,7 +67,7 @@ pub(crate) struct LineNumber(u64);
 enum Held {
     /// The line of a message to one member, and its outcome once that is known.
     Message { ts: u64, since: Instant, message: Message, status: Option<&'static str> },
-    /// A whole line, behind one that waits.
+    /// A complete line behind one that waits.
     Whole(Vec<u8>),
 }
 
@@ -162,7 +162,7 @@ impl Audit {
         self.hold(held)
     }
 
-    /// Notes what became of a message to one member.
+    /// Notes the outcome of a message to one member.
     pub(crate) fn acknowledged(
         &mut self,
         line: LineNumber,
@@ -191,7 +191,7 @@ impl Audit {
         LineNumber(number)
     }
 
-    /// Releases the lines in front that wait no longer.
+    /// Removes the complete lines from the front.
     fn release(&mut self) {
         while self.held.front().is_some_and(Held::is_due) {
             self.release_first();
@@ -216,7 +216,7 @@ impl Audit {
         self.lines.is_empty() && self.held.is_empty()
     }
 
-    /// Gives the lines that wait no longer to the thread that writes them.
+    /// Gives the complete lines at the front to the thread that writes them.
     pub(crate) fn look(&mut self) {
         self.release();
         self.hand_over();

@@ -201,7 +201,8 @@ impl Broker {
         }
     }
 
-    /// Routes no further message to a member that leaves. It still confirms or denies what it was given before.
+    /// Routes no further message to a member that leaves. The member still confirms or denies the messages that it
+    /// was given before.
     fn leaving(&mut self, routed: &Routed<'_>) {
         let Some(connection) = self.connections.get_mut(&routed.sender) else { return };
         let Stage::Member(member) = &mut connection.stage else { return };
@@ -331,7 +332,7 @@ impl Broker {
         }
     }
 
-    /// Acknowledges a message, and notes in the audit what its sender was told.
+    /// Acknowledges a message, and notes in the audit the status that its sender got.
     fn decided(&mut self, receipt: &Receipt, status: &'static str, reason: Option<&str>) {
         let Receipt { sender, message, line } = receipt;
         self.audit.acknowledged(*line, message, status);
@@ -376,7 +377,7 @@ impl Broker {
 }
 
 impl Broker {
-    /// As `decided`, for a message whose addressee has left. Members of other programs are told nothing.
+    /// As `decided`, for a message whose addressee has left. Members of other programs get no message about it.
     fn fail(&mut self, receipt: &Receipt, status: &'static str, reason: &str) {
         let sender = self.connections.get(&receipt.sender).and_then(|found| found.registered());
         if sender.is_some_and(|sender| sender.ours) {

@@ -14,7 +14,7 @@ const MAX_SHOWN: usize = 100;
 const CUT: &str =
     "these tools are too long to be shown whole; `:mcp` says how the server is reached";
 
-/// Whether a server starts.
+/// A question about the start of a server.
 pub(super) fn start_question(definition: &McpDefinition) -> ServerQuestion {
     ServerQuestion {
         tool: START_RULE,
@@ -63,7 +63,7 @@ fn described(definition: &McpDefinition) -> String {
     lines.join("\n")
 }
 
-/// Whether tools are offered that differ from those that were agreed to.
+/// A question about tools that differ from those that a person agreed to.
 pub(super) fn tools_question(
     server: &Server,
     list: &str,
@@ -106,7 +106,7 @@ fn heading(offer: &Offer, agreed: &Agreed) -> String {
     format!("{} ({is}):", SafeText::spelled(offer.tool.as_str()))
 }
 
-/// A part of a tool as it was and as it is.
+/// A part of a tool, before and now.
 fn both(label: &str, before: &str, now: &str) -> Vec<String> {
     if before == now {
         return vec![part(&format!("{label}, as before"), now)];

@@ -108,7 +108,7 @@ const OBEYED: &[&str] = &[
 /// A directory of toolchains in which people keep their own sources.
 const SOURCES: &str = "src";
 
-/// Directories of programs: what lies in one is told by `PATH`.
+/// Directories of programs; `PATH` may name further ones.
 const PROGRAMS: &str = "bin";
 
 /// Whether a path has the name of such a place in any home directory, or lies in one: for the words of a message.

@@ -181,7 +181,7 @@ impl Limits {
     }
 }
 
-/// Leaves the mesh, also while a call holds the member: its name is free then.
+/// Leaves the mesh, also while a call holds the member, so that the name is free.
 async fn leave(member: Arc<Member>) {
     let mut standing = member.standings();
     member.begin_to_leave();

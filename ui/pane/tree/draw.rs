@@ -66,7 +66,7 @@ impl View<'_> {
         pane
     }
 
-    /// The foot, with the number of rows above and below those in view before it.
+    /// The foot, after the numbers of rows above and below the view.
     fn foot_with_hidden_rows(&self, pane: &PaneRows<'_>) -> Option<String> {
         let below = pane.rows.len().saturating_sub(pane.first + pane.shown);
         let glyphs = self.tree.glyphs;
