@@ -42,7 +42,7 @@ pub fn set_aside_unused(kept: &Path, now: SystemTime) {
         let name = entry.file_name();
         if is_old && name.to_str().is_some_and(is_of_a_server) {
             let aside = kept.join(format!("{REMOVED}{}", uuid::Uuid::now_v7()));
-            fs::rename(entry.path(), aside).or_log("move aside what a server kept");
+            fs::rename(entry.path(), aside).or_log("set the directory of a server aside");
         }
     }
 }
@@ -51,7 +51,7 @@ pub fn set_aside_unused(kept: &Path, now: SystemTime) {
 pub fn remove_set_aside(kept: &Path) {
     for entry in fs::read_dir(kept).into_iter().flatten().flatten() {
         if entry.file_name().to_str().is_some_and(|name| name.starts_with(REMOVED)) {
-            remove_tree(&entry.path()).or_log("remove what a server kept");
+            remove_tree(&entry.path()).or_log("remove the directory of a server");
         }
     }
 }

@@ -94,8 +94,8 @@ pub enum Escape {
 }
 
 impl Escape {
-    /// The escape that begins with the backslash at the beginning of `json`; `None` where it is not complete or no
-    /// JSON. The second half of a pair alone is no escape.
+    /// The escape that begins with the backslash at the beginning of `json`; `None` where it is not complete or not
+    /// JSON. The second half of a pair alone is not an escape.
     pub fn at(json: &[u8]) -> Option<Self> {
         match json.get(1)? {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {

@@ -41,7 +41,7 @@ impl Place {
         self.from_start || self.next.is_some() || !self.last.is_empty()
     }
 
-    /// Moves to before this entry, the first one that came, if no position is known yet.
+    /// Sets the position to before this entry, if none is known yet. The entry is the first one that came.
     pub fn begin_at(&mut self, id: EntryId) {
         if !self.is_known() {
             self.next = Some(id);
