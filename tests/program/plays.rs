@@ -69,7 +69,6 @@ const PLAYS: &[(&str, Player)] = &[
     ("yoi explain <pod>", the_commands_of_the_pod_are_explained),
     ("yoi stop <pod>", the_pod_is_stopped),
     ("yoi restore <pod>", the_pod_of_one_message_becomes_ordinary),
-    ("yoi log <pod>", the_transcript_is_printed),
     ("yoi log <pod> --json", the_transcript_is_printed),
     ("yoi send <pod> -", the_diff_is_the_message),
     ("yoi ls --all", the_pod_of_one_message_is_listed),
