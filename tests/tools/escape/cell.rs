@@ -174,6 +174,11 @@ impl Cell {
     }
 }
 
+/// A time to sleep with which no other program that runs these tests finds the process.
+pub fn seconds(of: &str) -> String {
+    format!("{of}{:07}", std::process::id())
+}
+
 /// Whether a process with these words in its command line runs on this machine.
 pub fn runs(words: &str) -> bool {
     fs::read_dir("/proc").unwrap().flatten().any(|entry| {

@@ -1,6 +1,6 @@
 //! Other processes and other programs on this machine.
 
-use crate::escape::cell::{Cell, runs};
+use crate::escape::cell::{Cell, runs, seconds};
 use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
@@ -52,11 +52,14 @@ async fn another_process_is_not_traced_landlock_1() {
 #[tokio::test]
 async fn a_process_that_forks_twice_ends_with_its_command() {
     let cell = Cell::new();
-    let program = "(setsid sh -c 'echo $$ > pid; exec sleep 975.5' >/dev/null 2>&1 </dev/null &); \
-                   until [ -s pid ]; do :; done";
-    let did = cell.run(program).await;
-    assert!(did.ended.left_over.iter().any(|name| name.contains("sleep 975.5")), "{:?}", did.ended);
-    assert!(!runs("sleep 975.5"));
+    let sleep = format!("sleep {}", seconds("975.5"));
+    let program = format!(
+        "(setsid sh -c 'echo $$ > pid; exec {sleep}' >/dev/null 2>&1 </dev/null &); \
+         until [ -s pid ]; do :; done"
+    );
+    let did = cell.run(&program).await;
+    assert!(did.ended.left_over.iter().any(|name| name.contains(&sleep)), "{:?}", did.ended);
+    assert!(!runs(&sleep));
 }
 
 /// docker, tmux, systemd, an agent of keys: whoever listens would act for the command.

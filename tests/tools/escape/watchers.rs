@@ -1,7 +1,7 @@
 //! What watches a command and ends it: it is killed, stopped or left nothing of the processor; and the devices,
 //! which every command shares with the machine.
 
-use crate::escape::cell::Cell;
+use crate::escape::cell::{Cell, seconds};
 use crate::escape::git;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -45,6 +45,7 @@ fn parent(pid: i32) -> i32 {
 /// Runs a command, signals the first process of its world when the command is ready, and cancels it or
 /// not.
 async fn struck(cell: &Cell, words: &str, signal: &str, cancel: bool) -> crate::escape::cell::Did {
+    let words = seconds(words);
     let program = format!("echo ../.alt > .git/commondir; touch ready; exec sleep {words}");
     let strike = async {
         // The shell becomes the sleep, and has no command line for a moment.
