@@ -56,7 +56,7 @@ pub fn remove_set_aside(kept: &Path) {
     }
 }
 
-/// Whether [`directory`] makes names like this one. Other files lie beside them.
+/// Whether [`directory`] makes names like this one. The data directory of servers has other files too.
 fn is_of_a_server(name: &str) -> bool {
     let key = name.rsplit_once('-').filter(|(server, _)| !server.is_empty());
     key.is_some_and(|(_, key)| {

@@ -8,7 +8,7 @@ use crate::tools::{Context, scoped_path};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Scripts of one command line that are looked at, and directories from which it may start them.
+/// The most scripts of one command line that are read, and the most directories from which the line may start them.
 const MOST: usize = 256;
 const DIRECTORIES: usize = 64;
 /// Programs that run a file that their arguments name. Versions (`python3.12`) count.

@@ -141,7 +141,8 @@ impl Mailbox {
         Ok(mailbox)
     }
 
-    /// Keeps messages that arrived, durably, and says of each what became of it. So many may wait in all.
+    /// Writes messages that arrived to disk, and returns for each whether it was kept. At most `most` messages
+    /// wait in all.
     pub fn keep(&mut self, arrived: Vec<Kept>, most: usize) -> Result<Vec<Arrival>, DiskError> {
         let (mut lines, mut outcome) = (Vec::new(), Vec::new());
         let (mut count, mut bytes) = (self.waiting.len(), self.bytes);
