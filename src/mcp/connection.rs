@@ -5,12 +5,16 @@ use crate::mcp::gate::{Admit, Gate, Why};
 use crate::mcp::handler::Handler;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorCode,
-    JsonObject, ListToolsRequest, PaginatedRequestParams, ServerJsonRpcMessage, ServerResult,
+    JsonObject, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerJsonRpcMessage,
+    ServerResult,
 };
-use rmcp::service::{ClientInitializeError, PeerRequestOptions, RunningService, ServiceError};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService, ServiceError,
+    serve_client_with_lifecycle_and_ct,
+};
 use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
-use rmcp::{Peer, RoleClient, ServiceExt};
+use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -56,24 +60,54 @@ pub enum Failed {
     Other(String),
 }
 
+/// How a connection begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Greeting {
+    /// With `initialize`, as every version before 2026-07-28 does.
+    Initialize,
+    /// With `server/discover`: later versions have no sessions.
+    Discover,
+}
+
+/// Why a connection did not begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotGreeted {
+    /// A sentence without a subject.
+    pub why: String,
+    /// Whether the server answered that it does not do this: it may know the other greeting.
+    pub is_refused: bool,
+}
+
 /// Greets a server.
 pub async fn open<T>(
     transport: T,
+    greeting: Greeting,
     definition: &McpDefinition,
     why: Why,
     end: CancellationToken,
-) -> Result<(Connection, Running), String>
+) -> Result<(Connection, Running), NotGreeted>
 where
     T: Transport<RoleClient> + 'static,
 {
     let handler = Handler::default();
-    let greeting = handler.clone().serve_with_ct(transport, end);
-    let running = match tokio::time::timeout(definition.start, greeting).await {
+    let lifecycle = match greeting {
+        Greeting::Initialize => ClientLifecycleMode::Initialize,
+        Greeting::Discover => {
+            ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] }
+        }
+    };
+    let greeted = serve_client_with_lifecycle_and_ct(handler.clone(), transport, lifecycle, end);
+    let running = match tokio::time::timeout(definition.start, greeted).await {
         Ok(Ok(running)) => running,
-        Ok(Err(error)) => return Err(why.get().unwrap_or_else(|| not_greeted(&error))),
+        Ok(Err(error)) => {
+            let is_refused = matches!(error, ClientInitializeError::JsonRpcError(_));
+            let why = why.get().unwrap_or_else(|| not_greeted(&error));
+            return Err(NotGreeted { why, is_refused });
+        }
         Err(_) => {
             let seconds = definition.start.as_secs();
-            return Err(format!("it did not answer `initialize` within {seconds} s"));
+            let why = format!("it did not answer `initialize` within {seconds} s");
+            return Err(NotGreeted { why, is_refused: false });
         }
     };
     let (peer, timeout) = (running.peer().clone(), definition.timeout);

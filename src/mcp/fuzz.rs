@@ -3,7 +3,7 @@
 
 use crate::config::McpDefinition;
 use crate::config::mcp::Reach;
-use crate::mcp::connection::{self, Connection, Failed, Running};
+use crate::mcp::connection::{self, Connection, Failed, Greeting, Running};
 use crate::mcp::gate::{Gate, Why};
 use crate::mcp::listing::Listing;
 use crate::mcp::pipes::Pipes;
@@ -91,8 +91,10 @@ async fn connected(timeout: Duration) -> (Connection, Running, Server) {
     };
     let greeting = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
         "serverInfo": {"name": "s", "version": "1"}});
-    let (opened, _) =
-        tokio::join!(connection::open(pipes, &definition, why, end), server.answer(&greeting));
+    let (opened, _) = tokio::join!(
+        connection::open(pipes, Greeting::Initialize, &definition, why, end),
+        server.answer(&greeting)
+    );
     let (connection, running) = opened.expect("a greeting");
     (connection, running, server)
 }

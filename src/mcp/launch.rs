@@ -4,7 +4,7 @@ use crate::config::dirs::Env;
 use crate::config::mcp::quoted;
 use crate::config::{McpDefinition, mcp::Reach};
 use crate::llm::Http;
-use crate::mcp::connection::{Connection, Gated, Running, open};
+use crate::mcp::connection::{Connection, Gated, Greeting, NotGreeted, Running, open};
 use crate::mcp::gate::{Gate, Why};
 use crate::mcp::http::{Bounded, MAX_BODY, MAX_EVENT};
 use crate::mcp::pipes::Pipes;
@@ -254,24 +254,27 @@ pub struct Process {
 
 impl Started {
     /// Greets the server. The process comes back in any case.
-    pub async fn greet(self) -> (Result<(Connection, Running), String>, Option<Process>) {
+    pub async fn greet(
+        self,
+        greeting: Greeting,
+    ) -> (Result<(Connection, Running), NotGreeted>, Option<Process>) {
         let Self { how, why, definition, end } = self;
         match how {
             How::Http { client, config } => {
                 let gate = Gate::new(why.clone());
                 let client = Bounded { client, gate: gate.clone() };
                 let inner = StreamableHttpClientTransport::with_client(client, *config);
-                (open(Gated { inner, gate }, &definition, why, end).await, None)
+                (open(Gated { inner, gate }, greeting, &definition, why, end).await, None)
             }
             How::Program { pipes, process } => {
-                (open(*pipes, &definition, why, end).await, Some(process))
+                (open(*pipes, greeting, &definition, why, end).await, Some(process))
             }
             #[cfg(test)]
             How::Test(stream) => {
                 let (read, write) = tokio::io::split(stream);
                 let inner = rmcp::transport::async_rw::AsyncRwTransport::new_client(read, write);
                 let gate = Gate::new(why.clone());
-                (open(Gated { inner, gate }, &definition, why, end).await, None)
+                (open(Gated { inner, gate }, greeting, &definition, why, end).await, None)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The task of a server: starts it, keeps the list of its tools, and starts it again after a failure.
 
 use crate::config::McpDefinition;
-use crate::mcp::connection::{Connection, Failed, LONGEST, Running};
+use crate::mcp::connection::{Connection, Failed, Greeting, LONGEST, NotGreeted, Running};
 use crate::mcp::launch::{Launch, Process};
 use crate::mcp::listing::Listing;
 use crate::mcp::server::advice::with_advice;
@@ -84,29 +84,42 @@ impl Task {
         self.state.send_modify(|state| state.phase = Phase::Ended);
     }
 
+    /// Starts the server and offers its tools until it ends. One that refuses `initialize` may speak only a version
+    /// without sessions, so it is started again and greeted in that way.
     async fn attempt(&self) -> Outcome {
-        let close = CancellationToken::new();
-        let started = match self.launch.start(&self.definition, close.clone()) {
-            Ok(started) => started,
-            Err(why) => return Outcome::Failed(Failure::of(why)),
+        let refused = match self.attempt_with(Greeting::Initialize).await {
+            Ok(outcome) => return outcome,
+            Err(refused) if refused.is_refused => refused,
+            Err(failed) => return Outcome::Failed(Failure::of(failed.why)),
         };
-        let greeting = started.greet();
-        tokio::pin!(greeting);
+        let second = self.attempt_with(Greeting::Discover).await;
+        second.unwrap_or_else(|_| Outcome::Failed(Failure::of(refused.why)))
+    }
+
+    async fn attempt_with(&self, greeting: Greeting) -> Result<Outcome, NotGreeted> {
+        let close = CancellationToken::new();
+        let started = self.launch.start(&self.definition, close.clone());
+        let started = started.map_err(|why| NotGreeted { why, is_refused: false })?;
+        let greeted = started.greet(greeting);
+        tokio::pin!(greeted);
         let (greeted, process) = tokio::select! {
-            greeted = &mut greeting => greeted,
+            greeted = &mut greeted => greeted,
             () = self.end.cancelled() => {
                 self.note_end();
                 close.cancel();
-                let (_, process) = greeting.await;
+                let (_, process) = greeted.await;
                 self.end_process(process).await;
-                return Outcome::Unused;
+                return Ok(Outcome::Unused);
             }
         };
-        let (connection, running) = match greeted {
-            Ok(connected) => connected,
-            Err(why) => return Outcome::Failed(Failure::of(explained(why, process).await)),
-        };
-        self.serve(Arc::new(connection), running, process, close).await
+        match greeted {
+            Ok((connection, running)) => {
+                Ok(self.serve(Arc::new(connection), running, process, close).await)
+            }
+            Err(NotGreeted { why, is_refused }) => {
+                Err(NotGreeted { why: explained(why, process).await, is_refused })
+            }
+        }
     }
 
     /// Offers the tools until the connection ends.

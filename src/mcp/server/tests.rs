@@ -62,6 +62,15 @@ impl Peer {
         self.send(json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;
     }
 
+    async fn refuse(&mut self, request: &Value) {
+        self.refuse_with(request, "no such method").await;
+    }
+
+    async fn refuse_with(&mut self, request: &Value, why: &str) {
+        let error = json!({"code": -32601, "message": why});
+        self.send(json!({"jsonrpc": "2.0", "id": request["id"], "error": error})).await;
+    }
+
     /// Answers the greeting and the first list.
     async fn greet(&mut self) {
         let greeting = self.request("initialize").await;
@@ -163,6 +172,47 @@ async fn the_pause_grows_for_a_server_that_never_answers_the_greeting() {
         pauses.push(begun.elapsed().as_secs());
     }
     assert_eq!(pauses, [1, 2, 4, 8, 16, 32]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_speaks_only_the_version_without_sessions_is_used() {
+    let (server, mut connections) = started();
+    let mut peer = Peer::next(&mut connections).await;
+    let greeting = peer.request("initialize").await;
+    peer.refuse(&greeting).await;
+    let mut peer = Peer::next(&mut connections).await;
+    let greeting = peer.request("server/discover").await;
+    let result = json!({
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "demo", "version": "1"},
+        "ttlMs": 0,
+        "cacheScope": "private"
+    });
+    peer.answer(&greeting, result).await;
+    peer.list("echo").await;
+    server.want_and_wait().await;
+    let calling = tokio::spawn(call(server.clone()));
+    let request = peer.request("tools/call").await;
+    let version = &request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+    assert_eq!(version, "2026-07-28", "{request}");
+    peer.answer(&request, json!({"resultType": "complete", "content": []})).await;
+    assert_eq!(calling.await.unwrap().unwrap()["content"], json!([]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_both_greetings_is_said_with_the_first_refusal() {
+    let (server, mut connections) = started();
+    for (method, why) in [("initialize", "no token"), ("server/discover", "no such method")] {
+        let mut peer = Peer::next(&mut connections).await;
+        let greeting = peer.request(method).await;
+        peer.refuse_with(&greeting, why).await;
+    }
+    let failed = |state: &super::State| state.failures == 1;
+    server.state.clone().wait_for(failed).await.unwrap();
+    let why = server.failure().unwrap();
+    assert!(why.contains("it refused `initialize`: no token"), "{why}");
 }
 
 #[tokio::test(start_paused = true)]
