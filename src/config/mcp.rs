@@ -340,8 +340,11 @@ struct Foreign {
     kind: Option<String>,
 }
 
+/// A problem of a file and the byte of its text where it is.
+pub type Problem = (usize, String);
+
 /// The servers that the text of an `.mcp.json` names, and why others count for nothing.
-pub fn read_workspace_file(text: &str) -> (BTreeMap<String, McpServer>, Vec<String>) {
+pub fn read_workspace_file(text: &str) -> (BTreeMap<String, McpServer>, Vec<Problem>) {
     #[derive(Deserialize)]
     struct File {
         #[serde(default, rename = "mcpServers")]
@@ -349,23 +352,36 @@ pub fn read_workspace_file(text: &str) -> (BTreeMap<String, McpServer>, Vec<Stri
     }
     let file: File = match serde_json::from_str(text) {
         Ok(file) => file,
-        Err(error) => return (BTreeMap::new(), vec![format!("is ignored: {error}")]),
+        Err(error) => {
+            let message = error.to_string();
+            let place = format!(" at line {} column {}", error.line(), error.column());
+            let why = message.strip_suffix(&place).unwrap_or(&message);
+            return (BTreeMap::new(), vec![(byte_of(text, &error), format!("is ignored: {why}"))]);
+        }
     };
+    let at = |name: &str| text.find(&serde_json::json!(name).to_string()).unwrap_or(0);
     let (mut servers, mut problems) = (BTreeMap::new(), Vec::new());
     for (name, value) in file.servers {
         match serde_json::from_value::<Foreign>(value) {
-            Ok(Foreign { kind: Some(kind), .. }) if kind == "sse" => problems.push(format!(
+            Ok(Foreign { kind: Some(kind), .. }) if kind == "sse" => problems.push((at(&name), format!(
                 "`{name}` uses the old transport `sse`, which yoi does not speak: ask for its address of streamable HTTP"
-            )),
+            ))),
             Ok(found) => {
                 let Foreign { command, args, env, url, headers, network, write, .. } = found;
                 let server = McpServer { command, args, env, url, headers, network, write, ..McpServer::default() };
                 servers.insert(name, server);
             }
-            Err(error) => problems.push(format!("`{name}` is ignored: {error}")),
+            Err(error) => problems.push((at(&name), format!("`{name}` is ignored: {error}"))),
         }
     }
     (servers, problems)
+}
+
+/// The byte of a text that an error names by line and column. The column is the number of bytes up to and with it.
+fn byte_of(text: &str, error: &serde_json::Error) -> usize {
+    let before = error.line().saturating_sub(1);
+    let lines: usize = text.split_inclusive('\n').take(before).map(str::len).sum();
+    text.floor_char_boundary(lines + error.column().saturating_sub(1))
 }
 
 #[cfg(test)]

@@ -102,18 +102,23 @@ impl WorkspaceSettings {
     #[must_use]
     pub fn with_servers(mut self, file: &Path, text: &str) -> Self {
         let (servers, problems) = mcp::read_workspace_file(text);
-        let complain = |message: String| Diagnostic::at(file, "", 0, message);
-        self.notices.extend(problems.into_iter().map(complain));
+        let diagnostic = |(at, message): mcp::Problem| Diagnostic::at(file, text, at, message);
+        self.notices.extend(problems.into_iter().map(diagnostic));
         if servers.is_empty() {
             return self;
         }
         let more = servers.len().saturating_sub(NAMED);
         let mut names: Vec<String> = servers.keys().take(NAMED).cloned().collect();
         names.extend((more > 0).then(|| format!("{more} more")));
-        let notice = complain(format!(
-            "{ITS_SERVERS} ({}) are ignored until you trust this file: :trust shows what it asks for",
-            names.join(", ")
-        ));
+        let notice = Diagnostic::at(
+            file,
+            "",
+            0,
+            format!(
+                "{ITS_SERVERS} ({}) are ignored until you trust this file: :trust shows what it asks for",
+                names.join(", ")
+            ),
+        );
         self.until_trusted.push(notice.clone());
         self.notices.push(notice);
         self.asked.mcp = servers;

@@ -189,7 +189,10 @@ fn admits(client: &PolicyClient) -> String {
 
 /// What is trusted.
 fn trusts_in(trust: &PolicyTrust) -> String {
-    let file = trust.workspace.join(".yoi/config.toml");
+    let workspace = trust.workspace.display();
     let hash = trust.sha256.get(..12).unwrap_or(&trust.sha256);
-    SafeText::spelled(format!("trust {} with SHA-256 {hash}", file.display())).into_string()
+    SafeText::spelled(format!(
+        "trust {workspace} (.yoi/config.toml, .mcp.json) with SHA-256 {hash}"
+    ))
+    .into_string()
 }

@@ -549,7 +549,7 @@ fn a_file_is_trusted_with_the_hash_that_was_shown_and_its_values_are_spelled_out
     let ended =
         Event::Policy { rules: vec![], consents: vec![], trusts: vec![trust], clients: vec![] };
     let end = driven("policy revoke 9", Way::Line, &[], vec![done_with(ended)]);
-    let said = "trust 9 is taken back: trust /w/.yoi/config.toml with SHA-256 cccccccccccc; the next run goes \
+    let said = "trust 9 is taken back: trust /w (.yoi/config.toml, .mcp.json) with SHA-256 cccccccccccc; the next run goes \
                 without it";
     assert_eq!(end.said, Said::Done(said.into()));
 }

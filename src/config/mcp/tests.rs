@@ -98,6 +98,8 @@ fn the_file_of_a_workspace_is_read_as_other_programs_write_it() {
     let asked = servers["git"].reached_by();
     assert_eq!(asked, "uvx mcp-server-git, with A='${B}'", "a person sees what is taken");
     assert_eq!(problems.len(), 2, "{problems:?}");
-    assert!(problems[1].contains("streamable HTTP") && problems[0].contains("`bad`"));
-    assert!(read_workspace_file("{").1[0].starts_with("is ignored"));
+    assert!(problems[1].1.contains("streamable HTTP") && problems[0].1.contains("`bad`"));
+    assert_eq!(problems[0].0, text.find("\"bad\"").unwrap(), "a problem has its place");
+    let (_, problems) = read_workspace_file("{\n {mine: 1}}");
+    assert_eq!(problems, [(3, "is ignored: key must be a string".to_owned())], "one place");
 }

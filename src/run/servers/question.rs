@@ -154,7 +154,7 @@ mod tests {
             json!(format!("http://{forged}"))
         );
         let (named, problems) = crate::config::mcp::read_workspace_file(&file);
-        assert_eq!(problems, Vec::<String>::new());
+        assert_eq!(problems, []);
         let servers =
             McpServers::of(&BTreeMap::new(), "", &named, "/ws\nfiles: none/.mcp.json").servers;
         let heads = |definition: &McpDefinition| -> Vec<String> {

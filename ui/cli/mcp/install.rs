@@ -129,7 +129,8 @@ pub fn change(
     let file = client.file(&opening.env);
     let file = file.ok_or_else(|| failed("HOME is not set, so the settings cannot be found"))?;
     // The settings may lie elsewhere, and the link to them shall stay.
-    let path = file.canonicalize().unwrap_or(file);
+    let path = file.canonicalize().unwrap_or_else(|_| file.clone());
+    let is_link = file.is_symlink();
     let before = read(&path)?;
     let entry = match change {
         Change::Install(name) => Some(Entry::of(opening, name.as_deref())?),
@@ -143,11 +144,17 @@ pub fn change(
         console::err(&unchanged(client, change, &path));
         return Ok(());
     };
-    show(&path, before.as_deref().unwrap_or_default(), &after);
+    let says_nothing =
+        after.trim().is_empty() || after.split_whitespace().eq(["{", "}"]) || after.trim() == "{}";
+    let after = match change {
+        Change::Uninstall if says_nothing && !is_link => None,
+        _ => Some(after),
+    };
+    show(&path, before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default());
     if !yes && !agreed(&path)? {
         return Err(Failure::new(Exit::Refused, "nothing was changed"));
     }
-    write(&path, before.as_deref(), &after)?;
+    write(&path, before.as_deref(), after.as_deref())?;
     console::err(&done(client, change, &path));
     Ok(())
 }
@@ -169,13 +176,17 @@ fn read(path: &Path) -> Result<Option<String>, Failure> {
     std::io::read_to_string(file).map(Some).map_err(at)
 }
 
-/// Replaces the settings, if they are still what was shown.
-fn write(path: &Path, before: Option<&str>, after: &str) -> Result<(), Failure> {
+/// Replaces the settings, if they are still what was shown. A file with nothing in it (`None`) is removed.
+fn write(path: &Path, before: Option<&str>, after: Option<&str>) -> Result<(), Failure> {
     if read(path)?.as_deref() != before {
         let text =
             format!("{} was changed meanwhile: nothing was written, try again", path.display());
         return Err(failed(text));
     }
+    let Some(after) = after else {
+        let at = |error| failed(format!("cannot remove {}: {error}", path.display()));
+        return std::fs::remove_file(path).map_err(at);
+    };
     if let Some(dir) = path.parent() {
         disk::private_dir(dir).map_err(failed)?;
     }

@@ -4,6 +4,7 @@ use crate::cli::mcp::install::Shape;
 use crate::headless::{Exit, Failure};
 use crate::start::Opening;
 use serde_json::{Map, Value, json};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use yoi::config::dirs::{Env, var};
 
@@ -81,11 +82,22 @@ impl Entry {
 /// The path under which a shell finds this program, which stays when a newer one takes its place; else where the
 /// program lies.
 fn program(env: &Env) -> Option<PathBuf> {
-    let own = std::env::current_exe().ok()?;
+    let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    Some(lasting_path(
+        &std::env::current_exe().ok()?,
+        &called,
+        var(env, "PATH").unwrap_or_default(),
+    ))
+}
+
+/// The program may be a file of one version to which a link leads: the link, under the name by which it was called or
+/// its usual one, counts before the file.
+pub(super) fn lasting_path(own: &Path, called: &Path, path: &str) -> PathBuf {
     let is_own = |found: &PathBuf| found.canonicalize().is_ok_and(|found| found == own);
-    let name = own.file_name()?.to_owned();
-    let path = var(env, "PATH").unwrap_or_default();
-    let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
-    let found = dirs.map(|dir: PathBuf| dir.join(Path::new(&name))).find(is_own);
-    Some(found.unwrap_or(own))
+    let dirs: Vec<PathBuf> = std::env::split_paths(path).filter(|dir| dir.is_absolute()).collect();
+    let names = [called.file_name(), Some(OsStr::new(SERVER)), own.file_name()];
+    let on_path =
+        names.into_iter().flatten().flat_map(|name| dirs.iter().map(move |d| d.join(name)));
+    let called = Some(called.to_owned()).filter(|called| called.is_absolute());
+    on_path.chain(called).find(is_own).unwrap_or_else(|| own.to_owned())
 }

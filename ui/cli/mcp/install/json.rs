@@ -2,7 +2,7 @@
 
 use crate::cli::mcp::install::entry::{Edited, Fields, SERVER};
 use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
 use serde_json::Value;
 
 /// Comments and commas at the end are what programs allow in such files; nothing else is.
@@ -31,13 +31,25 @@ pub fn edit(text: &str, key: &str, entry: Option<&Fields>) -> Result<Edited, Str
             fields.iter().try_for_each(|(key, value)| merge(&own, key, value))?;
         }
         None => {
-            let own = whole.object_value(key).and_then(|servers| servers.get(SERVER));
+            let servers = whole.object_value(key);
+            let own = servers.as_ref().and_then(|servers| servers.get(SERVER));
             let Some(own) = own else { return Ok(Edited::Unchanged) };
             own.remove();
+            // Without servers the list says nothing, unless it has a comment.
+            if servers.is_some_and(|servers| servers.children().iter().all(is_filling))
+                && let Some(list) = whole.get(key)
+            {
+                list.remove();
+            }
         }
     }
     let after = root.to_string();
     Ok(if after == text { Edited::Unchanged } else { Edited::Changed(after) })
+}
+
+/// Whether a part of an object has no meaning: its braces, blanks and line ends.
+fn is_filling(part: &CstNode) -> bool {
+    part.is_trivia() && !part.is_comment() || part.is_token()
 }
 
 /// The object under a key, made where there is none.

@@ -113,3 +113,36 @@ fn opencode_gets_the_arguments_in_its_command() {
     let command = &fields.iter().find(|(key, _)| *key == "command").unwrap().1;
     assert_eq!(*command, serde_json::json!(["/usr/bin/yoi", "mcp"]));
 }
+
+#[test]
+fn what_is_left_without_yoi_is_what_was_there_before() {
+    for before in ["{\n  \"theme\": \"dark\"\n}\n", "{}\n"] {
+        let after = changed(Client::Gemini, before, Some(&entry()));
+        let removed = changed(Client::Gemini, &after, None);
+        assert!(!removed.contains("mcpServers"), "{removed}");
+        let words = |text: &str| text.split_whitespace().collect::<String>();
+        assert_eq!(words(&removed), words(before));
+    }
+    let others = r#"{"mcpServers": {"yoi": {}, "git": {}}}"#;
+    assert_eq!(changed(Client::Gemini, others, None), r#"{"mcpServers": {"git": {}}}"#);
+    let comment = "{\"mcpServers\": {\n  // mine\n  \"yoi\": {}\n}}";
+    assert!(changed(Client::Gemini, comment, None).contains("// mine"));
+}
+
+#[test]
+fn the_program_is_named_by_the_link_that_stays_when_a_newer_one_comes() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let (own, bin) = (root.join("yoi-1.0"), root.join("bin"));
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(&own, "").unwrap();
+    let path = bin.display().to_string();
+    let called =
+        |called: &str| super::entry::lasting_path(&own, std::path::Path::new(called), &path);
+    assert_eq!(called("yoi"), own, "nothing on PATH leads to it");
+    std::os::unix::fs::symlink(&own, bin.join("yoi")).unwrap();
+    assert_eq!(called("yoi"), bin.join("yoi"));
+    assert_eq!(called(own.to_str().unwrap()), bin.join("yoi"), "also by its own path");
+    std::fs::write(bin.join("yoi-1.0"), "another").unwrap();
+    assert_eq!(called("yoi-1.0"), bin.join("yoi"));
+}
