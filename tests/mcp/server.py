@@ -136,6 +136,13 @@ def call(request):
 
 def answer(request):
     method = request["method"]
+    if MODE == "stateless" and method == "initialize":
+        error = {"code": -32601, "message": "there are no sessions"}
+        return send({"jsonrpc": "2.0", "id": request["id"], "error": error})
+    if MODE == "stateless" and method == "server/discover":
+        info = {"name": "demo", "version": "1"}
+        found = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "serverInfo": info}
+        return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **found}
     if method == "initialize":
         if MODE == "hang-start":
             time.sleep(3600)

@@ -263,6 +263,12 @@ fn a_server_that_lies_in_its_greeting_is_refused() {
 }
 
 #[test]
+fn a_server_that_speaks_only_the_version_without_sessions_is_called() {
+    let done = bench("stateless", "").call("echo", r#"{"text": "hello"}"#);
+    assert!(done.code == Some(0) && done.out.contains("<hello"), "{done:?}");
+}
+
+#[test]
 fn a_call_that_is_never_answered_ends_after_its_time() {
     let bench = bench("hang-call", "timeout_s = 1");
     bench.harms_only_its_call("echo", r#"{"text": "x"}"#, "did not answer within 1 s");

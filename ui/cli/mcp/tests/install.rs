@@ -116,15 +116,15 @@ fn opencode_gets_the_arguments_in_its_command() {
 
 #[test]
 fn what_is_left_without_yoi_is_what_was_there_before() {
+    let words = |text: &str| text.split_whitespace().collect::<String>();
     for before in ["{\n  \"theme\": \"dark\"\n}\n", "{}\n"] {
         let after = changed(Client::Gemini, before, Some(&entry()));
         let removed = changed(Client::Gemini, &after, None);
         assert!(!removed.contains("mcpServers"), "{removed}");
-        let words = |text: &str| text.split_whitespace().collect::<String>();
         assert_eq!(words(&removed), words(before));
     }
     let others = r#"{"mcpServers": {"yoi": {}, "git": {}}}"#;
-    assert_eq!(changed(Client::Gemini, others, None), r#"{"mcpServers": {"git": {}}}"#);
+    assert_eq!(words(&changed(Client::Gemini, others, None)), r#"{"mcpServers":{"git":{}}}"#);
     let comment = "{\"mcpServers\": {\n  // mine\n  \"yoi\": {}\n}}";
     assert!(changed(Client::Gemini, comment, None).contains("// mine"));
 }
