@@ -422,13 +422,16 @@ fn repositories<'a>(written: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
     found
 }
 
+/// Every `.git` at, in and around what a scope may write.
+pub fn repositories_of(scope: &Scope) -> Vec<PathBuf> {
+    repositories(written(scope, &[]))
+}
+
 /// Whether a scope may write what git executes or takes orders from: only then does [`Need::Git`]
 /// open something.
 pub fn writes_git(scope: &Scope) -> bool {
     let writes = |path: PathBuf| scope.permission(&path) == Some(Permission::Write);
-    repositories(written(scope, &[]))
-        .iter()
-        .any(|git| GUARDED.iter().any(|name| writes(git.join(name))))
+    repositories_of(scope).iter().any(|git| GUARDED.iter().any(|name| writes(git.join(name))))
 }
 
 /// What goes by this name and holds a directory, or lies directly in it; `beside`: also directly in

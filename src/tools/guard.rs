@@ -24,7 +24,8 @@ pub fn needs(ctx: &Context, path: &Path) -> Vec<Need> {
         return Vec::new();
     }
     let home = (Person { env: &ctx.env }).home();
-    let git = (is_gits_orders(path) || is_named(path, home)).then_some(Need::Git);
+    let git = is_gits_orders(path) || is_named(path, &ctx.scope, home);
+    let git = git.then_some(Need::Git);
     let outside =
         is_rule(path) || is_project_file(path) || is_program(ctx, path) || is_obeyed(ctx, path);
     let outside = outside.then_some(Need::Outside);

@@ -275,6 +275,7 @@ async fn a_file_tool_changes_files_that_git_executes_only_when_granted() {
         bench.file(path, "old");
     }
     bench.file(".git/config", "[core] hooksPath = tools/hooks ; old");
+    bench.file("inner/.git/config", "[core] hooksPath = ../shared");
     bench.file("bare/HEAD", "ref: refs/heads/main");
     fs::create_dir(bench.path("ws/bare/objects")).unwrap();
     symlink("../.git/hooks", bench.path("ws/sub/link")).unwrap();
@@ -294,6 +295,7 @@ async fn a_file_tool_changes_files_that_git_executes_only_when_granted() {
         "bare/hooks/update",
         ".git/HEAD",
         "tools/hooks/pre-commit",
+        "shared/pre-commit",
     ];
     for name in guarded {
         let path = format!("ws/{name}");

@@ -3,6 +3,8 @@
 use crate::files::{Limit, WorkspaceFiles, canonical, without_parents};
 use crate::sandbox::gitfile::{self, Setting};
 use crate::sandbox::guard::{Found, Search};
+use crate::sandbox::view::repositories_of;
+use crate::scope::Scope;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -35,11 +37,12 @@ pub fn by_all(dirs: &BTreeMap<PathBuf, BTreeSet<PathBuf>>, home: Option<&Path>) 
     named.into_iter().collect()
 }
 
-/// Whether a configuration of a repository around this path names it, or what it lies in, as hooks
-/// or settings.
-pub fn is_named(path: &Path, home: Option<&Path>) -> bool {
+/// Whether a path, or a directory it lies in, is named as hooks or settings by the configuration of a repository:
+/// one around the path, or one that a command with this scope would find.
+pub fn is_named(path: &Path, scope: &Scope, home: Option<&Path>) -> bool {
     let mut search = Search { writes: &|_| true, found: Found::default() };
     path.ancestors().skip(1).for_each(|dir| search.place(&dir.join(".git")));
+    repositories_of(scope).iter().for_each(|git| search.around(git));
     let holds = |named: &PathBuf| {
         path.starts_with(named) || canonical(named).is_ok_and(|real| path.starts_with(real))
     };

@@ -60,8 +60,19 @@ fn the_places_that_a_configuration_names_are_found() {
     expected.push("/else.conf".into());
     expected.sort();
     assert_eq!(search(&top).named, expected);
-    assert!(is_named(&top.join(".husky/_/pre-commit"), None));
-    assert!(!is_named(&top.join(".husky/other"), None));
+    let scope = Scope::new(vec![Rule::new(&top, Permission::Write)]);
+    assert!(is_named(&top.join(".husky/_/pre-commit"), &scope, None));
+    assert!(!is_named(&top.join(".husky/other"), &scope, None));
+}
+
+#[test]
+fn a_place_beside_the_repository_that_names_it_is_named() {
+    let (_top, top) = top();
+    fs::create_dir_all(top.join("sub/.git")).unwrap();
+    fs::write(top.join("sub/.git/config"), "[core]\n\thooksPath = ../hooks\n").unwrap();
+    let scope = Scope::new(vec![Rule::new(&top, Permission::Write)]);
+    assert!(is_named(&top.join("hooks/pre-commit"), &scope, None));
+    assert!(!is_named(&top.join("other/pre-commit"), &scope, None));
 }
 
 #[test]
