@@ -157,6 +157,8 @@ pub struct Context {
     pub isolation: Isolation,
     /// What other live Pods write: no command writes there, whatever it was granted.
     pub others: Vec<PathBuf>,
+    /// The path that was decided about, canonical: a call of a file tool acts on no other.
+    pub path: Option<PathBuf>,
     /// What this call was granted beyond the scope, before it began.
     pub needs: Vec<Need>,
     /// The paths outside the scope that this call was granted.

@@ -6,9 +6,11 @@ use crate::protocol::{ApprovalRequest, Entry, Item, OutsidePath, ScriptHash, Ver
 use crate::run::batch::{Call, DecidedBy, Planned};
 use crate::run::policy::{ApprovalDraft, Decision, Grant};
 use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, interrupted};
+use crate::scope::Rule;
 use crate::trace::OrLog as _;
 use futures_util::future::BoxFuture;
 use serde_json::json;
+use std::path::PathBuf;
 
 /// An answer on its way to the run that waits for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,17 +23,36 @@ pub struct ApprovalDecided {
 /// What a person saw in the request that was allowed, beside the call itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Approved {
+    pub(crate) action: String,
+    pub(crate) needs: Vec<String>,
+    pub(crate) lease: Option<Rule>,
     pub(crate) outside: Vec<OutsidePath>,
     pub(crate) scripts: Vec<ScriptHash>,
 }
 
 impl Approved {
     pub(crate) fn by(approval: &ApprovalRequest) -> Self {
-        Self { outside: approval.outside.clone(), scripts: approval.scripts.clone() }
+        Self {
+            action: approval.action.clone(),
+            needs: approval.needs().collect(),
+            lease: approval.lease.clone(),
+            outside: approval.outside.clone(),
+            scripts: approval.scripts.clone(),
+        }
     }
 
     /// Why a grant as it would be now is not what was approved.
     fn differs_from(&self, grant: &Grant) -> Option<String> {
+        let is_another = |path: &PathBuf| path.display().to_string() != self.action;
+        let has_needs = grant.needs.iter().all(|need| self.needs.iter().any(|n| n == need.word()));
+        if grant.path.as_ref().is_some_and(is_another)
+            || grant.lease.is_some() && grant.lease != self.lease
+            || !has_needs
+        {
+            return Some(
+                "not started: its path is another now than when it was approved; call again".into(),
+            );
+        }
         if self.outside != grant.outside {
             return Some(
                 "not started: the paths that it names lead elsewhere now than when they were approved; call again"

@@ -172,6 +172,7 @@ impl Run {
     /// What one call may use: its grant is open to no other call.
     fn context_of(&self, grant: &Grant) -> tools::Context {
         let mut ctx = tools::Context {
+            path: grant.path.clone(),
             needs: grant.needs.clone(),
             outside: grant.outside.clone(),
             scripts: grant.scripts.clone(),

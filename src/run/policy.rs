@@ -92,6 +92,8 @@ pub(crate) enum Decision {
 /// What an approved call may do beyond the scope.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Grant {
+    /// The canonical path that the call of a file tool is about; it acts on no other.
+    pub(crate) path: Option<PathBuf>,
     pub(crate) needs: Vec<Need>,
     pub(crate) lease: Option<Rule>,
     pub(crate) outside: Vec<OutsidePath>,
@@ -329,10 +331,10 @@ fn claim(call: &Call, seen: Seen, policy: &Policy, external: External) -> Claim 
         Seen::Plain => Grant::default(),
         Seen::Path(Touch { path, lacks, needs, .. }) => {
             texts.push(path.display().to_string());
-            Grant { needs, lease: lacks, ..Grant::default() }
+            Grant { path: Some(path), needs, lease: lacks, ..Grant::default() }
         }
         Seen::Command(CommandNeeds { needs, outside, scripts, .. }) => {
-            Grant { needs, outside, scripts, lease: None }
+            Grant { needs, outside, scripts, ..Grant::default() }
         }
     };
     let peer =

@@ -35,6 +35,7 @@ impl ScopedPath {
             )));
         }
         let Resolved { path, exists } = files::resolve(&meant(ctx, given))?;
+        must_be_decided(ctx, given, &path)?;
         if let Some(why) = guard::closed(ctx, &path, need) {
             return Err(FileError::refused(why));
         }
@@ -126,6 +127,17 @@ pub fn reaches(ctx: &Context, directory: &Path) -> bool {
 /// Whether this canonical path may be read.
 pub fn readable(ctx: &Context, path: &Path) -> bool {
     allows(ctx, path, Permission::Read)
+}
+
+/// Refuses a path that leads elsewhere than when the call was decided about.
+pub fn must_be_decided(ctx: &Context, given: &Path, path: &Path) -> Result<(), FileError> {
+    if ctx.path.as_ref().is_none_or(|decided| decided == path) {
+        return Ok(());
+    }
+    let given = given.display();
+    Err(FileError::refused(format!(
+        "{given} led elsewhere when this call was decided about; call again"
+    )))
 }
 
 /// Whether this much may be done with a canonical path.

@@ -33,6 +33,7 @@ fn base_of(ctx: &Context, given: &str) -> Result<PathBuf, Fault> {
         && scoped_path::reaches(ctx, &real)
         && guard::closed(ctx, &real, Permission::Read).is_none()
     {
+        scoped_path::must_be_decided(ctx, Path::new(given), &real)?;
         return Ok(real);
     }
     let found = ScopedPath::find(ctx, given, Permission::Read)?;

@@ -14,6 +14,13 @@ call = [{ name = "Bash", args = { command = "cd {1} && cat a; cat ../beside/a", 
 text = "It said: {result}"
 
 [[when]]
+says = "read *"
+[[when.step]]
+call = [{ name = "Read", args = { file_path = "{1}" } }]
+[[when.step]]
+text = "It said: {result}"
+
+[[when]]
 says = "build"
 [[when.step]]
 call = [{ name = "Bash", args = { command = "sh build.sh", needs = ["network"], reason = "to build" } }]
@@ -105,4 +112,32 @@ fn a_decision_about_a_script_ends_when_the_script_changes() {
     assert!(done.code == Some(3) && !done.out.contains("second"), "{done:?}");
     let rule = done.out.split("Bash+network+sha256=").nth(1).expect("the rule that would allow it");
     assert!(rule.starts_with("55732a781f1dd7e01786f60759acb3d4:sh build.sh"), "{done:?}");
+}
+
+#[test]
+fn a_file_behind_a_link_that_turned_since_it_was_approved_is_not_read() {
+    let (bench, named) = bench();
+    let link = bench.ws().join("link");
+    std::os::unix::fs::symlink(&named, &link).expect("a link");
+    for verdict in ["", "pod"] {
+        let mut child = bench.command(&["--no-ui", "--ask", "wait", "--model", &bench.model()]);
+        let mut child = child.stdin(Stdio::piped()).spawn().expect("the program starts");
+        let mut input = child.stdin.take().expect("its input");
+        let errors = BufReader::new(child.stderr.take().expect("its errors"));
+        let mut lines = errors.lines().map_while(Result::ok);
+        writeln!(input, "read {}", link.join("a").display()).expect("an open input");
+        let asked = lines.find(|line| line.contains(" asks: Read ")).expect("the request");
+        assert!(asked.contains(&format!("{named}/a")), "the request shows where it leads: {asked}");
+        fs::remove_file(&link).expect("the link goes");
+        let beside = named.replace("/named", "/beside");
+        std::os::unix::fs::symlink(beside, &link).expect("another link");
+        writeln!(input, ":allow 1 {verdict}").expect("an open input");
+        drop(input);
+        std::thread::spawn(move || lines.for_each(drop));
+        let done = bench.finish(child);
+        assert!(!done.out.contains("due"), "{verdict}: {done:?}");
+        assert!(done.out.contains("its path is another now"), "{verdict}: {done:?}");
+        fs::remove_file(&link).expect("the link goes");
+        std::os::unix::fs::symlink(&named, &link).expect("the first link");
+    }
 }

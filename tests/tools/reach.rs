@@ -424,3 +424,25 @@ async fn a_guarded_file_becomes_no_part_of_a_scope() {
     let touch = yoi::tools::touched("Read", &arguments, &bench.ctx).unwrap();
     assert!(touch.lacks.is_some(), "reading it is asked about as always");
 }
+
+#[tokio::test]
+async fn a_file_tool_acts_on_no_other_path_than_was_decided_about() {
+    let mut bench = Bench::new();
+    bench.file("a/f", "old");
+    bench.file("b/f", "old");
+    let (a, b) = (bench.path("ws/a/f"), bench.path("ws/b/f"));
+    bench.read(&a).await;
+    bench.read(&b).await;
+    bench.ctx.path = Some(a.clone());
+    assert!(!bench.edit(&a, "old", "new").await.is_error);
+    for refused in [
+        bench.read(&b).await,
+        bench.write(&b, "x").await,
+        bench.edit(&b, "old", "new").await,
+        bench.call("Grep", serde_json::json!({ "pattern": "o", "path": bench.path("ws/b") })).await,
+        bench.call("Glob", serde_json::json!({ "pattern": "*", "path": bench.path("ws/b") })).await,
+    ] {
+        assert!(argument_error(&refused).contains("led elsewhere"), "{refused:?}");
+    }
+    assert_eq!(std::fs::read_to_string(&b).unwrap(), "old");
+}

@@ -209,6 +209,7 @@ impl Pod {
             command_limits: command_limits(settings),
             isolation,
             others: Vec::new(),
+            path: None,
             needs: Vec::new(),
             outside: Vec::new(),
             scripts: Vec::new(),
