@@ -73,6 +73,7 @@ mod tests {
         drop(answer);
         let permit = threads.free.acquire().await.unwrap();
         drop(permit);
+        let threads = PathThreads { deadline: Duration::from_secs(60), ..threads };
         assert_eq!(threads.run(|| 7).await, Ok(7), "the thread is free when the path answers");
         assert_eq!(threads.run(|| panic!("a fault")).await, Err::<(), _>(NoResult::Fault));
     }
