@@ -291,6 +291,26 @@ async fn the_scope_of_a_pod_that_a_client_starts_stays_inside_its_folder() {
 }
 
 #[tokio::test]
+async fn a_pod_is_not_started_where_its_paths_led_only_after_the_decision() {
+    let mut bench = playing().await;
+    let client = bench.acting("w").await;
+    let part = bench.folder().join("part");
+    std::fs::create_dir(&part).unwrap();
+    let in_cwd = SpawnPod { cwd: Some(part.clone()), ..kid(&bench.folder()) };
+    for spawn in [kid(&part), in_cwd] {
+        let spawning = calls(&client, None, Method::Spawn(spawn));
+        let approval = bench.request().await;
+        std::fs::remove_dir(&part).unwrap();
+        std::os::unix::fs::symlink(&bench.root, &part).unwrap();
+        bench.decide(&approval, Verdict::Once).await.unwrap();
+        let refused = spawning.await.unwrap().unwrap_err().message;
+        assert!(refused.contains("lead elsewhere now"), "{refused}");
+        std::fs::remove_file(&part).unwrap();
+        std::fs::create_dir(&part).unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_pod_that_works_elsewhere_is_hidden_from_a_client() {
     let mut bench = alone().await;
     let (client, _) = bench.host.client().await.unwrap();

@@ -27,8 +27,10 @@ impl Verb for NewPod {
 pub(super) async fn make(new: NewPod, cx: &Cx, note: Option<&str>) -> Result<Event, Refusal> {
     let asked = new.name.clone();
     let wanted = asked.clone();
+    let named = (new.cwd.clone(), new.scope.clone().unwrap_or_default());
     let (mut plan, notes) = plan(new, cx).await?;
     if let Some(note) = note {
+        must_lead_there(&plan, named)?;
         let general = plan.resolved.instruction.as_deref().unwrap_or(WORK);
         plan.resolved.instruction = Some(format!("{general}\n\n{note}"));
     }
@@ -91,6 +93,15 @@ async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
     let workspace = workspace.root;
     let ephemeral = new.ephemeral;
     Ok((Plan { parent: None, cwd, workspace, resolved, scope, env, ephemeral }, notes))
+}
+
+/// The person who allowed a client's Pod saw where its paths led.
+fn must_lead_there(plan: &Plan, (cwd, scope): (PathBuf, Vec<Rule>)) -> Result<(), Refusal> {
+    let holds = |rule: &Rule| plan.scope.allow.contains(rule);
+    if plan.cwd == cwd && scope.iter().all(holds) && plan.scope.allow.len() == scope.len() {
+        return Ok(());
+    }
+    Err(Refusal::invalid("its paths lead elsewhere now than when it was allowed; call again"))
 }
 
 /// The workspace of a directory, and the canonical directory.
