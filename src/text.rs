@@ -4,6 +4,7 @@
 
 mod cleaner;
 mod hidden;
+mod typed;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,8 @@ use hidden::{LINE_BREAK, Sight};
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
+
+pub use typed::{shell_quoted, shell_word, verb_word};
 
 /// Text without escape sequences, control characters (newline and tab stay in some forms) and
 /// characters that hide or reorder others. Its constructors are the only way to make one.
@@ -177,13 +180,4 @@ impl PartialEq<&str> for SafeText<'_> {
     fn eq(&self, other: &&str) -> bool {
         self.as_str() == *other
     }
-}
-
-/// A word as it has to be typed in a line of verbs or in a shell.
-pub fn quoted(word: &str) -> Cow<'_, str> {
-    let plain = |c: char| !c.is_whitespace() && !matches!(c, '\'' | '"' | '\\');
-    if !word.is_empty() && word.chars().all(plain) {
-        return Cow::Borrowed(word);
-    }
-    Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
 }

@@ -1,6 +1,7 @@
 //! MCP servers as settings name them: `[mcp.<name>]` of the user, and `.mcp.json` of a workspace.
 
 use crate::config::dirs::Env;
+use crate::text::shell_word;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -123,13 +124,13 @@ impl McpServer {
     /// The command line or the address, as a person reads it, with its variables or headers and with the grants that
     /// it asks for.
     pub fn reached_by(&self) -> String {
-        let words = self.command.iter().chain(&self.args).map(|word| shown(word));
+        let words = self.command.iter().chain(&self.args).map(|word| shell_word(word));
         let mut text = match &self.url {
             Some(url) => url.clone(),
             None => words.collect::<Vec<_>>().join(" "),
         };
         for (name, template) in self.env.iter().chain(&self.headers) {
-            text.push_str(&format!(", with {name}={}", shown(template)));
+            text.push_str(&format!(", with {name}={}", shell_word(template)));
         }
         if self.network == Some(true) {
             text.push_str(", with the network");
@@ -215,7 +216,7 @@ impl McpDefinition {
     pub fn reached_by(&self) -> String {
         match &self.reach {
             Reach::Program { command, args, .. } => {
-                let words = std::iter::once(command).chain(args).map(|word| shown(word));
+                let words = std::iter::once(command).chain(args).map(|word| shell_word(word));
                 words.collect::<Vec<_>>().join(" ")
             }
             Reach::Http { url, .. } => url.clone(),
@@ -263,17 +264,6 @@ impl McpDefinition {
         let digest = ring::digest::digest(&ring::digest::SHA256, whole.as_bytes());
         digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
     }
-}
-
-/// A word of a command line as a shell would take it.
-fn shown(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:@+,%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { quoted(word) }
-}
-
-/// A word in quotes that a shell takes for nothing but text.
-pub fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// A piece of a template.

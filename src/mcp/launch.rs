@@ -1,7 +1,6 @@
 //! How a server is started: with which walls, or over which connection.
 
 use crate::config::dirs::Env;
-use crate::config::mcp::quoted;
 use crate::config::{McpDefinition, mcp::Reach};
 use crate::llm::Http;
 use crate::mcp::connection::{Connection, Gated, Greeting, NotGreeted, Running, open};
@@ -14,7 +13,7 @@ use crate::sandbox::{
     serving_end,
 };
 use crate::scope::{Permission, Rule, Scope};
-use crate::text::SafeText;
+use crate::text::{SafeText, shell_quoted};
 use crate::tools::Context;
 use crate::trace::{redact, secrets};
 use reqwest::header::{HeaderName, HeaderValue};
@@ -84,7 +83,7 @@ impl Launch {
                 Ok((key(definition, &serde_json::json!(values).to_string()), launch))
             }
             Reach::Program { command, args, .. } => {
-                let words = std::iter::once(command).chain(args).map(|word| quoted(word));
+                let words = std::iter::once(command).chain(args).map(|word| shell_quoted(word));
                 let words: Vec<String> = words.collect();
                 program(definition, &words.join(" "), values, around)
             }

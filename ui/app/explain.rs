@@ -5,10 +5,10 @@ use crate::app::{App, Effect, Focus, Layer};
 use crate::family::Agent;
 use crate::notice::Kind;
 use crate::palette::{Choice, ListRow, Palette};
-use crate::verb::words::quoted;
 use crate::verb::{Way, find};
 use yoi::protocol::mesh::AgentKind;
 use yoi::protocol::{PodInfo, PodName, State};
+use yoi::text::verb_word;
 
 /// The widest text of a popup that holds only text, in columns.
 const WIDEST: u16 = 96;
@@ -64,7 +64,7 @@ impl App {
 
     fn open_agent_menu(&mut self) -> Vec<Effect> {
         let Some(agent) = self.chosen_agent() else { return Vec::new() };
-        let Some(name) = agent.typed().map(|name| quoted(name).into_owned()) else {
+        let Some(name) = agent.typed().map(|name| verb_word(name).into_owned()) else {
             return self.say(Kind::Info, CANNOT_BE_TYPED);
         };
         let block = match agent.blocked {

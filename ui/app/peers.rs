@@ -4,8 +4,8 @@ use crate::app::{App, Effect, Focus};
 use crate::family::{Agent, Contact};
 use crate::keys::Action;
 use crate::notice::Kind;
-use crate::verb::words::quoted;
 use yoi::protocol::PodName;
+use yoi::text::verb_word;
 
 /// The notice about an agent whose name has invisible characters.
 pub(super) const CANNOT_BE_TYPED: &str =
@@ -77,7 +77,7 @@ impl App {
     /// Writes the beginning of a message to the agent under the cursor into the command line.
     fn write_to_agent(&mut self) -> Vec<Effect> {
         let Some(agent) = self.chosen_agent() else { return Vec::new() };
-        match agent.typed().map(|name| format!("send {} ", quoted(name))) {
+        match agent.typed().map(|name| format!("send {} ", verb_word(name))) {
             Some(line) => self.open_line(&line),
             None => self.say(Kind::Info, CANNOT_BE_TYPED),
         }

@@ -13,7 +13,7 @@ use yoi::config::policy::matches;
 use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, Verdict};
 use yoi::run::is_about_a_server;
 use yoi::run::policy::subject_of;
-use yoi::text::SafeText;
+use yoi::text::{SafeText, shell_quoted};
 
 /// The approval requests of all Pods, and how those that this program is responsible for are handled.
 #[derive(Default)]
@@ -310,7 +310,7 @@ fn spelled(text: &str) -> SafeText<'_> {
 
 /// A rule as a shell takes it.
 fn quoted(rule: &Pattern) -> String {
-    format!("'{}'", spelled(&rule.to_string().replace('\'', r"'\''")))
+    SafeText::spelled(shell_quoted(&rule.to_string())).into_string()
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Completion of a command line: fuzzy over what its current word can be, which the arguments of the verb say.
 
 use crate::verb::line::{free_text, option, takes_next};
-use crate::verb::words::{self, Word, quoted, split_unfinished};
+use crate::verb::words::{self, Word, split_unfinished};
 use crate::verb::{Way, find, reached, source};
 use clap::{Arg, Command};
 use nucleo::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo::{Config, Matcher, Utf32Str};
+use yoi::text::verb_word;
 
 /// What arguments can be, besides verbs.
 #[derive(Clone, Debug, Default)]
@@ -128,7 +129,7 @@ fn options(command: &Command) -> Vec<Candidate> {
 fn values(argument: &Arg, sources: &Sources) -> Vec<Candidate> {
     let plain = |list: &[String]| {
         list.iter()
-            .map(|text| Candidate { text: quoted(text).into_owned(), help: String::new() })
+            .map(|text| Candidate { text: verb_word(text).into_owned(), help: String::new() })
             .collect()
     };
     match source(argument).as_str() {
@@ -146,7 +147,7 @@ fn values(argument: &Arg, sources: &Sources) -> Vec<Candidate> {
 /// Names, each with its description.
 fn named(names: &[(String, String)]) -> Vec<Candidate> {
     let candidate = |(name, help): &(String, String)| Candidate {
-        text: quoted(name).into_owned(),
+        text: verb_word(name).into_owned(),
         help: help.clone(),
     };
     names.iter().map(candidate).collect()

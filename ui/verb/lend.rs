@@ -1,12 +1,12 @@
 //! `:lend`: lends a part of a Pod's scope to another Pod.
 
 use crate::verb::dialogue::or_end;
-use crate::verb::words::quoted;
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
 use clap::Args;
 use std::path::PathBuf;
 use yoi::protocol::{Method, PodName};
 use yoi::scope::{Permission, Rule};
+use yoi::text::shell_word;
 
 pub static VERB: Verb = of::<Lend>(Verb {
     more: &[
@@ -39,8 +39,10 @@ impl Dialogue for Lend {
             return or_end(self.begin(known));
         };
         let (from, to) = self.pair.as_ref().map_or((&self.from, &self.to), |(a, b)| (a, b));
-        let path = self.path.display().to_string();
-        let reclaim = known.spell(&format!("reclaim {}", quoted(&path)));
+        let path = self.path.display();
+        // A line for another shell, which may be in another directory.
+        let absolute = known.cwd.join(&self.path).display().to_string();
+        let reclaim = known.spell(&format!("reclaim {}", shell_word(&absolute)));
         let said = match self.read {
             true => format!("{to} may read {path}, lent by {from} · {reclaim} takes it back"),
             false => format!("{from} lent {path} to {to} · {reclaim} takes it back"),

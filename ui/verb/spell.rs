@@ -1,9 +1,10 @@
 //! How a sentence names a verb: as it is typed in the way in which the sentence is read.
 
 use crate::family::Family;
-use crate::verb::words::first;
+use crate::verb::words::{first, first_word};
 use crate::verb::{Verb, Way, find};
 use yoi::protocol::PodName;
+use yoi::text::shell_word;
 
 /// Verbs of one Pod that take none: in a shell, `--pod` names it.
 const OF_SELECTED: [&str; 5] = ["fork", "model", "peer", "rewind", "unpeer"];
@@ -36,8 +37,10 @@ pub fn worded(text: &str, way: Way, family: &Family, about: Option<&PodName>) ->
                 let (pods, behind) = pods_at(behind, family);
                 let (path, behind) = path_at(behind);
                 let mut line = typed(verb, flags, &pods, about, way);
-                let end = line.trim_end_matches('`').len();
-                line.insert_str(end, path);
+                if let Some(path) = path {
+                    let end = line.trim_end_matches('`').len();
+                    line.insert_str(end, &format!(" {}", shell_word(&path)));
+                }
                 said.push_str(&line);
                 rest = behind;
             }
@@ -84,13 +87,14 @@ fn pods_at<'a>(text: &'a str, family: &Family) -> (Vec<PodName>, &'a str) {
     }
 }
 
-/// The absolute path that a text begins with, with the blank before it.
-fn path_at(text: &str) -> (&str, &str) {
-    let (word, _) = first(text);
-    let path = word.trim_end_matches([',', ';', '.', ')']);
-    let end =
-        if path.starts_with('/') { text.len() - text.trim_start().len() + path.len() } else { 0 };
-    text.split_at(end)
+/// The absolute path that a text begins with, without its quotes, and what follows it.
+fn path_at(text: &str) -> (Option<String>, &str) {
+    let end = first_word(text).map_or(0, |word| word.end);
+    let typed = text[..end].trim_end_matches([',', ';', '.', ')']);
+    match first_word(typed).filter(|word| word.text.starts_with('/')) {
+        Some(word) => (Some(word.text), &text[typed.len()..]),
+        None => (None, text),
+    }
 }
 
 /// A verb for these Pods, or for the one that the sentence is about.
@@ -149,6 +153,12 @@ mod tests {
                 "read-only: :lend kid shop-4 /w/a hands it over; :who /w/b.",
                 "read-only: `yoi lend kid shop-4 /w/a` hands it over; `yoi who /w/b`.",
             ),
+            (
+                "it was taken back; :who '/w/a b' names it; :who '/w/it'\\''s'.",
+                "it was taken back; `yoi who '/w/a b'` names it; `yoi who '/w/it'\\''s'`.",
+            ),
+            (":lend kid shop-4 /w/$(id)/d gives", "`yoi lend kid shop-4 '/w/$(id)/d'` gives"),
+            (":who '/w/a is not closed", "`yoi who` '/w/a is not closed"),
             (":rewind --undo brings it back", "`yoi rewind --undo --pod shop-4` brings it back"),
             (":policy lists them (:inbox)", "`yoi policy` lists them (`yoi inbox`)"),
             ("12:30 a:stop :nosuch :", "12:30 a:stop :nosuch :"),

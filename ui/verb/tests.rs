@@ -555,6 +555,22 @@ fn a_file_is_trusted_with_the_hash_that_was_shown_and_its_values_are_spelled_out
 }
 
 #[test]
+fn the_line_that_takes_a_path_back_is_right_in_every_shell_and_runs_no_part_of_the_path() {
+    let accepted = yoi::protocol::Event::Accepted { entry: None, queued: None };
+    let states = [("alice", State::Idle), ("bob", State::Idle)];
+    for (path, reclaim) in [
+        ("d$(touch${IFS}pwned)", "`yoi reclaim '/repo/d$(touch${IFS}pwned)'`"),
+        ("part", "`yoi reclaim /repo/part`"),
+        ("/w/part", "`yoi reclaim /w/part`"),
+    ] {
+        let line = format!("lend alice bob {path}");
+        let end = driven(&line, Way::Shell, &states, vec![done_with(accepted.clone())]);
+        let said = format!("alice lent {path} to bob · {reclaim} takes it back");
+        assert_eq!(end.said, Said::Done(said));
+    }
+}
+
+#[test]
 fn a_reclaim_names_what_each_pod_may_do_there_still() {
     use yoi::protocol::{Event, Lent};
     use yoi::scope::{Permission, Rule};

@@ -1,7 +1,5 @@
 //! The words of a line, split as a shell splits them: quotes and backslashes keep blanks together.
 
-pub use yoi::text::quoted;
-
 /// One word, and where it stands in its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
@@ -19,7 +17,7 @@ pub struct OpenQuote(char);
 
 /// Splits a line whose quotes are all closed.
 pub fn split(line: &str) -> Result<Vec<Word>, OpenQuote> {
-    match scan(line) {
+    match scan(line, usize::MAX) {
         (words, None) => Ok(words),
         (_, Some(quote)) => Err(OpenQuote(quote)),
     }
@@ -27,17 +25,25 @@ pub fn split(line: &str) -> Result<Vec<Word>, OpenQuote> {
 
 /// Splits a line that is still being typed: a quote that is open reaches to its end.
 pub fn split_unfinished(line: &str) -> Vec<Word> {
-    scan(line).0
+    scan(line, usize::MAX).0
 }
 
-/// The first word of a line, up to the first blank.
+/// The first word of a line, unless its quote is not closed.
+pub fn first_word(line: &str) -> Option<Word> {
+    match scan(line, 1) {
+        (words, None) => words.into_iter().next(),
+        (_, Some(_)) => None,
+    }
+}
+
+/// The text of a line up to the first blank, whatever is quoted, and the rest.
 pub fn first(line: &str) -> (&str, &str) {
     let line = line.trim_start();
     line.split_at(line.find(char::is_whitespace).unwrap_or(line.len()))
 }
 
-/// The words, and the quote that is open at the end.
-fn scan(line: &str) -> (Vec<Word>, Option<char>) {
+/// The first words, at most so many, and the quote that is open at the end of the last.
+fn scan(line: &str, most: usize) -> (Vec<Word>, Option<char>) {
     let mut words = Vec::new();
     let mut word: Option<Word> = None;
     let mut quote = None;
@@ -45,6 +51,9 @@ fn scan(line: &str) -> (Vec<Word>, Option<char>) {
     while let Some((at, c)) = chars.next() {
         if quote.is_none() && c.is_whitespace() {
             words.extend(word.take());
+            if words.len() == most {
+                break;
+            }
             continue;
         }
         let open = word.get_or_insert_with(|| Word { text: String::new(), start: at, end: at });
@@ -70,6 +79,7 @@ fn scan(line: &str) -> (Vec<Word>, Option<char>) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use yoi::text::{shell_quoted, shell_word, verb_word};
 
     fn texts(line: &str) -> Vec<String> {
         let words = split(line).expect("closed quotes");
@@ -96,7 +106,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_quoted_word_is_read_back(word in any::<String>()) {
-            prop_assert_eq!(texts(&quoted(&word)), [word]);
+            prop_assert_eq!(texts(&verb_word(&word)), [word.as_str()]);
+            prop_assert_eq!(texts(&shell_word(&word)), [word.as_str()]);
+            prop_assert_eq!(texts(&shell_quoted(&word)), [word.as_str()]);
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::host::supervisor::Family;
 use crate::scope::Rule;
 use crate::scope::lease::{NotLent, Reclaimed};
-use crate::text::quoted;
+use crate::text::shell_word;
 
 impl Family {
     /// Where a Pod reads although it asked for write: which Pod holds it, and the ways out.
@@ -34,11 +34,11 @@ impl Family {
         for Reclaimed { by, rule } in &holder.restrictions.reclaimed {
             let path = rule.target.display().to_string();
             let (name, owner) = (self.named(key), self.named(by));
-            let lend = format!(":lend {owner} {name} {} gives it back", quoted(&path));
+            let lend = format!(":lend {owner} {name} {} gives it back", shell_word(&path));
             let way = match self.table.may_lend(by, rule) {
                 Ok(()) => lend,
                 Err(NotLent::NotLive(_)) => format!(":restore {owner}, then {lend}"),
-                Err(_) => format!(":who {} names the pod that writes there now", quoted(&path)),
+                Err(_) => format!(":who {} names the pod that writes there now", shell_word(&path)),
             };
             notes.push(format!("read-only below {path}: {owner} took it back · {way}"));
         }
@@ -53,7 +53,7 @@ impl Family {
         // The verb lends all that is below the path.
         let whole = Rule::new(&region.target, crate::scope::Permission::Write);
         if self.table.may_lend(holder, &whole).is_ok() {
-            ways.push(format!(":lend {other} {name} {} hands it over", quoted(&path)));
+            ways.push(format!(":lend {other} {name} {} hands it over", shell_word(&path)));
         }
         let before = self.table.written_before(key, region);
         let below = self.table.below(holder);
