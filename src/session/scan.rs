@@ -17,6 +17,8 @@ use std::path::PathBuf;
 
 /// Names of changed files that are listed; of the rest, the number.
 const NAMED: usize = 5;
+/// The tools that change the file that they name.
+const CHANGE_FILES: [&[u8]; 2] = [b"Write", b"Edit"];
 
 /// The numbers of some stretches.
 #[derive(Debug, Default)]
@@ -63,8 +65,8 @@ pub struct Place {
 }
 
 impl Scan {
-    /// Looks at each line, oldest first. A segment other than `head` that cannot be read takes only
-    /// its own lines away.
+    /// Looks at each line, oldest first. Of a segment other than `head` that cannot be read, the lines before
+    /// the error count.
     pub fn read(files: &Files, head: SegmentId, stretches: &[Stretch]) -> Result<Self, LogError> {
         let mut scan = Self::default();
         // How many lines each segment has before an offset.
@@ -136,7 +138,7 @@ impl Scan {
                 self.invoke = None;
                 if is_call(rest) {
                     self.tool_calls += 1;
-                    if changes_files(rest) {
+                    if may_change_files(rest) {
                         self.call(&line.line()?);
                     }
                 }
@@ -162,11 +164,13 @@ impl Scan {
         self.inputs.push(input);
     }
 
-    /// A call that changes the file that it names.
+    /// A call that may change the file that it names.
     fn call(&mut self, line: &[u8]) {
         let Ok(Entry { fact: Fact::AssistantItem { item, .. }, .. }) = decode(line) else { return };
-        let Item::ToolCall { call_id, .. } = item else { return };
-        self.changing.insert(call_id);
+        let Item::ToolCall { call_id, name, .. } = item else { return };
+        if CHANGE_FILES.contains(&name.as_bytes()) {
+            self.changing.insert(call_id);
+        }
     }
 
     fn result(&mut self, line: &[u8]) {
@@ -185,9 +189,11 @@ fn is_call(rest: &[u8]) -> bool {
     rest.starts_with(br#","item":{"kind":"tool_call""#)
 }
 
-/// Whether a call is one of the tools that change the file that they name.
-fn changes_files(rest: &[u8]) -> bool {
-    [&br#""name":"Write""#[..], br#""name":"Edit""#]
-        .iter()
-        .any(|name| memchr::memmem::find(rest, name).is_some())
+/// Whether a call may change the file that it names. A long id before the name leaves no room for it in what is
+/// kept of the line: such a line has to be read whole.
+fn may_change_files(rest: &[u8]) -> bool {
+    const KEY: &[u8] = br#","name":""#;
+    let Some(at) = memchr::memmem::find(rest, KEY) else { return true };
+    let name = &rest[at + KEY.len()..];
+    memchr::memchr(b'"', name).is_none_or(|end| CHANGE_FILES.contains(&&name[..end]))
 }

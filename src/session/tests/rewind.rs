@@ -178,6 +178,27 @@ fn a_jump_that_leads_nowhere_counts_as_none() {
 }
 
 #[test]
+fn a_changed_file_is_named_however_long_the_id_of_its_call_is() {
+    let bench = Bench::new();
+    let changes = |length: usize, tool: &str| {
+        let id = "i".repeat(length);
+        let Fact::ToolResult { item, .. } = result(&id, "").fact else { unreachable!() };
+        let path = format!("/w/{tool}-{length:03}").into();
+        let mark = FileMark { path, hash: "1".into(), before: None };
+        [call(&id, tool), Entry::new(Fact::ToolResult { item, files: vec![mark], sent: None })]
+    };
+    // The name of the tool begins or ends on each side of the place up to which a line is kept.
+    for length in [1, 90, 195, 5000].into_iter().chain(60..160) {
+        let runs = ["Write", "Edit", "Read"].iter().flat_map(|tool| changes(length, tool));
+        let entries = [bench.start(), invoke(), user("go")].into_iter().chain(runs);
+        bench.write(&entries.chain([completed()]).collect::<Vec<_>>());
+        let drops = listed(&bench).remove(0).drops.unwrap();
+        let named = [format!("/w/Edit-{length:03}"), format!("/w/Write-{length:03}")];
+        assert_eq!((drops.tool_calls, drops.files), (3, named.to_vec()), "{length}");
+    }
+}
+
+#[test]
 fn each_input_is_a_target_newest_first_and_says_what_it_drops() {
     let bench = Bench::new();
     let long = "é".repeat(200);
