@@ -286,19 +286,22 @@ impl Said {
 impl Reply {
     /// The result of the only request.
     pub fn single(self) -> Result<Event, End> {
-        Ok(self.first_and_rest()?.0)
+        let lost = || End::refused(Why::Failed, "the host did not answer");
+        self.results().next().unwrap_or_else(|| Err(lost()))
     }
 
-    /// The result of the first request, and those of the others that were granted.
-    pub fn first_and_rest(self) -> Result<(Event, Vec<Event>), End> {
-        let mut results = match self {
-            Self::Results(results) => results.into_iter(),
-            Self::Confirmed | Self::Picked(_) => Vec::new().into_iter(),
+    /// The results of all requests, or the first refusal.
+    pub fn all(self) -> Result<Vec<Event>, End> {
+        self.results().collect()
+    }
+
+    fn results(self) -> impl Iterator<Item = Result<Event, End>> {
+        let results = match self {
+            Self::Results(results) => results,
+            Self::Confirmed | Self::Picked(_) => Vec::new(),
         };
-        let lost = || End::refused(Why::Failed, "the host did not answer");
         let refused = |refusal: Refusal| End::refused(Why::Failed, refusal.message);
-        let first = results.next().ok_or_else(lost)?.map_err(refused)?;
-        Ok((first, results.filter_map(Result::ok).collect()))
+        results.into_iter().map(move |result| result.map_err(refused))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `:policy`: lists the rules of what Pods may do, or ends one.
 
 use crate::verb::dialogue::or_end;
-use crate::verb::{Action, Dialogue, End, Known, Next, Pick, Reply, Request, Verb, of, verb};
+use crate::verb::{Action, Dialogue, End, Known, Next, Pick, Reply, Request, Verb, Why, of, verb};
 use crate::wording::age::clock;
 use clap::{Args, Subcommand};
 use yoi::protocol::{
@@ -34,6 +34,12 @@ struct Policy {
     numbers: Vec<Option<u64>>,
 }
 
+/// What the host lists.
+type Listed = (Vec<PolicyRule>, Vec<PolicyConsent>, Vec<PolicyTrust>, Vec<PolicyClient>);
+
+/// A list without a part of it would show fewer rules than are in force.
+const NOT_LISTED: &str = "the host did not say which rules are in force";
+
 #[derive(Subcommand)]
 enum Change {
     /// End a rule, a consent or a trust that you gave
@@ -59,7 +65,7 @@ impl Dialogue for Policy {
             (Some(reply), Some(Change::Revoke { rule })) => {
                 or_end(reply.single().map(|event| Next::End(End::done(ended(*rule, &event)))))
             }
-            (Some(reply), None) => or_end(both(reply).map(|event| self.list(event, known))),
+            (Some(reply), None) => or_end(both(reply).map(|listed| self.list(&listed, known))),
         }
     }
 }
@@ -73,27 +79,25 @@ fn lists(known: &Known<'_>) -> Vec<Request> {
 }
 
 /// The rules that bind the Pod, then the decisions for other Pods, which have numbers too.
-fn both(reply: Reply) -> Result<Event, End> {
-    let (mut first, rest) = reply.first_and_rest()?;
-    if let Event::Policy { rules, .. } = &mut first {
-        for other in rest {
-            let Event::Policy { rules: all, .. } = other else { continue };
-            let is_new = |rule: &PolicyRule| rule.id.is_some() && !rules.contains(rule);
-            let others: Vec<PolicyRule> = all.into_iter().filter(is_new).collect();
-            rules.extend(others);
+fn both(reply: Reply) -> Result<Listed, End> {
+    let mut all = reply.all()?.into_iter().map(|event| match event {
+        Event::Policy { rules, consents, trusts, clients } => {
+            Ok((rules, consents, trusts, clients))
         }
+        _ => Err(End::refused(Why::Failed, NOT_LISTED)),
+    });
+    let mut listed = all.next().unwrap_or_else(|| Err(End::refused(Why::Failed, NOT_LISTED)))?;
+    for others in all {
+        let is_new = |rule: &PolicyRule| rule.id.is_some() && !listed.0.contains(rule);
+        let others: Vec<PolicyRule> = others?.0.into_iter().filter(is_new).collect();
+        listed.0.extend(others);
     }
-    Ok(first)
+    Ok(listed)
 }
 
 impl Policy {
-    fn list(&mut self, event: Event, known: &Known<'_>) -> Next {
-        let (rules, consents, trusts, clients) = match event {
-            Event::Policy { rules, consents, trusts, clients } => {
-                (rules, consents, trusts, clients)
-            }
-            _ => Default::default(),
-        };
+    fn list(&mut self, listed: &Listed, known: &Known<'_>) -> Next {
+        let (rules, consents, trusts, clients) = listed;
         if rules.is_empty() && consents.is_empty() && trusts.is_empty() && clients.is_empty() {
             return Next::End(End::shown("no rule is in force"));
         }

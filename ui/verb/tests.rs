@@ -520,6 +520,25 @@ fn a_consent_is_a_numbered_row_of_the_rules_and_is_named_when_it_is_taken_back()
 }
 
 #[test]
+fn a_part_of_the_rules_is_not_listed_as_if_it_were_all() {
+    use yoi::protocol::{Event, Refusal};
+    let none = || Event::Policy {
+        rules: Vec::new(),
+        consents: Vec::new(),
+        trusts: Vec::new(),
+        clients: Vec::new(),
+    };
+    let ended = |results| driven("policy", Way::Line, &[], vec![Reply::Results(results)]);
+    let refused = || Err(Refusal::invalid("the store cannot be read"));
+    assert_eq!(refusal(ended(vec![Ok(none()), refused()])), "the store cannot be read");
+    let other = "the host did not say which rules are in force";
+    assert_eq!(refusal(ended(vec![Ok(none()), Ok(Event::Lagged)])), other);
+    assert_eq!(refusal(ended(vec![Ok(Event::Lagged)])), other);
+    let whole = ended(vec![Ok(none()), Ok(none())]);
+    assert_eq!(whole.said, Said::Info("no rule is in force".into()));
+}
+
+#[test]
 fn a_file_is_trusted_with_the_hash_that_was_shown_and_its_values_are_spelled_out() {
     use yoi::protocol::{Event, Method, PolicyTrust, WorkspaceFile};
     let file = |trusted| WorkspaceFile {
