@@ -12,13 +12,15 @@ impl App {
         if self.focus == Focus::Tree { self.tree.marks.all() } else { &[] }
     }
 
-    /// Removes the marks and pins of Pods that are gone.
+    /// Removes what is kept by the names of Pods that are gone: a new Pod of such a name is another one.
     pub(super) fn forget_the_gone(&mut self) {
-        let Self { family, tree, beside, .. } = self;
+        let Self { family, tree, beside, interrupted, tour, .. } = self;
         let gone = |name: &PodName| family.get(name).is_none();
         tree.marks.drop_if(gone);
         tree.pins.drop_if(gone);
         beside.take_if(|name| gone(name));
+        interrupted.retain(|name| !gone(name));
+        tour.take_if(|tour| gone(&tour.pod));
     }
 
     pub(super) fn mark_row(&mut self) -> Vec<Effect> {

@@ -24,16 +24,46 @@ fn a_refused_message_comes_back_into_the_composer() {
     assert_eq!(bench.notice(), "the disk is full");
 }
 
+/// A run was taken back before an answer had begun.
+fn taken_back() -> Event {
+    let input = serde_json::json!([{"kind": "text", "content": "precious"}]);
+    let payload =
+        serde_json::json!({"from": "0198a5d0-0000-7000-8000-000000000000", "input": input});
+    let entry = yoi::protocol::Entry::extension(yoi::protocol::entry::domain::ROLLED_BACK, payload);
+    Event::Entry { entry: Box::new(entry), cut_bytes: None }
+}
+
+/// A Pod is removed, a new one gets its name, and the person opens that one.
+fn replace(bench: &mut Bench, name: &str) {
+    bench.host(None, Event::PodRemoved { name: PodName::parse(name).expect("a name") });
+    bench.shown(pod(name, State::Running));
+    bench.type_in(&format!(":open {name}"));
+    bench.press("enter");
+}
+
+#[test]
+fn a_new_pod_has_no_part_in_an_interruption_or_a_tour_of_an_older_one_of_its_name() {
+    let mut bench = Bench::new(vec![pod("alice", State::Running)]);
+    bench.type_in(":pause alice");
+    bench.press("enter");
+    bench.press("enter");
+    replace(&mut bench, "alice");
+    bench.host(Some("alice"), taken_back());
+    assert_eq!(bench.draft(), "", "this screen did not interrupt the new alice");
+
+    let mut bench = Bench::new(vec![]);
+    bench.type_in(":tour");
+    let effects = bench.press("enter");
+    let [Effect::Tour(token)] = &effects[..] else { panic!("{effects:?}") };
+    let info = Box::new(pod("tour", State::Idle));
+    bench.msg(Msg::Answered(Asked::NewTour(token.clone()), Ok(Event::Created { info })));
+    replace(&mut bench, "tour");
+    bench.shown(pod("tour", State::Idle));
+    assert_eq!(bench.draft(), "", "the tour ended with its Pod");
+}
+
 #[test]
 fn a_message_without_an_answer_returns_to_the_composer_when_its_run_is_interrupted() {
-    let taken_back = || {
-        let input = serde_json::json!([{"kind": "text", "content": "precious"}]);
-        let payload =
-            serde_json::json!({"from": "0198a5d0-0000-7000-8000-000000000000", "input": input});
-        let entry =
-            yoi::protocol::Entry::extension(yoi::protocol::entry::domain::ROLLED_BACK, payload);
-        Event::Entry { entry: Box::new(entry), cut_bytes: None }
-    };
     let mut bench = Bench::new(vec![pod("alice", State::Running)]);
     bench.type_in(":open alice");
     bench.press("enter");
