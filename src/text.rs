@@ -181,3 +181,9 @@ impl PartialEq<&str> for SafeText<'_> {
         self.as_str() == *other
     }
 }
+
+/// The SHA-256 of some bytes in lower-case hex, as a person compares it with what `sha256sum` prints.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,7 +1,7 @@
 //! MCP servers as settings name them: `[mcp.<name>]` of the user, and `.mcp.json` of a workspace.
 
 use crate::config::dirs::Env;
-use crate::text::shell_word;
+use crate::text::{sha256_hex, shell_word};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -261,8 +261,7 @@ impl McpDefinition {
         };
         let (name, network, write, read) = (&self.name, self.network, self.write, &self.read);
         let whole = serde_json::json!([name, reach, network, write, read]).to_string();
-        let digest = ring::digest::digest(&ring::digest::SHA256, whole.as_bytes());
-        digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        sha256_hex(whole.as_bytes())
     }
 }
 

@@ -8,6 +8,7 @@ use crate::config::policy::FileRule;
 use crate::config::settings::{MAX_FILE, Settings};
 use crate::files::{FileError, Limit, WorkspaceFiles};
 use crate::protocol::Action;
+use crate::text::sha256_hex;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -122,9 +123,9 @@ impl WorkspaceSettings {
         self.until_trusted.push(notice.clone());
         self.notices.push(notice);
         self.asked.mcp = servers;
-        let own = sha256(text.as_bytes());
+        let own = sha256_hex(text.as_bytes());
         self.sha256 = Some(match self.sha256.take() {
-            Some(settings) => sha256(format!("{settings} {own}").as_bytes()),
+            Some(settings) => sha256_hex(format!("{settings} {own}").as_bytes()),
             None => {
                 self.servers_alone = true;
                 own
@@ -150,7 +151,7 @@ impl WorkspaceSettings {
     pub fn read(file: &Path, text: &str) -> Self {
         match DeTable::parse(text) {
             Ok(table) => {
-                let found = Self { sha256: Some(sha256(text.as_bytes())), ..Self::default() };
+                let found = Self { sha256: Some(sha256_hex(text.as_bytes())), ..Self::default() };
                 let mut reader = Reader { file, text, found };
                 reader.whole(table.get_ref());
                 reader.found
@@ -400,11 +401,6 @@ fn text_of(root: &Path, file: &Path) -> Result<Option<String>, Diagnostic> {
         Err(FileError::Missing(_)) => Ok(None),
         Err(error) => Err(ignored(error.to_string())),
     }
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

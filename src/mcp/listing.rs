@@ -2,7 +2,7 @@
 
 use crate::mcp::names;
 use crate::mcp::schema::narrowed;
-use crate::text::SafeText;
+use crate::text::{SafeText, sha256_hex};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -123,8 +123,7 @@ impl Listing {
     /// The SHA-256, hex, of the whole list.
     pub fn sha256(&self) -> String {
         let text = serde_json::to_string(&self.hashes()).unwrap_or_default();
-        let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-        digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        sha256_hex(text.as_bytes())
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::files::{self, FileError, Limit, WorkspaceFiles};
 use crate::protocol::ScriptHash;
+use crate::text::sha256_hex;
 use std::path::Path;
 
 /// Bytes of one script.
@@ -20,7 +21,7 @@ pub struct Copy {
 /// or none at all.
 pub fn script_hash(path: &Path) -> Option<ScriptHash> {
     let found = read(path).ok()?;
-    Some(ScriptHash { path: path.to_owned(), sha256: sha256(&found.bytes) })
+    Some(ScriptHash { path: path.to_owned(), sha256: sha256_hex(&found.bytes) })
 }
 
 /// The content of a script if it is the approved one.
@@ -29,7 +30,7 @@ pub fn approved(script: &ScriptHash) -> Result<Copy, String> {
     let found = read(&script.path).map_err(|error| {
         format!("the script {shown} was approved and cannot be read now: {error}")
     })?;
-    if sha256(&found.bytes) != script.sha256 {
+    if sha256_hex(&found.bytes) != script.sha256 {
         return Err(format!(
             "the script {shown} changed since it was approved; call again to ask for it as it is now"
         ));
@@ -39,11 +40,6 @@ pub fn approved(script: &ScriptHash) -> Result<Copy, String> {
 
 fn read(path: &Path) -> Result<files::Found, FileError> {
     WorkspaceFiles::of(path.parent().unwrap_or(path)).read(path, Limit::whole(MOST))
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
