@@ -14,6 +14,7 @@ use crate::mesh::envelope::{MAX_FRAME, To};
 use crate::mesh::id::Id;
 use crate::mesh::name::is_broker;
 use crate::mesh::{Socket, envelope};
+use crate::text::SafeText;
 use serde_json::value::RawValue;
 use serving::Actor;
 use std::time::Duration;
@@ -30,6 +31,11 @@ const COMMANDS: usize = 64;
 /// Messages that wait to be received. When there are as many, the member reads no further ones, and the leader's
 /// bounded queue for this member fills.
 pub(crate) const INBOX: usize = 1024;
+
+/// The reason why a message to a name that nobody has is not delivered.
+pub(crate) const NO_AGENT: &str = "no agent of this name is here";
+/// Addressees that are not there that a sentence names.
+const NAMED: usize = 8;
 
 /// How a process joins.
 #[derive(Clone, Debug)]
@@ -227,17 +233,41 @@ impl Member {
             return Sent { id, status: Status::Refused, reason: Some(reason) };
         }
         let (done, outcome) = oneshot::channel();
+        let names = if let To::Many(names) = &to { names.clone() } else { Vec::new() };
         let command = Command::Send { id, to, re, body: body.get().to_owned(), done };
         let waiting = async {
             self.commands.send(command).await.ok()?;
             outcome.await.ok()
         };
         let sent = tokio::time::timeout(ACK_WAIT, waiting).await.ok().flatten();
-        sent.unwrap_or_else(|| Sent {
+        if let Some(sent) = sent {
+            let reason = if names.is_empty() { None } else { self.absent(names).await };
+            return Sent { reason: reason.or(sent.reason), ..sent };
+        }
+        Sent {
             id,
             status: Status::Timeout,
             reason: Some(format!("no acknowledgement came within {ACK_WAIT:?}")),
-        })
+        }
+    }
+
+    /// Which of these agents are not there, as a sentence: a message to several of them is not acknowledged. `None`: all
+    /// are, or the leader did not say.
+    async fn absent(&self, mut names: Vec<String>) -> Option<String> {
+        let peers = self.peers().await.ok()?;
+        let own = self.standing().name;
+        let mut known = std::collections::BTreeSet::from([own]);
+        known.extend(peers);
+        // A name that is there twice is named once.
+        names.retain(|name| known.insert(name.clone()));
+        let more = names.len().saturating_sub(NAMED);
+        names.truncate(NAMED);
+        let mut absent: Vec<String> =
+            names.iter().map(|name| format!("{}: {NO_AGENT}", SafeText::line(name))).collect();
+        if more > 0 {
+            absent.push(format!("{more} more are not here either"));
+        }
+        (!absent.is_empty()).then(|| absent.join("; "))
     }
 
     /// Why a message cannot be sent, as a sentence.

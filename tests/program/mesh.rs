@@ -84,6 +84,11 @@ fn a_shell_lists_agents_sends_to_them_and_prints_what_comes() {
     eventually("it is printed", || read(&bench, "second.out").contains("read from a pipe"));
     let denied = bench.yoi(&["mesh", "send", "nowhere", "hi"]);
     assert!(denied.code == Some(3) && denied.out.starts_with("denied "), "{denied:?}");
+    assert!(denied.out.trim_end().ends_with(" no agent of this name is here"), "{denied:?}");
+    let some = bench.yoi(&["mesh", "send", "[\"second\",\"a,b\"]", "hi"]);
+    assert!(some.code == Some(0) && some.out.contains(" a,b: no agent of this name"), "{some:?}");
+    let odd = bench.yoi(&["mesh", "tail", "--name", "a,b"]);
+    assert!(odd.code == Some(2) && odd.err.contains("without a comma"), "{odd:?}");
     signal(first.0.id(), "TERM");
     eventually("the other one leads", || read(&bench, "second.err").contains("and leads the mesh"));
     assert_eq!(names(&bench.yoi(&["mesh", "ls"])), ["second"]);

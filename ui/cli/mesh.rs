@@ -19,7 +19,7 @@ pub enum MeshCommand {
     Ls,
     /// Send a message to an agent and say what became of it
     Send {
-        /// A name of `yoi mesh ls`, several with commas between them, or `broadcast`
+        /// A name of `yoi mesh ls`, several with commas between them or as a JSON array, or `broadcast`
         to: String,
         /// The message; a single `-` is the text of the standard input
         #[arg(required = true)]
@@ -31,7 +31,7 @@ pub enum MeshCommand {
         #[arg(long, value_name = "ID", value_parser = id)]
         re: Option<Id>,
         /// The name to join under
-        #[arg(long, value_name = "NAME", default_value = NAME)]
+        #[arg(long, value_name = "NAME", default_value = NAME, value_parser = name)]
         name: String,
     },
     /// Print who sent what to whom and what became of it, as the leader noted it
@@ -51,13 +51,22 @@ pub enum MeshCommand {
         #[arg(long)]
         json: bool,
         /// The name to join under
-        #[arg(long, value_name = "NAME", default_value = NAME)]
+        #[arg(long, value_name = "NAME", default_value = LISTENER, value_parser = name)]
         name: String,
     },
 }
 
-/// The name of this program on the mesh.
+/// The name of this program on the mesh while it sends a message.
 const NAME: &str = "yoi";
+/// While it prints what arrives: it can be addressed, also beside a sender.
+const LISTENER: &str = "yoi-tail";
+
+fn name(text: &str) -> Result<String, &'static str> {
+    if text.contains(',') {
+        return Err("a name without a comma can be addressed by `yoi mesh send`");
+    }
+    Ok(text.to_owned())
+}
 
 fn id(text: &str) -> Result<Id, &'static str> {
     Id::parse(text).ok_or("a message has an id like 01a1ffb6-a2cb-7796-b04c-890887088394")
@@ -115,7 +124,9 @@ async fn list(socket: &Socket) -> Result<(), Failure> {
 }
 
 fn addressees(to: &str) -> To {
-    if to.contains(',') {
+    if let Ok(names) = serde_json::from_str(to) {
+        To::Many(names)
+    } else if to.contains(',') {
         To::Many(to.split(',').map(str::to_owned).collect())
     } else {
         To::named(to.to_owned())
@@ -133,17 +144,14 @@ async fn send(options: Options, to: To, body: &RawValue, re: Option<Id>) -> Resu
     drop(inbox);
     let sent = member.send(to, body, re).await;
     member.leave().await;
-    let outcome = format!("{} {}", sent.status.as_str(), sent.id);
-    console::out(&outcome);
-    let exit = match sent.status {
-        Status::Received | Status::Sent => return Ok(()),
-        Status::Denied | Status::Refused => Exit::Refused,
-        Status::Timeout => Exit::Failed,
-    };
-    Err(Failure::new(
-        exit,
-        sent.reason.unwrap_or_else(|| "the message was not delivered".to_owned()),
-    ))
+    // On one line, so that a script reads the reason, too.
+    let why = sent.reason.map(|why| format!(" {}", SafeText::line(why))).unwrap_or_default();
+    console::out(&format!("{} {}{why}", sent.status.as_str(), sent.id));
+    match sent.status {
+        Status::Received | Status::Sent => Ok(()),
+        Status::Denied | Status::Refused => Err(Failure::new(Exit::Refused, String::new())),
+        Status::Timeout => Err(Failure::new(Exit::Failed, String::new())),
+    }
 }
 
 async fn tail(options: Options, json: bool) -> Result<(), Failure> {

@@ -146,6 +146,7 @@ impl Sending<'_> {
             if sent.status == Status::Refused {
                 return Ok(Outcome { pods, ..sent });
             }
+            reasons.extend(sent.reason);
         }
         let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
         Ok(Outcome { pods, ..Outcome::new(Status::Sent, reason) })
@@ -183,8 +184,11 @@ impl Sending<'_> {
         if let Err(refusal) = authority::may(shared, me, pod, Caller::Peer) {
             let edge = PeerEdge::new(me.clone(), pod.clone());
             let is_peer = shared.peers.borrow().contains(&edge);
-            let status = if is_peer { Status::Denied } else { Status::Refused };
-            return Ok(Outcome::new(status, Some(refusal.message)));
+            if is_peer {
+                return Ok(Outcome::new(Status::Denied, Some(refusal.message)));
+            }
+            let why = refusal.message;
+            return Ok(Outcome::refused(format!("{why}; a person makes them peers with :peer")));
         }
         let from = AgentOrigin {
             name: view::address(shared, me),

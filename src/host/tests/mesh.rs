@@ -260,6 +260,8 @@ async fn each_limit_denies_with_a_sentence() {
     bench.is_on_mesh("w", Some("w")).await;
     assert!(denied(other.say("w", "hi").await).contains("blocked"));
     bench.client.call(None, block(true)).await.unwrap();
+    let never = bench.client.call(None, block(true)).await.unwrap_err().message;
+    assert_eq!(never, "\"pi-2\" is not blocked, and no other agent is");
     for agent in [&other, &bench.agent("pi-3").await] {
         assert_eq!(agent.say("w", "hi").await.status, Status::Received, "it has room of its own");
     }
@@ -320,7 +322,7 @@ async fn a_pod_sends_to_peers_inside_and_to_agents_outside_and_learns_what_becam
     let mut agent = bench.agent("pi-1").await;
     for (to, status, why) in [
         ("alice", "refused", "to oneself"),
-        ("carol", "refused", "not visible to `alice`"),
+        ("carol", "refused", "ListPods shows what is; a person makes them peers with :peer"),
         ("docs", "denied", "is stopped"),
         ("ghost", "denied", "no agent of this name"),
     ] {

@@ -8,10 +8,13 @@ use crate::protocol::mesh::{MeshView, SentMessage};
 use crate::protocol::method::Addressees;
 use crate::protocol::{Event, NotificationSource, Refusal, SentByPerson, State};
 use crate::run::Notification;
+use crate::text::SafeText;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::timeout;
 
+/// Blocked agents that a refusal names.
+const NAMED: usize = 5;
 /// How long a person waits to see that a Pod joined.
 const TO_JOIN: Duration = Duration::from_secs(6);
 
@@ -133,9 +136,22 @@ impl Verb for Block {
             );
             return Err(Refusal::invalid(text));
         }
+        if end && !shared.mesh.is_blocked(&name) {
+            return Err(Refusal::invalid(not_blocked(&name, &shared.mesh.blocked())));
+        }
         shared.store.block_agent(&name, !end).await?;
         shared.mesh.set_blocked(shared.store.blocked_agents().await?);
         roster::changed(shared, roster::Change::Member);
         Ok(Event::Mesh(MeshView { blocked: shared.mesh.blocked(), ..MeshView::default() }))
+    }
+}
+
+fn not_blocked(name: &str, blocked: &[String]) -> String {
+    let name = SafeText::quoted(name);
+    let blocked: Vec<String> =
+        blocked.iter().take(NAMED).map(|name| SafeText::quoted(name).to_string()).collect();
+    match blocked.as_slice() {
+        [] => format!("{name} is not blocked, and no other agent is"),
+        some => format!("{name} is not blocked; blocked are {}; :mesh lists them", some.join(", ")),
     }
 }

@@ -10,6 +10,7 @@ use crate::mesh::envelope::{
 };
 use crate::mesh::framer::{Cut, Framer};
 use crate::mesh::id::Id;
+use crate::mesh::member::NO_AGENT;
 use crate::mesh::name::{self, BROADCAST, BROKER};
 use rustix::net::{Shutdown, shutdown};
 use serde::Serialize;
@@ -239,12 +240,14 @@ impl Broker {
             if routed.again {
                 return self.acknowledge(routed.sender, routed.id, ABSENT, b"null", None);
             }
-            let reason = if to.contains(':') {
-                "no agent of this name is here, and this mesh does not reach other machines"
+            let hint = if to.contains(':') {
+                ", and this mesh does not reach other machines"
+            } else if to.contains(',') {
+                "; a message to several agents names them in an array"
             } else {
-                "no agent of this name is here"
+                ""
             };
-            return self.undeliverable(routed, to, reason);
+            return self.undeliverable(routed, to, &format!("{NO_AGENT}{hint}"));
         };
         let queued = self.queued;
         let Some(connection) = self.connections.get_mut(&target) else { return };

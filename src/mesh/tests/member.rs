@@ -65,11 +65,18 @@ async fn broadcasts_and_arrays_are_sent_and_come_to_the_others() {
     let bench = Bench::new();
     let (alice, _inbox) = bench.member("alice").await;
     let (_bob, mut bobs) = bench.member("bob").await;
-    for to in [To::Broadcast, To::Many(vec!["bob".into(), "ghost".into()])] {
+    let many = |names: &[&str]| To::Many(names.iter().map(ToString::to_string).collect());
+    for to in [To::Broadcast, many(&["bob", "alice"])] {
         let sent = alice.send(to.clone(), &raw_json(&json!(1)), None).await;
-        assert_eq!(sent.status, Status::Sent);
+        assert_eq!((sent.status, sent.reason), (Status::Sent, None));
         assert_eq!(message(&mut bobs).await.to, to);
     }
+    // What is not acknowledged says at least who is not there.
+    let sent = alice.send(many(&["ghost", "bob", "x", "ghost"]), &raw_json(&json!(1)), None).await;
+    let absent = "ghost: no agent of this name is here; x: no agent of this name is here";
+    assert_eq!((sent.status, sent.reason.as_deref()), (Status::Sent, Some(absent)));
+    let sent = alice.send(To::One("bob,x".into()), &raw_json(&json!(1)), None).await;
+    assert!(sent.status == Status::Denied && sent.reason.unwrap().contains("in an array"));
 }
 
 #[tokio::test]

@@ -30,6 +30,8 @@ enum Before {
     Peers,
     /// alice lent a directory to bob.
     Lent,
+    /// The agent pi-1 is blocked.
+    Blocked,
     /// A run of alice is under way.
     Running,
     /// A run of alice is paused.
@@ -92,7 +94,7 @@ const CASES: &[Case] = &[
     case("mesh join docs", &[("mesh_join", "docs")], "docs joins the mesh when it is live"),
     case("mesh leave", &[("mesh_leave", "alice")], "alice takes no part in the mesh"),
     case("block pi-1", &[("mesh_block", "")], "pi-1 is blocked: no Pod takes its messages"),
-    case("block pi-1 --end", &[("mesh_block", "")], "pi-1 is not blocked any more"),
+    after(Before::Blocked, case("block pi-1 --end", &[("mesh_block", "")], "pi-1 is not blocked any more")),
     after(Before::Running, case("pause", &[("pause", "alice")], "paused alice · :resume continues · :cancel drops the run")),
     after(Before::Paused, case("resume", &[("resume", "alice")], "alice goes on")),
     after(Before::Running, case("cancel", &[("cancel", "alice")], "dropped the run of alice")),

@@ -102,7 +102,10 @@ pub fn outcome(sent: &Sent, standing: &Standing) -> String {
         Status::Received => format!(
             "received (id={id}): another program leads the mesh, so this says only that it handed the message over"
         ),
-        Status::Sent => format!("sent (id={id}): a message to several agents is not acknowledged"),
+        Status::Sent => {
+            let absent = sent.reason.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
+            format!("sent (id={id}): a message to several agents is not acknowledged{absent}")
+        }
         Status::Denied => format!("denied (id={id}): it was not delivered: {reason}"),
         Status::Timeout => format!(
             "timeout (id={id}): it may have arrived or not: {reason}; do not wait for it in this turn"

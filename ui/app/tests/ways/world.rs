@@ -165,6 +165,10 @@ impl World {
             Before::Peers => {
                 self.try_call(Some("alice"), Method::Peer { name: "bob".into() }).await;
             }
+            Before::Blocked => {
+                let block = Method::MeshBlock { name: "pi-1".into(), end: false };
+                self.try_call(None, block).await;
+            }
             Before::Lent => {
                 let path = self.dir.path().join("alice/part");
                 let rule = yoi::scope::Rule::new(path, yoi::scope::Permission::Write);
