@@ -45,11 +45,11 @@ pub struct SimpleCommand {
 
 impl SimpleCommand {
     /// The words of each of its texts, the program first; `None` is a word that is known only when the
-    /// command runs, or a pattern of file names.
+    /// command runs, or a pattern of file names. `~` stands as it is written.
     pub fn words(&self) -> impl Iterator<Item = Vec<Option<String>>> {
         let word = |pieces: &[Piece]| {
             let chars = pieces.iter().map(|piece| match piece {
-                Piece::Char(c) => Some(*c),
+                Piece::Char(c) | Piece::Expands(c @ '~') => Some(*c),
                 Piece::Blank | Piece::Expands(_) | Piece::Unknown => None,
             });
             chars.collect::<Option<String>>()

@@ -80,6 +80,11 @@ impl PodStorage {
         Layer { lower, upper: own.join(CHANGES), work: own.join(WORK) }
     }
 
+    /// Where what commands of the Pod wrote to the cache at a canonical path stays.
+    pub fn kept_layer(&self, cache: &Path) -> PathBuf {
+        Self::of(&self.dir).layer(cache).upper
+    }
+
     /// Makes the directories and takes the right to write to the layers. An overlay must not be
     /// mounted twice at a time, so a command that runs beside another one of its Pod sees what the Pod
     /// wrote to caches so far, and what it writes itself is gone with it.

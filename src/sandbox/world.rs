@@ -139,10 +139,24 @@ impl World {
     /// Puts copies in the place of approved scripts, or says which script is another one now.
     pub fn hold_scripts(&mut self, scripts: &[ScriptHash]) -> Result<(), String> {
         for script in scripts {
-            self.scripts.insert(script.path.clone(), scripts::approved(script)?);
-            self.parts.insert(script.path.clone(), Part::Script);
+            let place = self.place_of(&script.path);
+            self.scripts.insert(place.clone(), scripts::approved(script)?);
+            self.parts.insert(place, Part::Script);
         }
         Ok(())
+    }
+
+    /// The path in this world of a file on the disk: what the Pod keeps appears as `/tmp` and in caches.
+    fn place_of(&self, path: &Path) -> PathBuf {
+        let Some(kept) = &self.private else { return path.to_owned() };
+        let layered = self.parts.iter().filter_map(|(place, part)| match part {
+            Part::Kept => Some((place, kept.tmp())),
+            Part::Layered => Some((place, kept.kept_layer(place))),
+            _ => None,
+        });
+        let inside =
+            |(place, dir): (&PathBuf, PathBuf)| Some(place.join(path.strip_prefix(dir).ok()?));
+        layered.filter_map(inside).next().unwrap_or_else(|| path.to_owned())
     }
 
     /// What Landlock is told: everything here was granted for reading.

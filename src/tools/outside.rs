@@ -37,7 +37,7 @@ pub struct CommandNeeds {
     pub outside: Vec<OutsidePath>,
     /// The names through which links lead to them.
     pub names: Vec<PathBuf>,
-    /// The scripts of its scope that it runs.
+    /// The scripts that it runs and that its Pod can change.
     pub scripts: Vec<ScriptHash>,
     /// Why no approval can give it, as the model reads it.
     pub closed: Option<String>,

@@ -1,9 +1,10 @@
-//! Which files of its scope a command line runs as scripts, found by its words and by what lies on the disk.
+//! Which files that its Pod can change a command line runs as scripts: in its scope, its `/tmp` and its caches. They
+//! are found by the words of the line and by what lies on the disk.
 
 use crate::config::shell;
 use crate::files;
 use crate::protocol::ScriptHash;
-use crate::sandbox::script_hash;
+use crate::sandbox::{Person, PodStorage, script_hash};
 use crate::tools::{Context, scoped_path};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,10 @@ use std::path::{Path, PathBuf};
 /// The most scripts of one command line that are read, and the most directories from which the line may start them.
 const MOST: usize = 256;
 const DIRECTORIES: usize = 64;
+/// Links from one place of `/tmp` to another that are followed, one after the other.
+const LINKS: usize = 8;
+/// A variable with which `cd` looks for a directory elsewhere than in the one where it is.
+const CDPATH: &str = "CDPATH=";
 /// Programs that run a file that their arguments name. Versions (`python3.12`) count.
 const INTERPRETERS: [&str; 28] = [
     ".", "source", "sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "python", "pypy", "node",
@@ -22,7 +27,7 @@ const INTERPRETERS: [&str; 28] = [
 /// would be needed. Looks at the disk.
 pub fn of_line(ctx: &Context, line: &str) -> Vec<ScriptHash> {
     let Ok(commands) = shell::read(line) else { return Vec::new() };
-    let mut search = Search { ctx, dirs: vec![ctx.cwd.clone()], found: Vec::new() };
+    let mut search = Search::new(ctx, stays(line));
     for words in commands.iter().flat_map(|command| command.words().collect::<Vec<_>>()) {
         search.command(&words);
     }
@@ -33,18 +38,40 @@ pub fn of_line(ctx: &Context, line: &str) -> Vec<ScriptHash> {
     found.iter().filter_map(|path| script_hash(path)).collect()
 }
 
+/// Whether a line begins with a `cd` without which nothing else of it runs.
+fn stays(line: &str) -> bool {
+    let ends = line.replace("&&", "");
+    line.trim_start().starts_with("cd ") && !ends.contains(['&', '|', ';', '\n'])
+}
+
 struct Search<'a> {
     ctx: &'a Context,
-    /// Where the command may be when it comes to a script.
+    /// The directories of caches, as the line can name them.
+    caches: Vec<PathBuf>,
+    /// Where the command may be when it comes to a script; empty where a `cd` leads to a directory that is known only
+    /// when the command runs.
     dirs: Vec<PathBuf>,
+    /// Whether the directory before the next `cd` is left for good.
+    leaves: bool,
     found: Vec<PathBuf>,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(ctx: &'a Context, leaves: bool) -> Self {
+        let person = Person { env: &ctx.env };
+        let caches = person.caches().into_iter().chain(person.caches_by_name());
+        let caches = caches.filter_map(|path| files::canonical(&path).ok()).collect();
+        Self { ctx, caches, dirs: vec![ctx.cwd.clone()], leaves, found: Vec::new() }
+    }
+
     fn command(&mut self, words: &[Option<String>]) {
+        if words.iter().flatten().any(|word| word.starts_with(CDPATH)) {
+            self.dirs.clear();
+        }
         let Some((Some(program), arguments)) = words.split_first() else { return };
         match program.as_str() {
             "cd" | "pushd" => self.enter(arguments),
+            "popd" => self.dirs.push(self.ctx.cwd.clone()),
             program if program.contains('/') => drop(self.file(program)),
             _ => {}
         }
@@ -53,18 +80,43 @@ impl Search<'_> {
         }
     }
 
+    /// Goes where a `cd` leads. One in a part of the line, or one that fails, leaves the command where it was, so the
+    /// directories before it stay in question.
     fn enter(&mut self, arguments: &[Option<String>]) {
-        let mut named = arguments.iter().flatten().filter(|word| !word.starts_with('-'));
-        let Some(to) = named.next() else { return };
+        let option = |word: &Option<String>| {
+            word.as_ref().is_some_and(|word| word.len() > 1 && word.starts_with('-'))
+        };
+        let leaves = std::mem::take(&mut self.leaves);
+        let more = match arguments.iter().find(|word| !option(word)) {
+            Some(None) => return self.dirs.clear(),
+            Some(Some(word)) if word == "-" => vec![self.ctx.cwd.clone()],
+            Some(Some(word)) => self.named(word),
+            None => self.home().into_iter().collect(),
+        };
         // A shell takes `..` for the directory above by name, and with an option for the one on the disk.
-        let joined = self.dirs.iter().map(|dir| dir.join(to));
-        let more = joined.flat_map(|dir| [files::lexical(&dir), dir]).collect();
+        let more = more.into_iter().flat_map(|dir| [files::lexical(&dir), dir]).collect();
         // The directories of the last steps come first, so the least likely ones of many are left out.
         let before = std::mem::replace(&mut self.dirs, more);
-        self.dirs.extend(before);
+        self.dirs.extend(before.into_iter().filter(|_| !leaves));
         let mut seen = BTreeSet::new();
         self.dirs.retain(|dir| seen.insert(dir.clone()));
         self.dirs.truncate(DIRECTORIES);
+    }
+
+    fn home(&self) -> Option<PathBuf> {
+        self.ctx.env.get("HOME").map(PathBuf::from)
+    }
+
+    /// The paths that a word can mean. An absolute one and one below the home directory are known wherever the
+    /// command is.
+    fn named(&self, word: &str) -> Vec<PathBuf> {
+        let below = word.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let home =
+            below.zip(self.home()).map(|(rest, home)| home.join(rest.trim_start_matches('/')));
+        if Path::new(word).is_absolute() {
+            return vec![word.into()];
+        }
+        home.into_iter().chain(self.dirs.iter().map(|dir| dir.join(word))).collect()
     }
 
     /// The first argument that is a file, and those before it that follow an option: the option may be one with
@@ -81,18 +133,33 @@ impl Search<'_> {
         }
     }
 
-    /// Whether a word names a file of the scope, from any of the directories.
+    /// Whether a word names a file that the Pod can change, from any of the directories.
     fn file(&mut self, word: &str) -> bool {
-        let mut any = false;
-        for dir in self.dirs.clone() {
-            // The path as the kernel resolves it: `..` behind a link leads to the directory above the link's target.
-            let Ok(found) = files::resolve(&dir.join(word)) else { continue };
-            if scoped_path::readable(self.ctx, &found.path) && found.path.is_file() {
-                self.found.push(found.path);
-                any = true;
-            }
+        let found: Vec<PathBuf> =
+            self.named(word).iter().filter_map(|path| self.changeable(path)).collect();
+        self.found.extend_from_slice(&found);
+        !found.is_empty()
+    }
+
+    /// Where a file lies on this disk that a command finds at a path, if the scope, the Pod's `/tmp` or its layer over
+    /// a cache holds it.
+    fn changeable(&self, given: &Path) -> Option<PathBuf> {
+        // The path as the kernel resolves it: `..` behind a link leads to the directory above the link's target. What
+        // a link leads to in `/tmp` is the Pod's own, too.
+        let mut path = files::led_to(&scoped_path::meant(self.ctx, given))?;
+        for _ in 0..LINKS {
+            path = files::led_to(&scoped_path::meant(self.ctx, &path))?;
         }
-        any
+        path.to_str()?;
+        if scoped_path::readable(self.ctx, &path) {
+            return path.is_file().then_some(path);
+        }
+        let cache = self.caches.iter().find(|cache| path.starts_with(cache))?;
+        let layer = PodStorage::of(&self.ctx.private).kept_layer(cache);
+        let written = layer.join(path.strip_prefix(cache).ok()?);
+        // A link in the layer may lead out of it.
+        let written = files::canonical(&written).ok().filter(|real| real.starts_with(&layer));
+        written.into_iter().chain([path]).find(|path| path.is_file())
     }
 }
 

@@ -128,3 +128,60 @@ fn each_of_many_scripts_of_a_line_is_compared() {
     let line: Vec<String> = names.iter().map(|name| format!("bash {name}")).collect();
     assert_eq!(scripts(&cell, &line.join("; ")).len(), names.len());
 }
+
+#[test]
+fn behind_a_cd_a_script_is_the_one_that_lies_where_the_command_is() {
+    let cell = Cell::outside_of_tmp();
+    let kept = |name: &str| {
+        let path = cell.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("echo {name}")).unwrap();
+        path
+    };
+    let (ours, tmp) = (kept("ws/deploy.sh"), kept("private/tmp/deploy.sh"));
+    symlink("/tmp/deploy.sh", cell.path("private/tmp/link")).unwrap();
+    let table: [(&str, &[_]); 11] = [
+        ("cd /tmp && ./deploy.sh", &[&tmp]),
+        ("cd /tmp && cd - && ./deploy.sh", &[&tmp, &ours]),
+        ("cd /tmp; ./deploy.sh", &[&tmp, &ours]),
+        ("bash /tmp/deploy.sh", &[&tmp]),
+        ("cd /tmp && bash link", &[&tmp]),
+        ("./deploy.sh; cd /tmp", &[&ours]),
+        ("cd $X && ./deploy.sh", &[]),
+        ("cd \"$(mktemp -d)\" && bash deploy.sh", &[]),
+        ("cd $X && bash /tmp/deploy.sh", &[&tmp]),
+        ("CDPATH=/ cd tmp && ./deploy.sh", &[]),
+        ("cd && ./deploy.sh", &[]),
+    ];
+    for (line, expected) in table {
+        let found: Vec<_> = scripts(&cell, line).into_iter().map(|script| script.path).collect();
+        let found: Vec<_> = found.iter().collect();
+        assert_eq!(found, expected, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn scripts_in_what_the_pod_keeps_are_compared_and_held() {
+    let mut cell = Cell::outside_of_tmp();
+    if !cell.mounted().await {
+        return;
+    }
+    fs::create_dir_all(cell.path("home/.cache")).unwrap();
+    cell.run("mkdir /tmp/d").await.well();
+    for place in ["/tmp/d/x.sh", "~/.cache/x.sh"] {
+        cell.scripts.clear();
+        let write = |text: &str| format!("echo 'echo {text}' > {place}");
+        cell.run(&write("approved")).await.well();
+        let line = format!("bash {place}");
+        cell.scripts = scripts(&cell, &line);
+        assert_eq!(cell.scripts.len(), 1, "{place}");
+        let exchange = format!("{{ {}; rm -f {place}; }} 2>&-; {line}", write("evil"));
+        assert_eq!(cell.run(&exchange).await.well(), "approved\n", "{place}");
+        let approved = std::mem::take(&mut cell.scripts);
+        assert_eq!(cell.run(&line).await.well(), "approved\n", "{place}");
+        cell.run(&write("other")).await.well();
+        cell.scripts = approved;
+        let refused = cell.try_run(&line).await.unwrap_err().to_string();
+        assert!(refused.contains("changed since it was approved"), "{refused}");
+    }
+}
