@@ -11,6 +11,9 @@ use std::time::Duration;
 pub const WORKSPACE_FILE: &str = ".mcp.json";
 /// Characters of a server's name; it is part of the names of its tools.
 const MAX_NAME: usize = 32;
+/// Where the programs of the user's settings start. No Pod writes there, so a relative path, the name of a module or a
+/// package that is looked for from the working directory upwards leads to no file of a Pod.
+pub const START_DIR: &str = "/";
 /// Servers of one Pod.
 pub const MAX_SERVERS: usize = 32;
 
@@ -54,6 +57,9 @@ pub struct McpDefinition {
     pub timeout: Duration,
     /// The file that names it.
     pub file: String,
+    /// Whether a file of the workspace names it. Its program then starts in the directory of its Pod, else in
+    /// [`START_DIR`].
+    pub of_workspace: bool,
 }
 
 /// How a server is reached.
@@ -91,12 +97,12 @@ impl McpServers {
         let mut found = Self::default();
         for (name, server) in user {
             match workspace.get(name).filter(|_| server.is_only_grants()) {
-                Some(theirs) => found.add(name, &theirs.granted(server), workspace_file),
-                None => found.add(name, server, user_file),
+                Some(theirs) => found.add(name, &theirs.granted(server), workspace_file, true),
+                None => found.add(name, server, user_file, false),
             }
         }
         for (name, server) in workspace.iter().filter(|(name, _)| !user.contains_key(*name)) {
-            found.add(name, server, workspace_file);
+            found.add(name, server, workspace_file, true);
         }
         if found.servers.len() > MAX_SERVERS {
             let more = found.servers.split_off(MAX_SERVERS);
@@ -109,11 +115,11 @@ impl McpServers {
         found
     }
 
-    fn add(&mut self, name: &str, server: &McpServer, file: &str) {
+    fn add(&mut self, name: &str, server: &McpServer, file: &str, of_workspace: bool) {
         if server.enabled == Some(false) {
             return;
         }
-        match server.defined(name, file) {
+        match server.defined(name, file, of_workspace) {
             Ok(definition) => self.servers.push(definition),
             Err(why) => self.problems.push(format!("MCP server `{name}` in {file}: {why}")),
         }
@@ -141,12 +147,14 @@ impl McpServer {
         text
     }
 
-    fn is_only_grants(&self) -> bool {
+    /// Whether this only says what a server of a workspace is granted.
+    pub fn is_only_grants(&self) -> bool {
         self.command.is_none() && self.url.is_none()
     }
 
     /// The same with what the user grants it.
-    fn granted(&self, grants: &Self) -> Self {
+    #[must_use]
+    pub fn granted(&self, grants: &Self) -> Self {
         let mut env = self.env.clone();
         env.extend(grants.env.clone());
         let mut headers = self.headers.clone();
@@ -164,7 +172,7 @@ impl McpServer {
         }
     }
 
-    fn defined(&self, name: &str, file: &str) -> Result<McpDefinition, String> {
+    fn defined(&self, name: &str, file: &str, of_workspace: bool) -> Result<McpDefinition, String> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_plain) {
             return Err(format!(
@@ -192,6 +200,21 @@ impl McpServer {
             (Some(_), Some(_)) => return Err("it has both a command and a url: write one".into()),
             (None, None) => return Err("it has neither a command nor a url: write one".into()),
         };
+        let is_relative = |word: &&String| {
+            matches!(word.as_str(), "." | "..")
+                || word.starts_with(['.', '~']) && word.contains('/')
+                || self.command.as_ref() == Some(*word)
+                    && word.contains('/')
+                    && !word.starts_with('/')
+        };
+        if let (false, Some(word)) =
+            (of_workspace, self.command.iter().chain(&self.args).find(is_relative))
+        {
+            return Err(format!(
+                "{} is a relative path: write it from / on, because the server starts in {START_DIR}",
+                shell_word(word)
+            ));
+        }
         if let Some(path) = self.read.iter().find(|path| !path.starts_with(['/', '~'])) {
             return Err(format!("`read` names {path}, which begins with neither / nor ~/"));
         }
@@ -207,6 +230,7 @@ impl McpServer {
             start: seconds(self.start_s, 60),
             timeout: seconds(self.timeout_s, 120),
             file: file.to_owned(),
+            of_workspace,
         })
     }
 }
@@ -260,8 +284,12 @@ impl McpDefinition {
             Reach::Http { url, headers } => serde_json::json!({"url": url, "headers": headers}),
         };
         let (name, network, write, read) = (&self.name, self.network, self.write, &self.read);
-        let whole = serde_json::json!([name, reach, network, write, read]).to_string();
-        sha256_hex(whole.as_bytes())
+        let mut whole = serde_json::json!([name, reach, network, write, read]);
+        if let (true, Some(parts)) = (self.of_workspace, whole.as_array_mut()) {
+            // The same words mean other programs there.
+            parts.push("workspace".into());
+        }
+        sha256_hex(whole.to_string().as_bytes())
     }
 }
 

@@ -16,6 +16,10 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+/// What trust in a server of a workspace is about besides its command line.
+const RUNS_IN_WORKSPACE: &str =
+    ", started in the workspace: it can run files there, and pods can change these";
+
 /// What the file of a workspace says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkspaceSettings {
@@ -195,8 +199,15 @@ impl WorkspaceSettings {
         });
         let new = asked.provider_lines.iter().filter(|(id, _)| !settings.provider.contains_key(id));
         let new = new.map(|(_, line)| line.clone());
-        let servers = asked.mcp.iter().filter(|(name, _)| !settings.mcp.contains_key(*name));
-        let servers = servers.map(|(name, server)| format!("mcp.{name} = {}", server.reached_by()));
+        let servers = asked.mcp.iter().filter_map(|(name, server)| {
+            let server = match settings.mcp.get(name) {
+                None => server.clone(),
+                Some(own) if own.is_only_grants() => server.granted(own),
+                Some(_) => return None,
+            };
+            let place = if server.command.is_some() { RUNS_IN_WORKSPACE } else { "" };
+            Some(format!("mcp.{name} = {}{place}", server.reached_by()))
+        });
         rules.chain(default).chain(turns).chain(new).chain(servers).collect()
     }
 }

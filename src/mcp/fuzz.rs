@@ -88,6 +88,7 @@ async fn connected(timeout: Duration) -> (Connection, Running, Server) {
         start: PATIENCE,
         timeout,
         file: "config.toml".into(),
+        of_workspace: false,
     };
     let greeting = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
         "serverInfo": {"name": "s", "version": "1"}});

@@ -1,7 +1,8 @@
 //! How a server is started: with which walls, or over which connection.
 
+use crate::config::McpDefinition;
 use crate::config::dirs::Env;
-use crate::config::{McpDefinition, mcp::Reach};
+use crate::config::mcp::{Reach, START_DIR};
 use crate::llm::Http;
 use crate::mcp::connection::{Connection, Gated, Greeting, NotGreeted, Running, open};
 use crate::mcp::gate::{Gate, Why};
@@ -178,7 +179,8 @@ fn program(
 ) -> Result<(String, Launch), String> {
     let ctx = around.ctx;
     let mut view = view(definition, ctx, around.env)?;
-    let (cwd, mut env) = (ctx.cwd.clone(), ctx.env.clone());
+    let cwd = if definition.of_workspace { ctx.cwd.clone() } else { PathBuf::from(START_DIR) };
+    let mut env = ctx.env.clone();
     env.extend(values);
     let key = key(definition, &serde_json::json!([view, env, cwd]).to_string());
     // The server's directory is found by the key, so the directory is not part of the key.

@@ -13,13 +13,17 @@ const SERVER: &str = include_str!("../mcp/server.py");
 fn bench(mode: &str, more: &str) -> Bench {
     let bench = Bench::new();
     fs::write(bench.ws().join("server.py"), SERVER).expect("a writable workspace");
-    bench.settings(&format!(
-        "[mcp.demo]\ncommand = \"python3\"\nargs = [\"server.py\", \"{mode}\"]\n{more}\n"
-    ));
+    bench.settings(&bench.demo("demo", mode, more));
     bench
 }
 
 impl Bench {
+    /// Settings that name a server in the workspace, with further lines below `[mcp.<name>]`.
+    fn demo(&self, name: &str, mode: &str, more: &str) -> String {
+        let file = self.ws().join("server.py").display().to_string();
+        format!("[mcp.{name}]\ncommand = \"python3\"\nargs = [\"{file}\", \"{mode}\"]\n{more}\n")
+    }
+
     /// The model calls these tools one after the other, and says each result.
     fn plan(&self, calls: &[(&str, &str)]) {
         let step = |(tool, arguments): &(&str, &str)| {
@@ -96,7 +100,8 @@ fn a_server_that_policy_does_not_let_start_is_asked_about_with_all_that_it_gets(
     let asked = bench.log("ws").into_iter().find(|entry| entry["domain"] == "yoi.asked");
     let details = asked.expect("a request")["payload"]["details"].to_string();
     for part in [
-        "command: python3 server.py good",
+        &format!("command: python3 {} good", bench.ws().join("server.py").display()),
+        "started in: /\\n",
         "variables it gets: A",
         "your variables it takes: HOME",
         "network: yes",
@@ -140,7 +145,7 @@ fn a_server_has_the_walls_of_a_command_and_only_reads_the_scope_unless_it_may_wr
     assert!(done.out.contains("def watch():"), "the end of the file of the server: {done:?}");
     assert!(done.out.contains(&format!("<{}", bench.path("home").display())), "{done:?}");
     assert!(done.out.contains("<None"), "{done:?}");
-    bench.settings("[mcp.demo]\ncommand = \"python3\"\nargs = [\"server.py\"]\nwrite = true\n");
+    bench.settings(&bench.demo("demo", "good", "write = true"));
     let done = bench.call("write", r#"{"path": "new", "text": "x"}"#);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(fs::read_to_string(bench.ws().join("new")).expect("a new file"), "x", "{done:?}");
@@ -177,6 +182,22 @@ fn a_server_outside_of_the_scope_starts_where_the_settings_let_it_read() {
         done.err.contains("`read` names relative, which begins with neither / nor ~/"),
         "{done:?}"
     );
+}
+
+#[test]
+fn a_server_of_the_settings_runs_no_file_of_the_directory_in_which_its_pod_works() {
+    let bench = bench("good", "");
+    let done = bench.call("cwd", "{}");
+    assert_eq!(done.out, "<>\n</>\n", "{done:?}");
+    for (args, said) in
+        [("\"-m\", \"server\"", "No module named server"), ("\"server.py\"", "No such file")]
+    {
+        bench.settings(&format!("[mcp.demo]\ncommand = \"python3\"\nargs = [{args}]\n"));
+        let done = bench.call("cwd", "{}");
+        let advice = "it starts in /, not in the directory of its pod: write each path in ";
+        assert!(done.err.contains(said) && done.err.contains(advice), "{done:?}");
+        assert!(done.out.contains("Tool 'mcp__demo__cwd' not found"), "{done:?}");
+    }
 }
 
 #[test]
@@ -421,15 +442,15 @@ fn servers_are_listed_with_their_state_their_tools_and_their_last_error() {
     fs::write(file, text).expect("a writable workspace");
     let _host = bench.serve();
     let allow = "[[permissions.rule]]\ntool = \"McpServer\"\naction = \"allow\"\n";
-    let good = "[mcp.good]\ncommand = \"python3\"\nargs = [\"server.py\"]\n";
-    let bad = "[mcp.demo]\ncommand = \"python3\"\nargs = [\"server.py\", \"crash-start\"]\n";
+    let good = bench.demo("good", "good", "");
+    let bad = bench.demo("demo", "crash-start", "");
     bench.settings(&format!("{good}{bad}{allow}"));
     bench.play("[[when]]\nany = true\ntext = \"heard\"\n");
     let done = bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "send a hi"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let done = bench.yoi(&["-c", "mcp"]);
     for part in [
-        "good: ready, 10 tools · used by a",
+        "good: ready, 11 tools · used by a",
         "mcp__good__echo",
         "demo: does not work now · used by a",
         "exit code 1; it said: no token",
@@ -467,8 +488,8 @@ fn servers_are_listed_with_what_a_pod_does_not_get_and_why() {
     };
     let rules = [rule("McpServer", "allow"), rule("McpTools", "deny")].concat();
     let needy = "[mcp.needy]\ncommand = \"x\"\nenv = { TOKEN = \"${NO_SUCH_TOKEN}\" }\n";
-    let changing = "[mcp.demo]\ncommand = \"python3\"\nargs = [\"server.py\", \"changing\"]\n";
-    bench.settings(&[needy, changing, &rules].concat());
+    let changing = bench.demo("demo", "changing", "");
+    bench.settings(&[needy, &changing, &rules].concat());
     bench.play("[[when]]\nany = true\ntext = \"heard\"\n");
     let _host = bench.serve();
     let model = bench.model();
@@ -578,9 +599,7 @@ fn a_server_over_http_that_hangs_or_floods_fails_its_own_calls() {
 fn pods_with_one_scope_share_a_process_which_ends_with_the_last_and_a_narrowed_scope_ends_a_writer()
 {
     let bench = bench("good", "");
-    let server = |name: &str, more: &str| {
-        format!("[mcp.{name}]\ncommand = \"python3\"\nargs = [\"server.py\"]\n{more}\n")
-    };
+    let server = |name: &str, more: &str| bench.demo(name, "good", more);
     let rule = "[[permissions.rule]]\ntool = \"McpServer\"\naction = \"allow\"\n";
     let settings = [server("reader", ""), server("writer", "write = true"), rule.to_owned()];
     bench.settings(&settings.concat());

@@ -72,7 +72,7 @@ fn templates_take_variables_of_the_person_and_name_those_that_are_missing() {
 
 #[test]
 fn what_a_person_agrees_to_changes_with_the_definition_and_not_with_values() {
-    let of = |server: McpServer| server.defined("a", "f").unwrap().sha256();
+    let of = |server: McpServer| server.defined("a", "f", false).unwrap().sha256();
     let one = of(program("x"));
     assert_eq!(one, of(program("x")));
     for other in [
@@ -84,6 +84,8 @@ fn what_a_person_agrees_to_changes_with_the_definition_and_not_with_values() {
     ] {
         assert_ne!(of(other), one);
     }
+    let of_workspace = program("x").defined("a", "f", true).unwrap().sha256();
+    assert_ne!(of_workspace, one, "the same words mean another program there");
 }
 
 #[test]
@@ -102,4 +104,30 @@ fn the_file_of_a_workspace_is_read_as_other_programs_write_it() {
     assert_eq!(problems[0].0, text.find("\"bad\"").unwrap(), "a problem has its place");
     let (_, problems) = read_workspace_file("{\n {mine: 1}}");
     assert_eq!(problems, [(3, "is ignored: key must be a string".to_owned())], "one place");
+}
+
+#[test]
+fn a_relative_path_in_the_settings_of_the_user_is_refused_and_one_of_a_workspace_is_not() {
+    let with = |args: &[&str]| McpServer {
+        args: args.iter().map(|&word| word.to_owned()).collect(),
+        ..program("python3")
+    };
+    let problem = |server: &McpServer| server.defined("a", "f", false).err();
+    for (server, word) in [
+        (program("./server.py"), "./server.py"),
+        (program("bin/server"), "bin/server"),
+        (program("~/server"), "'~/server'"),
+        (with(&["-u", "../server.py"]), "../server.py"),
+        (with(&["."]), "."),
+    ] {
+        let said = problem(&server).expect("a problem");
+        assert!(
+            said.starts_with(&format!("{word} is a relative path: write it from / on")),
+            "{said}"
+        );
+        assert!(server.defined("a", "f", true).is_ok());
+    }
+    for server in [program("/opt/server"), program("npx"), with(&["-y", "@scope/server", "a/b"])] {
+        assert_eq!(problem(&server), None);
+    }
 }

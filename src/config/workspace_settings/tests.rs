@@ -194,3 +194,20 @@ fn the_settings_of_the_person_come_before_those_of_a_trusted_file() {
     let wide = own.clone().with_providers_of(&found);
     assert_eq!(wide, own);
 }
+
+#[test]
+fn trust_shows_each_server_that_it_lets_in_with_what_it_is_granted_and_where_it_runs() {
+    let root = tempfile::tempdir().unwrap();
+    let text = r#"{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}, "c": {"command": "z"},
+        "d": {"url": "https://h"}}}"#;
+    std::fs::write(mcp_file_of(root.path()), text).unwrap();
+    let own = "[mcp.b]\nnetwork = true\n[mcp.c]\ncommand = \"mine\"\n";
+    let own = Settings::read(Path::new("/c/config.toml"), own).0;
+    let runs = "started in the workspace: it can run files there, and pods can change these";
+    let expected = [
+        format!("mcp.a = x, {runs}"),
+        format!("mcp.b = y, with the network, {runs}"),
+        "mcp.d = https://h".to_owned(),
+    ];
+    assert_eq!(WorkspaceSettings::load(root.path()).trust_changes(&own), expected);
+}

@@ -1,6 +1,7 @@
 //! Advice to a person about a server that failed.
 
 use crate::config::McpDefinition;
+use crate::config::mcp::START_DIR;
 use crate::mcp::connection::AUTHORIZATION;
 use crate::mcp::launch::Launch;
 use crate::trace::redact;
@@ -20,6 +21,9 @@ const NO_NETWORK: [&str; 9] = [
 ];
 /// Words of programs that may not write.
 const READ_ONLY: [&str; 2] = ["Read-only file system", "EROFS"];
+/// Words of programs that did not find a file or a module.
+const NO_FILE: [&str; 4] =
+    ["No such file or directory", "Cannot find module", "No module named", "Module not found"];
 /// The exit codes of a shell that did not find or could not start a program.
 const NO_PROGRAM: [&str; 2] = ["exit code 127", "exit code 126"];
 
@@ -31,7 +35,7 @@ pub(super) fn with_advice(why: &str, definition: &McpDefinition, launch: &Launch
 /// Only the words of other programs tell their reasons apart. `unread` is a file of the command line that the server
 /// does not see.
 fn advice(why: &str, definition: &McpDefinition, unread: Option<&Path>) -> String {
-    let McpDefinition { name, network, write, file, .. } = definition;
+    let McpDefinition { name, network, write, file, of_workspace, .. } = definition;
     let has = |parts: &[&str]| parts.iter().any(|part| why.contains(part));
     if let Some(path) = unread.filter(|_| has(&["exit code"])) {
         let dir = path.parent().unwrap_or(path);
@@ -45,6 +49,10 @@ fn advice(why: &str, definition: &McpDefinition, unread: Option<&Path>) -> Strin
     }
     if has(&NO_PROGRAM) {
         format!("is its program installed, and on PATH? its command stands in {file}")
+    } else if !of_workspace && has(&NO_FILE) {
+        format!(
+            "it starts in {START_DIR}, not in the directory of its pod: write each path in {file} from / on"
+        )
     } else if !network && has(&NO_NETWORK) {
         format!("`network = true` below [mcp.{name}] in config.toml gives it the network")
     } else if !write && has(&READ_ONLY) {

@@ -25,6 +25,7 @@ fn definition() -> McpDefinition {
         start: Duration::from_secs(60),
         timeout: Duration::from_secs(60),
         file: "config.toml".into(),
+        of_workspace: false,
     }
 }
 

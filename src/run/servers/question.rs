@@ -2,6 +2,7 @@
 //! agreed to.
 
 use crate::config::McpDefinition;
+use crate::config::mcp::{Reach, START_DIR};
 use crate::mcp::{Agreed, Offer, Server};
 use crate::run::policy::ServerQuestion;
 use crate::run::servers::{START_RULE, TOOLS_RULE};
@@ -28,7 +29,6 @@ pub(super) fn start_question(definition: &McpDefinition) -> ServerQuestion {
 /// The definition of a server as a person decides on it: its command or address, and its grants. Each part is one
 /// line, whatever line breaks the definition has in it.
 fn described(definition: &McpDefinition) -> String {
-    use crate::config::mcp::Reach;
     let one_line = |text: &str| SafeText::spelled(text).into_string();
     let list = |names: Vec<String>| {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
@@ -47,6 +47,7 @@ fn described(definition: &McpDefinition) -> String {
             };
             vec![
                 format!("command: {reached_by}"),
+                format!("started in: {}", place(definition)),
                 format!("variables it gets: {names}"),
                 format!("your variables it takes: {takes}"),
                 format!("network: {}", yes(definition.network)),
@@ -61,6 +62,17 @@ fn described(definition: &McpDefinition) -> String {
     };
     lines.push(format!("named in: {}", one_line(&definition.file)));
     lines.join("\n")
+}
+
+/// Where a program starts. A workspace's own server runs what lies there, whatever its command line was when a person
+/// agreed to it.
+fn place(definition: &McpDefinition) -> String {
+    match definition.of_workspace {
+        true => {
+            "the directory of this pod: it can run files there, and pods can change these".into()
+        }
+        false => START_DIR.into(),
+    }
 }
 
 /// A question about tools that differ from those that a person agreed to.
@@ -163,6 +175,7 @@ mod tests {
         };
         let program = [
             "command",
+            "started in",
             "variables it gets",
             "your variables it takes",
             "network",
@@ -173,6 +186,19 @@ mod tests {
         assert!(described(&servers[0]).contains("\nnetwork: yes\n"), "{}", described(&servers[0]));
         let http = ["address", "headers it gets", "your variables it takes", "named in"];
         assert_eq!(heads(&servers[1]), http);
+    }
+
+    #[test]
+    fn the_question_about_a_server_says_where_it_starts() {
+        let (named, _) =
+            crate::config::mcp::read_workspace_file(r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+        let none = BTreeMap::new();
+        let mine = McpServers::of(&named, "config.toml", &none, "").servers;
+        let theirs = McpServers::of(&none, "", &named, ".mcp.json").servers;
+        let said = |definition| start_question(definition).details;
+        assert!(said(&mine[0]).contains("\nstarted in: /\n"), "{}", said(&mine[0]));
+        let warned = "\nstarted in: the directory of this pod: it can run files there, and pods can change these\n";
+        assert!(said(&theirs[0]).contains(warned), "{}", said(&theirs[0]));
     }
 
     fn listing(description: &str) -> Listing {
