@@ -45,7 +45,7 @@ pub use package::changed_package_scripts;
 pub use places::{Person, is_obeyed_by_name};
 pub use pod_storage::PodStorage;
 pub use process::is_ours;
-pub use project::is_project_file;
+pub use project::{is_behind_project_file, is_project_file};
 pub use scripts::script_hash;
 pub use serving::{Served, Server, ending as serving_end};
 pub use view::{

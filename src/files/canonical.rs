@@ -21,7 +21,12 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
 /// The symbolic links through which a path leads, in the order in which they are followed, at most
 /// 40. The last part of the path counts, too.
 pub fn links_on(path: &Path) -> Vec<PathBuf> {
-    follow_links(path).0
+    follow_links(path).0.into_iter().map(|(link, _)| link).collect()
+}
+
+/// The paths by which a path is known on its way through links: each link with what comes behind it.
+pub fn names_on(path: &Path) -> Vec<PathBuf> {
+    follow_links(path).0.into_iter().map(|(_, name)| name).collect()
 }
 
 /// The path to which a path leads through its links; it does not have to exist. `None` behind more than 40 links,
@@ -30,9 +35,9 @@ pub fn led_to(path: &Path) -> Option<PathBuf> {
     follow_links(path).1
 }
 
-/// The links on a path, and where it leads beyond them. Each part is looked at in the directory in which the
+/// The links on a path, each also with what comes behind it, and where the path leads beyond them. Each part is looked at in the directory in which the
 /// kernel looks: `..` behind a link leads to the directory above the link's target.
-fn follow_links(path: &Path) -> (Vec<PathBuf>, Option<PathBuf>) {
+fn follow_links(path: &Path) -> (Vec<(PathBuf, PathBuf)>, Option<PathBuf>) {
     if reached_directly(path).is_some() {
         return (Vec::new(), Some(path.components().collect()));
     }
@@ -55,7 +60,7 @@ fn follow_links(path: &Path) -> (Vec<PathBuf>, Option<PathBuf>) {
         rest = match next {
             Some(_) if found.len() == LINKS => return (found, None),
             Some(target) => {
-                found.push(here.clone());
+                found.push((here.clone(), here.join(beyond)));
                 here.pop();
                 target.join(beyond)
             }

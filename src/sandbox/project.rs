@@ -2,6 +2,8 @@
 //! enters or opens its directory.
 
 use crate::files::{canonical, led_to};
+use crate::sandbox::view::RULES;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The directory of Visual Studio Code, of which only some files are guarded.
@@ -26,6 +28,15 @@ pub const PROJECT_FILES: [&str; 12] = [
 /// Whether a path is such a file of any project, or lies in such a directory.
 pub fn is_project_file(path: &Path) -> bool {
     path.ancestors().any(|dir| PROJECT_FILES.iter().any(|name| dir.ends_with(name)))
+}
+
+/// Whether such a file, or the rules of a workspace, in one of these directories or around it is a link that leads to a
+/// path or to a directory around it. Looks at the disk.
+pub fn is_behind_project_file<'a>(path: &Path, dirs: impl Iterator<Item = &'a Path>) -> bool {
+    let dirs: BTreeSet<&Path> = dirs.flat_map(Path::ancestors).collect();
+    let files = dirs.iter().flat_map(|dir| below(dir).chain([dir.join(RULES)]));
+    let mut real = files.filter_map(|file| led_to(&file).filter(|real| *real != file));
+    real.any(|real| path.starts_with(real))
 }
 
 /// Those of a directory that a command may write, and those that the directory itself lies in.

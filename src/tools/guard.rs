@@ -2,10 +2,13 @@
 //! files that git or a program of the person executes.
 
 use crate::files;
-use crate::sandbox::{GUARDED, Need, Person, RULES, is_named, is_obeyed_by_name, is_project_file};
+use crate::sandbox::{
+    GUARDED, Need, Person, RULES, is_behind_project_file, is_named, is_obeyed_by_name,
+    is_project_file,
+};
 use crate::scope::Permission;
-use crate::tools::Context;
-use std::path::Path;
+use crate::tools::{Context, scoped_path};
+use std::path::{Path, PathBuf};
 
 /// The directory of a repository, or the file that says where it is.
 const GIT: &str = ".git";
@@ -17,19 +20,32 @@ const BISECT: &str = "BISECT_";
 /// Where a repository keeps others: of its submodules, and what is each worktree's own.
 const INNER: [&str; 2] = ["modules", "worktrees"];
 
-/// What a call has to be granted before it changes this canonical path, although the scope holds
-/// it: the same that a command needs. Looks at the disk.
-pub fn needs(ctx: &Context, path: &Path) -> Vec<Need> {
-    if path.starts_with(ctx.tmp()) {
+/// What a call has to be granted before it changes this canonical path, which it names by `given`, although the scope
+/// holds it: the same that a command needs. A guarded name counts as well where it is a link on the way. Looks at the
+/// disk.
+pub fn needs(ctx: &Context, given: &Path, path: &Path) -> Vec<Need> {
+    let tmp = ctx.tmp();
+    if path.starts_with(&tmp) {
         return Vec::new();
     }
     let home = (Person { env: &ctx.env }).home();
-    let git = is_gits_orders(path) || is_named(path, &ctx.scope, home);
-    let git = git.then_some(Need::Git);
-    let outside =
-        is_rule(path) || is_project_file(path) || is_program(ctx, path) || is_obeyed(ctx, path);
-    let outside = outside.then_some(Need::Outside);
-    git.into_iter().chain(outside).collect()
+    let mut names = files::names_on(&scoped_path::meant(ctx, given));
+    names.retain(|name| !name.starts_with(&tmp));
+    names.push(path.to_owned());
+    let git = |name: &PathBuf| is_gits_orders(name) || is_named(name, &ctx.scope, home);
+    let outside = |name: &PathBuf| {
+        is_rule(name) || is_project_file(name) || is_program(ctx, name) || is_obeyed(ctx, name)
+    };
+    let dirs = || written(ctx).chain([path]);
+    let git = names.iter().any(git).then_some(Need::Git);
+    let outside = names.iter().any(outside) || is_behind_project_file(path, dirs());
+    git.into_iter().chain(outside.then_some(Need::Outside)).collect()
+}
+
+/// What the scope allows to write.
+fn written(ctx: &Context) -> impl Iterator<Item = &Path> + Clone {
+    let rules = ctx.scope.allow.iter().filter(|rule| rule.permission == Permission::Write);
+    rules.map(|rule| rule.target.as_path())
 }
 
 /// Why a path that needs these is not changed by a call that was not granted them.
@@ -57,7 +73,7 @@ fn of_a_file(path: &Path, need: Need) -> &'static str {
         Need::Outside if is_obeyed_by_name(path) => {
             "a shell, an editor or a tool of yours runs it or takes its settings from it"
         }
-        Need::Outside => "it lies in a directory on PATH",
+        Need::Outside => "it lies in a directory on PATH, or a link of a guarded name leads to it",
         Need::Network => "it is the network's",
     }
 }
@@ -72,7 +88,9 @@ pub fn purpose(path: &Path, need: Need) -> &'static str {
         Need::Outside if is_obeyed_by_name(path) => {
             "to change what your shells, editors or tools run or obey"
         }
-        Need::Outside => "to change a directory of programs on PATH",
+        Need::Outside => {
+            "to change a directory of programs on PATH, or what a link of a guarded name leads to"
+        }
         Need::Git | Need::Network => "to change hooks or the configuration of a git repository",
     }
 }
@@ -115,8 +133,7 @@ fn is_program(ctx: &Context, path: &Path) -> bool {
 
 /// Whether shells, editors or tools of the person run or obey the file, and the scope does not name its place.
 fn is_obeyed(ctx: &Context, path: &Path) -> bool {
-    let written = ctx.scope.allow.iter().filter(|rule| rule.permission == Permission::Write);
-    (Person { env: &ctx.env }).is_obeyed(path, written.map(|rule| rule.target.as_path()))
+    (Person { env: &ctx.env }).is_obeyed(path, written(ctx))
 }
 
 /// Why no scope and no approval opens a canonical path for this; `None` when it may be opened.

@@ -43,7 +43,7 @@ impl ScopedPath {
             return Err(refusal(ctx, given, &path));
         };
         if need == Permission::Write {
-            refuse_guarded(ctx, &path)?;
+            refuse_guarded(ctx, given, &path)?;
         }
         Ok(Self { path, root, exists })
     }
@@ -162,8 +162,8 @@ fn permitted(ctx: &Context, path: &Path, need: Permission) -> Option<PathBuf> {
     root.ancestors().find(|root| root.exists()).map(Path::to_owned)
 }
 
-fn refuse_guarded(ctx: &Context, path: &Path) -> Result<(), FileError> {
-    let needs = guard::needs(ctx, path);
+fn refuse_guarded(ctx: &Context, given: &Path, path: &Path) -> Result<(), FileError> {
+    let needs = guard::needs(ctx, given, path);
     if needs.iter().all(|need| ctx.needs.contains(need)) {
         return Ok(());
     }

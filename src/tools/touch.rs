@@ -41,7 +41,7 @@ pub fn touched(name: &str, arguments: &str, ctx: &Context) -> Option<Touch> {
     Some(match files::resolve(&scoped_path::meant(ctx, Path::new(&given))) {
         Ok(found) => {
             let fails = fails(ctx, tool.name, &given, &found);
-            Touch { fails, ..touch(ctx, found.path, need) }
+            Touch { fails, ..touch(ctx, Path::new(&given), found.path, need) }
         }
         Err(error) => {
             Touch { path: given.into(), fails: Some(error.to_string()), ..Touch::default() }
@@ -68,12 +68,13 @@ fn fails(
     }
 }
 
-fn touch(ctx: &Context, path: PathBuf, need: Permission) -> Touch {
+fn touch(ctx: &Context, given: &Path, path: PathBuf, need: Permission) -> Touch {
     if let Some(why) = guard::closed(ctx, &path, need) {
         return Touch { path, closed: Some(why), ..Touch::default() };
     }
     let lacks = lacks(ctx, &path, need);
-    let needs = if need == Permission::Write { guard::needs(ctx, &path) } else { Vec::new() };
+    let needs =
+        if need == Permission::Write { guard::needs(ctx, given, &path) } else { Vec::new() };
     // A lease that a file tool obtains widens the scope of commands as well, so guarded files are
     // not leased to a file tool.
     if lacks.is_some() && !needs.is_empty() {

@@ -446,3 +446,51 @@ async fn a_file_tool_acts_on_no_other_path_than_was_decided_about() {
     }
     assert_eq!(std::fs::read_to_string(&b).unwrap(), "old");
 }
+
+#[tokio::test]
+async fn a_guarded_name_that_is_a_link_is_asked_for_like_what_it_leads_to() {
+    let mut bench = Bench::new();
+    let init = ["init", "-q"];
+    let git = std::process::Command::new("git").args(init).current_dir(bench.path("ws")).status();
+    assert!(git.unwrap().success());
+    for name in ["env.sh", "vs/x", "githooks/x", "scripts/pre-push", "rules/x", "free"] {
+        bench.file(name, "old");
+    }
+    fs::remove_dir_all(bench.path("ws/.git/hooks")).unwrap();
+    for (to, link) in [
+        ("env.sh", ".envrc"),
+        (".envrc", "alias"),
+        ("vs", ".vscode"),
+        ("../githooks", ".git/hooks"),
+        ("../scripts/pre-push", "githooks/pre-push"),
+        ("rules", ".yoi"),
+        ("free", "linked"),
+    ] {
+        symlink(to, bench.path("ws").join(link)).unwrap();
+    }
+    for (name, need) in [
+        (".envrc", Need::Outside),
+        ("alias", Need::Outside),
+        ("env.sh", Need::Outside),
+        (".vscode/tasks.json", Need::Outside),
+        ("vs/tasks.json", Need::Outside),
+        (".yoi/config.toml", Need::Outside),
+        ("rules/config.toml", Need::Outside),
+        (".git/hooks/pre-commit", Need::Git),
+        ("githooks/pre-commit", Need::Git),
+        (".git/hooks/pre-push", Need::Git),
+        ("scripts/pre-push", Need::Git),
+    ] {
+        let path = format!("ws/{name}");
+        assert_eq!(needs(&bench, &path), [need], "{name}");
+        bench.read(&bench.path(&path)).await;
+        let output = bench.write(&bench.path(&path), "x").await;
+        assert!(argument_error(&output).starts_with("path is guarded"), "{name}: {output:?}");
+    }
+    for free in ["linked", "free", "vs/other", "scripts/other"] {
+        assert!(needs(&bench, &format!("ws/{free}")).is_empty(), "{free}");
+    }
+    bench.ctx.needs = vec![Need::Outside];
+    bench.read(&bench.path("ws/.envrc")).await;
+    assert!(!bench.write(&bench.path("ws/.envrc"), "x").await.is_error);
+}

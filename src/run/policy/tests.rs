@@ -105,7 +105,7 @@ fn without_rules_only_actions_outside_the_scope_need_an_approval() {
             "Edit",
             r#"{"file_path":"/w/bin/x"}"#,
             guarded("/w/bin/x", Need::Outside),
-            "to change a directory of programs on PATH [Edit+outside:/w/bin/x]",
+            "to change a directory of programs on PATH, or what a link of a guarded name leads to [Edit+outside:/w/bin/x]",
         ),
         (
             "Write",

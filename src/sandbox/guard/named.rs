@@ -1,16 +1,20 @@
 //! The places that configurations of git name: hooks, and further files of settings.
 
-use crate::files::{Limit, WorkspaceFiles, canonical, without_parents};
+use crate::files::{Limit, WorkspaceFiles, canonical, led_to, without_parents};
 use crate::sandbox::gitfile::{self, Setting};
 use crate::sandbox::guard::{Found, Search};
-use crate::sandbox::view::repositories_of;
+use crate::sandbox::view::{GUARDED, repositories_of};
 use crate::scope::Scope;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Bytes of a configuration that are read, and files that one leads to.
 const CONFIG: u64 = 256 * 1024;
 const INCLUDED: usize = 50;
+/// The directory of hooks in a repository, and the links in one that are followed.
+const HOOKS: &str = "hooks";
+const LINKED: usize = 100;
 /// The files of settings in a repository.
 const OWN: [&str; 2] = ["config", "config.worktree"];
 /// The settings that hold for every repository: of the machine, and below the home directory.
@@ -34,11 +38,23 @@ pub fn by_all(dirs: &BTreeMap<PathBuf, BTreeSet<PathBuf>>, home: Option<&Path>) 
     for file in personal.chain([MACHINE.into()]) {
         follow(file, &tops, home, &mut named);
     }
+    let hooks: Vec<PathBuf> =
+        dirs.keys().map(|dir| dir.join(HOOKS)).chain(named.iter().cloned()).collect();
+    named.extend(hooks.iter().flat_map(|dir| linked_hooks(dir)));
     named.into_iter().collect()
 }
 
-/// Whether a path, or a directory it lies in, is named as hooks or settings by the configuration of a repository:
-/// one around the path, or one that a command with this scope would find.
+/// The links in a directory of hooks, and where they lead: git runs what lies there.
+fn linked_hooks(dir: &Path) -> Vec<PathBuf> {
+    let Ok(dir) = canonical(dir) else { return Vec::new() };
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    let links = links.take(LINKED).map(|entry| entry.path());
+    links.flat_map(|link| led_to(&link).into_iter().chain([link])).collect()
+}
+
+/// Whether a path, or a directory it lies in, is where hooks or settings of a repository lead, or is named as such
+/// by its configuration: of one around the path, or one that a command with this scope would find.
 pub fn is_named(path: &Path, scope: &Scope, home: Option<&Path>) -> bool {
     let mut search = Search { writes: &|_| true, found: Found::default() };
     path.ancestors().skip(1).for_each(|dir| search.place(&dir.join(".git")));
@@ -46,7 +62,9 @@ pub fn is_named(path: &Path, scope: &Scope, home: Option<&Path>) -> bool {
     let holds = |named: &PathBuf| {
         path.starts_with(named) || canonical(named).is_ok_and(|real| path.starts_with(real))
     };
-    by_all(&search.found.dirs, home).iter().any(holds)
+    let dirs = &search.found.dirs;
+    let own = dirs.keys().flat_map(|dir| GUARDED.map(|name| dir.join(name)));
+    own.chain(by_all(dirs, home)).any(|named| holds(&named))
 }
 
 /// What a file of settings names, and the files that it includes; hooks in each working tree.

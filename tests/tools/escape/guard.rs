@@ -192,3 +192,34 @@ async fn a_command_does_not_change_the_rules_of_its_workspace() {
     assert_eq!(did.ended.undone.len(), 1, "{:?}", did.ended);
     assert!(!cell.path("ws/.yoi").exists());
 }
+
+#[tokio::test]
+async fn a_hook_that_is_a_link_is_guarded_where_it_leads() {
+    for isolation in [Isolation::Namespaces, Isolation::LandlockOnly] {
+        let mut cell = repository();
+        if isolation == Isolation::Namespaces && !cell.mounted().await {
+            continue;
+        }
+        cell.isolation = isolation;
+        for name in ["scripts/pre-commit", "scripts/free", "named/post-merge", "other/run"] {
+            cell.bench.file(name, "echo person\n");
+        }
+        let ws = cell.path("ws");
+        let _ = fs::create_dir(ws.join(".git/hooks"));
+        symlink("scripts/pre-commit", ws.join("between")).unwrap();
+        symlink("../../between", ws.join(".git/hooks/pre-commit")).unwrap();
+        symlink("../../scripts/missing", ws.join(".git/hooks/pre-push")).unwrap();
+        symlink("../other/run", ws.join("named/pre-rebase")).unwrap();
+        git(&ws, &["config", "core.hooksPath", "named"]);
+        let change = "for file in scripts/pre-commit other/run scripts/missing; do \
+                      { echo evil >> $file; mv $file aside; cp scripts/free $file; } 2>&-; done; \
+                      ln -sfn scripts/free between; echo more >> scripts/free";
+        cell.run(change).await;
+        for name in ["scripts/pre-commit", "other/run", "between"] {
+            let kept = fs::read_to_string(ws.join(name)).unwrap();
+            assert_eq!(kept, "echo person\n", "{isolation:?}: {name}");
+        }
+        assert!(!ws.join("scripts/missing").exists(), "{isolation:?}");
+        assert_eq!(fs::read_link(ws.join("between")).unwrap(), Path::new("scripts/pre-commit"));
+    }
+}
