@@ -31,8 +31,8 @@ pub struct NoWorkspace {
 
 impl Workspace {
     /// The nearest directory from `cwd` upwards that has `.yoi/` or `.git`, else `cwd`. A home
-    /// directory or `/` is never the workspace of what lies below it, and a directory of another
-    /// owner does not get to say where a workspace begins.
+    /// directory or `/` is never the workspace of what lies below it, and neither a directory of another
+    /// owner nor a mark that another owner put there says where a workspace begins.
     pub fn of(cwd: &Path, env: &Env) -> Result<Self, NoWorkspace> {
         let fail = |cause| NoWorkspace { dir: cwd.into(), cause };
         let cwd = cwd.canonicalize().map_err(fail)?;
@@ -47,7 +47,10 @@ impl Workspace {
             .ancestors()
             .take_while(|dir| *dir == cwd || !top(dir))
             .filter(|dir| dir.metadata().is_ok_and(|found| found.uid() == owner))
-            .find(|dir| dir.join(".yoi").is_dir() || dir.join(".git").exists())
+            .find(|dir| {
+                let rules = dir.join(".yoi");
+                rules.is_dir() && is_mark(&rules, owner) || is_mark(&dir.join(".git"), owner)
+            })
             .unwrap_or(&cwd)
             .to_path_buf();
         let access = access(&root, home.as_deref(), owner);
@@ -58,6 +61,12 @@ impl Workspace {
     pub fn root_of(cwd: &Path, env: &Env) -> PathBuf {
         Self::of(cwd, env).map_or_else(|_| cwd.to_owned(), |workspace| workspace.root)
     }
+}
+
+/// Whether this owner put something at a path: what lies there, and the link where it is one.
+fn is_mark(path: &Path, owner: u32) -> bool {
+    let found = [path.symlink_metadata(), path.metadata()];
+    found.iter().all(|found| found.as_ref().is_ok_and(|found| found.uid() == owner))
 }
 
 fn access(root: &Path, home: Option<&Path>, owner: u32) -> Access {
@@ -112,6 +121,30 @@ mod tests {
         fs::create_dir(home.join(".yoi")).unwrap();
         assert_eq!(of(&inner, &home).root, inner);
         assert_eq!(of(&inner, &home).access, Access::Write);
+    }
+
+    #[test]
+    fn what_another_owner_puts_into_a_directory_marks_no_workspace() {
+        let top = tempfile::tempdir().unwrap();
+        let shared = top.path().canonicalize().unwrap();
+        let inner = shared.join("person");
+        fs::create_dir_all(&inner).unwrap();
+        for name in [".git", ".yoi"] {
+            let mark = shared.join(name);
+            fs::create_dir(&mark).unwrap();
+            assert_eq!(of(&inner, Path::new("/")).root, shared, "{name}");
+            let Ok(()) = std::os::unix::fs::lchown(&mark, Some(65534), None) else {
+                println!("not covered: only root can give a file to another owner");
+                return;
+            };
+            assert_eq!(of(&inner, Path::new("/")).root, inner, "{name}");
+            fs::remove_dir(&mark).unwrap();
+        }
+        fs::create_dir(shared.join("real")).unwrap();
+        let link = shared.join(".git");
+        std::os::unix::fs::symlink("real", &link).unwrap();
+        std::os::unix::fs::lchown(&link, Some(65534), None).unwrap();
+        assert_eq!(of(&inner, Path::new("/")).root, inner, "a link");
     }
 
     #[test]

@@ -404,7 +404,7 @@ fn word(action: Action) -> &'static str {
 /// The text of a file of a workspace, `None` if there is none; the error says why it is ignored.
 fn text_of(root: &Path, file: &Path) -> Result<Option<String>, Diagnostic> {
     let ignored = |why: String| Diagnostic::at(file, "", 0, format!("is ignored: {why}"));
-    match WorkspaceFiles::of(root).read(file, Limit::whole(MAX_FILE)) {
+    match WorkspaceFiles::of(root).read_obeyed(file, Limit::whole(MAX_FILE)) {
         Ok(found) => match String::from_utf8(found.bytes) {
             Ok(text) => Ok(Some(text)),
             Err(_) => Err(ignored("it is not valid UTF-8".into())),

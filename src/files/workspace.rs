@@ -5,6 +5,7 @@ use crate::files::{
     FileError, Found, Limit, is_secret, kernel, read_below, resolve, retry, secret_of,
 };
 use crate::scope::{Permission, Scope};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// How such files are read: none that is a link out of the workspace.
@@ -32,6 +33,21 @@ impl<'a> WorkspaceFiles<'a> {
             let (root, path) = self.check(given).map_err(crate::files::Miss::Error)?;
             read_below(&root, &path, limit)
         })
+    }
+
+    /// Reads a file that the host obeys: one that belongs neither to the person, nor to root, nor to the owner of the
+    /// workspace is refused.
+    pub fn read_obeyed(&self, given: &Path, limit: Limit) -> Result<Found, FileError> {
+        let found = self.read(given, limit)?;
+        let owner = self.root.metadata().map(|root| root.uid());
+        let person = rustix::process::getuid().as_raw();
+        if found.uid == 0 || found.uid == person || owner.is_ok_and(|owner| owner == found.uid) {
+            return Ok(found);
+        }
+        Err(FileError::Refused(format!(
+            "{} belongs to another user than the workspace; it is not read",
+            given.display()
+        )))
     }
 
     /// The canonical root and path of a file that may be read.

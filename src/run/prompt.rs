@@ -131,7 +131,7 @@ fn instructions(facts: &Facts<'_>) -> (String, Vec<String>) {
     let (mut text, mut diagnostics) = (String::new(), Vec::new());
     for dir in between(facts.workspace, facts.cwd) {
         for path in INSTRUCTIONS.map(|name| dir.join(name)) {
-            match files.read(&path, Limit::head(MAX_INSTRUCTIONS)) {
+            match files.read_obeyed(&path, Limit::head(MAX_INSTRUCTIONS)) {
                 Ok(found) => {
                     diagnostics.extend(cut_off(&path, &found));
                     let body = String::from_utf8_lossy(&found.bytes);
@@ -265,5 +265,13 @@ mod tests {
         assert!(text.find("top rule").unwrap() < text.find("inner rule").unwrap(), "{text}");
         assert!(!text.contains("not read"));
         assert!(text.contains("alice") && !text.contains("{cwd}"));
+        let foreign = inner.join("CLAUDE.md");
+        if std::os::unix::fs::lchown(&foreign, Some(65534), None).is_err() {
+            println!("not covered: only root can give a file to another owner");
+            return;
+        }
+        let (text, diagnostics) = system(&facts);
+        assert!(text.contains("top rule") && !text.contains("inner rule"), "{text}");
+        assert!(diagnostics[0].contains("belongs to another user"), "{diagnostics:?}");
     }
 }

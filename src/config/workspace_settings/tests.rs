@@ -211,3 +211,20 @@ fn trust_shows_each_server_that_it_lets_in_with_what_it_is_granted_and_where_it_
     ];
     assert_eq!(WorkspaceSettings::load(root.path()).trust_changes(&own), expected);
 }
+
+#[test]
+fn settings_that_another_user_put_into_a_workspace_are_not_read() {
+    let top = tempfile::tempdir().unwrap();
+    let file = top.path().join("config.toml");
+    std::fs::write(&file, "model = \"openai/gpt-6-luna\"").unwrap();
+    assert!(text_of(top.path(), &file).unwrap().is_some());
+    if std::os::unix::fs::lchown(&file, Some(65534), None).is_err() {
+        println!("not covered: only root can give a file to another owner");
+        return;
+    }
+    let notice = text_of(top.path(), &file).unwrap_err().to_string();
+    assert!(
+        notice.contains("is ignored") && notice.contains("belongs to another user"),
+        "{notice}"
+    );
+}
