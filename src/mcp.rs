@@ -24,7 +24,7 @@ mod tool;
 pub use launch::{Launch, Surroundings};
 pub use listing::{Agreed, Listing, Offer};
 pub use names::is_of_a_server;
-pub use pod::{Accepted, Decided, PodServers, Topic};
+pub use pod::{Accepted, Asked, Decided, PodServers, Topic};
 pub use pool::Pool;
 pub use server::Server;
 pub use storage::{kept_in, remove_set_aside, set_aside_unused};

@@ -21,8 +21,8 @@ struct Inner {
 #[derive(Default)]
 struct State {
     held: BTreeMap<String, Held>,
-    /// What a person decided for this Pod until its host ends, by the hash that was shown.
-    decided: BTreeMap<String, Decided>,
+    /// What a person decided for this Pod until its host ends.
+    decided: BTreeMap<Asked, Decided>,
     /// The present problems. Each was reported when it arose.
     wrong: BTreeMap<Topic, String>,
     /// For each server the tools that are offered, as of a list.
@@ -32,6 +32,14 @@ struct State {
 struct Held {
     key: String,
     using: InUse,
+}
+
+/// What a person was asked: about which rule's matter, of which server, and the hash that was shown.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Asked {
+    pub tool: String,
+    pub server: String,
+    pub sha256: String,
 }
 
 /// A person's decision.
@@ -86,6 +94,11 @@ impl PodServers {
         self.lock().held.insert(definition.name.clone(), Held { key, using });
     }
 
+    /// Ends the use of the server of this name, unless it has this key.
+    pub fn release(&self, name: &str, unless: Option<&str>) {
+        self.lock().held.retain(|held, by| held != name || Some(by.key.as_str()) == unless);
+    }
+
     /// Ends the use of all other servers, and forgets the problems of others and of former settings.
     pub fn keep_only(&self, names: &BTreeSet<&str>, settings: &[String]) {
         let mut state = self.lock();
@@ -121,12 +134,12 @@ impl PodServers {
         self.lock().held.values().map(|held| held.using.server.clone()).collect()
     }
 
-    pub fn decision(&self, hash: &str) -> Option<Decided> {
-        self.lock().decided.get(hash).cloned()
+    pub fn decision(&self, asked: &Asked) -> Option<Decided> {
+        self.lock().decided.get(asked).cloned()
     }
 
-    pub fn decide(&self, hash: &str, decided: Decided) {
-        self.lock().decided.insert(hash.to_owned(), decided);
+    pub fn decide(&self, asked: Asked, decided: Decided) {
+        self.lock().decided.insert(asked, decided);
     }
 
     pub fn accepted(&self, server: &str) -> Option<Accepted> {

@@ -7,7 +7,7 @@ use crate::config::dirs::Env;
 use crate::config::{McpDefinition, McpServers};
 use crate::llm::Http;
 use crate::mcp::{
-    Accepted, Agreed, Decided, Launch, Listing, Offer, PodServers, Server, ServerTool,
+    Accepted, Agreed, Asked, Decided, Launch, Listing, Offer, PodServers, Server, ServerTool,
     Surroundings, Topic,
 };
 use crate::protocol::{AlertSource, ApprovalRequest, Verdict};
@@ -118,18 +118,23 @@ impl Run {
         Ok(())
     }
 
-    /// Starts a server unless it runs, or reports why it is not started.
+    /// Starts a server unless it runs, or reports why it is not started. One that runs is asked about, too: the rules
+    /// may have changed.
     async fn start_server(&mut self, definition: &McpDefinition) -> Result<(), Stopped> {
         let (name, servers) = (&definition.name, self.setup.servers.clone());
         let ctx = self.context();
         let surroundings =
             Surroundings { ctx: &ctx, env: &servers.env, http: &servers.http, kept: &servers.dir };
-        let why = match Launch::of(definition, &surroundings) {
-            Ok((key, _)) if servers.in_use.holds(name, &key) => return Ok(()),
+        let launch = Launch::of(definition, &surroundings);
+        // A server of former settings has grants that count no more, whatever becomes of the new one.
+        servers.in_use.release(name, launch.as_ref().ok().map(|(key, _)| key.as_str()));
+        let why = match launch {
             Ok((key, launch)) => {
                 match self.approval_for(start_question(definition), definition).await? {
                     Answered::Allowed => {
-                        servers.in_use.hold(key, definition, launch);
+                        if !servers.in_use.holds(name, &key) {
+                            servers.in_use.hold(key, definition, launch);
+                        }
                         servers.in_use.is_right(&Topic::NotStarted(name.clone()));
                         return Ok(());
                     }
@@ -138,30 +143,33 @@ impl Run {
             }
             Err(why) => why,
         };
+        servers.in_use.release(name, None);
         let what = format!("not started: {why}");
         self.report_of(name, Topic::NotStarted(name.clone()), &what).await;
         Ok(())
     }
 
-    /// Lets policy decide a question about a server, and a person where policy wants one. A person's decision counts
-    /// until the host ends; policy decides anew each time, because rules may have changed.
+    /// Lets policy decide a question about a server, and a person where policy wants one. Policy decides anew each
+    /// time, because rules may have changed; where it wants a person, the decision of one counts until the host ends.
     async fn approval_for(
         &mut self,
         question: ServerQuestion,
         definition: &McpDefinition,
     ) -> Result<Answered, Stopped> {
-        let (tool, sha256) = (question.tool, question.sha256.clone());
+        let tool = question.tool;
+        let (server, sha256) = (question.server.clone(), question.sha256.clone());
+        let asked = Asked { tool: tool.to_owned(), server, sha256 };
         let servers = self.setup.servers.clone();
-        match servers.in_use.decision(&sha256) {
-            Some(Decided::Agreed) => return Ok(Answered::Allowed),
-            Some(Decided::Refused(why)) => return Ok(Answered::Refused(why)),
-            None => {}
-        }
         let draft = match self.decide_about(question).await {
             Decision::Allow(_) => return Ok(Answered::Allowed),
             Decision::Deny(why) => return Ok(Answered::Refused(why)),
             Decision::NeedsApproval(draft) => draft,
         };
+        match servers.in_use.decision(&asked) {
+            Some(Decided::Agreed) => return Ok(Answered::Allowed),
+            Some(Decided::Refused(why)) => return Ok(Answered::Refused(why)),
+            None => {}
+        }
         if let Some(why) = servers.why_gone(definition).await {
             return Ok(Answered::Refused(why));
         }
@@ -170,7 +178,7 @@ impl Run {
         let gone = Box::pin(servers.clone().gone(definition.clone()));
         let verdict = self.request_approval(&call, &draft, gone).await?.map(|(verdict, _)| verdict);
         if let Some(decided) = verdict.as_ref().and_then(decided) {
-            servers.in_use.decide(&sha256, decided);
+            servers.in_use.decide(asked, decided);
         }
         match verdict {
             Some(Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. }) => {
@@ -344,7 +352,9 @@ pub(crate) fn note_decision(in_use: &PodServers, approval: &ApprovalRequest, ver
     }
     if let Some(decided) = decided(verdict) {
         for asked in &approval.scripts {
-            in_use.decide(&asked.sha256, decided.clone());
+            let server = asked.path.display().to_string();
+            let asked = Asked { tool: approval.tool.clone(), server, sha256: asked.sha256.clone() };
+            in_use.decide(asked, decided.clone());
         }
     }
 }

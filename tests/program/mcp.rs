@@ -185,6 +185,36 @@ fn a_server_outside_of_the_scope_starts_where_the_settings_let_it_read() {
 }
 
 #[test]
+fn a_server_that_is_denied_while_a_pod_uses_it_ends_also_if_its_definition_changed() {
+    let bench = bench("good", "");
+    let set = |more: &str, action: &str| {
+        let rule = format!("[[permissions.rule]]\ntool = \"McpServer\"\naction = \"{action}\"\n");
+        bench.settings(&format!("{}{rule}", bench.demo("demo", "good", more)));
+    };
+    set("write = true", "allow");
+    let _host = bench.serve();
+    bench.plan(&[("mcp__demo__count", "{}")]);
+    let model = bench.model();
+    let said = |verb: &str| {
+        let done = bench.yoi(&["--model", &model, "-c", verb]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let log = bench.yoi(&["log", "a"]).out;
+        log.rsplit("<").next().map(str::to_owned).unwrap_or(log)
+    };
+    said("new a");
+    assert!(said("send a go").contains("call 1"));
+    assert!(said("send a go").contains("call 2"), "the same process");
+    set("write = true", "deny");
+    let denied = said("send a go");
+    assert!(denied.contains("Tool 'mcp__demo__count' not found"), "the new rule counts: {denied}");
+    set("write = true", "allow");
+    assert!(said("send a go").contains("call 1"), "the process had ended");
+    set("write = false", "deny");
+    let denied = said("send a go");
+    assert!(denied.contains("Tool 'mcp__demo__count' not found"), "not the old one: {denied}");
+}
+
+#[test]
 fn a_server_of_the_settings_runs_no_file_of_the_directory_in_which_its_pod_works() {
     let bench = bench("good", "");
     let done = bench.call("cwd", "{}");

@@ -3,7 +3,7 @@
 use crate::config::McpDefinition;
 use crate::config::mcp::Reach;
 use crate::mcp::launch::Launch;
-use crate::mcp::pod::{PodServers, Topic};
+use crate::mcp::pod::{Asked, Decided, PodServers, Topic};
 use crate::mcp::pool::Pool;
 use crate::mcp::server::Server;
 use crate::protocol::{McpServerState, PodName};
@@ -282,4 +282,17 @@ fn what_is_wrong_is_reported_once_and_a_failure_again_after_the_server_worked() 
     assert_eq!(pod.withheld(), [("demo".to_owned(), "B is not set".to_owned())]);
     pod.clear();
     assert_eq!(pod.withheld(), [], "the settings do not name it any more");
+}
+
+#[test]
+fn a_decision_about_the_tools_of_a_server_is_none_about_the_same_tools_of_another() {
+    let pod = PodServers::new(Pool::default(), PodName::parse("a").unwrap());
+    let asked = |server: &str| Asked {
+        tool: "McpTools".into(),
+        server: server.into(),
+        sha256: "0123".into(),
+    };
+    pod.decide(asked("work"), Decided::Refused("denied".into()));
+    assert_eq!(pod.decision(&asked("work")), Some(Decided::Refused("denied".into())));
+    assert_eq!(pod.decision(&asked("home")), None);
 }
