@@ -13,6 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 /// Bytes of a line.
 const MAX_LINE: usize = 8 * 1024 * 1024;
@@ -33,6 +34,8 @@ pub struct Pipes {
     searched: usize,
     parsing: Option<JoinHandle<Parsed>>,
     gate: Gate,
+    /// Cancelled when nothing can be sent any more.
+    stuck: CancellationToken,
 }
 
 struct Parsed {
@@ -55,6 +58,7 @@ impl Pipes {
             searched: 0,
             parsing: None,
             gate,
+            stuck: CancellationToken::new(),
         }
     }
 
@@ -95,7 +99,12 @@ impl Pipes {
             return false;
         }
         self.buffer.reserve(CHUNK);
-        match self.output.read_buf(&mut self.buffer).await {
+        let read = tokio::select! {
+            biased;
+            () = self.stuck.cancelled() => return false,
+            read = self.output.read_buf(&mut self.buffer) => read,
+        };
+        match read {
             Ok(0) => {
                 self.gate.why().set("it closed its output");
                 false
@@ -118,6 +127,7 @@ impl Transport<RoleClient> for Pipes {
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         self.gate.sent(&item);
         let (input, why) = (self.input.clone(), self.gate.why().clone());
+        let stuck = self.stuck.clone();
         async move {
             let mut line = serde_json::to_vec(&item).map_err(io::Error::other)?;
             line.push(b'\n');
@@ -129,6 +139,7 @@ impl Transport<RoleClient> for Pipes {
                     // Half a line may be written: nothing can follow it.
                     *input = None;
                     why.set("it does not read its input");
+                    stuck.cancel();
                     Err(io::ErrorKind::TimedOut.into())
                 }
             }
@@ -172,5 +183,29 @@ impl Transport<RoleClient> for Pipes {
             *input = None;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::gate::Why;
+    use serde_json::json;
+    use tokio::net::unix::pipe::pipe;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_read_its_input_loses_its_connection_with_the_reason() {
+        let (input, _unread) = pipe().unwrap();
+        let (_silent, output) = pipe().unwrap();
+        let why = Why::default();
+        let mut pipes = Pipes::new(input, output, Gate::new(why.clone()));
+        let params = json!({"name": "t", "arguments": {"text": "x".repeat(1 << 20)}});
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let sent = pipes.send(serde_json::from_value(call).unwrap());
+        let both = async { tokio::join!(sent, pipes.receive()) };
+        let (sent, received) = tokio::time::timeout(2 * PATIENCE, both).await.expect("an end");
+        assert_eq!(sent.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(received.is_none(), "{received:?}");
+        assert_eq!(why.get().as_deref(), Some("it does not read its input"));
     }
 }
