@@ -235,6 +235,9 @@ impl Run {
         }
         if refused.is_empty() {
             in_use.is_right(&Topic::Refused(name.clone()));
+        }
+        if changed.is_empty() {
+            // What is stored counts for every Pod. An approval of changes holds only where it or its rule says.
             store
                 .agree_to_tools(&identity, listing.agreed().0)
                 .await
