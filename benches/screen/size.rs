@@ -1,9 +1,13 @@
 //! The program as a file.
 
-use crate::figure::{Figure, megabytes};
+use crate::figure::Figure;
+
+/// In bytes.
+const LIMIT: u64 = 19_500_000;
 
 pub fn measure() -> Vec<Figure> {
     let file = std::fs::metadata(crate::home::program()).expect("the program");
-    let kib = file.len() / 1024;
-    vec![Figure::held("the program, stripped", megabytes(kib), "at most 15 MB", kib <= 15 * 1024)]
+    let bytes = file.len();
+    let size = format!("{bytes} bytes");
+    vec![Figure::held("the program, stripped", size, "at most 19,500,000 bytes", bytes <= LIMIT)]
 }
