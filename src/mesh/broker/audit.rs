@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 /// Collected lines are handed over at this size, in bytes.
 const BATCH: usize = 32 * 1024;
 /// Batches that wait for the disk; when there are as many, further lines are counted and left out.
-const WAITING: usize = 64;
+const WAITING: usize = 128;
 /// How large the file may become before it is rotated, in bytes.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 
 /// How long the line of a message waits for its acknowledgement.
 const HELD_FOR: Duration = Duration::from_secs(1);
-/// The most lines that are held back.
-const MAX_HELD: usize = 16 * 1024;
+/// The most lines that are held back. They are released at once, so they fit the batches that may wait.
+const MAX_HELD: usize = 8 * 1024;
 
 /// Collects the lines of one leader.
 pub(crate) struct Audit {
