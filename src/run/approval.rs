@@ -2,11 +2,10 @@
 //! are published, and the call starts only after the decision.
 
 use crate::protocol::entry::domain;
-use crate::protocol::{ApprovalRequest, Entry, Item, OutsidePath, ScriptHash, Verdict, now_ms};
+use crate::protocol::{ApprovalRequest, Entry, Item, Verdict, now_ms};
 use crate::run::batch::{Call, DecidedBy, Planned};
 use crate::run::policy::{ApprovalDraft, Decision, Grant};
 use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, interrupted};
-use crate::scope::Rule;
 use crate::trace::OrLog as _;
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -20,52 +19,31 @@ pub struct ApprovalDecided {
     pub verdict: Verdict,
 }
 
-/// What a person saw in the request that was allowed, beside the call itself.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Approved {
-    pub(crate) action: String,
-    pub(crate) needs: Vec<String>,
-    pub(crate) lease: Option<Rule>,
-    pub(crate) outside: Vec<OutsidePath>,
-    pub(crate) scripts: Vec<ScriptHash>,
-}
-
-impl Approved {
-    pub(crate) fn by(approval: &ApprovalRequest) -> Self {
-        Self {
-            action: approval.action.clone(),
-            needs: approval.needs().collect(),
-            lease: approval.lease.clone(),
-            outside: approval.outside.clone(),
-            scripts: approval.scripts.clone(),
-        }
+/// The reason why a call, as it would be granted now, is not the one that a person saw in the request.
+fn difference(approval: &ApprovalRequest, grant: &Grant) -> Option<String> {
+    let is_another = |path: &PathBuf| path.display().to_string() != approval.action;
+    let has_needs = grant.needs.iter().all(|need| approval.needs().any(|n| n == need.word()));
+    if grant.path.as_ref().is_some_and(is_another)
+        || grant.lease.is_some() && grant.lease != approval.lease
+        || !has_needs
+    {
+        return Some(
+            "not started: its path is another now than when it was approved; call again".into(),
+        );
     }
-
-    /// Why a grant as it would be now is not what was approved.
-    fn differs_from(&self, grant: &Grant) -> Option<String> {
-        let is_another = |path: &PathBuf| path.display().to_string() != self.action;
-        let has_needs = grant.needs.iter().all(|need| self.needs.iter().any(|n| n == need.word()));
-        if grant.path.as_ref().is_some_and(is_another)
-            || grant.lease.is_some() && grant.lease != self.lease
-            || !has_needs
-        {
-            return Some(
-                "not started: its path is another now than when it was approved; call again".into(),
-            );
-        }
-        if self.outside != grant.outside {
-            return Some(
-                "not started: the paths that it names lead elsewhere now than when they were approved; call again"
-                    .into(),
-            );
-        }
-        let mut changed = grant.scripts.iter().filter(|now| !self.scripts.contains(now));
-        let changed = changed
-            .next()
-            .or_else(|| self.scripts.iter().find(|approved| !grant.scripts.contains(approved)))?;
-        let path = changed.path.display();
-        Some(format!("not started: the script {path} changed since it was approved; call again"))
+    if approval.outside != grant.outside {
+        return Some(
+            "not started: the paths that it names lead elsewhere now than when they were approved; \
+             call again"
+                .into(),
+        );
     }
+    let mut changed = grant.scripts.iter().filter(|now| !approval.scripts.contains(now));
+    let changed = changed
+        .next()
+        .or_else(|| approval.scripts.iter().find(|script| !grant.scripts.contains(script)))?;
+    let path = changed.path.display();
+    Some(format!("not started: the script {path} changed since it was approved; call again"))
 }
 
 impl Run {
@@ -77,9 +55,8 @@ impl Run {
         call: &Call,
         draft: &ApprovalDraft,
         gone: BoxFuture<'_, String>,
-    ) -> Result<Option<(Verdict, Approved)>, Stopped> {
+    ) -> Result<Option<(Verdict, ApprovalRequest)>, Stopped> {
         let approval = self.make_request(call, draft).await?;
-        let approved = Approved::by(&approval);
         let mut is_gone = None;
         let answer = tokio::select! {
             biased;
@@ -97,11 +74,11 @@ impl Run {
             None => {
                 let why = is_gone.unwrap_or_else(|| self.why_withdrawn().to_owned());
                 let verdict = self.take_back(&approval.id, &why).await?;
-                return Ok(Some((verdict, approved)));
+                return Ok(Some((verdict, approval)));
             }
         };
         self.commit_decision(&approval.id, &verdict, Vec::new()).await?;
-        Ok(Some((verdict, approved)))
+        Ok(Some((verdict, approval)))
     }
 
     /// Withdraws a request. The log says what a person decided meanwhile; the call does not run
@@ -243,7 +220,7 @@ impl Run {
         for call in &calls {
             self.close_call(call).await?;
         }
-        let decided_by = DecidedBy::Person(verdict, Approved::by(&approval));
+        let decided_by = DecidedBy::Person(verdict, Box::new(approval));
         let mut plan = vec![Planned { call: asked, decided_by }];
         plan.extend(self.plan(later).await);
         self.acted = true;
@@ -264,13 +241,13 @@ impl Run {
     }
 
     /// The grant of a call that was approved and may start now: what the request showed, or none.
-    pub(crate) async fn granted(&self, call: &Call, approved: &Approved) -> Decision {
+    pub(crate) async fn granted(&self, call: &Call, approval: &ApprovalRequest) -> Decision {
         let decision = self.decide(std::slice::from_ref(call)).await.pop();
         let grant = match decision {
             Some(Decision::NeedsApproval(draft)) => draft.grant,
             // By a rule, which may be about the command alone.
             Some(Decision::Allow(grant)) if grant.scripts.is_empty() => {
-                Grant { scripts: approved.scripts.clone(), ..grant }
+                Grant { scripts: approval.scripts.clone(), ..grant }
             }
             Some(Decision::Allow(grant)) => grant,
             Some(Decision::Deny(why)) => return Decision::Deny(why),
@@ -278,7 +255,7 @@ impl Run {
                 return Decision::Deny("not started: it could not be looked at again".into());
             }
         };
-        match approved.differs_from(&grant) {
+        match difference(approval, &grant) {
             Some(why) => Decision::Deny(why),
             None => Decision::Allow(grant),
         }

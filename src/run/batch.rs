@@ -3,8 +3,8 @@
 //! denied, runs in a group of its own; an approval is decided again when its turn comes.
 
 use crate::protocol::mesh::SentMessage;
-use crate::protocol::{Entry, Event, Fact, Item, Verdict};
-use crate::run::approval::{Approved, denial};
+use crate::protocol::{ApprovalRequest, Entry, Event, Fact, Item, Verdict};
+use crate::run::approval::denial;
 use crate::run::policy::{ApprovalDraft, Decision, Grant, telling};
 use crate::run::{Interrupt, Run, RunEvent, Stopped, context, interrupted};
 use crate::tools::{self, Done, Lane, ToolSet};
@@ -30,7 +30,7 @@ pub(crate) struct Planned {
 /// The decision on a call, by the one who made it.
 pub(crate) enum DecidedBy {
     Policy(Decision),
-    Person(Verdict, Approved),
+    Person(Verdict, Box<ApprovalRequest>),
 }
 
 /// A call that may start, with its grant.
@@ -89,8 +89,8 @@ impl Run {
 
     async fn group(&mut self, group: &[Planned]) -> Result<(), Stopped> {
         match group {
-            [Planned { call, decided_by: DecidedBy::Person(verdict, approved) }] => {
-                self.answered(call, verdict, approved).await
+            [Planned { call, decided_by: DecidedBy::Person(verdict, approval) }] => {
+                self.answered(call, verdict, approval).await
             }
             [Planned { call, decided_by: DecidedBy::Policy(Decision::Deny(why)) }] => {
                 self.refuse(call, why.clone()).await
@@ -126,7 +126,7 @@ impl Run {
         draft: &ApprovalDraft,
     ) -> Result<(), Stopped> {
         match self.request_approval(call, draft, Box::pin(std::future::pending())).await? {
-            Some((verdict, approved)) => self.answered(call, &verdict, &approved).await,
+            Some((verdict, approval)) => self.answered(call, &verdict, &approval).await,
             None => Ok(()),
         }
     }
@@ -135,11 +135,11 @@ impl Run {
         &mut self,
         call: &Call,
         verdict: &Verdict,
-        approved: &Approved,
+        approval: &ApprovalRequest,
     ) -> Result<(), Stopped> {
         match verdict {
             Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } => {
-                match self.granted(call, approved).await {
+                match self.granted(call, approval).await {
                     Decision::Allow(grant) if *verdict == Verdict::Once => {
                         self.call_group(&[Allowed { call, grant }]).await
                     }
