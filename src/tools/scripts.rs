@@ -146,9 +146,12 @@ impl<'a> Search<'a> {
     fn changeable(&self, given: &Path) -> Option<PathBuf> {
         // The path as the kernel resolves it: `..` behind a link leads to the directory above the link's target. What
         // a link leads to in `/tmp` is the Pod's own, too.
-        let mut path = files::led_to(&scoped_path::meant(self.ctx, given))?;
-        for _ in 0..LINKS {
-            path = files::led_to(&scoped_path::meant(self.ctx, &path))?;
+        let mut path = given.to_owned();
+        for _ in 0..=LINKS {
+            let next = files::led_to(&scoped_path::meant(self.ctx, &path))?;
+            if std::mem::replace(&mut path, next) == path {
+                break;
+            }
         }
         path.to_str()?;
         if scoped_path::readable(self.ctx, &path) {

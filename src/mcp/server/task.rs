@@ -1,5 +1,6 @@
 //! The task of a server: starts it, keeps the list of its tools, and starts it again after a failure.
 
+use crate::backoff::Backoff;
 use crate::config::McpDefinition;
 use crate::mcp::connection::{Connection, Failed, Greeting, LONGEST, NotGreeted, Running};
 use crate::mcp::launch::{Launch, Process};
@@ -12,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// The pause after the first failure; it doubles with each further one.
+/// The pauses after the first failure, and after many.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// A server that worked for this long failed for a new reason.
@@ -52,10 +53,10 @@ impl Failure {
 
 impl Task {
     pub(super) async fn run(self, mut wishes: watch::Receiver<()>) {
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         while let Outcome::Failed(Failure { why, worked }) = self.attempt().await {
             if worked >= WORKED_LONG {
-                pause = FIRST_PAUSE;
+                pauses.reset();
             }
             // Only a request after the failure asks for a restart.
             wishes.mark_unchanged();
@@ -66,6 +67,7 @@ impl Task {
                 state.last_error = Some(why);
                 state.failures += 1;
             });
+            let pause = pauses.pause();
             let restart = async {
                 sleep(pause).await;
                 wishes.changed().await
@@ -74,7 +76,6 @@ impl Task {
                 Ok(()) = restart => {}
                 () = self.end.cancelled() => break,
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
             self.state.send_modify(|state| state.phase = Phase::Starting);
         }
         self.note_end();
