@@ -35,8 +35,8 @@ pub fn led_to(path: &Path) -> Option<PathBuf> {
     follow_links(path).1
 }
 
-/// The links on a path, each also with what comes behind it, and where the path leads beyond them. Each part is looked at in the directory in which the
-/// kernel looks: `..` behind a link leads to the directory above the link's target.
+/// The links on a path, each also with what comes behind it, and where the path leads beyond them. Each part is looked
+/// at in the directory in which the kernel looks: `..` behind a link leads to the directory above the link's target.
 fn follow_links(path: &Path) -> (Vec<(PathBuf, PathBuf)>, Option<PathBuf>) {
     if reached_directly(path).is_some() {
         return (Vec::new(), Some(path.components().collect()));

@@ -40,7 +40,7 @@ use std::time::Duration;
 pub const TOUR: &str = "@tour";
 /// The same as a model with its provider.
 pub const TOUR_MODEL: &str = "rehearsal:@tour";
-/// The beginning of the names of directories that tours work in, in the directory for temporary files.
+/// Each tour works in a directory of its own in the directory for temporary files; its name begins with this.
 pub const TOUR_DIRECTORY: &str = "yoi-tour-";
 /// What `:tour` puts into the composer, one after the other: messages, and verbs with their colon.
 pub const TOUR_LINES: [&str; 7] = [

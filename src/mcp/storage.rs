@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Hex digits of a key in the name of a directory.
 const DIGITS: usize = 16;
-/// The beginning of the names of directories that are being removed. No server has such a name.
+/// The name of a directory that is being removed begins with this. No server has such a name.
 const REMOVED: &str = ".removed-";
 
 /// The directory for the files of all servers of a data directory.

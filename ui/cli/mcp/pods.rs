@@ -221,7 +221,7 @@ fn as_text(output: Option<Output>) -> Result<CallToolResult, String> {
     Ok(result(bounded(&summary, content), json!({ "summary": summary }), false))
 }
 
-/// A text below its first line, with the limit of a Pod's own tool.
+/// A head line with the content below it, cut at the limit that the result of a Pod's tool has.
 fn bounded(head: &str, content: Option<String>) -> String {
     let content = content.map(|content| format!("\n{content}")).unwrap_or_default();
     cut_bytes(format!("{head}{content}"), MAX_OUTPUT)
