@@ -17,7 +17,9 @@ mod peers;
 mod pods;
 mod policy;
 mod recover;
+mod rows;
 mod schema;
+mod server_tools;
 mod trusts;
 mod wal;
 

@@ -1,9 +1,11 @@
-//! The MCP clients that a person lets use Pods. They are rows of the consents, as the trusts are.
+//! The MCP clients that a person lets use Pods.
 
-use crate::store::consents::{self, number};
-use crate::store::trusts::CLIENT;
+use crate::protocol::now_ms;
+use crate::store::pods::signed;
+use crate::store::rows::number;
+use crate::store::schema::NEXT_NUMBER;
 use crate::store::{Store, StoreError};
-use rusqlite::{Connection, OptionalExtension as _, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 /// A client that may use Pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,20 +18,20 @@ pub struct StoredClient {
     pub since: u64,
 }
 
+const COLUMNS: &str = "id, folder, name, created";
+
 impl Store {
     /// Every client that a person lets use Pods, oldest first.
     pub async fn clients(&self) -> Result<Vec<StoredClient>, StoreError> {
-        let read = |db: &Connection| consents::all_of(db, CLIENT, stored);
-        self.reader.run("read", read).await
+        self.listed(format!("SELECT {COLUMNS} FROM clients ORDER BY id"), stored).await
     }
 
     /// Whether a person lets this client use Pods.
     pub async fn is_admitted(&self, folder: &str, name: &str) -> Result<bool, StoreError> {
         let (folder, name) = (folder.to_owned(), name.to_owned());
         let read = move |db: &Connection| {
-            let sql = "SELECT 1 FROM consents WHERE provider = ?1 AND base_url = ?2 AND key = ?3";
-            let row = db.query_row(sql, [CLIENT, &folder, &name], |_| Ok(())).optional()?;
-            Ok(row.is_some())
+            let sql = "SELECT 1 FROM clients WHERE folder = ?1 AND name = ?2";
+            Ok(db.query_row(sql, [&folder, &name], |_| Ok(())).optional()?.is_some())
         };
         self.reader.run("read", read).await
     }
@@ -37,22 +39,29 @@ impl Store {
     /// Stores that a person lets a client use Pods; a second time changes nothing.
     pub async fn admit(&self, folder: &str, name: &str) -> Result<(), StoreError> {
         let (folder, name) = (folder.to_owned(), name.to_owned());
-        let write = move |db: &Connection| consents::add(db, CLIENT, &folder, &name);
+        let write = move |db: &Connection| {
+            let sql = format!(
+                "INSERT INTO clients ({COLUMNS}) VALUES ({NEXT_NUMBER}, ?1, ?2, ?3)
+                ON CONFLICT DO NOTHING"
+            );
+            db.execute(&sql, params![folder, name, signed(now_ms())])?;
+            Ok(())
+        };
         self.writer.run("write to", write).await
     }
 
     /// Ends the consent to a client and returns it; `None` if there is none with this number.
     pub async fn end_client(&self, id: u64) -> Result<Option<StoredClient>, StoreError> {
-        let delete = move |db: &Connection| consents::end_of(db, CLIENT, id, stored);
-        self.writer.run("write to", delete).await
+        let sql = format!("DELETE FROM clients WHERE id = ?1 RETURNING {COLUMNS}");
+        self.ended(sql, id, stored).await
     }
 }
 
 fn stored(row: &Row<'_>) -> rusqlite::Result<StoredClient> {
     Ok(StoredClient {
         id: number(row, 0)?,
-        folder: row.get(2)?,
-        name: row.get(3)?,
-        since: number(row, 4)?,
+        folder: row.get(1)?,
+        name: row.get(2)?,
+        since: number(row, 3)?,
     })
 }

@@ -127,9 +127,44 @@ pub const MIGRATIONS: &[&str] = &[
         created INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
 ",
+    "
+    CREATE TABLE trusts (                      -- workspaces whose settings file a person trusts
+        id        INTEGER PRIMARY KEY AUTOINCREMENT,  -- a number as in consents
+        workspace TEXT NOT NULL UNIQUE,
+        sha256    TEXT NOT NULL,               -- of the file, hex
+        created   INTEGER NOT NULL
+    ) STRICT;
+
+    CREATE TABLE clients (                     -- MCP clients that may use Pods
+        id      INTEGER PRIMARY KEY AUTOINCREMENT,    -- a number as in consents
+        folder  TEXT NOT NULL,
+        name    TEXT NOT NULL,
+        created INTEGER NOT NULL,
+        UNIQUE (folder, name)
+    ) STRICT;
+
+    CREATE TABLE server_tools (                -- what a person agreed that an MCP server offers
+        server TEXT PRIMARY KEY,               -- the hash of its definition
+        tools  TEXT NOT NULL                   -- JSON: the hash of each tool by its name
+    ) STRICT, WITHOUT ROWID;
+
+    -- Until now all of these were rows of consents, told apart by what stood for the provider.
+    INSERT INTO trusts (id, workspace, sha256, created)
+        SELECT id, base_url, key, created FROM consents
+        WHERE provider = 'workspace/.yoi/config.toml'
+        ORDER BY id ON CONFLICT (workspace) DO UPDATE SET sha256 = excluded.sha256;
+    INSERT INTO clients (id, folder, name, created)
+        SELECT id, base_url, key, created FROM consents WHERE provider = 'mcp/client';
+    INSERT INTO server_tools (server, tools)
+        SELECT base_url, key FROM consents
+        WHERE provider = 'mcp/tools'
+        ORDER BY id ON CONFLICT (server) DO UPDATE SET tools = excluded.tools;
+    DELETE FROM consents
+        WHERE provider IN ('workspace/.yoi/config.toml', 'mcp/client', 'mcp/tools');
+",
 ];
 
-/// The number of the next rule or consent: both are revoked by their number, so they share one
-/// sequence, and no number is given twice.
+/// The number of the next row that a person revokes by its number: a rule, a consent, a trust or a
+/// client. They share one sequence, and no number is given twice.
 pub const NEXT_NUMBER: &str = "(SELECT 1 + coalesce(max(seq), 0) FROM sqlite_sequence
-    WHERE name IN ('policy', 'consents'))";
+    WHERE name IN ('policy', 'consents', 'trusts', 'clients'))";

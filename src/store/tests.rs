@@ -457,6 +457,32 @@ async fn a_trust_is_kept_with_the_hash_of_one_content_and_is_no_consent() {
     assert_eq!(store.trusted_hash("/other").await.unwrap().as_deref(), Some("cc"));
 }
 
+#[tokio::test]
+async fn trusts_clients_and_tools_of_an_older_database_keep_their_numbers() {
+    let bench = Bench::new();
+    let before = MIGRATIONS.iter().position(|sql| sql.contains("CREATE TABLE trusts")).unwrap();
+    let (older, _, _) = open(&bench.path, &MIGRATIONS[..before]).unwrap();
+    let rows = r#"INSERT INTO consents (id, provider, base_url, key, created) VALUES
+        (3, 'far', 'https://far', 'none', 1),
+        (4, 'workspace/.yoi/config.toml', '/w', 'aa', 2),
+        (6, 'mcp/client', '/w', 'claude', 3),
+        (9, 'mcp/tools', 'hash', '{"add":"bb"}', 4)"#;
+    older.execute_batch(rows).unwrap();
+    drop(older);
+    let (store, _) = Store::open(&bench.path).await.unwrap();
+    let [consent] = &*store.consents().await.unwrap() else { panic!() };
+    assert_eq!((consent.id, &*consent.to.provider), (3, "far"));
+    let [trust] = &*store.trusts().await.unwrap() else { panic!() };
+    assert_eq!((trust.id, &*trust.workspace, &*trust.sha256, trust.since), (4, "/w", "aa", 2));
+    let [client] = &*store.clients().await.unwrap() else { panic!() };
+    assert_eq!((client.id, &*client.folder, &*client.name, client.since), (6, "/w", "claude", 3));
+    let tools = store.agreed_tools("hash").await.unwrap().unwrap();
+    assert_eq!(tools, [("add".to_owned(), "bb".to_owned())].into());
+    assert!(store.end_client(6).await.unwrap().is_some());
+    store.admit("/w", "other").await.unwrap();
+    assert_eq!(store.clients().await.unwrap()[0].id, 10, "no number is given twice");
+}
+
 /// Writes a session whose Pod is this row.
 fn session(data: &Path, row: &PodRow, segments: &[Vec<Entry>]) -> SegmentId {
     let files = Files::new(data, row.session);

@@ -1,20 +1,11 @@
-//! Which workspaces a person trusts, each with the content of its settings file. They are rows of the
-//! consents: a person gave them, they share their numbers, and older programs can end them, too.
+//! Which workspaces a person trusts, each with the content of its settings file.
 
-use crate::store::consents::{self, number};
+use crate::protocol::now_ms;
+use crate::store::pods::signed;
+use crate::store::rows::number;
+use crate::store::schema::NEXT_NUMBER;
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use std::collections::BTreeMap;
-
-/// Stands in the place of the provider. No provider has this name: the id of a provider ends at the
-/// first `/`.
-pub const WORKSPACE: &str = "workspace/.yoi/config.toml";
-
-/// The same for the tools of an MCP server.
-pub const SERVER_TOOLS: &str = "mcp/tools";
-
-/// The same for MCP clients that use Pods.
-pub const CLIENT: &str = "mcp/client";
 
 /// A workspace whose settings file a person trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,77 +20,51 @@ pub struct StoredTrust {
     pub since: u64,
 }
 
+const COLUMNS: &str = "id, workspace, sha256, created";
+
 impl Store {
     /// Every trust that a person gave and did not take back, oldest first.
     pub async fn trusts(&self) -> Result<Vec<StoredTrust>, StoreError> {
-        let read = |db: &Connection| consents::all_of(db, WORKSPACE, stored);
-        self.reader.run("read", read).await
+        self.listed(format!("SELECT {COLUMNS} FROM trusts ORDER BY id"), stored).await
     }
 
     /// The hash of the content that a person trusts in a workspace.
     pub async fn trusted_hash(&self, workspace: &str) -> Result<Option<String>, StoreError> {
         let workspace = workspace.to_owned();
         let read = move |db: &Connection| {
-            let sql = "SELECT key FROM consents WHERE provider = ?1 AND base_url = ?2";
-            Ok(db.query_row(sql, [WORKSPACE, &workspace], |row| row.get(0)).optional()?)
+            let sql = "SELECT sha256 FROM trusts WHERE workspace = ?1";
+            Ok(db.query_row(sql, [&workspace], |row| row.get(0)).optional()?)
         };
         self.reader.run("read", read).await
     }
 
-    /// Stores that a person trusts this content in a workspace, in the place of every content before.
+    /// Stores that a person trusts this content in a workspace, in the place of the content before.
     pub async fn trust(&self, workspace: String, sha256: String) -> Result<(), StoreError> {
         let write = move |db: &Connection| {
-            let others = "DELETE FROM consents WHERE provider = ?1 AND base_url = ?2 AND key <> ?3";
-            db.execute(others, params![WORKSPACE, workspace, sha256])?;
-            consents::add(db, WORKSPACE, &workspace, &sha256)
-        };
-        self.writer.run("write to", write).await
-    }
-
-    /// The tools of an MCP server as a person agreed to them: the hash of each by its name; `None` before the first
-    /// list. `server` is the hash of its definition.
-    pub async fn agreed_tools(
-        &self,
-        server: &str,
-    ) -> Result<Option<BTreeMap<String, String>>, StoreError> {
-        let server = server.to_owned();
-        let read = move |db: &Connection| {
-            let sql = "SELECT key FROM consents WHERE provider = ?1 AND base_url = ?2";
-            let text: Option<String> =
-                db.query_row(sql, [SERVER_TOOLS, &server], |row| row.get(0)).optional()?;
-            // What cannot be read agrees to nothing.
-            Ok(text.map(|text| serde_json::from_str(&text).unwrap_or_default()))
-        };
-        self.reader.run("read", read).await
-    }
-
-    /// Stores the tools of a server, in the place of those before.
-    pub async fn agree_to_tools(
-        &self,
-        server: &str,
-        tools: BTreeMap<String, String>,
-    ) -> Result<(), StoreError> {
-        let (server, tools) = (server.to_owned(), serde_json::json!(tools).to_string());
-        let write = move |db: &Connection| {
-            let others = "DELETE FROM consents WHERE provider = ?1 AND base_url = ?2";
-            db.execute(others, params![SERVER_TOOLS, server])?;
-            consents::add(db, SERVER_TOOLS, &server, &tools)
+            let other = "DELETE FROM trusts WHERE workspace = ?1 AND sha256 <> ?2";
+            db.execute(other, [&workspace, &sha256])?;
+            let sql = format!(
+                "INSERT INTO trusts ({COLUMNS}) VALUES ({NEXT_NUMBER}, ?1, ?2, ?3)
+                ON CONFLICT DO NOTHING"
+            );
+            db.execute(&sql, params![workspace, sha256, signed(now_ms())])?;
+            Ok(())
         };
         self.writer.run("write to", write).await
     }
 
     /// Ends a trust and returns it; `None` if there is none with this number.
     pub async fn end_trust(&self, id: u64) -> Result<Option<StoredTrust>, StoreError> {
-        let delete = move |db: &Connection| consents::end_of(db, WORKSPACE, id, stored);
-        self.writer.run("write to", delete).await
+        let sql = format!("DELETE FROM trusts WHERE id = ?1 RETURNING {COLUMNS}");
+        self.ended(sql, id, stored).await
     }
 }
 
 fn stored(row: &Row<'_>) -> rusqlite::Result<StoredTrust> {
     Ok(StoredTrust {
         id: number(row, 0)?,
-        workspace: row.get(2)?,
-        sha256: row.get(3)?,
-        since: number(row, 4)?,
+        workspace: row.get(1)?,
+        sha256: row.get(2)?,
+        since: number(row, 3)?,
     })
 }

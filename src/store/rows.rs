@@ -1,0 +1,38 @@
+//! Rows that a person sees with a number and revokes by it: consents, trusts and clients.
+
+use crate::store::pods::signed;
+use crate::store::{Store, StoreError};
+use rusqlite::{Connection, OptionalExtension as _, Row};
+
+impl Store {
+    /// The rows of a query without parameters.
+    pub(super) async fn listed<T: Send + 'static>(
+        &self,
+        sql: String,
+        stored: fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let read = move |db: &Connection| {
+            let mut statement = db.prepare(&sql)?;
+            let rows = statement.query_map([], stored)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        };
+        self.reader.run("read", read).await
+    }
+
+    /// The row that a statement deletes and returns; its parameter is the number of the row.
+    pub(super) async fn ended<T: Send + 'static>(
+        &self,
+        sql: String,
+        id: u64,
+        stored: fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let delete =
+            move |db: &Connection| Ok(db.query_row(&sql, [signed(id)], stored).optional()?);
+        self.writer.run("write to", delete).await
+    }
+}
+
+/// A number of a row; SQLite has no unsigned ones.
+pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
+}
