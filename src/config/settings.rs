@@ -5,6 +5,7 @@ use crate::config::catalogue::{Known, Provider};
 use crate::config::diagnostic::Diagnostic;
 use crate::config::mcp::McpServer;
 use crate::config::policy::Permissions;
+use crate::config::settings::limits::Limits;
 use crate::protocol::PodName;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -43,25 +44,6 @@ pub struct Settings {
     pub profile: BTreeMap<String, Profile>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Limits {
-    /// Requests to a model in one run.
-    pub max_turns: NonZeroU32,
-    /// How deep below a Pod that a person made others may be.
-    pub depth: NonZeroU32,
-    /// How many Pods below one that a person made may be live at once.
-    pub live_children: NonZeroU32,
-    /// How many messages may wait in the mailbox of one Pod. What children tell is not counted.
-    pub mailbox: NonZeroU32,
-    /// The largest reply of a model, in MiB of log.
-    pub reply_mib: Mebibytes<MAX_REPLY_MIB>,
-    /// The largest block of a reply, in MiB of log.
-    pub block_mib: Mebibytes<MAX_BLOCK_MIB>,
-    /// The most that a model may write as the arguments of one tool call, in MiB of log.
-    pub argument_mib: Mebibytes<MAX_BLOCK_MIB>,
-}
-
 /// A name for how Pods are made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -98,20 +80,6 @@ pub struct Shell {
     pub timeout_s: NonZeroU64,
     /// Seconds no call may exceed.
     pub max_timeout_s: NonZeroU64,
-    /// Processes and threads of one command.
-    pub processes: Processes,
-    /// MiB of memory of one process; 0 = no limit.
-    pub memory_mib: u32,
-    /// MiB of one file that a command writes; 0 = no limit.
-    pub file_mib: u32,
-    /// MiB that `/tmp` of a Pod holds.
-    pub tmp_mib: NonZeroU32,
-    /// MiB that a Pod may add to the caches of toolchains.
-    pub cache_mib: NonZeroU32,
-    /// MiB that the home directory of a command holds beyond what is granted in it.
-    pub home_mib: NonZeroU32,
-    /// MiB that `/dev/shm` of a command holds.
-    pub shm_mib: NonZeroU32,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -222,81 +190,12 @@ impl TryFrom<f64> for Ratio {
     }
 }
 
-/// The kernel gives 300 process ids only once, so a lower number would not count.
-const FEWEST_PROCESSES: u32 = 301;
-
-/// A number of processes that a command can be held to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "u32")]
-pub struct Processes(u32);
-
-impl Processes {
-    pub fn get(self) -> u32 {
-        self.0
-    }
-}
-
-impl TryFrom<u32> for Processes {
-    type Error = String;
-
-    fn try_from(value: u32) -> Result<Self, Self::Error> {
-        if value >= FEWEST_PROCESSES {
-            Ok(Self(value))
-        } else {
-            Err(format!("expected a number of {FEWEST_PROCESSES} or more"))
-        }
-    }
-}
-
-/// A block is one line of the log, and a line is read up to [`crate::protocol::MAX_LINE`]: 1 MiB is
-/// left for what stands around the text.
-const MAX_BLOCK_MIB: u64 = (crate::protocol::MAX_LINE as u64 >> 20) - 1;
-/// What is held of one reply must fit into memory several times.
-const MAX_REPLY_MIB: u64 = 1024;
-
-/// A size in MiB, from 1 to `MOST`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "u64")]
-pub struct Mebibytes<const MOST: u64>(u64);
-
-impl<const MOST: u64> Mebibytes<MOST> {
-    pub fn bytes(self) -> u64 {
-        self.0 << 20
-    }
-}
-
-impl<const MOST: u64> TryFrom<u64> for Mebibytes<MOST> {
-    type Error = String;
-
-    fn try_from(value: u64) -> Result<Self, Self::Error> {
-        if (1..=MOST).contains(&value) {
-            Ok(Self(value))
-        } else {
-            Err(format!("expected a number from 1 to {MOST}"))
-        }
-    }
-}
-
 const fn count(value: u32) -> NonZeroU32 {
     NonZeroU32::new(value).expect("the defaults below are above zero")
 }
 
 const fn seconds(value: u64) -> NonZeroU64 {
     NonZeroU64::new(value).expect("the defaults below are above zero")
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_turns: const { count(200) },
-            depth: const { count(4) },
-            live_children: const { count(16) },
-            mailbox: const { count(1000) },
-            reply_mib: Mebibytes(128),
-            block_mib: Mebibytes(60),
-            argument_mib: Mebibytes(56),
-        }
-    }
 }
 
 impl Default for Timeouts {
@@ -342,13 +241,6 @@ impl Default for Shell {
             pass: Vec::new(),
             timeout_s: const { seconds(120) },
             max_timeout_s: const { seconds(600) },
-            processes: Processes(4096),
-            memory_mib: 0,
-            file_mib: 16_384,
-            tmp_mib: const { count(1024) },
-            cache_mib: const { count(8192) },
-            home_mib: const { count(256) },
-            shm_mib: const { count(256) },
         }
     }
 }
@@ -424,10 +316,18 @@ fn right_place(message: &str) -> Option<String> {
 }
 
 /// Keys that are often written elsewhere, and the table of each; the empty one is the top of the file.
-const PLACES: [(&str, &str); 15] = [
+const PLACES: [(&str, &str); 23] = [
     ("model", ""),
     ("max_turns", "limits"),
     ("depth", "limits"),
+    ("processes", "limits"),
+    ("memory_mib", "limits"),
+    ("open_files", "limits"),
+    ("file_mib", "limits"),
+    ("tmp_mib", "limits"),
+    ("cache_mib", "limits"),
+    ("home_mib", "limits"),
+    ("shm_mib", "limits"),
     ("connect_s", "timeouts"),
     ("idle_s", "timeouts"),
     ("idle_exit_min", "host"),
@@ -503,5 +403,6 @@ fn holds(element: &Spanned<DeValue<'_>>, at: usize) -> bool {
     element.span().contains(&at) || table.iter().any(inside)
 }
 
+pub mod limits;
 #[cfg(test)]
 mod tests;

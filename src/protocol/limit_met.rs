@@ -18,6 +18,8 @@ pub enum LimitKind {
     /// Processes and threads.
     Processes,
     Memory,
+    /// Open files and sockets of one process.
+    OpenFiles,
     /// The size of one file.
     FileSize,
     /// Space in the places of a command or of its Pod.
@@ -32,6 +34,7 @@ impl fmt::Display for LimitKind {
         f.write_str(match self {
             Self::Processes => "processes",
             Self::Memory => "memory",
+            Self::OpenFiles => "open files",
             Self::FileSize => "file size",
             Self::Space => "space",
             Self::Unknown => "unknown",

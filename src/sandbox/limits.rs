@@ -22,6 +22,8 @@ pub struct CommandLimits {
     /// Memory of one process, and with a little more of a whole command where a control group counts it; 0 is no
     /// limit.
     pub memory_mib: u32,
+    /// Files and sockets that one process has open.
+    pub open_files: u32,
     /// One file that it writes; 0 is no limit.
     pub file_mib: u32,
     /// What `/tmp` of the Pod holds.
@@ -38,7 +40,8 @@ impl Default for CommandLimits {
     fn default() -> Self {
         let (memory_mib, file_mib) = (0, 16_384);
         let (tmp_mib, cache_mib, home_mib, shm_mib) = (1024, 8192, 256, 256);
-        Self { processes: 4096, memory_mib, file_mib, tmp_mib, cache_mib, home_mib, shm_mib }
+        let (processes, open_files) = (4096, 65_536);
+        Self { processes, memory_mib, open_files, file_mib, tmp_mib, cache_mib, home_mib, shm_mib }
     }
 }
 
@@ -58,6 +61,7 @@ impl CommandLimits {
         let bytes = |mib: u32| (mib > 0).then_some(u64::from(mib) << 20);
         lower(Resource::Data, bytes(self.memory_mib));
         lower(Resource::Fsize, bytes(self.file_mib));
+        lower(Resource::Nofile, Some(self.open_files.into()));
         lower(Resource::Core, Some(0));
         // The kernel counts processes for each user of a user namespace. Outside of a namespace of the
         // command's own, the person's other processes would count.
@@ -86,6 +90,9 @@ impl CommandLimits {
         if has(&["File too large", "File size limit exceeded"]) {
             return self.file_size_met();
         }
+        if has(&["Too many open files", "EMFILE"]) {
+            return Some(self.open_files_met());
+        }
         let memory = has(&["Cannot allocate memory", "MemoryError", "out of memory"]);
         if memory { self.memory_met() } else { None }
     }
@@ -93,6 +100,11 @@ impl CommandLimits {
     /// The limit on processes, as one that was met.
     pub fn processes_met(&self) -> LimitMet {
         LimitMet { kind: LimitKind::Processes, sentence: self.most_processes_sentence() }
+    }
+
+    /// The limit on open files, which the kernel tells a program by an error.
+    pub fn open_files_met(&self) -> LimitMet {
+        LimitMet { kind: LimitKind::OpenFiles, sentence: self.most_open_files() }
     }
 
     /// The limit on one file, which the kernel tells a program by a signal or an error.
@@ -123,6 +135,7 @@ impl CommandLimits {
             world.then(|| self.most_processes_sentence()),
             self.most_memory(),
             groups.filter(|_| world).and_then(|_| self.most_memory_together()),
+            Some(self.most_open_files()),
             self.largest_file(),
             world.then_some(kept),
         ];
@@ -147,6 +160,13 @@ impl CommandLimits {
     /// can tell so itself.
     pub fn memory_together_mib(&self) -> Option<u64> {
         (self.memory_mib > 0).then(|| u64::from(self.memory_mib) + u64::from(BESIDE_DATA_MIB))
+    }
+
+    fn most_open_files(&self) -> String {
+        let most = self.open_files;
+        format!(
+            "a process of a command has at most {most} files and sockets open, fewer where `ulimit -n` says so"
+        )
     }
 
     fn largest_file(&self) -> Option<String> {
@@ -184,6 +204,7 @@ mod tests {
             ),
             ("head: write error: File too large", LimitKind::FileSize, "16384 MiB"),
             ("MemoryError", LimitKind::Memory, "64 MiB of memory"),
+            ("OSError: [Errno 24] Too many open files", LimitKind::OpenFiles, "65536 files"),
         ];
         for (content, kind, words) in cases {
             let met = limits.met(content, Isolation::Namespaces).expect(content);

@@ -220,7 +220,7 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
         lines.extend(cost.map(|cost| format!("[not possible here: {cost}]")));
     }
     let limit = limit_met(ended, content, ctx);
-    lines.extend(limit.iter().map(|met| format!("[{} ([shell] in config.toml)]", met.sentence)));
+    lines.extend(limit.iter().map(|met| format!("[{} ([limits] in config.toml)]", met.sentence)));
     if ended.outcome == Outcome::Signalled(KILLED) {
         lines.push(OUT_OF_MEMORY.to_owned());
     }

@@ -121,7 +121,7 @@ text = "It said: {result}"
 #[test]
 fn the_row_of_a_pod_says_that_a_command_met_a_limit_until_the_next_commands_meet_none() {
     let bench = Bench::new();
-    bench.settings("[shell]\nfile_mib = 1\n");
+    bench.settings("[limits]\nfile_mib = 1\n");
     bench.play(FILL_AND_REST);
     let _host = bench.serve();
     bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "send a fill"]);

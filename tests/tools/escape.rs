@@ -15,6 +15,8 @@ mod guard;
 mod holes;
 #[path = "escape/home.rs"]
 mod home;
+#[path = "escape/limits.rs"]
+mod limits;
 #[path = "escape/net.rs"]
 mod net;
 #[path = "escape/ordinary.rs"]

@@ -841,6 +841,7 @@ fn the_enumerations_have_the_words_of_the_protocol() {
     for (kind, word) in [
         (LimitKind::Processes, "processes"),
         (LimitKind::Memory, "memory"),
+        (LimitKind::OpenFiles, "open_files"),
         (LimitKind::FileSize, "file_size"),
         (LimitKind::Space, "space"),
     ] {

@@ -128,6 +128,11 @@ fn a_key_that_belongs_elsewhere_is_said_with_its_right_place_first() {
     assert!(said[0].starts_with(place), "{said:?}");
     let (_, said) = read("theme = \"day\"\n");
     assert!(said[0].contains(":1:1: `theme` belongs below [ui]: unknown field"), "{said:?}");
+    let (settings, said) = read("[shell]\npass = [\"A\"]\nmemory_mib = 500\n");
+    let moved =
+        "/c/config.toml:3:1: `memory_mib` belongs below [limits]: unknown field `memory_mib`";
+    assert!(said[0].starts_with(moved), "{said:?}");
+    assert_eq!((settings.shell.pass, settings.limits.memory_mib), (vec!["A".to_owned()], 0));
 }
 
 #[test]
@@ -144,7 +149,7 @@ fn each_key_with_a_right_place_is_known_there() {
 #[test]
 fn a_setting_that_would_not_count_is_a_mistake() {
     let (settings, diagnostics) = read(concat!(
-        "[shell]\n",
+        "[limits]\n",
         "processes = 300\n",
         "[[permissions.rule]]\n",
         "tool = \"Bsh\"\n",
@@ -153,10 +158,10 @@ fn a_setting_that_would_not_count_is_a_mistake() {
         "tool = \"mcp__git__*\"\n",
         "action = \"deny\"\n",
     ));
-    let [tool, processes] = &diagnostics[..] else { panic!("{diagnostics:#?}") };
+    let [processes, tool] = &diagnostics[..] else { panic!("{diagnostics:#?}") };
     assert!(processes.contains(":2:13: expected a number of 301 or more"), "{processes}");
     assert!(tool.contains(":4:8: no tool is named `Bsh`; there are Bash, Edit"), "{tool}");
-    assert_eq!(settings.shell.processes.get(), 4096);
+    assert_eq!(settings.limits.processes.get(), 4096);
     let tools = settings.permissions.rule.iter().map(|rule| rule.tool.as_str());
     assert_eq!(tools.collect::<Vec<_>>(), ["mcp__git__*"]);
 }

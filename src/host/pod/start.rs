@@ -247,15 +247,16 @@ pub(crate) fn command_time(settings: &Settings) -> tools::CommandTime {
 
 /// How much of the machine a command of a Pod may use.
 pub(crate) fn command_limits(settings: &Settings) -> CommandLimits {
-    let shell = &settings.shell;
+    let own = &settings.limits;
     CommandLimits {
-        processes: shell.processes.get(),
-        memory_mib: shell.memory_mib,
-        file_mib: shell.file_mib,
-        tmp_mib: shell.tmp_mib.get(),
-        cache_mib: shell.cache_mib.get(),
-        home_mib: shell.home_mib.get(),
-        shm_mib: shell.shm_mib.get(),
+        processes: own.processes.get(),
+        memory_mib: own.memory_mib,
+        open_files: own.open_files.get(),
+        file_mib: own.file_mib,
+        tmp_mib: own.tmp_mib.get(),
+        cache_mib: own.cache_mib.get(),
+        home_mib: own.home_mib.get(),
+        shm_mib: own.shm_mib.get(),
     }
 }
 

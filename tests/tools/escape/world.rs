@@ -231,7 +231,7 @@ async fn a_command_that_met_a_limit_reads_which_one() {
     cell.bench.ctx.command_limits.shm_mib = 1;
     let output = cell.bench.bash("head -c 2M /dev/zero > /dev/shm/a").await;
     let text = output.content.unwrap();
-    assert!(text.contains("1 MiB in /dev/shm") && text.contains("[shell]"), "{text}");
+    assert!(text.contains("1 MiB in /dev/shm") && text.contains("[limits]"), "{text}");
     cell.bench.ctx.command_limits.file_mib = 1;
     let output = cell.bench.bash("exec head -c 2M /dev/zero > large").await;
     let text = output.content.unwrap();
