@@ -13,6 +13,7 @@ mod guard;
 mod helper;
 mod landlock;
 mod limits;
+mod near;
 mod order;
 mod overview;
 mod package;

@@ -18,6 +18,11 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// Whether a path leads through a link, or has to be read part by part. What it leads to does not have to exist.
+pub fn leads_through_links(path: &Path) -> bool {
+    reached_directly(path).is_none()
+}
+
 /// The symbolic links through which a path leads, in the order in which they are followed, at most
 /// 40. The last part of the path counts, too.
 pub fn links_on(path: &Path) -> Vec<PathBuf> {

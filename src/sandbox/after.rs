@@ -14,7 +14,7 @@ use rustix::fs::{
     renameat, statat, symlinkat,
 };
 use rustix::io::Errno;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{DirBuilder, File, Permissions, set_permissions};
 use std::io::{self, Read, Write};
@@ -58,8 +58,15 @@ enum Known {
     Link(CString),
 }
 
+/// A view with its holes by their paths, for questions about many paths.
+pub struct Looked<'a> {
+    view: &'a CommandView,
+    holes: HashMap<&'a Path, Vec<Why>>,
+}
+
 /// Looks at every guarded place of the view, save where the command may not write at all.
 pub fn look(view: &CommandView, found: &Found) -> Before {
+    let view = &Looked::at(view);
     let mut before = Before::default();
     let mut guarded: Vec<PathBuf> = found.places.iter().chain(&found.pointers).cloned().collect();
     guarded.extend(found.named.iter().cloned());
@@ -73,8 +80,8 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
             .extend(GUARDED.into_iter().filter(|name| *name != HOOKS).map(|name| dir.join(name)));
     }
     guarded.extend(found.folders.iter().flat_map(|dir| MODULE.map(|name| dir.join(name))));
-    guarded.retain(|path| opens(view, path));
-    guarded.extend(places(view));
+    guarded.retain(|path| view.opens(path));
+    guarded.extend(places(view.view));
     for path in &guarded {
         before.keep(view, path);
     }
@@ -87,8 +94,8 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
     {
         before.keep_links(view, &dir);
     }
-    before.modes.retain(|(path, _)| opens(view, path));
-    before.heads.retain(|(path, _)| opens(view, path));
+    before.modes.retain(|(path, _)| view.opens(path));
+    before.heads.retain(|(path, _)| view.opens(path));
     before
 }
 
@@ -117,41 +124,57 @@ fn written(view: &CommandView, path: &Path) -> bool {
     meant.any(|grant| grant.level == Level::Write && grant.covers(path))
 }
 
-/// Whether a command may write a path, if the hole at this very path is left out of account.
-fn opens(view: &CommandView, path: &Path) -> bool {
-    let own =
-        |why| matches!(why, Why::Secret | Why::Rules | Why::Programs | Why::Project | Why::Obeyed);
-    let shuts = |hole: &Hole| hole.is_around(path) || hole.path == path && !own(hole.why);
-    written(view, path) && !view.holes.iter().any(shuts)
+impl<'a> Looked<'a> {
+    fn at(view: &'a CommandView) -> Self {
+        let mut holes: HashMap<&Path, Vec<Why>> = HashMap::new();
+        for hole in &view.holes {
+            holes.entry(&hole.path).or_default().push(hole.why);
+        }
+        Self { view, holes }
+    }
+
+    /// Why there are holes at this very path.
+    fn holes_at(&self, path: &Path) -> &[Why] {
+        self.holes.get(path).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a command may write a path, if the hole at this very path is left out of account.
+    fn opens(&self, path: &Path) -> bool {
+        let own = |why: &Why| {
+            matches!(why, Why::Secret | Why::Rules | Why::Programs | Why::Project | Why::Obeyed)
+        };
+        let shut = || path.ancestors().skip(1).any(|dir| !self.holes_at(dir).is_empty());
+        written(self.view, path) && self.holes_at(path).iter().all(own) && !shut()
+    }
 }
 
 impl Before {
     /// Remembers what lies at a guarded path, and every link on the way to it.
-    fn keep(&mut self, view: &CommandView, path: &Path) {
+    fn keep(&mut self, view: &Looked, path: &Path) {
         self.keep_links(view, path);
         // A missing directory on `PATH` may be made.
-        let programs = view.holes.iter().any(|hole| hole.why == Why::Programs && hole.path == path);
+        let programs = view.holes_at(path).contains(&Why::Programs);
         if !path.exists() {
             // A link may lead to what is missing: the command could make it there.
             let places = [path.to_owned()].into_iter().chain(led_to(path));
-            let missing = |path: &PathBuf| path.symlink_metadata().is_err() && opens(view, path);
+            let missing = |path: &PathBuf| path.symlink_metadata().is_err() && view.opens(path);
             self.absent.extend(places.filter(|path| !programs && missing(path)));
         } else if let Some(known) =
             known_at(path).filter(|known| matches!(known, Known::File { .. }))
         {
-            let secret = view.holes.iter().any(|hole| hole.path == path);
-            self.kept.extend((!secret && opens(view, path)).then(|| (path.to_owned(), known)));
+            let secret = !view.holes_at(path).is_empty();
+            self.kept.extend((!secret && view.opens(path)).then(|| (path.to_owned(), known)));
         }
     }
 
     /// Remembers which files of projects are missing, and those beside other repositories.
-    fn keep_projects(&mut self, view: &CommandView, found: &Found) {
-        let own = view.holes.iter().filter(|hole| hole.why == Why::Project);
+    fn keep_projects(&mut self, view: &Looked, found: &Found) {
+        let own = view.view.holes.iter().filter(|hole| hole.why == Why::Project);
         let mut files: Vec<PathBuf> = own.map(|hole| hole.path.clone()).collect();
         for path in found.projects.iter().flat_map(|dir| project::below(dir)) {
             let hole = Hole { path: path.clone(), level: Level::Read, why: Why::Project };
-            let named = view.names_for_writing(&hole);
-            if !named && opens(view, &path) {
+            let named = view.view.names_for_writing(&hole);
+            if !named && view.opens(&path) {
                 match path.symlink_metadata() {
                     Ok(_) => self.keep_links(view, &path),
                     Err(_) => drop(self.absent.insert(path.clone())),
@@ -166,22 +189,22 @@ impl Before {
 
     /// Remembers the ways on which a missing project file could be reached: through a link that is
     /// there already, or through one in the place of its directory.
-    fn keep_ways(&mut self, view: &CommandView, path: &Path) {
+    fn keep_ways(&mut self, view: &Looked, path: &Path) {
         let Some((dir, name)) = path.parent().zip(path.file_name()) else { return };
         let linked = dir.ends_with(project::VSCODE) && dir.is_symlink();
         let through = linked.then(|| canonical(dir).ok()).flatten().map(|dir| dir.join(name));
         let through = through.filter(|path| path.symlink_metadata().is_err());
         let ways = through.into_iter().chain(project::dangling(path));
-        self.absent.extend(ways.filter(|path| opens(view, path)));
-        if dir.ends_with(project::VSCODE) && !linked && opens(view, dir) {
+        self.absent.extend(ways.filter(|path| view.opens(path)));
+        if dir.ends_with(project::VSCODE) && !linked && view.opens(dir) {
             self.unlinked.insert(dir.to_owned());
         }
     }
 
-    fn keep_links(&mut self, view: &CommandView, path: &Path) {
+    fn keep_links(&mut self, view: &Looked, path: &Path) {
         for link in links_on(path) {
             let fresh = !self.kept.iter().any(|(kept, _)| *kept == link);
-            if let Some(known) = known_at(&link).filter(|_| fresh && opens(view, &link)) {
+            if let Some(known) = known_at(&link).filter(|_| fresh && view.opens(&link)) {
                 self.kept.push((link, known));
             }
         }

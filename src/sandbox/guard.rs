@@ -8,7 +8,7 @@ mod tests;
 use crate::files::{Limit, WorkspaceFiles, canonical, without_parents};
 use crate::sandbox::view::{CommandView, GUARDED, Hole, Level, Why};
 use crate::sandbox::{gitfile, project};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -56,8 +56,8 @@ struct Search<'a> {
 
 /// Looks for the repositories of a view on this disk. `resolved` is the view with canonical grants.
 pub fn find(view: &CommandView, resolved: &CommandView) -> Found {
-    let writes =
-        |path: &Path| [view, resolved].iter().any(|view| view.granted(path) == Level::Write);
+    let grants = [view.grants_by_path(), resolved.grants_by_path()];
+    let writes = |path: &Path| grants.iter().any(|grants| grants.level(path) == Level::Write);
     let mut search = Search { writes: &writes, found: Found::default() };
     for git in &view.repositories {
         search.around(git);
@@ -72,19 +72,20 @@ pub fn find(view: &CommandView, resolved: &CommandView) -> Found {
 fn projects(view: &CommandView, found: &Found) -> BTreeSet<PathBuf> {
     let beside = found.places.iter().filter_map(|git| git.parent().map(Path::to_owned));
     let trees = beside.chain(found.dirs.values().flatten().cloned()).collect::<BTreeSet<_>>();
-    let named = |tree: &Path| {
-        let own = |hole: &&Hole| hole.why == Why::Project && hole.path.parent() == Some(tree);
-        view.holes.iter().any(|hole| own(&hole))
-    };
+    let own = view.holes.iter().filter(|hole| hole.why == Why::Project);
+    let own: HashSet<&Path> = own.filter_map(|hole| hole.path.parent()).collect();
+    let named = |tree: &Path| own.contains(tree);
     let real = trees.iter().filter(|tree| !named(tree)).filter_map(|tree| canonical(tree).ok());
-    real.filter(|tree| view.granted(tree) == Level::Write).collect()
+    let grants = view.grants_by_path();
+    real.filter(|tree| grants.level(tree) == Level::Write).collect()
 }
 
 /// The paths of the repositories that a command may not change. A hole of [`Level::Write`] leaves its
 /// content writable, but the path cannot be moved.
 pub fn holes(view: &CommandView, found: &Found) -> Vec<Hole> {
     let Found { dirs, pointers, closed, named, projects, .. } = found;
-    let written = dirs.keys().filter(|dir| view.granted(dir) == Level::Write);
+    let grants = view.grants_by_path();
+    let written = dirs.keys().filter(|dir| grants.level(dir) == Level::Write);
     written.for_each(|dir| make_hooks(dir));
     let parts = dirs.keys().flat_map(|dir| GUARDED.map(|name| dir.join(name)));
     let named = parts.chain(named.iter().cloned()).filter(|path| path.exists());

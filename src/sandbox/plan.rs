@@ -4,10 +4,10 @@
 use crate::files::canonical;
 use crate::sandbox::any_path;
 use crate::sandbox::guard::{self, Found};
-use crate::sandbox::view::{CommandView, Depth, Grant, Hole, Level, Links, Why};
+use crate::sandbox::view::{CommandView, Depth, Grant, GrantsByPath, Hole, Level, Links, Why};
 use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,7 @@ pub struct Plan {
 /// The holes that are there on this disk and take something away, outer ones first; and what cannot
 /// be protected, in words.
 pub fn holes(view: &CommandView, found: &Found) -> (Vec<Hole>, Vec<String>) {
+    let grants = view.grants_by_path();
     let mut open = Vec::new();
     let mut all: BTreeMap<PathBuf, Hole> = BTreeMap::new();
     for hole in view.holes.iter().cloned().chain(guard::holes(view, found)) {
@@ -69,7 +70,7 @@ pub fn holes(view: &CommandView, found: &Found) -> (Vec<Hole>, Vec<String>) {
             continue;
         };
         let hole = Hole { path: real, ..hole };
-        if takes(view, &hole) && within_reach(&hole.path) {
+        if takes(view, &grants, &hole) && within_reach(&hole.path) {
             let known = all.entry(hole.path.clone()).or_insert_with(|| hole.clone());
             known.level = known.level.min(hole.level);
         }
@@ -80,7 +81,7 @@ pub fn holes(view: &CommandView, found: &Found) -> (Vec<Hole>, Vec<String>) {
 
 /// Whether a hole takes anything away: at its own place, or from a grant that lies in it. Programs
 /// lie directly in their directory: what is granted further down is no program.
-fn takes(view: &CommandView, hole: &Hole) -> bool {
+fn takes(view: &CommandView, grants: &GrantsByPath, hole: &Hole) -> bool {
     if view.names_for_writing(hole) {
         return false;
     }
@@ -91,8 +92,9 @@ fn takes(view: &CommandView, hole: &Hole) -> bool {
     let shallow = matches!(hole.why, Why::Programs | Why::Others | Why::Obeyed);
     let deep = !shallow && hole.path.parent().is_some();
     // A hole that leaves its content writable still keeps the path from being moved.
-    let held = hole.level == Level::Write && view.granted(&hole.path) == Level::Write;
-    held || view.granted(&hole.path) > hole.level || (deep && view.grants.iter().any(inside))
+    let granted = grants.level(&hole.path);
+    let held = hole.level == Level::Write && granted == Level::Write;
+    held || granted > hole.level || (deep && view.grants.iter().any(inside))
 }
 
 /// Whether the scope grants this very place or a part of it, and not only a directory above it: then a person wants
@@ -108,6 +110,8 @@ fn is_worked_on(view: &CommandView, place: &Path) -> bool {
 /// What lies in a hole that takes at least as much needs none of its own.
 fn without_nested(view: &CommandView, all: Vec<Hole>) -> Vec<Hole> {
     let mut kept: Vec<Hole> = Vec::new();
+    // Each path has one hole, and outer ones come first.
+    let mut by_path: HashMap<PathBuf, usize> = HashMap::new();
     for hole in all {
         // A path that is granted inside the scope of another Pod stays open, also around this hole.
         let same = |outer: &Hole| match (outer.why, hole.why) {
@@ -119,10 +123,9 @@ fn without_nested(view: &CommandView, all: Vec<Hole>) -> Vec<Hole> {
             }
             (outer, _) => outer != Why::Others,
         };
-        let inside = |outer: &Hole| {
-            hole.path.starts_with(&outer.path) && outer.level <= hole.level && same(outer)
-        };
-        if !kept.iter().any(inside) {
+        let mut around = hole.path.ancestors().filter_map(|dir| by_path.get(dir));
+        if !around.any(|at| kept[*at].level <= hole.level && same(&kept[*at])) {
+            by_path.insert(hole.path.clone(), kept.len());
             kept.push(hole);
         }
     }

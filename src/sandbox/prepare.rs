@@ -9,7 +9,7 @@ use crate::sandbox::places::Person;
 use crate::sandbox::plan::{self, Plan};
 use crate::sandbox::view::{CommandView, Hole, Level};
 use crate::sandbox::world::{Part, World};
-use crate::sandbox::{guard, helper, resolve};
+use crate::sandbox::{guard, helper, near, resolve};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -29,6 +29,9 @@ impl Prepared {
     /// caches, of hooks and `~/.ssh`.
     pub fn of(asked: CommandView) -> Self {
         let view = resolve::resolved(asked.clone());
+        let holes = near::holes(&asked, &view);
+        let asked = CommandView { holes: holes.clone(), ..asked };
+        let view = CommandView { holes, ..view };
         let found = guard::find(&asked, &view);
         let before = after::look(&asked, &found);
         let (holes, open) = plan::holes(&view, &found);

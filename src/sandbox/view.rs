@@ -8,6 +8,7 @@ use crate::sandbox::project;
 use crate::scope::{Permission, Rule, Scope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// What a command can be granted beyond its scope.
@@ -270,6 +271,18 @@ impl Hole {
     }
 }
 
+/// The grants of a view by their paths, for questions about many paths.
+pub struct GrantsByPath<'a>(HashMap<&'a Path, Vec<&'a Grant>>);
+
+impl GrantsByPath<'_> {
+    /// The same as [`CommandView::granted`].
+    pub fn level(&self, path: &Path) -> Level {
+        let around = path.ancestors().filter_map(|dir| self.0.get(dir)).flatten();
+        let covering = around.filter(|grant| grant.covers(path));
+        covering.map(|grant| grant.level).max().unwrap_or(Level::Hidden)
+    }
+}
+
 impl CommandView {
     /// The view for commands of a Pod that holds this scope. A child gets nowhere its parent does
     /// not if its scope carries its parent's denies: they also close places of the system.
@@ -301,6 +314,14 @@ impl CommandView {
     /// Whether a directory of programs, rules or a project file was itself granted for writing, by its name.
     pub fn names_for_writing(&self, hole: &Hole) -> bool {
         names(&self.outside, hole)
+    }
+
+    pub fn grants_by_path(&self) -> GrantsByPath<'_> {
+        let mut all: HashMap<&Path, Vec<&Grant>> = HashMap::new();
+        for grant in &self.grants {
+            all.entry(&grant.path).or_default().push(grant);
+        }
+        GrantsByPath(all)
     }
 
     /// What the grants alone give at a path.
@@ -636,6 +657,8 @@ mod tests {
                 Some(Permission::Write) => Level::Write,
             };
             prop_assert!(view(&scope, &[]).level(&path) <= held.max(nothing));
+            let view = view(&scope, &[]);
+            prop_assert_eq!(view.grants_by_path().level(&path), view.granted(&path));
         }
     }
 }

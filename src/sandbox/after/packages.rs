@@ -1,9 +1,9 @@
 //! Changes of `package.json` by a command, which are said and not undone.
 
-use crate::sandbox::after::{Before, Known, known_at, opens};
+use crate::sandbox::after::{Before, Known, Looked, known_at};
 use crate::sandbox::guard::Found;
 use crate::sandbox::package::{PACKAGE, changed_package_scripts};
-use crate::sandbox::view::{CommandView, Level, Links};
+use crate::sandbox::view::{Level, Links};
 use std::path::PathBuf;
 
 /// A `package.json` that may be changed; a change of its scripts is said.
@@ -15,13 +15,14 @@ pub struct Package {
 
 impl Before {
     /// Remembers the `package.json` of the scope's directories and of the projects beside them.
-    pub fn keep_packages(&mut self, view: &CommandView, found: &Found) {
+    pub fn keep_packages(&mut self, view: &Looked, found: &Found) {
         let own = view
+            .view
             .grants
             .iter()
             .filter(|grant| grant.level == Level::Write && grant.links == Links::Refused);
         let dirs = own.map(|grant| &grant.path).chain(&found.projects);
-        let files = dirs.map(|dir| dir.join(PACKAGE)).filter(|path| opens(view, path));
+        let files = dirs.map(|dir| dir.join(PACKAGE)).filter(|path| view.opens(path));
         self.packages.extend(files.map(|path| Package { before: known_at(&path), path }));
     }
 }

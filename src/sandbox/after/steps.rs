@@ -1,9 +1,8 @@
 //! The steps of a rebase and the paths of a bisect, which git goes on with when a person says so. A
 //! command may go on with them, too; it may not add programs.
 
-use crate::sandbox::after::{Before, Known, known_at, opens, remove, restore};
+use crate::sandbox::after::{Before, Known, Looked, known_at, remove, restore};
 use crate::sandbox::guard::Found;
-use crate::sandbox::view::CommandView;
 use std::path::PathBuf;
 
 /// Where the steps of a rebase lie in a repository.
@@ -29,13 +28,13 @@ enum Kind {
 
 impl Before {
     /// Remembers the steps of each repository.
-    pub fn keep_steps(&mut self, view: &CommandView, found: &Found) {
+    pub fn keep_steps(&mut self, view: &Looked, found: &Found) {
         for dir in found.dirs.keys() {
             let rebase = dir.join(REBASE);
             let steps = [(rebase.join(TODO), Kind::Rebase), (dir.join(BISECT), Kind::Bisect)];
-            let open = steps.into_iter().filter(|(path, _)| opens(view, path));
+            let open = steps.into_iter().filter(|(path, _)| view.opens(path));
             self.steps.extend(open.map(|(path, kind)| Step::of(path, kind)));
-            self.unlinked.extend(Some(rebase).filter(|path| opens(view, path)));
+            self.unlinked.extend(Some(rebase).filter(|path| view.opens(path)));
         }
     }
 }
