@@ -88,7 +88,7 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     let undone = mended(before, streams);
     let mut report = Report::parse(&line).unwrap_or_else(watcher_killed);
     report.undone = undone;
-    report.limit = group.as_ref().and_then(ControlGroup::limit_met);
+    report.limit = group.as_ref().and_then(ControlGroup::limit_met).or(report.limit);
     if let Some(sentence) = too_much.and_then(|said| said.try_recv().ok()) {
         report.limit = Some(LimitMet { kind: LimitKind::Space, sentence });
         report.ended_at_limit = true;
@@ -174,6 +174,7 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
     reaper::give_back_limit(order.nofile);
     let streams = order.streams;
     let temp = view.is_some().then(|| private_temp(&order.env)).flatten();
+    let limits = view.as_ref().map(|view| view.limits).unwrap_or_default();
     let watchers = Watchers::start()?;
     for script in view.iter().flat_map(|view| &view.scripts) {
         scripts::approved(script)?;
@@ -191,7 +192,8 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
             (leader, Some(confinement), before)
         }
     };
-    let mut reaper = Reaper::watch(watchers, leader, confinement).with_streams(streams);
+    let reaper = Reaper::watch(watchers, leader, confinement);
+    let mut reaper = reaper.with_streams(streams).with_limits(limits);
     let mut report = reaper.reap();
     if let Some(temp) = temp {
         // What cannot be removed lies in the system's temporary directory, which is swept.

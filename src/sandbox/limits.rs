@@ -5,11 +5,15 @@ use crate::sandbox::control_group::Delegated;
 use crate::sandbox::view::Isolation;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// The least number of processes that a command may have.
 const FEWEST: u32 = 16;
 /// The process ids of a PID namespace that the kernel gives only once.
 const GIVEN_ONCE: u32 = 300;
+
+/// Files per MiB of a directory in memory.
+pub const FILES_PER_MIB: u64 = 128;
 
 /// The memory that programs take beside the data that the limit of a process counts, in MiB.
 const BESIDE_DATA_MIB: u32 = 64;
@@ -70,53 +74,30 @@ impl CommandLimits {
         }
     }
 
-    /// The limit to which the output of a failed command points.
-    pub fn met(&self, content: &str, isolation: Isolation) -> Option<LimitMet> {
+    /// A limit of this kind as one that was met; `None` where there is none.
+    pub fn met(&self, kind: LimitKind, isolation: Isolation) -> Option<LimitMet> {
         let world = isolation == Isolation::Namespaces;
-        let has = |words: &[&str]| words.iter().any(|word| content.contains(word));
-        let Self { home_mib, shm_mib, .. } = self;
-        if world
-            && has(&["Resource temporarily unavailable", "can't start new thread", "Cannot fork"])
-        {
-            return Some(self.processes_met());
-        }
-        if world && has(&["No space left on device"]) {
-            let sentence = format!(
-                "if the file is not in the workspace: a command has {home_mib} MiB in its home directory \
-                 and {shm_mib} MiB in /dev/shm"
-            );
-            return Some(LimitMet { kind: LimitKind::Space, sentence });
-        }
-        if has(&["File too large", "File size limit exceeded"]) {
-            return self.file_size_met();
-        }
-        if has(&["Too many open files", "EMFILE"]) {
-            return Some(self.open_files_met());
-        }
-        let memory = has(&["Cannot allocate memory", "MemoryError", "out of memory"]);
-        if memory { self.memory_met() } else { None }
+        let sentence = match kind {
+            LimitKind::Processes => world.then(|| self.most_processes_sentence()),
+            LimitKind::OpenFiles => Some(self.most_open_files()),
+            LimitKind::FileSize => self.largest_file(),
+            LimitKind::Memory => self.most_memory(),
+            LimitKind::Space => world.then(|| self.space_in_memory()),
+            LimitKind::Unknown => None,
+        };
+        Some(LimitMet { kind, sentence: sentence? })
+    }
+
+    /// A place in memory that has no room left.
+    pub fn full(place: &Path, mib: u32) -> LimitMet {
+        let (place, files) = (place.display(), u64::from(mib) * FILES_PER_MIB);
+        let sentence = format!("a command has {mib} MiB in {place}, for at most {files} files");
+        LimitMet { kind: LimitKind::Space, sentence }
     }
 
     /// The limit on processes, as one that was met.
     pub fn processes_met(&self) -> LimitMet {
         LimitMet { kind: LimitKind::Processes, sentence: self.most_processes_sentence() }
-    }
-
-    /// The limit on open files, which the kernel tells a program by an error.
-    pub fn open_files_met(&self) -> LimitMet {
-        LimitMet { kind: LimitKind::OpenFiles, sentence: self.most_open_files() }
-    }
-
-    /// The limit on one file, which the kernel tells a program by a signal or an error.
-    pub fn file_size_met(&self) -> Option<LimitMet> {
-        let sentence = self.largest_file()?;
-        Some(LimitMet { kind: LimitKind::FileSize, sentence })
-    }
-
-    /// The limit on memory, where there is one.
-    pub fn memory_met(&self) -> Option<LimitMet> {
-        let sentence = self.most_memory()?;
-        Some(LimitMet { kind: LimitKind::Memory, sentence })
     }
 
     /// The limit on the memory of a whole command, where a control group counts it.
@@ -169,6 +150,11 @@ impl CommandLimits {
         )
     }
 
+    fn space_in_memory(&self) -> String {
+        let Self { home_mib, shm_mib, .. } = self;
+        format!("a command has {home_mib} MiB in its home directory and {shm_mib} MiB in /dev/shm")
+    }
+
     fn largest_file(&self) -> Option<String> {
         let mib = self.file_mib;
         (mib > 0).then(|| format!("a file that a command writes has at most {mib} MiB"))
@@ -182,41 +168,4 @@ fn lower(resource: Resource, most: Option<u64>) {
     let limit = Rlimit { current: least(held.current), maximum: least(held.maximum) };
     // Lowering never fails for this process itself.
     let _ = setrlimit(resource, limit);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_limit_that_was_met_is_said_in_a_sentence() {
-        let limits = CommandLimits { memory_mib: 64, ..CommandLimits::default() };
-        let cases = [
-            (
-                "bash: fork: retry: Resource temporarily unavailable",
-                LimitKind::Processes,
-                "4096 processes",
-            ),
-            (
-                "cp: error writing 'a': No space left on device",
-                LimitKind::Space,
-                "256 MiB in /dev/shm",
-            ),
-            ("head: write error: File too large", LimitKind::FileSize, "16384 MiB"),
-            ("MemoryError", LimitKind::Memory, "64 MiB of memory"),
-            ("OSError: [Errno 24] Too many open files", LimitKind::OpenFiles, "65536 files"),
-        ];
-        for (content, kind, words) in cases {
-            let met = limits.met(content, Isolation::Namespaces).expect(content);
-            assert_eq!(met.kind, kind, "{content}");
-            assert!(met.sentence.contains(words), "{content}: {}", met.sentence);
-        }
-        let missing = "cat: a: No such file or directory";
-        assert_eq!(limits.met(missing, Isolation::Namespaces), None);
-        let default = CommandLimits::default();
-        assert_eq!(default.met("MemoryError", Isolation::Namespaces), None);
-        for content in ["No space left on device", "fork: Resource temporarily unavailable"] {
-            assert_eq!(default.met(content, Isolation::LandlockOnly), None, "{content}");
-        }
-    }
 }

@@ -1,10 +1,13 @@
 //! Watches one command to its end and ends everything that it leaves behind. It runs in the helper,
 //! and where a command has a world of its own in the first process of that.
 
+use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::bash;
 use crate::sandbox::confinement::Confinement;
+use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::order::{Inner, JsonLine, Order, Ready, Report, Streams};
 use crate::sandbox::process::{self, Process};
+use crate::sandbox::view::Isolation;
 use crate::sandbox::{CONFINE_ARG, stage};
 use nix::sys::signal::{Signal as KillSignal, kill};
 use rustix::io::Errno;
@@ -60,6 +63,9 @@ pub struct Reaper {
     /// This is the first process of a world: all that it can signal is the command's.
     in_world: bool,
     streams: Streams,
+    limits: CommandLimits,
+    /// A child ended because it wrote beyond the limit on one file.
+    wrote_too_much: bool,
 }
 
 /// The order, the first line of standard input. What follows it is left for [`Reaper::watch`].
@@ -221,8 +227,21 @@ impl Reaper {
         // The thread that waits for it lives until there is no child any more.
         let _ = started.send(());
         let (status, names) = (None, BTreeMap::new());
-        let (ordered, alone, in_world, streams) = (false, false, false, Streams::Output);
-        Self { leader, confinement, status, ordered, alone, names, events, in_world, streams }
+        let (ordered, alone, in_world, wrote_too_much) = (false, false, false, false);
+        let (streams, limits) = (Streams::Output, CommandLimits::default());
+        Self {
+            leader,
+            confinement,
+            status,
+            ordered,
+            alone,
+            names,
+            events,
+            in_world,
+            streams,
+            limits,
+            wrote_too_much,
+        }
     }
 
     /// The same from the first process of a world.
@@ -234,6 +253,12 @@ impl Reaper {
     #[must_use]
     pub fn with_streams(self, streams: Streams) -> Self {
         Self { streams, ..self }
+    }
+
+    /// The same for a command with these limits.
+    #[must_use]
+    pub fn with_limits(self, limits: CommandLimits) -> Self {
+        Self { limits, ..self }
     }
 
     /// Waits for the command, then ends what it left.
@@ -258,8 +283,15 @@ impl Reaper {
             stuck,
             blind,
             confinement: self.confinement.take(),
+            limit: self.limit_met(),
             ..Report::default()
         }
+    }
+
+    /// The limit with which the kernel ended a child of this process: the command, or one that outlived its own parent.
+    fn limit_met(&self) -> Option<LimitMet> {
+        let sized = || self.limits.met(LimitKind::FileSize, Isolation::Namespaces);
+        self.wrote_too_much.then(sized).flatten()
     }
 
     /// TERM, then KILL; the names of what survives both. Whether nothing is left is known by
@@ -351,10 +383,13 @@ impl Reaper {
             Some(limit) => self.events.recv_timeout(limit),
         };
         match events {
-            Ok(ReaperEvent::Reaped(pid, status)) if pid == self.leader => {
-                self.status = Some(status)
+            Ok(ReaperEvent::Reaped(pid, status)) => {
+                self.wrote_too_much |= status.terminating_signal() == Some(Signal::XFSZ.as_raw());
+                if pid == self.leader {
+                    self.status = Some(status);
+                }
             }
-            Ok(ReaperEvent::Reaped(..)) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => {}
             Ok(ReaperEvent::Ordered) => self.ordered = true,
             Ok(ReaperEvent::Alone) | Err(RecvTimeoutError::Disconnected) => self.alone = true,
         }

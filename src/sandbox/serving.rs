@@ -156,15 +156,21 @@ pub fn received() -> Result<Pipes, String> {
 pub fn ending(ended: &Result<Ended, SandboxError>) -> String {
     match ended {
         Err(error) => error.to_string(),
-        Ok(ended) => match ended.outcome {
-            Outcome::Exited(code) => format!("it ended with exit code {code}"),
-            Outcome::Signalled(signal) => format!("it was ended by signal {signal}"),
-            Outcome::TimedOut => "its time was over".into(),
-            Outcome::Cancelled => "it was ended".into(),
-            Outcome::AtLimit => match &ended.limit {
-                Some(met) => format!("it met a limit: {}", met.sentence),
-                None => "it met a limit".into(),
-            },
+        Ok(ended) => match (ended.outcome, &ended.limit) {
+            (Outcome::AtLimit, None) => "it met a limit".into(),
+            (Outcome::AtLimit, Some(met)) => format!("it met a limit: {}", met.sentence),
+            (outcome, Some(met)) => format!("{}; it met a limit: {}", word(outcome), met.sentence),
+            (outcome, None) => word(outcome),
         },
+    }
+}
+
+fn word(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Exited(code) => format!("it ended with exit code {code}"),
+        Outcome::Signalled(signal) => format!("it was ended by signal {signal}"),
+        Outcome::TimedOut => "its time was over".into(),
+        Outcome::Cancelled => "it was ended".into(),
+        Outcome::AtLimit => "it met a limit".into(),
     }
 }

@@ -4,7 +4,7 @@ use crate::files;
 use crate::protocol::LimitMet;
 use crate::protocol::family::Confined;
 use crate::sandbox::{
-    Around, Command, CommandView, Ended, Need, Outcome, Person, Sandbox, writes_git,
+    Around, Command, CommandView, Ended, Need, Outcome, Person, Sandbox, Trust, writes_git,
 };
 use crate::scope::Scope;
 use crate::tools::fault::Fault;
@@ -219,8 +219,8 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
         let cost = confinement.cost.iter().take(COSTS);
         lines.extend(cost.map(|cost| format!("[not possible here: {cost}]")));
     }
-    let limit = limit_met(ended, content, ctx);
-    lines.extend(limit.iter().map(|met| format!("[{} ([limits] in config.toml)]", met.sentence)));
+    let (said, limit) = limit_met(ended, content, ctx);
+    lines.extend(said);
     if ended.outcome == Outcome::Signalled(KILLED) {
         lines.push(OUT_OF_MEMORY.to_owned());
     }
@@ -230,15 +230,21 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
     output.limit = limit;
 }
 
-/// The limit that the helper saw the command meet, or to which its end and its output point.
-fn limit_met(ended: &Ended, content: &str, ctx: &Context) -> Option<LimitMet> {
-    let limits = &ctx.command_limits;
-    match ended.outcome {
-        _ if ended.limit.is_some() => ended.limit.clone(),
-        Outcome::Exited(0) => None,
-        Outcome::Signalled(FILE_TOO_LARGE) => limits.file_size_met(),
-        _ => limits.met(content, ctx.isolation),
+/// What the result says of a limit that the helper saw the command meet, or to which its output points; and the limit,
+/// where it is sure enough for the row of the Pod.
+fn limit_met(ended: &Ended, content: &str, ctx: &Context) -> (Option<String>, Option<LimitMet>) {
+    let line = |what: &str, met: &LimitMet| {
+        Some(format!("[{what}: {} ([limits] in config.toml)]", met.sentence))
+    };
+    if let Some(met) = &ended.limit {
+        return (line("the command met a limit", met), Some(met.clone()));
     }
+    let failed = ended.outcome != Outcome::Exited(0);
+    let Some(hint) = ctx.command_limits.limit_hint(content, failed, ctx.isolation) else {
+        return (None, None);
+    };
+    let said = line("a program may have met a limit", &hint.limit);
+    (said, (hint.trust == Trust::Likely).then_some(hint.limit))
 }
 
 /// Whether a program missed something at a path outside the scope: in a world of its own what is not
@@ -257,8 +263,6 @@ fn misses_outside(ctx: &Context, content: &str) -> bool {
 
 /// The signal with which the kernel ends a program when memory runs out.
 const KILLED: i32 = 9;
-/// SIGXFSZ, with which the kernel ends a program that writes beyond its limit on one file.
-const FILE_TOO_LARGE: i32 = 25;
 const OUT_OF_MEMORY: &str = "[the kernel or another program killed it; when the machine runs out of \
 memory commands are the first that end]";
 

@@ -3,6 +3,7 @@
 
 use crate::sandbox::after::beside;
 use crate::sandbox::confinement;
+use crate::sandbox::limits::FILES_PER_MIB;
 use crate::sandbox::view::Level;
 use crate::sandbox::world::mountinfo;
 use crate::sandbox::world::{Part, World};
@@ -46,9 +47,6 @@ const VOLATILE_MARK: [(&str, AtFlags); 3] = [
 ];
 /// The kernel from which on `pid_max` is each PID namespace's own.
 const OWN_PID_MAX: (u32, u32) = (6, 14);
-
-/// Files per MiB of a directory in memory.
-const INODES: u64 = 128;
 
 const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
@@ -134,7 +132,7 @@ impl Build {
             Part::Script => self.script(world, path),
             Part::Directory => self.point(world, path, FileType::Directory).map(drop),
             Part::Memory(mib) => {
-                let inodes = u64::from(mib) * INODES;
+                let inodes = u64::from(mib) * FILES_PER_MIB;
                 let mode =
                     if path == world.tmp || path == Path::new("/dev/shm") { 1777 } else { 700 };
                 let options = format!("mode={mode},size={mib}m,nr_inodes={inodes}");

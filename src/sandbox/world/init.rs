@@ -1,13 +1,18 @@
 //! The first process of a world: builds it, starts the command in it, and ends everything that is
 //! left. When it ends, for whatever reason, the kernel kills all that lives in the world.
 
+use crate::protocol::LimitMet;
+use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::order::{Report, WorldOrder};
 use crate::sandbox::reaper::{self, Reaper, Watchers};
+use crate::sandbox::world::Part;
 use crate::sandbox::world::build::{self, Missing};
 use crate::sandbox::{powers, stage};
+use rustix::fs::statvfs;
 use rustix::process::{DumpableBehavior, Signal};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// The `oom_score_adj` of commands: the kernel kills them before other programs when memory runs out.
@@ -21,13 +26,28 @@ pub fn init_main() -> ExitCode {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let _ = rustix::process::setsid();
     let report = match begin() {
-        Ok(mut reaper) => reaper.reap(),
+        Ok((mut reaper, places)) => {
+            let report = reaper.reap();
+            let limit = report.limit.or_else(|| full(&places));
+            Report { limit, ..report }
+        }
         Err(reason) => Report { failed: Some(reason), ..Report::default() },
     };
     stage::report(&report)
 }
 
-fn begin() -> Result<Reaper, String> {
+/// A place in memory, with its size in MiB.
+type InMemory = (PathBuf, u32);
+
+/// The first place without any room. What a command removed before its end has made room again.
+fn full(places: &[InMemory]) -> Option<LimitMet> {
+    let is_full = |(path, _): &&InMemory| {
+        statvfs(path).is_ok_and(|free| free.f_bfree == 0 || free.f_ffree == 0)
+    };
+    places.iter().find(is_full).map(|(path, mib)| CommandLimits::full(path, *mib))
+}
+
+fn begin() -> Result<(Reaper, Vec<InMemory>), String> {
     // The last stage starts meanwhile and waits for its order. It gives up its powers by itself.
     let mut score = OutOfMemory::open();
     score.set(FIRST_TO_DIE);
@@ -48,7 +68,13 @@ fn begin() -> Result<Reaper, String> {
     // Commands cannot read or trace this process. Until here Landlock alone keeps them from it.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| format!("the first process: {error}"))?;
-    Ok(Reaper::watch_world(watchers, leader, confinement).with_streams(inner.streams))
+    let reaper = Reaper::watch_world(watchers, leader, confinement);
+    let reaper = reaper.with_streams(inner.streams).with_limits(inner.view.limits);
+    let places = world.parts.into_iter().filter_map(|(path, part)| match part {
+        Part::Memory(mib) => Some((path, mib)),
+        _ => None,
+    });
+    Ok((reaper, places.collect()))
 }
 
 /// The `oom_score_adj` of this process and of those it starts. The file is opened before the world is

@@ -2,6 +2,7 @@
 
 use crate::escape::cell::Cell;
 use yoi::protocol::LimitKind;
+use yoi::sandbox::CommandLimits;
 
 #[tokio::test]
 async fn a_process_of_a_command_opens_as_many_files_as_the_settings_say() {
@@ -17,4 +18,77 @@ async fn a_process_of_a_command_opens_as_many_files_as_the_settings_say() {
         assert_eq!(met.kind, LimitKind::OpenFiles);
         assert!(met.sentence.contains("at most 100 files and sockets open"), "{met:?}");
     }
+}
+
+/// A program that outlives its own parent writes too much, and the line ends after it.
+const ORPHAN: &str = "(head -c 2M /dev/zero > big & echo $! > pid); \
+                      while kill -0 $(cat pid) 2> /dev/null; do sleep 0.01; done";
+
+/// What a result says at its end about a limit, and the limit for the row of the Pod.
+async fn said(cell: &mut Cell, command: &str) -> (String, Option<LimitKind>) {
+    let output = cell.bench.bash(command).await;
+    let content = output.content.unwrap_or_default();
+    let line = content.lines().find(|line| line.contains("[limits] in config.toml"));
+    (line.unwrap_or_default().to_owned(), output.limit.map(|met| met.kind))
+}
+
+#[tokio::test]
+async fn a_place_in_memory_without_room_is_named_whatever_the_command_did_then() {
+    let mut cell = Cell::new();
+    if !cell.mounted().await {
+        return;
+    }
+    let limits = CommandLimits { home_mib: 4, shm_mib: 2, ..CommandLimits::default() };
+    cell.bench.ctx.command_limits = limits;
+    let home = format!("4 MiB in {}", cell.path("home").display());
+    let cases = [
+        ("dd if=/dev/zero of=~/x bs=1M", home.as_str()),
+        ("dd if=/dev/zero of=~/x bs=1M; echo done", &home),
+        ("dd if=/dev/zero of=/dev/shm/x bs=1M 2> /dev/null | tail -1", "2 MiB in /dev/shm"),
+        ("(for i in $(seq 300); do : > /dev/shm/$i; done) 2> /dev/null", "for at most 256 files"),
+    ];
+    for (command, words) in cases {
+        let (line, kind) = said(&mut cell, command).await;
+        let seen = line.starts_with("[the command met a limit: ") && line.contains(words);
+        assert!(seen && kind == Some(LimitKind::Space), "{command}: {line} {kind:?}");
+    }
+    let (line, kind) = said(&mut cell, "dd if=/dev/zero of=~/x bs=1M; rm ~/x").await;
+    let possible = "[a program may have met a limit: a command has 4 MiB in its home directory";
+    assert!(line.starts_with(possible) && kind.is_none(), "{line} {kind:?}");
+    let (line, kind) = said(&mut cell, "head -c 1M /dev/zero > ~/x").await;
+    assert_eq!((line.as_str(), kind), ("", None));
+}
+
+#[tokio::test]
+async fn a_program_that_met_a_limit_inside_a_line_leaves_a_word_about_it() {
+    let mut cell = Cell::new();
+    if !cell.mounted().await {
+        return;
+    }
+    let limits =
+        CommandLimits { file_mib: 1, memory_mib: 200, processes: 310, ..CommandLimits::default() };
+    cell.bench.ctx.command_limits = limits;
+    cell.bench.file(
+        "fork.py",
+        "import os, time\nwhile True:\n    if os.fork() == 0:\n        time.sleep(60)",
+    );
+    let big = "python3 -c 'a = bytearray(400 << 20)'";
+    // The line, what is said of it, and whether the row of the Pod says it.
+    let cases = [
+        ("head -c 2M /dev/zero > big; ls; echo end", "writes has at most 1 MiB", true),
+        (ORPHAN, "at most 1 MiB", true),
+        (&format!("{big}; echo done"), "at most 200 MiB of memory", false),
+        (&format!("{big} 2>&1 | tail -1"), "at most 200 MiB of memory", false),
+        (big, "at most 200 MiB of memory", true),
+        ("for i in $(seq 800); do sleep 3 & done 2>&1 | tail -2", "at most 310 processes", true),
+        ("python3 fork.py; echo end", "at most 310 processes", false),
+    ];
+    for (command, words, row) in cases {
+        let (line, kind) = said(&mut cell, command).await;
+        assert!(line.contains(words) && kind.is_some() == row, "{command}: {line} {kind:?}");
+    }
+    cell.bench
+        .file("log", "#define EFBIG 27 /* File too large */\nit ran out of memory, says the log\n");
+    let (line, kind) = said(&mut cell, "cat log").await;
+    assert_eq!((line.as_str(), kind), ("", None));
 }
