@@ -323,6 +323,8 @@ pub enum Event {
     },
     /// The reply to `list_policy`, in the order they are tried, and to `revoke`: the rule, the
     /// consent or the trust that ended. `clients` are consents, too.
+    /// `closed` are the paths that Pods had by that rule, `kept` those of them that last because a
+    /// Pod has lent a part of them on.
     Policy {
         rules: Vec<PolicyRule>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -331,6 +333,10 @@ pub enum Event {
         trusts: Vec<PolicyTrust>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         clients: Vec<PolicyClient>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        closed: Vec<Lent>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kept: Vec<Lent>,
     },
     /// The reply to `trust`.
     WorkspaceFile(WorkspaceFile),

@@ -95,9 +95,13 @@ impl Run {
             [Planned { call, decided_by: DecidedBy::Policy(Decision::Deny(why)) }] => {
                 self.refuse(call, why.clone()).await
             }
-            [Planned { call, decided_by: DecidedBy::Policy(Decision::NeedsApproval(_)) }] => {
-                self.decide_again(call).await
-            }
+            [Planned { call, decided_by: DecidedBy::Policy(Decision::NeedsApproval(_)) }]
+            | [
+                Planned {
+                    call,
+                    decided_by: DecidedBy::Policy(Decision::Allow(Grant { lease: Some(_), .. })),
+                },
+            ] => self.decide_again(call).await,
             group => {
                 let allowed = group.iter().filter_map(|planned| match &planned.decided_by {
                     DecidedBy::Policy(Decision::Allow(grant)) => {
@@ -110,7 +114,8 @@ impl Run {
         }
     }
 
-    /// Decides again: a rule that was made since the reply came may allow or deny the call without a person.
+    /// Decides again: a rule that was made since the reply came may allow or deny the call without a person, and
+    /// one that was revoked since opens no path any more.
     async fn decide_again(&mut self, call: &Call) -> Result<(), Stopped> {
         match self.decide(std::slice::from_ref(call)).await.pop() {
             Some(Decision::NeedsApproval(draft)) => self.call_after_approval(call, &draft).await,
@@ -140,10 +145,7 @@ impl Run {
         match verdict {
             Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } => {
                 match self.granted(call, approval).await {
-                    Decision::Allow(grant) if *verdict == Verdict::Once => {
-                        self.call_group(&[Allowed { call, grant }]).await
-                    }
-                    Decision::Allow(grant) => self.allowed(vec![Allowed { call, grant }]).await,
+                    Decision::Allow(grant) => self.call_group(&[Allowed { call, grant }]).await,
                     Decision::Deny(why) => self.refuse(call, why).await,
                     Decision::NeedsApproval(_) => self.close_call(call).await,
                 }

@@ -1,7 +1,9 @@
 //! The decision of policy on a call before it starts: it passes, it waits for an approval, or it is
 //! denied.
 
-use crate::config::policy::{Rules, Said, Subject, allows_by_content, changed_scripts, exactly};
+use crate::config::policy::{
+    Rules, Said, Subject, allows_by_content, changed_scripts, exactly, matches,
+};
 use crate::protocol::{
     Action, ApprovalRequest, ErrorCode, OutsideAccess, OutsidePath, Pattern, PodName, Refusal,
     ScriptHash,
@@ -12,7 +14,7 @@ use crate::run::details::details;
 use crate::sandbox::Need;
 use crate::scope::{Permission, Rule};
 use crate::store::StoredRule;
-use crate::tools::{self, CommandNeeds, PathThreads, Touch};
+use crate::tools::{self, CommandNeeds, Lane, PathThreads, Touch};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -307,6 +309,19 @@ pub fn in_force(pod: &PodName, lineage: &[PodName], stored: Vec<StoredRule>) -> 
         stored.into_iter().filter_map(|rule| Some((place(&rule)?, rule))).collect();
     binding.sort_by_key(|(place, _)| *place);
     binding.into_iter().map(|(_, rule)| rule).collect()
+}
+
+/// Whether a rule that allows lets a file tool have this scope, so that it may have opened it.
+pub fn opens(pattern: &Pattern, scope: &Rule) -> bool {
+    let gives = |tool: &&tools::Tool| match scope.permission {
+        Permission::Read => tool.lane == Lane::Look,
+        Permission::Write => tool.lane == Lane::Change,
+    };
+    tools::TABLE.iter().filter(gives).any(|tool| {
+        let texts = vec![scope.target.display().to_string()];
+        let subject = Subject { tool: tool.name.into(), texts, ..Subject::default() };
+        matches(pattern, Action::Allow, &subject)
+    })
 }
 
 /// The call of an approval request, as policy sees it.

@@ -1,11 +1,13 @@
 //! Which Pod holds which scope: leases go along the family and come back, and no two live Pods may
 //! write one path. Pure; the store keeps the same facts as rows.
 
+mod grants;
 mod index;
 mod mend;
 mod recompute;
 mod table;
 
+pub use grants::Revoked;
 pub use table::{Changes, LeaseTable, Savepoint};
 
 use crate::scope::lease::recompute::Side;
@@ -100,6 +102,8 @@ pub enum LeaseKind {
     Born,
     /// A person lent it.
     Lent,
+    /// A rule opened it, or the approval that made the rule.
+    Granted,
 }
 
 /// Why a rule cannot be handed on.
@@ -278,6 +282,16 @@ impl LeaseTable {
 
     /// Lends a rule to another live Pod until that one stops or it is reclaimed.
     pub fn lend(&mut self, from: &str, to: &str, rule: Rule) -> Result<(), NotLent> {
+        self.lend_as(LeaseKind::Lent, from, to, rule)
+    }
+
+    fn lend_as(
+        &mut self,
+        kind: LeaseKind,
+        from: &str,
+        to: &str,
+        rule: Rule,
+    ) -> Result<(), NotLent> {
         if !self.holder(to).is_some_and(|holder| holder.live) {
             return Err(NotLent::NotLive(to.into()));
         }
@@ -290,7 +304,7 @@ impl LeaseTable {
                 restrictions.reclaimed.retain(|own| !rule.contains(&own.rule));
             });
         }
-        let (lender, borrower, kind) = (from.to_owned(), to.to_owned(), LeaseKind::Lent);
+        let (lender, borrower) = (from.to_owned(), to.to_owned());
         self.add_lease(Lease { lender, borrower, rule: rule.clone(), kind });
         self.recompute(&[to.to_owned()]);
         self.must_hold(to, &rule).inspect_err(|_| self.roll_back(before))
@@ -307,37 +321,6 @@ impl LeaseTable {
         let denied = || held.deny.iter().find(|deny| deny.overlaps(rule)).cloned();
         let region = around.map(|blocked| blocked.region.clone()).or_else(denied);
         Err(region.map_or(NotLent::Outside, NotLent::PartOf))
-    }
-
-    /// Gives a live holder a rule beyond what it was made with, until it stops. The uppermost live
-    /// ancestor gets it first and lends it down: a child is never wider than its parent.
-    pub fn extend(&mut self, key: &str, rule: &Rule) -> Result<(), NotLent> {
-        let mut chain = vec![key.to_owned()];
-        while let Some(above) = self.live_ancestor(&chain[0]).filter(|a| !chain.contains(a)) {
-            chain.insert(0, above);
-        }
-        if !self.holder(key).is_some_and(|holder| holder.live) {
-            return Err(NotLent::NotLive(key.into()));
-        }
-        if rule.permission == Permission::Write {
-            let writers = self.writers_at(rule, |_| false);
-            if let Some(other) = writers.into_iter().find(|other| !chain.contains(other)) {
-                return Err(NotLent::HeldBy(other));
-            }
-        }
-        let has = chain.iter().rposition(|key| self.held(key).covers(rule));
-        let (from, before) = (has.unwrap_or(0), self.savepoint());
-        if has.is_none() {
-            let (lender, borrower) = (chain[0].clone(), chain[0].clone());
-            let (rule, kind) = (rule.clone(), LeaseKind::Lent);
-            self.add_lease(Lease { lender, borrower, rule, kind });
-            self.recompute(&chain[..1]);
-        }
-        let mut given = self.must_hold(&chain[from], rule);
-        for pair in chain[from..].windows(2) {
-            given = given.and_then(|()| self.lend(&pair[0], &pair[1], rule.clone()));
-        }
-        given.inspect_err(|_| self.roll_back(before))
     }
 
     /// The leases of a lender that overlap this region.

@@ -28,6 +28,8 @@ pub struct Change {
     /// The person's decision that led to this change; the change is refused when its request does
     /// not wait any more.
     pub answer: Option<Decided>,
+    /// The number of a rule that ends.
+    pub revoke: Option<u64>,
     /// Leases that begin or end, and where Pods read only.
     pub leases: Changes,
     /// Child events for parents.
@@ -56,6 +58,7 @@ impl Change {
             remove,
             only_ephemeral: _,
             answer,
+            revoke,
             leases,
             message,
             peers,
@@ -65,6 +68,7 @@ impl Change {
             && wanted.is_empty()
             && remove.is_none()
             && answer.is_none()
+            && revoke.is_none()
             && *leases == Changes::default()
             && message.is_empty()
             && peers.is_empty()
@@ -122,6 +126,9 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
     {
         return Err(StoreError::NotAsked.into());
     }
+    if let Some(rule) = change.revoke {
+        db.execute("DELETE FROM policy WHERE id = ?1", [signed(rule)])?;
+    }
     for ChildMessage { parent, message, taken } in &change.message {
         if add(db, parent, message)? && *taken {
             end(db, &parent.key(), &message.id)?;
@@ -172,6 +179,7 @@ impl ToSql for LeaseKind {
         Ok(match self {
             Self::Born => "born",
             Self::Lent => "lent",
+            Self::Granted => "granted",
         }
         .into())
     }
@@ -182,6 +190,7 @@ impl FromSql for LeaseKind {
         match value.as_str()? {
             "born" => Ok(Self::Born),
             "lent" => Ok(Self::Lent),
+            "granted" => Ok(Self::Granted),
             other => Err(FromSqlError::Other(format!("`{other}` is no kind of lease").into())),
         }
     }

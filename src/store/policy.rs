@@ -46,12 +46,6 @@ impl Store {
         };
         self.reader.run("read", read).await
     }
-
-    /// Ends a rule. Returns whether there was one.
-    pub async fn revoke(&self, id: u64) -> Result<bool, StoreError> {
-        let sql = "DELETE FROM policy WHERE id = ?1";
-        self.writer.run("write to", move |db| Ok(db.execute(sql, [signed(id)])? > 0)).await
-    }
 }
 
 /// Adds a rule.

@@ -162,6 +162,11 @@ pub const MIGRATIONS: &[&str] = &[
     DELETE FROM consents
         WHERE provider IN ('workspace/.yoi/config.toml', 'mcp/client', 'mcp/tools');
 ",
+    "
+    -- What a rule or an approval opened ends when the rule is revoked. A Pod that has something
+    -- from itself has it in this way.
+    UPDATE loans SET kind = 'granted' WHERE lender = borrower;
+",
 ];
 
 /// The number of the next row that a person revokes by its number: a rule, a consent, a trust or a

@@ -656,7 +656,9 @@ async fn the_first_answer_counts_and_writes_its_rule_with_it() {
     assert_eq!(stored, [StoredApproval { approval, verdict: Some(Verdict::Tree { rule: None }) }]);
     let rules = store.policy().await.unwrap();
     assert_eq!(rules.len(), 1);
-    assert!(store.revoke(rules[0].id).await.unwrap() && !store.revoke(rules[0].id).await.unwrap());
+    let revoke = Change { revoke: Some(rules[0].id), ..Change::default() };
+    store.change_family(revoke).await.unwrap();
+    assert_eq!(store.policy().await.unwrap(), []);
     store.end_approvals(vec!["1".into()]).await.unwrap();
     assert!(store.approvals().await.unwrap().is_empty());
 }

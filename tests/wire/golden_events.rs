@@ -615,8 +615,7 @@ fn ours() -> Vec<(Event, String)> {
                 }],
                 consents: Vec::new(),
                 trusts: Vec::new(),
-                clients: Vec::new(),
-            },
+                clients: Vec::new(), closed: Vec::new(), kept: Vec::new() },
             r#"{"event":"policy","data":{"rules":[{"id":4,"pod":"kid","tree":true,"tool":"Bash","pattern":"cargo *","action":"allow","source":"answered"}]}}"#
                 .into(),
         ),
@@ -641,8 +640,7 @@ fn ours() -> Vec<(Event, String)> {
                     folder: "/w".into(),
                     name: "w".into(),
                     since: 9,
-                }],
-            },
+                }], closed: Vec::new(), kept: Vec::new() },
             r#"{"event":"policy","data":{"rules":[],"consents":[{"id":5,"provider":"far","base_url":"https://far/v1","key":"with the key from FAR","since":7}],"trusts":[{"id":6,"workspace":"/w","sha256":"ab12","since":8}],"clients":[{"id":7,"folder":"/w","name":"w","since":9}]}}"#
                 .into(),
         ),

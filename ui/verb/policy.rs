@@ -3,17 +3,18 @@
 use crate::verb::dialogue::or_end;
 use crate::verb::{Action, Dialogue, End, Known, Next, Pick, Reply, Request, Verb, Why, of, verb};
 use crate::wording::age::clock;
+use crate::wording::scope;
 use clap::{Args, Subcommand};
 use yoi::protocol::{
-    Action as Does, Event, Method, PolicyClient, PolicyConsent, PolicyRule, PolicyTrust,
+    Action as Does, Event, Lent, Method, PolicyClient, PolicyConsent, PolicyRule, PolicyTrust,
 };
 use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Policy>(Verb {
     more: &[
         "Lists every rule that decides what Pods may do, in the order in which they are tried; the first \
-         that fits counts. Rules with a number come from your answers: :policy revoke <n> ends one, and \
-         so does :stop of its Pod.",
+         that fits counts. Rules with a number come from your answers: :policy revoke <n> ends one with \
+         the paths that it opened, and so does :stop of its Pod.",
         "Below the rules stand your consents: the providers to which text of your Pods may be sent. They have \
          numbers, too. After :policy revoke <n> the next message for that provider asks you again; a run \
          that is under way finishes.",
@@ -81,7 +82,7 @@ fn lists(known: &Known<'_>) -> Vec<Request> {
 /// The rules that bind the Pod, then the decisions for other Pods, which have numbers too.
 fn both(reply: Reply) -> Result<Listed, End> {
     let mut all = reply.all()?.into_iter().map(|event| match event {
-        Event::Policy { rules, consents, trusts, clients } => {
+        Event::Policy { rules, consents, trusts, clients, .. } => {
             Ok((rules, consents, trusts, clients))
         }
         _ => Err(End::refused(Why::Failed, NOT_LISTED)),
@@ -135,7 +136,7 @@ impl Policy {
 
 /// What is said of a rule or a consent that ended.
 fn ended(number: u64, reply: &Event) -> String {
-    let Event::Policy { rules, consents, trusts, clients } = reply else {
+    let Event::Policy { rules, consents, trusts, clients, closed, kept } = reply else {
         return format!("rule {number} no longer applies");
     };
     if let Some(client) = clients.first() {
@@ -153,7 +154,19 @@ fn ended(number: u64, reply: &Event) -> String {
         );
     }
     let what = rules.first().map(|rule| format!(": {}", text(rule))).unwrap_or_default();
-    format!("rule {number} no longer applies{what}")
+    let mut said = format!("rule {number} no longer applies{what}");
+    let paths = |lent: &[Lent]| {
+        let each = lent.iter().map(|l| format!("{} for {}", scope::rule(&l.rule), l.to));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    if !closed.is_empty() {
+        said.push_str(&format!("; closed: {}", paths(closed)));
+    }
+    if !kept.is_empty() {
+        let why = "until the pods to which they are lent stop";
+        said.push_str(&format!("; still open {why}: {}", paths(kept)));
+    }
+    said
 }
 
 /// A row of the list.

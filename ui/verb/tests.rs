@@ -427,7 +427,12 @@ fn a_model_is_answered_by_the_name_it_came_to_and_not_as_it_was_typed() {
 
 #[test]
 fn a_rule_that_was_revoked_is_named() {
-    use yoi::protocol::{Action as Does, Event, Pattern, PolicyRule};
+    use yoi::protocol::{Action as Does, Event, Lent, Pattern, PolicyRule};
+    use yoi::scope::{Permission, Rule};
+    let lent = |path: &str, recursive| Lent {
+        to: pod("shop"),
+        rule: Rule { recursive, ..Rule::new(path, Permission::Write) },
+    };
     let rule = PolicyRule {
         id: Some(4),
         pod: Some(pod("shop")),
@@ -441,9 +446,12 @@ fn a_rule_that_was_revoked_is_named() {
         consents: Vec::new(),
         trusts: Vec::new(),
         clients: Vec::new(),
+        closed: vec![lent("/out/a.txt", false)],
+        kept: vec![lent("/out", true)],
     })];
     let end = driven("policy revoke 4", Way::Line, &[], replies);
-    let said = "rule 4 no longer applies: allow Write: *.txt for shop and its children";
+    let said = "rule 4 no longer applies: allow Write: *.txt for shop and its children; closed: write /out/a.txt alone \
+                for shop; still open until the pods to which they are lent stop: write /out for shop";
     assert_eq!(end.said, Said::Done(said.into()));
 }
 
@@ -459,7 +467,14 @@ fn the_rules_of_the_workspace_of_the_selected_pod_are_listed_before_the_decision
         source: source.into(),
     };
     let policy = |rules: Vec<PolicyRule>| {
-        Ok(Event::Policy { rules, consents: Vec::new(), trusts: Vec::new(), clients: Vec::new() })
+        Ok(Event::Policy {
+            rules,
+            consents: Vec::new(),
+            trusts: Vec::new(),
+            clients: Vec::new(),
+            closed: Vec::new(),
+            kept: Vec::new(),
+        })
     };
     let family = family(&[("alice", State::Idle), ("bob", State::Idle)]);
     let (env, selected) = (BTreeMap::new(), pod("alice"));
@@ -501,6 +516,8 @@ fn a_consent_is_a_numbered_row_of_the_rules_and_is_named_when_it_is_taken_back()
             consents: vec![consent.clone()],
             trusts: Vec::new(),
             clients: Vec::new(),
+            closed: Vec::new(),
+            kept: Vec::new(),
         })
     };
     let what = "send text to far at https://far.example/v1 with the key from FAR_KEY";
@@ -527,6 +544,8 @@ fn a_part_of_the_rules_is_not_listed_as_if_it_were_all() {
         consents: Vec::new(),
         trusts: Vec::new(),
         clients: Vec::new(),
+        closed: Vec::new(),
+        kept: Vec::new(),
     };
     let ended = |results| driven("policy", Way::Line, &[], vec![Reply::Results(results)]);
     let refused = || Err(Refusal::invalid("the store cannot be read"));
@@ -565,8 +584,14 @@ fn a_file_is_trusted_with_the_hash_that_was_shown_and_its_values_are_spelled_out
     let again = driven("trust", Way::Line, &[], vec![reply(true)]);
     assert!(matches!(again.said, Said::Answer(text) if text.contains("is trusted as it is")));
     let trust = PolicyTrust { id: 9, workspace: "/w".into(), sha256: "c".repeat(64), since: 0 };
-    let ended =
-        Event::Policy { rules: vec![], consents: vec![], trusts: vec![trust], clients: vec![] };
+    let ended = Event::Policy {
+        rules: vec![],
+        consents: vec![],
+        trusts: vec![trust],
+        clients: vec![],
+        closed: Vec::new(),
+        kept: Vec::new(),
+    };
     let end = driven("policy revoke 9", Way::Line, &[], vec![done_with(ended)]);
     let said = "trust 9 is taken back: trust /w (.yoi/config.toml, .mcp.json) with SHA-256 cccccccccccc; the next run goes \
                 without it";

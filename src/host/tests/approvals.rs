@@ -5,8 +5,8 @@ use crate::host::rules;
 use crate::protocol::entry::domain;
 use crate::protocol::method::NewPod;
 use crate::protocol::{
-    ApprovalRequest, Entry, Event, Method, Pattern, PodName, RunResult, SessionId, State, Verdict,
-    now_ms,
+    ApprovalRequest, Entry, Event, Lent, Method, Pattern, PodName, RunResult, SessionId, State,
+    Verdict, now_ms,
 };
 use crate::store::{Change, Decided, Store, Wanted};
 use serde_json::json;
@@ -331,7 +331,9 @@ async fn an_answer_for_the_pod_is_a_rule_that_is_listed_and_revoked() {
             rules: only,
             consents: Vec::new(),
             trusts: Vec::new(),
-            clients: Vec::new()
+            clients: Vec::new(),
+            closed: Vec::new(),
+            kept: Vec::new()
         }
     );
     bench.say(&pod, "write a").await;
@@ -658,6 +660,34 @@ async fn the_rules_of_a_workspace_restrict_and_are_named() {
         panic!()
     };
     assert!(rules.iter().any(|rule| rule.source.ends_with("w/.yoi/config.toml")));
+}
+
+#[tokio::test]
+async fn a_path_that_a_rule_opened_is_closed_when_the_rule_is_revoked() {
+    let (mut bench, pod) = Bench::asking().await;
+    std::fs::create_dir_all(bench.root.join("else")).unwrap();
+    let before = bench.info(&pod).await.scope;
+    bench.say(&pod, "write ../else/x").await;
+    let approval = bench.asked().await;
+    let lease = approval.lease.clone().unwrap();
+    bench.answer(&approval, Verdict::Pod { rule: None }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_ne!(bench.info(&pod).await.scope, before);
+    let who = Method::Who { path: lease.target.clone() };
+    let Event::Holders { holders } = bench.client.call(None, who.clone()).await.unwrap() else {
+        panic!()
+    };
+    assert_eq!(holders.len(), 1);
+    assert_eq!((&holders[0].pod, &holders[0].lender), (&pod, &None), "no Pod lent it");
+    let mut bench = bench.restarted().await;
+    let rule = bench.host.shared.store.policy().await.unwrap()[0].id;
+    let ended = bench.client.call(None, Method::Revoke { rule }).await.unwrap();
+    let Event::Policy { closed, kept, .. } = ended else { panic!("{ended:?}") };
+    assert_eq!((closed, kept), (vec![Lent { to: pod.clone(), rule: lease }], Vec::new()));
+    assert_eq!(bench.info(&pod).await.scope, before);
+    assert_eq!(bench.host.shared.store.leases().await.unwrap(), []);
+    bench.say(&pod, "write ../else/x").await;
+    assert!(bench.asked().await.lease.is_some(), "it is asked about again");
 }
 
 #[tokio::test]

@@ -180,7 +180,9 @@ async fn a_consent_is_listed_among_the_rules_and_after_its_revocation_nothing_is
             rules: Vec::new(),
             consents: vec![consent.clone()],
             trusts: Vec::new(),
-            clients: Vec::new()
+            clients: Vec::new(),
+            closed: Vec::new(),
+            kept: Vec::new()
         }
     );
     for pod in [&first.name, &second.name] {

@@ -64,7 +64,14 @@ impl Verb for ListPolicy {
         let consents = shared.store.consents().await?.into_iter().map(consent_listed).collect();
         let trusts = shared.store.trusts().await?.into_iter().map(trust_listed).collect();
         let clients = shared.store.clients().await?.into_iter().map(client_listed).collect();
-        Ok(Event::Policy { rules: all, consents, trusts, clients })
+        Ok(Event::Policy {
+            rules: all,
+            consents,
+            trusts,
+            clients,
+            closed: Vec::new(),
+            kept: Vec::new(),
+        })
     }
 }
 

@@ -28,7 +28,9 @@ fn holders(family: &Family, path: &Path) -> Vec<PathHolder> {
         let (Some(permission), Some(pod)) = (held, family.name_of(key)) else { continue };
         let mut leases = family.table.borrowed_by(key);
         let lease = leases.find(|l| l.rule.permission >= permission && l.rule.covers(path));
-        let lender = lease.and_then(|lease| family.name_of(&lease.lender));
+        // What a rule opened stands as lent by the Pod itself.
+        let lender = lease.map(|lease| &lease.lender).filter(|lender| *lender != key);
+        let lender = lender.and_then(|lender| family.name_of(lender));
         holders.push((holder.created, PathHolder { pod, permission, lender }));
     }
     holders.sort_by_key(|(created, holder)| (holder.permission < Permission::Write, *created));

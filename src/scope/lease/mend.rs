@@ -5,7 +5,7 @@ use crate::scope::lease::{Holder, Lease, LeaseKind, LeaseTable};
 impl LeaseTable {
     /// Lends everything anew when a record is missing: to those that are live, first the ones whose
     /// parent is lost, so that they keep what they had, then the oldest first; at last what persons
-    /// lent, where that is still possible. Returns whether anything was wrong.
+    /// lent and rules opened, where that is still possible. Returns whether anything was wrong.
     pub fn mend(&mut self) -> bool {
         if self.fault().is_none() && !self.has_strays() {
             return false;
@@ -16,7 +16,7 @@ impl LeaseTable {
         }
         live.sort_unstable();
         let lent: Vec<Lease> = self.take_leases();
-        let lent = lent.into_iter().filter(|lease| lease.kind == LeaseKind::Lent);
+        let lent = lent.into_iter().filter(|lease| lease.kind != LeaseKind::Born);
         for (_, _, key) in &live {
             if let Some(holder) = self.holder(key).cloned() {
                 self.set_holder(key, Some(Holder { live: false, ..holder }));
@@ -25,12 +25,12 @@ impl LeaseTable {
         for (_, _, key) in live {
             self.go_live(&key);
         }
-        for Lease { lender, borrower, rule, .. } in lent {
+        for Lease { lender, borrower, rule, kind } in lent {
             // What cannot be lent any more is back with its lender.
             let _ = if lender == borrower {
                 self.extend(&borrower, &rule)
             } else {
-                self.lend(&lender, &borrower, rule)
+                self.lend_as(kind, &lender, &borrower, rule)
             };
         }
         true

@@ -170,6 +170,27 @@ fn scope_approved_for_a_child_passes_through_its_parents_and_ends_with_it() {
     assert!(table.leases().next().is_none());
 }
 
+#[test]
+fn what_a_rule_opened_ends_with_it_for_the_pods_above_too_and_lasts_where_it_is_lent_on() {
+    let keys: Vec<String> = ["c", "p", "g"].map(str::to_owned).to_vec();
+    let is_out = |_: &str, rule: &Rule| rule.target.starts_with("/out");
+    let mut table = family();
+    let before = table.clone();
+    table.extend("c", &write("/out")).unwrap();
+    let revoked = table.end_grants(&keys, is_out);
+    assert_eq!((revoked.ended.len(), revoked.kept.len()), (3, 0), "{revoked:?}");
+    assert_eq!(table, before);
+    table.extend("c", &write("/out")).unwrap();
+    let revoked = table.end_grants(&keys, |key, rule| key != "p" && is_out(key, rule));
+    assert_eq!((revoked.ended.len(), revoked.kept.len()), (1, 1), "{revoked:?}");
+    assert_eq!(writes(&table, "/out/x"), ["p"], "another rule lets it stay there");
+    table.lend("p", "c", write("/out/lent")).unwrap();
+    let revoked = table.end_grants(&keys, is_out);
+    assert_eq!((revoked.ended, revoked.kept.len()), (Vec::new(), 2));
+    assert_eq!(writes(&table, "/out/lent"), ["c"], "a person lent it");
+    assert_eq!(table.fault(), None);
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Spawn(usize, usize, usize),
@@ -179,6 +200,7 @@ enum Step {
     Reclaim(usize, usize),
     Remove(usize),
     Extend(usize, usize),
+    Revoke(usize, usize),
     StopAll(usize),
     LiveAll(usize),
 }
@@ -194,7 +216,8 @@ fn step() -> impl Strategy<Value = Step> {
         3 => name.clone().prop_map(Step::Stop),
         2 => (name.clone(), name.clone(), path.clone()).prop_map(|(a, b, c)| Step::Lend(a, b, c)),
         2 => (name.clone(), path.clone()).prop_map(|(a, b)| Step::Reclaim(a, b)),
-        2 => (name.clone(), path).prop_map(|(a, b)| Step::Extend(a, b)),
+        2 => (name.clone(), path.clone()).prop_map(|(a, b)| Step::Extend(a, b)),
+        1 => (name.clone(), path).prop_map(|(a, b)| Step::Revoke(a, b)),
         1 => name.clone().prop_map(Step::Remove),
         1 => name.clone().prop_map(Step::StopAll),
         1 => name.prop_map(Step::LiveAll),
@@ -241,7 +264,18 @@ fn apply(table: &mut LeaseTable, step: &Step, n: u64) {
                 assert!(table.held(NAMES[name]).covers(&write(PATHS[path])));
             }
         }
+        Step::Revoke(name, path) => {
+            let keys = upwards(table, NAMES[name]);
+            table.end_grants(&keys, |_, rule| *rule == write(PATHS[path]));
+        }
     }
+}
+
+/// A Pod and those above it, the nearest first.
+fn upwards(table: &LeaseTable, name: &str) -> Vec<String> {
+    let mut keys = vec![name.to_owned()];
+    keys.extend(table.above(name));
+    keys
 }
 
 /// A Pod with everything below it, children before parents.
@@ -282,6 +316,9 @@ fn apply_slowly(slow: &mut Slow, table: &LeaseTable, step: &Step, n: u64) {
         Step::Reclaim(owner, path) => drop(slow.reclaim(NAMES[owner], &write(PATHS[path]))),
         Step::Remove(name) => slow.remove(NAMES[name]),
         Step::Extend(name, path) => drop(slow.extend(NAMES[name], &write(PATHS[path]))),
+        Step::Revoke(name, path) => {
+            slow.end_grants(&upwards(table, NAMES[name]), &write(PATHS[path]));
+        }
         Step::StopAll(top) => drop(slow.stop_all(&with_all_below(table, NAMES[top]))),
         Step::LiveAll(top) => {
             let mut keys = with_all_below(table, NAMES[top]);

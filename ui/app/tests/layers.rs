@@ -47,6 +47,8 @@ fn rules() -> Event {
         consents: Vec::new(),
         trusts: Vec::new(),
         clients: Vec::new(),
+        closed: Vec::new(),
+        kept: Vec::new(),
     }
 }
 

@@ -151,6 +151,16 @@ impl Slow {
         if !self.holders.get(to).is_some_and(|holder| holder.live) {
             return Err(NotLent::NotLive(to.into()));
         }
+        self.lend_as(LeaseKind::Lent, from, to, rule)
+    }
+
+    fn lend_as(
+        &mut self,
+        kind: LeaseKind,
+        from: &str,
+        to: &str,
+        rule: Rule,
+    ) -> Result<(), NotLent> {
         self.may_lend(from, &rule)?;
         let before = self.clone();
         if rule.permission == Permission::Write {
@@ -158,7 +168,7 @@ impl Slow {
             self.restrictions(to).capped.retain(|own| !rule.contains(own));
             self.restrictions(to).reclaimed.retain(|own| !rule.contains(&own.rule));
         }
-        let (lender, borrower, kind) = (from.to_owned(), to.to_owned(), LeaseKind::Lent);
+        let (lender, borrower) = (from.to_owned(), to.to_owned());
         self.leases.push(Lease { lender, borrower, rule: rule.clone(), kind });
         self.recompute(&[to.to_owned()]);
         self.must_hold(to, &rule).inspect_err(|_| *self = before)
@@ -193,15 +203,43 @@ impl Slow {
         let (from, before) = (has.unwrap_or(0), self.clone());
         if has.is_none() {
             let (lender, borrower) = (chain[0].clone(), chain[0].clone());
-            let (rule, kind) = (rule.clone(), LeaseKind::Lent);
+            let (rule, kind) = (rule.clone(), LeaseKind::Granted);
             self.leases.push(Lease { lender, borrower, rule, kind });
             self.recompute(&chain[..1]);
         }
         let mut given = self.must_hold(&chain[from], rule);
         for pair in chain[from..].windows(2) {
-            given = given.and_then(|()| self.lend(&pair[0], &pair[1], rule.clone()));
+            given = given
+                .and_then(|()| self.lend_as(LeaseKind::Granted, &pair[0], &pair[1], rule.clone()));
         }
         given.inspect_err(|_| *self = before)
+    }
+
+    pub fn end_grants(&mut self, keys: &[String], rule: &Rule) {
+        let mut lenders = Vec::new();
+        for key in keys {
+            for at in (0..self.leases.len()).rev() {
+                let lease = self.leases[at].clone();
+                if lease.kind != LeaseKind::Granted || lease.borrower != *key || lease.rule != *rule
+                {
+                    continue;
+                }
+                let mut without = self.clone();
+                without.leases.remove(at);
+                let wanted = without.holders.get(key).map(|holder| holder.wanted.allow.clone());
+                let has = without.leases.iter().filter(|own| own.borrower == *key);
+                let has: Vec<Rule> =
+                    wanted.into_iter().flatten().chain(has.map(|l| l.rule.clone())).collect();
+                let needs = |lent: &Lease| {
+                    rule.contains(&lent.rule) && !has.iter().any(|own| own.contains(&lent.rule))
+                };
+                if !without.lent_by(key).any(needs) {
+                    lenders.push(lease.lender);
+                    self.leases.remove(at);
+                }
+            }
+        }
+        self.recompute(&lenders);
     }
 
     pub fn reclaim(&mut self, owner: &str, region: &Rule) -> Vec<Lease> {
@@ -300,7 +338,7 @@ impl Slow {
 
     fn rehome(&mut self) {
         for n in 0..self.leases.len() {
-            if self.leases[n].kind == LeaseKind::Lent {
+            if self.leases[n].kind != LeaseKind::Born {
                 continue;
             }
             let borrower = self.leases[n].borrower.clone();

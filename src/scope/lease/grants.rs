@@ -1,0 +1,85 @@
+//! What rules and approvals give beyond the scope with which a Pod was made.
+
+use crate::scope::lease::{Lease, LeaseKind, LeaseTable, NotLent};
+use crate::scope::{Permission, Rule};
+
+/// The grants at which a revocation looked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Revoked {
+    pub ended: Vec<Lease>,
+    /// Those that last, because their holder has lent a part of them on.
+    pub kept: Vec<Lease>,
+}
+
+impl LeaseTable {
+    /// Gives a live holder a rule beyond what it was made with, until it stops. The uppermost live
+    /// ancestor gets it first and lends it down: a child is never wider than its parent.
+    pub fn extend(&mut self, key: &str, rule: &Rule) -> Result<(), NotLent> {
+        let mut chain = vec![key.to_owned()];
+        while let Some(above) = self.live_ancestor(&chain[0]).filter(|a| !chain.contains(a)) {
+            chain.insert(0, above);
+        }
+        if !self.is_live(key) {
+            return Err(NotLent::NotLive(key.into()));
+        }
+        if rule.permission == Permission::Write {
+            let writers = self.writers_at(rule, |_| false);
+            if let Some(other) = writers.into_iter().find(|other| !chain.contains(other)) {
+                return Err(NotLent::HeldBy(other));
+            }
+        }
+        let has = chain.iter().rposition(|key| self.held(key).covers(rule));
+        let (from, before) = (has.unwrap_or(0), self.savepoint());
+        if has.is_none() {
+            let (lender, borrower) = (chain[0].clone(), chain[0].clone());
+            let (rule, kind) = (rule.clone(), LeaseKind::Granted);
+            self.add_lease(Lease { lender, borrower, rule, kind });
+            self.recompute(&chain[..1]);
+        }
+        let mut given = self.must_hold(&chain[from], rule);
+        for pair in chain[from..].windows(2) {
+            let lend = |()| self.lend_as(LeaseKind::Granted, &pair[0], &pair[1], rule.clone());
+            given = given.and_then(lend);
+        }
+        given.inspect_err(|_| self.roll_back(before))
+    }
+
+    /// Ends what [`LeaseTable::extend`] gave these holders, in this order, where `is_over` says so of
+    /// the holder and the rule. Children stand before parents, so that a parent loses what it
+    /// had only to hand it down.
+    pub fn end_grants(
+        &mut self,
+        keys: &[String],
+        is_over: impl Fn(&str, &Rule) -> bool,
+    ) -> Revoked {
+        let mut revoked = Revoked::default();
+        for key in keys {
+            for id in self.borrowed_ids(key).collect::<Vec<u64>>() {
+                let Some(lease) = self.lease(id).cloned() else { continue };
+                if lease.kind != LeaseKind::Granted || !is_over(key, &lease.rule) {
+                    continue;
+                }
+                if self.is_lent_on(key, id, &lease.rule) {
+                    revoked.kept.push(lease);
+                } else {
+                    revoked.ended.extend(self.set_lease(id, None));
+                }
+            }
+        }
+        let lenders: Vec<String> = revoked.ended.iter().map(|lease| lease.lender.clone()).collect();
+        self.recompute(&lenders);
+        revoked
+    }
+
+    /// Whether a holder has lent something on that it has by this lease alone.
+    fn is_lent_on(&self, key: &str, id: u64, rule: &Rule) -> bool {
+        let wanted = self.holder(key).into_iter().flat_map(|holder| &holder.wanted.allow);
+        let others = self.borrowed_ids(key).filter(|other| *other != id);
+        let others = others.filter_map(|other| self.lease(other)).map(|lease| &lease.rule);
+        let own: Vec<&Rule> = wanted.chain(others).collect();
+        let gives =
+            |own: &Rule, lent: &Rule| own.permission >= lent.permission && own.contains(lent);
+        let mut lent = self.lent_around(key, rule).map(|lease| &lease.rule);
+        lent.any(|lent| gives(rule, lent) && !own.iter().any(|own| gives(own, lent)))
+    }
+}
