@@ -8,6 +8,7 @@ use crate::protocol::{Event, Method, PodInfo, PodName, Refusal, RunResult, State
 use std::path::Path;
 
 mod approvals;
+mod call_ids;
 mod clients;
 mod connections;
 mod ephemeral;

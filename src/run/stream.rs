@@ -5,6 +5,7 @@ use crate::protocol::entry::domain;
 use crate::protocol::item::{Content, Item, Role};
 use crate::protocol::{Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
 use crate::run::batch::Call;
+use crate::run::call_ids::distinct;
 use crate::run::reply_size::{ReplyLimits, ReplySize, within_a_line};
 use crate::run::usage::merged;
 use crate::run::{Run, Stopped, context, interrupted, prompt};
@@ -270,6 +271,7 @@ impl Run {
             Item::ToolCall { .. } | Item::ToolResult { .. } | Item::Unknown(_) => {}
         }
         answer.has_content |= has_content(&item);
+        let Some((item, native)) = distinct(&answer.held, item, native) else { return Ok(()) };
         if matches!(item, Item::ToolCall { .. }) || !answer.held.is_empty() {
             answer.held.push((item, native));
             return Ok(());
