@@ -1,7 +1,10 @@
 //! Files of settings as git reads them: `.git/config`, `~/.gitconfig`, `.gitmodules`.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::iter::Peekable;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
 use std::str::Chars;
 
 /// One setting.
@@ -24,6 +27,19 @@ pub fn parse(text: &str) -> Vec<Setting> {
     // What stands before a mistake counts, for a newer git may read on.
     let _ = reader.read();
     reader.found
+}
+
+/// The same of the bytes of a file, for the paths in it: each character of a value stands for one byte, and
+/// [`path`] is the path that they spell.
+pub fn parse_bytes(bytes: &[u8]) -> Vec<Setting> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    parse(&bytes.iter().map(|byte| char::from(*byte)).collect::<String>())
+}
+
+/// The path that a value of [`parse_bytes`] spells.
+pub fn path(value: &str) -> PathBuf {
+    let bytes = value.chars().filter_map(|c| u8::try_from(c).ok()).collect();
+    OsString::from_vec(bytes).into()
 }
 
 /// The same settings as a text that git reads.

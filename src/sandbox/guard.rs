@@ -9,7 +9,9 @@ use crate::files::{Limit, WorkspaceFiles, canonical, without_parents};
 use crate::sandbox::view::{CommandView, GUARDED, Hole, Level, Why};
 use crate::sandbox::{gitfile, project};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 pub use named::is_named;
@@ -143,8 +145,7 @@ impl Search<'_> {
                 self.repository(&real, Some(top));
             }
         } else if real.is_file() {
-            let target = line_of(&real)
-                .and_then(|line| Some(line.strip_prefix("gitdir:")?.trim().to_owned()));
+            let target = path_in(&real, b"gitdir: ");
             let target = target.and_then(|dir| canonical(&real.parent()?.join(dir)).ok());
             self.found.pointers.insert(real);
             if let Some(dir) = target.filter(|dir| dir.is_dir() && (self.writes)(dir)) {
@@ -163,7 +164,7 @@ impl Search<'_> {
         }
         // A worktree's directory says where the repository is that it belongs to.
         let common =
-            line_of(&dir.join("commondir")).and_then(|line| canonical(&dir.join(line)).ok());
+            path_in(&dir.join("commondir"), b"").and_then(|path| canonical(&dir.join(path)).ok());
         if let Some(common) = common.filter(|common| common != dir && (self.writes)(common)) {
             self.repository(&common, top);
         }
@@ -176,7 +177,7 @@ impl Search<'_> {
         }
         for tree in entries(&dir.join("worktrees")) {
             self.repository(&tree, None);
-            if let Some(git) = line_of(&tree.join("gitdir")) {
+            if let Some(git) = path_in(&tree.join("gitdir"), b"") {
                 self.place(&without_parents(&tree.join(git)));
             }
         }
@@ -208,27 +209,28 @@ impl Search<'_> {
         let settings = named::settings(&dir.join("config")).into_iter();
         let trees = settings.filter(|s| s.section == "core" && s.name == "worktree");
         for tree in trees.filter_map(|setting| setting.value) {
-            let tree = without_parents(&dir.join(tree));
+            let tree = without_parents(&dir.join(gitfile::path(&tree)));
             self.place(&tree.join(".git"));
             self.found.dirs.entry(dir.to_owned()).or_default().insert(tree);
         }
     }
 }
 
-/// The first line of a small file.
-fn line_of(file: &Path) -> Option<String> {
+/// The path in a small file of git, behind a prefix, as git reads it: all bytes but the line breaks at the end.
+fn path_in(file: &Path, prefix: &[u8]) -> Option<PathBuf> {
     let found = WorkspaceFiles::of(file.parent()?).read(file, Limit::head(POINTER)).ok()?;
-    let text = String::from_utf8_lossy(&found.bytes);
-    text.lines().next().map(|line| line.trim_end().to_owned())
+    let path = found.bytes.strip_prefix(prefix)?;
+    let end = path.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))? + 1;
+    Some(OsStr::from_bytes(&path[..end]).into())
 }
 
 /// The directories of the submodules that `.gitmodules` of a working tree lists.
 fn checkouts(top: &Path) -> Vec<PathBuf> {
     let list = WorkspaceFiles::of(top).read(&top.join(".gitmodules"), Limit::head(MODULE_LIST));
     let list = list.map(|found| found.bytes).unwrap_or_default();
-    let settings = gitfile::parse(&String::from_utf8_lossy(&list)).into_iter();
+    let settings = gitfile::parse_bytes(&list).into_iter();
     let named = settings.filter(|s| s.section == "submodule" && s.name == "path");
-    let paths = named.filter_map(|setting| setting.value.map(PathBuf::from));
+    let paths = named.filter_map(|setting| setting.value.as_deref().map(gitfile::path));
     let plain = |path: &PathBuf| path.components().all(|part| matches!(part, Component::Normal(_)));
     paths.filter(plain).map(|path| top.join(path)).collect()
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of a configuration that are read, and files that one leads to.
 const CONFIG: u64 = 256 * 1024;
-const INCLUDED: usize = 50;
+const INCLUDED: usize = 500;
 /// The directory of hooks in a repository, and the links in one that are followed.
 const HOOKS: &str = "hooks";
 const LINKED: usize = 100;
@@ -95,19 +95,19 @@ fn follow(
     }
 }
 
-/// The settings of a file, which may be reached through a link.
+/// The settings of a file, which may be reached through a link, for the paths in them ([`gitfile::path`]).
 pub fn settings(file: &Path) -> Vec<Setting> {
     let Ok(file) = canonical(file) else { return Vec::new() };
     let dir = file.parent().unwrap_or(&file);
     let found = WorkspaceFiles::of(dir).read(&file, Limit::head(CONFIG));
     let bytes = found.map(|found| found.bytes).unwrap_or_default();
-    gitfile::parse(&String::from_utf8_lossy(&bytes))
+    gitfile::parse_bytes(&bytes)
 }
 
 /// Where a path in a configuration leads.
 fn place(base: &Path, home: Option<&Path>, value: &str) -> PathBuf {
     match (value.strip_prefix("~/"), home) {
-        (Some(below), Some(home)) => without_parents(&home.join(below)),
-        _ => without_parents(&base.join(value)),
+        (Some(below), Some(home)) => without_parents(&home.join(gitfile::path(below))),
+        _ => without_parents(&base.join(gitfile::path(value))),
     }
 }

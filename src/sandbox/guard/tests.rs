@@ -66,6 +66,35 @@ fn the_places_that_a_configuration_names_are_found() {
 }
 
 #[test]
+fn a_path_in_a_file_of_git_may_end_with_a_blank_and_be_no_utf_8() {
+    let (_top, top) = top();
+    let named = |bytes: &[u8]| top.join(OsStr::from_bytes(bytes));
+    let real = top.join("store ");
+    for dir in [&real, &real.join("objects"), &top.join("ws"), &named(b"m\xe9")] {
+        fs::create_dir_all(dir).unwrap();
+    }
+    fs::write(top.join("ws/.git"), b"gitdir: ../store \n").unwrap();
+    fs::write(real.join("config"), b"[core]\n\thooksPath = ../h\xe9\n").unwrap();
+    fs::write(top.join("ws/.gitmodules"), b"[submodule \"m\"]\n\tpath = m\xe9\n").unwrap();
+    let found = search(&top);
+    assert!(found.dirs.contains_key(&real), "{:?}", found.dirs);
+    assert!(found.named.contains(&named(b"h\xe9")), "{:?}", found.named);
+    assert_eq!(checkouts(&top.join("ws")), [top.join("ws").join(OsStr::from_bytes(b"m\xe9"))]);
+}
+
+#[test]
+fn many_files_of_settings_that_include_each_other_are_all_read() {
+    let (_top, top) = top();
+    fs::create_dir_all(top.join(".git")).unwrap();
+    fs::write(top.join(".git/config"), "[include]\n\tpath = ../0\n").unwrap();
+    for at in 0..80 {
+        fs::write(top.join(at.to_string()), format!("[include]\n\tpath = {}\n", at + 1)).unwrap();
+    }
+    fs::write(top.join("80"), "[core]\n\thooksPath = last\n").unwrap();
+    assert!(search(&top).named.contains(&top.join("last")));
+}
+
+#[test]
 fn a_place_beside_the_repository_that_names_it_is_named() {
     let (_top, top) = top();
     fs::create_dir_all(top.join("sub/.git")).unwrap();
