@@ -11,7 +11,7 @@ use crate::text::SafeText;
 /// Bytes of the tools in a request that shows them whole, and characters of each description in a longer one.
 const MAX_DETAILS: usize = 24 * 1024;
 const MAX_SHOWN: usize = 100;
-/// The first line of a longer one.
+/// The first line of a request about tools that are shortened in it.
 const CUT: &str =
     "these tools are too long to be shown whole; `:mcp` says how the server is reached";
 
