@@ -14,8 +14,6 @@ const SHORT: &[&str] = &[
     "LANGUAGE",
     "TZ",
     "TERM",
-    "EDITOR",
-    "VISUAL",
     "PAGER",
     "TMPDIR",
     "VIRTUAL_ENV",
@@ -155,12 +153,18 @@ const ALLOWED: &[&str] = &[
     "XDG_DATA_DIRS",
 ];
 
+/// The variables that name an editor. No person sees the terminal of a command, so that one would wait for keys
+/// until its time is over: `true` leaves each text as it is offered.
+const EDITORS: &[&str] = &["EDITOR", "GIT_EDITOR", "VISUAL"];
+const NO_EDITOR: &str = "true";
+
 /// The environment of commands: what is known to be no secret, and what `pass` names.
 pub fn command_env(env: &BTreeMap<String, String>, pass: &[String]) -> BTreeMap<String, String> {
     let kept = |(name, value): &(&String, &String)| {
         pass.contains(name) || is_allowed(name) && !holds_password(value) && !is_login(name, value)
     };
-    env.iter().filter(kept).map(clone_pair).collect()
+    let editors = EDITORS.iter().map(|name| ((*name).to_owned(), NO_EDITOR.to_owned()));
+    editors.chain(env.iter().filter(kept).map(clone_pair)).collect()
 }
 
 /// Whether a proxy is named with who logs in to it: `name@host`, in any form.
@@ -268,10 +272,25 @@ mod tests {
         ];
         let useful = ["CARGO_HOME", "LC_ALL", "PATH", "PYTHONPATH", "TERM", "http_proxy"];
         let all = env(&[secrets.as_slice(), useful.as_slice()].concat());
-        assert_eq!(names(&command_env(&all, &[])), useful);
+        assert_eq!(passed(&command_env(&all, &[])), useful);
         let pass = ["GITHUB_TOKEN".to_owned(), "ABSENT".to_owned()];
         assert!(command_env(&all, &pass).contains_key("GITHUB_TOKEN"));
-        assert_eq!(command_env(&all, &pass).len(), useful.len() + 1);
+        assert_eq!(passed(&command_env(&all, &pass)).len(), useful.len() + 1);
+    }
+
+    /// The names without those of editors.
+    fn passed(env: &BTreeMap<String, String>) -> Vec<&str> {
+        names(env).into_iter().filter(|name| !EDITORS.contains(name)).collect()
+    }
+
+    #[test]
+    fn the_editor_of_a_command_leaves_texts_as_they_are_unless_one_is_passed_by_name() {
+        let all = env(&["EDITOR", "GIT_EDITOR", "PATH"]);
+        let pass = ["GIT_EDITOR".to_owned()];
+        let got = command_env(&all, &pass);
+        let values: Vec<&str> = EDITORS.iter().map(|name| got[*name].as_str()).collect();
+        assert_eq!(values, ["true", "value", "true"]);
+        assert!(!short_env(&all).contains_key("EDITOR"));
     }
 
     #[test]
@@ -292,7 +311,7 @@ mod tests {
         ];
         let all = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let kept = ["GOFLAGS", "GRADLE_OPTS", "NO_PROXY", "RUSTFLAGS", "http_proxy"];
-        assert_eq!(names(&command_env(&all, &[])), kept);
+        assert_eq!(passed(&command_env(&all, &[])), kept);
     }
 
     #[test]

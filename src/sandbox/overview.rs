@@ -4,7 +4,7 @@ use crate::protocol::{CommandSheet, OwnPlace, ShutPlace};
 use crate::sandbox::plan::{self, Right};
 use crate::sandbox::view::{CommandView, Hole, Isolation, Level, Why};
 use crate::sandbox::world::{Part, World};
-use crate::sandbox::{guard, helper, prepare, resolve};
+use crate::sandbox::{guard, helper, order, prepare, resolve};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub fn overview(asked: CommandView, cwd: &Path, env: &BTreeMap<String, String>) 
     let (holes, _) = plan::holes(&view, &guard::find(&asked, &view));
     let mut sheet = match asked.isolation {
         Isolation::Namespaces => {
-            of_world(&prepare::compute(&asked, &view, &holes, cwd, &mut env), &view)
+            of_world(&prepare::compute(&asked, &view, &holes, cwd, &mut env), &view, &holes)
         }
         Isolation::LandlockOnly => {
             prepare::place_tools(&mut env);
@@ -25,11 +25,12 @@ pub fn overview(asked: CommandView, cwd: &Path, env: &BTreeMap<String, String>) 
         }
     };
     sheet.shut = holes.iter().filter(|hole| hole.level < Level::Write).map(shut).collect();
+    env.insert(order::MARK.into(), String::new());
     sheet.env = env.into_keys().collect();
     sheet
 }
 
-fn of_world(world: &World, view: &CommandView) -> CommandSheet {
+fn of_world(world: &World, view: &CommandView, holes: &[Hole]) -> CommandSheet {
     let mut sheet = CommandSheet { cost: world.cost.clone(), ..CommandSheet::default() };
     let own = |path: &Path, kept, mib| OwnPlace { path: path.to_owned(), kept, mib };
     for (path, part) in &world.parts {
@@ -50,8 +51,7 @@ fn of_world(world: &World, view: &CommandView) -> CommandSheet {
         }
     }
     // A hole that is only read is listed as shut.
-    let holes = |path: &PathBuf| !view.holes.iter().any(|hole| hole.path == *path);
-    sheet.read.retain(holes);
+    sheet.read.retain(|path| !holes.iter().any(|hole| hole.path == *path));
     sheet
 }
 

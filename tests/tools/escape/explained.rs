@@ -7,8 +7,8 @@ use yoi::sandbox::Isolation;
 use yoi::scope::{Permission, Rule};
 use yoi::tools::command_sheet;
 
-/// Variables that bash sets itself, and the one by which a command is found.
-const OF_THE_SHELL: [&str; 5] = ["PWD", "OLDPWD", "SHLVL", "_", "YOI_RUN"];
+/// Variables that bash sets itself.
+const OF_THE_SHELL: [&str; 4] = ["PWD", "OLDPWD", "SHLVL", "_"];
 
 #[tokio::test]
 async fn a_command_gets_what_its_explanation_says() {
@@ -20,6 +20,10 @@ async fn a_command_gets_what_its_explanation_says() {
     cell.env("HOME", cell.path("ws/home").display().to_string());
     let read = Rule::new(cell.path("outside"), Permission::Read);
     cell.bench.ctx.scope.allow.push(read);
+    let programs = cell.path("programs");
+    std::fs::create_dir(&programs).unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    cell.env("PATH", format!("{}:{path}", programs.display()));
     let lent = Rule::new(cell.path("ws/lent"), Permission::Write);
     cell.bench.ctx.scope.deny.push(lent);
     if !cell.mounted().await {
@@ -27,6 +31,7 @@ async fn a_command_gets_what_its_explanation_says() {
     }
     let sheet = command_sheet(&cell.bench.ctx);
     assert!(sheet.write.contains(&cell.path("ws")) && sheet.read.contains(&cell.path("outside")));
+    assert!(sheet.read.contains(&programs), "{:?}", sheet.read);
     let shut: Vec<(PathBuf, bool)> =
         sheet.shut.iter().map(|place| (place.path.clone(), place.read)).collect();
     for (path, read) in [("lent", true), (".git/config", true), ("home/.netrc", false)] {
