@@ -6,7 +6,7 @@ use crate::sandbox::view::{CommandView, Hole, Isolation, Level, Why};
 use crate::sandbox::world::{Part, World};
 use crate::sandbox::{guard, helper, order, prepare, resolve};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The paths, the costs and the variables of the next command with this view. Looks at the disk. The sentences about
 /// the sandbox and its limits, and what is withheld, are the caller's to add.

@@ -110,9 +110,6 @@ pub async fn bash(
     let content = tokio::task::spawn_blocking(move || saved.finish()).await;
     let content = content.map_err(|_| Fault::Internal("the output was lost".into()))?;
     let mut output = result(&ended, limit, took, content);
-    for sentence in &ended.undone {
-        append(&mut output, &format!("[{sentence}]"));
-    }
     note(&mut output, &ended, ctx, &needs.needs);
     Ok(output)
 }
@@ -324,9 +321,25 @@ fn result(ended: &Ended, limit: Duration, took: Duration, content: Option<String
         }
     };
     output.content = content;
+    remarks(&mut output, &ended.undone);
     name(&mut output, "ended what was still running", &ended.left_over);
     name(&mut output, "could not be ended and still runs", &ended.stuck);
     output
+}
+
+/// The longest beginning of a remark in a summary, in characters.
+const REMARK: usize = 120;
+
+/// Adds what is said about guarded files to the content, and the beginning of the first to the summary: a person
+/// sees that row alone.
+fn remarks(output: &mut Output, sentences: &[String]) {
+    let Some(first) = sentences.first() else { return };
+    let what: String = first.split(';').next().unwrap_or_default().chars().take(REMARK).collect();
+    output.summary.push_str(&format!("; {what}"));
+    if let more @ 1.. = sentences.len() - 1 {
+        output.summary.push_str(&format!(", and {more} more such"));
+    }
+    sentences.iter().for_each(|sentence| append(output, &format!("[{sentence}]")));
 }
 
 /// Counts the processes in the summary and names them at the end of the content.

@@ -71,6 +71,16 @@ async fn a_background_process_is_ended_and_named_without_waiting_for_it() {
 }
 
 #[tokio::test]
+async fn the_row_of_a_command_says_that_a_guarded_file_was_put_aside() {
+    let mut bench = Bench::new();
+    let output = bench.bash("echo x > .envrc; echo x > .exrc").await;
+    assert!(output.summary.starts_with("Exit 0 after "), "{output:?}");
+    let said = "/.envrc is guarded and was not there before the command, and 1 more such";
+    assert!(output.summary.ends_with(said), "{output:?}");
+    assert!(content(&output).contains("/.exrc is guarded"), "{output:?}");
+}
+
+#[tokio::test]
 async fn a_process_that_forks_twice_into_its_own_session_is_ended() {
     let mut bench = Bench::new();
     let daemon = "(setsid sh -c 'echo $$ >> pids; exec sleep 986' >/dev/null 2>&1 </dev/null &)";

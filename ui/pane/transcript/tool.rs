@@ -101,6 +101,13 @@ impl Tool {
         }
     }
 
+    /// What the result of a command says beside its end: guarded files that it changed, processes that it left.
+    pub fn remark(&self) -> Option<String> {
+        let outcome = self.outcome.as_ref().filter(|_| self.name == "Bash")?;
+        let (_, remark) = outcome.summary.split_once("; ")?;
+        Some(clean::one_line(remark).into_owned())
+    }
+
     /// A call whose arguments are being written.
     pub fn asked(call_id: String, name: String) -> Self {
         let progress = Progress::Asked;

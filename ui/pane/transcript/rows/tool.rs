@@ -12,12 +12,16 @@ const LIVE_ROWS: usize = 3;
 /// How many bytes from the end of a running command's output these rows are taken from.
 const LIVE_BYTES: usize = 4096;
 
-/// The rows below the head of a folded tool call: the end of its output, or why it failed.
+/// The rows below the head of a folded tool call: the end of its output, why it failed, or what else a person must
+/// see of it.
 pub fn folded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
     if let Some(outcome) = &tool.outcome {
         if outcome.is_error {
             let why = clean::one_line(&outcome.summary).into_owned();
             let row = [Piece::new("  ", Role::Text), Piece::new(why, Role::Error)];
+            out.push(shorten(&row, cells));
+        } else if let Some(remark) = tool.remark() {
+            let row = [Piece::new("  ", Role::Text), Piece::new(remark, Role::Warn)];
             out.push(shorten(&row, cells));
         }
         return;

@@ -99,6 +99,20 @@ fn a_message_that_was_taken_back_leaves_the_transcript() {
 }
 
 #[test]
+fn a_folded_command_shows_what_it_changed_of_guarded_files() {
+    let summary = "Exit 0 after 1.0 s; /w/.envrc is guarded and was not there before the command";
+    let log = vec![
+        you("go"),
+        call("a", "Bash", json!({"command": "x"})),
+        result(1000, "a", summary, Some("long"), false),
+    ];
+    let mut bench = Bench::new(log).sized(60, 8).open();
+    let screen = bench.screen();
+    assert!(screen.contains("▸ Bash  x") && screen.contains("/w/.envrc is guarded"), "{screen}");
+    assert!(!screen.contains("long"), "{screen}");
+}
+
+#[test]
 fn a_call_without_an_answer_is_not_said_to_run_when_nothing_runs() {
     let log = vec![you("go"), call("a", "Bash", json!({"command": "x"}))];
     let mut bench = Bench::new(log).sized(40, 8).open();
