@@ -1,7 +1,7 @@
-//! A control group (cgroup v2) for each command, where the kernel's controllers are delegated to this
-//! user: it counts the memory and the processes of a whole command together.
+//! A control group (cgroup v2) for each command, inside one for its Pod, where the kernel's controllers are delegated to
+//! this user: they count the memory and the processes of a whole command, and of all commands of the Pod together.
 
-use crate::protocol::LimitMet;
+use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::world::unescaped;
 use rustix::fs::{Access, access};
@@ -10,11 +10,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io, thread};
 
-/// The names of these groups begin with this, and the process id of the helper follows.
+/// The name of a command's group begins with this, and the process id of the helper follows.
 const PREFIX: &str = "yoi-";
+/// The name of a Pod's group begins with this.
+const POD_PREFIX: &str = "yoi-pod-";
 /// The processes of yoi that start and watch a command count too, with their threads.
 const STAGES: u32 = 8;
-/// `cpu.weight`; the kernel gives a new group 100.
+/// How many commands of a Pod run at the same time at most.
+const COMMANDS: u32 = 16;
+/// `cpu.weight` of a Pod; the kernel gives a new group 100.
 const WEIGHT: u32 = 50;
 /// A group is removed once its last process is gone, which the kernel may notice a moment later.
 const TRIES: u32 = 40;
@@ -24,11 +28,20 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delegated(PathBuf);
 
-/// The group of one command; it is removed when this is dropped.
+/// The group of one command. When this is dropped it is removed, and that of its Pod if no other command runs in it.
 #[derive(Debug)]
 pub struct ControlGroup {
     dir: PathBuf,
     limits: CommandLimits,
+    /// How often the limits of the Pod had been met when the command began.
+    before: PodEvents,
+}
+
+/// How often the commands of a Pod met a limit together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct PodEvents {
+    memory: u64,
+    processes: u64,
 }
 
 impl Delegated {
@@ -48,32 +61,39 @@ impl Delegated {
         all.filter(|group| group.is_usable(geteuid().is_root())).collect()
     }
 
-    /// Makes the group of a command, and removes groups that killed helpers left.
-    fn group(&self, limits: CommandLimits) -> io::Result<ControlGroup> {
-        self.enable_controllers();
+    /// Makes the group of a command in that of its Pod, and removes groups that killed helpers left.
+    fn group(&self, limits: CommandLimits, pod: &str) -> io::Result<ControlGroup> {
+        enable_controllers(&self.0);
         for abandoned in self.abandoned() {
             // A group that still has processes is left for a later command to remove.
             let _ = fs::remove_dir(abandoned);
         }
-        let dir = self.0.join(format!("{PREFIX}{}", getpid().as_raw_nonzero()));
-        fs::create_dir(&dir)?;
-        let group = ControlGroup { dir, limits };
-        group.set_limits()?;
-        Ok(group)
+        let pod = self.0.join(format!("{POD_PREFIX}{pod}"));
+        let mut made = ControlGroup::in_pod(&pod, limits);
+        for _ in 1..TRIES {
+            match made {
+                // The last command of the Pod ended at this moment and took the group of the Pod with it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    made = ControlGroup::in_pod(&pod, limits);
+                }
+                made => return made,
+            }
+        }
+        made
     }
 
-    /// Groups of commands whose helper is gone. A group with the process id of this helper is one, too.
+    /// Groups of commands whose helper is gone, and of Pods without commands, inner ones first. A group with the process
+    /// id of this helper is one, too.
     pub fn abandoned(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
-        let is_abandoned = |entry: &fs::DirEntry| {
-            let name = entry.file_name();
-            let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<i32>().ok());
-            pid.is_some_and(|pid| {
-                let own = pid == getpid().as_raw_nonzero().get();
-                own || !Path::new("/proc").join(pid.to_string()).exists()
-            })
-        };
-        entries.filter(is_abandoned).map(|entry| entry.path()).collect()
+        let pods = groups_in(&self.0, |name| name.starts_with(POD_PREFIX));
+        let mut found = groups_in(&self.0, is_of_dead_helper);
+        for pod in pods {
+            let dead = groups_in(&pod, is_of_dead_helper);
+            let is_idle = dead.len() == groups_in(&pod, |_| true).len();
+            found.extend(dead);
+            found.extend(is_idle.then_some(pod));
+        }
+        found
     }
 
     fn is_usable(&self, root: bool) -> bool {
@@ -83,28 +103,8 @@ impl Delegated {
             return false;
         }
         // This program does not change the controllers of the system's groups.
-        self.gives_limits() || !root && self.names_both("cgroup.controllers") && self.is_empty()
-    }
-
-    /// Gives the groups in it the controllers, where they have none yet.
-    fn enable_controllers(&self) {
-        if self.gives_limits() {
-            return;
-        }
-        for controller in ["+memory", "+pids", "+cpu"] {
-            // A controller that is missing is reported when the limits are set.
-            let _ = fs::write(self.0.join("cgroup.subtree_control"), controller);
-        }
-    }
-
-    /// Whether groups in it have the files of both controllers.
-    fn gives_limits(&self) -> bool {
-        self.names_both("cgroup.subtree_control")
-    }
-
-    fn names_both(&self, file: &str) -> bool {
-        let given = fs::read_to_string(self.0.join(file)).unwrap_or_default();
-        ["memory", "pids"].iter().all(|name| given.split_whitespace().any(|word| word == *name))
+        gives_limits(&self.0)
+            || !root && names_both(&self.0.join("cgroup.controllers")) && self.is_empty()
     }
 
     /// Whether no process is directly in it.
@@ -113,10 +113,99 @@ impl Delegated {
     }
 }
 
+/// The directories of groups in a group, by name.
+fn groups_in(group: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let entries = fs::read_dir(group).into_iter().flatten().flatten();
+    let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let named = dirs.filter(|entry| entry.file_name().to_str().is_some_and(&wanted));
+    named.map(|entry| entry.path()).collect()
+}
+
+fn is_of_dead_helper(name: &str) -> bool {
+    let pid = name.strip_prefix(PREFIX).and_then(|pid| pid.parse::<i32>().ok());
+    pid.is_some_and(|pid| {
+        let own = pid == getpid().as_raw_nonzero().get();
+        own || !Path::new("/proc").join(pid.to_string()).exists()
+    })
+}
+
+/// Gives the groups in a group the controllers, where they have none yet.
+fn enable_controllers(group: &Path) {
+    if gives_limits(group) {
+        return;
+    }
+    for controller in ["+memory", "+pids", "+cpu"] {
+        // A controller that is missing is reported when the limits are set.
+        let _ = fs::write(group.join("cgroup.subtree_control"), controller);
+    }
+}
+
+/// Whether groups in a group have the files of both controllers.
+fn gives_limits(group: &Path) -> bool {
+    names_both(&group.join("cgroup.subtree_control"))
+}
+
+fn names_both(file: &Path) -> bool {
+    let given = fs::read_to_string(file).unwrap_or_default();
+    ["memory", "pids"].iter().all(|name| given.split_whitespace().any(|word| word == *name))
+}
+
+/// Limits what a group holds; a limit on memory that is not set is none.
+fn limit(group: &Path, processes: u32, memory_mib: Option<u64>) -> io::Result<()> {
+    fs::write(group.join("pids.max"), processes.to_string())?;
+    let Some(mib) = memory_mib else { return set_if_there(group, "memory.max", "max") };
+    fs::write(group.join("memory.max"), (mib << 20).to_string())?;
+    set_if_there(group, "memory.swap.max", "0")
+}
+
+/// Writes to a file that not every kernel has.
+fn set_if_there(group: &Path, file: &str, value: &str) -> io::Result<()> {
+    let file = group.join(file);
+    if file.exists() { fs::write(file, value) } else { Ok(()) }
+}
+
+/// How often the kernel counted an event in a group.
+fn times(group: &Path, file: &str, event: &str) -> u64 {
+    counted(&fs::read_to_string(group.join(file)).unwrap_or_default(), event)
+}
+
+impl PodEvents {
+    /// What was counted so far. The files count the limits of this group alone; where a kernel has none of them, the
+    /// limits of the command are counted as met instead.
+    fn of(pod: &Path) -> Self {
+        Self {
+            memory: times(pod, "memory.events.local", "oom"),
+            processes: times(pod, "pids.events.local", "max"),
+        }
+    }
+}
+
 impl ControlGroup {
-    /// A group for the command of this process; `None` where none can be made.
-    pub fn make(limits: CommandLimits) -> Option<Self> {
-        Delegated::around().iter().find_map(|around| around.group(limits).ok())
+    /// A group for the command of this process and the Pod of this name; `None` where none can be made.
+    pub fn make(limits: CommandLimits, pod: &str) -> Option<Self> {
+        Delegated::around().iter().find_map(|around| around.group(limits, pod).ok())
+    }
+
+    /// Makes the group of the Pod, if it is not there, and that of a command in it.
+    fn in_pod(pod: &Path, limits: CommandLimits) -> io::Result<Self> {
+        match fs::create_dir(pod) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        let most = limits.most_processes().saturating_add(STAGES * COMMANDS);
+        limit(pod, most, limits.memory_of_pod_mib())?;
+        set_if_there(pod, "cpu.weight", &WEIGHT.to_string())?;
+        enable_controllers(pod);
+        let dir = pod.join(format!("{PREFIX}{}", getpid().as_raw_nonzero()));
+        fs::create_dir(&dir)?;
+        let group = Self { dir, limits, before: PodEvents::of(pod) };
+        let most = limits.most_processes().saturating_add(STAGES);
+        limit(&group.dir, most, limits.memory_together_mib())?;
+        Ok(group)
+    }
+
+    fn pod(&self) -> &Path {
+        self.dir.parent().unwrap_or(&self.dir)
     }
 
     /// Its directory, for the process that enters it.
@@ -124,35 +213,23 @@ impl ControlGroup {
         &self.dir
     }
 
-    fn set_limits(&self) -> io::Result<()> {
-        let most = self.limits.most_processes().saturating_add(STAGES);
-        self.set("pids.max", u64::from(most))?;
-        if let Some(mib) = self.limits.memory_together_mib() {
-            self.set("memory.max", mib << 20)?;
-            self.set_if_there("memory.swap.max", 0)?;
-        }
-        self.set_if_there("cpu.weight", WEIGHT.into())
-    }
-
-    fn set(&self, file: &str, value: u64) -> io::Result<()> {
-        fs::write(self.dir.join(file), value.to_string())
-    }
-
-    /// The same for a file that not every kernel has.
-    fn set_if_there(&self, file: &str, value: u64) -> io::Result<()> {
-        if self.dir.join(file).exists() { self.set(file, value) } else { Ok(()) }
-    }
-
-    /// The limit of this group that the kernel counted as met. `oom_kill` alone also counts processes that ended
-    /// because the memory of the machine or of a group around this one ran out.
+    /// The limit of this group, or of that of its Pod, that the kernel counted as met. `oom_kill` alone also counts
+    /// processes that ended because the memory of the machine or of a group around these ran out.
     pub fn limit_met(&self) -> Option<LimitMet> {
-        let times = |file: &str, event| {
-            let text = fs::read_to_string(self.dir.join(file)).unwrap_or_default();
-            counted(&text, event)
-        };
-        let killed = ["oom", "oom_kill"].iter().all(|event| times("memory.events", event) > 0);
-        let memory = self.limits.memory_together_met().filter(|_| killed);
-        memory.or_else(|| (times("pids.events", "max") > 0).then(|| self.limits.processes_met()))
+        let Self { dir, limits, before } = self;
+        let now = PodEvents::of(self.pod());
+        let killed = times(dir, "memory.events", "oom_kill") > 0;
+        if killed && times(dir, "memory.events", "oom") > 0 {
+            return limits.memory_together_met();
+        }
+        if killed && now.memory > before.memory {
+            return limits.pod_met(LimitKind::Memory);
+        }
+        if times(dir, "pids.events", "max") > 0 {
+            return Some(limits.processes_met());
+        }
+        let of_pod = now.processes > before.processes;
+        of_pod.then(|| limits.pod_met(LimitKind::Processes)).flatten()
     }
 }
 
@@ -162,9 +239,11 @@ impl Drop for ControlGroup {
             match fs::remove_dir(&self.dir) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(PAUSE),
                 // A group that could not be removed is removed by a later command.
-                Ok(()) | Err(_) => return,
+                Ok(()) | Err(_) => break,
             }
         }
+        // It stays while another command of the Pod runs in it.
+        let _ = fs::remove_dir(self.pod());
     }
 }
 
@@ -200,7 +279,6 @@ fn counted(text: &str, event: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::LimitKind;
 
     const MOUNTS: &str = "\
 25 30 0:22 / /sys rw,nosuid - sysfs sysfs rw
@@ -254,10 +332,10 @@ mod tests {
         let asked = || fs::read_to_string(top.path().join("cgroup.subtree_control")).unwrap();
         fs::write(top.path().join("cgroup.controllers"), "cpu memory pids\n").unwrap();
         assert!(delegated.is_usable(false) && asked().is_empty());
-        let group = delegated.group(CommandLimits::default()).unwrap();
+        let group = delegated.group(CommandLimits::default(), "a").unwrap();
         assert_eq!(asked(), "+cpu", "the last of the three that were written");
         fs::write(top.path().join("cgroup.subtree_control"), "memory pids").unwrap();
-        delegated.enable_controllers();
+        enable_controllers(top.path());
         assert_eq!(asked(), "memory pids");
         fs::remove_file(group.dir().join("pids.max")).unwrap();
     }
@@ -266,11 +344,15 @@ mod tests {
     fn what_the_kernel_counted_is_the_limit_that_was_met() {
         let top = tempfile::tempdir().unwrap();
         let limits = CommandLimits { memory_mib: 64, processes: 100, ..CommandLimits::default() };
-        let group = ControlGroup { dir: top.path().to_owned(), limits };
-        group.set_limits().unwrap();
-        let set = |file: &str| fs::read_to_string(top.path().join(file)).unwrap();
-        assert_eq!((set("pids.max"), set("memory.max")), ("108".into(), (128 << 20).to_string()));
-        let event = |file: &str, text: &str| fs::write(top.path().join(file), text).unwrap();
+        let pod = top.path().join("pod");
+        let group = ControlGroup::in_pod(&pod, limits).unwrap();
+        let set = |dir: &Path| {
+            ["pids.max", "memory.max"].map(|file| fs::read_to_string(dir.join(file)).unwrap())
+        };
+        assert_eq!(set(group.dir()), ["108".into(), (128 << 20).to_string()]);
+        assert_eq!(set(&pod), ["228".into(), (192 << 20).to_string()]);
+        let event = |file: &str, text: &str| fs::write(group.dir().join(file), text).unwrap();
+        let of_pod = |file: &str, text: &str| fs::write(pod.join(file), text).unwrap();
         event("memory.events", "low 0\nhigh 0\nmax 31\noom 0\noom_kill 0\n");
         event("pids.events", "max 0\n");
         assert_eq!(group.limit_met(), None, "memory that could be taken back is no limit");
@@ -280,10 +362,36 @@ mod tests {
         let met = group.limit_met().map(|met| met.kind);
         assert_eq!(met, Some(LimitKind::Processes), "the memory of the machine ran out");
         event("memory.events", "oom 1\noom_kill 1\n");
-        let unlimited = CommandLimits { memory_mib: 0, ..limits };
-        let other = ControlGroup { dir: top.path().to_owned(), limits: unlimited };
-        assert_eq!(other.limit_met().map(|met| met.kind), Some(LimitKind::Processes));
         let met = group.limit_met().unwrap();
         assert!(met.sentence.contains("at most 128 MiB of memory together"), "{}", met.sentence);
+        event("memory.events", "oom 0\noom_kill 1\n");
+        event("pids.events", "max 0\n");
+        of_pod("memory.events.local", "oom 2\n");
+        let met = group.limit_met().unwrap();
+        assert!(
+            met.sentence.contains("commands of a Pod") && met.kind == LimitKind::Memory,
+            "{met:?}"
+        );
+        let later = ControlGroup { before: PodEvents::of(&pod), dir: group.dir.clone(), limits };
+        assert_eq!(later.limit_met(), None, "the Pod had met it before");
+        of_pod("pids.events.local", "max 1\n");
+        assert_eq!(later.limit_met().map(|met| met.kind), Some(LimitKind::Processes));
+    }
+
+    #[test]
+    fn the_group_of_a_pod_stays_while_a_command_runs_in_it() {
+        let (top, delegated) = delegated("memory pids");
+        let pod = top.path().join("yoi-pod-a");
+        let own = pod.join(format!("yoi-{}", getpid().as_raw_nonzero()));
+        for dir in [
+            &own,
+            &pod.join("yoi-1"),
+            &top.path().join("yoi-pod-idle"),
+            &top.path().join("yoi-other"),
+        ] {
+            fs::create_dir_all(dir).unwrap();
+        }
+        // The first process of the machine lives.
+        assert_eq!(delegated.abandoned(), [own, top.path().join("yoi-pod-idle")]);
     }
 }

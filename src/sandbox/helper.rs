@@ -54,7 +54,8 @@ pub fn helper_main(_args: impl Iterator<Item = OsString>) -> ExitCode {
 /// The stages start while the world is computed.
 fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     // Without a group the other limits hold.
-    let group = ControlGroup::make(view.limits);
+    let pod = view.private.as_ref().map_or_else(String::new, PodStorage::key);
+    let group = ControlGroup::make(view.limits, &pod);
     let child = enter(&order.mark(), view.network, group.as_ref());
     let mut child = child.map_err(|error| error.to_string())?;
     let (input, reports) = (child.stdin.take(), child.stdout.take());

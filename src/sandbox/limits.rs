@@ -106,6 +106,11 @@ impl CommandLimits {
         Some(LimitMet { kind: LimitKind::Memory, sentence })
     }
 
+    /// The limits that the commands of a Pod have together, where control groups count it.
+    pub fn pod_met(&self, kind: LimitKind) -> Option<LimitMet> {
+        Some(LimitMet { kind, sentence: self.most_of_pod() })
+    }
+
     /// Every limit, each as a sentence; `groups` are where each command gets a control group.
     pub fn sentences(&self, isolation: Isolation, groups: Option<&Delegated>) -> Vec<String> {
         let Self { cache_mib, tmp_mib, .. } = self;
@@ -116,6 +121,7 @@ impl CommandLimits {
             world.then(|| self.most_processes_sentence()),
             self.most_memory(),
             groups.filter(|_| world).and_then(|_| self.most_memory_together()),
+            groups.filter(|_| world).map(|_| self.most_of_pod()),
             Some(self.most_open_files()),
             self.largest_file(),
             world.then_some(kept),
@@ -135,6 +141,21 @@ impl CommandLimits {
     fn most_memory_together(&self) -> Option<String> {
         let mib = self.memory_together_mib()?;
         Some(format!("all processes of a command have at most {mib} MiB of memory together"))
+    }
+
+    fn most_of_pod(&self) -> String {
+        let memory = self.memory_of_pod_mib();
+        let memory = memory.map_or(String::new(), |mib| format!(" and {mib} MiB of memory"));
+        format!(
+            "the commands of a Pod that run at the same time have at most {} processes and threads{memory} together",
+            self.most_processes()
+        )
+    }
+
+    /// The memory of all commands of a Pod that run at the same time, in MiB: more than that of one command, which meets
+    /// its own limit first.
+    pub fn memory_of_pod_mib(&self) -> Option<u64> {
+        Some(self.memory_together_mib()? + u64::from(BESIDE_DATA_MIB))
     }
 
     /// The memory of a whole command, in MiB: more than that of one process, which meets its own limit first and

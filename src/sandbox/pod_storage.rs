@@ -63,6 +63,11 @@ impl PodStorage {
         Self { dir: dir.to_owned(), aside: None }
     }
 
+    /// A short name for the Pod of these directories.
+    pub fn key(&self) -> String {
+        blake3::hash(self.dir.as_os_str().as_bytes()).to_hex()[..16].to_owned()
+    }
+
     /// What commands see as `/tmp`.
     pub fn tmp(&self) -> PathBuf {
         self.dir.join(TMP)

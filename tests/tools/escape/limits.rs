@@ -1,8 +1,9 @@
 //! Limits of a command: that they hold, and that a command that met one says which.
 
 use crate::escape::cell::Cell;
-use yoi::protocol::LimitKind;
-use yoi::sandbox::CommandLimits;
+use std::path::PathBuf;
+use yoi::protocol::{LimitKind, LimitMet};
+use yoi::sandbox::{CommandLimits, Delegated, Outcome};
 
 #[tokio::test]
 async fn a_process_of_a_command_opens_as_many_files_as_the_settings_say() {
@@ -91,4 +92,33 @@ async fn a_program_that_met_a_limit_inside_a_line_leaves_a_word_about_it() {
         .file("log", "#define EFBIG 27 /* File too large */\nit ran out of memory, says the log\n");
     let (line, kind) = said(&mut cell, "cat log").await;
     assert_eq!((line.as_str(), kind), ("", None));
+}
+
+/// Where the kernel's controllers are delegated to this user, the commands of a Pod have one group around theirs.
+#[tokio::test]
+async fn commands_of_a_pod_that_run_at_the_same_time_have_limits_together() {
+    let mut cell = Cell::new();
+    let Some(groups) = Delegated::find() else {
+        println!("not covered: no controllers of cgroup v2 are delegated to this user here");
+        return;
+    };
+    if !cell.mounted().await {
+        return;
+    }
+    cell.limits = CommandLimits { memory_mib: 96, ..CommandLimits::default() };
+    // Two processes with 60 MiB each: less than a command may have, and two such commands have more than their Pod.
+    let hold = "import os, time\nfor _ in range(2):\n    if os.fork() == 0:\n        \
+                held = bytearray(b'x') * (60 << 20)\n        time.sleep(5)\n        os._exit(0)\n\
+                for _ in range(2): os.wait()";
+    let did = cell.python(hold).await;
+    assert_eq!((did.ended.outcome, did.ended.limit.clone()), (Outcome::Exited(0), None), "{did:?}");
+    let (one, other) = tokio::join!(cell.python(hold), cell.python(hold));
+    let met: Vec<LimitMet> = [one, other].into_iter().filter_map(|did| did.ended.limit).collect();
+    let first = met.first().expect("one of the two met a limit");
+    assert!(first.kind == LimitKind::Memory, "{met:?}");
+    assert!(
+        first.sentence.starts_with("the commands of a Pod that run at the same time"),
+        "{met:?}"
+    );
+    assert_eq!(groups.abandoned(), Vec::<PathBuf>::new(), "no group outlives its commands");
 }
