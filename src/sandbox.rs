@@ -31,6 +31,7 @@ mod scripts;
 mod seccomp;
 mod serving;
 mod stage;
+mod start_group;
 mod tree_size;
 mod view;
 mod world;
@@ -51,6 +52,7 @@ pub use process::is_ours;
 pub use project::{is_behind_project_file, is_project_file};
 pub use scripts::script_hash;
 pub use serving::{Served, Server, ending as serving_end};
+pub use start_group::StartGroup;
 pub use view::{
     Around, CommandView, Depth, GUARDED, Grant, Hole, Isolation, Level, Links, Need, Network,
     RULES, Sockets, Why, writes_git,
@@ -81,8 +83,11 @@ pub const CONFINE_ARG: &str = "__confine";
 /// The program itself, also when its file was replaced since it started.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// How long the helper has to end everything after it was told to, before it is killed itself.
-const HELPER_GRACE: Duration = Duration::from_secs(12);
+/// How long the helper has to end everything after it was told to, before it is killed itself: longer than the
+/// first process of a world has.
+const HELPER_GRACE: Duration = Duration::from_secs(world::enter::GRACE.as_secs() + 3);
+/// How long it may take to undo what a command changed, when all that the command started is gone.
+const UNDO_TIME: Duration = Duration::from_secs(120);
 /// How long output is still read when all is over but somebody holds the pipe open.
 const DRAIN: Duration = Duration::from_millis(500);
 /// How long a probe may take, and where it finds its shell.
@@ -117,6 +122,8 @@ pub struct Command {
     pub timeout: Duration,
     /// The walls around it; `None` is no walls.
     pub view: Option<CommandView>,
+    /// The commands with which it begins together.
+    pub group: StartGroup,
 }
 
 /// How a command ended.
@@ -155,7 +162,11 @@ pub enum SandboxError {
     #[error("the command could not be started: {0}")]
     NotStarted(String),
     /// The helper was killed; what it had started is ended, as far as it was found.
-    #[error("the process that watches the command was killed{}", named(.ended))]
+    #[error(
+        "the process that watches the command was killed{}; what the command changed in files that git and other \
+         programs execute was not undone: look at them (`git status`, `.git/hooks`, `.git/config`)",
+        named(.ended)
+    )]
     HelperLost { ended: Vec<String> },
 }
 
@@ -189,7 +200,9 @@ impl Sandbox {
         let order = Order::of(command, self.nofile, &mark);
         let control = give(control, &order).await;
         let reports = BufReader::new(reports).lines();
-        let watch = Watch { control, reports, output: Some(output), on_output, ordered: None };
+        let output = Some(output);
+        let watch =
+            Watch { control, reports, output, on_output, phase: Phase::Begins(&command.group) };
         let report = watch.until_report(command.timeout, cancel).await;
         match report {
             Some((report, ordered)) => finish(child, report, ordered).await,
@@ -215,7 +228,8 @@ impl Sandbox {
         let around = Around { isolation, ..Around::new(&scope, Person { env: &env }) };
         let view = Some(CommandView::new(&around));
         let (program, cwd) = (":".to_owned(), PathBuf::from("/"));
-        let command = Command { program, cwd, env, timeout: PROBE, view };
+        let command =
+            Command { program, cwd, env, timeout: PROBE, view, group: StartGroup::default() };
         match self.run(&command, &CancellationToken::new(), |_| {}).await {
             Ok(ended) => ended.confinement.ok_or_else(|| NO_WALLS.to_owned()),
             Err(SandboxError::NotStarted(reason)) => Err(reason),
@@ -250,45 +264,96 @@ async fn give(mut control: ChildStdin, order: &Order) -> Option<ChildStdin> {
 }
 
 /// A running command, seen from the host.
-struct Watch<F> {
+struct Watch<'a, F> {
     control: Option<ChildStdin>,
     reports: Lines<BufReader<ChildStdout>>,
     output: Option<ChildStderr>,
     on_output: F,
-    /// Why and when it was told to end.
-    ordered: Option<(Outcome, Instant)>,
+    phase: Phase<'a>,
 }
 
-impl<F: FnMut(&[u8])> Watch<F> {
+/// How far a command is.
+#[derive(Clone, Copy)]
+enum Phase<'a> {
+    /// Its helper looks at what is guarded.
+    Begins(&'a StartGroup),
+    /// Its helper is ready, and those beside it are waited for.
+    Waits(&'a StartGroup),
+    Runs,
+    /// It was told to end: why and when.
+    Ends(Outcome, Instant),
+    /// All that it started is gone since then. Its helper undoes what it may not leave.
+    Undoes(Option<Outcome>, Instant),
+}
+
+impl<F: FnMut(&[u8])> Watch<'_, F> {
     /// Reads output until the helper reports; `None` if it died before it could.
     async fn until_report(
         mut self,
         limit: Duration,
         cancel: &CancellationToken,
     ) -> Option<(Report, Option<Outcome>)> {
-        let deadline = Instant::now() + limit;
+        let mut deadline = Instant::now() + limit;
         let mut buffer = vec![0; CHUNK];
         let line = loop {
-            let patience = self.ordered.map_or(deadline, |(_, at)| at + HELPER_GRACE);
+            let patience = match self.phase {
+                Phase::Begins(_) | Phase::Waits(_) | Phase::Runs => deadline,
+                Phase::Ends(_, since) => since + HELPER_GRACE,
+                Phase::Undoes(_, since) => since + UNDO_TIME,
+            };
+            let can_end = matches!(self.phase, Phase::Begins(_) | Phase::Waits(_) | Phase::Runs);
             tokio::select! {
-                line = self.reports.next_line() => break line,
+                line = self.reports.next_line() => match line {
+                    Ok(Some(line)) if self.on_line(&line) => {}
+                    line => break line,
+                },
                 read = read(&mut self.output, &mut buffer) => self.take(read, &buffer),
-                () = cancel.cancelled(), if self.ordered.is_none() => self.end(Outcome::Cancelled),
-                () = sleep_until(patience) => match self.ordered {
-                    None => self.end(Outcome::TimedOut),
-                    Some(_) => return None,
+                () = all_ready(self.phase) => {
+                    self.begin().await;
+                    deadline = Instant::now() + limit;
+                }
+                () = cancel.cancelled(), if can_end => self.end(Outcome::Cancelled),
+                () = sleep_until(patience) => match can_end {
+                    true => self.end(Outcome::TimedOut),
+                    false => return None,
                 },
             }
         };
         self.drain(&mut buffer).await;
         let report = Report::parse(&line.ok()??)?;
-        Some((report, self.ordered.map(|(why, _)| why)))
+        let end_request = match self.phase {
+            Phase::Ends(why, _) => Some(why),
+            Phase::Undoes(why, _) => why,
+            Phase::Begins(_) | Phase::Waits(_) | Phase::Runs => None,
+        };
+        Some((report, end_request))
+    }
+
+    /// Takes a line of the helper. Returns whether it was one on the way to the report.
+    fn on_line(&mut self, line: &str) -> bool {
+        self.phase = match (line, self.phase) {
+            (order::PREPARED, Phase::Begins(group)) => Phase::Waits(group),
+            (order::PREPARED, phase) => phase,
+            (order::ENDED, Phase::Ends(why, _)) => Phase::Undoes(Some(why), Instant::now()),
+            (order::ENDED, _) => Phase::Undoes(None, Instant::now()),
+            _ => return false,
+        };
+        true
+    }
+
+    async fn begin(&mut self) {
+        self.phase = Phase::Runs;
+        if let Some(control) = &mut self.control {
+            let line = format!("{}\n", order::BEGIN);
+            // A helper that cannot be written to is dead, and its missing report says so.
+            let _ = control.write_all(line.as_bytes()).await;
+        }
     }
 
     /// Closing the pipe is the order.
     fn end(&mut self, why: Outcome) {
         self.control = None;
-        self.ordered = Some((why, Instant::now()));
+        self.phase = Phase::Ends(why, Instant::now());
     }
 
     fn take(&mut self, read: usize, buffer: &[u8]) {
@@ -304,6 +369,14 @@ impl<F: FnMut(&[u8])> Watch<F> {
             let Ok(n) = timeout(DRAIN, read(&mut self.output, buffer)).await else { return };
             self.take(n, buffer);
         }
+    }
+}
+
+/// When a command that is ready may begin; for ever pending in every other phase.
+async fn all_ready(phase: Phase<'_>) {
+    match phase {
+        Phase::Waits(group) => group.ready().await,
+        _ => std::future::pending().await,
     }
 }
 

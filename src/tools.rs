@@ -31,7 +31,7 @@ use crate::llm::ToolSpec;
 use crate::protocol::item::Image;
 use crate::protocol::mesh::SentMessage;
 use crate::protocol::{EntryId, FileMark, LimitMet, OutsidePath, PodName, ScriptHash};
-use crate::sandbox::{CommandLimits, Isolation, Need, Person, PodStorage};
+use crate::sandbox::{CommandLimits, Isolation, Need, Person, PodStorage, StartGroup};
 use crate::scope::Scope;
 use fault::Fault;
 use serde_json::Value;
@@ -157,6 +157,8 @@ pub struct Context {
     pub isolation: Isolation,
     /// What other live Pods write: no command writes there, whatever it was granted.
     pub others: Vec<PathBuf>,
+    /// The calls of the same reply with which a command begins.
+    pub group: StartGroup,
     /// The path that was decided about, canonical: a call of a file tool acts on no other.
     pub path: Option<PathBuf>,
     /// What this call was granted beyond the scope, before it began.

@@ -11,7 +11,7 @@ use crate::mcp::pipes::Pipes;
 use crate::mcp::storage;
 use crate::sandbox::{
     Around, Command, CommandView, Ended, Need, Person, PodStorage, Sandbox, SandboxError, Server,
-    serving_end,
+    StartGroup, serving_end,
 };
 use crate::scope::{Permission, Rule, Scope};
 use crate::text::{SafeText, shell_quoted};
@@ -186,8 +186,8 @@ fn program(
     // The server's directory is found by the key, so the directory is not part of the key.
     let kept = storage::directory(around.kept, &definition.name, &key);
     view.private = Some(PodStorage::of(&kept));
-    let program = format!("exec {line}");
-    let command = Box::new(Command { program, cwd, env, timeout: LIFE, view: Some(view) });
+    let (program, group) = (format!("exec {line}"), StartGroup::default());
+    let command = Box::new(Command { program, cwd, env, timeout: LIFE, view: Some(view), group });
     let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: ctx.old_nofile };
     Ok((key, Launch::Program { sandbox, command, kept }))
 }

@@ -7,6 +7,7 @@ use crate::protocol::{ApprovalRequest, Entry, Event, Fact, Item, Verdict};
 use crate::run::approval::denial;
 use crate::run::policy::{ApprovalDraft, Decision, Grant, telling};
 use crate::run::{Interrupt, Run, RunEvent, Stopped, context, interrupted};
+use crate::sandbox::StartGroup;
 use crate::tools::{self, Done, Lane, ToolSet};
 use crate::trace::OrLog as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -203,8 +204,10 @@ impl Run {
             .map(|allowed| label(&allowed.call.name, &allowed.call.arguments))
             .map(|what| self.setup.commands.begin(what))
             .collect();
-        let contexts: Vec<tools::Context> =
-            group.iter().map(|allowed| self.context_of(&allowed.grant)).collect();
+        let places = group.iter().zip(StartGroup::of(group.len()));
+        let contexts: Vec<tools::Context> = places
+            .map(|(allowed, group)| tools::Context { group, ..self.context_of(&allowed.grant) })
+            .collect();
         let (live, mut live_output) = mpsc::channel::<(String, String)>(LIVE_OUTPUT_QUEUE);
         self.doing(label(&first.name, &first.arguments)).await;
         crate::crash_point!("tool-starting");
@@ -317,7 +320,9 @@ async fn run_call<'a>(
         // Only what is shown live is lost when the screen lags; the result holds everything.
         let _ = live.try_send((call.id.clone(), text));
     };
-    (allowed, tools.run(&call.name, &call.arguments, ctx, cancel, &mut show).await)
+    let done = tools.run(&call.name, &call.arguments, ctx, cancel, &mut show).await;
+    ctx.group.leave();
+    (allowed, done)
 }
 
 /// How many of the next calls run together. Reads run together and commands run together; every other

@@ -10,10 +10,11 @@ use crate::sandbox::guard::{Found, HELD};
 use crate::sandbox::project;
 use crate::sandbox::view::{CommandView, GUARDED, Hole, Level, Links, Why};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat,
-    renameat, statat, symlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fchmod, fchown, fstat, openat,
+    openat2, readlinkat, renameat, renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
+use rustix::process::{Gid, Uid};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{DirBuilder, File, Permissions, set_permissions};
@@ -41,7 +42,8 @@ const OWNER: Mode = Mode::RWXU;
 pub struct Before {
     /// Paths at which nothing was.
     absent: BTreeSet<PathBuf>,
-    /// Directories in the place of which no link may lie: it would lead an editor or git to other files.
+    /// The directories on the way to guarded paths that were no links. A link in the place of one would lead git,
+    /// an editor or another program to other files.
     unlinked: BTreeSet<PathBuf>,
     kept: Vec<(PathBuf, Known)>,
     /// [`HEAD`] of each repository. A command may change it, but it must stay a valid one.
@@ -54,7 +56,7 @@ pub struct Before {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Known {
-    File { bytes: Vec<u8>, mode: Mode },
+    File { bytes: Vec<u8>, mode: Mode, owner: (Uid, Gid) },
     Link(CString),
 }
 
@@ -96,6 +98,7 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
     }
     before.modes.retain(|(path, _)| view.opens(path));
     before.heads.retain(|(path, _)| view.opens(path));
+    before.keep_directories(view);
     before
 }
 
@@ -196,9 +199,16 @@ impl Before {
         let through = through.filter(|path| path.symlink_metadata().is_err());
         let ways = through.into_iter().chain(project::dangling(path));
         self.absent.extend(ways.filter(|path| view.opens(path)));
-        if dir.ends_with(project::VSCODE) && !linked && view.opens(dir) {
-            self.unlinked.insert(dir.to_owned());
-        }
+    }
+
+    /// Remembers the directories on the way to what is compared, as far as a command can replace them.
+    fn keep_directories(&mut self, view: &Looked) {
+        let steps = self.steps.iter().map(steps::Step::path);
+        let known = self.kept.iter().chain(&self.heads).map(|(path, _)| path.as_path());
+        let paths = known.chain(steps).chain(self.absent.iter().map(PathBuf::as_path));
+        let above: BTreeSet<&Path> = paths.flat_map(|path| path.ancestors().skip(1)).collect();
+        let replaced = |dir: &&Path| !dir.is_symlink() && view.opens(dir);
+        self.unlinked = above.into_iter().filter(replaced).map(Path::to_owned).collect();
     }
 
     fn keep_links(&mut self, view: &Looked, path: &Path) {
@@ -213,6 +223,7 @@ impl Before {
     /// Moves new files aside and puts changed ones back. Returns a sentence for each.
     pub fn mend(&self) -> Vec<String> {
         self.modes.iter().for_each(|(path, mode)| allow(path, *mode));
+        // The links first, those nearest to the root before the others: what lies behind them is looked at then.
         let linked = self.unlinked.iter().filter(|dir| dir.is_symlink());
         let moved = linked.chain(&self.absent).filter_map(|path| remove(path));
         let kept =
@@ -230,7 +241,7 @@ impl Known {
     fn is_head(&self) -> bool {
         match self {
             Self::Link(target) => target.to_bytes().starts_with(b"refs/"),
-            Self::File { bytes, mode } => {
+            Self::File { bytes, mode, .. } => {
                 let name = bytes.strip_prefix(b"ref:").map(<[u8]>::trim_ascii_start);
                 let digits = bytes.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
                 mode.contains(Mode::RUSR)
@@ -297,27 +308,53 @@ fn restore(path: &Path, before: &Known, is_well: impl Fn(&Known) -> bool) -> Opt
     }
 }
 
-/// The new file is whole before the old one makes room. Names that nobody can have taken before.
-/// Returns the name under which the command's version lies now, if it left one.
+/// Puts a file or link back in one step, so that the path is never empty: git would look for another repository.
+/// Nobody can have taken the names beside it before. Returns the name under which the command's version lies now,
+/// if it left one.
 fn put_back(dir: &OwnedFd, name: &OsStr, before: &Known) -> io::Result<Option<OsString>> {
     let (fresh, aside) = (beside(name, "put-back"), beside(name, "put-aside"));
-    match before {
-        Known::Link(target) => symlinkat(target.as_c_str(), dir, &*fresh)?,
-        Known::File { bytes, mode } => {
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-            let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let mut file = File::from(openat(dir, &*fresh, flags, *mode)?);
-            file.write_all(bytes)?;
-            file.sync_all()?;
-        }
+    let placed = make(dir, &fresh, before).and_then(|()| exchange(dir, &fresh, name, aside));
+    if placed.is_err() {
+        // Only what was made here has this name.
+        let _ = unlinkat(dir, &*fresh, AtFlags::empty());
     }
-    let aside = match renameat(dir, name, dir, &*aside) {
-        Ok(()) => Some(aside),
-        Err(Errno::NOENT) => None,
-        Err(error) => return Err(error.into()),
+    placed
+}
+
+/// Makes a file or link as it was before the command.
+fn make(dir: &OwnedFd, name: &OsStr, before: &Known) -> io::Result<()> {
+    let (bytes, mode, owner) = match before {
+        Known::Link(target) => return Ok(symlinkat(target.as_c_str(), dir, name)?),
+        Known::File { bytes, mode, owner } => (bytes, *mode, *owner),
     };
-    renameat(dir, &*fresh, dir, name)?;
-    Ok(aside)
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(openat(dir, name, flags, OWNER)?);
+    file.write_all(bytes)?;
+    // Another owner than the person's can be given by root only, and only root could have changed the file.
+    let _ = fchown(&file, Some(owner.0), Some(owner.1));
+    fchmod(&file, mode)?;
+    file.sync_all()
+}
+
+/// Gives the fresh file its name. Returns the new name of the file that had it.
+fn exchange(
+    dir: &OwnedFd,
+    fresh: &OsStr,
+    name: &OsStr,
+    aside: OsString,
+) -> io::Result<Option<OsString>> {
+    match renameat_with(dir, fresh, dir, name, RenameFlags::EXCHANGE) {
+        Ok(()) => {
+            let moved = renameat(dir, fresh, dir, &*aside).is_ok();
+            return Ok(Some(if moved { aside } else { fresh.to_owned() }));
+        }
+        Err(Errno::NOENT) => {}
+        // A file system that cannot exchange two names.
+        Err(Errno::INVAL | Errno::NOSYS) => renameat(dir, name, dir, &*aside)?,
+        Err(error) => return Err(error.into()),
+    }
+    renameat(dir, fresh, dir, name)?;
+    Ok(statat(dir, &*aside, AtFlags::SYMLINK_NOFOLLOW).is_ok().then_some(aside))
 }
 
 pub fn beside(name: &OsStr, what: &str) -> OsString {
@@ -358,5 +395,6 @@ fn known(dir: &OwnedFd, name: &OsStr) -> io::Result<Known> {
     if bytes.len() as u64 > LIMIT {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    Ok(Known::File { bytes, mode: Mode::from_raw_mode(stat.st_mode & 0o777) })
+    let owner = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
+    Ok(Known::File { bytes, mode: Mode::from_raw_mode(stat.st_mode & 0o777), owner })
 }

@@ -49,20 +49,39 @@ pub struct Found {
     pub projects: BTreeSet<PathBuf>,
 }
 
-/// A search for repositories.
+/// A search for repositories. Files that a command wrote lead it on, so it keeps a list of what is still to be
+/// looked at and never calls itself.
 struct Search<'a> {
     /// Whether a command may write at a path: only there does a pointer lead the search.
     writes: &'a dyn Fn(&Path) -> bool,
     found: Found,
+    to_look_at: Vec<Lead>,
+    /// The number of repositories at which the search around one `.git` is cut short.
+    most: usize,
+}
+
+/// A path to which the search was led.
+enum Lead {
+    /// A `.git`: a directory, a file that names one, or a link to either.
+    Git(PathBuf),
+    /// The directory of a repository, and a working tree of it.
+    Repository(PathBuf, Option<PathBuf>),
 }
 
 /// Looks for the repositories of a view on this disk. `resolved` is the view with canonical grants.
 pub fn find(view: &CommandView, resolved: &CommandView) -> Found {
     let grants = [view.grants_by_path(), resolved.grants_by_path()];
     let writes = |path: &Path| grants.iter().any(|grants| grants.level(path) == Level::Write);
-    let mut search = Search { writes: &writes, found: Found::default() };
+    let mut search = Search::new(&writes);
     for git in &view.repositories {
         search.around(git);
+    }
+    if search.is_cut_short() {
+        // Too many to guard one by one, and they may lie anywhere in the scope.
+        search
+            .found
+            .closed
+            .extend(view.repositories.iter().filter_map(|git| Some(git.parent()?.to_owned())));
     }
     let mut found = search.found;
     found.named = named::by_all(&found.dirs, view.home.as_deref());
@@ -111,16 +130,21 @@ fn make_hooks(git: &Path) {
     }
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(writes: &'a dyn Fn(&Path) -> bool) -> Self {
+        Self { writes, found: Found::default(), to_look_at: Vec::new(), most: REPOSITORIES }
+    }
+
     /// This `.git`, those of its submodules, and those of repositories beside it.
     fn around(&mut self, git: &Path) {
-        self.place(git);
+        self.most = self.found() + REPOSITORIES;
+        self.look_at(git);
         let Some(top) = git.parent() else { return };
         // If the repository lies around the scope, only its submodules can reach into the scope.
         let inside = if (self.writes)(top) { entries(top) } else { Vec::new() };
         let mut beside = inside.into_iter().chain(checkouts(top));
         for dir in beside.by_ref().take(LOOKED_AT) {
-            self.place(&dir.join(".git"));
+            self.look_at(&dir.join(".git"));
             if self.is_full() {
                 break;
             }
@@ -130,28 +154,55 @@ impl Search<'_> {
         }
     }
 
+    /// Looks at a `.git` and at everything to which it leads.
+    fn look_at(&mut self, git: &Path) {
+        self.to_look_at.push(Lead::Git(git.to_owned()));
+        while self.found() <= self.most {
+            match self.to_look_at.pop() {
+                Some(Lead::Git(git)) => self.git(&git),
+                Some(Lead::Repository(dir, tree)) => self.repository(&dir, tree.as_deref()),
+                None => return,
+            }
+        }
+    }
+
+    fn found(&self) -> usize {
+        self.found.dirs.len() + self.found.pointers.len()
+    }
+
+    /// Whether what was found and what is still to be looked at are too many.
     fn is_full(&self) -> bool {
-        self.found.dirs.len() + self.found.pointers.len() > REPOSITORIES
+        self.found() + self.to_look_at.len() > self.most
+    }
+
+    /// Whether there are paths that were not looked at, because too many repositories were found before.
+    fn is_cut_short(&self) -> bool {
+        !self.to_look_at.is_empty()
     }
 
     /// A `.git`: a directory, a file that names one, or a link to either.
-    fn place(&mut self, git: &Path) {
+    fn git(&mut self, git: &Path) {
         let (Ok(meta), Some(top)) = (git.symlink_metadata(), git.parent()) else { return };
         let Ok(real) = canonical(git) else { return };
         self.found.places.insert(git.to_owned());
         if real.is_dir() {
             // A link that leads out of the scope leads to nothing that a command may change.
             if !meta.is_symlink() || (self.writes)(&real) {
-                self.repository(&real, Some(top));
+                self.lead(real, Some(top));
             }
         } else if real.is_file() {
             let target = path_in(&real, b"gitdir: ");
             let target = target.and_then(|dir| canonical(&real.parent()?.join(dir)).ok());
             self.found.pointers.insert(real);
             if let Some(dir) = target.filter(|dir| dir.is_dir() && (self.writes)(dir)) {
-                self.repository(&dir, Some(top));
+                self.lead(dir, Some(top));
             }
         }
+    }
+
+    /// A repository that is looked at next, with a working tree of it.
+    fn lead(&mut self, dir: PathBuf, tree: Option<&Path>) {
+        self.to_look_at.push(Lead::Repository(dir, tree.map(Path::to_owned)));
     }
 
     /// The directory of a repository, with those of its submodules and worktrees.
@@ -166,7 +217,7 @@ impl Search<'_> {
         let common =
             path_in(&dir.join("commondir"), b"").and_then(|path| canonical(&dir.join(path)).ok());
         if let Some(common) = common.filter(|common| common != dir && (self.writes)(common)) {
-            self.repository(&common, top);
+            self.lead(common, top);
         }
         if known {
             return;
@@ -175,11 +226,16 @@ impl Search<'_> {
         if self.modules(&modules, MODULE_DEPTH).is_none() {
             self.found.closed.push(modules);
         }
-        for tree in entries(&dir.join("worktrees")) {
-            self.repository(&tree, None);
-            if let Some(git) = path_in(&tree.join("gitdir"), b"") {
-                self.place(&without_parents(&tree.join(git)));
+        let trees = dir.join("worktrees");
+        for tree in entries(&trees) {
+            if self.is_full() {
+                self.found.closed.push(trees);
+                break;
             }
+            if let Some(git) = path_in(&tree.join("gitdir"), b"") {
+                self.to_look_at.push(Lead::Git(without_parents(&tree.join(git))));
+            }
+            self.lead(tree, None);
         }
     }
 
@@ -205,12 +261,12 @@ impl Search<'_> {
 
     /// The repository of a submodule; its configuration says where its working tree is.
     fn module(&mut self, dir: &Path) {
-        self.repository(dir, None);
+        self.lead(dir.to_owned(), None);
         let settings = named::settings(&dir.join("config")).into_iter();
         let trees = settings.filter(|s| s.section == "core" && s.name == "worktree");
         for tree in trees.filter_map(|setting| setting.value) {
             let tree = without_parents(&dir.join(gitfile::path(&tree)));
-            self.place(&tree.join(".git"));
+            self.to_look_at.push(Lead::Git(tree.join(".git")));
             self.found.dirs.entry(dir.to_owned()).or_default().insert(tree);
         }
     }

@@ -1,11 +1,14 @@
 //! The helper process: starts one command, in a world of its own or behind Landlock alone, and ends
 //! it all when the command is over, when it is told to, or when the host died.
 
+use crate::disk::remove_tree;
 use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::after::Before;
 use crate::sandbox::control_group::ControlGroup;
 use crate::sandbox::limits::CommandLimits;
-use crate::sandbox::order::{JsonLine as _, Order, Report, Streams, WorldOrder};
+use crate::sandbox::order::{
+    BEGIN, ENDED, JsonLine as _, Order, PREPARED, Report, Streams, WorldOrder,
+};
 use crate::sandbox::pod_storage::{LayerLock, PodStorage};
 use crate::sandbox::prepare::Prepared;
 use crate::sandbox::reaper::{self, Reaper, Watchers};
@@ -68,6 +71,11 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
             return Err(reason);
         }
     };
+    if !may_begin(streams) {
+        drop(input);
+        let _ = child.wait();
+        return Ok(stage::report(&not_begun()));
+    }
     let input = Arc::new(Mutex::new(input));
     // Without its threads the order is not given, and the closed pipe ends the stage.
     let end = input.clone();
@@ -86,7 +94,7 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     close(&input);
     // It ends right after its first process, and has nothing to say that is not in the report.
     let _ = child.wait();
-    let undone = mended(before, streams);
+    let undone = mended(&before, streams);
     let mut report = Report::parse(&line).unwrap_or_else(watcher_killed);
     report.undone = undone;
     report.limit = group.as_ref().and_then(ControlGroup::limit_met).or(report.limit);
@@ -99,6 +107,22 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
         }
     }
     Ok(stage::report(&report))
+}
+
+/// Tells the host that everything guarded was looked at, and waits for its answer.
+fn may_begin(streams: Streams) -> bool {
+    let answer = || {
+        let mut line = String::new();
+        // An answer that cannot be read is none.
+        let _ = std::io::stdin().lock().read_line(&mut line);
+        line.trim_end() == BEGIN
+    };
+    streams == Streams::Pipes || stage::send(&format!("{PREPARED}\n")).is_ok() && answer()
+}
+
+/// The report of a command that was told to end before it began.
+fn not_begun() -> Report {
+    Report { ordered: true, ..Report::default() }
 }
 
 /// The outcome of a command whose first process could not report.
@@ -176,19 +200,28 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
     let streams = order.streams;
     let temp = view.is_some().then(|| private_temp(&order.env)).flatten();
     let limits = view.as_ref().map(|view| view.limits).unwrap_or_default();
-    let watchers = Watchers::start()?;
-    for script in view.iter().flat_map(|view| &view.scripts) {
-        scripts::approved(script)?;
-    }
-    let (leader, confinement, before) = match view {
-        None => (reaper::spawn(&order)?, None, Before::default()),
+    let approved: Vec<_> = view.iter().flat_map(|view| view.scripts.clone()).collect();
+    let mark = order.mark();
+    let prepared = match view {
+        None => Err(order),
         Some(mut view) => {
             if let Some(temp) = &temp {
                 lead_to(temp.path(), &mut order.env);
                 view.grants.push(Grant::private(temp.path().to_owned()));
             }
-            let mark = order.mark();
-            let (inner, before) = Prepared::of(view).alone(order)?;
+            Ok(Prepared::of(view).alone(order)?)
+        }
+    };
+    if !may_begin(streams) {
+        return Ok(stage::report(&not_begun()));
+    }
+    let watchers = Watchers::start()?;
+    for script in &approved {
+        scripts::approved(script)?;
+    }
+    let (leader, confinement, before) = match prepared {
+        Err(order) => (reaper::spawn(&order)?, None, Before::default()),
+        Ok((inner, before)) => {
             let (leader, confinement) = reaper::spawn_confined(&mark, &inner)?;
             (leader, Some(confinement), before)
         }
@@ -196,11 +229,11 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
     let reaper = Reaper::watch(watchers, leader, confinement);
     let mut reaper = reaper.with_streams(streams).with_limits(limits);
     let mut report = reaper.reap();
+    report.undone = mended(&before, streams);
     if let Some(temp) = temp {
         // What cannot be removed lies in the system's temporary directory, which is swept.
-        let _ = temp.close();
+        let _ = remove_tree(&temp.keep());
     }
-    report.undone = mended(before, streams);
     let code = stage::report(&report);
     reaper.outlast();
     Ok(code)
@@ -208,11 +241,13 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
 
 /// Undoes what a command left that would lead others astray. A server lives for hours in which a person
 /// works in the same directories, so nothing is undone after it.
-fn mended(before: Before, streams: Streams) -> Vec<String> {
-    match streams {
-        Streams::Output => before.mend(),
-        Streams::Pipes => Vec::new(),
+fn mended(before: &Before, streams: Streams) -> Vec<String> {
+    if streams == Streams::Pipes {
+        return Vec::new();
     }
+    // If the host is gone, it is undone all the same.
+    let _ = stage::send(&format!("{ENDED}\n"));
+    before.mend()
 }
 
 /// A directory only this command and this user have; without one it has no place for temporary

@@ -1,4 +1,6 @@
-//! What host and helper say to each other: one order line in, one report line out.
+//! What host and helper say to each other, a line each. The host sends an order; the helper says [`PREPARED`], and
+//! begins when the host answers with [`BEGIN`]; it says [`ENDED`] when all that the command started is gone, and sends
+//! its report when it has undone what the command may not leave. A server begins at once and says nothing in between.
 
 use crate::protocol::LimitMet;
 use crate::sandbox::Command;
@@ -13,6 +15,13 @@ use std::path::PathBuf;
 
 /// The variable that marks everything a command starts, so that it is found without its helper.
 pub const MARK: &str = "YOI_RUN";
+
+/// The helper has looked at what is guarded. The command did not begin.
+pub const PREPARED: &str = "prepared";
+/// The answer of the host.
+pub const BEGIN: &str = "begin";
+/// The command and all it started are gone.
+pub const ENDED: &str = "ended";
 
 /// What to run. The end of the pipe after it means: end everything.
 #[derive(Debug, Serialize, Deserialize)]

@@ -29,6 +29,8 @@ const GRACE: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(50);
 /// When a survivor is reported as stuck; it is killed on and on nevertheless.
 const STUCK: Duration = Duration::from_secs(5);
+/// How long it takes to end everything, or to know that something cannot be ended.
+pub const LONGEST_END: Duration = Duration::from_secs(GRACE.as_secs() + STUCK.as_secs());
 /// Left-over processes named in the report.
 const NAMED: usize = 20;
 

@@ -1,8 +1,9 @@
 //! A program that lives long and talks with the host over pipes of its own, behind the walls of a command.
 
-use crate::sandbox::order::{JsonLine as _, Order, Streams};
+use crate::sandbox::order::{Order, Streams};
 use crate::sandbox::{
-    Command, Ended, HELPER_ARG, Lines, Outcome, Sandbox, SandboxError, Watch, finish, lost,
+    Command, Ended, HELPER_ARG, Lines, Outcome, Phase, Sandbox, SandboxError, Watch, finish, give,
+    lost,
 };
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -14,7 +15,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio_util::sync::CancellationToken;
@@ -87,15 +88,9 @@ struct Started {
     socket: UnixStream,
 }
 
-fn watch(control: Option<ChildStdin>, reports: ChildStdout) -> Watch<impl FnMut(&[u8])> {
+fn watch(control: Option<ChildStdin>, reports: ChildStdout) -> Watch<'static, impl FnMut(&[u8])> {
     let reports: Lines<BufReader<ChildStdout>> = BufReader::new(reports).lines();
-    Watch { control, reports, output: None, on_output: |_: &[u8]| {}, ordered: None }
-}
-
-async fn give(mut control: ChildStdin, order: &Order) -> Option<ChildStdin> {
-    // A helper that cannot be written to is dead, and its missing report says so.
-    control.write_all(order.line().as_bytes()).await.ok()?;
-    Some(control)
+    Watch { control, reports, output: None, on_output: |_: &[u8]| {}, phase: Phase::Runs }
 }
 
 fn pipes() -> io::Result<(Server, Pipes)> {

@@ -26,9 +26,14 @@ fn stage(argument: &str, mark: &OsStr) -> Command {
 
 /// Sends the report. The exit code says whether it could be sent.
 pub fn report(report: &Report) -> ExitCode {
+    if send(&report.line()).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Sends a line to the stage before this one, or to the host.
+pub fn send(line: &str) -> io::Result<()> {
     let mut out = io::stdout();
-    let sent = out.write_all(report.line().as_bytes()).and_then(|()| out.flush());
-    if sent.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    out.write_all(line.as_bytes())?;
+    out.flush()
 }
 
 /// Reports why the command did not begin.

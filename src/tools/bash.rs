@@ -96,6 +96,7 @@ pub async fn bash(
         cwd: ctx.cwd.clone(),
         env: ctx.env.clone(),
         timeout: limit,
+        group: ctx.group.clone(),
     };
     let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: ctx.old_nofile };
     let (mut live, mut saved) = (LiveOutput::new(live), SavedOutput::new(&ctx.outputs));

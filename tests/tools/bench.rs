@@ -51,6 +51,7 @@ impl Bench {
             command_limits: Default::default(),
             isolation: yoi::sandbox::Isolation::Namespaces,
             others: Vec::new(),
+            group: Default::default(),
             path: None,
             needs: Vec::new(),
             outside: Vec::new(),

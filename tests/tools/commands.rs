@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-use yoi::sandbox::{Command, HELPER_ARG, Outcome, Sandbox, SandboxError};
+use yoi::sandbox::{Command, HELPER_ARG, Outcome, Sandbox, SandboxError, StartGroup};
 use yoi::tools::{self, Output};
 
 /// Writes its pid down, then goes on for ever; TERM and HUP do not impress it.
@@ -52,6 +52,7 @@ fn command(bench: &Bench, program: &str, seconds: u64) -> Command {
         env: bench.ctx.env.clone(),
         timeout: Duration::from_secs(seconds),
         view: None,
+        group: StartGroup::default(),
     }
 }
 

@@ -35,6 +35,8 @@ mod sequences;
 mod settings;
 #[path = "escape/steps.rs"]
 mod steps;
+#[path = "escape/together.rs"]
+mod together;
 #[path = "escape/visible.rs"]
 mod visible;
 #[path = "escape/scripts.rs"]

@@ -209,6 +209,7 @@ impl Pod {
             command_limits: command_limits(settings),
             isolation,
             others: Vec::new(),
+            group: Default::default(),
             path: None,
             needs: Vec::new(),
             outside: Vec::new(),

@@ -3,7 +3,7 @@
 
 use crate::sandbox::after::{Before, Known, Looked, known_at, remove, restore};
 use crate::sandbox::guard::Found;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where the steps of a rebase lie in a repository.
 const REBASE: &str = "rebase-merge";
@@ -34,7 +34,6 @@ impl Before {
             let steps = [(rebase.join(TODO), Kind::Rebase), (dir.join(BISECT), Kind::Bisect)];
             let open = steps.into_iter().filter(|(path, _)| view.opens(path));
             self.steps.extend(open.map(|(path, kind)| Step::of(path, kind)));
-            self.unlinked.extend(Some(rebase).filter(|path| view.opens(path)));
         }
     }
 }
@@ -42,6 +41,10 @@ impl Before {
 impl Step {
     fn of(path: PathBuf, kind: Kind) -> Self {
         Self { before: known_at(&path), path, kind }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Undoes a program that was added. What is gone is finished.

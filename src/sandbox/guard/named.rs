@@ -2,7 +2,7 @@
 
 use crate::files::{Limit, WorkspaceFiles, canonical, led_to, without_parents};
 use crate::sandbox::gitfile::{self, Setting};
-use crate::sandbox::guard::{Found, Search};
+use crate::sandbox::guard::Search;
 use crate::sandbox::view::{GUARDED, repositories_of};
 use crate::scope::Scope;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,9 +56,12 @@ fn linked_hooks(dir: &Path) -> Vec<PathBuf> {
 /// Whether a path, or a directory it lies in, is where hooks or settings of a repository lead, or is named as such
 /// by its configuration: of one around the path, or one that a command with this scope would find.
 pub fn is_named(path: &Path, scope: &Scope, home: Option<&Path>) -> bool {
-    let mut search = Search { writes: &|_| true, found: Found::default() };
-    path.ancestors().skip(1).for_each(|dir| search.place(&dir.join(".git")));
+    let mut search = Search::new(&|_| true);
+    path.ancestors().skip(1).for_each(|dir| search.look_at(&dir.join(".git")));
     repositories_of(scope).iter().for_each(|git| search.around(git));
+    if search.is_cut_short() {
+        return true;
+    }
     let holds = |named: &PathBuf| {
         path.starts_with(named) || canonical(named).is_ok_and(|real| path.starts_with(real))
     };

@@ -43,6 +43,26 @@ fn no_number_of_repositories_leaves_one_unguarded() {
 }
 
 #[test]
+fn no_chain_of_repositories_is_followed_without_end() {
+    let (_top, top) = top();
+    let last = 5_000;
+    for index in 0..=last {
+        let dir = top.join(format!("deep/{index}"));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("commondir"), format!("../{}", index + 1)).unwrap();
+    }
+    fs::create_dir(top.join("first")).unwrap();
+    fs::write(top.join("first/.git"), "gitdir: ../deep/0\n").unwrap();
+    // On a stack as small as that of a thread of the host.
+    let root = top.clone();
+    let thread = std::thread::Builder::new().stack_size(512 * 1024);
+    let found = thread.spawn(move || search(&root)).unwrap().join().unwrap();
+    assert!(found.closed.contains(&top), "what was not looked at is read-only: {:?}", found.closed);
+    let scope = Scope::new(vec![Rule::new(&top, Permission::Write)]);
+    assert!(is_named(&top.join("any"), &scope, None), "a person is asked");
+}
+
+#[test]
 fn the_places_that_a_configuration_names_are_found() {
     let (_top, top) = top();
     for dir in [".git", "home", "tree"] {

@@ -2,7 +2,7 @@
 //! has one thread from its beginning to its end.
 
 use crate::sandbox::view::Network;
-use crate::sandbox::{INIT_ARG, control_group, stage};
+use crate::sandbox::{INIT_ARG, control_group, reaper, stage};
 use nix::sched::{CloneFlags, unshare};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socket_with};
@@ -13,6 +13,7 @@ use std::fs;
 use std::io::{BufRead, Read, Write};
 use std::os::fd::AsFd;
 use std::process::{Child, ExitCode};
+use std::time::Duration;
 
 /// What the first process needs to build the world, and to give up all powers afterwards. The kernel
 /// keeps a directory without any rights for each overlay, which only `DAC_OVERRIDE` enters; in a user
@@ -25,8 +26,9 @@ pub const NETWORK: &str = "network";
 /// The argument before the control group that the command is started in.
 pub const GROUP: &str = "group";
 
-/// How long the first process of a world has to end everything in it before it is killed.
-const GRACE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+/// How long the first process of a world has to end everything in it before it is killed: longer than it may take
+/// to say what could not be ended.
+pub const GRACE: Duration = Duration::from_secs(reaper::LONGEST_END.as_secs() + 2);
 
 /// The whole life of this stage; called first thing in `main`. The order comes on standard input,
 /// and its end means: end everything. The first process inherits the other streams.
@@ -62,12 +64,13 @@ pub fn enter_main(words: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 /// Whether the first process ends by itself in this time, after it was told to.
-fn ends_within(child: &Child, limit: Timespec) -> bool {
+fn ends_within(child: &Child, limit: Duration) -> bool {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let Some(process) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
         return false;
     };
     let mut ended = [PollFd::new(&process, PollFlags::IN)];
+    let Ok(limit) = Timespec::try_from(limit) else { return false };
     // An error is taken for the end of the time.
     poll(&mut ended, Some(&limit)).is_ok_and(|ready| ready > 0)
 }

@@ -9,7 +9,7 @@ use yoi::protocol::family::Confined;
 use yoi::protocol::{OutsideAccess, OutsidePath, ScriptHash};
 use yoi::sandbox::{
     Around, Command, CommandLimits, CommandView, Confinement, Ended, Isolation, Need, Outcome,
-    Person, Sandbox, SandboxError,
+    Person, Sandbox, SandboxError, StartGroup,
 };
 
 pub struct Cell {
@@ -21,6 +21,10 @@ pub struct Cell {
     pub scripts: Vec<ScriptHash>,
     pub isolation: Isolation,
     pub limits: CommandLimits,
+    /// The commands with which the next one begins.
+    pub group: StartGroup,
+    /// Seconds after which a command is ended.
+    pub seconds: u64,
 }
 
 /// What a command did.
@@ -66,7 +70,16 @@ impl Cell {
         toolchains(&mut bench.ctx.env);
         let (needs, limits) = (Vec::new(), CommandLimits::default());
         let (outside, scripts) = (Vec::new(), Vec::new());
-        Self { bench, needs, outside, scripts, isolation: Isolation::Namespaces, limits }
+        Self {
+            bench,
+            needs,
+            outside,
+            scripts,
+            isolation: Isolation::Namespaces,
+            limits,
+            group: StartGroup::default(),
+            seconds: 120,
+        }
     }
 
     pub fn with(needs: &[Need]) -> Self {
@@ -131,9 +144,9 @@ impl Cell {
         };
         let view = CommandView::new(&around);
         let view = Some(CommandView { scripts: self.scripts.clone(), ..view });
-        let timeout = Duration::from_secs(120);
+        let timeout = Duration::from_secs(self.seconds);
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
-        let command = Command { program, cwd, env, timeout, view };
+        let command = Command { program, cwd, env, timeout, view, group: self.group.clone() };
         let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: None };
         let mut bytes = Vec::new();
         let ended = sandbox.run(&command, &self.bench.cancel, |part| bytes.extend(part)).await?;
@@ -145,7 +158,8 @@ impl Cell {
         let ctx = &self.bench.ctx;
         let timeout = Duration::from_secs(120);
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
-        let command = Command { program, cwd, env, timeout, view: None };
+        let command =
+            Command { program, cwd, env, timeout, view: None, group: StartGroup::default() };
         let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: None };
         sandbox.run(&command, &self.bench.cancel, |_| {}).await.unwrap()
     }

@@ -1,6 +1,7 @@
 //! A scope that holds the person's home directory, or a file to which a link in it leads.
 
 use crate::escape::cell::Cell;
+use crate::escape::git::git;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -155,4 +156,29 @@ async fn a_file_tool_changes_what_programs_of_the_person_obey_only_when_granted(
         cell.bench.ctx.needs = vec![Need::Outside];
         assert!(!cell.bench.write(&cell.path("ws/.bashrc"), "x").await.is_error);
     }
+}
+
+#[tokio::test]
+async fn no_link_takes_the_place_of_a_directory_on_the_way_to_what_is_guarded() {
+    let cell = at_home(Isolation::Namespaces, "ws");
+    if !cell.mounted().await {
+        return;
+    }
+    let ws = cell.path("ws");
+    fs::create_dir(ws.join(".husky")).unwrap();
+    git(&ws, &["init", "-q"]);
+    git(&ws, &["config", "core.hooksPath", ".husky/_"]);
+    let did = cell
+            .run(
+                "mv .husky h; mkdir -p h/_; echo evil > h/_/pre-commit; chmod +x h/_/pre-commit; ln -s h .husky; \
+                 mkdir c; echo '{}' > c/settings.json; ln -s c .claude; \
+                 mkdir -p d/init.d; echo evil > d/init.d/x.gradle; ln -s d .gradle",
+            )
+            .await;
+    did.well();
+    for planted in [".husky/_/pre-commit", ".claude/settings.json", ".gradle/init.d/x.gradle"] {
+        assert!(!ws.join(planted).exists(), "{planted}: {:?}", did.ended.undone);
+    }
+    assert!(did.ended.undone.len() >= 3, "{:?}", did.ended.undone);
+    assert!(ws.join("h/_/pre-commit").exists(), "what the command wrote is not lost");
 }

@@ -1,0 +1,51 @@
+//! Commands that run side by side begin together: each has looked at the guarded files before the first one can
+//! change them. So no command takes for the person's what another one made.
+
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// The place of one command among those that begin together; by default it is alone.
+#[derive(Clone, Debug, Default)]
+pub struct StartGroup {
+    own: CancellationToken,
+    all: Arc<[CancellationToken]>,
+}
+
+impl StartGroup {
+    /// A place for each of this number of commands.
+    pub fn of(commands: usize) -> Vec<Self> {
+        let all: Arc<[_]> = (0..commands).map(|_| CancellationToken::new()).collect();
+        all.iter().map(|own| Self { own: own.clone(), all: all.clone() }).collect()
+    }
+
+    /// The command may begin: says so, and waits for all the others.
+    pub(crate) async fn ready(&self) {
+        self.own.cancel();
+        for other in self.all.iter() {
+            other.cancelled().await;
+        }
+    }
+
+    /// The others do not wait for this command any more.
+    pub fn leave(&self) {
+        self.own.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Poll;
+
+    #[tokio::test]
+    async fn all_begin_when_the_last_one_is_ready_or_has_left() {
+        let [first, second, third] = &StartGroup::of(3)[..] else { panic!() };
+        let mut waits = Box::pin(first.ready());
+        assert!(futures_util::poll!(&mut waits).is_pending());
+        third.leave();
+        assert!(futures_util::poll!(&mut waits).is_pending());
+        assert_eq!(futures_util::poll!(Box::pin(second.ready())), Poll::Ready(()));
+        waits.await;
+        StartGroup::default().ready().await;
+    }
+}
