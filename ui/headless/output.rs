@@ -251,7 +251,8 @@ impl Writer {
     /// Starts the thread; it ends with the last handle, or when the stream was closed.
     fn start(mut self, waiting: usize) -> mpsc::Sender<WriteRequest> {
         let (requests, mut taken) = mpsc::channel(waiting);
-        std::thread::spawn(move || {
+        let failed = Arc::clone(&self.failed);
+        let started = std::thread::Builder::new().spawn(move || {
             while let Some(request) = taken.blocking_recv() {
                 if let Err(error) = self.carry_out(request) {
                     // The first error is the reason.
@@ -260,6 +261,10 @@ impl Writer {
                 }
             }
         });
+        if let Err(error) = started {
+            // Nothing else has set it: there is no thread.
+            let _ = failed.set(error);
+        }
         requests
     }
 
