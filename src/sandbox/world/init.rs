@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// The `oom_score_adj` of commands: the kernel kills them before other programs when memory runs out.
-const FIRST_TO_DIE: &str = "800";
+pub const FIRST_TO_DIE: &str = "800";
 
 /// The whole life of this process; called first thing in `main`. Order on standard input, report on
 /// standard output, the command's output on standard error.
@@ -64,10 +64,10 @@ fn begin() -> Result<(Reaper, Vec<InMemory>), String> {
     inner.cost.extend(cost);
     powers::give_up_all().map_err(|error| format!("giving up powers: {error}"))?;
     let watchers = Watchers::start()?;
-    let (leader, confinement) = reaper::become_command(last, &inner)?;
-    // Commands cannot read or trace this process. Until here Landlock alone keeps them from it.
+    // Commands cannot read or trace this process, from their first moment on.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| format!("the first process: {error}"))?;
+    let (leader, confinement) = reaper::become_command(last, &inner)?;
     let reaper = Reaper::watch_world(watchers, leader, confinement);
     let reaper = reaper.with_streams(inner.streams).with_limits(inner.view.limits);
     let places = world.parts.into_iter().filter_map(|(path, part)| match part {
