@@ -5,6 +5,7 @@ use crate::protocol::family::Confined;
 use crate::sandbox::confinement::Confinement;
 use crate::sandbox::order::{Inner, JsonLine as _, Ready, Streams};
 use crate::sandbox::view::{CommandView, Isolation, Sockets};
+use crate::sandbox::world::init::FIRST_TO_DIE;
 use crate::sandbox::{bash, landlock, powers, reaper, seccomp, serving};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
@@ -73,7 +74,12 @@ fn raise(order: Inner) -> Result<Confinement, String> {
         Isolation::Namespaces => {
             powers::give_up_all().map_err(|error| format!("giving up powers: {error}"))?;
         }
-        Isolation::LandlockOnly => powers::give_up_undoing(),
+        Isolation::LandlockOnly => {
+            // Outside of a user namespace an ordinary user may not give up any, and has none.
+            let _ = powers::give_up_all();
+            // The first process of a world does this before. If it fails, the kernel merely ends other programs sooner.
+            let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_TO_DIE);
+        }
     }
     reaper::give_back_limit(order.nofile);
     view.limits.apply(view.isolation);

@@ -43,5 +43,7 @@ mod visible;
 mod scripts;
 #[path = "escape/watchers.rs"]
 mod watchers;
+#[path = "escape/ways.rs"]
+mod ways;
 #[path = "escape/world.rs"]
 mod world;

@@ -1,6 +1,7 @@
 //! A bench whose commands run behind walls that the test chooses.
 
-use crate::bench::Bench;
+use crate::bench::{Bench, walls};
+use crate::escape::ways;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,7 +76,7 @@ impl Cell {
             needs,
             outside,
             scripts,
-            isolation: Isolation::Namespaces,
+            isolation: walls().isolation(),
             limits,
             group: StartGroup::default(),
             seconds: 120,
@@ -169,11 +170,11 @@ impl Cell {
         self.run("exec python3 program.py").await
     }
 
-    /// Whether this kernel has the Landlock a test needs. If not, the confinement must say that
-    /// this way is open.
-    pub async fn covered(&self, abi: u32, what: &str) -> bool {
-        let confinement = self.run(":").await.ended.confinement.unwrap();
-        if confinement.abi >= abi {
+    /// Whether a world stops what a test tries, or the Landlock that it needs without one. If not, the
+    /// confinement must say that this way is open.
+    pub fn covered(&self, abi: u32, what: &str) -> bool {
+        let confinement = walls();
+        if self.has_world() || confinement.abi >= abi {
             return true;
         }
         println!("not covered: {what} needs Landlock {abi}, this kernel has {}", confinement.abi);
@@ -181,11 +182,38 @@ impl Cell {
         false
     }
 
-    /// Whether holes are mounted here.
-    pub async fn mounted(&self) -> bool {
-        let confinement = self.run(":").await.ended.confinement.unwrap();
-        confinement.no_world.is_none()
+    /// Fails where commands have no world of their own, before a test that would take the whole machine there.
+    #[track_caller]
+    pub fn only_in_a_world(&self) {
+        assert!(self.has_world(), "not tried without a world");
     }
+
+    /// The same where the processes of a command have no limit.
+    #[track_caller]
+    pub fn only_where_processes_are_counted(&self) {
+        self.only_in_a_world();
+        let unlimited = walls().open.iter().any(|open| open == ways::COUNT);
+        assert!(!unlimited, "not tried without a limit of processes");
+    }
+
+    /// Whether its commands have a world of their own.
+    pub fn has_world(&self) -> bool {
+        self.isolation == Isolation::Namespaces
+    }
+}
+
+/// The setting in which `settings.rs` started this program.
+pub const SETTING: &str = "YOI_SETTING";
+
+/// Whether a test of what a world holds is left out, because this machine builds none. In a setting none is left
+/// out: `settings.rs` knows which of them fail there.
+pub fn no_world_to_test() -> bool {
+    let left_out = walls().no_world.is_some() && std::env::var_os(SETTING).is_none();
+    assert!(left_out || walls().word != Confined::NotEnforced, "nothing holds these commands");
+    if left_out {
+        println!("not covered: {}", walls().text());
+    }
+    left_out
 }
 
 /// A time to sleep with which no other program that runs these tests finds the process.
@@ -210,6 +238,14 @@ impl Did {
     pub fn well(&self) -> &str {
         assert_eq!(self.ended.outcome, Outcome::Exited(0), "{}", self.text);
         &self.text
+    }
+
+    /// So many things that it did were undone after it; without a world Landlock may have refused them before.
+    #[track_caller]
+    pub fn undone(&self, count: usize) {
+        let undone = self.ended.undone.len();
+        let refused_before = walls().no_world.is_some() && undone < count;
+        assert!(undone == count || refused_before, "not {count}: {:?}", self.ended);
     }
 
     #[track_caller]

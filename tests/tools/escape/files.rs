@@ -7,31 +7,30 @@ use yoi::scope::{Permission, Rule};
 
 #[tokio::test]
 async fn files_outside_the_scope_are_neither_read_nor_listed_nor_written_landlock_1() {
-    for cell in [Cell::new(), Cell::without_mounts()] {
-        if !cell.covered(1, "files").await {
-            return;
-        }
-        for program in [
-            "cat ../outside/secret",
-            "ls ../outside",
-            "echo x > ../outside/new",
-            "echo x >> ../outside/secret",
-            "rm ../outside/secret",
-            "mkdir ../outside/dir",
-            "cp ../outside/secret .",
-            "exec 3<../outside/secret",
-        ] {
-            cell.run(program).await.refused();
-        }
-        assert_eq!(fs::read_to_string(cell.path("outside/secret")).unwrap(), "outside");
-        assert_eq!(fs::read_dir(cell.path("outside")).unwrap().count(), 1);
+    let cell = Cell::new();
+    if !cell.covered(1, "files") {
+        return;
     }
+    for program in [
+        "cat ../outside/secret",
+        "ls ../outside",
+        "echo x > ../outside/new",
+        "echo x >> ../outside/secret",
+        "rm ../outside/secret",
+        "mkdir ../outside/dir",
+        "cp ../outside/secret .",
+        "exec 3<../outside/secret",
+    ] {
+        cell.run(program).await.refused();
+    }
+    assert_eq!(fs::read_to_string(cell.path("outside/secret")).unwrap(), "outside");
+    assert_eq!(fs::read_dir(cell.path("outside")).unwrap().count(), 1);
 }
 
 #[tokio::test]
 async fn dots_links_and_the_files_of_this_process_lead_nowhere_landlock_1() {
     let cell = Cell::new();
-    if !cell.covered(1, "files").await {
+    if !cell.covered(1, "files") {
         return;
     }
     let secret = cell.path("outside/secret");
@@ -52,7 +51,7 @@ async fn dots_links_and_the_files_of_this_process_lead_nowhere_landlock_1() {
 #[tokio::test]
 async fn a_link_that_is_swapped_while_it_is_used_leads_nowhere_landlock_1() {
     let cell = Cell::new();
-    if !cell.covered(1, "files").await {
+    if !cell.covered(1, "files") {
         return;
     }
     cell.bench.file("real/secret", "inside");
@@ -67,7 +66,7 @@ async fn a_link_that_is_swapped_while_it_is_used_leads_nowhere_landlock_1() {
 #[tokio::test]
 async fn another_process_gives_no_access_to_its_files_landlock_1() {
     let cell = Cell::new();
-    if !cell.covered(1, "other processes").await {
+    if !cell.covered(1, "other processes") {
         return;
     }
     let host = std::process::id();
@@ -89,28 +88,27 @@ async fn another_process_gives_no_access_to_its_files_landlock_1() {
 
 #[tokio::test]
 async fn a_file_is_not_linked_or_moved_across_the_walls_landlock_1() {
-    for cell in [Cell::new(), Cell::without_mounts()] {
-        if !cell.covered(1, "links").await {
-            return;
-        }
-        cell.bench.file("own", "mine");
-        for program in [
-            "import os; os.link('../outside/secret', 'linked')",
-            "import os; os.rename('../outside/secret', 'moved')",
-            "import os; os.rename('own', '../outside/own')",
-            "import os; os.link('own', '../outside/own')",
-            "import os; os.symlink('x', '../outside/link')",
-        ] {
-            cell.python(program).await.refused();
-        }
-        assert_eq!(fs::read_dir(cell.path("outside")).unwrap().count(), 1);
+    let cell = Cell::new();
+    if !cell.covered(1, "links") {
+        return;
     }
+    cell.bench.file("own", "mine");
+    for program in [
+        "import os; os.link('../outside/secret', 'linked')",
+        "import os; os.rename('../outside/secret', 'moved')",
+        "import os; os.rename('own', '../outside/own')",
+        "import os; os.link('own', '../outside/own')",
+        "import os; os.symlink('x', '../outside/link')",
+    ] {
+        cell.python(program).await.refused();
+    }
+    assert_eq!(fs::read_dir(cell.path("outside")).unwrap().count(), 1);
 }
 
 #[tokio::test]
 async fn a_file_that_may_not_be_written_is_not_emptied_landlock_3() {
     let cell = Cell::new();
-    if !cell.covered(3, "truncate").await {
+    if !cell.covered(3, "truncate") {
         return;
     }
     cell.python("import os; os.truncate('../outside/secret', 0)").await.refused();
@@ -129,7 +127,7 @@ async fn not_covered_is_a_hard_link_that_lies_inside_already() {
 #[tokio::test]
 async fn a_library_put_before_all_others_runs_behind_the_same_walls_landlock_1() {
     let mut cell = Cell::new();
-    if !cell.covered(1, "files").await {
+    if !cell.covered(1, "files") {
         return;
     }
     let source = r#"
@@ -155,7 +153,7 @@ async fn a_library_put_before_all_others_runs_behind_the_same_walls_landlock_1()
 #[tokio::test]
 async fn outside_opens_files_but_no_secret_and_nothing_of_ours() {
     let cell = Cell::naming(&[(Write, "home"), (Write, "own"), (Read, "outside/secret")]);
-    if !cell.covered(1, "files").await {
+    if !cell.covered(1, "files") {
         return;
     }
     for dir in ["own", "home/.ssh", "home/.config/gh"] {
@@ -164,23 +162,21 @@ async fn outside_opens_files_but_no_secret_and_nothing_of_ours() {
     }
     fs::write(cell.path("home/.netrc"), "hidden").unwrap();
     assert_eq!(cell.run("cat ../outside/secret").await.well(), "outside");
-    assert_eq!(cell.run("echo x > ../home/new; cat ../home/new").await.well(), "x\n");
-    let mut without = Cell { isolation: yoi::sandbox::Isolation::LandlockOnly, ..cell };
-    for _ in 0..2 {
-        for path in ["own/file", "home/.ssh/file", "home/.config/gh/file", "home/.netrc"] {
-            let did = without.run(&format!("cat ../{path}")).await;
-            assert!(!did.text.contains("hidden"), "{path}: {}", did.text);
-            without.run(&format!("mv ../{path} moved; mv ../home/.ssh ../home/x")).await;
-            assert_eq!(fs::read_to_string(without.path(path)).unwrap(), "hidden", "{path}");
-        }
-        without.isolation = yoi::sandbox::Isolation::Namespaces;
+    // Without a world nothing new is made beside what stays shut.
+    let did = cell.run("echo x > ../home/new; cat ../home/new").await;
+    assert_eq!(did.text == "x\n", cell.has_world(), "{}", did.text);
+    for path in ["own/file", "home/.ssh/file", "home/.config/gh/file", "home/.netrc"] {
+        let did = cell.run(&format!("cat ../{path}")).await;
+        assert!(!did.text.contains("hidden"), "{path}: {}", did.text);
+        cell.run(&format!("mv ../{path} moved; mv ../home/.ssh ../home/x")).await;
+        assert_eq!(fs::read_to_string(cell.path(path)).unwrap(), "hidden", "{path}");
     }
 }
 
 #[tokio::test]
 async fn keys_in_a_readable_home_are_unreadable_for_commands_and_for_file_tools() {
     let mut cell = Cell::new();
-    if !cell.covered(1, "files").await {
+    if !cell.covered(1, "files") {
         return;
     }
     let key = cell.path("ws/home/.ssh/id_ed25519");
@@ -188,11 +184,8 @@ async fn keys_in_a_readable_home_are_unreadable_for_commands_and_for_file_tools(
     cell.bench.file("home/.ssh/id_rsa", "needle");
     cell.bench.file("home/plain", "nothing");
     cell.env("HOME", cell.path("ws/home").display().to_string());
-    for isolation in [yoi::sandbox::Isolation::Namespaces, yoi::sandbox::Isolation::LandlockOnly] {
-        cell.isolation = isolation;
-        let did = cell.run("cat ~/.ssh/id_* ~/plain; cp -r ~/.ssh copy; grep -r needle .").await;
-        assert!(did.text.contains("nothing") && !did.text.contains("needle"), "{}", did.text);
-    }
+    let did = cell.run("cat ~/.ssh/id_* ~/plain; cp -r ~/.ssh copy; grep -r needle .").await;
+    assert!(did.text.contains("nothing") && !did.text.contains("needle"), "{}", did.text);
     let output = cell.bench.read(&key).await;
     assert!(output.summary.contains("path is secret, no tool reads or writes it"), "{output:?}");
     let output = cell.bench.write(&cell.path("ws/home/.ssh/new"), "x").await;
@@ -206,7 +199,7 @@ async fn keys_in_a_readable_home_are_unreadable_for_commands_and_for_file_tools(
 #[tokio::test]
 async fn a_scope_inside_a_secret_place_opens_none_of_it_landlock_1() {
     let mut cell = Cell::new();
-    if !cell.covered(1, "files").await {
+    if !cell.covered(1, "files") {
         return;
     }
     for file in ["keys/id", "known_hosts", "id_rsa"] {
@@ -219,34 +212,28 @@ async fn a_scope_inside_a_secret_place_opens_none_of_it_landlock_1() {
         cell.bench.ctx.scope.allow.push(rule);
     }
     let start = cell.bench.ctx.cwd.clone();
-    for isolation in [yoi::sandbox::Isolation::Namespaces, yoi::sandbox::Isolation::LandlockOnly] {
-        cell.isolation = isolation;
-        cell.bench.ctx.cwd.clone_from(&start);
-        for program in [
-            "cat ../home/.ssh/keys/id || echo Permission denied && false",
-            "cat ../home/.ssh/known_hosts || echo Permission denied && false",
-            "echo x > ../home/.ssh/keys/new || echo Permission denied && false",
-            "echo x >> ../home/.ssh/known_hosts || echo Permission denied && false",
-        ] {
-            cell.run(program).await.refused();
-        }
-        let kept = fs::read_to_string(cell.path("home/.ssh/known_hosts")).unwrap();
-        assert_eq!(kept, "outside\n");
-        assert!(!cell.path("home/.ssh/keys/new").exists());
-        cell.bench.ctx.cwd = cell.path("home/.ssh/keys");
-        let output = cell.bench.bash("cat id").await;
-        assert!(
-            output.is_error && output.summary.contains("commands may not run in"),
-            "{output:?}"
-        );
+    cell.bench.ctx.cwd.clone_from(&start);
+    for program in [
+        "cat ../home/.ssh/keys/id || echo Permission denied && false",
+        "cat ../home/.ssh/known_hosts || echo Permission denied && false",
+        "echo x > ../home/.ssh/keys/new || echo Permission denied && false",
+        "echo x >> ../home/.ssh/known_hosts || echo Permission denied && false",
+    ] {
+        cell.run(program).await.refused();
     }
+    let kept = fs::read_to_string(cell.path("home/.ssh/known_hosts")).unwrap();
+    assert_eq!(kept, "outside\n");
+    assert!(!cell.path("home/.ssh/keys/new").exists());
+    cell.bench.ctx.cwd = cell.path("home/.ssh/keys");
+    let output = cell.bench.bash("cat id").await;
+    assert!(output.is_error && output.summary.contains("commands may not run in"), "{output:?}");
 }
 
 /// Tokens lie in many places; they are shut even where everything around them is open.
 #[tokio::test]
 async fn tokens_of_tools_are_unreadable_landlock_1() {
     let cell = Cell::naming(&[(Write, "home")]);
-    if !cell.covered(1, "files").await {
+    if !cell.covered(1, "files") {
         return;
     }
     for file in [

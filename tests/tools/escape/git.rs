@@ -1,9 +1,11 @@
 //! What git executes and takes orders from, in the repository of the scope and in those around it.
 
-use crate::escape::cell::Cell;
-use std::fs;
+use crate::escape::cell::{Cell, no_world_to_test};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
 use std::path::Path;
-use yoi::sandbox::{Isolation, Need};
+use yoi::sandbox::Need;
 
 pub fn git(dir: &Path, words: &[&str]) {
     let mut git = std::process::Command::new("git");
@@ -43,28 +45,24 @@ pub fn repository() -> Cell {
 #[tokio::test]
 async fn files_that_git_executes_are_not_changed_and_a_commit_works_landlock_1() {
     let mut cell = repository();
-    if !cell.covered(1, "files").await {
+    if !cell.covered(1, "files") {
         return;
     }
     let config = fs::read_to_string(cell.path("ws/.git/config")).unwrap();
-    for isolation in [Isolation::Namespaces, Isolation::LandlockOnly] {
-        cell.isolation = isolation;
-        for program in [
-            "echo evil > .git/hooks/pre-commit",
-            "git config core.hooksPath /tmp",
-            "echo evil >> .git/config",
-            "mv .git/hooks .git/old",
-            "rm -rf .git/config",
-            "ln -sf evil .git/hooks/pre-push",
-        ] {
-            let did = cell.run(program).await;
-            assert_ne!(did.ended.outcome, yoi::sandbox::Outcome::Exited(0), "{program}");
-        }
-        assert_eq!(fs::read_to_string(cell.path("ws/.git/config")).unwrap(), config);
-        assert!(!cell.path("ws/.git/hooks/pre-commit").exists());
+    for program in [
+        "echo evil > .git/hooks/pre-commit",
+        "git config core.hooksPath /tmp",
+        "echo evil >> .git/config",
+        "mv .git/hooks .git/old",
+        "rm -rf .git/config",
+        "ln -sf evil .git/hooks/pre-push",
+    ] {
+        let did = cell.run(program).await;
+        assert_ne!(did.ended.outcome, yoi::sandbox::Outcome::Exited(0), "{program}");
     }
-    cell.isolation = Isolation::Namespaces;
-    if cell.mounted().await {
+    assert_eq!(fs::read_to_string(cell.path("ws/.git/config")).unwrap(), config);
+    assert!(!cell.path("ws/.git/hooks/pre-commit").exists());
+    if cell.has_world() {
         cell.run("mv .git elsewhere").await.refused();
         cell.run("echo a > a && git add a && git commit -qm first && git status").await.well();
     }
@@ -77,19 +75,19 @@ async fn files_that_git_executes_are_not_changed_and_a_commit_works_landlock_1()
 #[tokio::test]
 async fn a_pointer_to_another_configuration_does_not_outlive_its_command() {
     let cell = repository();
-    if !cell.mounted().await {
+    if no_world_to_test() {
         return;
     }
     let did = cell.run("mkdir evil; echo ../evil > .git/commondir").await;
-    assert_eq!(did.ended.undone.len(), 1, "{:?}", did.ended);
+    did.undone(1);
     assert!(!cell.path("ws/.git/commondir").exists());
 }
 
 /// Files that name another place to take hooks and configuration from.
 #[tokio::test]
 async fn pointers_of_worktrees_and_submodules_are_not_changed_landlock_1() {
-    let mut cell = family();
-    if !cell.covered(1, "files").await {
+    let cell = family();
+    if !cell.covered(1, "files") {
         return;
     }
     let pointers = [
@@ -100,19 +98,15 @@ async fn pointers_of_worktrees_and_submodules_are_not_changed_landlock_1() {
     ];
     let read = |cell: &Cell| pointers.map(|file| fs::read(cell.bench.ctx.cwd.join(file)).unwrap());
     let before = read(&cell);
-    for isolation in [Isolation::Namespaces, Isolation::LandlockOnly] {
-        cell.isolation = isolation;
-        for file in pointers {
-            for program in [format!("echo x > {file}"), format!("mv -f .git/HEAD {file}")] {
-                cell.run(&program).await.refused();
-            }
+    for file in pointers {
+        for program in [format!("echo x > {file}"), format!("mv -f .git/HEAD {file}")] {
+            cell.run(&program).await.refused();
         }
-        cell.run("echo x > .git/modules/deep/down/mod/hooks/post-checkout").await.refused();
-        cell.run("mv deep/down/mod elsewhere").await.refused();
     }
+    cell.run("echo x > .git/modules/deep/down/mod/hooks/post-checkout").await.refused();
+    cell.run("mv deep/down/mod elsewhere").await.refused();
     assert_eq!(read(&cell), before);
-    cell.isolation = Isolation::Namespaces;
-    if cell.mounted().await {
+    if cell.has_world() {
         let commit = "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m y";
         cell.run(&format!("cd tree && {commit} && cd ../beside && {commit}")).await.well();
         cell.run("git worktree add -q another && cd another && git status").await.well();
@@ -122,7 +116,7 @@ async fn pointers_of_worktrees_and_submodules_are_not_changed_landlock_1() {
 #[tokio::test]
 async fn new_pointers_in_any_repository_of_the_scope_do_not_outlive_their_command() {
     let cell = family();
-    if !cell.mounted().await {
+    if no_world_to_test() {
         return;
     }
     let new = [
@@ -134,7 +128,7 @@ async fn new_pointers_in_any_repository_of_the_scope_do_not_outlive_their_comman
         ".git/worktrees/tree/config.worktree",
     ];
     let did = cell.run(&new.map(|file| format!("echo ../evil > {file}")).join("; ")).await;
-    assert_eq!(did.ended.undone.len(), new.len(), "{:?}", did.ended);
+    did.undone(new.len());
     for file in new {
         assert!(!cell.bench.ctx.cwd.join(file).exists(), "{file}");
     }
@@ -145,14 +139,16 @@ async fn new_pointers_in_any_repository_of_the_scope_do_not_outlive_their_comman
 async fn a_configuration_that_is_replaced_from_outside_is_put_back_after_the_command() {
     let cell = repository();
     let before = fs::read_to_string(cell.path("ws/.git/config")).unwrap();
-    let program = "touch ready; until [ -e go ]; do sleep 0.01; done; \
+    // Without a world nothing new is made directly in the workspace.
+    fs::create_dir(cell.path("ws/sub")).unwrap();
+    let program = "touch sub/ready; until [ -e sub/go ]; do sleep 0.01; done; \
                    echo '# evil' >> .git/config; mkdir .git/config.put-aside; true";
     let replace = async {
-        while !cell.path("ws/ready").exists() {
+        while !cell.path("ws/sub/ready").exists() {
             tokio::task::yield_now().await;
         }
         git(&cell.bench.ctx.cwd, &["config", "user.email", "new@x"]);
-        fs::write(cell.path("ws/go"), "").unwrap();
+        fs::write(cell.path("ws/sub/go"), "").unwrap();
     };
     let (did, ()) = tokio::join!(cell.run(program), replace);
     assert_eq!(fs::read_to_string(cell.path("ws/.git/config")).unwrap(), before);
@@ -173,19 +169,15 @@ async fn hooks_and_settings_that_a_configuration_names_are_not_changed() {
     for setting in [["core.hooksPath", "tools/hooks"], ["include.path", "../team.conf"]] {
         git(&cell.bench.ctx.cwd, &[["config"].as_slice(), &setting].concat());
     }
-    for isolation in [Isolation::Namespaces, Isolation::LandlockOnly] {
-        cell.isolation = isolation;
-        for program in [
-            "echo evil > tools/hooks/pre-commit",
-            "echo evil > tools/hooks/new",
-            "echo evil >> team.conf",
-            "mv tools other",
-        ] {
-            cell.run(program).await.refused();
-        }
+    for program in [
+        "echo evil > tools/hooks/pre-commit",
+        "echo evil > tools/hooks/new",
+        "echo evil >> team.conf",
+        "mv tools other",
+    ] {
+        cell.run(program).await.refused();
     }
     cell.needs = vec![Need::Git];
-    cell.isolation = Isolation::Namespaces;
     cell.run("echo x > tools/hooks/new && echo '# x' >> team.conf").await.well();
 }
 
@@ -202,4 +194,65 @@ async fn the_hooks_of_the_last_of_many_neighbours_are_not_changed() {
     let all = "for dir in repo-*; do echo evil > $dir/.git/hooks/pre-commit && exit 0; done; \
                echo >> repo-19/.git/config && exit 0; exit 1";
     cell.run(all).await.refused();
+}
+
+/// A file of git's settings, a line of it that leads git to another file, and that file.
+const LEADS: [(&str, &str, &str); 11] = [
+    (".git/config", "[core]\n\thooksPath = one ; for us\n", "one/pre-commit"),
+    (".git/config", "[core]\n\thooksPath = \\\n two\n", "two/pre-commit"),
+    (".git/config", "[core] hooksPath = three\n", "three/pre-commit"),
+    (".git/config", "[CORE]\n\tHOOKSPATH = \"four/hooks\"\n", "four/hooks/pre-commit"),
+    (".git/config", "[core]\n\thooksPath = .husky/hooks\n", "tools/hooks/pre-commit"),
+    (".git/config", "[core]\n\thooksPath = to/../eight\n", "deep/eight/pre-commit"),
+    (".git/config", "[include]\n\tpath = ../team.conf # x\n", "team.conf"),
+    (".git/config", "[includeIf \"onbranch:x\"]\n\tpath = ../branch.conf\n", "branch.conf"),
+    (".git/config.worktree", "[core]\n\thooksPath = five\n", "five/pre-commit"),
+    ("../home/.gitconfig", "[core]\n\thooksPath = six\n", "six/pre-commit"),
+    ("../home/.config/git/config", "[core]\n\thooksPath = seven\n", "seven/pre-commit"),
+];
+
+/// A repository whose settings lead to all of these; `.husky` is a link to `tools`, and `to` one to `deep/er`.
+fn led_astray() -> Cell {
+    let cell = Cell::outside_of_tmp();
+    let ws = cell.path("ws");
+    git(&ws, &["init", "-q"]);
+    symlink("tools", ws.join(".husky")).unwrap();
+    fs::create_dir_all(ws.join("deep/er")).unwrap();
+    symlink("deep/er", ws.join("to")).unwrap();
+    for (file, line, led) in LEADS {
+        for path in [file, led] {
+            fs::create_dir_all(ws.join(path).parent().unwrap()).unwrap();
+        }
+        let mut settings = File::options().append(true).create(true).open(ws.join(file)).unwrap();
+        settings.write_all(line.as_bytes()).unwrap();
+        fs::write(ws.join(led), "person").unwrap();
+    }
+    cell
+}
+
+#[tokio::test]
+async fn no_spelling_leads_git_to_a_file_that_a_command_changed() {
+    let cell = led_astray();
+    let ws = cell.path("ws");
+    let led = LEADS.map(|(_, _, led)| led).join(" ");
+    let change = format!(
+        "for led in {led}; do echo evil > $led; rm -f $led; echo evil > $led; done; \
+         rm -f .husky; mkdir -p .husky/hooks; echo evil > .husky/hooks/pre-commit; true"
+    );
+    cell.run(&change).await.well();
+    assert_eq!(fs::read_link(ws.join(".husky")).unwrap(), Path::new("tools"));
+    for (_, line, led) in LEADS {
+        let kept = fs::read_to_string(ws.join(led)).unwrap_or_default();
+        assert_eq!(kept, "person", "{line}");
+        fs::remove_file(ws.join(led)).unwrap();
+        let directory = Path::new(led).parent().filter(|dir| dir.iter().count() > 0);
+        directory.map(|dir| fs::remove_dir(ws.join(dir))).transpose().unwrap();
+    }
+    // What is not there is not made, or moved aside after the command.
+    let make =
+        format!("for led in {led}; do mkdir -p $(dirname $led); echo evil > $led; done; true");
+    cell.run(&make).await.well();
+    for (_, line, led) in LEADS {
+        assert!(!ws.join(led).exists(), "{line}");
+    }
 }

@@ -1,24 +1,23 @@
 //! Limits of a command: that they hold, and that a command that met one says which.
 
-use crate::escape::cell::Cell;
+use crate::escape::cell::{Cell, no_world_to_test};
 use std::path::PathBuf;
 use yoi::protocol::{LimitKind, LimitMet};
 use yoi::sandbox::{CommandLimits, Delegated, Outcome};
 
 #[tokio::test]
 async fn a_process_of_a_command_opens_as_many_files_as_the_settings_say() {
-    for mut cell in [Cell::new(), Cell::without_mounts()] {
-        cell.bench.ctx.command_limits.open_files = 100;
-        let output = cell.bench.bash("ulimit -Sn; ulimit -Hn; ulimit -n 101 || echo no more").await;
-        let content = output.content.unwrap();
-        assert!(content.starts_with("100\n100\n") && content.contains("no more"), "{content}");
-        let open = "import os\nheld = []\nwhile True: held.append(os.dup(0))";
-        cell.bench.file("open.py", open);
-        let output = cell.bench.bash("exec python3 open.py").await;
-        let met = output.limit.expect("a limit that was met");
-        assert_eq!(met.kind, LimitKind::OpenFiles);
-        assert!(met.sentence.contains("at most 100 files and sockets open"), "{met:?}");
-    }
+    let mut cell = Cell::new();
+    cell.bench.ctx.command_limits.open_files = 100;
+    let output = cell.bench.bash("ulimit -Sn; ulimit -Hn; ulimit -n 101 || echo no more").await;
+    let content = output.content.unwrap();
+    assert!(content.starts_with("100\n100\n") && content.contains("no more"), "{content}");
+    let open = "import os\nheld = []\nwhile True: held.append(os.dup(0))";
+    cell.bench.file("open.py", open);
+    let output = cell.bench.bash("exec python3 open.py").await;
+    let met = output.limit.expect("a limit that was met");
+    assert_eq!(met.kind, LimitKind::OpenFiles);
+    assert!(met.sentence.contains("at most 100 files and sockets open"), "{met:?}");
 }
 
 /// A program that outlives its own parent writes too much, and the line ends after it.
@@ -37,7 +36,7 @@ async fn said(cell: &mut Cell, command: &str) -> (String, Option<LimitKind>) {
 #[tokio::test]
 async fn a_place_in_memory_without_room_is_named_whatever_the_command_did_then() {
     let mut cell = Cell::new();
-    if !cell.mounted().await {
+    if no_world_to_test() {
         return;
     }
     let limits = CommandLimits { home_mib: 4, shm_mib: 2, ..CommandLimits::default() };
@@ -64,9 +63,10 @@ async fn a_place_in_memory_without_room_is_named_whatever_the_command_did_then()
 #[tokio::test]
 async fn a_program_that_met_a_limit_inside_a_line_leaves_a_word_about_it() {
     let mut cell = Cell::new();
-    if !cell.mounted().await {
+    if no_world_to_test() {
         return;
     }
+    cell.only_where_processes_are_counted();
     let limits =
         CommandLimits { file_mib: 1, memory_mib: 200, processes: 310, ..CommandLimits::default() };
     cell.bench.ctx.command_limits = limits;
@@ -103,7 +103,8 @@ async fn commands_of_a_pod_that_run_at_the_same_time_have_limits_together() {
         println!("not covered: no controllers of cgroup v2 are delegated to this user here");
         return;
     };
-    if !cell.mounted().await {
+    // A command without a world gets no group.
+    if !cell.has_world() {
         return;
     }
     cell.limits = CommandLimits { memory_mib: 96, ..CommandLimits::default() };

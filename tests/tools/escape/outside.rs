@@ -1,7 +1,7 @@
 //! Paths outside the scope that a command names: these and nothing beside them.
 
 use crate::bench::{argument_error, content};
-use crate::escape::cell::Cell;
+use crate::escape::cell::{Cell, no_world_to_test};
 use serde_json::json;
 use std::fs;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use yoi::protocol::OutsideAccess::{Read, Socket, Write};
-use yoi::sandbox::{Isolation, Need};
+use yoi::sandbox::Need;
 use yoi::tools::{CommandNeeds, command_needs};
 
 /// `data` and `out` are named, `data-beside` and `secret` lie next to them.
@@ -25,59 +25,53 @@ fn named() -> Cell {
 
 #[tokio::test]
 async fn a_path_next_to_the_named_one_is_neither_seen_nor_changed_landlock_1() {
-    let mut cell = named();
-    if !cell.covered(1, "files").await {
+    let cell = named();
+    if !cell.covered(1, "files") {
         return;
     }
-    if cell.mounted().await {
+    if cell.has_world() {
         assert_eq!(cell.run("ls ../outside").await.well(), "data\nout\n");
     }
-    for isolation in [Isolation::Namespaces, Isolation::LandlockOnly] {
-        cell.isolation = isolation;
-        assert_eq!(cell.run("cat ../outside/data/deep/a").await.well(), "named");
-        assert_eq!(cell.run("echo x > ../outside/out/a; cat ../outside/out/a").await.well(), "x\n");
-        for program in [
-            "cat ../outside/secret",
-            "cat ../outside/data-beside/a",
-            "cat ../outside/data/../data-beside/a",
-            "echo x > ../outside/data/deep/a",
-            "echo x > ../outside/data/new",
-            "mv ../outside/data ../outside/moved",
-            "ln ../outside/secret ../outside/out/linked",
-            "ln -s ../data-beside ../outside/out/way; cat ../outside/out/way/a",
-        ] {
-            cell.run(program).await.refused();
-        }
-        // In a world of its own the directory around them is the command's, and no file of it on the disk.
-        cell.run("echo x > ../outside/new; mv ../outside/out/a ../outside/a").await;
-        let mut names: Vec<_> = fs::read_dir(cell.path("outside")).unwrap().flatten().collect();
-        names.sort_by_key(fs::DirEntry::file_name);
-        let names: Vec<_> = names.iter().map(fs::DirEntry::file_name).collect();
-        assert_eq!(names, ["data", "data-beside", "out", "secret"]);
-        fs::remove_dir_all(cell.path("outside/out")).unwrap();
-        fs::create_dir(cell.path("outside/out")).unwrap();
+    assert_eq!(cell.run("cat ../outside/data/deep/a").await.well(), "named");
+    assert_eq!(cell.run("echo x > ../outside/out/a; cat ../outside/out/a").await.well(), "x\n");
+    for program in [
+        "cat ../outside/secret",
+        "cat ../outside/data-beside/a",
+        "cat ../outside/data/../data-beside/a",
+        "echo x > ../outside/data/deep/a",
+        "echo x > ../outside/data/new",
+        "mv ../outside/data ../outside/moved",
+        "ln ../outside/secret ../outside/out/linked",
+        "ln -s ../data-beside ../outside/out/way; cat ../outside/out/way/a",
+    ] {
+        cell.run(program).await.refused();
     }
+    // In a world of its own the directory around them is the command's, and no file of it on the disk.
+    cell.run("echo x > ../outside/new; mv ../outside/out/a ../outside/a").await;
+    let mut names: Vec<_> = fs::read_dir(cell.path("outside")).unwrap().flatten().collect();
+    names.sort_by_key(fs::DirEntry::file_name);
+    let names: Vec<_> = names.iter().map(fs::DirEntry::file_name).collect();
+    assert_eq!(names, ["data", "data-beside", "out", "secret"]);
+    fs::remove_dir_all(cell.path("outside/out")).unwrap();
+    fs::create_dir(cell.path("outside/out")).unwrap();
 }
 
 #[tokio::test]
 async fn a_file_that_is_named_opens_no_other_file_of_its_directory_landlock_1() {
-    let mut cell = Cell::naming(&[(Write, "outside/secret")]);
-    if !cell.covered(1, "files").await {
+    let cell = Cell::naming(&[(Write, "outside/secret")]);
+    if !cell.covered(1, "files") {
         return;
     }
     fs::write(cell.path("outside/other"), "outside\n").unwrap();
-    for isolation in [Isolation::Namespaces, Isolation::LandlockOnly] {
-        cell.isolation = isolation;
-        cell.run("echo x > ../outside/secret").await.well();
-        cell.run("cat ../outside/other").await.refused();
-        assert_eq!(fs::read_to_string(cell.path("outside/secret")).unwrap(), "x\n");
-    }
+    cell.run("echo x > ../outside/secret").await.well();
+    cell.run("cat ../outside/other").await.refused();
+    assert_eq!(fs::read_to_string(cell.path("outside/secret")).unwrap(), "x\n");
 }
 
 #[tokio::test]
 async fn a_program_is_reached_only_through_the_socket_that_is_named() {
     let cell = Cell::naming(&[(Socket, "outside/named")]);
-    if !cell.mounted().await {
+    if no_world_to_test() {
         return;
     }
     let servers =
@@ -87,10 +81,19 @@ async fn a_program_is_reached_only_through_the_socket_that_is_named() {
         format!("import socket; socket.socket(socket.AF_UNIX).connect('{}')", path.display())
     };
     cell.python(&connect("named")).await.well();
-    cell.python(&connect("other")).await.refused();
     let [named, other] = servers;
     named.accept().unwrap();
     other.set_nonblocking(true).unwrap();
+    let did = cell.python(&connect("other")).await;
+    match cell.has_world() {
+        true => did.refused(),
+        // Landlock below 9 does not tell sockets apart, and the command says so.
+        false => {
+            let said = "every socket of other programs in what it sees, beside those it was given";
+            assert_eq!(did.confinement().open.iter().any(|open| open == said), did.text.is_empty());
+            return;
+        }
+    }
     assert_eq!(other.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
 }
 
@@ -156,7 +159,11 @@ async fn a_path_that_leads_elsewhere_than_when_it_was_approved_is_not_opened() {
     cell.bench.ctx.outside = asked.outside;
     let call = json!({"command": "cat ../outside/link/deep/a", "outside": [{"path": link}], "reason": "r"});
     let output = cell.bench.call("Bash", call.clone()).await;
-    assert_eq!(content(&output), "named", "a link that is named leads there: {output:?}");
+    assert_eq!(
+        content(&output).trim_end(),
+        "named",
+        "a link that is named leads there: {output:?}"
+    );
     fs::remove_file(&link).unwrap();
     symlink("data-beside", &link).unwrap();
     let output = cell.bench.call("Bash", call).await;
@@ -164,7 +171,7 @@ async fn a_path_that_leads_elsewhere_than_when_it_was_approved_is_not_opened() {
     // A link in the place of the directory itself is not followed at the start either.
     fs::rename(cell.path("outside/data"), cell.path("outside/was")).unwrap();
     symlink("data-beside", cell.path("outside/data")).unwrap();
-    if Cell::new().mounted().await {
+    if Cell::new().has_world() {
         let refused = cell.try_run("cat ../outside/data/a").await.unwrap_err().to_string();
         assert!(refused.contains("/outside/data: Too many levels of symbolic links"), "{refused}");
     }

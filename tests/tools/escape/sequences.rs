@@ -18,7 +18,6 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use tree::{Facts, HIDDEN, Tree};
-use yoi::sandbox::Isolation;
 
 /// Operations of one sequence, and sequences that one command carries out one after the other.
 const LENGTH: usize = 12;
@@ -40,6 +39,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
+/// Without namespaces that is the bytes and the names: the rest is said to be open, and the model foresees no end.
 #[tokio::test]
 async fn random_file_operations_change_nothing_that_was_not_granted() {
     let (all, first) = (number("YOI_SEQUENCES", USUAL), number("YOI_SEQUENCES_SEED", 1));
@@ -47,10 +47,14 @@ async fn random_file_operations_change_nothing_that_was_not_granted() {
     for seed in first..first + all.div_ceil(TOGETHER) {
         let mut dice = Dice::new(seed);
         let tree = Tree::grow(&mut dice);
-        if !tree.cell.mounted().await {
-            return;
+        // The first command makes directories for caches that their tools have not made yet.
+        tree.cell.run(":").await.well();
+        let has_world = tree.cell.has_world();
+        let played = play(tree, &mut dice, seed).await;
+        if !has_world {
+            continue;
         }
-        for (op, expect) in play(tree, &mut dice, seed).await.foreseen() {
+        for (op, expect) in played.foreseen() {
             let end = match expect {
                 Expect::Done | Expect::Text(_) => "done",
                 Expect::Refused => "refused",
@@ -60,7 +64,7 @@ async fn random_file_operations_change_nothing_that_was_not_granted() {
         }
     }
     println!("{all} sequences, {} operations: {ends:?}", ends.values().sum::<usize>());
-    if all < USUAL {
+    if all < USUAL || ends.is_empty() {
         return;
     }
     // A script in which everything is refused, or nothing, would show little.
@@ -68,21 +72,6 @@ async fn random_file_operations_change_nothing_that_was_not_granted() {
         for end in ["done", "refused"] {
             assert!(ends.contains_key(&(op, end)), "no {op} was {end}: {ends:?}");
         }
-    }
-}
-
-/// Modes, owners, times and attributes are said to be open there.
-#[tokio::test]
-async fn without_namespaces_random_file_operations_change_no_byte_and_no_name_outside() {
-    let (all, first) = (number("YOI_SEQUENCES", USUAL), number("YOI_SEQUENCES_SEED", 1));
-    for seed in first..first + all.div_ceil(TOGETHER) {
-        let mut dice = Dice::new(seed);
-        let mut tree = Tree::grow(&mut dice);
-        tree.cell.isolation = Isolation::LandlockOnly;
-        if !tree.cell.covered(3, "files").await {
-            return;
-        }
-        play(tree, &mut dice, seed).await;
     }
 }
 

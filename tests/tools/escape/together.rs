@@ -1,6 +1,6 @@
 //! Commands of one reply run side by side, and change what another of them compares.
 
-use crate::escape::cell::Cell;
+use crate::escape::cell::{Cell, no_world_to_test};
 use crate::escape::git::{git, repository};
 use std::fs;
 use yoi::sandbox::StartGroup;
@@ -8,9 +8,10 @@ use yoi::sandbox::StartGroup;
 #[tokio::test]
 async fn no_command_takes_for_the_persons_what_one_beside_it_made() {
     let mut first = repository();
-    if !first.mounted().await {
+    if no_world_to_test() {
         return;
     }
+    first.only_in_a_world();
     let ws = first.path("ws");
     git(&ws, &["commit", "-q", "--allow-empty", "-m", "x"]);
     let mut second = Cell::new();

@@ -1,7 +1,7 @@
 //! What watches a command and ends it: it is killed, stopped or left nothing of the processor; and the devices,
 //! which every command shares with the machine.
 
-use crate::escape::cell::{Cell, seconds};
+use crate::escape::cell::{Cell, no_world_to_test, seconds};
 use crate::escape::git;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,13 +9,13 @@ use yoi::sandbox::Outcome;
 
 async fn repository_in_a_world() -> Option<Cell> {
     let cell = git::repository();
-    cell.mounted().await.then_some(cell)
+    (!no_world_to_test()).then_some(cell)
 }
 
 #[tokio::test]
 async fn modes_and_times_of_devices_are_not_changed() {
     let cell = Cell::new();
-    if !cell.mounted().await {
+    if no_world_to_test() {
         return;
     }
     for device in ["null", "zero", "full", "random", "urandom", "tty"] {
@@ -45,6 +45,7 @@ fn parent(pid: i32) -> i32 {
 /// Runs a command, signals the first process of its world when the command is ready, and cancels it or
 /// not.
 async fn struck(cell: &Cell, words: &str, signal: &str, cancel: bool) -> crate::escape::cell::Did {
+    cell.only_in_a_world();
     let words = seconds(words);
     let program = format!("echo ../.alt > .git/commondir; touch ready; exec sleep {words}");
     let strike = async {
@@ -92,6 +93,7 @@ async fn a_world_whose_first_process_does_not_end_it_is_ended_all_the_same() {
 #[tokio::test]
 async fn processes_that_spin_and_ignore_a_request_to_end_are_ended() {
     let Some(mut cell) = repository_in_a_world().await else { return };
+    cell.only_where_processes_are_counted();
     cell.limits.processes = 310;
     let bomb = "import os, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
                 while True:\n    try: os.fork()\n    except OSError:\n        \

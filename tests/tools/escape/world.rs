@@ -1,6 +1,6 @@
 //! The world of a command: what is in it, what is not, and how much of the machine it takes.
 
-use crate::escape::cell::Cell;
+use crate::escape::cell::{Cell, no_world_to_test};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use yoi::scope::{Permission, Rule};
 #[tokio::test]
 async fn modes_owners_and_times_of_what_may_only_be_read_are_not_changed() {
     let mut cell = Cell::new();
-    if !cell.mounted().await {
+    if no_world_to_test() {
         return;
     }
     let rule = Rule::new(cell.path("outside"), Permission::Read);
@@ -38,29 +38,28 @@ async fn modes_owners_and_times_of_what_may_only_be_read_are_not_changed() {
 /// A program with such a mode would run as this user for everybody outside.
 #[tokio::test]
 async fn no_file_gets_a_mode_to_run_as_its_owner() {
-    for cell in [Cell::new(), Cell::without_mounts()] {
-        for program in [
-            "cp /bin/true own; chmod 4755 own",
-            "cp /bin/true own; chmod g+s own",
-            "python3 -c 'import os; os.open(\"made\", os.O_CREAT | os.O_WRONLY, 0o4755)'",
-            "python3 -c 'import os; os.mknod(\"node\", 0o104755)'",
-            "python3 -c 'import os; os.fchmod(os.open(\"own\", os.O_RDONLY), 0o2755)'",
-        ] {
-            cell.run(program).await.refused();
-        }
-        for entry in fs::read_dir(&cell.bench.ctx.cwd).unwrap().flatten() {
-            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o6000, 0, "{entry:?}");
-        }
-        cell.run("cp /bin/true own; chmod 755 own; mkdir d; chmod 1777 d; install -m 600 own x")
-            .await
-            .well();
+    let cell = Cell::new();
+    for program in [
+        "cp /bin/true own; chmod 4755 own",
+        "cp /bin/true own; chmod g+s own",
+        "python3 -c 'import os; os.open(\"made\", os.O_CREAT | os.O_WRONLY, 0o4755)'",
+        "python3 -c 'import os; os.mknod(\"node\", 0o104755)'",
+        "python3 -c 'import os; os.fchmod(os.open(\"own\", os.O_RDONLY), 0o2755)'",
+    ] {
+        cell.run(program).await.refused();
     }
+    for entry in fs::read_dir(&cell.bench.ctx.cwd).unwrap().flatten() {
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o6000, 0, "{entry:?}");
+    }
+    cell.run("cp /bin/true own; chmod 755 own; mkdir d; chmod 1777 d; install -m 600 own x")
+        .await
+        .well();
 }
 
 #[tokio::test]
 async fn other_processes_and_other_files_are_neither_listed_nor_watched() {
     let cell = Cell::new();
-    if !cell.mounted().await {
+    if no_world_to_test() {
         return;
     }
     let mut bystander = std::process::Command::new("sleep").arg("974.25").spawn().unwrap();
@@ -87,7 +86,7 @@ async fn other_processes_and_other_files_are_neither_listed_nor_watched() {
 #[tokio::test]
 async fn no_setting_of_the_kernel_is_changed_and_no_power_is_left() {
     let cell = Cell::new();
-    if !cell.mounted().await {
+    if no_world_to_test() {
         return;
     }
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
@@ -95,6 +94,8 @@ async fn no_setting_of_the_kernel_is_changed_and_no_power_is_left() {
         "echo '|/bin/true' > /proc/sys/kernel/core_pattern",
         "echo b > /proc/sysrq-trigger",
         "echo 0 > /proc/self/oom_score_adj",
+        // The first process of the world, at the first moment of the command.
+        "exec 3<>/proc/1/mem",
         "cat /proc/1/environ",
         "ls -l /proc/1/exe",
         "mount -t tmpfs none /tmp",
@@ -118,13 +119,12 @@ async fn no_setting_of_the_kernel_is_changed_and_no_power_is_left() {
 }
 
 #[tokio::test]
-async fn memory_and_processes_of_a_command_have_an_end() {
+async fn memory_of_a_command_has_an_end() {
     let mut cell = Cell::new();
-    if !cell.mounted().await {
+    if no_world_to_test() {
         return;
     }
     cell.limits = CommandLimits {
-        processes: 320,
         memory_mib: 200,
         file_mib: 6,
         tmp_mib: 8,
@@ -132,7 +132,8 @@ async fn memory_and_processes_of_a_command_have_an_end() {
         shm_mib: 2,
         ..CommandLimits::default()
     };
-    for (place, mib) in [("/dev/shm", 2), ("$HOME", 4)] {
+    // Without a world no command writes there.
+    for (place, mib) in [("/dev/shm", 2), ("$HOME", 4)].into_iter().filter(|_| cell.has_world()) {
         let fill =
             format!("for i in $(seq {}); do head -c 1M /dev/zero > {place}/$i; done", mib + 1);
         let did = cell.run(&fill).await;
@@ -144,6 +145,16 @@ async fn memory_and_processes_of_a_command_have_an_end() {
     assert!(cell.run("head -c 7M /dev/zero > big").await.text.contains("File size limit"));
     let heap = cell.python("held = [bytearray(1 << 20) for i in range(400)]").await;
     assert!(heap.text.contains("MemoryError"), "{}", heap.text);
+}
+
+#[tokio::test]
+async fn processes_of_a_command_have_an_end() {
+    let mut cell = Cell::new();
+    if no_world_to_test() {
+        return;
+    }
+    cell.only_where_processes_are_counted();
+    cell.limits.processes = 320;
     let bomb = "import os, time\nmade = 0\ntry:\n    while made < 1000:\n        \
                 if os.fork() == 0:\n            time.sleep(60)\n            os._exit(0)\n        \
                 made += 1\nexcept OSError: pass\nprint(made)\nos.kill(-1, 9)";
@@ -168,7 +179,8 @@ async fn memory_and_processes_of_a_command_are_counted_together_in_a_control_gro
         println!("not covered: no controllers of cgroup v2 are delegated to this user here");
         return;
     };
-    if !cell.mounted().await {
+    // A command without a world gets no group.
+    if !cell.has_world() {
         return;
     }
     cell.limits = CommandLimits { memory_mib: 96, processes: 40, ..CommandLimits::default() };
@@ -195,14 +207,14 @@ async fn memory_and_processes_of_a_command_are_counted_together_in_a_control_gro
 #[tokio::test]
 async fn nothing_is_left_in_places_of_the_person_that_do_not_exist_yet() {
     let mut cell = Cell::new();
-    if !cell.mounted().await {
+    if no_world_to_test() {
         return;
     }
     let path = format!("{}:{}", cell.path("home/bin").display(), cell.bench.ctx.env["PATH"]);
     cell.env("PATH", path);
-    cell.run("mkdir -p ~/bin ~/.gnupg && echo evil > ~/bin/git && echo evil > ~/.npmrc")
-        .await
-        .well();
+    let make = "mkdir -p ~/bin ~/.gnupg && echo evil > ~/bin/git && echo evil > ~/.npmrc";
+    let did = cell.run(make).await;
+    assert_eq!(did.text.is_empty(), cell.has_world(), "{}", did.text);
     for name in ["bin", ".gnupg", ".npmrc"] {
         assert!(!cell.path("home").join(name).exists(), "{name}");
     }
@@ -211,7 +223,7 @@ async fn nothing_is_left_in_places_of_the_person_that_do_not_exist_yet() {
 #[tokio::test]
 async fn long_output_of_earlier_commands_is_read_and_not_changed() {
     let mut cell = Cell::new();
-    if !cell.mounted().await {
+    if no_world_to_test() {
         return;
     }
     let output = cell.bench.bash("seq 100000").await;
@@ -225,7 +237,7 @@ async fn long_output_of_earlier_commands_is_read_and_not_changed() {
 #[tokio::test]
 async fn a_command_that_met_a_limit_reads_which_one() {
     let mut cell = Cell::new();
-    if !cell.mounted().await {
+    if no_world_to_test() {
         return;
     }
     cell.bench.ctx.command_limits.shm_mib = 1;
@@ -241,7 +253,7 @@ async fn a_command_that_met_a_limit_reads_which_one() {
 #[tokio::test]
 async fn settings_of_git_are_shown_without_passwords_and_their_helpers() {
     let cell = Cell::new();
-    if !cell.mounted().await {
+    if no_world_to_test() {
         return;
     }
     let settings = "[user]\n\tname = a\n[credential]\n\thelper = store\n[http]\n\textraHeader = token\n\

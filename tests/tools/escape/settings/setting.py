@@ -1,13 +1,12 @@
-"""Starts the helper of commands in a setting: SETTING, ROOT and HELPER stand in the lines before this one.
-
-A bystander runs beside it, as another program of the person does: it notes each signal that reaches it.
-"""
+"""Starts a program on a machine that forbids something: setting.py SETTING PROGRAM ARGUMENT..."""
 
 import ctypes
 import os
+import signal
 import struct
-import subprocess
 import sys
+
+SETTING, PROGRAM = sys.argv[1], sys.argv[2:]
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mount.argtypes = [ctypes.c_char_p] * 3 + [ctypes.c_ulong, ctypes.c_char_p]
@@ -48,6 +47,15 @@ def mount(source, target, kind, flags, options=None):
     check(libc.mount(*encoded, flags, options), target)
 
 
+def wait_for(child):
+    """Returns in the child; its parent ends as the child does."""
+    ended = None
+    while child and ended != child:
+        ended, status = os.wait()
+    if child:
+        os._exit(os.waitstatus_to_exitcode(status) % 256)
+
+
 def contain():
     """A container as Docker makes it: processes of its own, and parts of /proc covered."""
     user, group = os.geteuid(), os.getegid()
@@ -56,13 +64,10 @@ def contain():
         for name, text in [("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")]:
             with open(f"/proc/self/{name}", "w") as file:
                 file.write(text)
-    child = os.fork()
-    if child:
-        os.close(1), os.close(2)
-        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    wait_for(os.fork())
     mount(None, "/", None, REC | PRIVATE)
     mount("proc", "/proc", "proc", 0)
-    # So the number of the bystander is none of a process in the world of a command.
+    # So no process of the container has the number of one in the world of a command.
     with open("/proc/sys/kernel/ns_last_pid", "w") as file:
         file.write("20000")
     for name in MASKED:
@@ -80,40 +85,17 @@ def contain():
         libc.prctl(CAPBSET_DROP, power, 0, 0, 0)
 
 
-BYSTANDER = """
-import signal, sys
-def note(*_): open(sys.argv[2], "a").write("signal\\n")
-signal.signal(signal.SIGURG, note)
-print("ready", flush=True)
-sys.stdin.read()
-"""
-
 if SETTING.startswith("container"):
     contain()
-bystander = subprocess.Popen(
-    [sys.executable, "-c", BYSTANDER, "bystander-971.25", f"{ROOT}/signalled"],
-    stdin=subprocess.PIPE,
-    stdout=subprocess.PIPE,
-    stderr=subprocess.DEVNULL,
-    cwd=f"{ROOT}/outside",
-    env={"SECRET": "in-the-environment"},
-)
-bystander.stdout.readline()
-with open(f"{ROOT}/ws/bystander", "w") as file:
-    file.write(str(bystander.pid))
-if os.path.exists("/proc/keys"):
-    with open("/proc/keys") as keys, open(f"{ROOT}/keys", "w") as file:
-        file.write(keys.read())
+    # The first process of a container takes in what others leave.
+    wait_for(os.fork())
 if SETTING in ("no user namespaces", "container that forbids namespaces"):
     refuse([UNSHARE, SETNS], EPERM)
 if SETTING == "container that forbids namespaces":
     refuse([MOUNT], EPERM)
 if SETTING == "no Landlock":
     refuse([LANDLOCK_CREATE_RULESET], ENOSYS)
-helper = subprocess.Popen([HELPER, *sys.argv[1:]], close_fds=True)
-for stream in (0, 1, 2):
-    os.close(stream)
-code = helper.wait()
-bystander.stdin.close()
-bystander.wait()
-os._exit(code if code >= 0 else 1)
+# Python ignores these, and what it starts would, too.
+for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
+    signal.signal(ignored, signal.SIG_DFL)
+os.execv(PROGRAM[0], PROGRAM)
