@@ -34,6 +34,7 @@ mod stage;
 mod start_group;
 mod tree_size;
 mod view;
+mod ways;
 mod world;
 
 pub use confine::confine_main;

@@ -8,19 +8,20 @@ mod steps;
 use crate::files::{canonical, led_to, links_on};
 use crate::sandbox::guard::{Found, HELD};
 use crate::sandbox::project;
-use crate::sandbox::view::{CommandView, GUARDED, Hole, Level, Links, Why};
+use crate::sandbox::view::{CommandView, GUARDED, Hole, Isolation, Level, Links, Why};
+use crate::sandbox::ways::{self, OWNER};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fchmod, fchown, fstat, openat,
-    openat2, readlinkat, renameat, renameat_with, statat, symlinkat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fchown, fstat, openat, readlinkat,
+    renameat, renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::{DirBuilder, File, Permissions, set_permissions};
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The file of a repository that says which branch is checked out.
@@ -34,8 +35,6 @@ const HOOKS: &str = "hooks";
 const SSH: &str = ".ssh";
 /// Bytes of a file that is kept in mind.
 const LIMIT: u64 = 1024 * 1024;
-/// The rights of the owner of a file or directory.
-const OWNER: Mode = Mode::RWXU;
 
 /// How these places were before the command.
 #[derive(Debug, Default)]
@@ -48,7 +47,8 @@ pub struct Before {
     kept: Vec<(PathBuf, Known)>,
     /// [`HEAD`] of each repository. A command may change it, but it must stay a valid one.
     heads: Vec<(PathBuf, Known)>,
-    /// Directories that git needs to recognise a repository, with their modes.
+    /// The directories on the way to guarded paths, with their modes: what lies in one that is closed afterwards would
+    /// not be found before the next command.
     modes: Vec<(PathBuf, Mode)>,
     steps: Vec<steps::Step>,
     packages: Vec<packages::Package>,
@@ -73,9 +73,6 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
     let mut guarded: Vec<PathBuf> = found.places.iter().chain(&found.pointers).cloned().collect();
     guarded.extend(found.named.iter().cloned());
     for dir in found.dirs.keys() {
-        before.modes.extend(
-            [dir.clone()].into_iter().chain(HELD.map(|name| dir.join(name))).filter_map(mode_of),
-        );
         let head = dir.join(HEAD);
         before.heads.extend(known_at(&head).filter(Known::is_head).map(|known| (head, known)));
         guarded
@@ -96,9 +93,8 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
     {
         before.keep_links(view, &dir);
     }
-    before.modes.retain(|(path, _)| view.opens(path));
     before.heads.retain(|(path, _)| view.opens(path));
-    before.keep_directories(view);
+    before.keep_directories(view, found);
     before
 }
 
@@ -160,7 +156,7 @@ impl Before {
         if !path.exists() {
             // A link may lead to what is missing: the command could make it there.
             let places = [path.to_owned()].into_iter().chain(led_to(path));
-            let missing = |path: &PathBuf| path.symlink_metadata().is_err() && view.opens(path);
+            let missing = |path: &PathBuf| ways::is_missing(path) && view.opens(path);
             self.absent.extend(places.filter(|path| !programs && missing(path)));
         } else if let Some(known) =
             known_at(path).filter(|known| matches!(known, Known::File { .. }))
@@ -178,9 +174,9 @@ impl Before {
             let hole = Hole { path: path.clone(), level: Level::Read, why: Why::Project };
             let named = view.view.names_for_writing(&hole);
             if !named && view.opens(&path) {
-                match path.symlink_metadata() {
-                    Ok(_) => self.keep_links(view, &path),
-                    Err(_) => drop(self.absent.insert(path.clone())),
+                match ways::is_missing(&path) {
+                    false => self.keep_links(view, &path),
+                    true => drop(self.absent.insert(path.clone())),
                 }
                 files.push(path);
             }
@@ -196,19 +192,29 @@ impl Before {
         let Some((dir, name)) = path.parent().zip(path.file_name()) else { return };
         let linked = dir.ends_with(project::VSCODE) && dir.is_symlink();
         let through = linked.then(|| canonical(dir).ok()).flatten().map(|dir| dir.join(name));
-        let through = through.filter(|path| path.symlink_metadata().is_err());
+        let through = through.filter(|path| ways::is_missing(path));
         let ways = through.into_iter().chain(project::dangling(path));
         self.absent.extend(ways.filter(|path| view.opens(path)));
     }
 
-    /// Remembers the directories on the way to what is compared, as far as a command can replace them.
-    fn keep_directories(&mut self, view: &Looked) {
+    /// Remembers the directories on the way to what is guarded, as far as a command can replace or close them.
+    fn keep_directories(&mut self, view: &Looked, found: &Found) {
         let steps = self.steps.iter().map(steps::Step::path);
         let known = self.kept.iter().chain(&self.heads).map(|(path, _)| path.as_path());
         let paths = known.chain(steps).chain(self.absent.iter().map(PathBuf::as_path));
         let above: BTreeSet<&Path> = paths.flat_map(|path| path.ancestors().skip(1)).collect();
-        let replaced = |dir: &&Path| !dir.is_symlink() && view.opens(dir);
-        self.unlinked = above.into_iter().filter(replaced).map(Path::to_owned).collect();
+        let replaced = |dir: &&&Path| !dir.is_symlink() && view.opens(dir);
+        self.unlinked = above.iter().filter(replaced).map(|dir| dir.to_path_buf()).collect();
+        let parts = [HOOKS].into_iter().chain(HELD);
+        let inside: Vec<PathBuf> =
+            found.dirs.keys().flat_map(|dir| parts.clone().map(|part| dir.join(part))).collect();
+        let places = found.places.iter().chain(&found.pointers).chain(&found.named).chain(&inside);
+        let holes = view.view.holes.iter().map(|hole| &hole.path);
+        let ways = places.chain(holes).flat_map(|path| path.ancestors());
+        let closed =
+            |dir: &&Path| view.view.isolation == Isolation::LandlockOnly || written(view.view, dir);
+        let dirs: BTreeSet<&Path> = ways.chain(above).filter(closed).collect();
+        self.modes = dirs.into_iter().filter_map(ways::mode_of).collect();
     }
 
     fn keep_links(&mut self, view: &Looked, path: &Path) {
@@ -222,7 +228,8 @@ impl Before {
 
     /// Moves new files aside and puts changed ones back. Returns a sentence for each.
     pub fn mend(&self) -> Vec<String> {
-        self.modes.iter().for_each(|(path, mode)| allow(path, *mode));
+        // Outer directories come first.
+        self.modes.iter().for_each(|(path, mode)| ways::allow(path, *mode));
         // The links first, those nearest to the root before the others: what lies behind them is looked at then.
         let linked = self.unlinked.iter().filter(|dir| dir.is_symlink());
         let moved = linked.chain(&self.absent).filter_map(|path| remove(path));
@@ -251,32 +258,17 @@ impl Known {
     }
 }
 
-fn mode_of(path: PathBuf) -> Option<(PathBuf, Mode)> {
-    let stat = statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    let is_dir = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-    is_dir.then(|| (path, Mode::from_raw_mode(stat.st_mode & 0o777)))
-}
-
-/// Gives the owner of a directory back the rights that were there before.
-fn allow(path: &Path, before: Mode) {
-    let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(dir) = openat2(CWD, path, flags, Mode::empty(), strict) else { return };
-    let Ok(stat) = fstat(&dir) else { return };
-    let now = Mode::from_raw_mode(stat.st_mode & 0o777);
-    if !now.contains(before & OWNER) {
-        let handle = format!("/proc/self/fd/{}", dir.as_raw_fd());
-        // This fails only for a directory of another user, which the command could not change either.
-        let _ = set_permissions(handle, Permissions::from_mode((now | before & OWNER).bits()));
-    }
-}
-
 fn remove(path: &Path) -> Option<String> {
     // Where the directory is gone, or a link, there is nothing of the repository's.
-    let (dir, name) = directory(path).ok()?;
+    let (dir, name) = directory_to_change(path).ok()?;
     statat(&dir, &*name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let (shown, aside) = (path.display(), beside(&name, "put-aside"));
-    Some(match renameat(&dir, &*name, &dir, &*aside) {
+    let mut moved = renameat(&dir, &*name, &dir, &*aside);
+    if moved == Err(Errno::ACCESS) {
+        ways::open_up(path);
+        moved = renameat(&dir, &*name, &dir, &*aside);
+    }
+    Some(match moved {
         Ok(()) => format!(
             "{shown} is guarded and was not there before the command; it is moved to {}",
             path.with_file_name(aside).display()
@@ -289,12 +281,28 @@ fn remove(path: &Path) -> Option<String> {
 }
 
 fn restore(path: &Path, before: &Known, is_well: impl Fn(&Known) -> bool) -> Option<String> {
-    let (dir, name) = directory(path).ok()?;
+    let (dir, name) = directory_to_change(path).ok()?;
     if known(&dir, &name).is_ok_and(|now| is_well(&now)) {
         return None;
     }
     let shown = path.display();
-    match put_back(&dir, &name, before) {
+    let mut placed = put_back(&dir, &name, before);
+    if placed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        ways::open_up(path);
+        placed = put_back(&dir, &name, before);
+    }
+    if let (Err(error), false) = (&placed, name == HEAD) {
+        // A full disk has room for another name, and what the command wrote must not count.
+        let aside = beside(&name, "put-aside");
+        if renameat(&dir, &*name, &dir, &*aside).is_ok() {
+            return Some(format!(
+                "{shown} changed while the command ran and could not be put back ({error}); what it had become \
+                 is {}, so there is none now",
+                path.with_file_name(aside).display()
+            ));
+        }
+    }
+    match placed {
         Ok(None) => Some(format!("{shown} was removed while the command ran and is put back")),
         Ok(Some(aside)) => Some(format!(
             "{shown} changed while the command ran and is put back as it was; what it had become \
@@ -368,9 +376,15 @@ fn directory(path: &Path) -> io::Result<(OwnedFd, OsString)> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    Ok((openat2(CWD, parent, flags, Mode::empty(), strict)?, name.to_owned()))
+    Ok((ways::directory(parent)?, name.to_owned()))
+}
+
+/// The same for a change. Directories that the command made, and closed, are opened.
+fn directory_to_change(path: &Path) -> io::Result<(OwnedFd, OsString)> {
+    if ways::closed(path).is_some() {
+        ways::open_up(path);
+    }
+    directory(path)
 }
 
 fn known_at(path: &Path) -> Option<Known> {

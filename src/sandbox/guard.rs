@@ -7,7 +7,7 @@ mod tests;
 
 use crate::files::{Limit, WorkspaceFiles, canonical, without_parents};
 use crate::sandbox::view::{CommandView, GUARDED, Hole, Level, Why};
-use crate::sandbox::{gitfile, project};
+use crate::sandbox::{gitfile, project, ways};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs;
@@ -141,7 +141,7 @@ impl<'a> Search<'a> {
         self.look_at(git);
         let Some(top) = git.parent() else { return };
         // If the repository lies around the scope, only its submodules can reach into the scope.
-        let inside = if (self.writes)(top) { entries(top) } else { Vec::new() };
+        let inside = if (self.writes)(top) { self.entries(top) } else { Vec::new() };
         let mut beside = inside.into_iter().chain(checkouts(top));
         for dir in beside.by_ref().take(LOOKED_AT) {
             self.look_at(&dir.join(".git"));
@@ -182,6 +182,7 @@ impl<'a> Search<'a> {
 
     /// A `.git`: a directory, a file that names one, or a link to either.
     fn git(&mut self, git: &Path) {
+        self.found.closed.extend(ways::closed(git).filter(|dir| (self.writes)(dir)));
         let (Ok(meta), Some(top)) = (git.symlink_metadata(), git.parent()) else { return };
         let Ok(real) = canonical(git) else { return };
         self.found.places.insert(git.to_owned());
@@ -227,7 +228,7 @@ impl<'a> Search<'a> {
             self.found.closed.push(modules);
         }
         let trees = dir.join("worktrees");
-        for tree in entries(&trees) {
+        for tree in self.entries(&trees) {
             if self.is_full() {
                 self.found.closed.push(trees);
                 break;
@@ -239,11 +240,21 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// The directories directly in a directory. One that cannot be listed is closed as a whole.
+    fn entries(&mut self, dir: &Path) -> Vec<PathBuf> {
+        if (self.writes)(dir) && ways::is_unreadable(dir) {
+            self.found.closed.push(dir.to_owned());
+        }
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        dirs.map(|entry| entry.path()).collect()
+    }
+
     /// Searches the repositories of submodules below a directory. Returns whether there are any, or `None`
     /// if there are too many to look at.
     fn modules(&mut self, dir: &Path, depth: usize) -> Option<bool> {
         let mut any = false;
-        for entry in entries(dir) {
+        for entry in self.entries(dir) {
             if self.is_full() || depth == 0 {
                 return None;
             }
@@ -289,11 +300,4 @@ fn checkouts(top: &Path) -> Vec<PathBuf> {
     let paths = named.filter_map(|setting| setting.value.as_deref().map(gitfile::path));
     let plain = |path: &PathBuf| path.components().all(|part| matches!(part, Component::Normal(_)));
     paths.filter(plain).map(|path| top.join(path)).collect()
-}
-
-/// The directories directly in a directory.
-fn entries(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    dirs.map(|entry| entry.path()).collect()
 }

@@ -2,9 +2,9 @@
 //! and what is granted.
 
 use crate::files::canonical;
-use crate::sandbox::any_path;
 use crate::sandbox::guard::{self, Found};
 use crate::sandbox::view::{CommandView, Depth, Grant, GrantsByPath, Hole, Level, Links, Why};
+use crate::sandbox::{any_path, ways};
 use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -65,11 +65,18 @@ pub fn holes(view: &CommandView, found: &Found) -> (Vec<Hole>, Vec<String>) {
     let mut open = Vec::new();
     let mut all: BTreeMap<PathBuf, Hole> = BTreeMap::new();
     for hole in view.holes.iter().cloned().chain(guard::holes(view, found)) {
-        let Ok(real) = canonical(&hole.path) else {
-            open.extend(not_there(view, &hole));
-            continue;
+        let hole = match (canonical(&hole.path), ways::closed(&hole.path)) {
+            (Ok(real), _) => Hole { path: real, ..hole },
+            // It may be there: the directory that cannot be looked into is taken as a whole.
+            (Err(_), Some(dir)) => {
+                let path = canonical(&dir).unwrap_or(dir);
+                Hole { path, level: hole.level.min(Level::Read), ..hole }
+            }
+            (Err(_), None) => {
+                open.extend(not_there(view, &hole));
+                continue;
+            }
         };
-        let hole = Hole { path: real, ..hole };
         if takes(view, &grants, &hole) && within_reach(&hole.path) {
             let known = all.entry(hole.path.clone()).or_insert_with(|| hole.clone());
             known.level = known.level.min(hole.level);

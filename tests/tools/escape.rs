@@ -3,6 +3,8 @@
 
 #[path = "escape/cell.rs"]
 mod cell;
+#[path = "escape/closed.rs"]
+mod closed;
 #[path = "escape/explained.rs"]
 mod explained;
 #[path = "escape/files.rs"]

@@ -53,8 +53,11 @@ impl Step {
         self.path.symlink_metadata().ok()?;
         match &self.before {
             Some(before) => restore(&self.path, before, |now| self.is_well(now)),
-            None if now.as_ref().is_some_and(|now| !self.is_well(now)) => remove(&self.path),
-            None => now.and_then(|now| self.said(&now)),
+            None => match now.filter(|now| self.is_well(now)) {
+                Some(now) => self.said(&now),
+                // Also what is too large to be looked at.
+                None => remove(&self.path),
+            },
         }
     }
 

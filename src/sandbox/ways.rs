@@ -1,0 +1,81 @@
+//! The directories on the way to a guarded path. A command can take from its own user the right to look into one.
+//! The helper is the same user: it must not take what lies there for missing.
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, statat};
+use rustix::process::geteuid;
+use std::fs::{Permissions, read_dir, set_permissions};
+use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The rights of the owner of a directory.
+pub const OWNER: Mode = Mode::RWXU;
+
+/// Whether nothing is at a path. Where that cannot be known, something is.
+pub fn is_missing(path: &Path) -> bool {
+    let kind = path.symlink_metadata().map_err(|error| error.kind());
+    matches!(kind, Err(ErrorKind::NotFound | ErrorKind::NotADirectory))
+}
+
+/// The directory of this user that keeps a path from being looked at. `None` where the path can be looked at, and
+/// where the directory belongs to another user: then no command of this user gets there either.
+pub fn closed(path: &Path) -> Option<PathBuf> {
+    let refused = |path: &Path| {
+        path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
+    };
+    if !refused(path) {
+        return None;
+    }
+    let dir = path.ancestors().skip(1).find(|dir| !refused(dir))?;
+    is_own(dir).then(|| dir.to_owned())
+}
+
+/// Whether a directory of this user cannot be listed.
+pub fn is_unreadable(dir: &Path) -> bool {
+    read_dir(dir).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) && is_own(dir)
+}
+
+fn is_own(dir: &Path) -> bool {
+    dir.metadata().is_ok_and(|meta| meta.uid() == geteuid().as_raw())
+}
+
+/// A directory with its mode; `None` for everything else.
+pub fn mode_of(path: &Path) -> Option<(PathBuf, Mode)> {
+    let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let is_dir = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    is_dir.then(|| (path.to_owned(), Mode::from_raw_mode(stat.st_mode & 0o777)))
+}
+
+/// Gives the owner of a directory back the rights that were there before. No link is followed.
+pub fn allow(path: &Path, before: Mode) {
+    if let Ok(dir) = directory(path) {
+        allow_at(&dir, before);
+    }
+}
+
+/// Gives this user all rights to the directories that keep a path from being looked at, and to the one that it is in.
+pub fn open_up(path: &Path) {
+    for _ in path.ancestors() {
+        let Some(dir) = closed(path) else { break };
+        allow(&dir, OWNER);
+    }
+    path.parent().into_iter().for_each(|dir| allow(dir, OWNER));
+}
+
+fn allow_at(dir: &OwnedFd, before: Mode) {
+    let Ok(stat) = fstat(dir) else { return };
+    let now = Mode::from_raw_mode(stat.st_mode & 0o777);
+    if stat.st_uid == geteuid().as_raw() && !now.contains(before & OWNER) {
+        let handle = format!("/proc/self/fd/{}", dir.as_raw_fd());
+        // What was not allowed shows when the directory is used.
+        let _ = set_permissions(handle, Permissions::from_mode((now | before & OWNER).bits()));
+    }
+}
+
+/// A directory, reached through no link, to which paths below it are relative.
+pub fn directory(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(CWD, path, flags, Mode::empty(), strict)
+}
