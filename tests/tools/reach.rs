@@ -316,6 +316,28 @@ async fn a_file_tool_changes_files_that_git_executes_only_when_granted() {
     assert!(!bench.write(&bench.path("ws/sub/link/pre-push"), "x").await.is_error);
 }
 
+/// The setting, a link of the repository and where it leads, and the missing file that git would then obey.
+const BEHIND_LINKS: [(&str, &str, &str, &str); 3] = [
+    ("[core] hooksPath = .husky/_", ".husky", "tools", "tools/_/pre-commit"),
+    ("[include] path = ../way/team.conf", "way", "shared", "shared/team.conf"),
+    ("", ".git/hooks/pre-commit", "../../scripts/pre-commit", "scripts/pre-commit"),
+];
+
+#[test]
+fn a_missing_file_that_git_would_obey_behind_a_link_is_changed_only_when_granted() {
+    for (setting, link, target, file) in BEHIND_LINKS {
+        let bench = Bench::new();
+        for path in [".git/HEAD", ".git/hooks/update", "tools/x", "shared/x", "scripts/x"] {
+            bench.file(path, "ref: refs/heads/main");
+        }
+        bench.file(".git/config", setting);
+        symlink(target, bench.path("ws").join(link)).unwrap();
+        assert_eq!(needs(&bench, &format!("ws/{file}")), [Need::Git], "{file}");
+        let (dir, _) = file.split_once('/').unwrap();
+        assert!(needs(&bench, &format!("ws/{dir}/free")).is_empty(), "{file}");
+    }
+}
+
 #[tokio::test]
 async fn a_directory_of_programs_is_not_changed_by_a_file_tool_that_was_not_granted_it() {
     let mut bench = Bench::new();

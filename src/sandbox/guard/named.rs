@@ -62,8 +62,9 @@ pub fn is_named(path: &Path, scope: &Scope, home: Option<&Path>) -> bool {
     if search.is_cut_short() {
         return true;
     }
+    // What is named may be missing and lie behind a link: it counts where a file would be made.
     let holds = |named: &PathBuf| {
-        path.starts_with(named) || canonical(named).is_ok_and(|real| path.starts_with(real))
+        path.starts_with(named) || led_to(named).is_some_and(|real| path.starts_with(real))
     };
     let dirs = &search.found.dirs;
     let own = dirs.keys().flat_map(|dir| GUARDED.map(|name| dir.join(name)));
