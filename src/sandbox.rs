@@ -60,7 +60,7 @@ pub use view::{
 };
 pub use world::enter::enter_main;
 pub use world::init::init_main;
-pub(crate) use world::unescaped;
+pub(crate) use world::mounts;
 
 use crate::protocol::LimitMet;
 use order::{JsonLine as _, Order, Report};

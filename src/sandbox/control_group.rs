@@ -3,7 +3,7 @@
 
 use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::limits::CommandLimits;
-use crate::sandbox::world::unescaped;
+use crate::sandbox::world::mounts;
 use rustix::fs::{Access, access};
 use rustix::process::{geteuid, getpid};
 use std::path::{Path, PathBuf};
@@ -54,8 +54,8 @@ impl Delegated {
     /// group is usually none of them: the kernel gives no controllers to groups inside one that has processes.
     fn around() -> Vec<Self> {
         let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let Some((top, own)) = own_group(&groups, &mounts) else { return Vec::new() };
+        let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
+        let Some((top, own)) = own_group(&groups, &table) else { return Vec::new() };
         let around = own.ancestors().take_while(|dir| dir.starts_with(&top));
         let all = around.map(|dir| Self(dir.to_owned()));
         all.filter(|group| group.is_usable(geteuid().is_root())).collect()
@@ -254,20 +254,15 @@ pub fn enter(group: &Path) -> io::Result<()> {
 }
 
 /// Where the groups are mounted, and the group of the process whose files of `/proc` these are.
-fn own_group(groups: &str, mounts: &str) -> Option<(PathBuf, PathBuf)> {
+fn own_group(groups: &str, table: &[u8]) -> Option<(PathBuf, PathBuf)> {
     let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let mount = |line: &str| {
-        let (place, kind) = line.split_once(" - ")?;
-        if kind.split(' ').next() != Some("cgroup2") {
-            return None;
-        }
-        let mut fields = place.split(' ').skip(3).map(|field| PathBuf::from(unescaped(field)));
-        let (root, top) = (fields.next()?, fields.next()?);
-        let below = Path::new(own).strip_prefix(root).ok()?;
+    let mut mounted = mounts(table).filter(|mount| mount.kind == "cgroup2");
+    mounted.find_map(|mount| {
+        let below = Path::new(own).strip_prefix(&mount.root).ok()?;
+        let top = mount.point;
         let own = if below.as_os_str().is_empty() { top.clone() } else { top.join(below) };
         Some((top, own))
-    };
-    mounts.lines().find_map(mount)
+    })
 }
 
 /// The number behind a word in a file of events.
@@ -288,8 +283,9 @@ mod tests {
 
     #[test]
     fn the_own_group_is_looked_up_below_the_mount_of_groups() {
-        let own = |groups: &str, mounts: &str| own_group(groups, mounts).map(|(_, own)| own);
-        let found = own_group("0::/user.slice/a.scope\n", MOUNTS).unwrap();
+        let own =
+            |groups: &str, mounts: &str| own_group(groups, mounts.as_bytes()).map(|(_, own)| own);
+        let found = own_group("0::/user.slice/a.scope\n", MOUNTS.as_bytes()).unwrap();
         assert_eq!(found.0, Path::new("/sys/fs/cgroup"));
         assert_eq!(found.1, Path::new("/sys/fs/cgroup/user.slice/a.scope"));
         assert_eq!(own("4:memory:/x\n0::/\n", MOUNTS), Some("/sys/fs/cgroup".into()));

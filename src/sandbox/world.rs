@@ -7,7 +7,7 @@ mod gitconfig;
 pub mod init;
 mod mountinfo;
 
-pub(crate) use mountinfo::unescaped;
+pub(crate) use mountinfo::mounts;
 
 use crate::files::{Limit, WorkspaceFiles, canonical, links_on};
 use crate::protocol::ScriptHash;

@@ -19,6 +19,8 @@ mod holes;
 mod home;
 #[path = "escape/limits.rs"]
 mod limits;
+#[path = "escape/names.rs"]
+mod names;
 #[path = "escape/net.rs"]
 mod net;
 #[path = "escape/ordinary.rs"]

@@ -43,17 +43,12 @@ pub async fn lines(client: &mut LineClient, runner: &mut LineRunner<'_>) -> Resu
 /// must be able to end while one is pending.
 pub fn input() -> mpsc::Receiver<std::io::Result<String>> {
     let (lines, read) = mpsc::channel(AHEAD);
-    let not_started = lines.clone();
-    let started = std::thread::Builder::new().spawn(move || {
+    std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
             if lines.blocking_send(line).is_err() {
                 return;
             }
         }
     });
-    if let Err(error) = started {
-        // The channel is empty, and the receiver is here.
-        let _ = not_started.try_send(Err(error));
-    }
     read
 }

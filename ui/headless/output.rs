@@ -251,8 +251,7 @@ impl Writer {
     /// Starts the thread; it ends with the last handle, or when the stream was closed.
     fn start(mut self, waiting: usize) -> mpsc::Sender<WriteRequest> {
         let (requests, mut taken) = mpsc::channel(waiting);
-        let failed = Arc::clone(&self.failed);
-        let started = std::thread::Builder::new().spawn(move || {
+        std::thread::spawn(move || {
             while let Some(request) = taken.blocking_recv() {
                 if let Err(error) = self.carry_out(request) {
                     // The first error is the reason.
@@ -261,10 +260,6 @@ impl Writer {
                 }
             }
         });
-        if let Err(error) = started {
-            // Nothing else has set it: there is no thread.
-            let _ = failed.set(error);
-        }
         requests
     }
 

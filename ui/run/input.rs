@@ -81,8 +81,7 @@ pub fn signals() -> std::io::Result<mpsc::Receiver<i32>> {
         // If the loop hangs, this task ends the program after the time limit.
         let _ = sender.try_send(number);
         tokio::time::sleep(GRACE).await;
-        // Without a thread for it the terminal stays as it is, and the program ends all the same.
-        let _ = std::thread::Builder::new().spawn(terminal::give_back);
+        std::thread::spawn(terminal::give_back);
         tokio::time::sleep(LAST_BYTES).await;
         std::process::exit(128 + number);
     });

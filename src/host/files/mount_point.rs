@@ -1,27 +1,21 @@
 //! Finds the mount that a path lies on from the table of the kernel alone, without a look at the path.
 
-use crate::sandbox::unescaped;
+use crate::sandbox::mounts;
 use std::path::{Path, PathBuf};
 
 /// The mount point that a path lies on, if that is a file system which another machine or another
 /// program serves. Such a mount falls silent as a whole; a disk does not.
 pub(super) fn of_remote(path: &Path) -> Option<PathBuf> {
     // The table of this thread: the main thread may have ended, or see other mounts.
-    let table = std::fs::read_to_string("/proc/thread-self/mountinfo").ok()?;
+    let table = std::fs::read("/proc/thread-self/mountinfo").ok()?;
     innermost(&table, path)
 }
 
-fn innermost(table: &str, path: &Path) -> Option<PathBuf> {
-    let mounts = table.lines().filter_map(read).filter(|(at, _)| path.starts_with(at));
+fn innermost(table: &[u8], path: &Path) -> Option<PathBuf> {
+    let around = mounts(table).filter(|mount| path.starts_with(&mount.point));
     // Of two mounts at the same place the later one hides the earlier one.
-    let (at, kind) = mounts.max_by_key(|(at, _)| at.components().count())?;
-    is_remote(kind).then_some(at)
-}
-
-/// Where one line of the table mounts, and what kind of file system.
-fn read(line: &str) -> Option<(PathBuf, &str)> {
-    let (mount, source) = line.split_once(" - ")?;
-    Some((unescaped(mount.split(' ').nth(4)?).into(), source.split(' ').next()?))
+    let mount = around.max_by_key(|mount| mount.point.components().count())?;
+    is_remote(mount.kind).then_some(mount.point)
 }
 
 fn is_remote(kind: &str) -> bool {
@@ -35,7 +29,7 @@ mod tests {
 
     #[test]
     fn only_a_mount_that_is_served_from_elsewhere_counts() {
-        let table = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+        let table = b"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
              23 22 0:40 / /net\\040home rw,nosuid shared:1 - nfs4 server:/home rw\n\
              24 23 8:2 / /net\\040home/disk rw - xfs /dev/sdb1 rw\n\
              25 22 0:41 / /sshfs rw - fuse.sshfs me@host: rw\n";

@@ -323,12 +323,13 @@ impl Build {
     /// is mounted in it.
     fn restrict(&self, world: &World) -> Result<(), String> {
         let table = Path::new(OLD).join("proc/self/mountinfo");
-        let table = fs::read_to_string(table).map_err(|error| format!("mountinfo: {error}"))?;
-        for (place, flags) in table.lines().filter_map(mountinfo::entry) {
+        let table = fs::read(table).map_err(|error| format!("mountinfo: {error}"))?;
+        for mount in mountinfo::mounts(&table) {
+            let (place, flags) = (&mount.point, mount.flags());
             let Ok(inner) = place.strip_prefix(NEW) else { continue };
             let path = Path::new("/").join(inner);
             let own = path.parent().is_none() || world.parts.contains_key(&path);
-            match mount_remount(&place, MountFlags::BIND | flags | taken(world, &path), c"") {
+            match mount_remount(place, MountFlags::BIND | flags | taken(world, &path), c"") {
                 Ok(()) => {}
                 // It is mounted in something else that covers it now, or cannot be entered at all.
                 Err(Errno::INVAL | Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if !own => {}

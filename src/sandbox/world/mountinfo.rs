@@ -5,30 +5,56 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// One line of mountinfo: where, and the flags it has, which must be kept.
-pub fn entry(line: &str) -> Option<(PathBuf, MountFlags)> {
-    let mut fields = line.split(' ').skip(4);
-    let path = unescaped(fields.next()?);
-    let flags = fields.next()?.split(',').fold(MountFlags::empty(), |flags, word| {
-        flags
-            | match word {
-                "ro" => MountFlags::RDONLY,
-                "nosuid" => MountFlags::NOSUID,
-                "nodev" => MountFlags::NODEV,
-                "noexec" => MountFlags::NOEXEC,
-                "noatime" => MountFlags::NOATIME,
-                "nodiratime" => MountFlags::NODIRATIME,
-                "relatime" => MountFlags::RELATIME,
-                "nosymfollow" => MountFlags::NOSYMFOLLOW,
-                _ => MountFlags::empty(),
-            }
-    });
-    Some((path.into(), flags))
+/// One line of mountinfo: the parts of it that are used here. Paths are bytes: no encoding is promised for them.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Mount<'a> {
+    /// The directory of the file system that is mounted.
+    pub root: PathBuf,
+    pub point: PathBuf,
+    options: &'a [u8],
+    pub kind: &'a str,
+}
+
+/// The mounts of a table, in its order.
+pub(crate) fn mounts(table: &[u8]) -> impl Iterator<Item = Mount<'_>> {
+    table.split(|byte| *byte == b'\n').filter_map(mount)
+}
+
+fn mount(line: &[u8]) -> Option<Mount<'_>> {
+    let mut fields = line.split(|byte| *byte == b' ').skip(3);
+    let root = unescaped(fields.next()?).into();
+    let point = unescaped(fields.next()?).into();
+    let options = fields.next()?;
+    // Fields without a fixed number lie before the kind of the file system.
+    let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+    Some(Mount { root, point, options, kind: std::str::from_utf8(kind).ok()? })
+}
+
+impl Mount<'_> {
+    /// The flags that it has, which must be kept.
+    pub fn flags(&self) -> MountFlags {
+        let words = self.options.split(|byte| *byte == b',');
+        words.fold(MountFlags::empty(), |flags, word| flags | flag(word))
+    }
+}
+
+fn flag(word: &[u8]) -> MountFlags {
+    match word {
+        b"ro" => MountFlags::RDONLY,
+        b"nosuid" => MountFlags::NOSUID,
+        b"nodev" => MountFlags::NODEV,
+        b"noexec" => MountFlags::NOEXEC,
+        b"noatime" => MountFlags::NOATIME,
+        b"nodiratime" => MountFlags::NODIRATIME,
+        b"relatime" => MountFlags::RELATIME,
+        b"nosymfollow" => MountFlags::NOSYMFOLLOW,
+        _ => MountFlags::empty(),
+    }
 }
 
 /// A path as a mount table writes it: blanks and the like stand as `\040` there.
-pub(crate) fn unescaped(text: &str) -> OsString {
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+fn unescaped(field: &[u8]) -> OsString {
+    let (mut bytes, mut rest) = (Vec::new(), field);
     while let Some((first, after)) = rest.split_first() {
         let code = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
         match code.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
@@ -53,9 +79,19 @@ mod tests {
     #[test]
     fn a_line_of_the_mount_table_is_read_with_its_blanks_and_flags() {
         let line =
-            r"36 35 98:0 /mnt1 /mnt\0402\134x rw,nosuid,noatime master:1 - ext3 /dev/root rw";
-        let (path, flags) = entry(line).unwrap();
-        assert_eq!(path, Path::new("/mnt 2\\x"));
-        assert_eq!(flags, MountFlags::NOSUID | MountFlags::NOATIME);
+            br"36 35 98:0 /a\040b /mnt\0402\134x rw,nosuid,noatime master:1 - ext3 /dev/root rw";
+        let mount = mount(line).unwrap();
+        assert_eq!((mount.root.as_path(), mount.kind), (Path::new("/a b"), "ext3"));
+        assert_eq!(mount.point, Path::new("/mnt 2\\x"));
+        assert_eq!(mount.flags(), MountFlags::NOSUID | MountFlags::NOATIME);
+    }
+
+    #[test]
+    fn a_name_in_another_encoding_hides_no_mount() {
+        let table = b"1 0 0:1 / / rw - ext4 /dev/a rw\n2 1 0:2 / /m\xff rw - vfat /dev/\xff rw\n\
+                      3 1 0:3 / /n ro shared:1 - tmpfs none rw\n";
+        let points: Vec<PathBuf> = mounts(table).map(|mount| mount.point).collect();
+        let other = OsString::from_vec(b"/m\xff".to_vec());
+        assert_eq!(points, [PathBuf::from("/"), other.into(), "/n".into()]);
     }
 }
