@@ -43,6 +43,7 @@ pub use control_group::Delegated;
 pub use env::{command_env, short_env};
 pub use guard::is_named;
 pub use helper::helper_main;
+pub use landlock::PATH_SOCKETS;
 pub use limit_words::Trust;
 pub use limits::CommandLimits;
 pub use overview::overview;

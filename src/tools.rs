@@ -155,6 +155,8 @@ pub struct Context {
     pub command_limits: CommandLimits,
     /// What commands are kept in here.
     pub isolation: Isolation,
+    /// The version of Landlock that confines commands; 0 is none.
+    pub landlock: u32,
     /// What other live Pods write: no command writes there, whatever it was granted.
     pub others: Vec<PathBuf>,
     /// The calls of the same reply with which a command begins.

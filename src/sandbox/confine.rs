@@ -4,7 +4,7 @@
 use crate::protocol::family::Confined;
 use crate::sandbox::confinement::Confinement;
 use crate::sandbox::order::{Inner, JsonLine as _, Ready, Streams};
-use crate::sandbox::view::{CommandView, Isolation, Sockets};
+use crate::sandbox::view::{CommandView, Isolation, Network, Sockets};
 use crate::sandbox::world::init::FIRST_TO_DIE;
 use crate::sandbox::{bash, landlock, powers, reaper, seccomp, serving};
 use rustix::fs::{Mode, OFlags};
@@ -108,7 +108,7 @@ fn openings(view: &CommandView, abi: u32, unfiltered: Option<String>) -> Vec<Str
     if alone && (1..3).contains(&abi) {
         open.push("files that may not be written can be emptied (needs Landlock 3)".into());
     }
-    if alone && abi < 6 {
+    if alone && abi < landlock::SCOPES {
         open.push("your other processes can be signalled (needs Landlock 6)".into());
     }
     if let Some(reason) = unfiltered {
@@ -117,6 +117,12 @@ fn openings(view: &CommandView, abi: u32, unfiltered: Option<String>) -> Vec<Str
     if view.sockets == Sockets::Named && abi < landlock::PATH_SOCKETS {
         open.push(
             "every socket of other programs in what it sees, beside those it was given".into(),
+        );
+    }
+    // A world with the network shares the names of these sockets with the machine.
+    if view.sockets == Sockets::Named && view.network == Network::On && abi < landlock::SCOPES {
+        open.push(
+            "every socket of other programs that has a name and no path (needs Landlock 6)".into(),
         );
     }
     open

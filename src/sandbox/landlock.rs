@@ -15,6 +15,8 @@ use std::os::fd::OwnedFd;
 const NEWEST: ABI = ABI::V9;
 /// From here on Landlock decides about the sockets of other programs that have a path.
 pub const PATH_SOCKETS: u32 = 9;
+/// From here on it keeps abstract sockets and signals to the command's own processes.
+pub const SCOPES: u32 = 6;
 
 /// Confines this thread, and all it starts, to these places. Answers the version of Landlock in
 /// use, 0 for none, and what could not be granted.

@@ -2,7 +2,7 @@
 
 use crate::files;
 use crate::protocol::{OutsideAccess, OutsidePath, ScriptHash};
-use crate::sandbox::Need;
+use crate::sandbox::{Isolation, Need, PATH_SOCKETS};
 use crate::scope::Permission;
 use crate::tools::bash::{self, Input};
 use crate::tools::{Context, guard, scripts};
@@ -87,6 +87,7 @@ pub fn find(ctx: &Context, named: &[Named], needs: &[Need]) -> Result<CommandNee
     found.outside.sort_unstable();
     found.outside.dedup();
     apart(&found.outside)?;
+    reached_alone(ctx, &found.outside)?;
     let view = bash::view(ctx, &found);
     for path in &found.outside {
         let wanted = match path.access {
@@ -151,6 +152,23 @@ fn apart(outside: &[OutsidePath]) -> Result<(), String> {
             directory.path.display()
         )),
         _ => Ok(()),
+    }
+}
+
+/// A socket is given only where the command sees no other, or Landlock keeps the others shut: elsewhere one approval
+/// would open every program of the person that listens.
+fn reached_alone(ctx: &Context, outside: &[OutsidePath]) -> Result<(), String> {
+    if ctx.isolation == Isolation::Namespaces || ctx.landlock >= PATH_SOCKETS {
+        return Ok(());
+    }
+    match outside.iter().find(|path| path.access == OutsideAccess::Socket) {
+        Some(socket) => Err(format!(
+            "outside: {} is not opened for connecting: commands have no world of their own here, and with one socket \
+             the kernel opens every socket of the person's programs (needs namespaces or Landlock {PATH_SOCKETS}); \
+             leave this step to the person, who finds in `yoi doctor` what is missing",
+            socket.path.display()
+        )),
+        None => Ok(()),
     }
 }
 

@@ -64,6 +64,7 @@ impl Bench {
             command_time: Default::default(),
             command_limits: Default::default(),
             isolation: walls().isolation(),
+            landlock: walls().abi,
             others: Vec::new(),
             group: Default::default(),
             path: None,

@@ -137,7 +137,10 @@ impl Pod {
             session: self.row.session,
             files: self.files.clone(),
             store: self.shared.store.clone(),
-            tools: self.tools(&settings, confinement.isolation()),
+            tools: tools::Context {
+                landlock: confinement.abi,
+                ..self.tools(&settings, confinement.isolation())
+            },
             path_threads: self.path_threads.clone(),
             tool_set: self.tool_set.subscribe(),
             servers: self.servers(named),
@@ -208,6 +211,7 @@ impl Pod {
             command_time: command_time(settings),
             command_limits: command_limits(settings),
             isolation,
+            landlock: 0,
             others: Vec::new(),
             group: Default::default(),
             path: None,

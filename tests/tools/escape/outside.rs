@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use yoi::protocol::OutsideAccess::{Read, Socket, Write};
-use yoi::sandbox::Need;
+use yoi::sandbox::{Isolation, Need};
 use yoi::tools::{CommandNeeds, command_needs};
 
 /// `data` and `out` are named, `data-beside` and `secret` lie next to them.
@@ -108,6 +108,7 @@ fn needed(cell: &Cell, paths: &[(&Path, bool)]) -> CommandNeeds {
 #[test]
 fn what_no_approval_opens_is_refused_before_a_person_is_asked() {
     let mut cell = Cell::new();
+    cell.bench.ctx.isolation = Isolation::Namespaces;
     for dir in ["own", "home/.ssh", "theirs", "home/bin"] {
         fs::create_dir_all(cell.path(dir)).unwrap();
         fs::write(cell.path(dir).join("file"), "").unwrap();
@@ -146,6 +147,26 @@ fn what_no_approval_opens_is_refused_before_a_person_is_asked() {
     for (path, write) in [("theirs", false), ("home/bin", true), ("outside/door", false)] {
         assert_eq!(needed(&cell, &[(&cell.path(path), write)]).closed, None, "{path}");
     }
+}
+
+#[test]
+fn a_socket_is_not_given_where_it_would_open_all_others() {
+    let mut cell = Cell::new();
+    fs::write(cell.path("outside/file"), "").unwrap();
+    let _listener = UnixListener::bind(cell.path("outside/door")).unwrap();
+    let socket = cell.path("outside/door");
+    cell.bench.ctx.isolation = Isolation::LandlockOnly;
+    for abi in [0, 7] {
+        cell.bench.ctx.landlock = abi;
+        let said = needed(&cell, &[(&socket, false)]).closed.unwrap_or_default();
+        assert!(
+            said.contains("outside/door is not opened for connecting: commands have no world"),
+            "{said}"
+        );
+        assert_eq!(needed(&cell, &[(&cell.path("outside/file"), true)]).closed, None);
+    }
+    cell.bench.ctx.landlock = 9;
+    assert_eq!(needed(&cell, &[(&socket, false)]).closed, None);
 }
 
 #[tokio::test]
