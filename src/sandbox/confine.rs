@@ -70,16 +70,10 @@ fn empty_input() -> Result<(), String> {
 /// each step needs calls that the next one forbids.
 fn raise(order: Inner) -> Result<Confinement, String> {
     let Inner { view, gives, mut open, mut cost, .. } = order;
-    match view.isolation {
-        Isolation::Namespaces => {
-            powers::give_up_all().map_err(|error| format!("giving up powers: {error}"))?;
-        }
-        Isolation::LandlockOnly => {
-            // Outside of a user namespace an ordinary user may not give up any, and has none.
-            let _ = powers::give_up_all();
-            // The first process of a world does this before. If it fails, the kernel merely ends other programs sooner.
-            let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_TO_DIE);
-        }
+    powers::give_up_all().map_err(|error| format!("giving up powers: {error}"))?;
+    if view.isolation == Isolation::LandlockOnly {
+        // The first process of a world does this before. If it fails, the kernel merely ends other programs sooner.
+        let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_TO_DIE);
     }
     reaper::give_back_limit(order.nofile);
     view.limits.apply(view.isolation);

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use yoi::protocol::LimitKind;
-use yoi::sandbox::{CommandLimits, Delegated, Outcome};
+use yoi::sandbox::{CommandLimits, Delegated, Isolation, Outcome};
 use yoi::scope::{Permission, Rule};
 
 /// What only may be read keeps its mode, owner, times and attributes, too; what lies beside is not
@@ -126,6 +126,28 @@ fn bound() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let bound = status.lines().find_map(|line| line.strip_prefix("CapBnd:\t")).unwrap();
     u64::from_str_radix(bound, 16).unwrap()
+}
+
+/// Some containers let no process change the set of capabilities that its programs could get.
+#[tokio::test]
+async fn root_that_may_not_change_its_bounding_set_keeps_one_power_all_the_same() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let mut cell = Cell::new();
+    let helper = cell.path("helper");
+    let own = cell.bench.ctx.helper.display().to_string();
+    let line = format!("#!/bin/sh\nexec setpriv --bounding-set -setpcap {own} \"$@\"\n");
+    fs::write(&helper, line).unwrap();
+    fs::set_permissions(&helper, fs::Permissions::from_mode(0o700)).unwrap();
+    cell.bench.ctx.helper = helper;
+    for isolation in [cell.isolation, Isolation::LandlockOnly] {
+        cell.isolation = isolation;
+        let did = cell.run("grep -hE 'Cap(Prm|Eff)' /proc/self/status").await;
+        let held = "0000000000000002";
+        assert_eq!(did.well(), format!("CapPrm:\t{held}\nCapEff:\t{held}\n"), "{isolation:?}");
+        cell.run("python3 -c 'import os; os.setuid(65534)'").await.refused();
+    }
 }
 
 #[tokio::test]
