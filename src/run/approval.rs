@@ -28,7 +28,8 @@ fn difference(approval: &ApprovalRequest, grant: &Grant) -> Option<String> {
         || !has_needs
     {
         return Some(
-            "not started: its path is another now than when it was approved; call again".into(),
+            "not started: its path leads elsewhere now than when it was approved; call again"
+                .into(),
         );
     }
     if approval.outside != grant.outside {
