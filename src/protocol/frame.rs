@@ -2,6 +2,7 @@
 
 use crate::protocol::Refusal;
 use crate::protocol::event::Event;
+use crate::protocol::json_values::{MAX_VALUES, ValueCount};
 use crate::protocol::method::Method;
 use crate::protocol::name::PodName;
 use serde::{Deserialize, Serialize};
@@ -51,6 +52,10 @@ impl Incoming {
         if id.as_ref().is_some_and(|id| id.len() > MAX_ID) {
             let message = format!("the request id is longer than {MAX_ID} bytes");
             return Err(Malformed { id: None, message });
+        }
+        if ValueCount::is_too_many(line) {
+            let message = format!("the line has more than {MAX_VALUES} JSON values");
+            return Err(Malformed { id, message });
         }
         serde_json::from_slice(line)
             .map_err(|error: serde_json::Error| Malformed { id, message: error.to_string() })

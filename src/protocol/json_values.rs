@@ -20,7 +20,8 @@ pub struct ValueCount {
 
 impl ValueCount {
     /// Whether a whole text has more values than are read.
-    pub fn is_too_many(json: &str) -> bool {
+    pub fn is_too_many(json: impl AsRef<[u8]>) -> bool {
+        let json = json.as_ref();
         // A value takes a byte at least.
         json.len() > MAX_VALUES && {
             let mut count = Self::default();
@@ -30,8 +31,8 @@ impl ValueCount {
     }
 
     /// Counts the next piece.
-    pub fn add(&mut self, json: &str) {
-        for byte in json.bytes() {
+    pub fn add(&mut self, json: impl AsRef<[u8]>) {
+        for byte in json.as_ref() {
             match byte {
                 _ if std::mem::take(&mut self.escaped) => {}
                 b'\\' if self.in_string => self.escaped = true,

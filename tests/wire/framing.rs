@@ -113,3 +113,12 @@ proptest! {
         let _ = Outgoing::decode(&bytes);
     }
 }
+
+#[test]
+fn a_line_of_very_many_values_is_refused_before_they_are_read() {
+    let many = "{\"\":0},".repeat(yoi::protocol::MAX_VALUES);
+    let line = format!("{{\"id\":\"7\",\"method\":\"list\",\"x\":[{many}0]}}");
+    let refused = Incoming::decode(line.as_bytes()).unwrap_err();
+    let message = format!("the line has more than {} JSON values", yoi::protocol::MAX_VALUES);
+    assert_eq!(refused, Malformed { id: Some("7".into()), message });
+}
