@@ -17,11 +17,18 @@ const LINKS: usize = 8;
 /// A variable with which `cd` looks for a directory elsewhere than in the one where it is.
 const CDPATH: &str = "CDPATH=";
 /// Programs that run a file that their arguments name. Versions (`python3.12`) count.
-const INTERPRETERS: [&str; 28] = [
-    ".", "source", "sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "python", "pypy", "node",
-    "nodejs", "deno", "bun", "tsx", "ts-node", "ruby", "perl", "php", "lua", "luajit", "Rscript",
-    "pwsh", "tclsh", "awk", "gawk", "expect",
+const INTERPRETERS: [&str; 33] = [
+    ".", "source", "sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "python",
+    "pypy", "node", "nodejs", "deno", "bun", "tsx", "ts-node", "ruby", "perl", "php", "lua",
+    "luajit", "Rscript", "pwsh", "tclsh", "awk", "gawk", "mawk", "nawk", "uv", "expect",
 ];
+/// Programs that run a file only if this option names it.
+const WITH_OPTION: [(&str, char); 5] =
+    [("gdb", 'x'), ("gmake", 'f'), ("just", 'f'), ("make", 'f'), ("sed", 'f')];
+/// What `ruby -r x` adds to a name.
+const RUBY: &str = ".rb";
+/// Variables that name a file that a shell reads when it starts.
+const READ_AT_START: [&str; 2] = ["BASH_ENV=", "ENV="];
 
 /// The scripts of a command line, in order, each once. A word that may be one counts: more is compared then than
 /// would be needed. Looks at the disk.
@@ -68,6 +75,12 @@ impl<'a> Search<'a> {
         if words.iter().flatten().any(|word| word.starts_with(CDPATH)) {
             self.dirs.clear();
         }
+        let read = |word: &String| {
+            READ_AT_START.iter().find_map(|name| word.strip_prefix(name).map(str::to_owned))
+        };
+        for word in words.iter().flatten().filter_map(read) {
+            self.file(&word);
+        }
         let Some((Some(program), arguments)) = words.split_first() else { return };
         match program.as_str() {
             "cd" | "pushd" => self.enter(arguments),
@@ -77,6 +90,28 @@ impl<'a> Search<'a> {
         }
         if is_interpreter(program) {
             self.arguments(arguments);
+        }
+        let option = WITH_OPTION.iter().find(|(name, _)| *name == last_part(program));
+        if let Some((_, letter)) = option {
+            self.named_by(*letter, arguments);
+        }
+    }
+
+    /// The files that an option names: `-f x`, `-nf x`, `-fx`, `--file=x`, `--file x`.
+    fn named_by(&mut self, letter: char, arguments: &[Option<String>]) {
+        for (at, word) in arguments.iter().enumerate() {
+            let Some(option) = word.as_ref().and_then(|word| word.strip_prefix('-')) else {
+                continue;
+            };
+            let value = match option.strip_prefix('-') {
+                Some(long) => Some(long.split_once('=').map_or("", |(_, value)| value)),
+                None => option.split_once(letter).map(|(_, value)| value),
+            };
+            let next = || arguments.get(at + 1).cloned().flatten();
+            let value = value.and_then(|v| if v.is_empty() { next() } else { Some(v.to_owned()) });
+            if let Some(value) = value {
+                self.file(&value);
+            }
         }
     }
 
@@ -125,6 +160,11 @@ impl<'a> Search<'a> {
         let mut after_option = false;
         for word in arguments {
             let option = word.as_ref().is_some_and(|word| word.starts_with('-'));
+            let attached = word.as_ref().filter(|_| option).and_then(|word| word.get(2..));
+            for name in attached.into_iter().chain(word.as_deref().filter(|_| after_option)) {
+                // An option may have its value attached (`-r./x`); Ruby adds the end of the name.
+                let _ = self.file(&format!("{name}{RUBY}")) || option && self.file(name);
+            }
             let found = !option && word.as_ref().is_some_and(|word| self.file(word));
             if found && !after_option {
                 return;
@@ -167,7 +207,12 @@ impl<'a> Search<'a> {
 }
 
 fn is_interpreter(program: &str) -> bool {
-    let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
+    let name = last_part(program);
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     INTERPRETERS.contains(&name) || INTERPRETERS.contains(&plain)
+}
+
+/// The name of a program without its directory.
+fn last_part(program: &str) -> &str {
+    Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program)
 }

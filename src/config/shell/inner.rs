@@ -105,7 +105,6 @@ const TAKE_LINES: &[&str] = &[
     "ssh",
     "su",
     "tmux",
-    "trap",
     "watch",
 ];
 /// Builtins that declare variables; with the option `i` they calculate with each value.
@@ -260,6 +259,7 @@ pub fn lines(words: &[&Word], given: &Redirections, reader: &mut Reader) {
             }
             Some("." | "source") => sourced(arguments, given, reader),
             Some("env") => env(arguments, reader),
+            Some("trap") => trap(arguments, reader),
             Some(name) if TAKE_LINES.contains(&name) => possible_lines(arguments, reader),
             Some(_) | None => {}
         }
@@ -339,6 +339,17 @@ fn script_file(path: &str, given: &Redirections, reader: &mut Reader) {
 
 fn is_option(text: &Option<String>) -> bool {
     text.as_ref().is_some_and(|text| text.starts_with(['-', '+']))
+}
+
+/// `trap` runs its first argument when a signal comes; `-` and a name alone set the signal back.
+fn trap(arguments: &[&Word], reader: &mut Reader) {
+    let is_option = |word: &&&Word| word.text().is_some_and(|text| text.starts_with("--"));
+    let arguments = &arguments[arguments.iter().take_while(is_option).count()..];
+    if let [line, _, ..] = arguments
+        && line.text().as_deref() != Some("-")
+    {
+        reader.inner_line(line.text().as_deref());
+    }
 }
 
 /// Arguments of more than one word may be lines of shell.

@@ -11,7 +11,7 @@ use yoi::tools::command_needs;
 /// A workspace with scripts in it.
 fn cell() -> Cell {
     let cell = Cell::new();
-    for name in ["build.sh", "sub/tool.py", "sub/run", "data.csv", "hook.js", "-x"] {
+    for name in ["build.sh", "sub/tool.py", "sub/run", "data.csv", "hook.js", "lib.rb", "-x"] {
         let path = cell.bench.file(name, "#!/bin/sh\necho approved\n");
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -30,7 +30,7 @@ fn scripts(cell: &Cell, line: &str) -> Vec<ScriptHash> {
 #[test]
 fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
     let cell = cell();
-    let table: [(&str, &[&str]); 28] = [
+    let table: [(&str, &[&str]); 38] = [
         ("./build.sh", &["build.sh"]),
         ("bash build.sh data.csv", &["build.sh"]),
         ("bash -x build.sh", &["build.sh"]),
@@ -53,6 +53,16 @@ fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
         ("cd -P to/.. && ./run", &["sub/run"]),
         ("cd sub/deep/er; cd ../..; cd ..; cd .; cd sub; cd deep; cd ..; ./run", &["sub/run"]),
         ("cd to/er; cd ..; cd ..; ./build.sh", &["build.sh"]),
+        ("rbash build.sh", &["build.sh"]),
+        ("trap ./build.sh EXIT", &["build.sh"]),
+        ("BASH_ENV=build.sh bash -c :", &["build.sh"]),
+        ("mawk -f data.csv", &["data.csv"]),
+        ("sed -i s/a/b/ data.csv", &[]),
+        ("sed -nf build.sh data.csv", &["build.sh"]),
+        ("make -f sub/run all; make -fbuild.sh", &["build.sh", "sub/run"]),
+        ("make --file=build.sh", &["build.sh"]),
+        ("ruby -r./lib -e 1; ruby -r ./lib", &["lib.rb"]),
+        ("uv run sub/tool.py", &["sub/tool.py"]),
         ("./out.sh", &[]),
         ("./missing.sh; bash missing.sh", &[]),
         ("cat build.sh", &[]),
