@@ -2,7 +2,7 @@
 //! a host that only serves.
 
 use crate::start::Opening;
-use crate::verb::{Dialogue, Runs, Verb, Way};
+use crate::verb::{self, Dialogue, Runs, Verb, Way};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use yoi::protocol::{Pattern, PodName, Segment};
@@ -83,6 +83,11 @@ pub enum Unanswered {
 
 /// Does the work to its end; a failure is printed on standard error.
 pub async fn run(opening: &Opening, work: Work) -> Exit {
+    // A mistake in a later line is found before the first one is carried out.
+    let mistake = work.verbs.iter().find_map(|line| verb::line::read(line, Way::Command).err());
+    if let Some(why) = mistake {
+        return say_last(&Failure::usage(why));
+    }
     let printer = Printer::new(work.form);
     let mut client = match LineClient::open(opening, printer, Attach::OrBeTheHost).await {
         Ok(client) => client,

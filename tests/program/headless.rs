@@ -28,6 +28,15 @@ fn the_pod_of_a_message_is_named_after_the_workspace_and_left_stopped() {
 }
 
 #[test]
+fn a_mistake_in_a_later_verb_is_found_before_the_first_one_is_carried_out() {
+    let bench = Bench::new();
+    let done = bench.yoi(&["--model", &bench.model(), "-c", ":new x", "-c", ":nosuch"]);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    assert!(done.err.contains("nosuch"), "{done:?}");
+    assert!(bench.pod("x").is_none(), "nothing was carried out");
+}
+
+#[test]
 fn a_named_pod_goes_on_where_it_was() {
     let bench = Bench::new();
     bench.say("first");
