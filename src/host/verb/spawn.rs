@@ -107,10 +107,11 @@ fn within_limits(family: &Family, parent: &PodName) -> Result<(), Refusal> {
     let settings = family.shared.settings.last().settings;
     let limits = &settings.limits;
     let above = family.table.above(&parent.key());
-    let depth = above.len() + 1;
-    if depth > limits.depth.get() as usize {
+    let generation = above.len();
+    if generation >= limits.depth.get() as usize {
         let text = format!(
-            "`{parent}` is {depth} deep already and limits.depth is {}; do it yourself or ask a pod above",
+            "`{parent}` is {generation} generations below the first pod and limits.depth is {}; do it yourself \
+             or ask a pod above",
             limits.depth
         );
         return Err(Refusal::invalid(text));
