@@ -2,6 +2,7 @@
 //! shell of the person obeys. Mounts alone do not hold there. A mount over a file is gone when somebody
 //! outside replaces the file, and a link or a missing file cannot be covered by a mount at all.
 
+mod index;
 mod packages;
 mod steps;
 
@@ -52,6 +53,7 @@ pub struct Before {
     modes: Vec<(PathBuf, Mode)>,
     steps: Vec<steps::Step>,
     packages: Vec<packages::Package>,
+    indexes: Vec<index::Index>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -87,6 +89,7 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
     before.keep_projects(view, found);
     before.keep_steps(view, found);
     before.keep_packages(view, found);
+    before.keep_indexes(view, found);
     // Mounts hold the directories; links that lead to one are compared.
     for dir in
         found.dirs.keys().flat_map(|dir| [HOOKS].iter().chain(&HELD).map(|name| dir.join(name)))
@@ -239,7 +242,8 @@ impl Before {
             self.heads.iter().filter_map(|(path, known)| restore(path, known, Known::is_head));
         let steps = self.steps.iter().filter_map(steps::Step::mend);
         let packages = self.packages.iter().filter_map(packages::Package::said);
-        moved.chain(kept).chain(heads).chain(steps).chain(packages).collect()
+        let indexes = self.indexes.iter().filter_map(index::Index::said);
+        moved.chain(kept).chain(heads).chain(steps).chain(packages).chain(indexes).collect()
     }
 }
 

@@ -256,3 +256,23 @@ async fn no_spelling_leads_git_to_a_file_that_a_command_changed() {
         assert!(!ws.join(led).exists(), "{line}");
     }
 }
+
+#[tokio::test]
+async fn a_guarded_file_that_a_command_puts_into_the_index_is_named() {
+    for version in ["2", "4"] {
+        let cell = repository();
+        fs::write(cell.path("ws/.editorconfig"), "x").unwrap();
+        git(&cell.path("ws"), &["add", ".editorconfig"]);
+        git(&cell.path("ws"), &["update-index", "--index-version", version]);
+        let plain = cell.run("echo x > plain; git add plain && git commit -q -m x").await;
+        assert!(plain.ended.undone.is_empty(), "{plain:?}");
+        let plant = "h=$(echo evil | git hash-object -w --stdin) && \
+                     git update-index --add --cacheinfo 100644,$h,.envrc && git commit -q -m harmless";
+        let did = cell.run(plant).await;
+        let [said] = did.ended.undone.as_slice() else { panic!("{did:?}") };
+        let begins =
+            format!("{}/.git/index has another .envrc than before", cell.path("ws").display());
+        assert!(said.starts_with(&begins), "{said}");
+        assert!(cell.run("git status --short").await.ended.undone.is_empty());
+    }
+}
