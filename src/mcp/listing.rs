@@ -136,7 +136,9 @@ fn offer(server: &str, tool: &Value) -> Result<(Offer, Vec<String>), String> {
     }
     let description = tool.get("description").and_then(Value::as_str).unwrap_or_default();
     let schema = tool.get("inputSchema");
-    let hash = hash(&[&name.into(), &description.into(), schema.unwrap_or(&Value::Null)]);
+    // What a model and a person never see is no change of the tool.
+    let seen = SafeText::lines(description);
+    let hash = hash(&[&name.into(), &seen.as_str().into(), schema.unwrap_or(&Value::Null)]);
     let narrowed = narrowed(schema)?;
     let mut without = narrowed.without;
     let short = &description[..description.floor_char_boundary(MAX_DESCRIPTION)];
@@ -192,6 +194,14 @@ fn canonical(value: &Value, out: &mut String) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn characters_that_nobody_sees_in_a_description_change_no_tool() {
+        let listing = |text: &str| Listing::of("s", &[json!({"name": "a", "description": text})]);
+        let agreed = listing("Says a text.").agreed();
+        assert_eq!(listing("Says\u{200b} a text.\u{202e}").changed(&agreed), []);
+        assert_eq!(listing("Says another text.").changed(&agreed).len(), 1);
+    }
 
     #[test]
     fn tools_that_lie_about_themselves_are_left_out_and_the_others_stay() {
