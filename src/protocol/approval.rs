@@ -42,7 +42,7 @@ pub struct ApprovalRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<Rule>,
     /// What the call lacks of that scope: `Once` opens it for this call alone, a rule adds it to the
-    /// scope until the Pod stops.
+    /// scope until the rule is revoked or the Pod stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Rule>,
     /// The paths outside its scope that a command gets, and nothing beside them.

@@ -7,6 +7,7 @@ use crate::verb::Way;
 use crate::verb::decision::name_of;
 use crate::verb::numbers::Numbers;
 use crate::verb::spell::spell;
+use crate::wording::blanks::counted;
 use crate::wording::scope;
 use std::collections::BTreeSet;
 use yoi::config::policy::matches;
@@ -251,7 +252,7 @@ fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
         request.reason.as_ref().map(|text| format!(" (the model says: {})", spelled(text)));
     let details: String = (request.details.iter())
         .flat_map(|text| text.split('\n'))
-        .map(|line| format!("\n    | {}", spelled(line)))
+        .map(|line| format!("\n    | {}", counted(&spelled(line))))
         .collect();
     let opens = |path| format!("\n    opens {}, for this command only", scope::outside(path));
     let runs = |script| {
@@ -269,12 +270,13 @@ fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
     }
     let outside = request.lease.is_some();
     let once = if outside { " (this call only)" } else { "" };
-    let lasts = if outside { ", which opens the path until the pod stops" } else { "" };
+    let lasts =
+        if outside { ", which opens the path until it is revoked or the pod stops" } else { "" };
     format!(
         "[{name}] {} asks: {} {}{details}\n    needs {}{}; {}{once}, {}, {} (writes {}{lasts}), {}",
         request.pod,
         spelled(&request.tool),
-        spelled(&request.action),
+        counted(&spelled(&request.action)),
         spelled(&request.because),
         reason.unwrap_or_default(),
         typed(&format!("allow {name}")),
@@ -296,7 +298,7 @@ fn of_client(
         "[{name}] {} asks: {} {}{details}\n    needs {}; {}, {} (for good), {}",
         request.asker(),
         spelled(&request.tool),
-        spelled(&request.action),
+        counted(&spelled(&request.action)),
         spelled(&request.because),
         typed(&format!("allow {name}")),
         typed(&format!("allow {name} client")),
@@ -544,7 +546,10 @@ mod tests {
         requested(&mut inbox, ApprovalRequest { lease, ..approval("1", "alice") });
         let shown = inbox.listed(Way::Input).remove(0);
         assert!(shown.contains(":allow 1 (this call only), :allow 1 pod, "), "{shown}");
-        assert!(shown.contains(", which opens the path until the pod stops), "), "{shown}");
+        assert!(
+            shown.contains(", which opens the path until it is revoked or the pod stops), "),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::pane::glyph::Glyphs;
 use crate::pane::inbox::{Attention, Author, Extent, Inbox, Item, items};
 use crate::rows::{cut, pad, right, width, wrap_text};
 use crate::theme::Theme;
+use crate::wording::blanks::counted;
 use crate::wording::duration::elapsed;
 use crate::wording::rule::pattern;
 use crate::wording::{scope, state};
@@ -230,7 +231,9 @@ impl View<'_> {
         let (once, pod, tree) =
             (key(Action::AllowOnce), key(Action::AllowPod), key(Action::AllowTree));
         let rule = scope::rule(lease);
-        format!("{rule}, with {once} for this call only, with {pod} or {tree} until the pod stops")
+        format!(
+            "{rule}, with {once} for this call only, with {pod} or {tree} until it is revoked or the pod stops"
+        )
     }
 
     fn fact(&self, name: &str, value: &str, room: usize) -> Line<'static> {
@@ -313,7 +316,7 @@ fn brief(approvals: &[&ApprovalRequest]) -> String {
 fn action(approval: &ApprovalRequest, columns: usize) -> Vec<String> {
     let mut rows = SafeText::spelled_rows(&approval.action);
     rows.extend(details(approval));
-    rows.iter().flat_map(|row| wrap_text(row, columns.saturating_sub(4).max(1))).collect()
+    rows.iter().flat_map(|row| wrap_text(&counted(row), columns.saturating_sub(4).max(1))).collect()
 }
 
 /// The details of a request, a row for each of their lines.
