@@ -101,8 +101,8 @@ mod tests {
     #[test]
     fn a_text_of_many_values_is_refused_and_a_long_string_is_not() {
         let many = |count: usize| format!("[{}0]", "0,".repeat(count - 2));
-        assert!(!ValueCount::is_too_many(&many(MAX_VALUES)));
-        assert!(ValueCount::is_too_many(&many(MAX_VALUES + 1)));
-        assert!(!ValueCount::is_too_many(&format!("\"{}\"", "0,".repeat(MAX_VALUES))));
+        assert!(!ValueCount::is_too_many(many(MAX_VALUES)));
+        assert!(ValueCount::is_too_many(many(MAX_VALUES + 1)));
+        assert!(!ValueCount::is_too_many(format!("\"{}\"", "0,".repeat(MAX_VALUES))));
     }
 }
