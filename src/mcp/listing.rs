@@ -196,7 +196,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn characters_that_nobody_sees_in_a_description_change_no_tool() {
+    fn invisible_characters_in_a_description_change_no_tool() {
         let listing = |text: &str| Listing::of("s", &[json!({"name": "a", "description": text})]);
         let agreed = listing("Says a text.").agreed();
         assert_eq!(listing("Says\u{200b} a text.\u{202e}").changed(&agreed), []);
