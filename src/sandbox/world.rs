@@ -32,6 +32,8 @@ const INCLUDED: usize = 20;
 const SETTINGS: u64 = 256 * 1024;
 /// Files of a directory that is granted without its subdirectories.
 const FLAT: usize = 2000;
+/// Bytes of a page, in which memory of a tmpfs is counted.
+const PAGE: u64 = 4096;
 
 /// What lies at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,6 +136,12 @@ impl World {
         world.follow(asked, person);
         world.cost.extend(plan::sealed_cost(view, holes));
         world
+    }
+
+    /// The room that the copies of scripts take at most, in MiB: each ends in a page of its own.
+    pub fn script_mib(&self) -> u64 {
+        let pages = self.scripts.values().map(|copy| copy.bytes.len() as u64 / PAGE + 1);
+        (pages.sum::<u64>() * PAGE).div_ceil(1024 * 1024)
     }
 
     /// Puts copies in the place of approved scripts, or says which script is another one now.

@@ -59,7 +59,7 @@ pub struct Missing {
 
 /// Builds it, enters it, and lets go of everything else.
 pub fn build(world: &World, pid_max: u32) -> Result<Missing, String> {
-    let build = Build::begin()?;
+    let build = Build::begin(world.script_mib())?;
     let mut missing = Missing::default();
     for (path, part) in &world.parts {
         let done = build.place(world, path, *part, pid_max, &mut missing);
@@ -91,8 +91,8 @@ struct Build {
 }
 
 impl Build {
-    /// Moves everything below [`OLD`] and mounts an empty root at [`NEW`].
-    fn begin() -> Result<Self, String> {
+    /// Moves everything below [`OLD`] and mounts an empty root at [`NEW`], with room for this many MiB of scripts.
+    fn begin(script_mib: u64) -> Result<Self, String> {
         let step = |what: &str, error: Errno| format!("{what}: {}", words(error));
         let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
         mount_change("/", private).map_err(|error| step("making mounts private", error))?;
@@ -105,7 +105,9 @@ impl Build {
             }
             pivot_root(base, below(base, Path::new(OLD)))?;
             rustix::process::chdir("/")?;
-            mount("yoi", NEW, "tmpfs", PLAIN, c"mode=0755,size=8m,nr_inodes=65536")?;
+            let options = format!("mode=0755,size={}m,nr_inodes=65536", 8 + script_mib);
+            let options = CString::new(options).map_err(|_| Errno::INVAL)?;
+            mount("yoi", NEW, "tmpfs", PLAIN, options.as_c_str())?;
             let open = |path| openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
             Ok(Self { old: open(OLD)?, new: open(NEW)? })
         };

@@ -89,6 +89,21 @@ async fn a_script_that_changed_since_it_was_approved_is_not_run() {
 }
 
 #[tokio::test]
+async fn many_large_scripts_are_approved_and_run() {
+    let mut cell = cell();
+    let names: Vec<String> = (0..10).map(|index| format!("./large-{index}.sh")).collect();
+    for name in &names {
+        let text = format!("#!/bin/sh\necho run\nexit\n{}", "#".repeat(1_000_000));
+        cell.bench.file(name, &text);
+        fs::set_permissions(cell.path("ws").join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let line = names.join("; ");
+    cell.scripts = scripts(&cell, &line);
+    assert_eq!(cell.scripts.len(), 10);
+    assert_eq!(cell.run(&line).await.well(), "run\n".repeat(10));
+}
+
+#[tokio::test]
 async fn a_command_does_not_exchange_the_script_that_was_approved_with_it() {
     let mut cell = cell();
     if no_world_to_test() {
