@@ -68,6 +68,8 @@ pub struct Rules {
     pub user_file: String,
     /// Rules of the workspace; they ask or deny, they never allow.
     pub workspace: Vec<FileRule>,
+    /// Why these are not known although the file is there: then everything is asked that they could deny.
+    pub unread: Option<String>,
     /// Rules of the workspace that allow, while a person trusts its file. They count where no other rule and
     /// no answer speaks.
     pub trusted: Vec<FileRule>,
@@ -93,16 +95,24 @@ impl Rules {
     /// what the strictest of its commands gets.
     pub fn said(&self, subject: &Subject, answers: &[(Pattern, Action)]) -> Said {
         let of_files = [&self.user.rule, &self.workspace, &self.trusted];
-        if of_files.iter().all(|rules| rules.is_empty()) && answers.is_empty() {
+        let known = self.unread.is_none();
+        if known && of_files.iter().all(|rules| rules.is_empty()) && answers.is_empty() {
             return Said::Nothing(self.user.default);
         }
         let call = Call::of(subject);
-        let said = call.parts().map(|part| self.said_of(&part, answers));
+        // A call that concerns nothing but the Pod itself is not asked about.
+        let doubt = self.in_doubt().filter(|_| !subject.texts.is_empty());
+        let said = call.parts().map(|part| self.said_of(&part, answers, doubt.as_ref()));
         // Of several that are equally strict, the first.
         said.rev().max_by_key(Said::strictness).unwrap_or(Said::Nothing(self.user.default))
     }
 
-    fn said_of(&self, part: &Part<'_>, answers: &[(Pattern, Action)]) -> Said {
+    fn said_of(
+        &self,
+        part: &Part<'_>,
+        answers: &[(Pattern, Action)],
+        doubt: Option<&String>,
+    ) -> Said {
         let user = first(&self.user.rule, part).map(|rule| (rule, &self.user_file));
         let workspace = first(&self.workspace, part).map(|rule| (rule, &self.workspace_file));
         let workspace = workspace.filter(|(rule, _)| rule.action != Action::Allow);
@@ -113,7 +123,7 @@ impl Rules {
         if let Some(deny) = of(Action::Deny) {
             return Said::Deny(deny);
         }
-        let asking = of(Action::Ask);
+        let asking = of(Action::Ask).or_else(|| doubt.cloned());
         if asking.is_none() && user.is_some() {
             return Said::Allow;
         }
@@ -125,6 +135,23 @@ impl Rules {
             (Some(Action::Ask) | None, None) if first(&self.trusted, part).is_some() => Said::Allow,
             (Some(Action::Ask) | None, None) => Said::Nothing(self.user.default),
         }
+    }
+}
+
+impl Rules {
+    /// Why a call is asked that rules of the workspace which are not known could deny.
+    fn in_doubt(&self) -> Option<String> {
+        let why = self.unread.as_ref()?;
+        Some(format!("the file of rules {}, which cannot be read ({why}),", self.workspace_file))
+    }
+
+    /// What a person is told while the rules of the workspace are not known.
+    pub fn unread_note(&self) -> Option<String> {
+        let why = self.unread.as_ref()?;
+        Some(format!(
+            "the rules in {} cannot be read, so every call asks: {why}",
+            self.workspace_file
+        ))
     }
 }
 

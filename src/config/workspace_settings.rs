@@ -29,6 +29,8 @@ pub struct WorkspaceSettings {
     pub max_turns: Option<NonZeroU32>,
     /// Rules that ask or deny.
     pub rules: Vec<FileRule>,
+    /// Why the rules are not known although the file is there.
+    pub unread: Option<String>,
     /// What was ignored, to be shown.
     pub notices: Vec<Diagnostic>,
     /// The SHA-256 of the file, hex; `None` if there is none that can be read.
@@ -91,13 +93,17 @@ impl WorkspaceSettings {
         let found = match text_of(root, &file) {
             Ok(Some(text)) => Self::read(&file, &text),
             Ok(None) => Self::default(),
-            Err(notice) => Self { notices: vec![notice], ..Self::default() },
+            Err(why) => {
+                let notice = ignored(&file, &format!("{why}; what it may deny is asked"));
+                Self { notices: vec![notice], unread: Some(why), ..Self::default() }
+            }
         };
         let file = mcp_file_of(root);
         match text_of(root, &file) {
             Ok(Some(text)) => found.with_servers(&file, &text),
             Ok(None) => found,
-            Err(notice) => {
+            Err(why) => {
+                let notice = ignored(&file, &why);
                 Self { notices: found.notices.iter().cloned().chain([notice]).collect(), ..found }
             }
         }
@@ -401,16 +407,19 @@ fn word(action: Action) -> &'static str {
     }
 }
 
+fn ignored(file: &Path, why: &str) -> Diagnostic {
+    Diagnostic::at(file, "", 0, format!("is ignored: {why}"))
+}
+
 /// The text of a file of a workspace, `None` if there is none; the error says why it is ignored.
-fn text_of(root: &Path, file: &Path) -> Result<Option<String>, Diagnostic> {
-    let ignored = |why: String| Diagnostic::at(file, "", 0, format!("is ignored: {why}"));
+fn text_of(root: &Path, file: &Path) -> Result<Option<String>, String> {
     match WorkspaceFiles::of(root).read_obeyed(file, Limit::whole(MAX_FILE)) {
         Ok(found) => match String::from_utf8(found.bytes) {
             Ok(text) => Ok(Some(text)),
-            Err(_) => Err(ignored("it is not valid UTF-8".into())),
+            Err(_) => Err("it is not valid UTF-8".into()),
         },
         Err(FileError::Missing(_)) => Ok(None),
-        Err(error) => Err(ignored(error.to_string())),
+        Err(error) => Err(error.to_string()),
     }
 }
 

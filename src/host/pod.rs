@@ -105,6 +105,8 @@ pub(crate) struct Pod {
     path_threads: PathThreads,
     /// Notes for a person from when the Pod became live, beside those about its scope.
     notes: Vec<String>,
+    /// A note while the rules of the workspace are not known.
+    rules_note: Option<String>,
     files: Files,
     info: watch::Sender<PodInfo>,
     publisher: Publisher,
@@ -168,6 +170,7 @@ pub(crate) fn spawn(
         used_servers: servers.clone(),
         path_threads: PathThreads::default(),
         notes: Vec::new(),
+        rules_note: None,
         row,
         info,
         resolved,

@@ -56,6 +56,7 @@ pub(crate) async fn policy(
         user,
         user_file,
         workspace: says.rules,
+        unread: says.unread,
         trusted: says.granted.rules,
         workspace_file,
     };

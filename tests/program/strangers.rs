@@ -164,17 +164,27 @@ fn a_hostile_clone_that_is_opened_as_a_workspace_runs_nothing_leaks_nothing_and_
             fs::write(path, GREEDY).expect("a file");
         }),
     ];
+    let mut asked = 0;
     for (name, make) in traps {
         make(&ws.join(name));
         let Done { code, out, err } = bench.say("run ls");
-        assert_eq!(code, Some(0), "{name}: {out}{err}");
+        // Rules that cannot be read might deny the call.
+        let unread = err.contains("what it may deny is asked");
+        assert_eq!(code == Some(0), !unread, "{name}: {out}{err}");
+        assert_eq!(
+            out.contains("It said: denied: no person is here"),
+            unread,
+            "{name}: {out}{err}"
+        );
         assert!(out.contains("It said:"), "{name}: {out}{err}");
+        asked += usize::from(unread);
         if name == "AGENTS.md" {
             let note =
                 |line: &str| line.starts_with("instructions are ") && line.contains("/AGENTS.md");
             assert!(err.lines().any(note), "{err}");
         }
     }
+    assert_eq!(asked, 2, "a pipe and a huge file are no settings");
     assert!(!bench.path("ran").exists(), "a command of the repository ran");
     let pods = bench.yoi(&["ls", "--all", "--json"]);
     let mut written = pods.out.clone();

@@ -19,8 +19,30 @@ fn rules(user: Vec<FileRule>, workspace: Vec<FileRule>) -> Rules {
         user_file: "config.toml".into(),
         workspace,
         workspace_file: ".yoi/config.toml".into(),
-        trusted: Vec::new(),
+        ..Rules::default()
     }
+}
+
+#[test]
+fn while_rules_cannot_be_read_what_they_could_deny_waits_for_an_approval() {
+    let allow = || vec![rule("*", "*", Action::Allow)];
+    let known = rules(allow(), vec![]);
+    assert_eq!(known.said(&bash("ls"), &[]), Said::Allow);
+    for user in [vec![], allow()] {
+        let rules = Rules { unread: Some("no permission".into()), ..rules(user, vec![]) };
+        let Said::Ask(why) = rules.said(&bash("ls"), &[]) else { panic!("it is not asked") };
+        assert_eq!(
+            why,
+            "the file of rules .yoi/config.toml, which cannot be read (no permission),"
+        );
+        let own = Subject { tool: "TaskList".into(), ..Subject::default() };
+        assert!(!matches!(rules.said(&own, &[]), Said::Ask(_)));
+        let once = (pattern("Bash", "ls"), Action::Allow);
+        assert_eq!(rules.said(&bash("ls"), std::slice::from_ref(&once)), Said::Allow);
+    }
+    let denied = rules(vec![rule("Bash", "ls", Action::Deny)], vec![]);
+    let denied = Rules { unread: Some("no permission".into()), ..denied };
+    assert!(matches!(denied.said(&bash("ls"), &[]), Said::Deny(_)));
 }
 
 #[test]

@@ -104,6 +104,7 @@ impl Pod {
         let granted = self.granted.borrow().clone();
         let mut notes = granted.notes;
         notes.extend(self.notes.iter().cloned());
+        notes.extend(self.rules_note.clone());
         notes.extend(self.exchange.note(&self.row.name));
         self.change(|info| {
             info.notes = notes;

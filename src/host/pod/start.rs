@@ -4,6 +4,7 @@ use crate::client::pod_api::PodApi;
 use crate::config::McpServers;
 use crate::config::dirs::Env;
 use crate::config::keys::MissingKey;
+use crate::config::policy::Rules;
 use crate::config::settings::Settings;
 use crate::host::Answer;
 use crate::host::pod::Pod;
@@ -59,6 +60,7 @@ impl Pod {
             Ok(setup) => setup,
             Err(why) => return self.not_started(start, why),
         };
+        self.show_rules(&setup.permissions.rules);
         let handed = BTreeSet::from_iter(start.queued_input());
         let (out, events) = mpsc::channel(EVENTS);
         let (interrupt, interrupted) = watch::channel(Interrupt::Go);
@@ -154,6 +156,15 @@ impl Pod {
             others: self.others(),
             permissions,
         })
+    }
+
+    /// Shows whether the rules of the workspace are known.
+    fn show_rules(&mut self, rules: &Rules) {
+        let note = rules.unread_note();
+        if self.rules_note != note {
+            self.rules_note = note;
+            self.show_granted();
+        }
     }
 
     fn servers(&self, configured: McpServers) -> run::Servers {

@@ -663,6 +663,40 @@ async fn the_rules_of_a_workspace_restrict_and_are_named() {
 }
 
 #[tokio::test]
+async fn while_the_rules_of_a_workspace_cannot_be_read_calls_wait_and_the_pod_says_so() {
+    let mut bench = Bench::with_settings("").await;
+    let script = bench.root.join("script.toml");
+    std::fs::write(&script, SCRIPT).unwrap();
+    let pod = bench.new_pod(Some(&script)).await.name;
+    let file = bench.root.join("w/.yoi/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "[[permissions.rule]]\ntool = \"Write\"\naction = \"deny\"\n").unwrap();
+    bench.say(&pod, "write b").await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+    let noted = |notes: &[String]| notes.iter().any(|note| note.contains("cannot be read, so"));
+    assert!(!noted(&bench.info(&pod).await.notes));
+    // Root reads a file of any mode, and no user reads a directory as a file.
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    bench.say(&pod, "write b").await;
+    let approval = bench.asked().await;
+    assert!(approval.because.contains("config.toml, which cannot be read (path is a directory"));
+    assert!(noted(&bench.info(&pod).await.notes));
+    let Event::Policy { rules, .. } = bench.call(&pod, Method::ListPolicy).await.unwrap() else {
+        panic!()
+    };
+    assert!(rules.iter().any(|rule| rule.source.ends_with("config.toml, which cannot be read")));
+    bench.answer(&approval, Verdict::Deny { reason: "no".into() }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(!bench.root.join("w/b.txt").exists());
+    std::fs::remove_dir(&file).unwrap();
+    bench.say(&pod, "write b").await;
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(bench.root.join("w/b.txt").exists(), "without the file nothing is denied");
+    assert!(!noted(&bench.info(&pod).await.notes));
+}
+
+#[tokio::test]
 async fn a_path_that_a_rule_opened_is_closed_when_the_rule_is_revoked() {
     let (mut bench, pod) = Bench::asking().await;
     std::fs::create_dir_all(bench.root.join("else")).unwrap();

@@ -48,6 +48,8 @@ impl Verb for ListPolicy {
             let says = cx.files(&root, load).await?;
             let file = file_of(&root).display().to_string();
             all.extend(says.rules.iter().map(|r| listed(&r.tool, &r.pattern, r.action, &file)));
+            let unread = says.unread.map(|_| format!("{file}, which cannot be read"));
+            all.extend(unread.map(|file| listed("*", "*", Action::Ask, &file)));
             let file = format!("{file}, which you trust");
             let allow = says.granted.rules.iter();
             trusted.extend(allow.map(|r| listed(&r.tool, &r.pattern, r.action, &file)));
