@@ -8,11 +8,24 @@ use std::path::PathBuf;
 pub struct ScriptHash {
     /// Canonical.
     pub path: PathBuf,
-    /// The SHA-256 of its content, in lower-case hexadecimal digits.
+    /// The SHA-256 of its content, in lower-case hexadecimal digits; a word if it could not be read.
     pub sha256: String,
 }
 
+/// What stands for the SHA-256 of a script that cannot be read. A rule with it holds for no script: it has too few digits.
+const UNREAD: &str = "unknown";
+
 impl ScriptHash {
+    /// A script that is not there yet, or that cannot be read.
+    pub fn unread(path: PathBuf) -> Self {
+        Self { path, sha256: UNREAD.into() }
+    }
+
+    /// Whether the content was not known.
+    pub fn is_unread(&self) -> bool {
+        self.sha256 == UNREAD
+    }
+
     /// The digits that a request shows; `sha256sum` begins with them.
     pub fn short(&self) -> &str {
         self.sha256.get(..12).unwrap_or(&self.sha256)

@@ -441,6 +441,14 @@ fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Dec
     if !changed.is_empty() {
         because.push_str(&format!("; you allowed this before, and since then {changed} changed"));
     }
+    let unread = subject.scripts.iter().filter(|script| script.is_unread());
+    let unread: Vec<_> = unread.map(|script| script.path.display().to_string()).collect();
+    if !unread.is_empty() {
+        because.push_str(&format!(
+            "; {} cannot be read now, so an approval counts once and for any content",
+            unread.join(", ")
+        ));
+    }
     let rule = match whole_tool {
         true => Pattern { tool: subject.tool.clone(), pattern: "*".into() },
         false => exactly(&subject),

@@ -17,11 +17,15 @@ pub struct Copy {
     pub mode: u32,
 }
 
-/// The hash of a script at a canonical path. `None` for what cannot be read as one: no regular file, a larger one,
-/// or none at all.
+/// The hash of a script at a canonical path, or that it cannot be read. `None` for a file that is too large to be one.
 pub fn script_hash(path: &Path) -> Option<ScriptHash> {
-    let found = read(path).ok()?;
-    Some(ScriptHash { path: path.to_owned(), sha256: sha256_hex(&found.bytes) })
+    match read(path) {
+        Ok(found) => Some(ScriptHash { path: path.to_owned(), sha256: sha256_hex(&found.bytes) }),
+        Err(FileError::TooLarge { .. }) => None,
+        Err(FileError::Missing(_) | FileError::Refused(_) | FileError::Failed(_)) => {
+            Some(ScriptHash::unread(path.to_owned()))
+        }
+    }
 }
 
 /// The content of a script if it is the approved one.
@@ -59,6 +63,9 @@ mod tests {
         assert!(approved(&script).unwrap_err().contains("changed since it was approved"));
         std::fs::remove_file(&path).unwrap();
         assert!(approved(&script).unwrap_err().contains("cannot be read now"));
+        let missing = script_hash(&path).unwrap();
+        assert!(missing.is_unread() && !script.is_unread());
+        std::fs::File::create(&path).unwrap().set_len(MOST + 1).unwrap();
         assert_eq!(script_hash(&path), None);
     }
 }

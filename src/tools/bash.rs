@@ -90,8 +90,10 @@ pub async fn bash(
     let input = with_reason("Bash", arguments)?;
     let needs = granted_needs(&input, ctx).await?;
     let limit = ctx.command_time.of(input.timeout);
+    // One that could not be read was approved with any content.
+    let scripts = ctx.scripts.iter().filter(|script| !script.is_unread()).cloned().collect();
     let command = Command {
-        view: Some(CommandView { scripts: ctx.scripts.clone(), ..view(ctx, &needs) }),
+        view: Some(CommandView { scripts, ..view(ctx, &needs) }),
         program: input.command,
         cwd: ctx.cwd.clone(),
         env: ctx.env.clone(),

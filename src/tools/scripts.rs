@@ -82,10 +82,13 @@ impl<'a> Search<'a> {
             self.file(&word);
         }
         let Some((Some(program), arguments)) = words.split_first() else { return };
+        if let Some(script) = certain_script(program, arguments) {
+            self.file_or_later(script);
+        }
         match program.as_str() {
             "cd" | "pushd" => self.enter(arguments),
             "popd" => self.dirs.push(self.ctx.cwd.clone()),
-            program if program.contains('/') => drop(self.file(program)),
+            program if program.contains('/') => self.file_or_later(program),
             _ => {}
         }
         if is_interpreter(program) {
@@ -181,19 +184,26 @@ impl<'a> Search<'a> {
         !found.is_empty()
     }
 
+    /// The same for a word that can be nothing but a script: where it names no file yet, the command itself may make it.
+    fn file_or_later(&mut self, word: &str) {
+        if !self.file(word) {
+            let named = self.named(word);
+            let later: Vec<PathBuf> =
+                named.iter().filter_map(|path| self.made_later(path)).collect();
+            self.found.extend(later);
+        }
+    }
+
+    /// Where a file would be made that the scope or the Pod's `/tmp` holds and that cannot be seen now.
+    fn made_later(&self, given: &Path) -> Option<PathBuf> {
+        let path = self.resolved(given)?;
+        (scoped_path::readable(self.ctx, &path) && !path.is_dir()).then_some(path)
+    }
+
     /// Where a file lies on this disk that a command finds at a path, if the scope, the Pod's `/tmp` or its layer over
     /// a cache holds it.
     fn changeable(&self, given: &Path) -> Option<PathBuf> {
-        // The path as the kernel resolves it: `..` behind a link leads to the directory above the link's target. What
-        // a link leads to in `/tmp` is the Pod's own, too.
-        let mut path = given.to_owned();
-        for _ in 0..=LINKS {
-            let next = files::led_to(&scoped_path::meant(self.ctx, &path))?;
-            if std::mem::replace(&mut path, next) == path {
-                break;
-            }
-        }
-        path.to_str()?;
+        let path = self.resolved(given)?;
         if scoped_path::readable(self.ctx, &path) {
             return path.is_file().then_some(path);
         }
@@ -204,6 +214,34 @@ impl<'a> Search<'a> {
         let written = files::canonical(&written).ok().filter(|real| real.starts_with(&layer));
         written.into_iter().chain([path]).find(|path| path.is_file())
     }
+
+    fn resolved(&self, given: &Path) -> Option<PathBuf> {
+        // The path as the kernel resolves it: `..` behind a link leads to the directory above the link's target. What
+        // a link leads to in `/tmp` is the Pod's own, too.
+        let mut path = given.to_owned();
+        for _ in 0..=LINKS {
+            let next = files::led_to(&scoped_path::meant(self.ctx, &path))?;
+            if std::mem::replace(&mut path, next) == path {
+                break;
+            }
+        }
+        path.to_str().is_some().then_some(path)
+    }
+}
+
+/// Interpreters whose first argument is a script if it is no option, and those that take one behind options, too.
+const FIRST: [&str; 7] = [".", "source", "python", "python3", "ruby", "perl", "php"];
+const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "zsh", "ksh"];
+
+/// The word of a command that is a script whatever it is called. An option may hold the program (`-c`) or have a value (`-o`).
+fn certain_script<'a>(program: &str, arguments: &'a [Option<String>]) -> Option<&'a str> {
+    let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
+    let passes =
+        |word: &str| SHELLS.contains(&name) && word.starts_with('-') && !word.contains(['c', 'o']);
+    let mut words = arguments.iter().map_while(|word| word.as_deref());
+    let first = words.find(|word| !passes(word))?;
+    let is_known = SHELLS.contains(&name) || FIRST.contains(&name);
+    (is_known && !first.starts_with('-')).then_some(first)
 }
 
 fn is_interpreter(program: &str) -> bool {

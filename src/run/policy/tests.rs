@@ -302,6 +302,25 @@ fn a_decision_about_a_script_holds_while_its_content_stays_and_then_it_is_asked_
     };
     let changed = "network access; you allowed this before, and since then /w/build.sh changed";
     assert_eq!(again.because, changed);
+    let unread = || {
+        let mut claim = claim("a", &network);
+        claim.subject.scripts = vec![ScriptHash::unread("/w/build.sh".into())];
+        claim.grant.scripts = claim.subject.scripts.clone();
+        claim
+    };
+    let Decision::NeedsApproval(once) = judge(&rules, &answers, unread()) else {
+        panic!("its content is not known")
+    };
+    let counts = "/w/build.sh cannot be read now, so an approval counts once and for any content";
+    assert!(once.because.ends_with(counts), "{}", once.because);
+    let kept = [(once.rule.clone(), Action::Allow)];
+    for later in [unread(), claim("a", &network)] {
+        assert!(
+            matches!(judge(&rules, &kept, later), Decision::NeedsApproval(_)),
+            "{:?}",
+            once.rule
+        );
+    }
     let plain = judge(&rules, &answers, claim("b", &[]));
     assert_eq!(plain, Decision::Allow(Grant::default()), "what needs no approval is not compared");
     let by_command = Pattern { tool: "Bash+network".into(), pattern: "./build.sh".into() };

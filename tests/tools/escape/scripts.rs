@@ -64,7 +64,7 @@ fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
         ("ruby -r./lib -e 1; ruby -r ./lib", &["lib.rb"]),
         ("uv run sub/tool.py", &["sub/tool.py"]),
         ("./out.sh", &[]),
-        ("./missing.sh; bash missing.sh", &[]),
+        ("./missing.sh; bash missing.sh", &["missing.sh"]),
         ("cat build.sh", &[]),
         ("ls ./build.sh", &[]),
         ("bash ./sub", &[]),
@@ -75,6 +75,35 @@ fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
         let mut expected: Vec<_> = expected.iter().map(|name| cell.path("ws").join(name)).collect();
         expected.sort();
         assert_eq!(found, expected, "{line}");
+    }
+}
+
+/// What the command itself makes or opens is known as little as what lies in a file that nobody may read.
+#[test]
+fn a_script_that_cannot_be_read_yet_is_named_without_a_content() {
+    let cell = cell();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        cell.path("ws/pipe.sh"),
+        rustix::fs::FileType::Fifo,
+        0o600.into(),
+        0,
+    )
+    .unwrap();
+    for line in [
+        "cp build.sh later.sh; bash later.sh",
+        "bash -eu later.sh",
+        "mv x later.sh && ./later.sh",
+        "python3 later.sh",
+        "source later.sh",
+        "rm pipe.sh; mv build.sh pipe.sh; bash pipe.sh",
+    ] {
+        let found = scripts(&cell, line);
+        let [script] = found.as_slice() else { panic!("{line}: {found:?}") };
+        assert!(script.is_unread(), "{line}: {found:?}");
+    }
+    for line in ["python3 -m later", "bash -c later", "bash -eo pipefail -c later", "node later"] {
+        assert_eq!(scripts(&cell, line), [], "{line}");
     }
 }
 
