@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 /// every one of them, and `docs/confinement.md` lists them.
 pub const WITHOUT_NAMESPACES: [&str; 8] = [
     "modes, owners, times and attributes of your files can be changed",
-    "paths can be looked at and watched, and names in directories that lie around a hole listed",
+    "paths can be looked at and watched, and names in directories listed that hold something that is shut",
     "command lines of your other processes can be read, and names of keys that the kernel holds for you",
     UNLIMITED,
     "temporary files have no limit of their own",
     "your settings of git are shown whole, with passwords in them",
-    "the caches of your toolchains are written, which you and other Pods use",
+    "the caches of your toolchains are written: what a command puts there, your tools and other Pods may run later",
     "a command can exchange a script that was approved with it before it runs the script",
 ];
 /// What stays open where the kernel gives a world no list of processes of its own.
