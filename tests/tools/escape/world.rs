@@ -146,7 +146,6 @@ async fn root_that_may_not_change_its_bounding_set_keeps_one_power_all_the_same(
         let did = cell.run("grep -hE 'Cap(Prm|Eff)' /proc/self/status").await;
         let held = "0000000000000002";
         assert_eq!(did.well(), format!("CapPrm:\t{held}\nCapEff:\t{held}\n"), "{isolation:?}");
-        cell.run("python3 -c 'import os; os.setuid(65534)'").await.refused();
     }
 }
 
