@@ -40,7 +40,7 @@ impl FileError {
         Self::Refused(text.into())
     }
 
-    /// What the system answered when it was to do something with a path.
+    /// The error of a system call on a path.
     fn of_system(doing: &str, path: &Path, error: impl std::fmt::Display) -> Self {
         Self::Failed(format!("{doing} {}: {error}", path.display()))
     }

@@ -9,7 +9,7 @@
 
 /// Points at which tests make the program end; compiled out of releases.
 pub mod crash;
-/// The pauses between tries of something that fails.
+/// Delays between retries.
 pub mod backoff;
 /// Untrusted text, made safe to show.
 pub mod text;
@@ -27,9 +27,9 @@ pub mod protocol;
 pub mod config;
 /// The agent mesh of this machine: members, their leader and its election, on the wire of remote-pi.
 pub mod mesh;
-/// What was said and done: append-only JSONL in segments; replay, rewind, pages from the tail.
+/// The session log of a Pod: append-only JSONL in segments; replay, rewind, pages from the tail.
 pub mod session;
-/// What a Pod is: one SQLite database.
+/// The records of all Pods, in one SQLite database.
 pub mod store;
 /// How a command is started and ended: the helper process and its descendants.
 pub mod sandbox;
@@ -37,9 +37,9 @@ pub mod sandbox;
 pub mod llm;
 /// The handle to a running host, in this process or across a socket.
 pub mod client;
-/// What a model may do: files, shell, tasks.
+/// The tools that a model calls: files, shell, tasks.
 pub mod tools;
-/// Programs of other makers that offer tools to models: they speak MCP.
+/// MCP servers: other programs that offer tools to models.
 pub mod mcp;
 /// One run: model, tools, model, until the model is done; compaction.
 pub mod run;

@@ -90,7 +90,7 @@ pub const OWN_PROGRAM: &str = "/proc/self/exe";
 const HELPER_GRACE: Duration = Duration::from_secs(world::enter::GRACE.as_secs() + 3);
 /// How long it may take to undo what a command changed, when all that the command started is gone.
 const UNDO_TIME: Duration = Duration::from_secs(120);
-/// How long output is still read when all is over but somebody holds the pipe open.
+/// How long output is still read after the report while another process keeps the pipe open.
 const DRAIN: Duration = Duration::from_millis(500);
 /// How long a probe may take, and where it finds its shell.
 const PROBE: Duration = Duration::from_secs(5);
@@ -122,7 +122,7 @@ pub struct Command {
     pub env: BTreeMap<String, String>,
     /// After this it is ended, with all it started.
     pub timeout: Duration,
-    /// The walls around it; `None` is no walls.
+    /// How it is confined; `None` starts it unconfined.
     pub view: Option<CommandView>,
     /// The commands with which it begins together.
     pub group: StartGroup,
@@ -136,7 +136,7 @@ pub struct Ended {
     pub left_over: Vec<String>,
     /// Those that could not be ended, for example because they belong to another user.
     pub stuck: Vec<String>,
-    /// What it left that would lead others astray, and what became of it, each a sentence.
+    /// The changes to guarded files that were undone after it, each a sentence.
     pub undone: Vec<String>,
     /// The limit that its helper saw it meet.
     pub limit: Option<LimitMet>,
@@ -157,7 +157,7 @@ pub enum Outcome {
     AtLimit,
 }
 
-/// Why a command did not run, or not to an end that can be told.
+/// Why a command did not start, or why its outcome is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// Nothing was started.
@@ -258,7 +258,7 @@ impl Sandbox {
     }
 }
 
-/// Hands the order over; the pipe stays open, because closing it means: end everything.
+/// Sends the request to the helper. The pipe stays open, because closing it tells the helper to end the command.
 async fn give(mut control: ChildStdin, order: &Order) -> Option<ChildStdin> {
     // A helper that cannot be written to is dead, and its missing report says so.
     control.write_all(order.line().as_bytes()).await.ok()?;
@@ -352,7 +352,7 @@ impl<F: FnMut(&[u8])> Watch<'_, F> {
         }
     }
 
-    /// Closing the pipe is the order.
+    /// Tells the helper to end the command, by closing its pipe.
     fn end(&mut self, why: Outcome) {
         self.control = None;
         self.phase = Phase::Ends(why, Instant::now());
@@ -418,7 +418,7 @@ async fn finish(
     Ok(Ended { outcome, left_over, stuck, undone, limit, confinement })
 }
 
-/// Ends what the helper, who still lives and owns it, cannot see.
+/// Ends the descendants of the helper, which is alive and cannot read `/proc`.
 async fn end_for(child: &Child, why: String, report: &mut Report) {
     let root = child.id().and_then(|pid| i32::try_from(pid).ok());
     let work = move || root.map(|root| process::end_below(root, HELPER_GRACE));
@@ -433,7 +433,7 @@ async fn end_for(child: &Child, why: String, report: &mut Report) {
 
 /// The helper is gone or does not answer: ends it, and what carries its mark.
 async fn lost(mut child: Child, mark: &str) -> SandboxError {
-    // Already dead is as good.
+    // An error means that the helper has exited already.
     let _ = child.kill().await;
     let mark = format!("{}={mark}", order::MARK);
     let ended = tokio::task::spawn_blocking(move || process::end_marked(&mark)).await;

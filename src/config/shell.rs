@@ -10,7 +10,7 @@ mod words;
 
 /// The longest line that is read, in bytes.
 pub const MAX_LINE: usize = 16 * 1024;
-/// Substitutions in a line: the parser reads the text of each once for every one around it.
+/// The most substitutions in a line: the parser reads a nested one again for each level of nesting.
 const MAX_SUBSTITUTIONS: usize = 32;
 /// Opening brackets in a line. The parser calls itself about ten times for each that lies in another.
 const MAX_BRACKETS: usize = 1024;
@@ -65,7 +65,7 @@ impl SimpleCommand {
         Self { texts: vec![vec![Piece::Unknown]], ..Self::default() }
     }
 
-    /// A part that runs no program and that only a rule for everything allows.
+    /// A part that runs no program, such as a test or a calculation. Only the rule `*` allows it.
     fn calculation() -> Self {
         Self::default()
     }

@@ -29,7 +29,7 @@ pub fn links_on(path: &Path) -> Vec<PathBuf> {
     follow_links(path).0.into_iter().map(|(link, _)| link).collect()
 }
 
-/// The paths by which a path is known on its way through links: each link with what comes behind it.
+/// The paths on the way through links: each link, joined with the rest of the path.
 pub fn names_on(path: &Path) -> Vec<PathBuf> {
     follow_links(path).0.into_iter().map(|(_, name)| name).collect()
 }

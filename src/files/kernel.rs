@@ -5,7 +5,7 @@ use rustix::fs::{FsWord, PROC_SUPER_MAGIC, fstatfs, statfs};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// File systems whose files are commands to the kernel, by the number of their kind: sysfs, the two
+/// File systems whose files control the kernel, by magic number: sysfs, the two
 /// of cgroups, debugfs, tracefs, securityfs, bpf, configfs, efivarfs, binfmt_misc, selinuxfs.
 const COMMANDS: [FsWord; 11] = [
     0x6265_6572,
@@ -21,7 +21,7 @@ const COMMANDS: [FsWord; 11] = [
     0xf97c_ff8c,
 ];
 
-/// Why the kind of file system on which a canonical path lies closes it for this. A path that does
+/// Why file tools may not open a canonical path for `need`, judged by its file system. A path that does
 /// not exist yet would lie on the file system of its nearest directory.
 pub fn closes(path: &Path, need: Permission) -> Option<String> {
     let kind = path.ancestors().find_map(|path| statfs(path).ok())?.f_type;

@@ -62,7 +62,7 @@ pub struct Found {
     pub gid: u32,
 }
 
-/// Does `work` again while the path moves, a few times.
+/// Repeats `work` a few times while the path is being replaced.
 pub fn retry<T>(path: &Path, mut work: impl FnMut() -> Result<T, Miss>) -> Result<T, FileError> {
     for _ in 0..TRIES {
         match work() {

@@ -1,5 +1,5 @@
 //! Files that a workspace brings along and the host reads for a Pod: instructions and settings.
-//! Whoever wrote the workspace chose what is at these paths.
+//! The author of the workspace controls these paths.
 
 use crate::files::{
     FileError, Found, Limit, is_secret, kernel, read_below, resolve, retry, secret_of,

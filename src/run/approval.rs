@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// An answer on its way to the run that waits for it.
+/// A decision, sent to the run that waits for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApprovalDecided {
     /// The id of the approval request.
@@ -246,7 +246,7 @@ impl Run {
         let decision = self.decide(std::slice::from_ref(call)).await.pop();
         let grant = match decision {
             Some(Decision::NeedsApproval(draft)) => draft.grant,
-            // By a rule, which may be about the command alone.
+            // A rule allows it now. It may cover the command line alone, so the approved hashes are added.
             Some(Decision::Allow(grant)) if grant.scripts.is_empty() => {
                 Grant { scripts: approval.scripts.clone(), ..grant }
             }

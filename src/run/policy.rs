@@ -104,7 +104,7 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
-    /// The same for a call that was not approved with the content of its scripts.
+    /// This grant without the hashes of scripts: the scripts may have any content.
     fn of_any_content(self) -> Self {
         Self { scripts: Vec::new(), ..self }
     }
@@ -126,11 +126,12 @@ pub(crate) struct ApprovalDraft {
 struct Claim {
     subject: Subject,
     grant: Grant,
-    /// What it needs an approval for where no rule applies: `network access`.
+    /// Why the call needs an approval where no rule applies, for example `network access`.
     because: Option<String>,
     reason: Option<String>,
     details: Option<String>,
-    /// A decision for good is about all calls of the tool: what an external tool takes tells nothing of what it does.
+    /// A permanent decision covers all calls of the tool, because the arguments of an external tool do not show what
+    /// it does.
     whole_tool: bool,
 }
 
@@ -221,7 +222,7 @@ impl Run {
             return Some(why);
         }
         let could = self.setup.permissions.relations.could_extend(lease.clone()?).await;
-        // Any other refusal says nothing of the call, such as that the host ends.
+        // Other refusals, for example because the host is ending, are not about the call.
         let refusal =
             could.err().filter(|refusal| refusal.code == ErrorCode::InvalidRequest)?.message;
         Some(format!(
@@ -233,7 +234,7 @@ impl Run {
     /// The rules of earlier decisions that bind this Pod: its own, then those of its ancestors for
     /// everything below them, the nearest first; of each the newest first.
     async fn answers(&self) -> Vec<(Pattern, Action)> {
-        // Without them more calls wait for an approval, and none passes that should not.
+        // Stored rules only allow. Without them more calls wait for an approval.
         let stored = self.setup.store.policy().await.unwrap_or_default();
         in_force(&self.setup.pod, &self.setup.permissions.relations.lineage(), stored)
             .into_iter()

@@ -34,7 +34,7 @@ const HOOKS: &str = "hooks";
 /// The directory of SSH keys: a new file in it could let others log in. It is made before the command,
 /// so that a mount can shut it.
 const SSH: &str = ".ssh";
-/// Bytes of a file that is kept in mind.
+/// The largest file whose content is remembered, in bytes.
 const LIMIT: u64 = 1024 * 1024;
 
 /// How these places were before the command.
@@ -263,7 +263,7 @@ impl Known {
 }
 
 fn remove(path: &Path) -> Option<String> {
-    // Where the directory is gone, or a link, there is nothing of the repository's.
+    // The parent is missing or a link now, so nothing lies at the guarded path itself.
     let (dir, name) = directory_to_change(path).ok()?;
     statat(&dir, &*name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let (shown, aside) = (path.display(), beside(&name, "put-aside"));

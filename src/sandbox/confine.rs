@@ -30,7 +30,7 @@ pub fn confine_main() -> ExitCode {
         Ok(never) => match never {},
         Err(reason) => reason,
     };
-    // Without a reader there is nobody to tell.
+    // This fails only when the reader has exited.
     let _ = answer.write_all(Ready { failed: Some(reason), ..Ready::default() }.line().as_bytes());
     ExitCode::FAILURE
 }
@@ -66,7 +66,7 @@ fn empty_input() -> Result<(), String> {
     rustix::stdio::dup2_stdin(null).map_err(|error| format!("/dev/null: {error}"))
 }
 
-/// Raises every wall that this kernel has and returns what it lacks. Limits come first and seccomp last:
+/// Applies every confinement that this kernel supports and returns what is missing. Limits come first and seccomp last:
 /// each step needs calls that the next one forbids.
 fn raise(order: Inner) -> Result<Confinement, String> {
     let Inner { view, gives, mut open, mut cost, .. } = order;

@@ -16,21 +16,21 @@ pub const WITHOUT_NAMESPACES: [&str; 8] = [
     "the caches of your toolchains are written: what a command puts there, your tools and other Pods may run later",
     "a command can exchange a script that was approved with it before it runs the script",
 ];
-/// What stays open where the kernel gives a world no list of processes of its own.
+/// What stays open where the kernel refuses to mount a new `/proc`.
 pub const OTHERS_SHOWN: &str = "command lines of your other processes can be read";
-/// What stays open there, and for root also where the kernel gives a world no such list.
+/// What stays open without namespaces, and for root also where the kernel refuses to mount a new `/proc`.
 pub const UNLIMITED: &str = "processes have no limit of their own";
 /// What stays open for root on a kernel before 6.14.
 pub const UNCOUNTED: &str = "processes have no limit (root, Linux before 6.14)";
 
-/// What the kernel does for us.
+/// How well the kernel confines commands on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     pub word: Confined,
     /// What a command could do although it should not, each a few words.
     #[serde(default)]
     pub open: Vec<String>,
-    /// What a command cannot do although it should, for want of a better way to confine it.
+    /// What a command should be able to do and cannot, because of how it is confined.
     #[serde(default)]
     pub cost: Vec<String>,
     /// The version of Landlock in use; 0 is none.
@@ -42,7 +42,7 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Nothing holds a command, for this reason.
+    /// Commands are not confined, for this reason.
     pub fn none(reason: impl Into<String>) -> Self {
         Self {
             word: Confined::NotEnforced,
@@ -58,7 +58,7 @@ impl Confinement {
         Self { no_world: Some(reason), ..self }
     }
 
-    /// What commands are to be kept in here.
+    /// The isolation to use for commands on this machine.
     pub fn isolation(&self) -> Isolation {
         match self.no_world {
             None => Isolation::Namespaces,
@@ -66,7 +66,7 @@ impl Confinement {
         }
     }
 
-    /// What stands among the notes of a Pod where not everything is enforced.
+    /// The note at a Pod when the confinement is incomplete.
     pub fn note(&self) -> Option<String> {
         (self.word != Confined::Enforced).then(|| self.text())
     }

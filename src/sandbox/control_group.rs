@@ -1,5 +1,5 @@
-//! A control group (cgroup v2) for each command, inside one for its Pod, where the kernel's controllers are delegated to
-//! this user: they count the memory and the processes of a whole command, and of all commands of the Pod together.
+//! A control group (cgroup v2) for each command, inside one for its Pod, where the kernel's controllers are delegated
+//! to this user: they count the memory and the processes of a whole command, and of all commands of the Pod together.
 
 use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::limits::CommandLimits;
@@ -45,7 +45,7 @@ struct PodEvents {
 }
 
 impl Delegated {
-    /// The nearest one around this process. The search changes no group.
+    /// The nearest such ancestor of this process's group. Changes no group.
     pub fn find() -> Option<Self> {
         Self::around().into_iter().next()
     }
@@ -82,8 +82,8 @@ impl Delegated {
         made
     }
 
-    /// Groups of commands whose helper is gone, and of Pods without commands, inner ones first. A group with the process
-    /// id of this helper is one, too.
+    /// Groups of commands whose helper is gone, and of Pods without commands, inner ones first. A group with the
+    /// process id of this helper is one, too.
     pub fn abandoned(&self) -> Vec<PathBuf> {
         let pods = groups_in(&self.0, |name| name.starts_with(POD_PREFIX));
         let mut found = groups_in(&self.0, is_of_dead_helper);
@@ -97,12 +97,12 @@ impl Delegated {
     }
 
     fn is_usable(&self, root: bool) -> bool {
-        // A process may be moved where its user may write to the group around both places.
+        // The kernel moves a process only if its user may write to the common ancestor of both groups.
         let may = |file: &str| access(self.0.join(file), Access::WRITE_OK).is_ok();
         if !may("") || !may("cgroup.procs") {
             return false;
         }
-        // This program does not change the controllers of the system's groups.
+        // As root, this program enables no controllers: the group belongs to the system.
         gives_limits(&self.0)
             || !root && names_both(&self.0.join("cgroup.controllers")) && self.is_empty()
     }
@@ -249,7 +249,7 @@ impl Drop for ControlGroup {
 
 /// Moves this process into a group, and with it all that it starts.
 pub fn enter(group: &Path) -> io::Result<()> {
-    // 0 is the process that writes.
+    // The kernel takes 0 for the writing process.
     fs::write(group.join("cgroup.procs"), "0")
 }
 

@@ -167,7 +167,7 @@ pub fn command_env(env: &BTreeMap<String, String>, pass: &[String]) -> BTreeMap<
     editors.chain(env.iter().filter(kept).map(clone_pair)).collect()
 }
 
-/// Whether a proxy is named with who logs in to it: `name@host`, in any form.
+/// Whether a proxy variable contains a login: `name@host`, in any form.
 fn is_login(name: &str, value: &str) -> bool {
     name.to_ascii_uppercase().ends_with("_PROXY") && value.contains('@')
 }
@@ -178,7 +178,8 @@ pub fn short_env(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     env.iter().filter(|(name, _)| kept(name)).map(clone_pair).collect()
 }
 
-/// Names of settings, of tools, and of places: those where secrets lie are known so that they are shut.
+/// Whether a variable is always passed: one of the lists, a locale, or one that names a tool's directory or a secret
+/// file, which stays shut.
 fn is_allowed(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     let listed = [SHORT, ALLOWED].into_iter().flatten().any(|known| *known == upper);

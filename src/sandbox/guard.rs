@@ -52,7 +52,7 @@ pub struct Found {
 /// A search for repositories. Files that a command wrote lead it on, so it keeps a list of what is still to be
 /// looked at and never calls itself.
 struct Search<'a> {
-    /// Whether a command may write at a path: only there does a pointer lead the search.
+    /// Whether a command may write at a path. The search follows a pointer only to such paths.
     writes: &'a dyn Fn(&Path) -> bool,
     found: Found,
     to_look_at: Vec<Lead>,
@@ -122,7 +122,7 @@ pub fn holes(view: &CommandView, found: &Found) -> Vec<Hole> {
         .collect()
 }
 
-/// A directory that is not there cannot be guarded; where it cannot be made it stays open.
+/// Makes a missing directory of hooks, because a mount needs one. If that fails, the hooks stay unguarded.
 fn make_hooks(git: &Path) {
     let hooks = git.join("hooks");
     if git.join("HEAD").is_file() && git.join("config").is_file() && !hooks.exists() {

@@ -92,7 +92,7 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
         let _ = BufReader::new(reports).read_line(&mut line);
     }
     close(&input);
-    // It ends right after its first process, and has nothing to say that is not in the report.
+    // The stage exits right after the first process; its status adds nothing to the report.
     let _ = child.wait();
     let undone = mended(&before, streams);
     let mut report = Report::parse(&line).unwrap_or_else(watcher_killed);
@@ -131,7 +131,7 @@ fn watcher_killed() -> Report {
     Report { signal, ordered: true, world_killed: true, ..Report::default() }
 }
 
-/// Takes the right to what the Pod keeps, and computes the world.
+/// Locks the layers of the Pod and computes the world.
 fn prepare(
     order: Order,
     mut view: CommandView,
@@ -239,7 +239,7 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
     Ok(code)
 }
 
-/// Undoes what a command left that would lead others astray. A server lives for hours in which a person
+/// Undoes changes to guarded files. A server lives for hours in which a person
 /// works in the same directories, so nothing is undone after it.
 fn mended(before: &Before, streams: Streams) -> Vec<String> {
     if streams == Streams::Pipes {
@@ -258,7 +258,7 @@ fn private_temp(env: &BTreeMap<String, String>) -> Option<TempDir> {
     tempfile::Builder::new().prefix("yoi-run-").permissions(mode).tempdir_in(base).ok()
 }
 
-/// Leads programs to the place for temporary files.
+/// Points the variables for temporary files to this directory.
 pub fn lead_to(temp: &Path, env: &mut BTreeMap<String, String>) {
     let shown = temp.display().to_string();
     env.insert("TMPDIR".into(), shown.clone());

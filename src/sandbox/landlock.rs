@@ -33,7 +33,7 @@ pub fn raise(view: &CommandView, gives: &[Give]) -> Result<(u32, Vec<String>), R
     for give in gives {
         match open(give) {
             Ok((place, is_dir)) => rules = add(rules, place, rights(give, is_dir, view))?,
-            // What is not there holds nothing; what is not ours to open stays shut anyway.
+            // A missing path needs no rule, and a path that this user cannot open stays closed anyway.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::PERM) => {}
             Err(error) => missed.push(format!("{}: {error}", give.path.display())),
         }
@@ -79,7 +79,7 @@ fn rights(give: &Give, is_dir: bool, view: &CommandView) -> BitFlags<AccessFs> {
     if is_dir { all | own } else { (all | own) & AccessFs::from_file(NEWEST) }
 }
 
-/// Everything but making devices and giving orders to them.
+/// All write rights except making devices and their ioctls.
 fn written() -> BitFlags<AccessFs> {
     AccessFs::from_write(NEWEST) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }

@@ -9,13 +9,13 @@ use std::path::Path;
 
 /// The least number of processes that a command may have.
 const FEWEST: u32 = 16;
-/// The process ids of a PID namespace that the kernel gives only once.
+/// The low process ids of a PID namespace, which the kernel does not reuse.
 const GIVEN_ONCE: u32 = 300;
 
 /// Files per MiB of a directory in memory.
 pub const FILES_PER_MIB: u64 = 128;
 
-/// The memory that programs take beside the data that the limit of a process counts, in MiB.
+/// Memory that a process uses beyond what `RLIMIT_DATA` counts, in MiB.
 const BESIDE_DATA_MIB: u32 = 64;
 
 /// The limits of one command; sizes are in MiB, and 0 is no limit where it says so.
@@ -152,8 +152,8 @@ impl CommandLimits {
         )
     }
 
-    /// The memory of all commands of a Pod that run at the same time, in MiB: more than that of one command, which meets
-    /// its own limit first.
+    /// The memory of all commands of a Pod that run at the same time, in MiB: more than that of one command, which
+    /// meets its own limit first.
     pub fn memory_of_pod_mib(&self) -> Option<u64> {
         Some(self.memory_together_mib()? + u64::from(BESIDE_DATA_MIB))
     }

@@ -67,15 +67,15 @@ pub struct Inner {
     pub nofile: Option<u64>,
     #[serde(default)]
     pub streams: Streams,
-    /// The view without its paths: what they come to on this disk is `gives`.
+    /// The view without grants and holes; `gives` has them resolved on this disk.
     pub view: CommandView,
     pub gives: Vec<Give>,
-    /// What is known to be open already, and what it costs.
+    /// What the helper already knows to be unprotected, and what the command cannot do.
     pub open: Vec<String>,
     pub cost: Vec<String>,
 }
 
-/// What that stage says before it becomes the command, and once more if it could not.
+/// The message of the last stage before it executes the command, and again if that failed.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Ready {
     pub confinement: Option<Confinement>,
@@ -89,7 +89,7 @@ pub struct Report {
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// It was told to end before it ended by itself.
+    /// The host ended the command before it ended by itself.
     pub ordered: bool,
     /// What else had to be ended.
     pub ended: Vec<String>,
@@ -119,7 +119,7 @@ pub struct Report {
 }
 
 impl Inner {
-    /// The last stage of an order, once it is known what the paths of its view come to.
+    /// The request for the last stage, after the paths of the view were resolved.
     pub fn of(order: Order, view: CommandView, gives: Vec<Give>) -> Self {
         let Order { program, cwd, env, nofile, streams, .. } = order;
         let view = CommandView { grants: Vec::new(), holes: Vec::new(), ..view };

@@ -1,4 +1,4 @@
-//! What a command would get, computed as its helper computes it, and nothing started.
+//! Computes what a command would get, as its helper does, and starts nothing.
 
 use crate::protocol::{CommandSheet, OwnPlace, ShutPlace};
 use crate::sandbox::plan::{self, Right};

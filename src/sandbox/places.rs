@@ -127,7 +127,7 @@ const TOOLS: &[Row] = &[
     readable(".inputrc"),
 ];
 
-/// Where a tool goes that has no place of its own yet, as `(variable, usual place, name below the
+/// The directory for a tool whose usual one does not exist yet, as `(variable, usual place, name below the
 /// cache for all tools)`: no command makes anything directly in the home directory.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("npm_config_cache", ".npm", "npm"),
@@ -144,7 +144,7 @@ const BESIDE: &[&str] =
 pub const MADE: &[&str] =
     &[".cache", "registry", "git", "pkg", "store", "repository", "packages", "caches", "wrapper"];
 
-/// Below the home directory: keys, tokens, and what else opens a door. `(variable that moves it,
+/// Below the home directory: keys, tokens and other credentials. `(variable that moves it,
 /// usual place)`.
 const SECRETS: &[(&str, &str)] = &[
     ("", ".ssh"),
@@ -287,7 +287,7 @@ const SECRETS_IN: &[(&str, &[&str])] = &[
     ("DOCKER_CONFIG", &["config.json"]),
 ];
 
-/// The same for the machine; matters where commands run as root.
+/// The secrets of the machine; they matter where commands run as root.
 const MACHINE_SECRETS: &[&str] = &[
     "/etc/shadow",
     "/etc/shadow-",
@@ -311,14 +311,14 @@ const MACHINE_SECRETS: &[&str] = &[
     "/root/.ssh",
 ];
 
-/// Where this person's things lie, told by an environment.
+/// The paths of this person's tools, caches and secrets, derived from environment variables.
 #[derive(Clone, Copy, Debug)]
 pub struct Person<'a> {
     pub env: &'a BTreeMap<String, String>,
 }
 
 impl<'a> Person<'a> {
-    /// The home directory; `None` when it is not said or would be everything.
+    /// The home directory; `None` if `HOME` is unset or `/`.
     pub fn home(&self) -> Option<&'a Path> {
         self.var("HOME").filter(|home| home.parent().is_some())
     }
@@ -364,7 +364,7 @@ impl<'a> Person<'a> {
         all
     }
 
-    /// Variables that lead tools without a place of their own to one they may make.
+    /// Variables that point tools whose usual directory is missing to one below the cache.
     pub fn elsewhere(&self) -> Vec<(&'static str, PathBuf)> {
         let cache = self.by_xdg(".cache").or_else(|| Some(self.home()?.join(".cache")));
         let (Some(home), Some(cache)) = (self.home(), cache) else { return Vec::new() };
@@ -438,7 +438,8 @@ impl<'a> Person<'a> {
         path.is_absolute().then_some(path)
     }
 
-    /// Whether shutting this path would shut what is no secret: `/dev/null` stands for *no file*.
+    /// Whether a variable names something that must not be hidden: a device such as `/dev/null`, or a directory that
+    /// contains the home directory.
     fn is_common(&self, path: &Path) -> bool {
         path.starts_with("/dev") || self.holds_home(path)
     }

@@ -47,11 +47,11 @@ pub enum Kind {
     Pinned,
     ReadOnly,
     Hidden,
-    /// As before, inside what is read-only.
+    /// Writable inside a read-only directory.
     Open,
 }
 
-/// What is granted, and what a command loses or keeps against the intention.
+/// The Landlock rules, and what the command cannot do because of them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     pub gives: Vec<Give>,
@@ -114,7 +114,7 @@ fn is_worked_on(view: &CommandView, place: &Path) -> bool {
     view.grants.iter().any(|grant| grant.path.starts_with(place) && of_scope(grant))
 }
 
-/// What lies in a hole that takes at least as much needs none of its own.
+/// Drops holes in a hole that is at least as strict.
 fn without_nested(view: &CommandView, all: Vec<Hole>) -> Vec<Hole> {
     let mut kept: Vec<Hole> = Vec::new();
     // Each path has one hole, and outer ones come first.
@@ -203,7 +203,7 @@ fn kept_open(view: &CommandView, holes: &[Hole]) -> Vec<PathBuf> {
     let others: Vec<&Hole> = holes.iter().filter(|hole| hole.why == Why::Others).collect();
     let inside = |path: &Path| others.iter().any(|hole| hole.is_around(path));
     let own = view.grants.iter().filter(|grant| inside(&grant.path) && grant.path.exists());
-    // What is written to a cache does not come to it.
+    // Writes to a cache go to the Pod's layer and not to this path.
     let own = own.filter(|grant| grant.depth != Depth::Cache);
     let open = own.filter(|grant| capped(grant.level, &grant.path, holes) == Level::Write);
     open.map(|grant| grant.path.clone()).collect()
@@ -227,7 +227,7 @@ pub fn sealed_cost(view: &CommandView, holes: &[Hole]) -> Vec<String> {
     sealed(view, holes).iter().map(|dir| nothing_new(dir)).collect()
 }
 
-/// What is granted without mounts: around each hole one by one.
+/// The rules where nothing can be mounted: each sibling of a hole is granted by itself.
 pub fn around_holes(view: &CommandView, holes: &[Hole]) -> Plan {
     let mut plan = Plan::default();
     for grant in &view.grants {

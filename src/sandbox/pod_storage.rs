@@ -21,7 +21,7 @@ const ASIDE: &str = "aside";
 /// What was written to one cache, and what the overlay needs beside it.
 const CHANGES: &str = "changes";
 const WORK: &str = "work";
-/// New names that are tried where another command removes what was left under one.
+/// How many new directories are tried while another command removes them as leftovers.
 const TRIES: usize = 100;
 /// Only the Pod's user gets into these directories.
 const OWNER_ONLY: RawMode = 0o700;
@@ -30,7 +30,7 @@ const OWNER_ONLY: RawMode = 0o700;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodStorage {
     dir: PathBuf,
-    /// Where this command writes to caches while another one holds those of the Pod.
+    /// The layers of this command while another command holds the lock on those of the Pod.
     #[serde(default)]
     aside: Option<PathBuf>,
 }

@@ -48,7 +48,7 @@ impl Prepared {
         Ok((WorldOrder { world, inner }, self.before))
     }
 
-    /// What a command is granted among the other processes of this machine.
+    /// The request for a command without namespaces.
     pub fn alone(self, mut order: Order) -> Result<(Inner, Before), String> {
         enterable(&order.cwd, &self.holes)?;
         place_tools(&mut order.env);
@@ -81,7 +81,7 @@ pub fn compute(
     world
 }
 
-/// Leads tools that have no place of their own to one.
+/// Sets the variables of tools whose usual directory is missing.
 pub fn place_tools(env: &mut BTreeMap<String, String>) {
     let elsewhere = Person { env: &*env }.elsewhere();
     env.extend(elsewhere.into_iter().map(|(name, path)| (name.into(), path.display().to_string())));

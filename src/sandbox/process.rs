@@ -29,7 +29,7 @@ struct Stat {
     dead: bool,
 }
 
-/// Everything below `root` that is not dead yet. An error is not *nothing*: it could not be seen.
+/// The living descendants of `root`. An error means that `/proc` could not be read, not that there are none.
 pub fn descendants(root: i32) -> io::Result<Vec<Process>> {
     let mut children: BTreeMap<i32, Vec<(Process, bool)>> = BTreeMap::new();
     for pid in pids()? {
@@ -51,7 +51,7 @@ pub fn descendants(root: i32) -> io::Result<Vec<Process>> {
 }
 
 /// Whether a process is a command of this process, or was started by one: it descends from one of
-/// our helpers. One that is gone could have been, and counts as one.
+/// our helpers. A process that has ended counts as a command, because it may have been one.
 pub fn is_ours(pid: i32) -> bool {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let mut pid = pid;
@@ -107,7 +107,7 @@ pub fn end_below(root: i32, limit: Duration) -> (Vec<String>, Vec<String>) {
     (names.into_values().collect(), stuck)
 }
 
-/// Processes that nobody can name.
+/// The entry for processes that could not be listed.
 pub fn unseen(error: &io::Error) -> String {
     format!("what cannot be seen: /proc: {error}")
 }

@@ -39,7 +39,7 @@ pub fn is_behind_project_file<'a>(path: &Path, dirs: impl Iterator<Item = &'a Pa
     real.any(|real| path.starts_with(real))
 }
 
-/// Those of a directory that a command may write, and those that the directory itself lies in.
+/// The project files below a writable directory, and those that contain it.
 pub fn in_and_around(root: &Path) -> impl Iterator<Item = PathBuf> {
     let all = root.ancestors().flat_map(below);
     all.filter(move |path| path.starts_with(root) || root.starts_with(path))
@@ -55,7 +55,7 @@ pub fn opens(named: &Path, file: &Path) -> bool {
     named == file || named.ends_with(VSCODE) && file.parent() == Some(named)
 }
 
-/// Where the link of a file leads that does not exist.
+/// The target of a dangling link.
 pub fn dangling(path: &Path) -> Option<PathBuf> {
     let target = led_to(path).filter(|_| path.is_symlink() && !path.exists())?;
     let dir = canonical(target.parent()?).ok()?;

@@ -27,7 +27,7 @@ const MOMENT: Duration = Duration::from_millis(150);
 const GRACE: Duration = Duration::from_secs(2);
 /// How often the kill is repeated.
 const AGAIN: Duration = Duration::from_millis(50);
-/// When a survivor is reported as stuck; it is killed on and on nevertheless.
+/// After this time a process that survives SIGKILL is reported as stuck. The helper goes on killing it.
 const STUCK: Duration = Duration::from_secs(5);
 /// How long it takes to end everything, or to know that something cannot be ended.
 pub const LONGEST_END: Duration = Duration::from_secs(GRACE.as_secs() + STUCK.as_secs());
@@ -153,14 +153,14 @@ fn sentence(error: io::Error) -> String {
     error.to_string()
 }
 
-/// Kills what can be seen; whether that was all is decided elsewhere.
+/// Kills every descendant that `/proc` lists.
 fn kill_below() {
     process::kill_all(|| process::descendants(own_pid()).unwrap_or_default());
 }
 
 /// Signals everything in the world whose first process this is.
 fn signal_all(signal: KillSignal) {
-    // Nothing left to signal is what is wanted.
+    // This fails when no process is left, which is the goal.
     let _ = kill(nix::unistd::Pid::from_raw(-1), signal);
 }
 
@@ -173,7 +173,7 @@ fn lists_this_process() -> bool {
     std::fs::read_link("/proc/self").is_ok_and(|own| own.as_os_str() == &*own_pid().to_string())
 }
 
-/// Waits for every child there will ever be. As orphans become children of this process, having no
+/// Waits for children until none is left. As orphans become children of this process, having no
 /// child means having no descendant.
 fn wait_for_children(tell: &Sender<ReaperEvent>) {
     loop {
@@ -300,7 +300,7 @@ impl Reaper {
     /// waiting for children alone; an error says that what is left could not be seen.
     fn end_all(&mut self) -> io::Result<Vec<String>> {
         if self.in_world {
-            // Processes that spin or fork leave none of the processor for what ends them.
+            // Stopped processes neither fork nor take the processor from this one.
             signal_all(KillSignal::SIGSTOP);
         }
         if self.in_world && !lists_this_process() {
@@ -310,14 +310,14 @@ impl Reaper {
         if self.streams == Streams::Output {
             for process in self.note_living()? {
                 process.signal(Signal::TERM);
-                // A stopped process hears nothing until it goes on.
+                // A stopped process handles SIGTERM only after SIGCONT.
                 process.signal(Signal::CONT);
             }
             self.wait_alone(GRACE);
         }
         let begun = Instant::now();
         while !self.alone && begun.elapsed() < STUCK {
-            // A process that forks without end does not let its command line be read unless it stands.
+            // The command line of a process that keeps forking can be read only while it is stopped.
             if self.in_world {
                 signal_all(KillSignal::SIGSTOP);
             }
@@ -347,7 +347,7 @@ impl Reaper {
         }
     }
 
-    /// Kills for as long as something is alive; nobody waits for it.
+    /// Goes on killing until no descendant is left. The report has been sent before.
     pub fn outlast(&mut self) {
         while !self.alone {
             kill_below();

@@ -8,7 +8,7 @@ use std::fs::{DirBuilder, read_dir};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Directly below the root, what is no file: a scope of `/` does not give it.
+/// Directories of `/` that hold no ordinary files; a scope of `/` does not include them.
 const NO_FILES: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 /// The same view with canonical grants that exist; caches that are not there yet are made.
@@ -27,7 +27,7 @@ fn one(grant: &Grant, home: Option<&(PathBuf, PathBuf)>, view: &CommandView) -> 
     if grant.links == Links::Refused {
         return Some(grant.clone());
     }
-    // What the scope gives anyway is given by the scope, and there commands can make links.
+    // The scope covers this grant already, and commands can create links there.
     if grant.depth != Depth::Device && in_scope(view, grant) {
         return None;
     }
@@ -53,12 +53,12 @@ fn in_scope(view: &CommandView, grant: &Grant) -> bool {
         .any(|own| own.depth == Depth::Whole && own.level >= grant.level && own.covers(&grant.path))
 }
 
-/// Makes a cache whose tool is there; directly in the home directory only the one for all tools.
+/// Creates a missing cache directory if its parent exists; directly in the home directory only `.cache`.
 fn make(path: &Path, home: Option<&(PathBuf, PathBuf)>) {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
     let in_home = path.parent() == home.map(|(home, _)| home.as_path());
     if MADE.contains(&name) && (name == ".cache" || !in_home) && !path.exists() {
-        // Where it cannot be made the tool says so itself.
+        // If this fails, the tool reports it.
         let _ = DirBuilder::new().mode(0o700).create(path);
     }
 }

@@ -1,4 +1,4 @@
-//! seccomp: system calls that lead round the walls are refused.
+//! seccomp: refuses system calls with which a command could bypass its confinement.
 
 use crate::sandbox::landlock::PATH_SOCKETS;
 use crate::sandbox::view::{CommandView, Isolation, Network, Sockets};
@@ -52,7 +52,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_pidfd_getfd,
 ];
 
-/// These look as if the kernel did not know them: programs have another way. The arguments of
+/// Refused with `ENOSYS`, so that programs fall back to other calls. The arguments of
 /// `clone3` and `openat2` lie where no filter can see them.
 const UNKNOWN: &[i64] = &[
     libc::SYS_io_uring_setup,
@@ -80,7 +80,7 @@ const NUMBERED: &[i64] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// How another process is made slow. The first argument says which one.
+/// Scheduling of a process. The first argument is its id.
 const PACE: &[i64] = &[
     libc::SYS_sched_setscheduler,
     libc::SYS_sched_setparam,
@@ -175,7 +175,7 @@ fn namespaces() -> Result<Vec<SeccompRule>, String> {
     flags.into_iter().map(with).collect()
 }
 
-/// Limits and pace of other processes, which the kernel leaves to everybody of the same user. A
+/// Limits and scheduling of other processes, which every process of the same user may change. A
 /// filter cannot see whose a pid is: only 0 and the pid of the command itself pass.
 fn of_others() -> Result<Rules, String> {
     let own = u64::from(rustix::process::getpid().as_raw_nonzero().get().unsigned_abs());
@@ -187,7 +187,7 @@ fn of_others() -> Result<Rules, String> {
     for (call, one) in [(libc::SYS_setpriority, ONE_PRIORITY), (libc::SYS_ioprio_set, ONE_IOPRIO)] {
         rules.insert(call, vec![rule(vec![(0, Op::Ne, one)])?, rule(other(1).into())?]);
     }
-    // To look at a limit is not to set one.
+    // Reading a limit is allowed.
     let set = SeccompCondition::new(2, Len::Qword, Op::Ne, 0).map_err(words)?;
     let mut limit = conditions(other(0).into())?;
     limit.push(set);

@@ -1,4 +1,4 @@
-//! A program that lives long and talks with the host over pipes of its own, behind the walls of a command.
+//! Long-running servers: confined like a command, they talk with the host over three pipes.
 
 use crate::sandbox::order::{Order, Streams};
 use crate::sandbox::{
@@ -31,7 +31,7 @@ pub struct Server {
     pub errors: Receiver,
 }
 
-/// The rest of a server's life: resolves when nothing of it is alive any more.
+/// Resolves when the server and all that it started have ended.
 pub type Served = futures_util::future::BoxFuture<'static, Result<Ended, SandboxError>>;
 
 /// The ends of the pipes that the server gets.

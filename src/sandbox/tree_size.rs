@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The least that a file or directory counts, in bytes.
 const ENTRY: u64 = 4096;
-/// Directories in each other that are measured.
+/// The deepest nesting of directories that is measured.
 const DEPTH: usize = 200;
 /// Directories that may be closed to their owner, as tests of permissions leave them for a moment. Each
 /// hides what lies in it, so more of them are refused.

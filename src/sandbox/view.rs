@@ -1,4 +1,4 @@
-//! What one command may reach, as plain data made from a scope: no disk is looked at here.
+//! What one command may access, computed from a scope without a look at the disk.
 
 use crate::protocol::{OutsideAccess, OutsidePath, ScriptHash};
 use crate::sandbox::limits::CommandLimits;
@@ -38,7 +38,7 @@ impl Need {
     }
 }
 
-/// How far a command gets at a path.
+/// The access of a command at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
@@ -64,7 +64,7 @@ pub enum Depth {
     Whole,
     /// The directory and the files directly in it.
     Flat,
-    /// A device: also its own orders.
+    /// A device, with its ioctls.
     Device,
     /// Everything below, as a cache of the person's: what is written there is the Pod's own.
     Cache,
@@ -74,15 +74,15 @@ pub enum Depth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Links {
-    /// A usual place: where it leads is meant.
+    /// A well-known path: its links are followed.
     Followed,
-    /// A place that a variable names: not followed but into the system.
+    /// A path from a variable: a link is followed only into directories of the system.
     Kept,
-    /// Canonical: a link there was put in place afterwards.
+    /// A canonical path: a link there was made later and is refused.
     Refused,
 }
 
-/// A path inside a grant that is worth less than the grant.
+/// A path inside a grant at which the command gets less.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hole {
     pub path: PathBuf,
@@ -110,7 +110,7 @@ pub enum Why {
     Project,
     /// The files that shells, editors and tools of the person run or obey wherever the person works.
     Obeyed,
-    /// Another Pod writes there. What this one was granted by itself in it stays.
+    /// Another Pod writes there. Paths in it that this Pod was granted by name stay open.
     Others,
 }
 
@@ -131,7 +131,7 @@ pub enum Sockets {
     Named,
 }
 
-/// What a command is kept in.
+/// How a command is isolated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
@@ -264,7 +264,7 @@ impl Hole {
         path != self.path && path.starts_with(&self.path)
     }
 
-    /// Whether a grant at this path is worth less for it.
+    /// Whether this hole restricts a grant at this path.
     pub fn takes_from(&self, grant: &Path) -> bool {
         let kept = self.why == Why::Others && self.is_around(grant);
         !kept && grant.starts_with(&self.path)
@@ -427,7 +427,7 @@ fn holes(around: &Around, outside: &[OutsidePath]) -> Vec<Hole> {
     let obeyed = obeyed.map(|path| hole(path, Level::Read, Why::Obeyed));
     let guarded = programs.chain(rules).chain(projects).chain(obeyed);
     holes.extend(guarded.filter(|hole| !names(outside, hole)));
-    // What this one writes by its own scope is no other's: the list may be older than the scope.
+    // Paths in this Pod's own write scope are left out: the list of other Pods' paths may be older than the scope.
     let mine = |path: &&PathBuf| around.scope.permission(path) == Some(Permission::Write);
     let others = around.others.iter().filter(|path| !mine(path)).cloned();
     holes.extend(others.map(|path| hole(path, Level::Read, Why::Others)));

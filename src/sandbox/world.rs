@@ -1,4 +1,4 @@
-//! The world of a command: what lies where in its file system. It is computed from a view and from
+//! The file system of a command: what each path shows. It is computed from a view and from
 //! what is on this disk; what is not in it does not exist for the command.
 
 pub mod build;
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where temporary files go, and where they go instead when that place is the person's own.
+/// The directory for temporary files, and the one used when the scope contains `/tmp`.
 const TMP: &str = "/tmp";
 const OWN_TMP: &str = "/own-tmp";
 /// Settings of git, below the home directory, and files that they include at most.
@@ -39,9 +39,9 @@ const PAGE: u64 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// What lies there outside, with everything that is mounted in it.
+    /// A recursive bind mount of the same path outside.
     Bind(Level),
-    /// The same as around it, but it cannot be moved: else a hole in it could be moved away.
+    /// A bind mount of the directory on itself, so that it cannot be renamed together with a hole in it.
     Pinned,
     /// An empty directory, or a file that nobody can open.
     Hidden,
@@ -144,7 +144,7 @@ impl World {
         (pages.sum::<u64>() * PAGE).div_ceil(1024 * 1024)
     }
 
-    /// Puts copies in the place of approved scripts, or says which script is another one now.
+    /// Replaces approved scripts by copies, or says which script has changed.
     pub fn hold_scripts(&mut self, scripts: &[ScriptHash]) -> Result<(), String> {
         for script in scripts {
             let place = self.place_of(&script.path);
@@ -183,7 +183,7 @@ impl World {
         self.parts.iter().filter_map(give).chain([all]).collect()
     }
 
-    /// How far a command gets at this place, were it a mount of its own.
+    /// The access level of a mount at this path.
     pub fn level(&self, path: &Path) -> Level {
         let around = path.ancestors().filter_map(|dir| self.parts.get(dir));
         match around.copied().find(|part| *part != Part::Pinned) {
@@ -203,12 +203,12 @@ impl World {
         self.parts.contains_key(path) || self.shows(path)
     }
 
-    /// Whether what lies at this path is what lies there outside.
+    /// Whether this path shows the same file as outside.
     fn shows(&self, path: &Path) -> bool {
         matches!(self.around(path), Some(Part::Bind(_) | Part::Pinned | Part::Layered))
     }
 
-    /// Whether what is made at this path is this world's or its Pod's own.
+    /// Whether a file that is created here stays in the world or in the Pod's storage.
     fn owns(&self, path: &Path) -> bool {
         !matches!(self.around(path), Some(Part::Bind(_) | Part::Pinned))
     }
@@ -328,7 +328,7 @@ impl World {
         }
     }
 
-    /// A hole matters only where what lies around it is shown.
+    /// Applies a hole, if the directory around it is shown.
     fn close(&mut self, path: PathBuf, kind: Kind) {
         if !self.shows(&path) {
             return;
@@ -343,14 +343,14 @@ impl World {
         self.parts.insert(path, part);
     }
 
-    /// What every command has for itself.
+    /// Adds the private places of every command: `/tmp`, the home directory, `/proc` and `/dev`.
     fn own_places(&mut self, view: &CommandView) {
         let limits = &view.limits;
         self.tmp = if self.shows(TMP.as_ref()) { OWN_TMP } else { TMP }.into();
         let kept = self.private.as_ref().map(PodStorage::tmp);
         let tmp = if kept.is_some() { Part::Kept } else { Part::Memory(limits.tmp_mib) };
         self.parts.insert(self.tmp.clone(), tmp);
-        // Results of file tools name the place outside.
+        // File tools report the path outside; this link makes it valid inside, too.
         self.links.extend(kept.map(|kept| (kept, self.tmp.clone())));
         let home = view.home.clone().map(|home| canonical(&home).unwrap_or(home));
         if let Some(home) = home.filter(|home| home.parent().is_some() && !self.shows(home)) {
@@ -419,7 +419,7 @@ impl World {
         }
     }
 
-    /// Every link on the way of a path that is not shown anyway.
+    /// Adds the links on a path, except those that are shown already.
     pub fn follow_path(&mut self, path: &Path) {
         links_on(path).iter().for_each(|link| self.link(link));
     }

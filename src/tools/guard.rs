@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// The directory of a repository, or the file that says where it is.
 const GIT: &str = ".git";
-/// Without it git takes a repository for none, and looks for one elsewhere.
+/// Without this file git does not recognise the repository and looks for one in the directories above.
 const HEAD: &str = "HEAD";
 /// Where the steps of a rebase lie, and how the files of a bisect begin: git goes on with them.
 const STEPS: [&str; 2] = ["rebase-merge", "rebase-apply"];
@@ -21,7 +21,7 @@ const BISECT: &str = "BISECT_";
 const INNER: [&str; 2] = ["modules", "worktrees"];
 
 /// What a call has to be granted before it changes this canonical path, which it names by `given`, although the scope
-/// holds it: the same that a command needs. A guarded name counts as well where it is a link on the way. Looks at the
+/// holds it: the same that a command needs. A guarded name that is a link on the way counts, too. Looks at the
 /// disk.
 pub fn needs(ctx: &Context, given: &Path, path: &Path) -> Vec<Need> {
     let tmp = ctx.tmp();
@@ -78,7 +78,7 @@ fn of_a_file(path: &Path, need: Need) -> &'static str {
     }
 }
 
-/// What an approval of a change of this file is wanted for, as a person reads it.
+/// The purpose of a change of this file, as an approval request shows it.
 pub fn purpose(path: &Path, need: Need) -> &'static str {
     match need {
         Need::Outside if is_rule(path) => "to change the rules of this workspace",
@@ -123,7 +123,7 @@ fn is_rule(path: &Path) -> bool {
     path.iter().any(|name| name == RULES)
 }
 
-/// Whether programs are looked for where this path lies.
+/// Whether a path lies in a directory on `PATH`.
 fn is_program(ctx: &Context, path: &Path) -> bool {
     let real = |dir: &Path| files::resolve(dir).ok();
     let dirs = Person { env: &ctx.env }.programs();

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const MOST: usize = 20;
 /// Where devices lie: no command gets any of them.
 const DEVICES: &str = "/dev";
-/// How a call names its paths, for a model that did not.
+/// The form of the argument, for a model that left it out.
 const FORM: &str = r#"outside: [{"path": "/srv/data", "write": false}]"#;
 
 /// A path as a call names it.
@@ -140,7 +140,8 @@ fn kernels(path: &Path) -> Option<String> {
     path.starts_with(DEVICES).then(|| format!("no command is given a device: {}", path.display()))
 }
 
-/// A socket goes with no directory: on kernels without the newest Landlock other sockets in it could be reached.
+/// Refuses a socket together with a directory: on kernels without the newest Landlock other sockets in it could be
+/// reached.
 fn apart(outside: &[OutsidePath]) -> Result<(), String> {
     let socket = outside.iter().find(|path| path.access == OutsideAccess::Socket);
     let directory = outside.iter().find(|path| path.path.is_dir());

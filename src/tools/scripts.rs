@@ -1,4 +1,4 @@
-//! Which files that its Pod can change a command line runs as scripts: in its scope, its `/tmp` and its caches. They
+//! Finds the scripts that a command line runs and that its Pod can change: in the scope, in `/tmp` and in caches. They
 //! are found by the words of the line and by what lies on the disk.
 
 use crate::config::shell;
@@ -45,7 +45,7 @@ pub fn of_line(ctx: &Context, line: &str) -> Vec<ScriptHash> {
     found.iter().filter_map(|path| script_hash(path)).collect()
 }
 
-/// Whether a line begins with a `cd` without which nothing else of it runs.
+/// Whether a line is a `cd` followed only by `&&`, so that the rest runs only if the `cd` succeeded.
 fn stays(line: &str) -> bool {
     let ends = line.replace("&&", "");
     line.trim_start().starts_with("cd ") && !ends.contains(['&', '|', ';', '\n'])
@@ -58,7 +58,7 @@ struct Search<'a> {
     /// Where the command may be when it comes to a script; empty where a `cd` leads to a directory that is known only
     /// when the command runs.
     dirs: Vec<PathBuf>,
-    /// Whether the directory before the next `cd` is left for good.
+    /// Whether the next `cd` replaces the known directories instead of adding to them.
     leaves: bool,
     found: Vec<PathBuf>,
 }

@@ -84,7 +84,7 @@ const STARTERS: &[&str] = &[
     "xargs",
     "xvfb-run",
 ];
-/// Those that add words of their own.
+/// The starters that add arguments of their own.
 const ADDING: &[&str] = &["fd", "find", "parallel", "xargs"];
 /// Programs that read lines of shell.
 const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "zsh"];
@@ -133,7 +133,7 @@ const READ_VARIABLES: &[&str] = &["mapfile", "read", "readarray"];
 const STANDARD_INPUT: &[&str] = &["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 const DESCRIPTORS: &[&str] = &["/dev/", "/proc/"];
 const DESCRIPTOR_PARTS: &[&str] = &["dev/", "proc/", "fd/", "stdin"];
-/// Tails of the words that are read one by one.
+/// How many suffixes of the words are read as commands.
 const MOST_RESTS: usize = 16;
 
 /// The name of the program, without its directory; `None` where it is not known.
@@ -192,7 +192,7 @@ fn placeholder(option: &str) -> Option<&str> {
     }
 }
 
-/// The tails of the words of a starter, each a command that may run.
+/// The suffixes of a starter's words; each may be the command that runs.
 fn rests<'a>(words: &'a [&'a Word]) -> impl Iterator<Item = &'a [&'a Word]> {
     let starts = words.first().is_some_and(|first| starts_another(first));
     let end = if starts { words.len().min(MOST_RESTS) } else { 0 };

@@ -11,7 +11,7 @@ pub struct Word {
     pub pieces: Vec<Piece>,
     /// Whether a part of it comes from a variable or a substitution.
     pub is_computed: bool,
-    /// Whether it starts commands that were not found in it.
+    /// Whether its expansion can run commands that the parser did not find.
     pub hides_commands: bool,
     /// Whether a part of it is a calculation.
     pub calculates: bool,

@@ -1,4 +1,4 @@
-//! Changes of `package.json` by a command, which are said and not undone.
+//! Changes of `package.json` by a command, which are reported and not undone.
 
 use crate::sandbox::after::{Before, Known, Looked, known_at};
 use crate::sandbox::guard::Found;
@@ -6,7 +6,7 @@ use crate::sandbox::package::{PACKAGE, changed_package_scripts};
 use crate::sandbox::view::{Level, Links};
 use std::path::PathBuf;
 
-/// A `package.json` that may be changed; a change of its scripts is said.
+/// A `package.json` before the command; changes of its scripts are reported.
 #[derive(Debug)]
 pub struct Package {
     path: PathBuf,

@@ -11,7 +11,7 @@ const TODO: &str = "git-rebase-todo";
 /// The quoted paths of a bisect: versions of git that are shell scripts evaluate them.
 const BISECT: &str = "BISECT_NAMES";
 
-/// A file that git obeys when it goes on.
+/// A file from which git continues a rebase or a bisect.
 #[derive(Debug)]
 pub struct Step {
     path: PathBuf,
@@ -47,7 +47,7 @@ impl Step {
         &self.path
     }
 
-    /// Undoes a program that was added. What is gone is finished.
+    /// Undoes added programs. A missing file means that the rebase or bisect has ended.
     pub fn mend(&self) -> Option<String> {
         let now = known_at(&self.path);
         self.path.symlink_metadata().ok()?;
@@ -76,7 +76,7 @@ impl Step {
         }
     }
 
-    /// Says which programs a rebase would run that this command began and did not finish.
+    /// A sentence that says how many programs an unfinished rebase of this command will run.
     fn said(&self, now: &Known) -> Option<String> {
         let Known::File { bytes, .. } = now else { return None };
         let programs = match self.kind {

@@ -111,7 +111,7 @@ const SOURCES: &str = "src";
 /// Directories of programs; `PATH` may name further ones.
 const PROGRAMS: &str = "bin";
 
-/// Whether a path has the name of such a place in any home directory, or lies in one: for the words of a message.
+/// Whether a path ends in one of these names, or lies below one. Only used to word a message.
 pub fn is_obeyed_by_name(path: &Path) -> bool {
     let tools = TOOLS.iter().flat_map(|row| joined(row.usual.as_ref(), row.read));
     let names = OBEYED.iter().map(PathBuf::from).chain(tools);

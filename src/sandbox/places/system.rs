@@ -1,4 +1,4 @@
-//! What of the machine itself every command may read.
+//! System directories that every command may read.
 
 /// Programs and libraries.
 pub const SYSTEM: &[&str] = &[
@@ -102,7 +102,7 @@ pub const ETC: &[&str] = &[
     "/etc/zsh",
 ];
 
-/// How names of other machines are found, for commands with the network.
+/// DNS configuration, for commands that have the network.
 pub const NAMES: &[&str] = &[
     "/etc/resolv.conf",
     "/run/systemd/resolve",
@@ -115,7 +115,7 @@ pub const NAMES: &[&str] = &[
 /// processes of its own instead.
 pub const KERNEL: &[&str] = &["/proc", "/sys"];
 
-/// Devices without a memory.
+/// Devices that store nothing.
 pub const DEVICES: &[&str] =
     &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 

@@ -50,14 +50,14 @@ const OWN_PID_MAX: (u32, u32) = (6, 14);
 
 const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
-/// What could not be had and is no reason to give up.
+/// Shortcomings that are reported and are not fatal.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Missing {
     pub open: Vec<String>,
     pub cost: Vec<String>,
 }
 
-/// Builds it, enters it, and lets go of everything else.
+/// Builds the world, makes it the root directory, and detaches the old root.
 pub fn build(world: &World, pid_max: u32) -> Result<Missing, String> {
     let build = Build::begin(world.script_mib())?;
     let mut missing = Missing::default();
@@ -151,10 +151,10 @@ impl Build {
                         limit_processes(pid_max, missing);
                         self.hide_keys()
                     }
-                    // Where parts of the old one are covered the kernel gives no new one.
+                    // The kernel refuses a new `/proc` where parts of the old one are covered by mounts.
                     Err(Errno::PERM) => {
                         missing.open.push(confinement::OTHERS_SHOWN.into());
-                        // The number is set in the new one; root is bound by no other limit.
+                        // `pid_max` can be set only in a new `/proc`, and no other limit applies to root.
                         missing.open.extend(is_root().then(|| confinement::UNLIMITED.into()));
                         self.bind(world, path, path)?;
                         self.hide_keys()
@@ -178,7 +178,7 @@ impl Build {
         mount("yoi", below(NEW.as_ref(), path), kind, flags, options.as_c_str())
     }
 
-    /// Shows what lies outside at this path. No link is followed on the way to it.
+    /// Bind-mounts `source` of the old root at `path`. No link is followed.
     fn bind(&self, world: &World, source: &Path, path: &Path) -> Result<(), Errno> {
         let from = open(&self.old, source)?;
         let kind = FileType::from_raw_mode(fstat(&from)?.st_mode);
@@ -201,7 +201,7 @@ impl Build {
         };
         remove_mark(&layer.work);
         let (upper, work) = (own(&layer.upper)?, own(&layer.work)?);
-        // The list of mounts tells a command no paths of this machine then.
+        // With these names the list of mounts shows a command no path of this machine.
         let named = |dir: &OwnedFd| format!("{OLD}/proc/self/fd/{}", dir.as_raw_fd());
         let kept = layer.lower.and_then(|kept| open(&self.old, &kept).ok());
         let real = open(&self.old, path)?;
@@ -294,7 +294,7 @@ impl Build {
         let (parent, name) = (path.parent().ok_or(Errno::INVAL)?, path.file_name());
         let parent = self.point(world, parent, FileType::Directory)?;
         let name = name.ok_or(Errno::INVAL)?;
-        // What was in the way of the path can be gone with what was in the way of the parent.
+        // Clearing the parent may have removed this obstacle as well.
         let removed = || match unlinkat(&parent, name, AtFlags::empty()) {
             Err(Errno::ISDIR) => renameat(&parent, name, &parent, beside(name, "put-aside")),
             removed => removed,
@@ -396,7 +396,7 @@ fn open(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
     openat2(root, inner, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), strict)
 }
 
-/// What lies here and in all mounts below it, as a tree of its own.
+/// A detached, recursive copy of the mount at this place.
 fn copy(place: &OwnedFd) -> Result<OwnedFd, Errno> {
     let whole = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE;
     open_tree(place, "", whole | OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::OPEN_TREE_CLOEXEC)
@@ -412,7 +412,7 @@ fn attach(tree: &OwnedFd, place: &OwnedFd) -> Result<(), Errno> {
 fn limit_processes(pid_max: u32, missing: &mut Missing) {
     let file = below(NEW.as_ref(), Path::new("/proc/sys/kernel/pid_max"));
     if !has_own_pid_max() || fs::write(file, pid_max.to_string()).is_err() {
-        // Of ordinary users the kernel counts the processes.
+        // For ordinary users RLIMIT_NPROC applies.
         missing.open.extend(is_root().then(|| confinement::UNCOUNTED.to_owned()));
     }
 }

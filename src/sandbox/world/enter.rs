@@ -1,4 +1,4 @@
-//! The first stage of a world: namespaces of its own, then the process that is the first in them. It
+//! The stage that creates the namespaces and starts the first process in them. It
 //! has one thread from its beginning to its end.
 
 use crate::sandbox::view::Network;
@@ -84,7 +84,7 @@ fn enter(network: Network) -> Result<Child, String> {
     // that. If the helper is gone already, the closed pipe of the order ends this process.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let child = first_process().map_err(|error| format!("its first process: {error}"))?;
-    // Whoever reads these sees their end when the first process ends.
+    // The reader of these streams sees end of file when the first process ends.
     rustix::stdio::dup2_stdout(&null).map_err(|error| error.to_string())?;
     rustix::stdio::dup2_stderr(&null).map_err(|error| error.to_string())?;
     Ok(child)
@@ -131,7 +131,7 @@ fn as_ordinary_user(flags: CloneFlags) -> Result<(), String> {
     keep_powers().map_err(|error| format!("powers in its user namespace: {error}"))
 }
 
-/// A program that an ordinary user executes keeps only what is ambient.
+/// Makes the kept capabilities ambient: an ordinary user loses all others at `execve`.
 fn keep_powers() -> rustix::io::Result<()> {
     let mut sets = rustix::thread::capabilities(None)?;
     let kept = KEPT.into_iter().fold(CapabilitySet::empty(), CapabilitySet::union);

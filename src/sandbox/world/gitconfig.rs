@@ -47,7 +47,7 @@ const SHOWN: &[&str] = &[
     "versionsort",
     "worktree",
 ];
-/// Settings in them that are not: programs of the person, and keys that are not there.
+/// Settings of these sections that are left out: programs of the person, and keys that a command does not have.
 const LEFT_OUT: &[&str] =
     &["askpass", "fsmonitor", "gitproxy", "gpgsign", "hookspath", "sshcommand"];
 
@@ -63,7 +63,7 @@ pub fn shown(file: &Path, home: &Path, text: &str) -> (String, Vec<PathBuf>) {
     (gitfile::text_of(&settings), included)
 }
 
-/// Whether a setting tells who commits and how, and nothing else.
+/// Whether a command may see a setting.
 fn is_shown(setting: &Setting) -> bool {
     let Setting { section, subsection, name, value } = setting;
     let value = value.as_deref().unwrap_or_default();

@@ -48,7 +48,7 @@ fn full(places: &[InMemory]) -> Option<LimitMet> {
 }
 
 fn begin() -> Result<(Reaper, Vec<InMemory>), String> {
-    // The last stage starts meanwhile and waits for its order. It gives up its powers by itself.
+    // The last stage starts meanwhile and waits for its order. It drops its capabilities itself.
     let mut score = OutOfMemory::open();
     score.set(FIRST_TO_DIE);
     let last = reaper::start_last_stage();

@@ -1,4 +1,4 @@
-//! A bench whose commands run behind walls that the test chooses.
+//! A bench that runs commands with the confinement that a test chooses.
 
 use crate::bench::{Bench, walls};
 use crate::escape::ways;

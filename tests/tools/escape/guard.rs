@@ -1,4 +1,4 @@
-//! Ways round a guarded place: what leads to it is taken away, exchanged or written otherwise.
+//! Attempts to bypass a guarded path by removing, replacing or respelling what leads to it.
 
 use crate::escape::cell::{Cell, no_world_to_test};
 use crate::escape::git::{family, git, repository};

@@ -5,7 +5,7 @@ use std::fs;
 use yoi::protocol::OutsideAccess::Write;
 use yoi::scope::{Permission, Rule};
 
-/// A workspace of which `deep/lent` is somebody else's for now, and `kept` nobody's.
+/// A workspace in which `deep/lent` is lent to another Pod and `kept` is hidden.
 fn lending() -> Cell {
     let mut cell = Cell::new();
     cell.bench.file("deep/lent/file", "theirs");

@@ -66,7 +66,7 @@ async fn a_process_that_forks_twice_ends_with_its_command() {
     assert!(!runs(&sleep));
 }
 
-/// docker, tmux, systemd, an agent of keys: whoever listens would act for the command.
+/// Docker, tmux, systemd and ssh-agent: each would act for a command that could connect to it.
 #[tokio::test]
 async fn sockets_of_docker_tmux_and_systemd_are_not_reached() {
     let cell = Cell::new();
@@ -265,7 +265,8 @@ async fn a_command_changes_its_own_limits_and_pace() {
     cell.python("import os, resource; os.nice(1); os.sched_setaffinity(0, {0}); resource.prlimit(0, resource.RLIMIT_CPU)").await.well();
 }
 
-/// Without any wall a command can take the helper's sight; what it leaves is ended all the same.
+/// An unconfined command can make `/proc` unreadable for the helper. The processes that it leaves are ended
+/// nevertheless.
 #[tokio::test]
 async fn a_helper_that_cannot_look_around_does_not_say_that_nothing_is_left() {
     let cell = Cell::new();

@@ -102,7 +102,8 @@ async fn play(mut tree: Tree, dice: &mut Dice, seed: u64) -> Played {
 }
 
 impl Played {
-    /// Holds every end, and what the script left, against the model. Returns the ends that it foresaw.
+    /// Compares the result of every operation, and the files afterwards, with the model. Returns the results that it
+    /// predicted.
     fn foreseen(self) -> Vec<(&'static str, Expect)> {
         let Self { tree, script, ends, repeat } = self;
         for (index, ((op, expect), end)) in script.iter().zip(&ends).enumerate() {

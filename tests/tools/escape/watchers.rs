@@ -1,4 +1,4 @@
-//! What watches a command and ends it: it is killed, stopped or left nothing of the processor; and the devices,
+//! What watches a command and ends it: the tests kill it, stop it or starve it of the processor; and the devices,
 //! which every command shares with the machine.
 
 use crate::escape::cell::{Cell, no_world_to_test, seconds};
