@@ -201,7 +201,7 @@ fn the_death_of_the_host_ends_everything() {
     });
     fs::write(bench.path("order"), format!("{order}\n")).unwrap();
     let script = format!(
-        "exec 3> >(exec '{}' {HELPER_ARG}); cat '{}' >&3; read -r _",
+        "exec 3> >(exec '{}' {HELPER_ARG}); cat '{}' >&3; echo begin >&3; read -r _",
         bench.ctx.helper.display(),
         bench.path("order").display()
     );
