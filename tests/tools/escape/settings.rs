@@ -66,6 +66,7 @@ const LESS: [(&str, &str, &[&str]); 5] = [
         ways::ATTRIBUTES,
         "nothing new is made directly in a directory that holds a hole, so git does not work there (docs/confinement.md)",
         &[
+            "git::a_guarded_file_that_a_command_puts_into_the_index_is_named",
             "home::the_rest_of_a_home_directory_is_worked_in_as_ever",
             "project::a_command_that_changes_the_scripts_of_a_package_says_so",
             "steps::a_command_goes_on_with_the_rebase_of_a_person_and_its_programs",
