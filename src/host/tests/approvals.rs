@@ -193,10 +193,16 @@ impl Bench {
 
     /// Waits for the end of this Pod's run; others have theirs.
     async fn ended(&mut self, pod: &PodName) {
-        loop {
+        self.all_ended(&[pod]).await;
+    }
+
+    /// Waits until a run of each of these Pods ended, in whatever order.
+    async fn all_ended(&mut self, pods: &[&PodName]) {
+        let mut running = pods.to_vec();
+        while !running.is_empty() {
             let line = self.events.recv().await.expect("the host is there");
-            if line.pod.as_ref() == Some(pod) && matches!(line.event, Event::RunEnd { .. }) {
-                return;
+            if matches!(line.event, Event::RunEnd { .. }) {
+                running.retain(|pod| line.pod.as_ref() != Some(pod));
             }
         }
     }
@@ -878,8 +884,7 @@ async fn a_tool_call_about_a_pod_that_it_cannot_concern_is_refused_before_a_pers
     bench.say(&pod, "peer else").await;
     let approval = bench.asked().await;
     bench.answer(&approval, once()).await.unwrap();
-    bench.ended(&pod).await;
-    bench.ended(&PodName::parse("else").unwrap()).await;
+    bench.all_ended(&[&pod, &PodName::parse("else").unwrap()]).await;
     bench.call(&PodName::parse("else").unwrap(), Method::Stop).await.unwrap();
     let stopped = "It says: pod `else` is stopped; bring it back with RestorePod, then send again";
     assert_eq!(bench.refused(&pod, "peer else").await, stopped);
