@@ -115,6 +115,9 @@ impl Tree {
             self.fill(dice, "ws/house", "inside");
             self.fill(dice, "ws/house/.ssh", HIDDEN);
             self.zone("ws/house/.ssh", Zone::Hidden);
+            // Where it is missing, one that a command makes is moved aside.
+            self.fill(dice, "ws/house/bin", "program");
+            self.zone("ws/house/bin", Zone::Read);
             self.cell.env("HOME", self.cell.path("ws/house").display().to_string());
             self.model.zones.insert("home".into(), Zone::Missing);
         }
