@@ -114,7 +114,7 @@ async fn a_socket_pair_works_and_reaches_no_other_process() {
 #[tokio::test]
 async fn an_abstract_socket_is_not_reached_landlock_6() {
     let mut cell = Cell::new();
-    let name = format!("yoi-test-{}", std::process::id());
+    let name = format!("yoi-test-{}", uuid::Uuid::now_v7());
     let address = SocketAddr::from_abstract_name(&name).unwrap();
     let server = UnixListener::bind_addr(&address).unwrap();
     let connect = format!("import socket; socket.socket(socket.AF_UNIX).connect('\\0{name}')");
@@ -167,7 +167,8 @@ async fn shared_memory_and_terminals_are_the_commands_own() {
     if no_world_to_test() {
         return;
     }
-    let name = format!("/dev/shm/yoi-test-{}", std::process::id());
+    // Other programs with these tests run in containers, where processes have the same numbers.
+    let name = format!("/dev/shm/yoi-test-{}", uuid::Uuid::now_v7());
     std::fs::write(&name, "outside").unwrap();
     let did = cell.run(&format!("cat {name}")).await;
     std::fs::remove_file(&name).unwrap();
@@ -286,7 +287,9 @@ async fn a_helper_that_cannot_look_around_does_not_say_that_nothing_is_left() {
 /// own, and refused elsewhere.
 #[tokio::test]
 async fn numbered_memory_of_others_is_not_reached() {
-    let key = 0x5000_0000 | std::process::id();
+    // Other programs with these tests run in containers, where processes have the same numbers.
+    let [.., a, b, c, d] = *uuid::Uuid::now_v7().as_bytes();
+    let key = u32::from_le_bytes([a | 1, b, c, d & 0x7f]);
     let make = format!(
         "import ctypes\nlibc = ctypes.CDLL(None)\nprint(libc.shmget({key}, 4096, 0o1600), libc.msgget({key}, 0o1600), libc.semget({key}, 1, 0o1600))"
     );
