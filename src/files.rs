@@ -46,7 +46,7 @@ impl FileError {
     }
 }
 
-/// The secret of this list that a canonical path is or lies in.
+/// The first of these secrets that equals or contains a canonical path.
 pub fn secret_of<'a>(path: &Path, secrets: &'a [PathBuf]) -> Option<&'a PathBuf> {
     secrets.iter().find(|secret| {
         path.starts_with(secret) || canonical(secret).is_ok_and(|secret| path.starts_with(secret))

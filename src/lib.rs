@@ -1,7 +1,7 @@
 //! The core of yoi: a runtime that owns a family of LLM agents ("Pods").
 //!
-//! The modules are listed bottom to top, and this list is the architecture: a room may use only
-//! the rooms listed before it. `tests/layers.rs` reads this list and checks every `crate::` path.
+//! The modules are listed bottom to top, and this list is the architecture: a module may use only
+//! the modules listed before it. `tests/layers.rs` reads this list and checks every `crate::` path.
 #![forbid(unsafe_code)]
 #![warn(clippy::unwrap_used)]
 // `print!` panics when its reader is gone.
@@ -23,7 +23,7 @@ pub mod scope;
 pub mod files;
 /// The words on the wire: ids, items, methods, events, replies, refusals, line framing.
 pub mod protocol;
-/// Models and providers, secrets, settings, where things lie on this machine.
+/// Models and providers, secrets, settings, the directories of yoi on this machine.
 pub mod config;
 /// The agent mesh of this machine: members, their leader and its election, on the wire of remote-pi.
 pub mod mesh;
@@ -31,7 +31,7 @@ pub mod mesh;
 pub mod session;
 /// The records of all Pods, in one SQLite database.
 pub mod store;
-/// How a command is started and ended: the helper process and its descendants.
+/// Starts, confines and ends commands, with a helper process.
 pub mod sandbox;
 /// Model providers: one request out, one stream of deltas in; the scripted model.
 pub mod llm;

@@ -1,6 +1,6 @@
-//! Servers of other makers that speak MCP, as a client. A server is a program behind walls of its own, or
-//! reached over HTTP; its tools are offered to models. A server is not trusted: what it sends is bounded, and
-//! a server that floods, hangs, crashes or lies harms nothing but the calls that were made to it.
+//! A client of MCP servers, whose tools are offered to models. A server is a confined program or is
+//! reached over HTTP. It is not trusted: its messages are limited, and a server that floods, hangs,
+//! crashes or lies affects only the calls that were made to it.
 
 mod answer;
 mod connection;

@@ -30,7 +30,7 @@ mod commands;
 mod compact;
 /// The part of the history that a model request carries.
 pub mod context;
-/// What a call carries besides the action it names.
+/// The details of a call for an approval request.
 mod details;
 /// Interrupting a run.
 mod interrupt;
@@ -38,7 +38,7 @@ mod interrupt;
 mod mailbox;
 /// Messages as rows of the mailbox hold them.
 mod message;
-/// What is done and said about a log that is damaged.
+/// Handling and reporting of a damaged log.
 mod damage;
 /// The open log of a Pod and its state.
 mod session_state;
@@ -46,13 +46,13 @@ mod session_state;
 pub mod policy;
 /// The system prompt and the notes of the runtime.
 mod prompt;
-/// How large a reply may become.
+/// The limits on the size of a reply.
 mod reply_size;
 /// The MCP servers of a Pod.
 mod servers;
 /// One model request and its stream.
 mod stream;
-/// What model requests used and cost.
+/// Token usage and cost of model requests.
 mod usage;
 
 pub use approval::ApprovalDecided;
@@ -70,7 +70,7 @@ pub(crate) use servers::note_decision;
 pub use servers::{START_RULE, Servers, TOOLS_RULE, is_about_a_server};
 pub use session_state::SessionState;
 
-/// What a run is given and does not change.
+/// The inputs of a run that do not change.
 #[derive(Clone)]
 pub struct Setup {
     pub pod: PodName,
@@ -89,7 +89,7 @@ pub struct Setup {
     /// The MCP servers of the Pod.
     pub servers: Servers,
     pub limits: Limits,
-    /// How model requests that fail are tried again.
+    /// The retry policy of model requests.
     pub retries: retry::Policy,
     /// Which calls pass, are denied, or wait for an approval.
     pub permissions: Policy,
@@ -98,11 +98,11 @@ pub struct Setup {
     pub identity: serde_json::Value,
     /// Stands in the place of the general instruction in the system prompt.
     pub instruction: Option<String>,
-    /// What the Pod holds at this moment: lending changes it in the middle of a run.
+    /// The Pod's current scope: leases change it during a run.
     pub scope: ScopeNow,
-    /// Where a command that starts is made known.
+    /// The registry of running commands.
     pub commands: Commands,
-    /// What other live Pods write now.
+    /// The paths that other live Pods may write now.
     pub others: OthersNow,
 }
 
@@ -118,7 +118,7 @@ pub struct Limits {
     pub max_turns: u32,
     /// The part of the context window at which the history is compacted.
     pub compact_at: f64,
-    /// How many tokens of the newest history a compaction keeps verbatim.
+    /// The number of tokens of the newest history that a compaction keeps verbatim.
     pub keep_tokens: u64,
     pub pruning: context::Pruning,
     pub reply: ReplyLimits,
@@ -141,7 +141,7 @@ pub enum Start {
 /// Answered once the input or the change is durable, with its entry if it has one.
 pub type Accepted = oneshot::Sender<Result<Option<EntryId>, Refusal>>;
 
-/// How a run reaches the Pod's actor and is reached by it.
+/// The channels between a run and the Pod's actor.
 pub struct Ports {
     /// Waits when it is full: a slow actor slows the stream down, nothing is lost.
     pub out: mpsc::Sender<RunEvent>,
@@ -175,23 +175,23 @@ pub enum RunEvent {
     Doing(String),
     /// The limit that the commands of the last group met; `None` once they ended without meeting one.
     LimitMet(Option<LimitMet>),
-    /// How many tokens the next request takes, and what the Pod cost so far in US dollars.
+    /// The number of tokens of the next request, and the cost of the Pod so far in US dollars.
     Context {
         tokens: u64,
         cost: Option<f64>,
     },
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug)]
 pub enum End {
     Finished,
     Paused,
     LimitReached,
-    /// Nothing had come of it: the input was taken back.
+    /// Nothing was added to the history: the input was taken back.
     RolledBack,
     Cancelled,
-    /// It only compacted, or was asked to and was refused or cancelled.
+    /// It only compacted the history, or the compaction was refused or cancelled.
     Compacted,
     /// It was to compact, and the history is as it was, for this reason.
     NotCompacted(String),
@@ -241,7 +241,7 @@ impl<E: Into<Refusal>> From<E> for Stopped {
     }
 }
 
-/// Where a run began that a person's input began.
+/// The first entry of a run that a person's input started.
 pub(crate) struct FirstEntry {
     id: EntryId,
     at: LogPosition,
@@ -526,7 +526,7 @@ impl Run {
         let _ = self.ports.out.send(out).await;
     }
 
-    /// How many tokens the next request takes.
+    /// The number of tokens of the next request.
     pub(crate) fn tokens(&self) -> u64 {
         context::tokens(
             &self.session_state.system,

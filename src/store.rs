@@ -1,5 +1,5 @@
-//! What a Pod is: one SQLite database. One thread owns the connection that writes, another the one
-//! that reads; a write is on disk when its future resolves.
+//! The records of all Pods in one SQLite database. One thread owns the connection that writes,
+//! another the one that reads; a write is on disk when its future resolves.
 
 mod approvals;
 mod clients;
@@ -49,8 +49,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the database, creates it when there is none, migrates an older one after copying it,
-    /// and puts a damaged one aside. One that a newer program made is refused.
+    /// Opens the database, creates a missing one, migrates an older one after copying it, and
+    /// renames a damaged one. A database of a newer program is refused.
     pub async fn open(path: &Path) -> Result<(Self, Opening), StoreError> {
         let at = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || open::open(&at, schema::MIGRATIONS)).await;

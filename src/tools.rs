@@ -1,5 +1,6 @@
-//! What a model may do: files, shell, tasks, other Pods. A tool is a row in `TABLE` and a function from its
-//! arguments and a `Context` to an `Output`; it changes nothing else of the Pod.
+//! The tools that a model can call: files, shell, tasks, other Pods. A tool is a row in `TABLE` and
+//! a function from its arguments and a `Context` to an `Output`; it changes nothing else of the
+//! Pod.
 
 mod attachment;
 mod bash;
@@ -51,14 +52,14 @@ pub use touch::{Touch, touched};
 
 /// Bytes of content a result holds, when nothing else is configured.
 pub const MAX_OUTPUT: usize = 64 * 1024;
-/// How long a call that works on files may go on after it was interrupted.
+/// The time that a call on files has to finish after an interrupt.
 const LAST_ACTS: Duration = Duration::from_secs(5);
 /// Characters of a summary.
 const MAX_SUMMARY: usize = 200;
 /// Characters of an error: it may name two paths and the way out.
 const MAX_ERROR: usize = 2000;
 
-/// What a tool answered.
+/// The result of a tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Output {
     /// One line, bounded.
@@ -67,9 +68,9 @@ pub struct Output {
     pub content: Option<String>,
     pub is_error: bool,
     pub images: Vec<Image>,
-    /// What files look like now, for read-before-edit.
+    /// The hashes of files after the call, for read-before-edit.
     pub files: Vec<FileMark>,
-    /// How far another Pod has been read with this.
+    /// The position up to which the call has read another Pod's output.
     pub read: Option<Reading>,
     /// The message that was sent.
     pub sent: Option<SentMessage>,
@@ -89,9 +90,8 @@ pub struct Tool {
     pub name: &'static str,
     pub description: &'static str,
     pub lane: Lane,
-    /// The arguments that say what a call is about: rules and requests show them. A tool of the
-    /// lanes `Look` and `Change` that names `file_path` reads or changes that file, and scope is
-    /// asked for when it lacks it.
+    /// The arguments that rules match and requests show. A tool of the lanes `Look` and `Change`
+    /// that names `file_path` reads or changes that file, and scope is asked for when it lacks it.
     pub telling: &'static [&'static str],
     schema: fn() -> Value,
     /// Whether a call can begin with these arguments: looks at nothing else.
@@ -114,7 +114,7 @@ pub enum Lane {
     Pods,
 }
 
-/// How a tool does its work.
+/// The function of a tool.
 enum Act {
     /// On the blocking pool, over files.
     Files(fn(&str, &Context, &CancellationToken) -> Result<Output, Fault>),
@@ -126,7 +126,7 @@ enum Act {
     Pods(&'static pods::Verb),
 }
 
-/// What a call may use, as of its start.
+/// The environment of a call, as of its start.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Absolute; where commands start and searches begin.
@@ -134,13 +134,13 @@ pub struct Context {
     pub scope: Scope,
     /// The environment of commands, already without secrets.
     pub env: BTreeMap<String, String>,
-    /// What was read or written so far: canonical path to the blake3 (hex) it had.
+    /// The files that were read or written so far: canonical path to blake3 hash (hex).
     pub read: BTreeMap<PathBuf, String>,
-    /// Where images and former contents lie, each under its blake3 name.
+    /// The directory of images and former contents, each named by its blake3 hash.
     pub blobs: PathBuf,
-    /// Where long command output lies; always readable.
+    /// The directory of long command output; always readable.
     pub outputs: PathBuf,
-    /// What this Pod keeps for its commands: `/tmp`, and what they add to caches.
+    /// The directory with the `/tmp` and the cache layers of this Pod's commands.
     pub private: PathBuf,
     pub tasks: tasks::Tasks,
     /// The program that is the helper of commands ([`crate::sandbox::OWN_PROGRAM`]).
@@ -149,33 +149,33 @@ pub struct Context {
     pub old_nofile: Option<u64>,
     /// yoi's own directories: no command gets at them, whatever it was granted.
     pub own: Vec<PathBuf>,
-    /// How long a command may take.
+    /// The time limits of commands.
     pub command_time: CommandTime,
-    /// How much of the machine a command may use.
+    /// The resource limits of commands.
     pub command_limits: CommandLimits,
-    /// What commands are kept in here.
+    /// The isolation of commands on this machine.
     pub isolation: Isolation,
     /// The version of Landlock that confines commands; 0 is none.
     pub landlock: u32,
-    /// What other live Pods write: no command writes there, whatever it was granted.
+    /// The paths that other live Pods may write: no command writes there, whatever its grants.
     pub others: Vec<PathBuf>,
-    /// The calls of the same reply with which a command begins.
+    /// The commands of the same reply, which start together.
     pub group: StartGroup,
     /// The path that was decided about, canonical: a call of a file tool acts on no other.
     pub path: Option<PathBuf>,
-    /// What this call was granted beyond the scope, before it began.
+    /// The needs that were granted to this call before it started.
     pub needs: Vec<Need>,
     /// The paths outside the scope that this call was granted.
     pub outside: Vec<OutsidePath>,
     /// The scripts that were approved with this call.
     pub scripts: Vec<ScriptHash>,
-    /// How the host is reached; `None` where there is none.
+    /// The interface to the host; `None` without one.
     pub pod_api: Option<PodApi>,
     /// Bytes of content in one result ([`MAX_OUTPUT`]).
     pub max_output: usize,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Done {
     pub output: Output,
@@ -411,21 +411,21 @@ async fn act(
     }
 }
 
-/// Ends when an interrupted call has had its time to end by itself. A path that never answers keeps
-/// its thread; the run goes on without it.
+/// Waits until the time of an interrupted call is over. A file system that never answers blocks the
+/// call's thread; the run continues without it.
 async fn left_behind(cancel: &CancellationToken) {
     cancel.cancelled().await;
     tokio::time::sleep(LAST_ACTS).await;
 }
 
 impl Context {
-    /// What this Pod's tools see as `/tmp`.
+    /// The directory that this Pod's tools use as `/tmp`.
     fn tmp(&self) -> PathBuf {
         PodStorage::of(&self.private).tmp()
     }
 
-    /// The same, with the directories of its own in the form that checked paths have, and without
-    /// the secrets that lie in its scope.
+    /// A copy with canonical directories, to compare with canonical paths, and without the secrets
+    /// in its scope.
     fn canonical(&self) -> Self {
         let mut ctx = self.clone();
         for path in [&mut ctx.cwd, &mut ctx.outputs, &mut ctx.private] {

@@ -1,5 +1,5 @@
-//! The same program without a screen: lines in and out, one message with `-p`, verbs with `-c`, or
-//! a host that only serves.
+//! The program without a screen: lines in and out, one message with `-p`, verbs with `-c`, or only
+//! a host.
 
 use crate::start::Opening;
 use crate::verb::{self, Dialogue, Runs, Verb, Way};
@@ -31,7 +31,7 @@ pub use output::{Output, Piece};
 pub use print::{Form, Printer};
 pub use serve::serve;
 
-/// What to do without a screen.
+/// The work of a program without a screen.
 pub struct Work {
     /// Verbs to carry out first, in order.
     pub verbs: Vec<String>,
@@ -71,7 +71,7 @@ impl Work {
     }
 }
 
-/// What happens to an approval request that no person can decide.
+/// The handling of an approval request that no person can decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     /// It is denied at once, with the rule that would allow it. A Pod that needs a person for another
@@ -83,7 +83,7 @@ pub enum Unanswered {
 
 /// Does the work to its end; a failure is printed on standard error.
 pub async fn run(opening: &Opening, work: Work) -> Exit {
-    // A mistake in a later line is found before the first one is carried out.
+    // All lines are parsed before the first one is carried out.
     let mistake = work.verbs.iter().find_map(|line| verb::line::read(line, Way::Command).err());
     if let Some(why) = mistake {
         return say_last(&Failure::usage(why));

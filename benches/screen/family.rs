@@ -89,8 +89,8 @@ fn in_order(text: &str, names: &[String]) -> bool {
         let mut words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
         words.find_map(|word| names.iter().position(|name| name == word))
     };
-    // The tree stands above the first line that parts the panes, in the left ones of its columns. Its foot counts
-    // the rows out of view and names the workspace of the chosen Pod.
+    // The tree ends at the first horizontal border and fills the left columns. Its last row counts
+    // the rows out of view and names the workspace of the selected Pod.
     let tree = text.lines().take_while(|line| !line.starts_with('├'));
     let tree = tree.filter(|line| !line.contains(['↑', '↓']));
     let rows: Vec<usize> =

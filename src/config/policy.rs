@@ -1,5 +1,5 @@
-//! Policy: which actions pass, which are asked about and which are refused, by ordered rules over
-//! a tool and the text that says what it is about. Pure.
+//! Policy: ordered rules over a tool and the texts of a call decide whether the call passes, needs
+//! an approval or is refused. Reads no disk.
 
 use crate::config::policy::call::{Call, Part};
 use crate::config::policy::tool::Tool;
@@ -17,8 +17,8 @@ pub use tool::{TOOLS, check as check_tool};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Permissions {
-    /// What is done with what no rule and no answer speaks about, instead of the program's own
-    /// defaults.
+    /// The action for calls that no rule and no permanent decision matches, instead of the
+    /// program's defaults.
     pub default: Option<Action>,
     /// The first that matches counts.
     pub rule: Vec<FileRule>,
@@ -49,14 +49,14 @@ fn known_tool<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::E
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     pub tool: String,
-    /// What it needs beyond its walls or its scope, in words.
+    /// The needs of the call beyond its confinement or scope, by their names.
     pub needs: Vec<&'static str>,
     /// The paths outside its scope that a command names.
     pub outside: Vec<OutsidePath>,
     /// The scripts that a command runs.
     pub scripts: Vec<ScriptHash>,
-    /// What it is about: as the model wrote it and then, for a path, as it really is. Empty when
-    /// it says nothing.
+    /// The texts that patterns are compared with: the argument as the model wrote it and then, for
+    /// a path, the resolved path. Empty if a call has none.
     pub texts: Vec<String>,
 }
 
@@ -64,20 +64,21 @@ pub struct Subject {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     pub user: Permissions,
-    /// Where the user's rules stand.
+    /// The file of the user's rules.
     pub user_file: String,
     /// Rules of the workspace; they ask or deny, they never allow.
     pub workspace: Vec<FileRule>,
-    /// Why these are not known although the file is there: then everything is asked that they could deny.
+    /// Why `workspace` is unknown although the file exists. Then every call that it could deny
+    /// needs an approval.
     pub unread: Option<String>,
-    /// Rules of the workspace that allow, while a person trusts its file. They count where no other rule and
-    /// no answer speaks.
+    /// Rules of the workspace that allow, while a person trusts its file. They decide calls that no
+    /// other rule and no permanent decision matches.
     pub trusted: Vec<FileRule>,
-    /// Where those stand.
+    /// The file of the workspace's rules.
     pub workspace_file: String,
 }
 
-/// What files and answers say of a call.
+/// What the rules of files and the permanent decisions of a person say about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     Allow,
@@ -85,14 +86,14 @@ pub enum Said {
     Ask(String),
     /// The text names the rule.
     Deny(String),
-    /// No rule speaks about it; `[permissions] default` if it is set.
+    /// No rule matches; `[permissions] default` if it is set.
     Nothing(Option<Action>),
 }
 
 impl Rules {
     /// What the rules say: the user's own first, narrowed by the workspace's; where they ask or
-    /// say nothing, the answers that were given for good, in the order given here. A command line gets
-    /// what the strictest of its commands gets.
+    /// none matches, the permanent decisions `answers`, in this order. The strictest decision about
+    /// one of its commands counts for a command line.
     pub fn said(&self, subject: &Subject, answers: &[(Pattern, Action)]) -> Said {
         let of_files = [&self.user.rule, &self.workspace, &self.trusted];
         let known = self.unread.is_none();
@@ -100,7 +101,7 @@ impl Rules {
             return Said::Nothing(self.user.default);
         }
         let call = Call::of(subject);
-        // A call that concerns nothing but the Pod itself is not asked about.
+        // A call without texts affects only the Pod itself and needs no approval.
         let doubt = self.in_doubt().filter(|_| !subject.texts.is_empty());
         let said = call.parts().map(|part| self.said_of(&part, answers, doubt.as_ref()));
         // Of several that are equally strict, the first.
@@ -139,17 +140,17 @@ impl Rules {
 }
 
 impl Rules {
-    /// Why a call is asked that rules of the workspace which are not known could deny.
+    /// Why a call needs an approval while the rules of the workspace are unknown.
     fn in_doubt(&self) -> Option<String> {
         let why = self.unread.as_ref()?;
         Some(format!("the file of rules {}, which cannot be read ({why}),", self.workspace_file))
     }
 
-    /// What a person is told while the rules of the workspace are not known.
+    /// The notice that a Pod shows while the rules of the workspace are unknown.
     pub fn unread_note(&self) -> Option<String> {
         let why = self.unread.as_ref()?;
         Some(format!(
-            "the rules in {} cannot be read, so every call asks: {why}",
+            "the rules in {} cannot be read, so every call needs an approval: {why}",
             self.workspace_file
         ))
     }
@@ -173,15 +174,15 @@ fn first<'a>(rules: &'a [FileRule], part: &Part<'_>) -> Option<&'a FileRule> {
     })
 }
 
-/// The rule, and why it counts where the call does not show it.
+/// Names the rule, and the reason why it matches if the call does not show it.
 fn named(rule: &FileRule, file: &str, part: &Part<'_>) -> String {
     let FileRule { tool, pattern, .. } = rule;
     let doubt = part.doubt(pattern).map(|doubt| format!(" ({doubt})")).unwrap_or_default();
     format!("the rule `{tool}: {pattern}` in {file}{doubt}")
 }
 
-/// Whether an answer that was given for good speaks about a call: one that allows about all of it, one
-/// that refuses about a part.
+/// Whether a permanent decision applies to a call: one that allows must match every part of the
+/// call, one that refuses any part.
 pub fn matches(pattern: &Pattern, action: Action, subject: &Subject) -> bool {
     let call = Call::of(subject);
     let speaks = |part: Part<'_>| part.is_answered(pattern, action);
@@ -222,7 +223,7 @@ fn is_command(subject: &Subject) -> bool {
     subject.tool.eq_ignore_ascii_case("Bash")
 }
 
-/// The rule that speaks about exactly this call and no other.
+/// The rule that matches exactly this call and no other.
 pub fn exactly(subject: &Subject) -> Pattern {
     let text = subject.texts.last().map_or("", String::as_str);
     let mut pattern = String::with_capacity(text.len());

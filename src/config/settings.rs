@@ -20,7 +20,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 /// The largest settings file that is read, in bytes.
 pub const MAX_FILE: u64 = 256 * 1024;
 
-/// What the user's `config.toml` says; defaults for the rest.
+/// The settings of the user's `config.toml`, with defaults for missing keys.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
@@ -55,7 +55,7 @@ pub struct Profile {
     pub instruction: Option<String>,
 }
 
-/// How long a provider may be silent, in seconds; a whole answer may take any time.
+/// The longest time without data from a provider, in seconds; a whole reply may take any time.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Timeouts {
@@ -111,7 +111,7 @@ pub struct Mesh {
     pub socket: Option<PathBuf>,
     /// The Pods that join when they become live.
     pub join: Join,
-    /// What wakes an idle Pod besides messages of its peers.
+    /// The events that wake an idle Pod besides messages of its peers.
     pub wake: Vec<Wake>,
     /// The largest body of a message to a Pod, in KiB of JSON.
     pub message_kib: NonZeroU32,
@@ -130,7 +130,7 @@ pub enum Join {
     Named(Vec<PodName>),
 }
 
-/// What of the mesh may wake an idle Pod.
+/// An event of the mesh that may wake an idle Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Wake {
@@ -138,9 +138,9 @@ pub enum Wake {
     Strangers,
     /// Messages to all agents.
     Broadcasts,
-    /// That an agent joined.
+    /// An agent joined.
     Joins,
-    /// That an agent left.
+    /// An agent left.
     Leaves,
 }
 
@@ -305,7 +305,7 @@ fn text_of(file: &Path) -> Result<Option<String>, Diagnostic> {
     Ok(Some(text))
 }
 
-/// Where a key belongs that was found in another place, as a sentence.
+/// A hint in which table a misplaced key belongs.
 fn right_place(message: &str) -> Option<String> {
     let (key, _) = message.strip_prefix("unknown field `")?.split_once('`')?;
     let (_, table) = PLACES.iter().find(|(known, _)| *known == key)?;
@@ -315,7 +315,8 @@ fn right_place(message: &str) -> Option<String> {
     })
 }
 
-/// Keys that are often written elsewhere, and the table of each; the empty one is the top of the file.
+/// Keys that are often written in a wrong table, and the right table of each; the empty one is the
+/// top of the file.
 const PLACES: [(&str, &str); 23] = [
     ("model", ""),
     ("max_turns", "limits"),
@@ -367,8 +368,8 @@ pub fn read_what_fits<T: DeserializeOwned + Default>(
     }
 }
 
-/// Removes the innermost key, or element of a list, that stands at a byte or whose value does;
-/// whether there was one.
+/// Removes the innermost key, or element of a list, at a byte of the text; returns whether there
+/// was one.
 fn drop_key(table: &mut DeTable<'_>, at: usize) -> bool {
     let here = |span: std::ops::Range<usize>| span.contains(&at);
     for (_, value) in table.iter_mut() {
@@ -394,7 +395,7 @@ fn drop_element(elements: &mut DeArray<'_>, at: usize) -> bool {
     true
 }
 
-/// Whether something of an element stands at a byte.
+/// Whether an element, or a key of its table, contains this byte of the text.
 fn holds(element: &Spanned<DeValue<'_>>, at: usize) -> bool {
     let DeValue::Table(table) = element.get_ref() else { return element.span().contains(&at) };
     let inside = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {

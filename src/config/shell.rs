@@ -44,8 +44,8 @@ pub struct SimpleCommand {
 }
 
 impl SimpleCommand {
-    /// The words of each of its texts, the program first; `None` is a word that is known only when the
-    /// command runs, or a pattern of file names. `~` stands as it is written.
+    /// The words of each of its texts, the program first; `None` is a word that is known only when
+    /// the command runs, or a pattern of file names. `~` is not expanded.
     pub fn words(&self) -> impl Iterator<Item = Vec<Option<String>>> {
         let word = |pieces: &[Piece]| {
             let chars = pieces.iter().map(|piece| match piece {
@@ -96,8 +96,8 @@ impl Unreadable {
     }
 }
 
-/// The simple commands of a line, in the order in which they stand; those in substitutions, functions,
-/// loops, and in text that a shell is given (`sh -c`, `eval`) too.
+/// The simple commands of a line in textual order, including those in substitutions, functions,
+/// loops, and in arguments that a shell executes (`sh -c`, `eval`).
 pub fn read(line: &str) -> Result<Vec<SimpleCommand>, Unreadable> {
     if line.len() > MAX_LINE {
         return Err(Unreadable::TooLong);

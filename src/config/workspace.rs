@@ -13,7 +13,7 @@ pub struct Workspace {
     pub access: Access,
 }
 
-/// What a Pod may do in its workspace unless told otherwise.
+/// The default access of a Pod to its workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
     Write,
@@ -31,8 +31,8 @@ pub struct NoWorkspace {
 
 impl Workspace {
     /// The nearest directory from `cwd` upwards that has `.yoi/` or `.git`, else `cwd`. A home
-    /// directory or `/` is never the workspace of what lies below it, and neither a directory of another
-    /// owner nor a mark that another owner put there says where a workspace begins.
+    /// directory or `/` is never the workspace of a directory below it. A directory of another
+    /// owner is no workspace either, and a `.yoi` or `.git` of another owner is ignored.
     pub fn of(cwd: &Path, env: &Env) -> Result<Self, NoWorkspace> {
         let fail = |cause| NoWorkspace { dir: cwd.into(), cause };
         let cwd = cwd.canonicalize().map_err(fail)?;
@@ -63,7 +63,7 @@ impl Workspace {
     }
 }
 
-/// Whether this owner put something at a path: what lies there, and the link where it is one.
+/// Whether a path exists and belongs to this owner; for a link, both the link and its target.
 fn is_mark(path: &Path, owner: u32) -> bool {
     let found = [path.symlink_metadata(), path.metadata()];
     found.iter().all(|found| found.as_ref().is_ok_and(|found| found.uid() == owner))

@@ -1,5 +1,6 @@
-//! The settings of a workspace (`<root>/.yoi/config.toml`). The file may come from a stranger: it chooses among
-//! what is known and narrows. What it asks for beyond that counts only while a person trusts exactly this file.
+//! The settings of a workspace (`<root>/.yoi/config.toml`). The file may come from a stranger: it
+//! may choose a known model and narrow permissions. Its other keys take effect only while a person
+//! trusts exactly this content.
 
 use crate::config::catalogue::{Catalogue, Known, Provider};
 use crate::config::diagnostic::Diagnostic;
@@ -16,11 +17,11 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What trust in a server of a workspace is about besides its command line.
+/// The scope of trust in a server of a workspace, besides its command line.
 const RUNS_IN_WORKSPACE: &str =
     ", started in the workspace: it can run files there, and pods can change these";
 
-/// What the file of a workspace says.
+/// The settings in the file of a workspace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkspaceSettings {
     /// `provider/model`; counts only if that model is known.
@@ -29,15 +30,15 @@ pub struct WorkspaceSettings {
     pub max_turns: Option<NonZeroU32>,
     /// Rules that ask or deny.
     pub rules: Vec<FileRule>,
-    /// Why the rules are not known although the file is there.
+    /// Why the rules are unknown although the file exists.
     pub unread: Option<String>,
-    /// What was ignored, to be shown.
+    /// The ignored keys, for a notice.
     pub notices: Vec<Diagnostic>,
     /// The SHA-256 of the file, hex; `None` if there is none that can be read.
     pub sha256: Option<String>,
-    /// What counts because a person trusts the file; without trust it is empty.
+    /// The keys in force because a person trusts the file; empty without trust.
     pub granted: Granted,
-    /// What would count if a person trusted the file.
+    /// The keys that would be in force if a person trusted the file.
     asked: Granted,
     /// The notices that trust ends.
     until_trusted: Vec<Diagnostic>,
@@ -45,7 +46,7 @@ pub struct WorkspaceSettings {
     servers_alone: bool,
 }
 
-/// What the file of a workspace changes while it is trusted.
+/// The keys of a workspace's file that need trust.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Granted {
     /// Rules that allow.
@@ -76,12 +77,12 @@ enum Ignored {
     Always,
 }
 
-/// Where the settings of a workspace stand.
+/// The path of a workspace's settings.
 pub fn file_of(root: &Path) -> PathBuf {
     root.join(".yoi/config.toml")
 }
 
-/// Where the MCP servers of a workspace stand.
+/// The path of a workspace's list of MCP servers.
 pub fn mcp_file_of(root: &Path) -> PathBuf {
     root.join(mcp::WORKSPACE_FILE)
 }
@@ -94,7 +95,8 @@ impl WorkspaceSettings {
             Ok(Some(text)) => Self::read(&file, &text),
             Ok(None) => Self::default(),
             Err(why) => {
-                let notice = ignored(&file, &format!("{why}; what it may deny is asked"));
+                let notice =
+                    ignored(&file, &format!("{why}; calls that it could deny need an approval"));
                 Self { notices: vec![notice], unread: Some(why), ..Self::default() }
             }
         };
@@ -109,7 +111,7 @@ impl WorkspaceSettings {
         }
     }
 
-    /// The same with the MCP servers that a text names. A person trusts both files together.
+    /// Adds the MCP servers that a text names. A person trusts both files together.
     #[must_use]
     pub fn with_servers(mut self, file: &Path, text: &str) -> Self {
         let (servers, problems) = mcp::read_workspace_file(text);
@@ -157,7 +159,7 @@ impl WorkspaceSettings {
         if self.servers_alone { mcp_file_of(root) } else { file_of(root) }
     }
 
-    /// What a text says.
+    /// Parses the text of a settings file.
     pub fn read(file: &Path, text: &str) -> Self {
         match DeTable::parse(text) {
             Ok(table) => {
@@ -173,8 +175,8 @@ impl WorkspaceSettings {
         }
     }
 
-    /// The same, with all that the file may say if a person trusts this content. `trusted` is the
-    /// hash of the content that a person trusts in this workspace, if there is one.
+    /// Adds the keys that need trust if a person trusts this content. `trusted` is the hash of the
+    /// content that a person trusts in this workspace, if there is one.
     #[must_use]
     pub fn with_trust(mut self, trusted: Option<&str>) -> Self {
         let Some(trusted) = trusted else { return self };
@@ -191,7 +193,7 @@ impl WorkspaceSettings {
         self
     }
 
-    /// What trust would change, one line for each key with its value, none if it changes nothing.
+    /// The changes that trust would make, one line for each key with its value.
     pub fn trust_changes(&self, settings: &Settings) -> Vec<String> {
         let asked = &self.asked;
         let rules = asked.rules.iter().map(|FileRule { tool, pattern, .. }| {
@@ -219,7 +221,8 @@ impl WorkspaceSettings {
 }
 
 impl Settings {
-    /// The same, with what a workspace narrows, and with what it may raise while its file is trusted.
+    /// Applies the limits of a workspace: those that narrow, and those that raise while its file is
+    /// trusted.
     #[must_use]
     pub fn narrowed(mut self, workspace: &WorkspaceSettings) -> Self {
         let own = self.limits.max_turns;
@@ -228,7 +231,7 @@ impl Settings {
         self
     }
 
-    /// The same, with the providers and models of a file that is trusted. Those of the user stay as they are.
+    /// Adds the providers and models of a trusted file. Those of the user do not change.
     #[must_use]
     pub fn with_providers_of(mut self, workspace: &WorkspaceSettings) -> Self {
         for (id, provider) in &workspace.granted.provider {

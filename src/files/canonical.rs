@@ -1,5 +1,5 @@
-//! Canonical paths and the links that lead to them, found with one call of the kernel where a path
-//! leads through no link. A command's world names hundreds of paths, and nearly all are like that.
+//! Resolves paths to canonical ones and lists the links in them. A path without links needs one
+//! system call, because a command's world names hundreds of paths and nearly all have no link.
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 /// The most symbolic links that are followed on one path.
 const LINKS: usize = 40;
 
-/// The same as [`Path::canonicalize`].
+/// Returns the same result as [`Path::canonicalize`].
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     match reached_directly(path) {
         Some(Ok(())) => Ok(path.components().collect()),
@@ -18,30 +18,33 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Whether a path leads through a link, or has to be read part by part. What it leads to does not have to exist.
+/// Whether a path contains a link, or the kernel cannot resolve it in one step. Its target need not
+/// exist.
 pub fn leads_through_links(path: &Path) -> bool {
     reached_directly(path).is_none()
 }
 
-/// The symbolic links through which a path leads, in the order in which they are followed, at most
-/// 40. The last part of the path counts, too.
+/// The symbolic links of a path, in the order in which the kernel follows them, at most 40. The
+/// last component counts, too.
 pub fn links_on(path: &Path) -> Vec<PathBuf> {
     follow_links(path).0.into_iter().map(|(link, _)| link).collect()
 }
 
-/// The paths on the way through links: each link, joined with the rest of the path.
+/// The paths that the kernel passes while it follows links: each link, joined with the rest of the
+/// path.
 pub fn names_on(path: &Path) -> Vec<PathBuf> {
     follow_links(path).0.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The path to which a path leads through its links; it does not have to exist. `None` behind more than 40 links,
+/// The target of a path with its links resolved; it need not exist. `None` for more than 40 links,
 /// which the kernel does not follow.
 pub fn led_to(path: &Path) -> Option<PathBuf> {
     follow_links(path).1
 }
 
-/// The links on a path, each also with what comes behind it, and where the path leads beyond them. Each part is looked
-/// at in the directory in which the kernel looks: `..` behind a link leads to the directory above the link's target.
+/// The links of a path, each alone and joined with the rest of the path, and the resolved target.
+/// Components are resolved as the kernel does it: `..` after a link is the parent directory of the
+/// link's target.
 fn follow_links(path: &Path) -> (Vec<(PathBuf, PathBuf)>, Option<PathBuf>) {
     if reached_directly(path).is_some() {
         return (Vec::new(), Some(path.components().collect()));
@@ -74,8 +77,8 @@ fn follow_links(path: &Path) -> (Vec<(PathBuf, PathBuf)>, Option<PathBuf>) {
     }
 }
 
-/// Whether something lies at a path that leads through no link, or why it is not reached. `None` where
-/// a link lies on the way, where the path has to be read from its parts, or the kernel does not tell.
+/// Whether a path without links exists, or the error of the kernel. `None` if the path contains a
+/// link or `..`, or if the kernel cannot tell.
 fn reached_directly(path: &Path) -> Option<Result<(), Errno>> {
     if !path.is_absolute() || path.components().any(|part| part == Component::ParentDir) {
         return None;
@@ -83,7 +86,7 @@ fn reached_directly(path: &Path) -> Option<Result<(), Errno>> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Ok(_) => Some(Ok(())),
-        // The kernel meets a link before it meets what is missing or shut behind the link.
+        // The kernel reports a link before a missing or unreadable component after it.
         Err(error @ (Errno::NOENT | Errno::NOTDIR | Errno::ACCESS)) => Some(Err(error)),
         Err(_) => None,
     }
@@ -110,11 +113,11 @@ mod tests {
             asked in path(),
         ) {
             let top = tempfile::tempdir().unwrap();
-            // Far enough below that no `..` leads out of the directory of this test.
+            // Deep enough that no `..` leaves the directory of this test.
             let root = top.path().canonicalize().unwrap().join("1/2/3/4");
             fs::create_dir_all(&root).unwrap();
             for (place, target) in made {
-                // Where a place is taken or leads nowhere it stays as it is.
+                // The call fails where the path exists or cannot be created; both are fine.
                 let place = root.join(place);
                 let _ = match target {
                     Some(target) => symlink(target, place),

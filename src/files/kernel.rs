@@ -21,14 +21,14 @@ const COMMANDS: [FsWord; 11] = [
     0xf97c_ff8c,
 ];
 
-/// Why file tools may not open a canonical path for `need`, judged by its file system. A path that does
-/// not exist yet would lie on the file system of its nearest directory.
+/// Why file tools may not open a canonical path for `need`, judged by its file system. For a path
+/// that does not exist, the file system of its nearest existing ancestor counts.
 pub fn closes(path: &Path, need: Permission) -> Option<String> {
     let kind = path.ancestors().find_map(|path| statfs(path).ok())?.f_type;
     is_kernels(kind, need).then(|| sentence(path))
 }
 
-/// The same for a file that is open for reading.
+/// Why file tools may not read an open file, judged by its file system.
 pub fn closes_file(file: impl AsFd, path: &Path) -> Option<String> {
     let kind = fstatfs(file).ok()?.f_type;
     is_kernels(kind, Permission::Read).then(|| sentence(path))

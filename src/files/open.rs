@@ -1,4 +1,4 @@
-//! Opening below a root: through no link, no file but a regular one, no more than a limit.
+//! Opens regular files below a root without following links, and reads them up to a limit.
 
 use crate::files::{FileError, kernel};
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
@@ -9,7 +9,7 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// How often a path that changes while it is opened is tried again.
+/// Attempts to open a path that changes meanwhile.
 const TRIES: usize = 3;
 /// No links on the way, and nothing above the root.
 const STRICT: ResolveFlags =
@@ -29,7 +29,7 @@ impl From<FileError> for Miss {
     }
 }
 
-/// How much of a file is read, in bytes.
+/// The most bytes that are read of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
     /// A longer file is refused.
@@ -54,7 +54,7 @@ impl Limit {
 #[derive(Debug)]
 pub struct Found {
     pub bytes: Vec<u8>,
-    /// What the file system says of its size.
+    /// Its size according to the file system.
     pub size: u64,
     /// Permission bits, without set-id.
     pub mode: u32,

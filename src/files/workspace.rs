@@ -1,5 +1,5 @@
-//! Files that a workspace brings along and the host reads for a Pod: instructions and settings.
-//! The author of the workspace controls these paths.
+//! Files of a workspace that the host reads for a Pod: instructions and settings. The author of the
+//! workspace controls these paths.
 
 use crate::files::{
     FileError, Found, Limit, is_secret, kernel, read_below, resolve, retry, secret_of,
@@ -8,7 +8,7 @@ use crate::scope::{Permission, Scope};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How such files are read: none that is a link out of the workspace.
+/// Reads such files, and follows no link out of the workspace.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkspaceFiles<'a> {
     root: &'a Path,
@@ -22,7 +22,8 @@ impl<'a> WorkspaceFiles<'a> {
         Self { root, scope: None, secrets: &[] }
     }
 
-    /// As a Pod of this scope gets them: a link leads to no file that the Pod may not read itself.
+    /// Reads the files for a Pod of this scope: the target of a link must be readable for the Pod,
+    /// too.
     pub fn for_scope(root: &'a Path, scope: &'a Scope, secrets: &'a [PathBuf]) -> Self {
         Self { root, scope: Some(scope), secrets }
     }
@@ -35,8 +36,8 @@ impl<'a> WorkspaceFiles<'a> {
         })
     }
 
-    /// Reads a file that the host obeys: one that belongs neither to the person, nor to root, nor to the owner of the
-    /// workspace is refused.
+    /// Reads instructions or settings. Refuses a file that belongs neither to the person, nor to
+    /// root, nor to the owner of the workspace.
     pub fn read_obeyed(&self, given: &Path, limit: Limit) -> Result<Found, FileError> {
         let found = self.read(given, limit)?;
         let owner = self.root.metadata().map(|root| root.uid());

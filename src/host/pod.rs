@@ -23,9 +23,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
-/// How others reach a Pod.
+/// Handles with which other tasks use a Pod.
 mod handle;
-/// What a Pod is doing, and whether it takes requests.
+/// The phase of a Pod, and whether it accepts requests.
 mod phase;
 /// The configuration of a Pod, and what is known of it from the store alone.
 pub(crate) mod resolved;
@@ -43,36 +43,36 @@ mod mailbox;
 pub(crate) mod waiting;
 /// The model of a Pod and its key.
 mod model;
-/// What the commands of a Pod get, for a person who asks.
+/// The reply to `:explain`: the grants of the next command.
 mod explain;
 /// Slows down agents that only answer each other.
 mod exchange;
-/// How a run starts.
+/// The start of a run.
 pub(crate) mod start;
-/// How a run is followed, and how it ends.
+/// The events and the end of a run.
 mod follow;
 /// The approval request that a Pod waits for.
 mod approval;
-/// How a run ended, for the parent, and the events of children.
+/// Child events: those to the parent, and those from children.
 mod child_events;
 /// Rewinds the history to before an input.
 mod rewind;
-/// How a Pod becomes live.
+/// Making a Pod live.
 mod live;
-/// How an ephemeral Pod becomes an ordinary one.
+/// Turning an ephemeral Pod into an ordinary one.
 mod keep;
 /// The log between runs.
 mod log;
 /// Whether the Pod takes part in the mesh, and the tools that it has then.
 mod mesh;
-/// How a Pod stops, also at the end of the host.
+/// Stopping a Pod, also at the end of the host.
 mod stop;
-/// How a panic in a Pod is handled.
+/// Handling of a panic in a Pod.
 mod fault;
 
 pub(crate) use handle::{Fact, Handle, Parental, PodRequest, Subscription, View};
 
-/// How an actor begins.
+/// The initial state of an actor.
 #[derive(Clone, Debug)]
 pub(crate) enum Birth {
     /// The Pod is older than this host: `queue` has its queued messages, `waiting` the waiting ones of other Pods.
@@ -84,13 +84,13 @@ pub(crate) enum Birth {
     Child { env: Env },
 }
 
-/// What a Pod holds by the lease table.
+/// The scope of a Pod by the lease table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Granted {
     /// While the Pod is not live: the scope that it asks for.
     pub(crate) scope: Scope,
     pub(crate) lent: Vec<Lent>,
-    /// Where the Pod reads although it asked for write, in sentences.
+    /// Sentences about paths that the Pod may only read although it wants to write them.
     pub(crate) notes: Vec<String>,
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct Pod {
     path_threads: PathThreads,
     /// Notes for a person from when the Pod became live, beside those about its scope.
     notes: Vec<String>,
-    /// A note while the rules of the workspace are not known.
+    /// The notice shown while the rules of the workspace are unknown.
     rules_note: Option<String>,
     files: Files,
     info: watch::Sender<PodInfo>,
@@ -121,7 +121,7 @@ pub(crate) struct Pod {
     admission: Admission,
     /// The approval request that the Pod waits for, while a run is under way or after one.
     pending: Option<PendingApproval>,
-    /// How many bytes of the segment have been published; `None` until this process knows.
+    /// The published bytes of the segment; `None` until this process knows them.
     end: Option<u64>,
     /// Serves the Pod's own socket; `None` while the Pod is not live.
     listener: Option<JoinHandle<()>>,

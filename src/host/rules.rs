@@ -1,5 +1,5 @@
-//! What a run learns of its host before its calls start: the Pod's place in the family, the rules
-//! of files that bind it, and scope that a person or a rule lets it have.
+//! The interface of a run to its host: the Pod's relations, the rules of files that bind it, and
+//! extensions of its scope by a person or a rule.
 
 use crate::config::McpServers;
 use crate::config::policy::Rules;
@@ -80,7 +80,7 @@ fn servers_of(
     McpServers::of(&settings.mcp, &user_file, &says.granted.mcp, &mcp_file)
 }
 
-/// The same servers at this moment, and a sentence about those of a file that is not trusted.
+/// Reads the current servers again, and returns a sentence about those of an untrusted file.
 pub(crate) async fn servers_now(
     shared: &Shared,
     workspace: PathBuf,
@@ -123,8 +123,8 @@ pub(crate) fn lineage(shared: &Shared, pod: &PodName) -> Vec<PodName> {
 }
 
 /// Gives a live Pod one more rule until it stops. Its ancestors get it and lend it down, so a child
-/// is never wider than its parent. The decision that allows it is stored with it: neither is there
-/// without the other.
+/// is never wider than its parent. The rule and the decision that allows it are stored in one
+/// transaction.
 pub(crate) async fn extend(
     supervisor: mpsc::Sender<supervisor::Step>,
     name: PodName,

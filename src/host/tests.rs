@@ -320,7 +320,7 @@ impl Bench {
         }
     }
 
-    /// What the model has said so far, as the transcript holds it.
+    /// The texts of the model in the transcript so far.
     async fn said(&self, pod: &PodName) -> Vec<String> {
         let page = self.call(pod, Method::Page { before: None, max_bytes: 1 << 20 }).await;
         let Ok(Event::Page { entries, .. }) = page else { panic!("{page:?}") };

@@ -1,9 +1,9 @@
-//! The scripted model: a TOML file answers instead of a provider, and its tool calls are real.
+//! The scripted model: a TOML file replaces the provider, and its tool calls are real.
 //!
-//! A reply is chosen from the request alone, so a script goes on rightly after a restart. The newest
-//! user message picks a `[[when]]` by its pattern; the number of tool rounds since then picks its
-//! `[[when.step]]`; and answer text that already stands there (a stream that was cut) is not said
-//! again. Only `times` of a fault that comes before any text is counted by the process.
+//! A reply is chosen from the request alone, so a script continues correctly after a restart. The
+//! newest user message picks a `[[when]]` by its pattern; the number of tool rounds since then
+//! picks its `[[when.step]]`; and text of the reply that is already in the history (after a broken
+//! stream) is not repeated. Only `times` of a fault before any text is counted in the process.
 //!
 //! ```toml
 //! chunk = 12                 # characters in a delta
@@ -38,11 +38,12 @@ use std::time::Duration;
 
 /// The script that `:tour` plays, as a model: `rehearsal:@tour`.
 pub const TOUR: &str = "@tour";
-/// The same as a model with its provider.
+/// The script of the tour as a model with its provider.
 pub const TOUR_MODEL: &str = "rehearsal:@tour";
-/// Each tour works in a directory of its own in the directory for temporary files; its name begins with this.
+/// The prefix of a tour's directory, which is in the directory for temporary files.
 pub const TOUR_DIRECTORY: &str = "yoi-tour-";
-/// What `:tour` puts into the composer, one after the other: messages, and verbs with their colon.
+/// The lines that `:tour` puts into the composer one after the other: messages, and verbs with
+/// their colon.
 pub const TOUR_LINES: [&str; 7] = [
     "Make a small shell program that counts the words in a file, and test it.",
     "Show me what an error looks like.",

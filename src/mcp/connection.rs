@@ -21,16 +21,16 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// What a message over HTTP counts as that was not asked for, in bytes.
+/// The assumed size of an unsolicited message over HTTP, in bytes.
 const UNMEASURED: usize = 4096;
 /// Pages of a list of tools, and bytes of all of them.
 const MAX_PAGES: usize = 32;
 const MAX_LIST: usize = 4 * 1024 * 1024;
-/// How long no call goes on, whatever progress it tells.
+/// The longest duration of a call, even if it reports progress.
 pub const LONGEST: Duration = Duration::from_secs(3600);
-/// How long a transport may take to close in order.
+/// How long an orderly close of a transport may take.
 const CLOSING: Duration = Duration::from_secs(1);
-/// How long a server may take to read that an answer is not wanted any more.
+/// How long a server may take to read a cancellation.
 const WITHDRAWING: Duration = Duration::from_millis(200);
 /// Progress that waits to be shown.
 const PROGRESS: usize = 32;
@@ -43,7 +43,7 @@ pub struct Connection {
     timeout: Duration,
 }
 
-/// The other half: resolves when the connection ended.
+/// The task of a connection; resolves when the connection has ended.
 pub type Running = RunningService<RoleClient, Handler>;
 
 /// Why a request has no answer.
@@ -60,7 +60,7 @@ pub enum Failed {
     Other(String),
 }
 
-/// How a connection begins.
+/// The first exchange of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greeting {
     /// With `initialize`, as every version before 2026-07-28 does.

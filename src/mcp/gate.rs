@@ -1,5 +1,5 @@
-//! What is let in of the messages of a server: answers to requests of ours, and of the rest so much that a flood
-//! costs nothing.
+//! Filters the messages of a server: admits responses to our requests, and a limited amount of
+//! unsolicited messages.
 
 use rmcp::model::{
     ClientJsonRpcMessage, JsonRpcError, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
@@ -12,7 +12,7 @@ use std::time::Instant;
 /// Bytes of unasked messages that a server may send at once, and in a second from then on.
 const BURST: f64 = 8.0 * 1024.0 * 1024.0;
 const RATE: f64 = 1024.0 * 1024.0;
-/// What the shortest message counts as, in bytes.
+/// The least size that a message counts as, in bytes.
 const LEAST: usize = 1024;
 
 /// Why a connection ended, as a sentence without a subject; the first one counts.
@@ -34,7 +34,7 @@ struct State {
     at: Instant,
 }
 
-/// What to do with a message.
+/// The verdict about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admit {
     Pass,
@@ -103,12 +103,12 @@ impl Gate {
         self.lock().open.contains(&id.to_string())
     }
 
-    /// The same, and forgets the request.
+    /// Whether a response belongs to an open request; forgets the request.
     fn is_awaited(&self, id: &RequestId) -> bool {
         self.lock().open.remove(&id.to_string())
     }
 
-    /// Counts bytes that nobody asked for.
+    /// Counts the bytes of an unsolicited message.
     pub fn unasked(&self, bytes: usize) -> Admit {
         let mut state = self.lock();
         let now = Instant::now();

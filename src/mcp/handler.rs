@@ -1,4 +1,4 @@
-//! What a server may ask of yoi: nothing but a sign of life. Progress goes to the call that it belongs to.
+//! Handles requests of a server: only `ping` is answered. Progress is passed to its call.
 
 use rmcp::ClientHandler;
 use rmcp::RoleClient;

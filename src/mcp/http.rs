@@ -22,7 +22,8 @@ pub const MAX_BODY: usize = 2 * 1024 * 1024;
 pub const MAX_EVENT: usize = 8 * 1024 * 1024;
 /// Bytes of an event that answers no request of ours.
 const MAX_UNASKED: usize = 64 * 1024;
-/// The least time, in milliseconds, after which a stream that ended is asked for again, whatever its server wants.
+/// The least delay, in milliseconds, before an ended stream is requested again, even if the server
+/// wants a shorter one.
 const LEAST_RETRY: u64 = 1000;
 
 type Events = BoxStream<'static, Result<Sse, SseError>>;

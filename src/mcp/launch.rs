@@ -1,4 +1,4 @@
-//! How a server is started: with which walls, or over which connection.
+//! Starts a server as a confined program, or connects to it over HTTP.
 
 use crate::config::McpDefinition;
 use crate::config::dirs::Env;
@@ -29,11 +29,11 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// How long a server lives at most. The end of its users ends it before.
+/// The longest life of a server. It ends earlier, with its last user.
 const LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How long a server may take to end by itself when its input is closed.
 const END_ITSELF: Duration = Duration::from_secs(2);
-/// How long what ended by itself may take to say how.
+/// How long the exit status of a server that ended by itself may take.
 const MOMENT: Duration = Duration::from_millis(500);
 /// Bytes of what a server wrote last to its standard error.
 const LAST_WORDS: usize = 2 * 1024;
@@ -59,20 +59,20 @@ pub enum Launch {
     Test(tokio::sync::mpsc::UnboundedSender<tokio::io::DuplexStream>),
 }
 
-/// What a server is started in.
+/// The environment in which a server is started.
 pub struct Surroundings<'a> {
     /// The Pod that starts it.
     pub ctx: &'a Context,
     /// The person's environment, from which `${NAME}` is taken.
     pub env: &'a Env,
     pub http: &'a Http,
-    /// Where servers keep their temporary files and caches.
+    /// The directory of the servers' temporary files and caches.
     pub kept: &'a Path,
 }
 
 impl Launch {
-    /// How to start a server, and a key: what has the same key is the same process. An error is a sentence
-    /// without a subject.
+    /// The launch of a server and its key: launches with equal keys share one process. An error is
+    /// a sentence without a subject.
     pub fn of(definition: &McpDefinition, around: &Surroundings) -> Result<(String, Self), String> {
         let values = definition.values(around.env).map_err(|unset| {
             format!("{unset}: set it there, or take it out of {}", definition.file)
@@ -91,7 +91,7 @@ impl Launch {
         }
     }
 
-    /// A file that the server's command line names and that lies where it does not read.
+    /// A file that the server's command line names and that the server may not read.
     pub fn unread<'a>(&self, definition: &'a McpDefinition) -> Option<&'a Path> {
         let (Self::Program { command: started, .. }, Reach::Program { command, args, .. }) =
             (self, &definition.reach)
@@ -306,18 +306,18 @@ impl Process {
         }
     }
 
-    /// The same for one that failed.
+    /// Ends a failed server, and returns the reason of its failure.
     pub async fn explain(self) -> Option<String> {
         self.finish(MOMENT, &CancellationToken::new()).await
     }
 
-    /// The same for a server that no Pod uses any more.
+    /// Ends a server that no Pod uses any more.
     pub async fn end(self, at_once: &CancellationToken) {
         self.finish(END_ITSELF, at_once).await;
     }
 }
 
-/// What a server wrote last to its standard error.
+/// The last bytes that a server wrote to its standard error.
 #[derive(Clone, Debug, Default)]
 struct LastWords(Arc<Mutex<VecDeque<u8>>>);
 

@@ -136,7 +136,7 @@ fn offer(server: &str, tool: &Value) -> Result<(Offer, Vec<String>), String> {
     }
     let description = tool.get("description").and_then(Value::as_str).unwrap_or_default();
     let schema = tool.get("inputSchema");
-    // What a model and a person never see is no change of the tool.
+    // Invisible characters are removed, because neither a model nor a person sees them.
     let seen = SafeText::lines(description);
     let hash = hash(&[&name.into(), &seen.as_str().into(), schema.unwrap_or(&Value::Null)]);
     let narrowed = narrowed(schema)?;

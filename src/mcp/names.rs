@@ -1,11 +1,11 @@
 //! The names under which tools of servers are offered: `mcp__<server>__<tool>`.
 
-/// What every such name begins with.
+/// The prefix of every such name.
 const PREFIX: &str = "mcp__";
 const BETWEEN: &str = "__";
 /// Bytes of a name that every provider takes.
 const MAX_NAME: usize = 64;
-/// Hex digits that stand for what a name lacks.
+/// Hex digits of the hash that replaces removed characters of a name.
 const DIGITS: usize = 8;
 
 /// The name of a server's tool for models: at most 64 bytes of letters, digits, `-` and `_`. A name that does not

@@ -21,7 +21,7 @@ const MAX_LINE: usize = 8 * 1024 * 1024;
 const LONG_LINE: usize = 256 * 1024;
 /// Bytes read at once.
 const CHUNK: usize = 64 * 1024;
-/// How long a server may let its input stand full.
+/// How long a server may leave its input unread.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A transport over the streams of a server.
@@ -30,11 +30,11 @@ pub struct Pipes {
     input: Arc<Mutex<Option<Sender>>>,
     output: Receiver,
     buffer: BytesMut,
-    /// How much of the buffer holds no line end.
+    /// The length of the searched part of the buffer, which contains no line end.
     searched: usize,
     parsing: Option<JoinHandle<Parsed>>,
     gate: Gate,
-    /// Cancelled when nothing can be sent any more.
+    /// Cancelled when the server does not read its input any more.
     stuck: CancellationToken,
 }
 
@@ -74,7 +74,7 @@ impl Pipes {
         Some(line)
     }
 
-    /// What a message comes to; `Err` ends the connection.
+    /// Admits, drops or refuses a message; `Err` ends the connection.
     fn admitted(&self, parsed: Parsed) -> Result<Option<ServerJsonRpcMessage>, ()> {
         let Parsed { message, bytes } = parsed;
         let admit = match &message {
@@ -178,7 +178,7 @@ impl Transport<RoleClient> for Pipes {
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        // One that still writes gives up when the process has ended.
+        // A task that still writes fails when the process has ended.
         if let Ok(mut input) = self.input.try_lock() {
             *input = None;
         }

@@ -21,7 +21,7 @@ struct Inner {
 #[derive(Default)]
 struct State {
     held: BTreeMap<String, Held>,
-    /// What a person decided for this Pod until its host ends.
+    /// The decisions of a person for this Pod, until its host ends.
     decided: BTreeMap<Asked, Decided>,
     /// The present problems. Each was reported when it arose.
     wrong: BTreeMap<Topic, String>,
@@ -34,7 +34,8 @@ struct Held {
     using: InUse,
 }
 
-/// What a person was asked: about which rule's matter, of which server, and the hash that was shown.
+/// The subject of an approval request: the tool name of its rule, the server, and the hash that the
+/// request showed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Asked {
     pub tool: String,

@@ -7,7 +7,7 @@ const MAX_BYTES: usize = 32 * 1024;
 const MAX_DEPTH: usize = 12;
 /// Bytes of a property's name.
 const MAX_PROPERTY: usize = 64;
-/// What no provider takes at the top of a schema.
+/// Keywords that some provider refuses at the top of a schema.
 const NOT_AT_TOP: [&str; 9] =
     ["anyOf", "oneOf", "allOf", "not", "enum", "const", "if", "then", "else"];
 /// Keywords that say nothing to a model, or what only some providers take.
@@ -22,7 +22,7 @@ const NAMED: [&str; 4] = ["properties", "patternProperties", "$defs", "definitio
 #[derive(Clone, Debug, PartialEq)]
 pub struct Narrowed {
     pub schema: Value,
-    /// What was taken out of it, in words.
+    /// The removed parts, in words.
     pub without: Vec<String>,
 }
 
@@ -161,7 +161,7 @@ impl Narrowing {
         Ok(())
     }
 
-    /// A reference leads to a place in the same schema.
+    /// Resolves a reference within the same schema.
     fn reference(&mut self, schema: &Map<String, Value>, whole: &Value) -> Result<(), String> {
         let Some(to) = schema.get("$ref") else { return Ok(()) };
         let place = to.as_str().and_then(|to| to.strip_prefix('#'));

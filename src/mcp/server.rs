@@ -54,7 +54,7 @@ struct State {
     listing: Option<Arc<Listing>>,
     /// The newest error, as a sentence without a subject; it stays after the server works again.
     last_error: Option<String>,
-    /// How often the server failed.
+    /// The number of failures of the server.
     failures: u64,
 }
 

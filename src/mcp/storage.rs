@@ -1,5 +1,5 @@
-//! The temporary files and caches of servers, below the data directory. Those of a server that was not started for
-//! long are removed.
+//! The temporary files and caches of servers, below the data directory. Files of servers that were
+//! not started for 30 days are removed.
 
 use crate::disk::remove_tree;
 use crate::trace::OrLog as _;
@@ -8,11 +8,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How long a server may go without a start.
+/// The age of the last start at which a server's files are removed.
 const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Hex digits of a key in the name of a directory.
 const DIGITS: usize = 16;
-/// The name of a directory that is being removed begins with this. No server has such a name.
+/// The prefix of a directory that is being removed. No server has such a name.
 const REMOVED: &str = ".removed-";
 
 /// The directory for the files of all servers of a data directory.

@@ -29,11 +29,11 @@ pub struct ApprovalRequest {
     pub tool: String,
     /// The exact action: the whole command, the path, the name.
     pub action: String,
-    /// What the call carries besides: the lines that `Write` and `Edit` put into a file (`+ `) or take
-    /// from it (`- `), and for other tools each further argument under its name.
+    /// The other arguments of the call: the lines that `Write` and `Edit` add to a file (`+ `) or
+    /// remove from it (`- `), and for other tools each further argument with its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
-    /// What the call needs that its scope or policy does not give, in words: `network access`.
+    /// The need that neither scope nor policy grants, in words: `network access`.
     pub because: String,
     /// The reason that the model gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ pub struct ApprovalRequest {
     /// The scope the Pod acts under.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<Rule>,
-    /// What the call lacks of that scope: `Once` opens it for this call alone, a rule adds it to the
+    /// The access that the scope lacks: `Once` grants it to this call alone, a rule adds it to the
     /// scope until the rule is revoked or the Pod stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Rule>,
@@ -57,9 +57,9 @@ pub struct ApprovalRequest {
     pub since: u64,
 }
 
-/// The name under which rules and requests speak about the start of an MCP server.
+/// The tool name of rules and requests about the start of an MCP server.
 pub const START_SERVER: &str = "McpServer";
-/// The name under which they speak about tools of an MCP server that changed.
+/// The tool name of rules and requests about changed tools of an MCP server.
 pub const CHANGED_TOOLS: &str = "McpTools";
 
 /// Characters of the action in [`ApprovalRequest::line`].
@@ -98,7 +98,7 @@ impl ApprovalRequest {
         }
     }
 
-    /// What a command needs beyond its walls, in words.
+    /// The needs of a command, in words.
     pub fn needs(&self) -> impl Iterator<Item = String> {
         let words = tool_words::split(&self.rule.tool).into_iter().skip(1);
         let outside = (!self.outside.is_empty()).then(|| "outside".to_owned());
@@ -171,7 +171,7 @@ pub enum Verdict {
     Withdrawn { why: String },
 }
 
-/// What policy says about an action.
+/// The decision of a policy rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -183,7 +183,7 @@ pub enum Action {
 /// A rule of policy, where it comes from and which Pods it binds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyRule {
-    /// The number by which it is revoked; `None` for one that stands in a file or the program.
+    /// The number by which it is revoked; `None` for a rule of a file or of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
     /// The Pod that it was made for; `None` binds every Pod.
@@ -195,7 +195,7 @@ pub struct PolicyRule {
     #[serde(flatten)]
     pub pattern: Pattern,
     pub action: Action,
-    /// Where it comes from, in words.
+    /// Its origin, in words.
     pub source: String,
 }
 

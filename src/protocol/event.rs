@@ -193,8 +193,8 @@ pub enum Event {
     MeshRoster {
         agents: Vec<MeshAgent>,
     },
-    /// What a person has to know about the whole host, all of it: damage that was repaired, or why
-    /// the host ends. Before `family`, when there is anything, and whenever it changes.
+    /// All current notices about the host: repaired damage, or why the host ends. Sent before
+    /// `family` if there are any, and whenever they change.
     HostNotices {
         notices: Vec<String>,
     },
@@ -221,7 +221,7 @@ pub enum Event {
     /// The reply to `page`: entries oldest first, valid as of `seq`.
     Page {
         entries: Vec<Line>,
-        /// Where the next page ends; `None` at the beginning of the transcript.
+        /// The end of the next page; `None` at the beginning of the transcript.
         before: Option<EntryId>,
         in_flight: Vec<InFlight>,
         seq: u64,
@@ -230,13 +230,14 @@ pub enum Event {
     Fetched {
         entry: Box<Entry>,
     },
-    /// The reply to `fetch` with a range. `start` is the one asked for, or the beginning of the
-    /// character that lies across it; the next piece begins at `start` plus the length of `line`.
+    /// The reply to `fetch` with a range. `start` is the requested offset, moved back to the start
+    /// of a character; the next piece begins at `start` plus the length of `line`.
     FetchedRange {
-        /// Names the same entry by its place, so that the next range is found at once.
+        /// The entry with its position in the log, so that the next range is found without a
+        /// search.
         entry: EntryId,
         start: u64,
-        /// JSON as it stands in the log.
+        /// A part of the log's JSON, unchanged.
         line: String,
         /// Said with the piece that begins at 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -273,7 +274,7 @@ pub enum Event {
         source: PodName,
         peer: PodName,
     },
-    /// Two Pods are peers no more.
+    /// Two Pods are no longer peers.
     Unpeered {
         source: PodName,
         peer: PodName,
@@ -317,14 +318,14 @@ pub enum Event {
     Reclaimed {
         #[serde(rename = "loans")]
         leases: Vec<Lent>,
-        /// What Pods that the path was lent to may do there still.
+        /// The access that Pods to which the path was lent still have.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left: Vec<Lent>,
     },
-    /// The reply to `list_policy`, in the order they are tried, and to `revoke`: the rule, the
-    /// consent or the trust that ended. `clients` are consents, too.
-    /// `closed` are the paths that Pods had by that rule, `kept` those of them that last because a
-    /// Pod has lent a part of them on.
+    /// The reply to `list_policy`: the rules in the order of evaluation, and the consents, trusts
+    /// and clients. The reply to `revoke` has only the one that ended: `closed` are the grants of
+    /// that rule that ended with it, `kept` those that remain because a Pod has lent a part of them
+    /// on.
     Policy {
         rules: Vec<PolicyRule>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -585,7 +586,7 @@ pub enum AlertSource {
     AgentsMd,
 }
 
-/// What a Pod is, at the head of a snapshot.
+/// The description of a Pod at the start of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Greeting {
     pub pod_name: String,

@@ -194,7 +194,7 @@ fn line(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What [`Lines`] found in the byte stream.
+/// A line or an error in the byte stream of [`Lines`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame {
     /// A line without its newline, not blank.
@@ -203,13 +203,13 @@ pub enum Frame {
     TooLong(usize),
 }
 
-/// Cuts a byte stream into lines. What arrived stays inside, so dropping a pending read loses
-/// nothing, and a line that is too long is skipped without being kept.
+/// Splits a byte stream into lines. Received bytes are buffered, so dropping a pending read loses
+/// nothing, and too long a line is skipped without being stored.
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,
     buffer: bytes::BytesMut,
-    /// How far the buffer was searched for a newline.
+    /// The length of the part of the buffer that was searched for a newline.
     searched: usize,
     /// Bytes dropped of the line being skipped, 0 when none is.
     skipping: usize,

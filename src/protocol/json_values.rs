@@ -1,5 +1,5 @@
-//! How many values JSON text holds. A value takes much more memory than the byte or two that it takes as
-//! text, so text of another program is counted before it is read.
+//! Counts the values of JSON text before it is parsed. A value needs much more memory than the byte
+//! or two of its text, so text of other programs is limited.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub struct ValueCount {
 }
 
 impl ValueCount {
-    /// Whether a whole text has more values than are read.
+    /// Whether a whole text has more than `MAX_VALUES` values.
     pub fn is_too_many(json: impl AsRef<[u8]>) -> bool {
         let json = json.as_ref();
         // A value takes a byte at least.
@@ -30,7 +30,7 @@ impl ValueCount {
         }
     }
 
-    /// Counts the next piece.
+    /// Counts the values of the next piece of a text.
     pub fn add(&mut self, json: impl AsRef<[u8]>) {
         for byte in json.as_ref() {
             match byte {
@@ -45,7 +45,7 @@ impl ValueCount {
 
     /// Whether it has more values than are read.
     pub fn exceeds_limit(&self) -> bool {
-        // The first value stands before every separator.
+        // There is one value more than separators.
         self.separators >= MAX_VALUES
     }
 }

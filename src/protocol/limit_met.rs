@@ -11,7 +11,7 @@ pub struct LimitMet {
     pub sentence: String,
 }
 
-/// What a command had no more of.
+/// The resource whose limit a command met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {

@@ -8,20 +8,22 @@ use std::path::PathBuf;
 pub struct ScriptHash {
     /// Canonical.
     pub path: PathBuf,
-    /// The SHA-256 of its content, in lower-case hexadecimal digits; a word if it could not be read.
+    /// The SHA-256 of its content, in lower-case hexadecimal digits; `unknown` if it could not be
+    /// read.
     pub sha256: String,
 }
 
-/// What stands for the SHA-256 of a script that cannot be read. A rule with it holds for no script: it has too few digits.
+/// Replaces the SHA-256 of an unreadable script. It has too few digits for a hash, so a rule with
+/// it matches no script.
 const UNREAD: &str = "unknown";
 
 impl ScriptHash {
-    /// A script that is not there yet, or that cannot be read.
+    /// A script that does not exist yet or cannot be read.
     pub fn unread(path: PathBuf) -> Self {
         Self { path, sha256: UNREAD.into() }
     }
 
-    /// Whether the content was not known.
+    /// Whether the content is unknown.
     pub fn is_unread(&self) -> bool {
         self.sha256 == UNREAD
     }

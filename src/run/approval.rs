@@ -19,7 +19,8 @@ pub struct ApprovalDecided {
     pub verdict: Verdict,
 }
 
-/// The reason why a call, as it would be granted now, is not the one that a person saw in the request.
+/// How the grant that a call would get now differs from the grant in the approval request, as an
+/// error; `None` if it does not.
 fn difference(approval: &ApprovalRequest, grant: &Grant) -> Option<String> {
     let is_another = |path: &PathBuf| path.display().to_string() != approval.action;
     let has_needs = grant.needs.iter().all(|need| approval.needs().any(|n| n == need.word()));
@@ -28,13 +29,13 @@ fn difference(approval: &ApprovalRequest, grant: &Grant) -> Option<String> {
         || !has_needs
     {
         return Some(
-            "not started: its path leads elsewhere now than when it was approved; call again"
+            "not started: its path resolves to another target than the approved one; call again"
                 .into(),
         );
     }
     if approval.outside != grant.outside {
         return Some(
-            "not started: the paths that it names lead elsewhere now than when they were approved; \
+            "not started: its paths resolve to other targets than the approved ones; \
              call again"
                 .into(),
         );
@@ -184,8 +185,8 @@ impl Run {
         self.send(RunEvent::ApprovalDecided(answered)).await;
     }
 
-    /// Withdraws the request that an interrupted run left, when it goes on without the decision. A
-    /// request that was copied with another Pod's history belongs to that Pod.
+    /// Withdraws the open request of an interrupted run when the run continues without a decision.
+    /// A request that was copied with another Pod's history belongs to that Pod.
     pub(crate) async fn withdraw(&mut self) -> Result<(), Stopped> {
         let own = |approval: &&ApprovalRequest| approval.pod.key() == self.setup.pod.key();
         let Some(approval) = self.session_state.state.open_approval().filter(own).cloned() else {
@@ -241,12 +242,14 @@ impl Run {
         calls.collect()
     }
 
-    /// The grant of a call that was approved and may start now: what the request showed, or none.
+    /// Decides about an approved call again before it starts, with the grant that the request
+    /// showed.
     pub(crate) async fn granted(&self, call: &Call, approval: &ApprovalRequest) -> Decision {
         let decision = self.decide(std::slice::from_ref(call)).await.pop();
         let grant = match decision {
             Some(Decision::NeedsApproval(draft)) => draft.grant,
-            // A rule allows it now. It may cover the command line alone, so the approved hashes are added.
+            // A rule allows the call now. The rule may cover only the command line, so the approved
+            // hashes are added.
             Some(Decision::Allow(grant)) if grant.scripts.is_empty() => {
                 Grant { scripts: approval.scripts.clone(), ..grant }
             }

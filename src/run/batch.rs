@@ -115,8 +115,8 @@ impl Run {
         }
     }
 
-    /// Decides again: a rule that was made since the reply came may allow or deny the call without a person, and
-    /// one that was revoked since opens no path any more.
+    /// Decides about a call again, because rules may have been stored or revoked since the reply
+    /// arrived.
     async fn decide_again(&mut self, call: &Call) -> Result<(), Stopped> {
         match self.decide(std::slice::from_ref(call)).await.pop() {
             Some(Decision::NeedsApproval(draft)) => self.call_after_approval(call, &draft).await,
@@ -172,7 +172,7 @@ impl Run {
         self.call_group(&calls).await
     }
 
-    /// What one call may use: its grant is open to no other call.
+    /// The context of one call, with its own grant.
     fn context_of(&self, grant: &Grant) -> tools::Context {
         let mut ctx = tools::Context {
             path: grant.path.clone(),
@@ -185,7 +185,7 @@ impl Run {
         ctx
     }
 
-    /// What calls may use as of now.
+    /// The current context of calls.
     pub(crate) fn context(&self) -> tools::Context {
         tools::Context {
             scope: (self.setup.scope)(),
@@ -281,7 +281,7 @@ impl Run {
     /// more, and nothing is lost.
     async fn store_read_cursor(&self, read: Option<tools::Reading>) {
         let Some(tools::Reading { pod, upto }) = read else { return };
-        // Where this fails the same text is read again.
+        // If this fails, the same text is read again.
         self.setup
             .store
             .set_cursor(&self.setup.pod, &pod, upto)
@@ -325,8 +325,9 @@ async fn run_call<'a>(
     (allowed, done)
 }
 
-/// How many of the next calls run together. Reads run together and commands run together; every other
-/// call, and every call that policy does not allow at once, runs alone, in call order. A command with approved scripts goes alone, for another command could exchange them.
+/// The number of next calls that run together. Reads run together and commands run together; every
+/// other call, and every call that policy does not allow at once, runs alone, in call order. A
+/// command with approved scripts runs alone, because another command could exchange them.
 fn group_len(tools: &ToolSet, calls: &[Planned]) -> usize {
     let lane = |planned: &Planned| match &planned.decided_by {
         DecidedBy::Policy(Decision::Allow(Grant { lease: None, scripts, .. }))
@@ -345,7 +346,7 @@ fn group_len(tools: &ToolSet, calls: &[Planned]) -> usize {
     }
 }
 
-/// What a call does, in one line: the tool and what it is about, else the subject of its task.
+/// A one-line label of a call: the tool and its main argument, or the subject of its task.
 pub(crate) fn label(name: &str, arguments: &str) -> String {
     let parsed: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
     let mut keys = telling(name).iter().chain(&["subject"]);

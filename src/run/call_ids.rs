@@ -1,13 +1,13 @@
-//! The ids of the tool calls of one reply. The log and the next request find the result of a call by its id, so
-//! no two calls may share one.
+//! Makes the ids of the tool calls of one reply unique, because the log and the next request find
+//! the result of a call by its id.
 
 use crate::llm::wire;
 use crate::protocol::item::Item;
 use serde_json::Value;
 
-/// A block behind the blocks of its reply that wait for the end. A call whose id another one has gets an id of its
-/// own; its native form goes, because the wire would repeat the shared id. `None` for a call that the provider
-/// sent once more, word for word.
+/// Checks a block against the earlier blocks of its reply. A call whose id is taken gets a new one
+/// and loses its native form, which contains the shared id. `None` for an exact repetition of a
+/// call.
 pub(crate) fn distinct(
     held: &[(Item, Option<Value>)],
     mut item: Item,

@@ -37,11 +37,11 @@ fn texts_of(argument: &Value) -> Vec<String> {
 const TELLING: &[&str] = &["command", "file_path", "path", "pattern", "query", "url", "name"];
 /// Bytes of an action in an approval request: it is shown whole, or the call is refused.
 const MAX_ACTION: usize = 16 * 1024;
-/// The same for the details of a call, such as the text that `Write` writes.
+/// The most bytes of a call's details, such as the text that `Write` writes.
 const MAX_DETAILS: usize = 32 * 1024;
-/// What a question about an MCP server is about: its definition, or the list of its tools.
+/// A question about an MCP server: about its definition, or about the list of its tools.
 pub(crate) struct ServerQuestion {
-    /// The name under which rules speak about it.
+    /// The tool name of its rules.
     pub(crate) tool: &'static str,
     pub(crate) server: String,
     /// Of what the person decides on.
@@ -68,7 +68,7 @@ pub enum Walls {
     Missing,
 }
 
-/// What only the host knows: the family, and the leases.
+/// The information that only the host has: the family, and the leases.
 pub trait FamilyView: Send + Sync {
     /// The Pod's ancestors, the root first.
     fn lineage(&self) -> Vec<PodName>;
@@ -91,7 +91,7 @@ pub(crate) enum Decision {
     Deny(String),
 }
 
-/// What an approved call may do beyond the scope.
+/// The access of an approved call beyond the scope.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Grant {
     /// The canonical path that the call of a file tool is about; it acts on no other.
@@ -110,7 +110,7 @@ impl Grant {
     }
 }
 
-/// What an approval request says of a call.
+/// An approval request that is not stored yet.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApprovalDraft {
     pub(crate) action: String,
@@ -121,7 +121,7 @@ pub(crate) struct ApprovalDraft {
     pub(crate) grant: Grant,
 }
 
-/// What a call needs.
+/// The needs of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Claim {
     subject: Subject,
@@ -130,12 +130,12 @@ struct Claim {
     because: Option<String>,
     reason: Option<String>,
     details: Option<String>,
-    /// A permanent decision covers all calls of the tool, because the arguments of an external tool do not show what
-    /// it does.
+    /// Whether a permanent decision covers all calls of the tool: the arguments of an external tool
+    /// do not show what it does.
     whole_tool: bool,
 }
 
-/// What is known of a tool of another program.
+/// A tool of an MCP server.
 #[derive(Default)]
 struct External {
     is_one: bool,
@@ -181,8 +181,8 @@ impl Run {
         futures_util::future::join_all(possible).await
     }
 
-    /// Decides about a server. A decision for good holds for exactly what it was made on: the hash stands in the
-    /// rule.
+    /// Decides about a server. A permanent decision covers exactly the shown definition, because
+    /// its rule contains the hash.
     pub(crate) async fn decide_about(&self, question: ServerQuestion) -> Decision {
         let answers = self.answers().await;
         let ServerQuestion { tool, server, sha256, because, details } = question;
@@ -222,7 +222,7 @@ impl Run {
             return Some(why);
         }
         let could = self.setup.permissions.relations.could_extend(lease.clone()?).await;
-        // Other refusals, for example because the host is ending, are not about the call.
+        // Other refusals, for example because the host is shutting down, do not depend on the call.
         let refusal =
             could.err().filter(|refusal| refusal.code == ErrorCode::InvalidRequest)?.message;
         Some(format!(
@@ -243,7 +243,7 @@ impl Run {
     }
 }
 
-/// What the disk says about a call before it starts.
+/// The state of a call's paths on the disk before it starts.
 #[derive(Clone, Debug, PartialEq)]
 enum Seen {
     /// A call that is about no path.
@@ -278,7 +278,7 @@ impl Seen {
     }
 }
 
-/// What is known of a call, or why it could not be found out.
+/// The state of a call's paths, or the error that prevented reading it.
 type Looked = Result<Seen, String>;
 
 /// Looks at each call by itself, so that a panic at one call affects no other.
@@ -312,7 +312,8 @@ pub fn in_force(pod: &PodName, lineage: &[PodName], stored: Vec<StoredRule>) -> 
     binding.into_iter().map(|(_, rule)| rule).collect()
 }
 
-/// Whether a rule that allows lets a file tool have this scope, so that it may have opened it.
+/// Whether an allowing rule covers a file tool's access to this scope, so that the access may stem
+/// from the rule.
 pub fn opens(pattern: &Pattern, scope: &Rule) -> bool {
     let gives = |tool: &&tools::Tool| match scope.permission {
         Permission::Read => tool.lane == Lane::Look,
@@ -372,7 +373,7 @@ pub(crate) fn telling(tool: &str) -> &'static [&'static str] {
     tools::find(tool).map_or(TELLING, |found| found.telling)
 }
 
-/// What a call needs that the program itself does not give without an approval.
+/// Why a call needs an approval by the program's defaults.
 fn because(call: &Call, path: &Path, grant: &Grant, policy: &Policy) -> Option<String> {
     if !grant.needs.is_empty() {
         let wants = |need: &Need| match call.name.as_str() {

@@ -30,7 +30,7 @@ const NO_MODEL: &str = include_str!("../../prompts/no-model.md");
 
 /// Files of a workspace that tell agents how to work there; the first of each directory counts.
 const INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// How much of such a file is taken, in bytes.
+/// The most bytes of such a file in the prompt.
 const MAX_INSTRUCTIONS: u64 = 64 * 1024;
 
 /// The answer to a message when no model is known: what became of the message, the mistakes that were met
@@ -97,12 +97,12 @@ pub fn child_event_text(event: &PodEvent) -> String {
     notification(&format!("{}. {look}", event.sentence().unwrap_or_default()))
 }
 
-/// What the system prompt is made of.
+/// The inputs of the system prompt.
 pub struct Facts<'a> {
     pub pod: &'a str,
     pub cwd: &'a Path,
     pub workspace: &'a Path,
-    /// What the Pod may read: an instruction file that is a link leads to nothing else.
+    /// The Pod's scope: the target of an instruction file that is a link must be readable in it.
     pub reads: &'a Scope,
     pub secrets: &'a [PathBuf],
     /// Stands in the place of the general one.
@@ -146,7 +146,7 @@ fn instructions(facts: &Facts<'_>) -> (String, Vec<String>) {
     (text, diagnostics)
 }
 
-/// That a file is longer than what the model gets of it.
+/// A diagnostic if a file is longer than the part that the model gets.
 fn cut_off(path: &Path, found: &Found) -> Option<String> {
     (found.size > MAX_INSTRUCTIONS).then(|| {
         format!(

@@ -24,16 +24,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The name under which rules speak about the start of a server.
+/// The tool name of rules about the start of a server.
 pub const START_RULE: &str = crate::protocol::START_SERVER;
-/// The name under which rules speak about tools that changed.
+/// The tool name of rules about changed tools.
 pub const TOOLS_RULE: &str = crate::protocol::CHANGED_TOOLS;
 /// Tools of all servers that a Pod is offered, and the bytes of their names, descriptions and schemas.
 const MAX_TOOLS: usize = 256;
 const MAX_SPECS: usize = 512 * 1024;
 /// Sentences about the tools of one list that are reported; `:mcp` shows all.
 const MAX_NOTES: usize = 3;
-/// How often the settings are looked at while a request about a server waits.
+/// The interval at which the settings are read while a request about a server waits.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The servers that a Pod may use, and those that it uses.
@@ -86,8 +86,8 @@ enum Answered {
 }
 
 impl Run {
-    /// Starts the servers that the Pod may use, and waits for their tools. A server that does not start is
-    /// reported once, and the run goes on without it.
+    /// Starts the servers that the Pod may use, and waits for their tools. A server that does not
+    /// start is reported once, and the run continues without it.
     pub(crate) async fn start_servers(&mut self) -> Result<(), Stopped> {
         if self.setup.servers.is_empty() {
             return Ok(());
@@ -118,15 +118,16 @@ impl Run {
         Ok(())
     }
 
-    /// Starts a server unless it runs, or reports why it is not started. One that runs is asked about, too: the rules
-    /// may have changed.
+    /// Starts a server unless it runs, or reports why it is not started. Policy decides about a
+    /// running server, too, because rules may have changed.
     async fn start_server(&mut self, definition: &McpDefinition) -> Result<(), Stopped> {
         let (name, servers) = (&definition.name, self.setup.servers.clone());
         let ctx = self.context();
         let surroundings =
             Surroundings { ctx: &ctx, env: &servers.env, http: &servers.http, kept: &servers.dir };
         let launch = Launch::of(definition, &surroundings);
-        // A server of former settings has grants that count no more, whatever becomes of the new one.
+        // A server with former settings has outdated grants, so it is released even if the new one
+        // does not start.
         servers.in_use.release(name, launch.as_ref().ok().map(|(key, _)| key.as_str()));
         let why = match launch {
             Ok((key, launch)) => {
@@ -149,8 +150,9 @@ impl Run {
         Ok(())
     }
 
-    /// Lets policy decide a question about a server, and a person where policy wants one. Policy decides anew each
-    /// time, because rules may have changed; where it wants a person, the decision of one counts until the host ends.
+    /// Decides a question about a server by policy, or by an approval request where policy needs
+    /// one. Policy is evaluated each time, because rules may have changed; the decision of a person
+    /// is cached until the host ends.
     async fn approval_for(
         &mut self,
         question: ServerQuestion,
@@ -221,7 +223,7 @@ impl Run {
         }
         self.report_unfit(name, &listing.notes).await;
         let (identity, store) = (server.definition.sha256(), self.setup.store.clone());
-        // Where the store does not answer, everything counts as changed.
+        // If the database cannot be read, every tool counts as changed.
         let agreed = store.agreed_tools(&identity).await.unwrap_or_else(|_| Some(BTreeMap::new()));
         let agreed = agreed.map(Agreed);
         let changed = agreed.as_ref().map_or(Vec::new(), |agreed| listing.changed(agreed));
@@ -237,7 +239,8 @@ impl Run {
             in_use.is_right(&Topic::Refused(name.clone()));
         }
         if changed.is_empty() {
-            // What is stored counts for every Pod. An approval of changes holds only where it or its rule says.
+            // The stored tools count for every Pod. An approval of changes may cover only some
+            // Pods, so changed tools are not stored.
             store
                 .agree_to_tools(&identity, listing.agreed().0)
                 .await
@@ -329,7 +332,7 @@ impl Run {
     }
 }
 
-/// How many of these tools have room in a request to a model, the first ones first.
+/// The number of leading tools that fit into a model request.
 fn fitting<'a>(offers: impl Iterator<Item = &'a Offer>) -> usize {
     let mut room = MAX_SPECS;
     let fits = |offer: &&Offer| {

@@ -14,13 +14,13 @@ use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// How often an answer that broke in the middle is gone on with.
+/// The most continuations of a reply whose connection broke.
 const MAX_CONTINUATIONS: u32 = 3;
 
-/// How much is kept of the words with which a provider declines, in bytes.
+/// The most bytes of a provider's refusal that are stored.
 const MAX_REFUSAL: usize = 64 * 1024;
 
-/// What came of one request.
+/// The outcome of one request.
 enum Reply {
     Done(Vec<Call>),
     Interrupted,
@@ -195,7 +195,7 @@ impl Run {
                 Some(Ok(delta)) => match answer.size.add(&delta) {
                     Ok(()) => self.receive(&mut answer, delta).await?,
                     Err(too_large) => {
-                        // Ends the connection: the provider makes no more of this answer.
+                        // Ends the connection, so that the provider stops generating.
                         drop((deltas, delta));
                         self.keep_partial(answer, asked).await?;
                         return Err(provider_error(&Failure::Unusable(too_large.to_string())));
@@ -337,7 +337,7 @@ impl Run {
         Ok(Reply::Done(calls))
     }
 
-    /// What arrived of a broken answer stays in the history; unfinished tool calls do not.
+    /// Keeps the received part of a broken reply in the history, without unfinished tool calls.
     async fn keep_partial(&mut self, answer: Answer, asked: u64) -> Result<(), Stopped> {
         let mut entries: Vec<Entry> = Vec::new();
         if !answer.thinking.is_empty() {

@@ -1,5 +1,5 @@
-//! Which Pod holds which scope: leases go along the family and come back, and no two live Pods may
-//! write one path. Pure; the store keeps the same facts as rows.
+//! The table of scopes and leases: a Pod lends parts of its scope to its children and gets them
+//! back, and no two live Pods may write one path. Reads no disk; the database stores the same rows.
 
 mod grants;
 mod index;
@@ -17,15 +17,15 @@ use crate::scope::{Permission, Rule, Scope};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Holder {
     pub parent: Option<String>,
-    /// What it was made with; it asks for the same each time it becomes live.
+    /// Its initial scope, which it requests each time it becomes live.
     pub wanted: Scope,
     pub live: bool,
     pub restrictions: Restrictions,
-    /// A time of creation. Where two Pods want to write one path, the older one is served first.
+    /// The time of creation. If two Pods want to write one path, the older one gets it.
     pub created: u64,
 }
 
-/// Where a live holder reads although it asked for write.
+/// The paths that a live holder may only read although it wants to write them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Restrictions {
     /// Because another Pod held it first. Lifted when that one lets go.
@@ -55,16 +55,16 @@ impl Restrictions {
         self.capped.iter().chain(self.reclaimed.iter().map(|reclaimed| &reclaimed.rule))
     }
 
-    /// What is left of them when the holder stops.
+    /// The restrictions that remain when the holder stops.
     fn kept(self) -> Self {
         Self { reclaimed: self.reclaimed, ..Self::default() }
     }
 }
 
-/// Where another Pod writes.
+/// A path that another Pod writes.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Blocked {
-    /// The rule of the holder that asked for write.
+    /// The rule with which the holder wants to write it.
     pub rule: Rule,
     /// The part of it that another Pod has; all of it when it contains the rule.
     pub region: Rule,
@@ -87,14 +87,14 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Whether the lender may not write there while the lease lasts. What a Pod got beyond its own
-    /// scope stands as lent by itself and takes nothing from it.
+    /// Whether the lease takes write access from its lender. A grant beyond a Pod's scope is stored
+    /// as lent by the Pod itself and takes nothing from it.
     fn takes(&self) -> bool {
         self.lender != self.borrower && self.rule.permission == Permission::Write
     }
 }
 
-/// How a lease came about.
+/// The origin of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeaseKind {
@@ -102,7 +102,7 @@ pub enum LeaseKind {
     Born,
     /// A person lent it.
     Lent,
-    /// A rule opened it, or the approval that made the rule.
+    /// A rule granted it, or the approval that created the rule.
     Granted,
 }
 
@@ -111,8 +111,7 @@ pub enum LeaseKind {
 pub enum NotLent {
     /// No rule of the lender gives as much.
     Outside,
-    /// Another Pod got it from the lender. `has` has it now: the same one, or the one that got it
-    /// from there.
+    /// The lender lent it to `to`. `has` holds it now: `to`, or a Pod to which it was lent on.
     LentTo { to: String, has: String },
     /// Another Pod holds it.
     HeldBy(String),
@@ -163,7 +162,7 @@ impl LeaseTable {
             let at = seen[seen.len() - 1].clone();
             let on =
                 |on: &&Lease| on.rule.permission == Permission::Write && on.rule.contains(rule);
-            // A path can be lent in a circle; the second visit leads nowhere new.
+            // A path can be lent in a circle, so each Pod is visited once.
             let next = self.lent_by(&at).find(on).map(|on| on.borrower.clone());
             match next {
                 Some(next) if !seen.contains(&next) => seen.push(next),
@@ -172,19 +171,19 @@ impl LeaseTable {
         }
     }
 
-    /// What a new child of `parent` asks for: these rules, under the parent's own denies.
+    /// The scope of a new child of `parent`: these rules, with the parent's denies.
     pub fn child_scope(&self, parent: &str, rules: Vec<Rule>) -> Scope {
         let deny = self.holder(parent).map(|holder| holder.wanted.deny.clone());
         Scope { allow: rules, deny: deny.unwrap_or_default() }
     }
 
-    /// Makes a holder live: its parent lends it what it asks for, and where another Pod writes it
-    /// reads. One that is live already changes nothing.
+    /// Makes a holder live: its parent lends it the wanted scope, and paths that another Pod writes
+    /// become read-only. Has no effect on a live holder.
     pub fn go_live(&mut self, key: &str) {
         self.go_live_all(&[key.to_owned()]);
     }
 
-    /// The same for several holders, in this order, settled once.
+    /// Makes several holders live in this order, and recomputes the table once.
     pub fn go_live_all(&mut self, keys: &[String]) {
         for key in keys {
             self.enter(key);
@@ -223,7 +222,8 @@ impl LeaseTable {
         self.stop_all(&[key.to_owned()]).pop().unwrap_or_default()
     }
 
-    /// The same for several holders, settled once; what went back, for each of them.
+    /// Stops several holders and recomputes the table once; returns the leases that ended, for each
+    /// holder.
     pub fn stop_all(&mut self, keys: &[String]) -> Vec<Vec<Lease>> {
         let mut returned = Vec::new();
         for key in keys {
@@ -298,7 +298,7 @@ impl LeaseTable {
         self.may_lend(from, &rule)?;
         let before = self.savepoint();
         if rule.permission == Permission::Write {
-            // What was taken back from the borrower is given again.
+            // The lease replaces an earlier reclaim from the borrower.
             self.change_restrictions(to, &rule, |restrictions| {
                 restrictions.capped.retain(|own| !rule.contains(own));
                 restrictions.reclaimed.retain(|own| !rule.contains(&own.rule));
@@ -369,8 +369,8 @@ impl LeaseTable {
         back
     }
 
-    /// The Pod that writes something that this rule speaks about, other than `but`: the one that has
-    /// all of it, if there is one, though parts of it may be lent on.
+    /// A Pod other than `but` that may write in the region of this rule: preferably the one that
+    /// holds the whole region, even if it has lent parts of it on.
     pub fn writer_of(&self, rule: &Rule, but: &str) -> Option<String> {
         let mut writers = self.writers_at(rule, |key| key == but);
         let has_all = |key: &String| self.writes(key).iter().any(|own| own.contains(rule));
@@ -378,8 +378,8 @@ impl LeaseTable {
         (!writers.is_empty()).then(|| writers.swap_remove(at))
     }
 
-    /// The Pods that write in this region, or would if those stopped, before this one would: the
-    /// writers, the Pods that lent it to them, and older Pods that asked for it.
+    /// The Pods that have priority over this one for writing in a region: its writers, the Pods
+    /// that lent it to them, and older Pods that want it.
     pub fn written_before(&self, key: &str, region: &Rule) -> Vec<String> {
         let mut found = self.writers_at(region, |other| other == key);
         let mut at = 0;
@@ -405,7 +405,8 @@ impl LeaseTable {
         found
     }
 
-    /// What breaks the rules of the table, in a sentence; nothing ever does.
+    /// A sentence about a violated invariant of the table; always `None` unless the program has a
+    /// defect.
     pub fn fault(&self) -> Option<String> {
         for (key, _) in self.holders().filter(|(_, holder)| holder.live) {
             for rule in self.writes(key) {
@@ -461,7 +462,7 @@ fn reads(scope: &mut Scope, rule: &Rule) {
     }
 }
 
-/// Whether a deny of the lender stands in the way: it narrows what the rule would give. Parts that
+/// Whether a deny of the lender prevents lending this rule, because it would narrow it. Parts that
 /// no Pod may read stay denied to the borrower instead.
 fn refuses(deny: &Rule, rule: &Rule) -> bool {
     match deny.permission {

@@ -1,4 +1,5 @@
-//! Where a person agreed that text is sent: provider, base URL and source of the key.
+//! The destinations to which a person agreed to send text: provider, base URL and source of the
+//! key.
 
 use crate::config::Destination;
 use crate::protocol::now_ms;

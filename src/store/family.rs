@@ -1,5 +1,5 @@
-//! What changes together when a Pod comes, goes, lends or returns: its row, what it is wanted to
-//! be, everything that is lent, and where it reads only. One transaction.
+//! One transaction for a Pod that is created, stopped or deleted, or that lends or returns scope:
+//! its row, its wanted state, all leases, and its restrictions.
 
 use crate::protocol::PeerEdge;
 use crate::protocol::name::{PodName, SessionId};
@@ -19,7 +19,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 pub struct Change {
     /// A Pod that is new.
     pub create: Option<PodRow>,
-    /// What is wanted of Pods from now on, and since when; milliseconds since the Unix epoch.
+    /// The new wanted states of Pods, and since when, in milliseconds since the Unix epoch.
     pub wanted: Vec<(PodName, Wanted, u64)>,
     /// A Pod that is deleted.
     pub remove: Option<PodName>,
@@ -28,7 +28,7 @@ pub struct Change {
     /// The person's decision that led to this change; the change is refused when its request does
     /// not wait any more.
     pub answer: Option<Decided>,
-    /// The number of a rule that ends.
+    /// The number of a rule to delete.
     pub revoke: Option<u64>,
     /// Leases that begin or end, and where Pods read only.
     pub leases: Changes,

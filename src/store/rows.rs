@@ -1,11 +1,11 @@
-//! Rows that a person sees with a number and revokes by it: consents, trusts and clients.
+//! Rows that a person revokes by their number: consents, trusts and clients.
 
 use crate::store::pods::signed;
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 impl Store {
-    /// The rows of a query without parameters.
+    /// Returns the rows of a query without parameters.
     pub(super) async fn listed<T: Send + 'static>(
         &self,
         sql: String,
@@ -19,7 +19,7 @@ impl Store {
         self.reader.run("read", read).await
     }
 
-    /// The row that a statement deletes and returns; its parameter is the number of the row.
+    /// Runs a `DELETE … RETURNING` with the number of a row, and returns that row.
     pub(super) async fn ended<T: Send + 'static>(
         &self,
         sql: String,
@@ -32,7 +32,7 @@ impl Store {
     }
 }
 
-/// A number of a row; SQLite has no unsigned ones.
+/// Reads an unsigned number, which SQLite stores as a signed one.
 pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! The tools of MCP servers as a person agreed to them. A change of a tool asks again.
+//! The tools of MCP servers that a person approved. A changed tool needs another approval.
 
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -15,13 +15,13 @@ impl Store {
         let read = move |db: &Connection| {
             let sql = "SELECT tools FROM server_tools WHERE server = ?1";
             let text: Option<String> = db.query_row(sql, [&server], |row| row.get(0)).optional()?;
-            // A text that cannot be read agrees to nothing.
+            // Without a readable text no tool is approved.
             Ok(text.map(|text| serde_json::from_str(&text).unwrap_or_default()))
         };
         self.reader.run("read", read).await
     }
 
-    /// Stores the tools of a server, in the place of those before.
+    /// Stores the tools of a server, and replaces the former list.
     pub async fn agree_to_tools(
         &self,
         server: &str,

@@ -540,7 +540,7 @@ async fn a_lost_database_is_made_again_from_the_logs() {
     ];
     let expected: BTreeMap<_, _> =
         expected.into_iter().map(|(name, row)| (name.to_owned(), row)).collect();
-    // What others held when it was live is in no log.
+    // The leases of other Pods at that time are in no log.
     let expected: BTreeMap<_, _> = expected
         .into_iter()
         .map(|(name, row)| (name, PodRow { restrictions: Restrictions::default(), ..row }))
@@ -618,7 +618,7 @@ async fn a_change_of_the_family_is_made_whole_or_not_at_all() {
     assert!(store.leases().await.unwrap().is_empty());
 }
 
-/// What alice asks.
+/// An approval request of alice.
 fn question(id: &str) -> ApprovalRequest {
     ApprovalRequest {
         id: id.into(),

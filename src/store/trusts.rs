@@ -38,7 +38,7 @@ impl Store {
         self.reader.run("read", read).await
     }
 
-    /// Stores that a person trusts this content in a workspace, in the place of the content before.
+    /// Stores that a person trusts this content in a workspace, and replaces the former content.
     pub async fn trust(&self, workspace: String, sha256: String) -> Result<(), StoreError> {
         let write = move |db: &Connection| {
             let other = "DELETE FROM trusts WHERE workspace = ?1 AND sha256 <> ?2";

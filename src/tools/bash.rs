@@ -28,7 +28,7 @@ for Read and Write, and have no network but their own. The home directory begins
 but what toolchains cache stays, for you alone. Nothing else is there: what is outside looks \
 missing. What needs more asks for it with needs and a reason.";
 
-/// How long a command may take.
+/// The time limits of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandTime {
     /// When the call names no time.
@@ -71,7 +71,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// What the call needs; paths without the need mean it.
+    /// The needs of the call; paths in `outside` imply the need `outside`.
     pub(crate) fn needs(&self) -> Vec<Need> {
         let outside = (!self.outside.is_empty()).then_some(Need::Outside);
         let mut needs: Vec<Need> = self.needs.iter().copied().chain(outside).collect();
@@ -90,7 +90,7 @@ pub async fn bash(
     let input = with_reason("Bash", arguments)?;
     let needs = granted_needs(&input, ctx).await?;
     let limit = ctx.command_time.of(input.timeout);
-    // One that could not be read was approved with any content.
+    // A script that was unreadable when the call was approved may have any content.
     let scripts = ctx.scripts.iter().filter(|script| !script.is_unread()).cloned().collect();
     let command = Command {
         view: Some(CommandView { scripts, ..view(ctx, &needs) }),
@@ -135,8 +135,8 @@ fn with_reason(name: &str, arguments: &str) -> Result<Input, Fault> {
     }
 }
 
-/// What the command asks for, if all of it was granted before the call. Paths are looked up once more: what is
-/// bound is what was approved.
+/// The needs of the command, if all of them were granted before the call. Resolves the paths again,
+/// so that exactly the approved ones are mounted.
 async fn granted_needs(input: &Input, ctx: &Context) -> Result<CommandNeeds, Fault> {
     let needs = input.needs();
     check_needs(&needs, &ctx.needs)?;
@@ -168,7 +168,7 @@ fn check_needs(needs: &[Need], granted: &[Need]) -> Result<(), Fault> {
     }
 }
 
-/// What a command of this Pod gets.
+/// The view of a command of this Pod.
 pub(crate) fn view(ctx: &Context, needs: &CommandNeeds) -> CommandView {
     let CommandNeeds { needs, outside, names, .. } = needs;
     let person = Person { env: &ctx.env };
@@ -190,7 +190,7 @@ pub(crate) fn view(ctx: &Context, needs: &CommandNeeds) -> CommandView {
     })
 }
 
-/// What of a failure looks like a wall.
+/// Error texts that suggest that the sandbox caused a failure.
 const WALLS: [&str; 10] = [
     "no new privileges",
     "Permission denied",
@@ -204,7 +204,8 @@ const WALLS: [&str; 10] = [
     "Could not resolve",
 ];
 
-/// Says what does not hold, and after a failure at a wall what to ask for.
+/// Adds what the sandbox does not confine here, and after a failure that it may have caused, the
+/// needs to ask for.
 fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
     let Some(confinement) = &ended.confinement else { return };
     let mut lines = Vec::new();
@@ -230,8 +231,8 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
     output.limit = limit;
 }
 
-/// What the result says of a limit that the helper saw the command meet, or to which its output points; and the limit,
-/// where it is sure enough for the row of the Pod.
+/// The line of the result about a limit that the helper saw the command meet, or that its output
+/// suggests; and the limit, if it is certain enough to show on the row of the Pod.
 fn limit_met(ended: &Ended, content: &str, ctx: &Context) -> (Option<String>, Option<LimitMet>) {
     let line = |what: &str, met: &LimitMet| {
         Some(format!("[{what}: {} ([limits] in config.toml)]", met.sentence))
@@ -247,8 +248,9 @@ fn limit_met(ended: &Ended, content: &str, ctx: &Context) -> (Option<String>, Op
     (said, (hint.trust == Trust::Likely).then_some(hint.limit))
 }
 
-/// Whether a program missed something at a path outside the scope: in a world of its own what is not
-/// granted is not there. Judged by the words alone, for whether it is there outside is not told.
+/// Whether a program reported a missing path outside the scope: in namespaces other paths do not
+/// exist. Judged by the text alone, because the model must not learn whether the path exists
+/// outside.
 fn misses_outside(ctx: &Context, content: &str) -> bool {
     let lines = content.lines().filter(|line| line.contains("No such file or directory"));
     let words = lines.flat_map(|line| line.split([' ', '\'', '"', '`', ':', ',', '(', ')']));
@@ -269,8 +271,8 @@ memory commands are the first that end]";
 /// Costs named in a result.
 const COSTS: usize = 5;
 
-/// What a command that failed at a wall can do: it names only needs that it did not have and that
-/// could give it something.
+/// A hint for a command that the sandbox may have stopped: names only the needs that the call
+/// lacked and that could help.
 fn hint(scope: &Scope, had: &[Need]) -> String {
     let confined = match (had.contains(&Need::Outside), had.contains(&Need::Network)) {
         (false, false) => "confined to its scope, without network",
@@ -330,11 +332,11 @@ fn result(ended: &Ended, limit: Duration, took: Duration, content: Option<String
     output
 }
 
-/// The longest beginning of a remark in a summary, in characters.
+/// The most characters of a remark in a summary.
 const REMARK: usize = 120;
 
-/// Adds what is said about guarded files to the content, and the beginning of the first to the summary: a person
-/// sees that row alone.
+/// Adds the sentences about guarded files to the content, and the beginning of the first to the
+/// summary, which is all that a person sees of a folded call.
 fn remarks(output: &mut Output, sentences: &[String]) {
     let Some(first) = sentences.first() else { return };
     let what: String = first.split(';').next().unwrap_or_default().chars().take(REMARK).collect();

@@ -1,5 +1,5 @@
-//! What the file tools leave alone although a scope may hold it: secrets and files of the kernel, and
-//! files that git or a program of the person executes.
+//! The files that file tools do not change although they may be in the scope: secrets and files of
+//! the kernel, and files that git or a program of the person executes.
 
 use crate::files;
 use crate::sandbox::{
@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 const GIT: &str = ".git";
 /// Without this file git does not recognise the repository and looks for one in the directories above.
 const HEAD: &str = "HEAD";
-/// Where the steps of a rebase lie, and how the files of a bisect begin: git goes on with them.
+/// The directories of a rebase's state, and the prefix of the files of a bisect's state.
 const STEPS: [&str; 2] = ["rebase-merge", "rebase-apply"];
 const BISECT: &str = "BISECT_";
-/// Where a repository keeps others: of its submodules, and what is each worktree's own.
+/// The directories in `.git` for the repositories of submodules and the state of worktrees.
 const INNER: [&str; 2] = ["modules", "worktrees"];
 
-/// What a call has to be granted before it changes this canonical path, which it names by `given`, although the scope
-/// holds it: the same that a command needs. A guarded name that is a link on the way counts, too. Looks at the
+/// The needs that must be granted before a call changes this canonical path, although it is in the
+/// scope; `given` is the path that the call names. Guarded links on `given` count, too. Reads the
 /// disk.
 pub fn needs(ctx: &Context, given: &Path, path: &Path) -> Vec<Need> {
     let tmp = ctx.tmp();
@@ -42,19 +42,19 @@ pub fn needs(ctx: &Context, given: &Path, path: &Path) -> Vec<Need> {
     git.into_iter().chain(outside.then_some(Need::Outside)).collect()
 }
 
-/// What the scope allows to write.
+/// The paths that the scope allows to write.
 fn written(ctx: &Context) -> impl Iterator<Item = &Path> + Clone {
     let rules = ctx.scope.allow.iter().filter(|rule| rule.permission == Permission::Write);
     rules.map(|rule| rule.target.as_path())
 }
 
-/// Why a path that needs these is not changed by a call that was not granted them.
+/// The error of a call that would change a path without these needs.
 pub fn not_granted(path: &Path, needs: &[Need]) -> String {
     let what = needs.iter().map(|need| of_a_file(path, *need)).collect::<Vec<_>>().join("; ");
     format!("path is guarded, {what}: {}", path.display())
 }
 
-/// Why a path that needs these does not become part of a scope.
+/// The error of an approval that would add a path with these needs to a scope.
 pub fn not_extended(path: &Path, needs: &[Need]) -> String {
     let mut words: Vec<&str> = needs.iter().map(|need| need.word()).collect();
     words.push(Need::Outside.word());
@@ -62,7 +62,7 @@ pub fn not_extended(path: &Path, needs: &[Need]) -> String {
     format!("{}, and outside the scope; use Bash with needs {words:?}", not_granted(path, needs))
 }
 
-/// What it means to change a file that needs this.
+/// Why a change of a file needs this.
 fn of_a_file(path: &Path, need: Need) -> &'static str {
     match need {
         Need::Git => "git executes it or takes its settings from it",
@@ -74,7 +74,7 @@ fn of_a_file(path: &Path, need: Need) -> &'static str {
             "a shell, an editor or a tool of yours runs it or takes its settings from it"
         }
         Need::Outside => "it lies in a directory on PATH, or a link of a guarded name leads to it",
-        Need::Network => "it is the network's",
+        Need::Network => "it needs the network",
     }
 }
 
@@ -95,7 +95,7 @@ pub fn purpose(path: &Path, need: Need) -> &'static str {
     }
 }
 
-/// Whether git executes the file at this path, or is configured by it.
+/// Whether git executes the file at this path, or reads its configuration from it.
 fn is_gits_orders(path: &Path) -> bool {
     let of = |git: &Path| path.strip_prefix(git).is_ok_and(is_order_inside);
     path.ends_with(GIT) || path.ancestors().skip(1).any(|dir| is_repository(dir) && of(dir))
@@ -118,7 +118,7 @@ fn is_order_inside(path: &Path) -> bool {
     }
 }
 
-/// Whether it is a workspace's own settings of yoi, or lies among them.
+/// Whether a path is a `.yoi` or lies in one.
 fn is_rule(path: &Path) -> bool {
     path.iter().any(|name| name == RULES)
 }
@@ -131,13 +131,14 @@ fn is_program(ctx: &Context, path: &Path) -> bool {
         .any(|dir| path.starts_with(dir) || real(dir).is_some_and(|dir| path.starts_with(dir.path)))
 }
 
-/// Whether shells, editors or tools of the person run or obey the file, and the scope does not name its place.
+/// Whether programs of the person execute the file or read it as settings, and the scope does not
+/// name it or its directory.
 fn is_obeyed(ctx: &Context, path: &Path) -> bool {
     (Person { env: &ctx.env }).is_obeyed(path, written(ctx))
 }
 
-/// Why no scope and no approval opens a canonical path for this; `None` when it may be opened.
-/// Looks at the disk.
+/// Why neither a scope nor an approval can grant this access to a canonical path; `None` if one
+/// can. Reads the disk.
 pub fn closed(ctx: &Context, path: &Path, need: Permission) -> Option<String> {
     if let Some(secret) = (Person { env: &ctx.env }).secret(path) {
         return Some(files::is_secret(path, &secret));

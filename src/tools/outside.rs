@@ -1,4 +1,5 @@
-//! The paths outside its scope that a command names: canonical, and refused where no approval opens them.
+//! The paths outside its scope that a command names: resolves them, and refuses those that no
+//! approval can grant.
 
 use crate::files;
 use crate::protocol::{OutsideAccess, OutsidePath, ScriptHash};
@@ -12,11 +13,11 @@ use std::fs::Metadata;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Paths that one command may name.
+/// The most paths that one command may name.
 const MOST: usize = 20;
-/// Where devices lie: no command gets any of them.
+/// The directory of devices, none of which can be granted.
 const DEVICES: &str = "/dev";
-/// The form of the argument, for a model that left it out.
+/// An example of the argument, for a model that omitted it.
 const FORM: &str = r#"outside: [{"path": "/srv/data", "write": false}]"#;
 
 /// A path as a call names it.
@@ -29,23 +30,23 @@ pub struct Named {
     write: bool,
 }
 
-/// What a command asks for beyond its scope.
+/// What a command needs beyond its scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandNeeds {
     pub needs: Vec<Need>,
     /// In order, each once.
     pub outside: Vec<OutsidePath>,
-    /// The names through which links lead to them.
+    /// The paths as the call names them, where these contain links.
     pub names: Vec<PathBuf>,
     /// The scripts that it runs and that its Pod can change.
     pub scripts: Vec<ScriptHash>,
-    /// Why no approval can give it, as the model reads it.
+    /// Why no approval can grant this, as the model reads it.
     pub closed: Option<String>,
 }
 
-/// What a call of Bash asks for. Looks at the disk.
+/// What a call of Bash needs. Reads the disk.
 pub fn command_needs(arguments: &str, ctx: &Context) -> CommandNeeds {
-    // A call that cannot be read asks for nothing: the tool refuses it.
+    // A call that cannot be parsed needs nothing: the tool refuses it.
     let Ok(input) = serde_json::from_str::<Input>(arguments) else {
         return CommandNeeds::default();
     };
@@ -71,7 +72,7 @@ pub fn misfit(needs: &[Need], named: &[Named]) -> Option<String> {
         .then(|| format!("outside names more than {MOST} paths: name what holds them"))
 }
 
-/// The paths of a call as they are on this disk.
+/// Resolves the paths of a call on this disk.
 pub fn find(ctx: &Context, named: &[Named], needs: &[Need]) -> Result<CommandNeeds, String> {
     if let Some(why) = misfit(needs, named) {
         return Err(why);
@@ -137,11 +138,12 @@ fn access(meta: &Metadata, write: bool) -> Option<OutsideAccess> {
 }
 
 fn kernels(path: &Path) -> Option<String> {
-    path.starts_with(DEVICES).then(|| format!("no command is given a device: {}", path.display()))
+    path.starts_with(DEVICES)
+        .then(|| format!("devices cannot be granted to a command: {}", path.display()))
 }
 
-/// Refuses a socket together with a directory: on kernels without the newest Landlock other sockets in it could be
-/// reached.
+/// Refuses a socket together with a directory: before Landlock 9 the command could connect to other
+/// sockets in the directory.
 fn apart(outside: &[OutsidePath]) -> Result<(), String> {
     let socket = outside.iter().find(|path| path.access == OutsideAccess::Socket);
     let directory = outside.iter().find(|path| path.path.is_dir());
@@ -156,24 +158,24 @@ fn apart(outside: &[OutsidePath]) -> Result<(), String> {
     }
 }
 
-/// A socket is given only where the command sees no other, or Landlock keeps the others shut: elsewhere one approval
-/// would open every program of the person that listens.
+/// Refuses a socket unless namespaces hide the other sockets or Landlock restricts them: otherwise
+/// one approval would grant connections to every listening program of the person.
 fn reached_alone(ctx: &Context, outside: &[OutsidePath]) -> Result<(), String> {
     if ctx.isolation == Isolation::Namespaces || ctx.landlock >= PATH_SOCKETS {
         return Ok(());
     }
     match outside.iter().find(|path| path.access == OutsideAccess::Socket) {
         Some(socket) => Err(format!(
-            "outside: {} is not opened for connecting: commands have no world of their own here, and with one socket \
-             the kernel opens every socket of the person's programs (needs namespaces or Landlock {PATH_SOCKETS}); \
-             leave this step to the person, who finds in `yoi doctor` what is missing",
+            "outside: {} is not opened for connecting: commands run without namespaces here, and with one socket \
+             the kernel would allow every socket of the person's programs (needs namespaces or Landlock {PATH_SOCKETS}); \
+             leave this step to the person, to whom `yoi doctor` shows what is missing",
             socket.path.display()
         )),
         None => Ok(()),
     }
 }
 
-/// Whether another Pod works at a path that is to be written.
+/// Whether another Pod may write a path that the command wants to write.
 fn is_anothers(ctx: &Context, OutsidePath { path, access }: &OutsidePath) -> bool {
     let own = || ctx.scope.permission(path) == Some(Permission::Write);
     *access == OutsideAccess::Write
@@ -181,7 +183,7 @@ fn is_anothers(ctx: &Context, OutsidePath { path, access }: &OutsidePath) -> boo
         && !own()
 }
 
-/// Why a path stays shut although it is named.
+/// Why a named path cannot be granted.
 fn shut(ctx: &Context, named: &OutsidePath) -> String {
     let OutsidePath { path, access } = named;
     let shown = path.display();

@@ -1,5 +1,5 @@
-//! Finds the scripts that a command line runs and that its Pod can change: in the scope, in `/tmp` and in caches. They
-//! are found by the words of the line and by what lies on the disk.
+//! Finds the scripts that a command line runs and that its Pod can change: in the scope, in `/tmp`
+//! and in caches. A script is a word of the line that names such a file on the disk.
 
 use crate::config::shell;
 use crate::files;
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 /// The most scripts of one command line that are read, and the most directories from which the line may start them.
 const MOST: usize = 256;
 const DIRECTORIES: usize = 64;
-/// Links from one place of `/tmp` to another that are followed, one after the other.
+/// The most links in `/tmp` that are followed one after the other.
 const LINKS: usize = 8;
-/// A variable with which `cd` looks for a directory elsewhere than in the one where it is.
+/// A variable with other directories in which `cd` searches for its argument.
 const CDPATH: &str = "CDPATH=";
 /// Programs that run a file that their arguments name. Versions (`python3.12`) count.
 const INTERPRETERS: [&str; 33] = [
@@ -25,13 +25,13 @@ const INTERPRETERS: [&str; 33] = [
 /// Programs that run a file only if this option names it.
 const WITH_OPTION: [(&str, char); 5] =
     [("gdb", 'x'), ("gmake", 'f'), ("just", 'f'), ("make", 'f'), ("sed", 'f')];
-/// What `ruby -r x` adds to a name.
+/// The suffix that `ruby -r x` adds to a name.
 const RUBY: &str = ".rb";
 /// Variables that name a file that a shell reads when it starts.
 const READ_AT_START: [&str; 2] = ["BASH_ENV=", "ENV="];
 
-/// The scripts of a command line, in order, each once. A word that may be one counts: more is compared then than
-/// would be needed. Looks at the disk.
+/// The scripts of a command line, in order, each once. Every word that may name a script counts, so
+/// more files may be compared than run. Reads the disk.
 pub fn of_line(ctx: &Context, line: &str) -> Vec<ScriptHash> {
     let Ok(commands) = shell::read(line) else { return Vec::new() };
     let mut search = Search::new(ctx, stays(line));
@@ -55,8 +55,8 @@ struct Search<'a> {
     ctx: &'a Context,
     /// The directories of caches, as the line can name them.
     caches: Vec<PathBuf>,
-    /// Where the command may be when it comes to a script; empty where a `cd` leads to a directory that is known only
-    /// when the command runs.
+    /// The possible current directories at this point of the line; empty after a `cd` to a
+    /// directory that is known only when the command runs.
     dirs: Vec<PathBuf>,
     /// Whether the next `cd` replaces the known directories instead of adding to them.
     leaves: bool,
@@ -118,8 +118,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Goes where a `cd` leads. One in a part of the line, or one that fails, leaves the command where it was, so the
-    /// directories before it stay in question.
+    /// Follows a `cd`. The directories before it stay possible, because a `cd` in a subshell or one
+    /// that fails changes nothing.
     fn enter(&mut self, arguments: &[Option<String>]) {
         let option = |word: &Option<String>| {
             word.as_ref().is_some_and(|word| word.len() > 1 && word.starts_with('-'))
@@ -131,9 +131,9 @@ impl<'a> Search<'a> {
             Some(Some(word)) => self.named(word),
             None => self.home().into_iter().collect(),
         };
-        // A shell takes `..` for the directory above by name, and with an option for the one on the disk.
+        // A shell resolves `..` by removing the last name, and with `cd -P` on the disk.
         let more = more.into_iter().flat_map(|dir| [files::lexical(&dir), dir]).collect();
-        // The directories of the last steps come first, so the least likely ones of many are left out.
+        // The newest directories come first, so that truncation drops the least likely ones.
         let before = std::mem::replace(&mut self.dirs, more);
         self.dirs.extend(before.into_iter().filter(|_| !leaves));
         let mut seen = BTreeSet::new();
@@ -145,8 +145,8 @@ impl<'a> Search<'a> {
         self.ctx.env.get("HOME").map(PathBuf::from)
     }
 
-    /// The paths that a word can mean. An absolute one and one below the home directory are known wherever the
-    /// command is.
+    /// The paths that a word can mean. Absolute paths and those below the home directory do not
+    /// depend on the current directory.
     fn named(&self, word: &str) -> Vec<PathBuf> {
         let below = word.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
         let home =
@@ -157,15 +157,15 @@ impl<'a> Search<'a> {
         home.into_iter().chain(self.dirs.iter().map(|dir| dir.join(word))).collect()
     }
 
-    /// The first argument that is a file, and those before it that follow an option: the option may be one with
-    /// a value or one without.
+    /// Adds the first argument that is a file, and earlier arguments after an option, which may be
+    /// a value of the option.
     fn arguments(&mut self, arguments: &[Option<String>]) {
         let mut after_option = false;
         for word in arguments {
             let option = word.as_ref().is_some_and(|word| word.starts_with('-'));
             let attached = word.as_ref().filter(|_| option).and_then(|word| word.get(2..));
             for name in attached.into_iter().chain(word.as_deref().filter(|_| after_option)) {
-                // An option may have its value attached (`-r./x`); Ruby adds the end of the name.
+                // An option may have its value attached (`-r./x`); Ruby appends the suffix.
                 let _ = self.file(&format!("{name}{RUBY}")) || option && self.file(name);
             }
             let found = !option && word.as_ref().is_some_and(|word| self.file(word));
@@ -176,7 +176,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether a word names a file that the Pod can change, from any of the directories.
+    /// Adds the files that a word names in any of the directories and that the Pod can change;
+    /// returns whether there are any.
     fn file(&mut self, word: &str) -> bool {
         let found: Vec<PathBuf> =
             self.named(word).iter().filter_map(|path| self.changeable(path)).collect();
@@ -184,7 +185,8 @@ impl<'a> Search<'a> {
         !found.is_empty()
     }
 
-    /// The same for a word that can be nothing but a script: where it names no file yet, the command itself may make it.
+    /// Adds the files that a word names, as `file` does. The word certainly names a script, so it
+    /// also counts if the file does not exist yet: the command itself may create it.
     fn file_or_later(&mut self, word: &str) {
         if !self.file(word) {
             let named = self.named(word);
@@ -194,14 +196,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Where a file would be made that the scope or the Pod's `/tmp` holds and that cannot be seen now.
+    /// The path of a missing or unreadable file in the scope or the Pod's `/tmp`.
     fn made_later(&self, given: &Path) -> Option<PathBuf> {
         let path = self.resolved(given)?;
         (scoped_path::readable(self.ctx, &path) && !path.is_dir()).then_some(path)
     }
 
-    /// Where a file lies on this disk that a command finds at a path, if the scope, the Pod's `/tmp` or its layer over
-    /// a cache holds it.
+    /// The path on the disk of the file that a command sees at `given`, if it is in the scope, the
+    /// Pod's `/tmp` or a cache.
     fn changeable(&self, given: &Path) -> Option<PathBuf> {
         let path = self.resolved(given)?;
         if scoped_path::readable(self.ctx, &path) {
@@ -216,8 +218,8 @@ impl<'a> Search<'a> {
     }
 
     fn resolved(&self, given: &Path) -> Option<PathBuf> {
-        // The path as the kernel resolves it: `..` behind a link leads to the directory above the link's target. What
-        // a link leads to in `/tmp` is the Pod's own, too.
+        // `..` after a link is the parent directory of the link's target, as for the kernel. A link
+        // target in `/tmp` is in the Pod's `/tmp`, too.
         let mut path = given.to_owned();
         for _ in 0..=LINKS {
             let next = files::led_to(&scoped_path::meant(self.ctx, &path))?;
@@ -229,11 +231,13 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Interpreters whose first argument is a script if it is no option, and those that take one behind options, too.
+/// Interpreters whose first argument is a script unless it is an option, and shells, which accept
+/// options before it.
 const FIRST: [&str; 7] = [".", "source", "python", "python3", "ruby", "perl", "php"];
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "zsh", "ksh"];
 
-/// The word of a command that is a script whatever it is called. An option may hold the program (`-c`) or have a value (`-o`).
+/// The word of a command that certainly names a script. Options that contain the program (`-c`) or
+/// have a value (`-o`) end the search.
 fn certain_script<'a>(program: &str, arguments: &'a [Option<String>]) -> Option<&'a str> {
     let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
     let passes =

@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 /// The user `nobody`.
 const OTHER: u32 = 65534;
 
-/// What another user can do with the files, sockets and processes of a person; a line for each success.
+/// Tries to use the files, sockets and processes of a person as another user; prints a line for
+/// each success.
 const TRY: &str = r#"
 find "$1" ! -path "$1/ws*" -type f -readable -print 2>/dev/null | sed 's/^/reads /'
 find "$1" -writable ! -type l -print 2>/dev/null | sed 's/^/writes /'
@@ -74,8 +75,8 @@ fn is_root() -> bool {
     status.lines().any(|line| line.starts_with("Uid:\t0\t0"))
 }
 
-/// A repository in which every file that a program may open, execute or obey is a trap. None of the commands of
-/// its author may run.
+/// A repository in which every file that a program may open, execute or read as settings is a trap.
+/// None of the commands in it may run.
 fn hostile(ws: &Path, secret: &Path) {
     let git = |args: &[&str]| {
         let done = Command::new("git").args(args).current_dir(ws).output().expect("git");
@@ -168,8 +169,8 @@ fn a_hostile_clone_that_is_opened_as_a_workspace_runs_nothing_leaks_nothing_and_
     for (name, make) in traps {
         make(&ws.join(name));
         let Done { code, out, err } = bench.say("run ls");
-        // Rules that cannot be read might deny the call.
-        let unread = err.contains("what it may deny is asked");
+        // Unreadable rules could deny the call.
+        let unread = err.contains("calls that it could deny need an approval");
         assert_eq!(code == Some(0), !unread, "{name}: {out}{err}");
         assert_eq!(
             out.contains("It said: denied: no person is here"),

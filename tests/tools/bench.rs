@@ -1,4 +1,4 @@
-//! A workspace with a context around it, which remembers between calls what a Pod remembers.
+//! A workspace and a context of calls, which stores the state of a Pod between calls.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use yoi::sandbox::{Confinement, Sandbox};
 use yoi::scope::{Permission, Rule, Scope};
 use yoi::tools::{self, Context, Done, Output};
 
-/// How well commands are confined here, as a host finds it when it starts.
+/// The confinement of commands on this machine, as a host probes it at its start.
 pub fn walls() -> &'static Confinement {
     static WALLS: OnceLock<Confinement> = OnceLock::new();
     let probe = || {
@@ -19,7 +19,7 @@ pub fn walls() -> &'static Confinement {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.unwrap().block_on(sandbox.probe())
     };
-    // The thread that asks may belong to a runtime already.
+    // The probe runs in a new thread, because this one may belong to an async runtime.
     WALLS.get_or_init(|| std::thread::spawn(probe).join().unwrap())
 }
 
@@ -36,7 +36,7 @@ impl Bench {
         Self::of(tempfile::tempdir().unwrap())
     }
 
-    /// The same below a directory.
+    /// A bench below a directory.
     pub fn below(dir: &Path) -> Self {
         Self::of(tempfile::tempdir_in(dir).unwrap())
     }
@@ -136,7 +136,7 @@ pub fn content(output: &Output) -> &str {
     without_note(output)
 }
 
-/// The content without the line at its end that says, where not everything is enforced, what is open.
+/// The content without the last line, which names what is open where the confinement is incomplete.
 pub fn without_note(output: &Output) -> &str {
     let content = output.content.as_deref().unwrap_or("");
     let here = Confinement { no_world: None, ..walls().clone() };

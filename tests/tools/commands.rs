@@ -1,4 +1,4 @@
-//! Nothing survives its tool call.
+//! Every process of a command ends with its tool call.
 
 use crate::bench::{Bench, content};
 use serde_json::json;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use yoi::sandbox::{Command, HELPER_ARG, Outcome, Sandbox, SandboxError, StartGroup};
 use yoi::tools::{self, Output};
 
-/// Writes its pid down, then goes on for ever; TERM and HUP do not impress it.
+/// Writes its pid to a file, then runs for ever and ignores TERM and HUP.
 const STUBBORN: &str = "trap '' TERM HUP; echo $BASHPID >> pids; while :; do sleep 0.05; done";
 
 fn alive(pid: i32) -> bool {
@@ -194,7 +194,7 @@ async fn a_dropped_call_ends_what_it_started_even_while_others_run() {
 #[test]
 fn the_death_of_the_host_ends_everything() {
     let bench = Bench::new();
-    // A shell stands for the host: it holds the only write end of the pipe and is killed.
+    // A shell replaces the host: it has the only write end of the pipe and is killed.
     let order = json!({
         "program": "setsid sleep 980 & echo $! > pids; echo $$ >> pids; echo up; sleep 979",
         "cwd": bench.ctx.cwd, "env": bench.ctx.env, "nofile": null,

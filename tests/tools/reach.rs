@@ -1,4 +1,4 @@
-//! What the file tools can get at: the scope, and no way round it.
+//! File tools reach only the scope, by no detour.
 
 use crate::bench::{Bench, argument_error, content};
 use std::fs;
@@ -103,8 +103,8 @@ async fn a_denied_directory_inside_the_scope_does_not_exist_for_the_tools() {
     }
 }
 
-/// Somebody swaps a directory for a link to the outside, back and forth, while it is used: what is
-/// outside is never read and never written.
+/// Another thread swaps a directory for a link to the outside, back and forth, while it is used: no
+/// file outside is read or written.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_that_is_swapped_for_a_link_leads_nowhere() {
     let mut bench = Bench::new();
@@ -262,7 +262,7 @@ async fn process_memory_is_refused_in_every_scope() {
     }
 }
 
-/// What a call of Write on this path would have to be granted.
+/// The needs of a call of Write on this path.
 fn needs(bench: &Bench, path: &str) -> Vec<Need> {
     let arguments = serde_json::json!({ "file_path": bench.path(path) }).to_string();
     yoi::tools::touched("Write", &arguments, &bench.ctx).unwrap().needs
@@ -316,7 +316,8 @@ async fn a_file_tool_changes_files_that_git_executes_only_when_granted() {
     assert!(!bench.write(&bench.path("ws/sub/link/pre-push"), "x").await.is_error);
 }
 
-/// The setting, a link of the repository and where it leads, and the missing file that git would then obey.
+/// A setting, a link in the repository and its target, and the missing file that git would then
+/// use.
 const BEHIND_LINKS: [(&str, &str, &str, &str); 3] = [
     ("[core] hooksPath = .husky/_", ".husky", "tools", "tools/_/pre-commit"),
     ("[include] path = ../way/team.conf", "way", "shared", "shared/team.conf"),

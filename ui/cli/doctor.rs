@@ -155,8 +155,8 @@ fn read_own_files(config: &Path) -> OwnFiles {
     }
     let theme = settings.ui.theme.as_deref().unwrap_or("night");
     said.extend(Theme::load(theme, Some(&config.join("themes"))).1);
-    let way_out = "mend the line; until then a program that starts takes the default for it, and a host that runs keeps \
-                   what it read before";
+    let way_out = "correct the line; until then a new program uses the default value, and a running host keeps \
+                   the last valid one";
     let warning = |text| Finding::warning("settings", "settings", text, way_out);
     let mut found: Vec<Finding> = unread.chain(said.into_iter().map(warning)).collect();
     if found.is_empty() {

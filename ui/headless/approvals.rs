@@ -38,7 +38,7 @@ pub struct Inbox {
     refused: Option<String>,
 }
 
-/// What is done about an approval request.
+/// The handling of an approval request.
 pub enum Handling {
     /// No note is printed here: the Pod reports the outcome itself.
     Decide { verdict: Verdict, note: Option<String> },
@@ -199,7 +199,7 @@ impl Inbox {
         self.refused.get_or_insert_with(|| sentence.to_owned());
     }
 
-    /// How the program ends when everything else went well.
+    /// The exit status of the program if everything else succeeded.
     pub fn outcome(&self) -> Result<(), Failure> {
         match &self.refused {
             // The sentence was printed when the request was denied.
@@ -271,7 +271,7 @@ fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
     let outside = request.lease.is_some();
     let once = if outside { " (this call only)" } else { "" };
     let lasts =
-        if outside { ", which opens the path until it is revoked or the pod stops" } else { "" };
+        if outside { ", which grants the path until it is revoked or the pod stops" } else { "" };
     format!(
         "[{name}] {} asks: {} {}{details}\n    needs {}{}; {}{once}, {}, {} (writes {}{lasts}), {}",
         request.pod,
@@ -547,7 +547,7 @@ mod tests {
         let shown = inbox.listed(Way::Input).remove(0);
         assert!(shown.contains(":allow 1 (this call only), :allow 1 pod, "), "{shown}");
         assert!(
-            shown.contains(", which opens the path until it is revoked or the pod stops), "),
+            shown.contains(", which grants the path until it is revoked or the pod stops), "),
             "{shown}"
         );
     }

@@ -14,7 +14,7 @@ pub static VERB: Verb = of::<Policy>(Verb {
     more: &[
         "Lists every rule that decides what Pods may do, in the order in which they are tried; the first \
          that fits counts. Rules with a number come from your answers: :policy revoke <n> ends one with \
-         the paths that it opened, and so does :stop of its Pod.",
+         the paths that it granted, and so does :stop of its Pod.",
         "Below the rules stand your consents: the providers to which text of your Pods may be sent. They have \
          numbers, too. After :policy revoke <n> the next message for that provider asks you again; a run \
          that is under way finishes.",
@@ -35,7 +35,7 @@ struct Policy {
     numbers: Vec<Option<u64>>,
 }
 
-/// What the host lists.
+/// The lists in the host's reply.
 type Listed = (Vec<PolicyRule>, Vec<PolicyConsent>, Vec<PolicyTrust>, Vec<PolicyClient>);
 
 /// A list without a part of it would show fewer rules than are in force.
@@ -125,7 +125,7 @@ impl Policy {
         Next::Pick(Pick { title: "policy: the first that fits counts".into(), about: None, rows })
     }
 
-    /// A rule or a consent that an answer made can be ended from the list.
+    /// Whether the list can end it: a rule from an approval, or a consent.
     fn picked(&self, at: usize) -> End {
         match self.numbers.get(at).copied().flatten() {
             Some(id) => End::act(Action::Prefill(format!("policy revoke {id}"))),
@@ -134,7 +134,7 @@ impl Policy {
     }
 }
 
-/// What is said of a rule or a consent that ended.
+/// The sentence about a rule or a consent that ended.
 fn ended(number: u64, reply: &Event) -> String {
     let Event::Policy { rules, consents, trusts, clients, closed, kept } = reply else {
         return format!("rule {number} no longer applies");
@@ -160,11 +160,11 @@ fn ended(number: u64, reply: &Event) -> String {
         each.collect::<Vec<_>>().join(", ")
     };
     if !closed.is_empty() {
-        said.push_str(&format!("; closed: {}", paths(closed)));
+        said.push_str(&format!("; revoked: {}", paths(closed)));
     }
     if !kept.is_empty() {
         let why = "until the pods to which they are lent stop";
-        said.push_str(&format!("; still open {why}: {}", paths(kept)));
+        said.push_str(&format!("; still granted {why}: {}", paths(kept)));
     }
     said
 }
@@ -175,7 +175,7 @@ fn row(number: Option<u64>, text: &str, source: &str) -> String {
     format!("{number}{text}  ({source})")
 }
 
-/// What a rule says.
+/// The text of a rule.
 fn text(rule: &PolicyRule) -> String {
     let does = match rule.action {
         Does::Allow => "allow",
@@ -190,7 +190,7 @@ fn text(rule: &PolicyRule) -> String {
     format!("{does} {}{whom}", crate::wording::rule::pattern(&rule.pattern))
 }
 
-/// What a consent says.
+/// The text of a consent.
 fn sends(consent: &PolicyConsent) -> String {
     let PolicyConsent { provider, base_url, key, .. } = consent;
     let text = format!("send text to {provider} at {base_url} {key}");
@@ -204,7 +204,7 @@ fn admits(client: &PolicyClient) -> String {
     SafeText::spelled(text).into_string()
 }
 
-/// What is trusted.
+/// The text of a trust.
 fn trusts_in(trust: &PolicyTrust) -> String {
     let workspace = trust.workspace.display();
     let hash = trust.sha256.get(..12).unwrap_or(&trust.sha256);

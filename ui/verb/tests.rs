@@ -450,8 +450,8 @@ fn a_rule_that_was_revoked_is_named() {
         kept: vec![lent("/out", true)],
     })];
     let end = driven("policy revoke 4", Way::Line, &[], replies);
-    let said = "rule 4 no longer applies: allow Write: *.txt for shop and its children; closed: write /out/a.txt alone \
-                for shop; still open until the pods to which they are lent stop: write /out for shop";
+    let said = "rule 4 no longer applies: allow Write: *.txt for shop and its children; revoked: write /out/a.txt alone \
+                for shop; still granted until the pods to which they are lent stop: write /out for shop";
     assert_eq!(end.said, Said::Done(said.into()));
 }
 

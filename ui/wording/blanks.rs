@@ -1,9 +1,9 @@
-//! Long runs of blanks in what a person has to judge: they would push the rest out of the screen.
+//! Shortens long runs of blanks in an approval request, which would push the rest off the screen.
 
-/// Blanks in a row that are shown as they are.
+/// The longest run of blanks that is shown unchanged.
 const SHOWN: usize = 80;
 
-/// The text with each longer run of blanks as their number: `⟨3000 blanks⟩`.
+/// Replaces each longer run of blanks by their number: `⟨3000 blanks⟩`.
 pub fn counted(text: &str) -> String {
     let mut out = String::with_capacity(text.len().min(4096));
     let mut rest = text;

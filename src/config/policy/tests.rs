@@ -102,7 +102,7 @@ fn an_approval_overrides_an_asking_rule_and_no_denying_rule() {
     assert!(matches!(rules.said(&bash("deny"), &answers), Said::Deny(_)));
 }
 
-/// What rules of one action say of a line.
+/// The decision of rules with one action about a line.
 fn said(action: Action, patterns: &[&str], line: &str) -> Said {
     let rules = patterns.iter().map(|pattern| rule("Bash", pattern, action)).collect();
     Rules { user: Permissions { default: None, rule: rules }, ..Rules::default() }

@@ -4,14 +4,14 @@ use crate::config::settings::count;
 use serde::Deserialize;
 use std::num::NonZeroU32;
 
-/// The kernel gives 300 process ids only once, so a lower number would not count.
+/// The kernel accepts no smaller `pid_max`, because it reserves the first 300 process ids.
 const FEWEST_PROCESSES: u32 = 301;
 /// A shell and a compiler with its plugins open a few dozen files at once.
 const FEWEST_FILES: u32 = 64;
 /// A block is one line of the log, and a line is read up to [`crate::protocol::MAX_LINE`]: 1 MiB is
-/// left for what stands around the text.
+/// left for the JSON around the text.
 const MAX_BLOCK_MIB: u64 = (crate::protocol::MAX_LINE as u64 >> 20) - 1;
-/// What is held of one reply must fit into memory several times.
+/// A reply is in memory several times while it is processed.
 const MAX_REPLY_MIB: u64 = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -19,11 +19,11 @@ const MAX_REPLY_MIB: u64 = 1024;
 pub struct Limits {
     /// Requests to a model in one run.
     pub max_turns: NonZeroU32,
-    /// How deep below a Pod that a person made others may be.
+    /// The most generations below a Pod that a person created.
     pub depth: NonZeroU32,
-    /// How many Pods below one that a person made may be live at once.
+    /// The most live Pods below a Pod that a person created.
     pub live_children: NonZeroU32,
-    /// How many messages may wait in the mailbox of one Pod. What children tell is not counted.
+    /// The most messages that wait in the mailbox of one Pod. Child events are not counted.
     pub mailbox: NonZeroU32,
     /// The largest reply of a model, in MiB of log.
     pub reply_mib: Mebibytes<MAX_REPLY_MIB>,
@@ -35,17 +35,17 @@ pub struct Limits {
     pub processes: AtLeast<FEWEST_PROCESSES>,
     /// MiB of memory of one process of a command; 0 = no limit.
     pub memory_mib: u32,
-    /// Files and sockets that one process of a command has open.
+    /// Open files and sockets of one process of a command.
     pub open_files: AtLeast<FEWEST_FILES>,
     /// MiB of one file that a command writes; 0 = no limit.
     pub file_mib: u32,
-    /// MiB that `/tmp` of a Pod holds.
+    /// The size of a Pod's `/tmp`, in MiB.
     pub tmp_mib: NonZeroU32,
-    /// MiB that a Pod may add to the caches of toolchains.
+    /// The size of a Pod's layers over the caches of toolchains, in MiB.
     pub cache_mib: NonZeroU32,
-    /// MiB that the home directory of a command holds beyond what is granted in it.
+    /// The size of a command's home directory without the paths granted in it, in MiB.
     pub home_mib: NonZeroU32,
-    /// MiB that `/dev/shm` of a command holds.
+    /// The size of a command's `/dev/shm`, in MiB.
     pub shm_mib: NonZeroU32,
 }
 

@@ -1,4 +1,4 @@
-//! What the files may say, and what becomes of mistakes in them.
+//! Valid settings, and the handling of mistakes in them.
 
 use super::*;
 use crate::protocol::Action;

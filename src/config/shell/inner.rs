@@ -133,7 +133,7 @@ const READ_VARIABLES: &[&str] = &["mapfile", "read", "readarray"];
 const STANDARD_INPUT: &[&str] = &["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 const DESCRIPTORS: &[&str] = &["/dev/", "/proc/"];
 const DESCRIPTOR_PARTS: &[&str] = &["dev/", "proc/", "fd/", "stdin"];
-/// How many suffixes of the words are read as commands.
+/// The most suffixes of a starter's words that are read as commands.
 const MOST_RESTS: usize = 16;
 
 /// The name of the program, without its directory; `None` where it is not known.
@@ -158,8 +158,9 @@ fn starts_another(first: &Word) -> bool {
     is_one(first, STARTERS) || program(first).is_some_and(|name| links(&name))
 }
 
-/// The words of a starter that adds words of its own, with its placeholders as unknown parts: `{}`, and the word
-/// that an option of `xargs` names. `parallel` takes what stands behind `:::` from there.
+/// The words of a starter that adds words of its own, with its placeholders as unknown parts: `{}`,
+/// and the word that an option of `xargs` names. `parallel` reads the words after `:::` as
+/// arguments.
 fn with_placeholders(words: &[&Word]) -> Vec<Word> {
     let texts: Vec<Option<String>> = words.iter().map(|word| word.text()).collect();
     let mut markers = vec!["{".to_owned()];
@@ -222,7 +223,7 @@ pub fn texts(words: &[&Word], command: &mut SimpleCommand) {
     }
 }
 
-/// The words as they stand, and with the program without its directory.
+/// The words unchanged, and with the directory of the program removed.
 fn spellings(words: &[&Word]) -> Vec<Vec<Piece>> {
     let text = joined(words);
     let end = words.first().map_or(0, |first| first.pieces.len());
@@ -341,7 +342,8 @@ fn is_option(text: &Option<String>) -> bool {
     text.as_ref().is_some_and(|text| text.starts_with(['-', '+']))
 }
 
-/// `trap` runs its first argument when a signal comes; `-` and a name alone set the signal back.
+/// `trap` runs its first argument on a signal; `-` or a signal name alone resets the signal's
+/// handler.
 fn trap(arguments: &[&Word], reader: &mut Reader) {
     let is_option = |word: &&&Word| word.text().is_some_and(|text| text.starts_with("--"));
     let arguments = &arguments[arguments.iter().take_while(is_option).count()..];

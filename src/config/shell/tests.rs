@@ -22,7 +22,7 @@ fn commands(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// What a rule with a wildcard may allow, command by command.
+/// The texts of each command that a rule with a wildcard can match.
 fn known(line: &str) -> Vec<Option<String>> {
     read(line).unwrap().iter().map(|command| command.known.as_deref().map(shown)).collect()
 }
@@ -300,12 +300,12 @@ fn lines() -> impl Strategy<Value = String> {
     prop::collection::vec(word, 1..14).prop_map(|words| words.concat())
 }
 
-/// The argument lists that bash runs for a line; `None` where it runs too many or ends with the line.
-/// No program is run: each name that is no builtin is told to a handler.
+/// The argument lists that bash runs for a line; `None` where it runs too many or ends with the
+/// line. No program is run: bash calls a handler for each name that is not a builtin.
 fn run_by_bash(line: &str) -> Option<Vec<Vec<String>>> {
     let dir = tempfile::tempdir().unwrap();
-    // Each run is told in a file of its own: the commands of a pipeline run at the same time, and bash
-    // calls the handler in a process of its own.
+    // Each call writes a file of its own, because the commands of a pipeline run at the same time
+    // in different processes.
     let script = "command_not_found_handle() { printf '%s\\0' \"$@\" > \"$LOG/$BASHPID\"; return 1; }\n\
                   PATH=/nowhere\nFUNCNEST=3\nulimit -t 1\n";
     let log = dir.path().join("log");
@@ -345,7 +345,7 @@ proptest! {
         let _ = read(&format!("{shell}{line}"));
     }
 
-    /// What bash runs of a line that is wholly known is what was read of it.
+    /// Bash runs exactly the commands that the parser found in a line without unknown parts.
     #[test]
     fn bash_runs_no_command_that_was_not_read(line in lines()) {
         let Ok(read) = read(&line) else { return Ok(()) };

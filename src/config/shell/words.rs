@@ -45,7 +45,7 @@ impl Word {
         let chars = self.pieces.iter().map(|piece| match piece {
             Piece::Char(c) => Some(*c),
             Piece::Blank => Some(' '),
-            // Braces that the parser left alone stand for themselves.
+            // Braces that the parser did not expand are literal.
             Piece::Expands(c @ ('~' | '{')) => Some(*c),
             Piece::Expands(_) | Piece::Unknown => None,
         });

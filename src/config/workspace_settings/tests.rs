@@ -1,4 +1,4 @@
-//! What the file of a workspace may say, and what counts when it is trusted.
+//! The keys of a workspace's file, and those in force while it is trusted.
 
 use super::*;
 
@@ -92,7 +92,7 @@ fn a_hostile_settings_file_of_a_workspace_is_ignored_at_once_and_said() {
         assert_eq!((found.model, found.max_turns), (None, None), "{why}");
         let notice = found.notices[0].to_string();
         assert!(notice.contains(&format!("config.toml:1:1: is ignored: {why}")), "{notice}");
-        assert!(notice.ends_with("; what it may deny is asked"), "{notice}");
+        assert!(notice.ends_with("; calls that it could deny need an approval"), "{notice}");
         assert!(found.unread.is_some_and(|unread| unread.contains(why)), "{why}");
     }
 }

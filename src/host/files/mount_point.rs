@@ -1,19 +1,20 @@
-//! Finds the mount that a path lies on from the table of the kernel alone, without a look at the path.
+//! Finds the mount of a path in the kernel's mount table, without accessing the path.
 
 use crate::sandbox::mounts;
 use std::path::{Path, PathBuf};
 
-/// The mount point that a path lies on, if that is a file system which another machine or another
-/// program serves. Such a mount falls silent as a whole; a disk does not.
+/// The mount point of a path if it is a network or FUSE file system. Such a mount can stop
+/// responding as a whole; a disk does not.
 pub(super) fn of_remote(path: &Path) -> Option<PathBuf> {
-    // The table of this thread: the main thread may have ended, or see other mounts.
+    // Reads the mount table of this thread, because the main thread may have ended or have another
+    // mount namespace.
     let table = std::fs::read("/proc/thread-self/mountinfo").ok()?;
     innermost(&table, path)
 }
 
 fn innermost(table: &[u8], path: &Path) -> Option<PathBuf> {
     let around = mounts(table).filter(|mount| path.starts_with(&mount.point));
-    // Of two mounts at the same place the later one hides the earlier one.
+    // Of two mounts at the same path the later one hides the earlier one.
     let mount = around.max_by_key(|mount| mount.point.components().count())?;
     is_remote(mount.kind).then_some(mount.point)
 }

@@ -1,4 +1,4 @@
-//! What others see of a Pod: its state on every screen, its transcript, its events.
+//! Publishes a Pod to clients: its state, its transcript, its events.
 
 use crate::host::pod::{Parental, Pod, Subscription, View};
 use crate::protocol::{Event, Greeting, PodInfo, PodStatus, State};

@@ -1,4 +1,4 @@
-//! How a run starts: what it is given, and the channels between it and the actor.
+//! The start of a run: its inputs, and the channels between it and the actor.
 
 use crate::client::pod_api::PodApi;
 use crate::config::McpServers;
@@ -49,7 +49,7 @@ impl Pod {
         self.start_now(start).await;
     }
 
-    /// The same after the model was looked for.
+    /// Starts the run after the model was selected.
     pub(super) async fn start_now(&mut self, start: Start) {
         if !matches!(start, Start::MailboxMessage) {
             self.exchange.end();
@@ -158,7 +158,7 @@ impl Pod {
         })
     }
 
-    /// Shows whether the rules of the workspace are known.
+    /// Shows or removes the notice that the rules of the workspace are unknown.
     fn show_rules(&mut self, rules: &Rules) {
         let note = rules.unread_note();
         if self.rules_note != note {
@@ -254,14 +254,14 @@ pub(crate) fn limits(settings: &Settings, max_turns: u32) -> Limits {
     }
 }
 
-/// How long a command of a Pod may take.
+/// The time limits of a Pod's commands.
 pub(crate) fn command_time(settings: &Settings) -> tools::CommandTime {
     let seconds = |value: std::num::NonZeroU64| std::time::Duration::from_secs(value.get());
     let shell = &settings.shell;
     tools::CommandTime { default: seconds(shell.timeout_s), max: seconds(shell.max_timeout_s) }
 }
 
-/// How much of the machine a command of a Pod may use.
+/// The resource limits of a Pod's commands.
 pub(crate) fn command_limits(settings: &Settings) -> CommandLimits {
     let own = &settings.limits;
     CommandLimits {

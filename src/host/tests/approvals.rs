@@ -11,7 +11,7 @@ use crate::protocol::{
 use crate::store::{Change, Decided, Store, Wanted};
 use serde_json::json;
 
-/// Everything here is asked about by a rule, so that a call does something that can be seen.
+/// A rule asks about every call here, so that a decision has a visible effect.
 const RULES: &str = r#"
 [[permissions.rule]]
 tool = "Write"
@@ -166,7 +166,7 @@ fn once() -> Verdict {
 }
 
 impl Bench {
-    /// A Pod whose file tools are asked about.
+    /// A Pod whose file tools need approvals.
     async fn asking() -> (Self, PodName) {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
@@ -184,7 +184,7 @@ impl Bench {
         self.call(pod, Method::say(text)).await.unwrap();
     }
 
-    /// The next question that is told.
+    /// The next published approval request.
     async fn asked(&mut self) -> ApprovalRequest {
         let asked = self.next(|e| matches!(e, Event::ApprovalRequested { .. })).await;
         let Event::ApprovalRequested { approval } = asked else { unreachable!() };
@@ -196,7 +196,7 @@ impl Bench {
         self.all_ended(&[pod]).await;
     }
 
-    /// Waits until a run of each of these Pods ended, in whatever order.
+    /// Waits until a run of each of these Pods has ended, in any order.
     async fn all_ended(&mut self, pods: &[&PodName]) {
         let mut running = pods.to_vec();
         while !running.is_empty() {
@@ -227,7 +227,7 @@ impl Bench {
         self.client.call(None, Method::New(new)).await.unwrap();
     }
 
-    /// What the model says of the result of its call, which no person is asked about.
+    /// The model's text about the result of its call, which needs no approval.
     async fn refused(&mut self, pod: &PodName, text: &str) -> String {
         self.say(pod, text).await;
         let first = |e: &Event| matches!(e, Event::ApprovalRequested { .. } | Event::RunEnd { .. });
@@ -254,7 +254,7 @@ impl Bench {
         name
     }
 
-    /// Where a Pod's log lies.
+    /// The log files of a Pod.
     async fn files(&self, pod: &PodName) -> (crate::session::Files, crate::protocol::SegmentId) {
         let view = self.host.shared.pod(pod).unwrap().view().await.unwrap();
         (view.files, view.segment.unwrap())
@@ -681,7 +681,7 @@ async fn while_the_rules_of_a_workspace_cannot_be_read_calls_wait_and_the_pod_sa
     assert_eq!(bench.end().await, RunResult::Finished);
     let noted = |notes: &[String]| notes.iter().any(|note| note.contains("cannot be read, so"));
     assert!(!noted(&bench.info(&pod).await.notes));
-    // Root reads a file of any mode, and no user reads a directory as a file.
+    // Root can read a file of any mode, but no user can read a directory as a file.
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
     bench.say(&pod, "write b").await;
@@ -833,7 +833,7 @@ async fn a_path_that_another_pod_writes_is_refused_before_a_person_is_asked() {
     let why = format!("`else` holds write on {}; {lend}; go on without it", path.display());
     assert!(said.contains(&why), "{said}");
     assert_eq!(bench.info(&pod).await.scope, before);
-    // Both ways that are named lead to an approval request for the same call.
+    // Both suggested forms of the call lead to an approval request.
     let rule = crate::scope::Rule::new(&path, crate::scope::Permission::Write);
     let lend = Method::Lend { to: pod.to_string(), rule };
     bench.call(&PodName::parse("else").unwrap(), lend).await.unwrap();

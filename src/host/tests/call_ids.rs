@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tokio::sync::mpsc;
 
-/// Answers with three calls that share an id, the last of them the first one once more, and then with a text.
-/// The channel has the input of each request.
+/// Replies first with three calls that share an id, the third identical to the first, and then with
+/// a text. The channel receives the input of each request.
 async fn provider() -> (String, mpsc::UnboundedReceiver<Vec<Value>>) {
     let (sent, inputs) = mpsc::unbounded_channel();
     let answer = move |body: String| {

@@ -12,12 +12,12 @@ use crate::protocol::{Event, Method};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Where the effect of a key is seen.
+/// The observation that shows the effect of a key.
 #[derive(Clone, Copy, Debug)]
 enum Effect {
     /// In the stored configuration of a new Pod.
     NewPod,
-    /// The same, with this profile.
+    /// A new Pod with this profile.
     NewPodOf(&'static str),
     /// In whether a child and a grandchild may be spawned.
     Spawn,
@@ -31,7 +31,7 @@ enum Effect {
     Test(&'static str, &'static str),
 }
 
-/// What most rows about models begin with.
+/// The beginning of most rows about models.
 const FAKE: &str = "provider.fake.wire = 'chat'\nprovider.fake.base_url = 'http://127.0.0.1:9/v1'\n\
     provider.fake.key_env = []\nmodel = 'fake/m'\n";
 const BARE: &str = "provider.fake.wire = 'chat'\nprovider.fake.base_url = 'http://127.0.0.1:9'\n\
@@ -47,8 +47,8 @@ const BASE: &str = "provider.fake.wire = 'chat'\nprovider.fake.key_env = []\nmod
 const DEFAULT: &str = "provider.fake.wire = 'chat'\nmodel = 'fake/'\n\
     provider.fake.base_url = 'http://127.0.0.1:9/v1'\nprovider.fake.key_env = []\n";
 
-/// Key, what stands in the file besides, the line with the key, and where its effect is seen. `*`
-/// in a key stands for a name that the user gives.
+/// A key, the rest of the file, the line with the key, and the observation of its effect. `*` in a
+/// key is a name that the user chooses.
 const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("model", "", "model = 'rehearsal:/x.toml'", Effect::NewPod),
     ("limits.max_turns", "", "limits.max_turns = 7", Effect::NewPod),
@@ -202,7 +202,7 @@ fn descend(prefix: &str, around: &dyn Fn(String) -> String, found: &mut BTreeSet
 }
 
 impl Effect {
-    /// What is seen with these settings.
+    /// The observation with these settings.
     async fn seen(self, settings: &str) -> String {
         let bench = Bench::with_settings(settings).await;
         let shared = &bench.host.shared;
@@ -272,7 +272,7 @@ async fn every_key_of_the_settings_changes_something() {
             assert!(text.unwrap().contains(&format!("fn {name}(")), "{key}: {file} has no {name}");
             continue;
         }
-        // A list stands in one place: the line with the key is the other form of it.
+        // The file can contain a list only once, so the line with the key replaces it.
         let replaced = before.starts_with("permissions.rule");
         let after = if replaced { (*line).to_owned() } else { format!("{before}{line}\n") };
         let (_, diagnostics) = Settings::read(Path::new("config.toml"), &after);

@@ -101,7 +101,7 @@ fn must_lead_there(plan: &Plan, (cwd, scope): (PathBuf, Vec<Rule>)) -> Result<()
     if plan.cwd == cwd && scope.iter().all(holds) && plan.scope.allow.len() == scope.len() {
         return Ok(());
     }
-    Err(Refusal::invalid("its paths lead elsewhere now than when it was allowed; call again"))
+    Err(Refusal::invalid("its paths resolve to other targets than when it was allowed; call again"))
 }
 
 /// The workspace of a directory, and the canonical directory.

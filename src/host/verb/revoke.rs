@@ -31,7 +31,7 @@ impl Verb for Revoke {
         } else if let Some(client) = store.end_client(number).await? {
             clients.push(client_listed(client));
         } else {
-            let text = format!("there is no rule {number} that an answer made; :policy lists them");
+            let text = format!("there is no rule {number} from an approval; :policy lists them");
             return Err(Refusal::invalid(text));
         }
         let (rules, closed, kept) = (Vec::new(), Vec::new(), Vec::new());
@@ -39,7 +39,7 @@ impl Verb for Revoke {
     }
 }
 
-/// Ends a rule and the paths that it opened. `others` are the rules that stay.
+/// Revokes a rule and the paths that it granted. `others` are the remaining rules.
 fn revoke(family: &mut Family, rule: StoredRule, others: &[StoredRule]) -> Event {
     family.change.revoke = Some(rule.id);
     family.must_be_unused();
@@ -49,7 +49,7 @@ fn revoke(family: &mut Family, rule: StoredRule, others: &[StoredRule]) -> Event
         bound.extend(family.table.below(&key));
     }
     bound.reverse();
-    // Pods above got only what those handed up to.
+    // Ancestors received these paths only for the Pods that the rule binds.
     let keys: Vec<String> = bound.iter().cloned().chain(family.table.above(&key)).collect();
     let is_over = |rules: Vec<(String, Vec<StoredRule>)>, pattern| {
         move |key: &str, scope: &Rule| {
@@ -70,7 +70,7 @@ fn revoke(family: &mut Family, rule: StoredRule, others: &[StoredRule]) -> Event
     Event::Policy { rules: vec![answer_listed(rule)], consents, trusts, clients, closed, kept }
 }
 
-/// The rules that allow and bind a Pod.
+/// The allowing rules that bind a Pod.
 fn rules_of(family: &Family, key: &str, stored: &[StoredRule]) -> Vec<StoredRule> {
     let Some(name) = family.name_of(key) else { return Vec::new() };
     let above = family.table.above(key);

@@ -140,7 +140,7 @@ async fn plan(
         cx.files(&cwd, move || Workspace::root_of(&at, &env)).await?
     };
     let (parent, env) = (Some(parent.clone()), parental.env);
-    // What its parent is at the moment of its creation decides.
+    // The state of its parent at this moment decides.
     Ok(Plan { parent, cwd, workspace, resolved, scope, env, ephemeral: false })
 }
 
@@ -242,13 +242,13 @@ async fn list(cx: &Cx, child: &Handle) -> Result<(), Refusal> {
     })
     .await?;
     child.tell(Fact::Listed).await;
-    // Where this fails the next start finds the task in its log.
+    // If this fails, the next start finds the task in its log.
     cx.shared.store.keep_session(child.session).await.or_log("settle the session in the store");
     Ok(())
 }
 
-/// Removes a child that did not begin, and returns the reason. A child whose first message was
-/// committed all the same is kept, stopped.
+/// Removes a child that did not start, and returns the reason. A child whose first message was
+/// committed nevertheless remains as a stopped Pod.
 async fn undo(cx: &Cx, child: &Handle, refusal: Refusal) -> Refusal {
     child.prepare_stop().await;
     let name = &child.name;
@@ -265,7 +265,7 @@ async fn undo(cx: &Cx, child: &Handle, refusal: Refusal) -> Refusal {
     // The parent reads the reason in the refusal.
     child.tell(Fact::Stopped).await;
     if removed.is_err() {
-        // Where the store cannot be written the child stays, listed, so that a person can end it.
+        // If the database cannot be written, the child stays listed, so that a person can stop it.
         let _ = list(cx, child).await;
     } else {
         // A session that stays on the disk is deleted at the next start.

@@ -1,4 +1,4 @@
-//! Who: the Pods that may read or write a path.
+//! `:who`: the Pods that may read or write a path.
 
 use crate::host::paths::canonical;
 use crate::host::supervisor::Family;
@@ -28,7 +28,7 @@ fn holders(family: &Family, path: &Path) -> Vec<PathHolder> {
         let (Some(permission), Some(pod)) = (held, family.name_of(key)) else { continue };
         let mut leases = family.table.borrowed_by(key);
         let lease = leases.find(|l| l.rule.permission >= permission && l.rule.covers(path));
-        // What a rule opened stands as lent by the Pod itself.
+        // A grant by a rule is stored as a lease whose lender is the Pod itself.
         let lender = lease.map(|lease| &lease.lender).filter(|lender| *lender != key);
         let lender = lender.and_then(|lender| family.name_of(lender));
         holders.push((holder.created, PathHolder { pod, permission, lender }));

@@ -31,7 +31,7 @@ pub(super) struct Task {
     pub(super) at_once: CancellationToken,
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 enum Outcome {
     /// No Pod uses the server any more.
     Unused,
@@ -41,7 +41,7 @@ enum Outcome {
 struct Failure {
     /// The reason, as a sentence without a subject.
     why: String,
-    /// How long the server worked, from its first list of tools on.
+    /// The time since the server's first list of tools.
     worked: Duration,
 }
 
@@ -85,8 +85,9 @@ impl Task {
         self.state.send_modify(|state| state.phase = Phase::Ended);
     }
 
-    /// Starts the server and offers its tools until it ends. One that refuses `initialize` may speak only a version
-    /// without sessions, so it is started again and greeted in that way.
+    /// Starts the server and offers its tools until it ends. A server that refuses `initialize` may
+    /// support only a version without sessions, so it is started again with a greeting of that
+    /// version.
     async fn attempt(&self) -> Outcome {
         let refused = match self.attempt_with(Greeting::Initialize).await {
             Ok(outcome) => return outcome,

@@ -34,7 +34,7 @@ fn started() -> (Arc<Server>, UnboundedReceiver<DuplexStream>) {
     (Server::start(definition(), Launch::Test(to)), connections)
 }
 
-/// The other end of a connection.
+/// The server's end of a connection.
 struct Peer(BufReader<DuplexStream>);
 
 impl Peer {

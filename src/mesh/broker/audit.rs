@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 /// Collected lines are handed over at this size, in bytes.
 const BATCH: usize = 32 * 1024;
-/// Batches that wait for the disk; when there are as many, further lines are counted and left out.
+/// The most batches that wait for the disk; further lines are dropped and counted.
 const WAITING: usize = 128;
-/// How large the file may become before it is rotated, in bytes.
+/// The size at which the file is rotated, in bytes.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 
 /// How long the line of a message waits for its acknowledgement.
@@ -39,7 +39,7 @@ pub(crate) struct Audit {
     writer: Option<JoinHandle<()>>,
 }
 
-/// What happened to an envelope.
+/// The outcome of an envelope.
 pub(crate) struct Entry<'a> {
     /// Names are JSON already.
     pub(crate) from: &'a [u8],

@@ -40,7 +40,7 @@ fn claimed(name: &str, arguments: &str, touch: Option<Touch>, policy: &Policy) -
     claim(&call, seen, policy, External::default())
 }
 
-/// What a command asks for, in the words of its arguments: its paths are taken for canonical ones.
+/// The needs of a command with these arguments, whose paths are assumed to be canonical.
 fn command(arguments: &str) -> CommandNeeds {
     let arguments: Value = serde_json::from_str(arguments).unwrap();
     let mut needs: Vec<Need> =
@@ -68,7 +68,8 @@ fn guarded(path: &str, need: Need) -> Option<Touch> {
     Some(Touch { path: path.into(), needs: vec![need], ..Touch::default() })
 }
 
-/// `allow`, `deny`, or why a person is asked and the rule an answer would write.
+/// `allow`, `deny`, or the reason of the approval request and the rule that a permanent decision
+/// would store.
 fn word(decision: &Decision) -> String {
     match decision {
         Decision::Allow(_) => "allow".into(),

@@ -11,7 +11,7 @@ use crate::text::SafeText;
 /// Bytes of the tools in a request that shows them whole, and characters of each description in a longer one.
 const MAX_DETAILS: usize = 24 * 1024;
 const MAX_SHOWN: usize = 100;
-/// The first line of a request about tools that are shortened in it.
+/// The first line of a request that shows shortened descriptions of tools.
 const CUT: &str =
     "these tools are too long to be shown whole; `:mcp` says how the server is reached";
 
@@ -64,8 +64,8 @@ fn described(definition: &McpDefinition) -> String {
     lines.join("\n")
 }
 
-/// Where a program starts. A workspace's own server runs what lies there, whatever its command line was when a person
-/// agreed to it.
+/// The directory in which a program starts. A workspace's own server can run files of that
+/// directory, whatever command line a person approved.
 fn place(definition: &McpDefinition) -> String {
     match definition.of_workspace {
         true => {
@@ -126,7 +126,7 @@ fn both(label: &str, before: &str, now: &str) -> Vec<String> {
     vec![part(&format!("{label} before"), before), part(&format!("{label} now"), now)]
 }
 
-/// A text below its label. No line of it stands as far left as a label.
+/// A text below its label, indented so that no line looks like a label.
 fn part(label: &str, text: &str) -> String {
     format!("  {label}:\n    {}", text.replace('\n', "\n    "))
 }

@@ -1,19 +1,20 @@
-//! What rules and approvals give beyond the scope with which a Pod was made.
+//! Grants of rules and approvals, beyond the scope with which a Pod was created.
 
 use crate::scope::lease::{Lease, LeaseKind, LeaseTable, NotLent};
 use crate::scope::{Permission, Rule};
 
-/// The grants at which a revocation looked.
+/// The grants that a revocation ended, and those that it could not end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Revoked {
     pub ended: Vec<Lease>,
-    /// Those that last, because their holder has lent a part of them on.
+    /// These remain, because their holder has lent a part of them on.
     pub kept: Vec<Lease>,
 }
 
 impl LeaseTable {
-    /// Gives a live holder a rule beyond what it was made with, until it stops. The uppermost live
-    /// ancestor gets it first and lends it down: a child is never wider than its parent.
+    /// Grants a live holder a rule beyond its initial scope, until it stops. The uppermost live
+    /// ancestor gets the rule first and lends it down, because the scope of a child is never wider
+    /// than that of its parent.
     pub fn extend(&mut self, key: &str, rule: &Rule) -> Result<(), NotLent> {
         let mut chain = vec![key.to_owned()];
         while let Some(above) = self.live_ancestor(&chain[0]).filter(|a| !chain.contains(a)) {
@@ -44,9 +45,9 @@ impl LeaseTable {
         given.inspect_err(|_| self.roll_back(before))
     }
 
-    /// Ends what [`LeaseTable::extend`] gave these holders, in this order, where `is_over` says so of
-    /// the holder and the rule. Children stand before parents, so that a parent loses what it
-    /// had only to hand it down.
+    /// Ends the leases that [`LeaseTable::extend`] gave these holders and for which `is_over` is
+    /// true. `keys` lists children before parents, so that a parent also loses a lease that it only
+    /// lent down.
     pub fn end_grants(
         &mut self,
         keys: &[String],
@@ -71,7 +72,7 @@ impl LeaseTable {
         revoked
     }
 
-    /// Whether a holder has lent something on that it has by this lease alone.
+    /// Whether a holder has lent on a path to which only this lease gives it access.
     fn is_lent_on(&self, key: &str, id: u64, rule: &Rule) -> bool {
         let wanted = self.holder(key).into_iter().flat_map(|holder| &holder.wanted.allow);
         let others = self.borrowed_ids(key).filter(|other| *other != id);

@@ -3,9 +3,9 @@
 use crate::scope::lease::{Holder, Lease, LeaseKind, LeaseTable};
 
 impl LeaseTable {
-    /// Lends everything anew when a record is missing: to those that are live, first the ones whose
-    /// parent is lost, so that they keep what they had, then the oldest first; at last what persons
-    /// lent and rules opened, where that is still possible. Returns whether anything was wrong.
+    /// Rebuilds the leases of all live Pods when a record is missing: first of Pods whose parent is
+    /// lost, so that they keep their scopes, then the oldest first; at last the leases by persons
+    /// and rules, where that is still possible. Returns whether anything was wrong.
     pub fn mend(&mut self) -> bool {
         if self.fault().is_none() && !self.has_strays() {
             return false;
@@ -26,7 +26,7 @@ impl LeaseTable {
             self.go_live(&key);
         }
         for Lease { lender, borrower, rule, kind } in lent {
-            // What cannot be lent any more is back with its lender.
+            // A lease that is no longer possible returns to its lender.
             let _ = if lender == borrower {
                 self.extend(&borrower, &rule)
             } else {

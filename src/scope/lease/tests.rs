@@ -286,7 +286,7 @@ fn with_all_below(table: &LeaseTable, top: &str) -> Vec<String> {
     keys
 }
 
-/// The same step by the simple rules.
+/// Applies the step to the reference table.
 fn apply_slowly(slow: &mut Slow, table: &LeaseTable, step: &Step, n: u64) {
     match *step {
         Step::Spawn(parent, child, path) => {
@@ -309,7 +309,7 @@ fn apply_slowly(slow: &mut Slow, table: &LeaseTable, step: &Step, n: u64) {
         Step::Live(name) => slow.go_live_all(&[NAMES[name].to_owned()]),
         Step::Stop(name) => drop(slow.stop_all(&[NAMES[name].to_owned()])),
         Step::Lend(from, to, path) if from != to => {
-            // What is refused changes nothing, here as there.
+            // A refused step changes neither table.
             let _ = slow.lend(NAMES[from], NAMES[to], write(PATHS[path]));
         }
         Step::Lend(..) => {}
@@ -407,7 +407,7 @@ proptest! {
                 }
             }
         }
-        // When all but the roots let go, a path a root wants is written by somebody.
+        // When only the roots are live, every path that a root wants to write has a writer.
         let children: Vec<String> = table.holders().filter(|(_, h)| h.parent.is_some()).map(|(k, _)| k.clone()).collect();
         for child in children {
             table.stop(&child);

@@ -22,13 +22,13 @@ pub struct Cell {
     pub scripts: Vec<ScriptHash>,
     pub isolation: Isolation,
     pub limits: CommandLimits,
-    /// The commands with which the next one begins.
+    /// The commands that start together with the next one.
     pub group: StartGroup,
-    /// Seconds after which a command is ended.
+    /// The timeout of a command in seconds.
     pub seconds: u64,
 }
 
-/// What a command did.
+/// The outcome of a command.
 #[derive(Debug)]
 pub struct Did {
     pub ended: Ended,
@@ -57,8 +57,8 @@ impl Cell {
         Self::on(Bench::new())
     }
 
-    /// The same in a directory that is not below `/tmp`, of which a command has its own, wherever the
-    /// repository lies.
+    /// A cell in a directory outside `/tmp`, wherever the repository is, because a command has a
+    /// `/tmp` of its own.
     pub fn outside_of_tmp() -> Self {
         let build = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let dir = if build.starts_with("/tmp") { Path::new("/var/tmp") } else { build };
@@ -87,7 +87,7 @@ impl Cell {
         Self { needs: needs.into(), ..Self::new() }
     }
 
-    /// The same with paths outside the scope that its commands name.
+    /// A cell whose commands name these paths outside the scope.
     pub fn naming(paths: &[(OutsideAccess, &str)]) -> Self {
         let mut cell = Self::with(&[Need::Outside]);
         cell.name(paths);
@@ -104,7 +104,7 @@ impl Cell {
         self.outside = paths.iter().map(named).collect();
     }
 
-    /// The same without mounts, as where user namespaces are not allowed.
+    /// A cell without mounts, as on a machine that forbids user namespaces.
     pub fn without_mounts() -> Self {
         Self { isolation: Isolation::LandlockOnly, ..Self::new() }
     }
@@ -121,7 +121,7 @@ impl Cell {
         self.try_run(program).await.unwrap()
     }
 
-    /// The same for one that may not start.
+    /// Runs a command that may fail to start.
     pub async fn try_run(&self, program: &str) -> Result<Did, SandboxError> {
         let ctx = &self.bench.ctx;
         let person = Person { env: &ctx.env };
@@ -154,7 +154,7 @@ impl Cell {
         Ok(Did { ended, text: String::from_utf8_lossy(&bytes).into_owned() })
     }
 
-    /// A command without any walls.
+    /// Runs a command without any confinement.
     pub async fn free(&self, program: &str) -> Ended {
         let ctx = &self.bench.ctx;
         let timeout = Duration::from_secs(120);
@@ -170,8 +170,8 @@ impl Cell {
         self.run("exec python3 program.py").await
     }
 
-    /// Whether a world stops what a test tries, or the Landlock that it needs without one. If not, the
-    /// confinement must say that this way is open.
+    /// Whether namespaces, or else Landlock of at least version `abi`, prevent what a test tries.
+    /// If not, asserts that the confinement reports it as open.
     pub fn covered(&self, abi: u32, what: &str) -> bool {
         let confinement = walls();
         if self.has_world() || confinement.abi >= abi {
@@ -182,13 +182,15 @@ impl Cell {
         false
     }
 
-    /// Fails where commands have no world of their own, before a test that would take the whole machine there.
+    /// Fails where commands run without namespaces, before a test that would exhaust the machine
+    /// there.
     #[track_caller]
     pub fn only_in_a_world(&self) {
         assert!(self.has_world(), "not tried without a world");
     }
 
-    /// The same where the processes of a command have no limit.
+    /// Fails where the number of a command's processes is not limited, before a test that would
+    /// exhaust the machine there.
     #[track_caller]
     pub fn only_where_processes_are_counted(&self) {
         self.only_in_a_world();
@@ -196,7 +198,7 @@ impl Cell {
         assert!(!unlimited, "not tried without a limit of processes");
     }
 
-    /// Whether its commands have a world of their own.
+    /// Whether its commands run in namespaces.
     pub fn has_world(&self) -> bool {
         self.isolation == Isolation::Namespaces
     }
@@ -205,8 +207,8 @@ impl Cell {
 /// The setting in which `settings.rs` started this program.
 pub const SETTING: &str = "YOI_SETTING";
 
-/// Whether a test of what a world holds is left out, because this machine builds none. In a setting none is left
-/// out: `settings.rs` knows which of them fail there.
+/// Whether a test that needs namespaces is skipped, because this machine forbids them. In a setting
+/// none is skipped: `settings.rs` lists the tests that fail there.
 pub fn no_world_to_test() -> bool {
     let left_out = walls().no_world.is_some() && std::env::var_os(SETTING).is_none();
     assert!(left_out || walls().word != Confined::NotEnforced, "nothing holds these commands");
@@ -240,7 +242,8 @@ impl Did {
         &self.text
     }
 
-    /// So many things that it did were undone after it; without a world Landlock may have refused them before.
+    /// Asserts that `count` changes of the command were undone after it; without namespaces
+    /// Landlock may have refused them instead.
     #[track_caller]
     pub fn undone(&self, count: usize) {
         let undone = self.ended.undone.len();

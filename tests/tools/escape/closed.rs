@@ -1,5 +1,5 @@
-//! Directories that a command closes to its own user, who is also the user of the helper. Only root can look into
-//! them all the same, so the helper of these tests has no such power.
+//! Directories that a command makes unreadable for its user, who is also the user of the helper.
+//! Root could still read them, so the helper of these tests runs without the capabilities for that.
 
 use crate::escape::cell::Cell;
 use crate::escape::git::git;
@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use yoi::scope::{Permission, Rule};
 
-/// Starts the helper without the power to pass over the modes of files.
+/// Starts the helper without the capabilities that ignore the modes of files.
 const WITHOUT_POWER: &str = r"import ctypes, os, sys
 libc = ctypes.CDLL(None)
 for power in (1, 2):
@@ -73,7 +73,7 @@ async fn what_a_command_hides_in_a_closed_directory_is_moved_aside() {
     for planted in [".vscode/tasks.json", "tools/hooks/pre-commit", ".envrc"] {
         assert!(!ws.join(planted).exists(), "{planted}: {:?}", did.ended.undone);
     }
-    // Without a world nothing can be made there in the first place.
+    // Without namespaces the command cannot create these files at all.
     assert!(!cell.has_world() || did.ended.undone.len() == 3, "{:?}", did.ended.undone);
 }
 

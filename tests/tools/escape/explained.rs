@@ -1,4 +1,4 @@
-//! What `:explain` says a command gets, compared with what a command finds.
+//! Compares the output of `:explain` with the files and variables that a command sees.
 
 use crate::escape::cell::{Cell, no_world_to_test};
 use std::collections::BTreeSet;

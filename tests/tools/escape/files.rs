@@ -162,7 +162,7 @@ async fn outside_opens_files_but_no_secret_and_nothing_of_ours() {
     }
     fs::write(cell.path("home/.netrc"), "hidden").unwrap();
     assert_eq!(cell.run("cat ../outside/secret").await.well(), "outside");
-    // Without a world nothing new is made beside what stays shut.
+    // Without namespaces no new file can be created beside a guarded path.
     let did = cell.run("echo x > ../home/new; cat ../home/new").await;
     assert_eq!(did.text == "x\n", cell.has_world(), "{}", did.text);
     for path in ["own/file", "home/.ssh/file", "home/.config/gh/file", "home/.netrc"] {
@@ -229,7 +229,7 @@ async fn a_scope_inside_a_secret_place_opens_none_of_it_landlock_1() {
     assert!(output.is_error && output.summary.contains("commands may not run in"), "{output:?}");
 }
 
-/// Tokens lie in many places; they are shut even where everything around them is open.
+/// Files with tokens stay unreadable even if their directories are in the scope.
 #[tokio::test]
 async fn tokens_of_tools_are_unreadable_landlock_1() {
     let cell = Cell::naming(&[(Write, "home")]);

@@ -1,4 +1,5 @@
-//! What git executes and takes orders from, in the repository of the scope and in those around it.
+//! The files that git executes or reads its configuration from, in the repository of the scope and
+//! its neighbours.
 
 use crate::escape::cell::{Cell, no_world_to_test};
 use std::fs::{self, File};
@@ -134,12 +135,12 @@ async fn new_pointers_in_any_repository_of_the_scope_do_not_outlive_their_comman
     }
 }
 
-/// The kernel takes a mount away when somebody outside renames another file over its place.
+/// The kernel removes a mount when a process outside renames another file over its mount point.
 #[tokio::test]
 async fn a_configuration_that_is_replaced_from_outside_is_put_back_after_the_command() {
     let cell = repository();
     let before = fs::read_to_string(cell.path("ws/.git/config")).unwrap();
-    // Without a world nothing new is made directly in the workspace.
+    // Without namespaces no new file can be created directly in the workspace.
     fs::create_dir(cell.path("ws/sub")).unwrap();
     let program = "touch sub/ready; until [ -e sub/go ]; do sleep 0.01; done; \
                    echo '# evil' >> .git/config; mkdir .git/config.put-aside; true";
@@ -196,7 +197,8 @@ async fn the_hooks_of_the_last_of_many_neighbours_are_not_changed() {
     cell.run(all).await.refused();
 }
 
-/// A file of git's settings, a line of it that leads git to another file, and that file.
+/// A configuration file of git, a line of it that names another path, and a file that git then
+/// uses.
 const LEADS: [(&str, &str, &str); 11] = [
     (".git/config", "[core]\n\thooksPath = one ; for us\n", "one/pre-commit"),
     (".git/config", "[core]\n\thooksPath = \\\n two\n", "two/pre-commit"),
@@ -211,7 +213,8 @@ const LEADS: [(&str, &str, &str); 11] = [
     ("../home/.config/git/config", "[core]\n\thooksPath = seven\n", "seven/pre-commit"),
 ];
 
-/// A repository whose settings lead to all of these; `.husky` is a link to `tools`, and `to` one to `deep/er`.
+/// A repository whose configuration names all of these; `.husky` is a link to `tools`, and `to` one
+/// to `deep/er`.
 fn led_astray() -> Cell {
     let cell = Cell::outside_of_tmp();
     let ws = cell.path("ws");
@@ -248,7 +251,7 @@ async fn no_spelling_leads_git_to_a_file_that_a_command_changed() {
         let directory = Path::new(led).parent().filter(|dir| dir.iter().count() > 0);
         directory.map(|dir| fs::remove_dir(ws.join(dir))).transpose().unwrap();
     }
-    // What is not there is not made, or moved aside after the command.
+    // A missing file cannot be created, or is moved aside after the command.
     let make =
         format!("for led in {led}; do mkdir -p $(dirname $led); echo evil > $led; done; true");
     cell.run(&make).await.well();

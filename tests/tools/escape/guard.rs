@@ -1,4 +1,5 @@
-//! Attempts to bypass a guarded path by removing, replacing or respelling what leads to it.
+//! Attempts to bypass a guarded path by removing, replacing or respelling a directory, link or
+//! setting that leads to it.
 
 use crate::escape::cell::{Cell, no_world_to_test};
 use crate::escape::git::{family, git, repository};
@@ -13,7 +14,7 @@ const EVIL: &str = "printf '#!/bin/sh\\ntouch ran\\n' > evil.sh; chmod +x evil.s
                     printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\
                     \\tworktree = .\\n\\tfsmonitor = ./evil.sh\\n' > config; ";
 
-/// What the person's own git does then, outside of every wall.
+/// Runs the person's own git afterwards, unconfined.
 fn status(dir: &Path) {
     let status = std::process::Command::new("git").arg("status").current_dir(dir).output();
     status.unwrap();
@@ -83,7 +84,8 @@ async fn a_submodule_without_its_head_or_its_entry_in_the_list_stays_guarded() {
     ] {
         cell.run(program).await.refused();
     }
-    // What holds submodules does not become one itself, or those in it would not be looked for.
+    // A directory of submodules does not become a submodule itself, or the search would not enter
+    // it.
     let did =
         cell.run("echo x > .git/modules/deep/HEAD; mkdir .git/modules/deep/down/config").await;
     did.undone(2);

@@ -1,4 +1,4 @@
-//! What lies inside the scope and is worth less: lent directories, what git executes, programs.
+//! Guarded paths in the scope: lent directories, files that git executes, programs.
 
 use crate::escape::cell::{Cell, no_world_to_test};
 use std::fs;
@@ -103,7 +103,7 @@ async fn not_covered_is_a_secret_file_that_is_replaced_where_the_command_may_wri
     assert!(!cell.run("cat home/.netrc").await.text.contains("hidden"));
     let did = replaced(&cell, "ws/home/.netrc", "cat home/.netrc").await;
     assert_eq!(did.well(), "replaced");
-    // Where it may only read, it does not see the new file either.
+    // A command that may only read does not see the new file either.
     let rule = Rule::new(cell.path("ws/home"), Permission::Read);
     let deep = Rule::new(cell.path("ws/deep"), Permission::Write);
     cell.bench.ctx.scope.allow = vec![rule, deep];
@@ -115,7 +115,7 @@ async fn not_covered_is_a_secret_file_that_is_replaced_where_the_command_may_wri
     assert!(did.text.contains("plain") && !did.text.contains("replaced"), "{}", did.text);
 }
 
-/// `outside` opens what nobody has, not what another Pod works on.
+/// `outside` grants no path that another Pod may write.
 #[tokio::test]
 async fn outside_changes_no_file_that_another_pod_writes_landlock_3() {
     let mut cell = Cell::new();

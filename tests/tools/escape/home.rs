@@ -1,4 +1,4 @@
-//! A scope that holds the person's home directory, or a file to which a link in it leads.
+//! A scope that contains the person's home directory, or the target of a link in it.
 
 use crate::escape::cell::{Cell, no_world_to_test};
 use crate::escape::git::git;
@@ -10,7 +10,7 @@ use yoi::sandbox::Need;
 use yoi::scope::{Permission, Rule};
 use yoi::tools::touched;
 
-/// Files that a shell, a desktop, an editor, git and toolchains run or obey.
+/// Files that a shell, a desktop, an editor, git and toolchains execute or read as settings.
 const OBEYED: [&str; 14] = [
     ".bashrc",
     ".profile",
@@ -28,7 +28,7 @@ const OBEYED: [&str; 14] = [
     "bin/ls",
 ];
 
-/// The home directory of these cells lies at a path that a link leads to as well.
+/// A link to the home directory of these cells exists, too.
 fn at_home(home: &str) -> Cell {
     let mut cell = Cell::outside_of_tmp();
     symlink(cell.path("ws"), cell.path("linked")).unwrap();
@@ -171,7 +171,7 @@ async fn no_link_takes_the_place_of_a_directory_on_the_way_to_what_is_guarded() 
     for planted in [".husky/_/pre-commit", ".claude/settings.json", ".gradle/init.d/x.gradle"] {
         assert!(!ws.join(planted).exists(), "{planted}: {:?}", did.ended.undone);
     }
-    // Without a world it cannot make any of them.
+    // Without namespaces it cannot create any of them.
     let made = cell.has_world();
     assert!(did.ended.undone.len() >= 3 || !made, "{:?}", did.ended.undone);
     assert_eq!(ws.join("h/_/pre-commit").exists(), made, "what the command wrote is not lost");

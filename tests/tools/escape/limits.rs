@@ -1,4 +1,4 @@
-//! Limits of a command: that they hold, and that a command that met one says which.
+//! Limits of a command are enforced, and its result names the limit that it met.
 
 use crate::escape::cell::{Cell, no_world_to_test};
 use std::path::PathBuf;
@@ -20,11 +20,11 @@ async fn a_process_of_a_command_opens_as_many_files_as_the_settings_say() {
     assert!(met.sentence.contains("at most 100 files and sockets open"), "{met:?}");
 }
 
-/// A program that outlives its own parent writes too much, and the line ends after it.
+/// A program that outlives its parent writes too large a file, and the line ends after it.
 const ORPHAN: &str = "(head -c 2M /dev/zero > big & echo $! > pid); \
                       while kill -0 $(cat pid) 2> /dev/null; do sleep 0.01; done";
 
-/// What a result says at its end about a limit, and the limit for the row of the Pod.
+/// The last line of a result about a limit, and the limit that the row of the Pod shows.
 async fn said(cell: &mut Cell, command: &str) -> (String, Option<LimitKind>) {
     let output = cell.bench.bash(command).await;
     let content = output.content.unwrap_or_default();
@@ -74,7 +74,7 @@ async fn a_program_that_met_a_limit_inside_a_line_leaves_a_word_about_it() {
         "import os, time\nwhile True:\n    if os.fork() == 0:\n        time.sleep(60)",
     );
     let big = "python3 -c 'a = bytearray(400 << 20)'";
-    // The line, what is said of it, and whether the row of the Pod says it.
+    // The command line, the sentence about a limit, and whether the row of the Pod shows the limit.
     let cases = [
         ("head -c 2M /dev/zero > big; ls; echo end", "writes has at most 1 MiB", true),
         (ORPHAN, "at most 1 MiB", true),
@@ -94,7 +94,8 @@ async fn a_program_that_met_a_limit_inside_a_line_leaves_a_word_about_it() {
     assert_eq!((line.as_str(), kind), ("", None));
 }
 
-/// Where the kernel's controllers are delegated to this user, the commands of a Pod have one group around theirs.
+/// Where controllers are delegated to this user, the groups of a Pod's commands are in one group of
+/// the Pod.
 #[tokio::test]
 async fn commands_of_a_pod_that_run_at_the_same_time_have_limits_together() {
     let mut cell = Cell::new();
@@ -102,12 +103,13 @@ async fn commands_of_a_pod_that_run_at_the_same_time_have_limits_together() {
         println!("not covered: no controllers of cgroup v2 are delegated to this user here");
         return;
     };
-    // A command without a world gets no group.
+    // A command without namespaces gets no group.
     if !cell.has_world() {
         return;
     }
     cell.limits = CommandLimits { memory_mib: 96, ..CommandLimits::default() };
-    // Two processes with 60 MiB each: less than a command may have, and two such commands have more than their Pod.
+    // Two processes with 60 MiB each: below the limit of a command, but two such commands exceed
+    // that of the Pod.
     let hold = "import os, time\nfor _ in range(2):\n    if os.fork() == 0:\n        \
                 held = bytearray(b'x') * (60 << 20)\n        time.sleep(5)\n        os._exit(0)\n\
                 for _ in range(2): os.wait()";

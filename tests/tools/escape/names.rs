@@ -1,4 +1,5 @@
-//! Names in other encodings than UTF-8: commands start beside them, and what lies there is guarded all the same.
+//! File names that are not UTF-8: commands start in such directories, and guarded paths in them
+//! stay guarded.
 
 use crate::escape::cell::Cell;
 use crate::escape::git::git;

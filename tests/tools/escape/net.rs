@@ -15,7 +15,7 @@ fn system_call(number: u32) -> String {
     )
 }
 
-/// Where a command has a network of its own, its programs reach each other in it.
+/// Programs of one command reach each other in its own network namespace.
 #[tokio::test]
 async fn a_command_without_the_network_has_one_of_its_own() {
     let cell = Cell::new();
@@ -57,7 +57,7 @@ async fn tcp_udp_and_names_are_off() {
     let send = format!(
         "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {udp_port}))"
     );
-    // In a network of its own nobody hears it.
+    // In its own network namespace no program receives it.
     cell.python(&send).await;
     let names = "import socket\ntry: socket.getaddrinfo('example.com', 80)\nexcept OSError: raise SystemExit(7)";
     let did = cell.python(names).await;
@@ -84,7 +84,7 @@ async fn with_the_network_granted_it_works_and_nothing_else_is_open() {
 }
 
 #[tokio::test]
-async fn the_ring_that_makes_system_calls_unseen_is_not_there() {
+async fn io_uring_is_not_available() {
     let cell = Cell::with(&[Need::Network, Need::Outside, Need::Git]);
     for number in [425, 426, 427] {
         let did = cell.python(&system_call(number)).await;
@@ -94,7 +94,7 @@ async fn the_ring_that_makes_system_calls_unseen_is_not_there() {
 }
 
 #[tokio::test]
-async fn calls_that_move_walls_are_refused() {
+async fn system_calls_that_change_mounts_or_take_descriptors_are_refused() {
     let cell = Cell::with(&[Need::Network, Need::Outside, Need::Git]);
     // open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, pidfd_getfd, mount_setattr: the
     // same numbers on every processor.

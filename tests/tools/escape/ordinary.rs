@@ -1,5 +1,5 @@
-//! Ordinary work goes on behind the walls: an untouched crate, package and repository are built,
-//! tested and committed without asking for anything.
+//! Ordinary work in the sandbox: a crate, a package and a repository are built, tested and
+//! committed without an approval.
 
 use crate::bench::{content, without_note};
 use crate::escape::cell::Cell;
@@ -30,7 +30,7 @@ async fn a_rust_crate_is_made_built_tested_and_committed_without_asking() {
     let output =
         cell.bench.bash("git init -q && git add . && git commit -qm first && git log").await;
     assert!(content(&output).contains("first"), "{output:?}");
-    // Now that the repository is there, its hooks are guarded; the next commit is as ordinary.
+    // The hooks of the new repository are guarded now, and the next commit works, too.
     let program = "echo '// more' >> src/main.rs && git commit -qam second && git stash list && \
                    git checkout -qb other && git log --oneline | wc -l";
     let output = cell.bench.bash(program).await;
@@ -58,7 +58,7 @@ async fn a_node_package_is_tested_without_asking() {
     assert!(Path::new(&cell.path("ws/out.js")).exists());
 }
 
-/// Nothing is made directly in the home directory, and nobody is sent to `sudo`.
+/// The tools create no file directly in the home directory and need no `sudo`.
 #[tokio::test]
 async fn tools_without_a_cache_of_their_own_yet_find_one() {
     let mut cell = cell();
@@ -134,7 +134,7 @@ async fn a_need_counts_only_when_it_was_granted_and_wants_a_reason() {
     assert!(argument_error(&output).starts_with("needs want a reason"));
     let output = cell.bench.call("Bash", asked(Some("to look"))).await;
     assert!(content(&output).starts_with("outside"), "{output:?}");
-    // Granted is not asked for: the walls stay where they were.
+    // A need that was requested but not granted changes nothing.
     let output = cell.bench.bash("cat ../outside/secret").await;
     assert!(!output.content.clone().unwrap_or_default().starts_with("outside"), "{output:?}");
 }

@@ -18,7 +18,8 @@ async fn the_host_and_the_helper_are_not_killed_landlock_6() {
     for pid in [bystander.id(), host] {
         cell.run(&format!("kill -9 {pid}")).await.refused();
     }
-    // The kernel takes no such signal to the first process of a world from within it, and reports no error.
+    // The kernel ignores such a signal from a process of a PID namespace to its first process,
+    // without an error.
     let did =
         cell.run("for signal in KILL STOP TERM; do kill -$signal $PPID 1; done; echo lives").await;
     assert!(did.well().ends_with("lives\n"), "{}", did.text);
@@ -167,7 +168,7 @@ async fn shared_memory_and_terminals_are_the_commands_own() {
     if no_world_to_test() {
         return;
     }
-    // Other programs with these tests run in containers, where processes have the same numbers.
+    // Other runs of these tests in containers have equal process ids.
     let name = format!("/dev/shm/yoi-test-{}", uuid::Uuid::now_v7());
     std::fs::write(&name, "outside").unwrap();
     let did = cell.run(&format!("cat {name}")).await;
@@ -266,8 +267,8 @@ async fn a_command_changes_its_own_limits_and_pace() {
     cell.python("import os, resource; os.nice(1); os.sched_setaffinity(0, {0}); resource.prlimit(0, resource.RLIMIT_CPU)").await.well();
 }
 
-/// An unconfined command can make `/proc` unreadable for the helper. The processes that it leaves are ended
-/// nevertheless.
+/// An unconfined command can make `/proc` unreadable for the helper. Its remaining processes are
+/// ended nevertheless.
 #[tokio::test]
 async fn a_helper_that_cannot_look_around_does_not_say_that_nothing_is_left() {
     let cell = Cell::new();
@@ -287,7 +288,7 @@ async fn a_helper_that_cannot_look_around_does_not_say_that_nothing_is_left() {
 /// own, and refused elsewhere.
 #[tokio::test]
 async fn numbered_memory_of_others_is_not_reached() {
-    // Other programs with these tests run in containers, where processes have the same numbers.
+    // Other runs of these tests in containers have equal process ids.
     let [.., a, b, c, d] = *uuid::Uuid::now_v7().as_bytes();
     let key = u32::from_le_bytes([a | 1, b, c, d & 0x7f]);
     let make = format!(

@@ -12,7 +12,7 @@ use yoi::protocol::OutsideAccess::{Read, Socket, Write};
 use yoi::sandbox::{Isolation, Need};
 use yoi::tools::{CommandNeeds, command_needs};
 
-/// `data` and `out` are named, `data-beside` and `secret` lie next to them.
+/// `data` and `out` are named; `data-beside` and `secret` are their siblings.
 fn named() -> Cell {
     let cell = Cell::naming(&[(Read, "outside/data"), (Write, "outside/out")]);
     for dir in ["data/deep", "out", "data-beside"] {
@@ -46,7 +46,8 @@ async fn a_path_next_to_the_named_one_is_neither_seen_nor_changed_landlock_1() {
     ] {
         cell.run(program).await.refused();
     }
-    // In a world of its own the directory around them is the command's, and no file of it on the disk.
+    // In its namespaces the directory that contains them is in memory, and its files never reach
+    // the disk.
     cell.run("echo x > ../outside/new; mv ../outside/out/a ../outside/a").await;
     let mut names: Vec<_> = fs::read_dir(cell.path("outside")).unwrap().flatten().collect();
     names.sort_by_key(fs::DirEntry::file_name);
@@ -87,7 +88,7 @@ async fn a_program_is_reached_only_through_the_socket_that_is_named() {
     let did = cell.python(&connect("other")).await;
     match cell.has_world() {
         true => did.refused(),
-        // Landlock below 9 does not tell sockets apart, and the command says so.
+        // Landlock below 9 cannot restrict single sockets, and the result says so.
         false => {
             let said = "every socket of other programs in what it sees, beside those it was given";
             assert_eq!(did.confinement().open.iter().any(|open| open == said), did.text.is_empty());
@@ -97,7 +98,7 @@ async fn a_program_is_reached_only_through_the_socket_that_is_named() {
     assert_eq!(other.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
 }
 
-/// What a call with these paths asks for.
+/// The needs of a call with these paths.
 fn needed(cell: &Cell, paths: &[(&Path, bool)]) -> CommandNeeds {
     let outside: Vec<_> =
         paths.iter().map(|(path, write)| json!({"path": path, "write": write})).collect();
@@ -118,7 +119,7 @@ fn what_no_approval_opens_is_refused_before_a_person_is_asked() {
     let _listener = UnixListener::bind(cell.path("outside/door")).unwrap();
     let table: [(&str, bool, &str); 12] = [
         ("/", false, "/ is the whole machine"),
-        ("/dev/null", false, "no command is given a device"),
+        ("/dev/null", false, "devices cannot be granted to a command"),
         ("/proc/self/environ", false, "the kernel's own"),
         ("/sys/kernel", true, "the kernel's own"),
         ("relative", false, "path must be absolute"),
@@ -143,7 +144,7 @@ fn what_no_approval_opens_is_refused_before_a_person_is_asked() {
     let old = json!({"command": "true", "needs": ["outside"], "reason": "r"}).to_string();
     let said = command_needs(&old, &cell.bench.ctx).closed.unwrap_or_default();
     assert!(said.contains("opens only the paths that the call names"), "{said}");
-    // What another Pod writes can be read, and a directory on PATH can be named.
+    // A path that another Pod writes can be named for reading, and a directory on PATH for writing.
     for (path, write) in [("theirs", false), ("home/bin", true), ("outside/door", false)] {
         assert_eq!(needed(&cell, &[(&cell.path(path), write)]).closed, None, "{path}");
     }
@@ -160,7 +161,9 @@ fn a_socket_is_not_given_where_it_would_open_all_others() {
         cell.bench.ctx.landlock = abi;
         let said = needed(&cell, &[(&socket, false)]).closed.unwrap_or_default();
         assert!(
-            said.contains("outside/door is not opened for connecting: commands have no world"),
+            said.contains(
+                "outside/door is not opened for connecting: commands run without namespaces"
+            ),
             "{said}"
         );
         assert_eq!(needed(&cell, &[(&cell.path("outside/file"), true)]).closed, None);
@@ -189,7 +192,7 @@ async fn a_path_that_leads_elsewhere_than_when_it_was_approved_is_not_opened() {
     symlink("data-beside", &link).unwrap();
     let output = cell.bench.call("Bash", call).await;
     assert!(argument_error(&output).contains("another place now than when"), "{output:?}");
-    // A link in the place of the directory itself is not followed at the start either.
+    // A link that replaces the directory itself is not followed at the start either.
     fs::rename(cell.path("outside/data"), cell.path("outside/was")).unwrap();
     symlink("data-beside", cell.path("outside/data")).unwrap();
     if Cell::new().has_world() {

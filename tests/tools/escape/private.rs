@@ -1,4 +1,4 @@
-//! What a Pod keeps for its commands: what they write to caches, and `/tmp`.
+//! The private files of a Pod's commands: `/tmp` and their layers over caches.
 
 use crate::bench::{argument_error, content};
 use crate::escape::cell::{Cell, no_world_to_test};
@@ -26,12 +26,12 @@ async fn person() -> Option<Cell> {
     if no_world_to_test() {
         return None;
     }
-    // The first command makes directories for caches that their tools have not made yet.
+    // The first command creates the cache directories that do not exist yet.
     cell.run(":").await.well();
     Some(cell)
 }
 
-/// The same person's next Pod.
+/// The next Pod of the same person.
 fn another_pod(cell: &mut Cell) {
     cell.bench.ctx.private = cell.path("another");
 }
@@ -91,7 +91,7 @@ async fn settings_of_toolchains_are_not_changed() {
     ] {
         cell.run(program).await.refused();
     }
-    // What is not there yet is made in memory.
+    // Missing files are created in memory.
     let made = "echo evil > ~/.cargo/config; echo evil > ~/.npmrc; mkdir ~/.gradle/x";
     let did = cell.run(made).await;
     assert_eq!(did.text.is_empty(), cell.has_world(), "{}", did.text);
@@ -147,7 +147,7 @@ async fn commands_that_run_at_once_write_to_different_layers() {
     assert_eq!(left, 0, "what it wrote is gone with it");
 }
 
-/// The workspace lies below `/tmp`, so each command makes its mount points in the Pod's own `/tmp`.
+/// The workspace is below `/tmp`, so each command creates its mount points in the Pod's own `/tmp`.
 #[tokio::test]
 async fn the_first_commands_of_a_pod_start_together() {
     let Some(mut cell) = person().await else { return };
@@ -179,7 +179,7 @@ async fn a_file_in_tmp_is_the_same_for_commands_and_for_file_tools() {
     assert_eq!(content(&output).trim_end(), "made");
     let output = bench.call("Glob", json!({"pattern": format!("/tmp/{name}-dir/**")})).await;
     let found = content(&output).trim_end().to_owned();
-    // What a result names is there for commands, too.
+    // A path that a result names exists for commands, too.
     assert!(found.ends_with("-dir/new"), "{output:?}");
     let output = bench.bash(&format!("cat {found}")).await;
     assert_eq!(content(&output).trim_end(), "made");
@@ -189,8 +189,8 @@ async fn a_file_in_tmp_is_the_same_for_commands_and_for_file_tools() {
     assert!(argument_error(&output).starts_with("file not found"), "{output:?}");
 }
 
-/// What the person has in `/tmp` is outside the scope, as before, and a link that a command leaves in its
-/// own `/tmp` leads no file tool out of it.
+/// The person's files in `/tmp` are outside the scope, and file tools follow no link out of the
+/// Pod's `/tmp`.
 #[tokio::test]
 async fn tmp_leads_no_file_tool_to_files_of_the_person() {
     let Some(mut cell) = person().await else { return };
@@ -203,7 +203,7 @@ async fn tmp_leads_no_file_tool_to_files_of_the_person() {
         assert!(cell.bench.write(path, "x").await.is_error);
     }
     assert_eq!(fs::read_to_string(&outside).unwrap(), "outside");
-    // Where the scope lies in /tmp, a link in its place is removed and not followed.
+    // If the scope is in /tmp, a link that replaces it is removed and not followed.
     let Ok(inner) = cell.path("").strip_prefix("/tmp").map(Path::to_owned) else { return };
     let own = cell.bench.ctx.private.join("tmp").join(inner.components().next().unwrap());
     fs::remove_dir_all(&own).unwrap();

@@ -1,4 +1,5 @@
-//! Files that direnv, editors and development containers execute or obey when a person opens a project.
+//! Files that direnv, editors and development containers execute or read as settings when a person
+//! opens a project.
 
 use crate::escape::cell::{Cell, no_world_to_test};
 use crate::escape::git::family;
@@ -8,7 +9,7 @@ use std::path::Path;
 use yoi::protocol::OutsideAccess;
 use yoi::scope::{Permission, Rule};
 
-/// A file of each kind, and what stands for it when it is guarded as a whole.
+/// A file of each kind, and the path that is guarded for it.
 const FILES: [(&str, &str); 12] = [
     (".envrc", ".envrc"),
     (".vscode/tasks.json", ".vscode/tasks.json"),
@@ -26,7 +27,7 @@ const FILES: [(&str, &str); 12] = [
 /// The scope's root, a repository beside it, a submodule and a worktree.
 const PROJECTS: [&str; 4] = [".", "beside", "deep/down/mod", "tree"];
 
-/// What was put aside anywhere in a directory.
+/// All files below a directory that were moved aside.
 fn put_aside(dir: &Path) -> Vec<String> {
     let list = std::process::Command::new("find").arg(dir).args(["-name", "*.put-*"]).output();
     let list = String::from_utf8(list.unwrap().stdout).unwrap();

@@ -78,7 +78,7 @@ fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
     }
 }
 
-/// What the command itself makes or opens is known as little as what lies in a file that nobody may read.
+/// The content is unknown if the command itself creates the script or makes it readable.
 #[test]
 fn a_script_that_cannot_be_read_yet_is_named_without_a_content() {
     let cell = cell();

@@ -39,7 +39,8 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Without namespaces that is the bytes and the names: the rest is said to be open, and the model foresees no end.
+/// Without namespaces only contents and names are compared: the header says that the rest is open,
+/// and the model predicts no results.
 #[tokio::test]
 async fn random_file_operations_change_nothing_that_was_not_granted() {
     let (all, first) = (number("YOI_SEQUENCES", USUAL), number("YOI_SEQUENCES_SEED", 1));
@@ -47,7 +48,7 @@ async fn random_file_operations_change_nothing_that_was_not_granted() {
     for seed in first..first + all.div_ceil(TOGETHER) {
         let mut dice = Dice::new(seed);
         let tree = Tree::grow(&mut dice);
-        // The first command makes directories for caches that their tools have not made yet.
+        // The first command creates the cache directories that do not exist yet.
         tree.cell.run(":").await.well();
         let has_world = tree.cell.has_world();
         let played = play(tree, &mut dice, seed).await;
@@ -75,7 +76,7 @@ async fn random_file_operations_change_nothing_that_was_not_granted() {
     }
 }
 
-/// What one command with many sequences did.
+/// The outcome of one command with many sequences.
 struct Played {
     tree: Tree,
     script: Script,
@@ -135,7 +136,7 @@ fn assert_same(before: &BTreeMap<PathBuf, Facts>, after: &BTreeMap<PathBuf, Fact
     assert!(changed.is_empty(), "{repeat}: outside changed\n{changed}");
 }
 
-/// What was granted is as the operations that succeeded leave it.
+/// Asserts that the granted files are as the successful operations leave them.
 fn assert_inside(tree: &Tree, repeat: &str) {
     let (found, model) = (tree.inside(), &tree.model);
     let names = |path: &&PathBuf| model.zone(path) == model::Zone::Write;

@@ -1,8 +1,8 @@
-//! Every test of `escape` once more in every setting: those that fail are exactly those listed here, each with the
-//! words of the header that say what is open there.
+//! Runs every test of `escape` again in every setting: exactly the tests listed here fail, each
+//! with the words of the header that explain it.
 //!
-//! A setting is what a machine forbids. `setting.py` enters it and starts this test program in it, so that tests and
-//! commands find it as they would find such a machine.
+//! A setting is a machine that forbids something, for example user namespaces. `setting.py`
+//! simulates it and starts this test program in it.
 
 use crate::escape::cell::SETTING;
 use crate::escape::ways;
@@ -10,10 +10,11 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use yoi::sandbox::{Confinement, OTHERS_SHOWN, WITHOUT_NAMESPACES};
 
-/// What the first line of a header begins with in the output of the tests.
+/// The prefix of the line with the header in the output of the tests.
 pub const HEADER: &str = "header: ";
 
-/// Tests that fail where the header says these words, because what they try is open there.
+/// Tests that fail where the header says these words, because the escape that they try succeeds
+/// there.
 const OPEN: [(&str, &[&str]); 9] = [
     (
         ways::ATTRIBUTES,
@@ -59,12 +60,12 @@ const OPEN: [(&str, &[&str]); 9] = [
     ),
 ];
 
-/// Tests of what a command can do or is told that fail where the header says these words, and why. Nothing is open
-/// in them.
+/// Tests of features and messages that fail where the header says these words, and why. No escape
+/// succeeds in them.
 const LESS: [(&str, &str, &[&str]); 5] = [
     (
         ways::ATTRIBUTES,
-        "nothing new is made directly in a directory that holds a hole, so git does not work there (docs/confinement.md)",
+        "no new file can be created directly in a directory that contains a guarded path, so git does not work there (docs/confinement.md)",
         &[
             "git::a_guarded_file_that_a_command_puts_into_the_index_is_named",
             "home::the_rest_of_a_home_directory_is_worked_in_as_ever",
@@ -92,7 +93,7 @@ const LESS: [(&str, &str, &[&str]); 5] = [
     ),
     (
         ways::ATTRIBUTES,
-        "there is no first process of a world that could be killed or stopped",
+        "there is no first process of a PID namespace that could be killed or stopped",
         &[
             "watchers::a_command_whose_watcher_is_killed_is_said_to_have_run_and_is_mended",
             "watchers::a_world_whose_first_process_does_not_end_it_is_ended_all_the_same",
@@ -100,12 +101,12 @@ const LESS: [(&str, &str, &[&str]); 5] = [
     ),
     (
         ways::ATTRIBUTES,
-        "what it says to be open with a world is shut: the secret that is replaced is not read",
+        "a gap of the namespaces does not exist: the secret that is replaced cannot be read",
         &["holes::not_covered_is_a_secret_file_that_is_replaced_where_the_command_may_write"],
     ),
     (
         OTHERS_SHOWN,
-        "the list of processes has other numbers than the world, so what a command left is ended and not named",
+        "the process ids in the list differ from those in the namespace, so remaining processes are ended and not named",
         &["others::a_process_that_forks_twice_ends_with_its_command"],
     ),
 ];
@@ -148,7 +149,7 @@ fn without_user_namespaces_every_test_ends_as_the_header_says() {
     assert!(header.no_world.is_some(), "{header:?}");
 }
 
-/// Landlock is one more wall around a world in which there is nothing else.
+/// Namespaces alone hide everything that was not granted, so no test fails without Landlock.
 #[test]
 fn without_landlock_every_test_ends_as_the_header_says() {
     let header = every_test_ends_as_listed_in("no Landlock");

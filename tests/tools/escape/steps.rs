@@ -1,4 +1,4 @@
-//! A rebase and a bisect that are under way: a command goes on with them and adds no program to them.
+//! A command may continue a rebase or a bisect, but cannot add programs to it.
 
 use crate::escape::cell::{Cell, Did, no_world_to_test};
 use crate::escape::git::{git, repository};
@@ -17,7 +17,7 @@ fn history() -> Cell {
     cell
 }
 
-/// What a person's own git does in a rebase, outside of every wall.
+/// Runs a rebase with the person's own git, unconfined.
 fn rebase(dir: &Path, editor: &str, words: &[&str]) {
     let mut git = std::process::Command::new("git");
     git.arg("rebase").args(words).current_dir(dir);
@@ -128,7 +128,7 @@ async fn the_paths_of_a_bisect_hold_no_program_after_a_command() {
     assert_eq!(fs::read(ws.join(".git/BISECT_NAMES")).unwrap(), before);
 }
 
-/// What a filter runs stands in the configuration; a file of attributes only names the filter.
+/// The program of a filter is set in the configuration; a file of attributes only names the filter.
 #[tokio::test]
 async fn attributes_that_a_command_writes_run_nothing_without_a_configuration() {
     let cell = history();

@@ -1,4 +1,4 @@
-//! Commands of one reply run side by side, and change what another of them compares.
+//! Commands of one reply run at the same time and change guarded paths that the others compare.
 
 use crate::escape::cell::{Cell, no_world_to_test};
 use crate::escape::git::{git, repository};

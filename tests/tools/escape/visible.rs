@@ -9,8 +9,8 @@ use yoi::scope::{Permission, Rule};
 /// Part of the name of all that the person and other Pods have and did not grant.
 const NOT_GRANTED: &str = "not-granted";
 
-/// A machine with a person, this Pod and another one. The bench does not lie in `/tmp`, of which a
-/// command has its own.
+/// A machine with a person, this Pod and another one. The bench is outside `/tmp`, because a
+/// command has a `/tmp` of its own.
 fn machine() -> Cell {
     let mut cell = Cell::outside_of_tmp();
     for file in [
@@ -45,13 +45,13 @@ fn deny(cell: &mut Cell, path: &str, permission: Permission) {
     cell.bench.ctx.scope.deny.push(rule);
 }
 
-/// Prints every path: `w` if it can be written, `d`, `f`, `l` or `c` for its kind. What lies in
-/// directories of the system is left out.
+/// Prints every path: `w` if it can be written, `d`, `f`, `l` or `c` for its kind. The content of
+/// system directories is omitted.
 const FIND: &str = "find / \\( -path /proc -o -path '/etc/*' -o -path '/usr/*' -o -path '/opt/*' -o \
                     -path '/nix/*' -o -path '/gnu/*' -o -path '/snap/*' -o -path '/var/*/*' \\) \
                     -prune -o -links +0 \\( -type l -printf '  %y %p\\n' -o -writable -printf 'w %y %p\\n' \
                     -o -printf '  %y %p\\n' \\)";
-/// What may lie at the top besides; it differs from machine to machine.
+/// Further entries of the root directory, which differ between machines.
 const SYSTEM: [&str; 15] = [
     "/bin",
     "/sbin",
@@ -70,8 +70,8 @@ const SYSTEM: [&str; 15] = [
     "/home",
 ];
 
-/// What every command has, in the order in which it is printed: `$R` is the directory of the bench, and the
-/// home directory and `ws`, in which commands run, lie in it.
+/// The paths that every command sees, in the order of the output: `$R` is the directory of the
+/// bench, which contains the home directory and `ws`, in which commands run.
 const ITS_OWN: [&str; 24] = [
     "  d $R",
     "w d $R/home",
@@ -99,9 +99,11 @@ const ITS_OWN: [&str; 24] = [
     "w d /tmp",
 ];
 
-/// What a command sees, with `$R` for the directory of the bench; `None` where it has no world of its own.
+/// The paths that a command sees, with `$R` for the directory of the bench; `None` without
+/// namespaces.
 async fn visible(cell: &Cell) -> Option<Vec<String>> {
-    // A repository below `/tmp` puts the bench into `/var`, of which only the top is listed.
+    // If the repository is below `/tmp`, the bench is in `/var`, of which only the top directory is
+    // listed.
     if no_world_to_test() || cell.path("").starts_with("/var") {
         return None;
     }
@@ -134,7 +136,7 @@ async fn nowhere_named(cell: &Cell) {
                  ls -l /proc/[0-9]*/fd /proc/[0-9]*/cwd /proc/[0-9]*/root 2>/dev/null; env; true";
     let did = cell.run(lists).await;
     assert!(did.well().contains("PATH=") && did.text.contains(" / "), "{}", did.text);
-    // The hole itself has its name in the list of mounts: it stands in what was granted.
+    // A guarded path in the scope is visible in the list of mounts.
     let said = did.text.lines().filter(|line| !line.contains("/ws/kept-not-granted"));
     let named: Vec<&str> = said.filter(|line| line.contains(NOT_GRANTED)).collect();
     assert!(named.is_empty(), "{named:?}");
@@ -143,7 +145,7 @@ async fn nowhere_named(cell: &Cell) {
     assert_eq!(did.well(), format!("{}:{}\n", usr.dev(), usr.ino()));
 }
 
-/// What a command sees beyond that.
+/// The paths that a command sees beyond `ITS_OWN`.
 async fn granted(cell: &Cell) -> Option<Vec<String>> {
     let mut seen = visible(cell).await?;
     seen.retain(|line| !ITS_OWN.contains(&line.as_str()));

@@ -1,5 +1,5 @@
-//! What watches a command and ends it: the tests kill it, stop it or starve it of the processor; and the devices,
-//! which every command shares with the machine.
+//! The processes that watch and end a command: the tests kill them, stop them or starve them. Also
+//! the devices, which every command shares with the machine.
 
 use crate::escape::cell::{Cell, no_world_to_test, seconds};
 use crate::escape::git;

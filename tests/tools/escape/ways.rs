@@ -1,5 +1,5 @@
-//! About a hundred ways out, tried by one command: those that are not stopped are exactly those that the header says
-//! to be open.
+//! One command tries about a hundred escapes: exactly those succeed that the header reports as
+//! open.
 
 use crate::bench::walls;
 use crate::escape::cell::Cell;
@@ -26,7 +26,8 @@ pub const CACHES: &str = WITHOUT_NAMESPACES[6];
 pub const SCRIPTS: &str = WITHOUT_NAMESPACES[7];
 pub const SIGNALS: &str = "your other processes can be signalled (needs Landlock 6)";
 
-/// The ways that are open somewhere, and the words that say so. All others are stopped in every setting.
+/// The escapes that succeed in some setting, and the words of the header for them. All others fail
+/// in every setting.
 pub const OPEN: [(&str, &str); 18] = [
     ("mode_outside", ATTRIBUTES),
     ("owner_outside", ATTRIBUTES),
@@ -48,12 +49,12 @@ pub const OPEN: [(&str, &str); 18] = [
     ("signal_all", SIGNALS),
 ];
 
-/// Two ways that a command of its own tries: temporary files beyond their limit, with which it ends, and a script
-/// that was approved.
+/// Two escapes that need a command of their own: temporary files beyond their limit, which end the
+/// command, and exchanging an approved script.
 const FILL: &str = "fill_temporary_files";
 const EXCHANGE: &str = "exchange_script";
 
-/// A machine with everything that a command could want, and what of it listens.
+/// A machine with the targets of all escapes, and its listening sockets.
 struct Scene {
     cell: Cell,
     arguments: String,
@@ -63,7 +64,7 @@ struct Scene {
     bystander: Child,
 }
 
-/// Another program of the person, which notes each signal that reaches it.
+/// Another program of the person, which records each signal that it receives.
 const BYSTANDER: &str = "
 import signal, sys
 def note(*_): open(sys.argv[2], 'a').write('signal')
@@ -136,7 +137,7 @@ impl Scene {
         let shared = format!("/dev/shm/{name}");
         fs::write(&shared, "hidden").unwrap();
         let port = listeners.2.local_addr().unwrap().port();
-        // Several scenes are set at once.
+        // Several scenes exist at the same time, so the key must be unique.
         let [.., a, b, c, d] = *uuid::Uuid::now_v7().as_bytes();
         let key = u32::from_le_bytes([a, b, c, d & 0x7f]);
         let arguments = format!("{port} {name} {name} {key}");
@@ -144,7 +145,7 @@ impl Scene {
         Self { cell, arguments, _listeners: listeners, shared, numbered, bystander }
     }
 
-    /// Tries every way: which of them are open.
+    /// Tries every escape; returns those that succeed.
     async fn tried(&mut self) -> BTreeSet<String> {
         let cell = &mut self.cell;
         fs::write(cell.path("ws/escapes.py"), include_str!("ways/escapes.py")).unwrap();
@@ -171,8 +172,8 @@ impl Scene {
         open
     }
 
-    /// Whether it is there outside what this way leads to; a world of its own lets a command make in memory
-    /// what it likes.
+    /// Whether the change of an escape exists outside the command: in its namespaces it may create
+    /// any file in memory.
     fn left(&self, name: &str) -> bool {
         let is = |path: &str| self.cell.path(path).symlink_metadata().is_ok();
         let mode = |path: &str| self.cell.path(path).metadata().map_or(0, |meta| meta.mode());
@@ -197,7 +198,7 @@ impl Drop for Scene {
     }
 }
 
-/// Memory and a queue that have a number instead of a place, as arguments of `ipcrm`.
+/// A System V shared memory segment and message queue, as arguments of `ipcrm`.
 fn numbered(key: u32) -> Vec<String> {
     let make = format!(
         "import ctypes\nlibc = ctypes.CDLL(None)\nprint('-m', libc.shmget({key}, 4096, 0o1600), '-q', libc.msgget({key}, 0o1600))"
@@ -206,14 +207,14 @@ fn numbered(key: u32) -> Vec<String> {
     String::from_utf8(made.stdout).unwrap().split_whitespace().map(str::to_owned).collect()
 }
 
-/// What is open is what the header says, and every word of the header is true.
+/// Exactly those escapes succeed that the header reports as open.
 #[tokio::test]
 async fn the_ways_that_are_open_are_those_that_the_header_names() {
     let header = walls();
     println!("{HEADER}{}", serde_json::to_string(header).unwrap());
     let mut scene = Scene::set();
     let open = scene.tried().await;
-    // Some machines have no keys to show, whatever the walls.
+    // Some machines have no kernel keys to list.
     let keys = fs::read_to_string("/proc/keys").unwrap_or_default();
     let ways = OPEN.iter().filter(|(way, _)| *way != "list_keys" || !keys.is_empty());
     let said = |words: &str| header.open.iter().any(|open| open == words);

@@ -8,8 +8,8 @@ use yoi::protocol::LimitKind;
 use yoi::sandbox::{CommandLimits, Delegated, Isolation, Outcome};
 use yoi::scope::{Permission, Rule};
 
-/// What only may be read keeps its mode, owner, times and attributes, too; what lies beside is not
-/// there at all.
+/// Readable files keep their mode, owner, times and attributes, too; files that were not granted do
+/// not exist.
 #[tokio::test]
 async fn modes_owners_and_times_of_what_may_only_be_read_are_not_changed() {
     let mut cell = Cell::new();
@@ -94,7 +94,7 @@ async fn no_setting_of_the_kernel_is_changed_and_no_power_is_left() {
         "echo '|/bin/true' > /proc/sys/kernel/core_pattern",
         "echo b > /proc/sysrq-trigger",
         "echo 0 > /proc/self/oom_score_adj",
-        // The first process of the world, at the first moment of the command.
+        // The first process of the PID namespace.
         "exec 3<>/proc/1/mem",
         "cat /proc/1/environ",
         "ls -l /proc/1/exe",
@@ -109,8 +109,9 @@ async fn no_setting_of_the_kernel_is_changed_and_no_power_is_left() {
     }
     assert_eq!(fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap(), pattern);
     let did = cell.run("grep -h Cap /proc/self/status; cat /proc/self/oom_score_adj").await;
-    // Of root's powers one is left: workspaces may belong to another user. An ordinary user without a world has
-    // none, and cannot lower what a program could give, which no_new_privs forbids.
+    // Root keeps one capability, because workspaces may belong to another user. An ordinary user
+    // without namespaces has none, and cannot drop its bounding set, which no_new_privs makes
+    // useless.
     let root = rustix::process::geteuid().is_root();
     let held = if root { 2 } else { 0 };
     let could_give = if root || cell.has_world() { held } else { bound() };
@@ -121,14 +122,14 @@ async fn no_setting_of_the_kernel_is_changed_and_no_power_is_left() {
     assert_eq!(did.well(), format!("{expected}800\n"));
 }
 
-/// What programs could give this process.
+/// The capability bounding set of this process.
 fn bound() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let bound = status.lines().find_map(|line| line.strip_prefix("CapBnd:\t")).unwrap();
     u64::from_str_radix(bound, 16).unwrap()
 }
 
-/// Some containers let no process change the set of capabilities that its programs could get.
+/// Some containers let no process change its capability bounding set.
 #[tokio::test]
 async fn root_that_may_not_change_its_bounding_set_keeps_one_power_all_the_same() {
     if !rustix::process::geteuid().is_root() {
@@ -163,7 +164,7 @@ async fn memory_of_a_command_has_an_end() {
         shm_mib: 2,
         ..CommandLimits::default()
     };
-    // Without a world no command writes there.
+    // Without namespaces a command cannot write there.
     for (place, mib) in [("/dev/shm", 2), ("$HOME", 4)].into_iter().filter(|_| cell.has_world()) {
         let fill =
             format!("for i in $(seq {}); do head -c 1M /dev/zero > {place}/$i; done", mib + 1);
@@ -210,7 +211,7 @@ async fn memory_and_processes_of_a_command_are_counted_together_in_a_control_gro
         println!("not covered: no controllers of cgroup v2 are delegated to this user here");
         return;
     };
-    // A command without a world gets no group.
+    // A command without namespaces gets no group.
     if !cell.has_world() {
         return;
     }
@@ -234,7 +235,7 @@ async fn memory_and_processes_of_a_command_are_counted_together_in_a_control_gro
     assert_eq!(groups.abandoned(), Vec::<PathBuf>::new(), "no group outlives its command");
 }
 
-/// What it makes in places that do not exist yet is gone with it: nothing lies in wait outside.
+/// Files that a command creates at missing paths of the home directory are discarded with it.
 #[tokio::test]
 async fn nothing_is_left_in_places_of_the_person_that_do_not_exist_yet() {
     let mut cell = Cell::new();

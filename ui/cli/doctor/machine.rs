@@ -193,7 +193,7 @@ pub async fn walls() -> Vec<Finding> {
 fn control_groups(isolation: Isolation, delegated: bool) -> Finding {
     let text = match (isolation, delegated) {
         (Isolation::Namespaces, true) => {
-            "each command has one, and each Pod: memory and processes are counted together"
+            "each command and each Pod has one: memory and processes are counted together"
         }
         (Isolation::Namespaces, false) => {
             "none is delegated to programs that start here: memory is counted for each process by itself"

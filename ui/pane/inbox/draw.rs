@@ -225,7 +225,7 @@ impl View<'_> {
         facts
     }
 
-    /// What an approval opens outside the scope, and how long each key opens it.
+    /// The access outside the scope that an approval grants, and how long with each key.
     fn opens(&self, lease: &Rule) -> String {
         let key = |action| self.keymap.name(Context::Inbox, action);
         let (once, pod, tree) =

@@ -101,7 +101,8 @@ impl Tool {
         }
     }
 
-    /// What the result of a command says beside its end: guarded files that it changed, processes that it left.
+    /// The remark in the summary of a command: guarded files that it changed, processes that it
+    /// left running.
     pub fn remark(&self) -> Option<String> {
         let outcome = self.outcome.as_ref().filter(|_| self.name == "Bash")?;
         let (_, remark) = outcome.summary.split_once("; ")?;

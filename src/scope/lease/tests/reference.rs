@@ -1,5 +1,5 @@
-//! The same rules as simply as they can be written: every lease in one list, everything looked at
-//! anew after each change. The table has to come to the same at any moment.
+//! A reference implementation of the lease table: all leases in one list, and everything recomputed
+//! after each change. The table must always have the same result.
 
 use crate::scope::lease::{
     Blocked, Holder, Lease, LeaseKind, NotLent, Reclaimed, Restrictions, reads, refuses,
@@ -164,7 +164,7 @@ impl Slow {
         self.may_lend(from, &rule)?;
         let before = self.clone();
         if rule.permission == Permission::Write {
-            // What was taken back from the borrower is given again.
+            // The lease replaces an earlier reclaim from the borrower.
             self.restrictions(to).capped.retain(|own| !rule.contains(own));
             self.restrictions(to).reclaimed.retain(|own| !rule.contains(&own.rule));
         }

@@ -1,4 +1,4 @@
-//! A workspace with every kind of grant, what lies beside it, and how all of that is compared.
+//! A workspace with every kind of grant, files outside it, and their comparison.
 
 use super::Dice;
 use super::model::{Kind, Model, Zone};
@@ -11,9 +11,9 @@ use std::process::Command;
 use yoi::sandbox::Isolation;
 use yoi::scope::{Permission, Rule};
 
-/// What the Pod keeps for its commands, which is neither outside nor part of the model.
+/// Private files of the Pod's commands, which are neither outside nor part of the model.
 const OWN: [&str; 2] = ["private", "outputs"];
-/// What a file outside holds; no command may ever print it.
+/// The content of the files outside, which no command may print.
 pub const HIDDEN: &str = "hidden-from-commands";
 
 /// Everything that a change of a file changes, but the time at which it was read.
@@ -81,7 +81,7 @@ impl Tree {
         self.grant("play", Permission::Read, true);
     }
 
-    /// What lies in the workspace and is worth less.
+    /// Creates guarded paths in the workspace.
     fn holes(&mut self, dice: &mut Dice) {
         if dice.one_in(2) {
             self.fill(dice, "ws/deep/lent", "lent");
@@ -115,7 +115,7 @@ impl Tree {
             self.fill(dice, "ws/house", "inside");
             self.fill(dice, "ws/house/.ssh", HIDDEN);
             self.zone("ws/house/.ssh", Zone::Hidden);
-            // Where it is missing, one that a command makes is moved aside.
+            // If it is missing, one that a command creates is moved aside.
             self.fill(dice, "ws/house/bin", "program");
             self.zone("ws/house/bin", Zone::Read);
             self.cell.env("HOME", self.cell.path("ws/house").display().to_string());
@@ -148,7 +148,7 @@ impl Tree {
         fs::write(self.cell.path(file), text).unwrap();
     }
 
-    /// A directory with files, a link in it and one that leads away, and a FIFO.
+    /// Creates a directory with files, a link to one of them, a link to a path outside, and a FIFO.
     fn fill(&self, dice: &mut Dice, dir: &str, text: &str) {
         self.dir(dir);
         for name in ["one", "two", "sub/three"] {
@@ -192,7 +192,7 @@ impl Tree {
         self.zone(path, zone);
     }
 
-    /// Puts into the model what lies on the disk, after a first command.
+    /// Adds the files on the disk to the model, after a first command.
     pub fn learn(&mut self) {
         let found = self.everything();
         self.model.insert(PathBuf::new(), Kind::Dir, 0o700);
@@ -246,7 +246,7 @@ impl Tree {
         found
     }
 
-    /// What no command may change: without namespaces that is only what a file holds and its name.
+    /// The facts that no command may change: without namespaces only names and contents.
     pub fn outside(&self) -> BTreeMap<PathBuf, Facts> {
         let mut all = self.everything();
         all.retain(|path, _| !matches!(self.model.zone(path), Zone::Write | Zone::Loose));
@@ -258,7 +258,7 @@ impl Tree {
         all
     }
 
-    /// What the model has to know after the script.
+    /// The facts that the model must predict for the end of the script.
     pub fn inside(&self) -> BTreeMap<PathBuf, Facts> {
         let mut all = self.everything();
         all.retain(|path, _| self.model.zone(path) == Zone::Write);

@@ -17,9 +17,9 @@ NEWNS, NEWUSER, NEWPID = 0x20000, 0x10000000, 0x20000000
 RDONLY, REMOUNT, BIND, REC, PRIVATE = 1, 32, 4096, 16384, 1 << 18
 EPERM, ENOSYS = 1, 38
 NO_NEW_PRIVS, SECCOMP, CAPBSET_DROP = 38, 22, 24
-# What Docker leaves to root in a container.
+# The capabilities that Docker leaves to root in a container.
 KEPT = {0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31}
-# What it covers and what it makes read-only.
+# The parts of /proc that Docker covers and makes read-only.
 MASKED = ["acpi", "asound", "kcore", "keys", "latency_stats", "timer_list", "scsi"]
 READ_ONLY = ["bus", "fs", "irq", "sys", "sysrq-trigger"]
 
@@ -30,7 +30,7 @@ def check(result, what):
 
 
 def refuse(calls, error):
-    """A filter for this process and all it starts: these calls fail."""
+    """Makes these system calls fail in this process and its descendants."""
     load, equal, give = 0x20, 0x15, 0x06
     program = [(load, 0, 0, 0)]
     for index, call in enumerate(calls):

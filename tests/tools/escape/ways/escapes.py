@@ -1,5 +1,4 @@
-"""Ways out of the walls. Each is a function that returns when it succeeded and fails when it was stopped;
-prints the names of those that returned, a line each."""
+"""Tries escapes from the sandbox. Each is a function that returns if it succeeded and raises if it was prevented. Prints the names of those that returned, one a line."""
 
 import ctypes
 import errno
@@ -30,7 +29,7 @@ def needs(held):
 
 
 def call(x86, arm, *arguments):
-    """A system call that is let through is an escape, whatever it says to its arguments."""
+    """A system call that seccomp allows is an escape, even if it then fails because of its arguments."""
     ctypes.set_errno(0)
     libc.syscall(arm if ARM else x86, *arguments)
     needs(ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS, errno.EACCES))
@@ -46,7 +45,7 @@ def read(path, holds):
 
 
 def by_number(x86, arm, *arguments):
-    """The same for a call that does something to the bystander."""
+    """Makes a system call on the bystander; fails unless the call succeeds."""
     needs(libc.syscall(arm if ARM else x86, *arguments) >= 0)
 
 
@@ -75,7 +74,7 @@ def look_outside(): os.stat(SECRET)
 def watch_outside(): needs(libc.inotify_add_watch(libc.inotify_init(), OUT.encode(), 0xFFF) >= 0)
 
 
-# What lies in the scope and is worth less.
+# Guarded paths in the scope.
 def write_lent(): write("deep/lent/file")
 def make_in_lent(): write("deep/lent/new", os.O_CREAT)
 def remove_lent(): os.remove("deep/lent/file")
@@ -131,7 +130,7 @@ def slow_other(): os.setpriority(os.PRIO_PROCESS, PID, 5)
 def pin_other(): os.sched_setaffinity(PID, {0})
 
 
-# Sockets, memory with a name or a number, the network.
+# Sockets, shared memory, System V IPC, the network.
 def local_socket(): socket.socket(socket.AF_UNIX).connect(f"{OUT}/door")
 def abstract_socket(): socket.socket(socket.AF_UNIX).connect("\0" + ABSTRACT)
 def tcp(): socket.create_connection(("127.0.0.1", int(TCP)), 5)
@@ -172,7 +171,7 @@ def kernel_log(): os.close(os.open("/dev/kmsg", os.O_RDONLY))
 def kernel_memory(): os.close(os.open("/proc/kcore", os.O_RDONLY))
 
 
-# How much of the machine.
+# Resources of the machine.
 def processes():
     for _ in range(800):
         if os.fork() == 0:

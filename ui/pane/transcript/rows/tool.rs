@@ -12,8 +12,8 @@ const LIVE_ROWS: usize = 3;
 /// How many bytes from the end of a running command's output these rows are taken from.
 const LIVE_BYTES: usize = 4096;
 
-/// The rows below the head of a folded tool call: the end of its output, why it failed, or what else a person must
-/// see of it.
+/// The rows below the head of a folded tool call: the end of its output, the reason of its failure,
+/// or a remark about it.
 pub fn folded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
     if let Some(outcome) = &tool.outcome {
         if outcome.is_error {
