@@ -1,7 +1,7 @@
-//! The one way in which a file is opened for a Pod: by the tools, as an attachment, as an
-//! instruction file or as settings of a workspace. A path is resolved, checked by the caller, and
-//! opened below a root through no link that was put there meanwhile; only regular files are read,
-//! and only up to a limit. All of it is blocking work.
+//! Opens every file that a Pod or its host reads for it: for tools, attachments, instructions and
+//! settings of a workspace. A path is resolved, checked by the caller, and opened below a root
+//! without following links that were created meanwhile; only regular files are read, and only up to
+//! a limit. All functions are blocking.
 
 mod canonical;
 mod kernel;
@@ -27,10 +27,10 @@ pub enum FileError {
     Missing(PathBuf),
     #[error("file is too large: {} has {}, the limit is {}", .path.display(), crate::files::size(*.size), crate::files::size(*.most))]
     TooLarge { path: PathBuf, size: u64, most: u64 },
-    /// The path is not one that may be opened; another one can be.
+    /// The path may not be opened; another path can succeed.
     #[error("{0}")]
     Refused(String),
-    /// The disk or another program is in the way.
+    /// The disk or another program prevents it.
     #[error("{0}")]
     Failed(String),
 }
@@ -53,7 +53,7 @@ pub fn secret_of<'a>(path: &Path, secrets: &'a [PathBuf]) -> Option<&'a PathBuf>
     })
 }
 
-/// Why a path in this secret is not opened.
+/// The error for a path in this secret.
 pub fn is_secret(path: &Path, secret: &Path) -> String {
     format!(
         "path is secret, no tool reads or writes it: {} ({} is on the list of secrets)",
@@ -62,7 +62,7 @@ pub fn is_secret(path: &Path, secret: &Path) -> String {
     )
 }
 
-/// A number of bytes for a person.
+/// Formats a number of bytes for a person.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["bytes", "KiB", "MiB", "GiB"];
     let mut unit = 0;

@@ -78,7 +78,7 @@ pub struct Output {
     pub limit: Option<LimitMet>,
 }
 
-/// A place up to which a Pod's words have been read.
+/// A position up to which a Pod's output has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     pub pod: PodName,
@@ -91,10 +91,11 @@ pub struct Tool {
     pub description: &'static str,
     pub lane: Lane,
     /// The arguments that rules match and requests show. A tool of the lanes `Look` and `Change`
-    /// that names `file_path` reads or changes that file, and scope is asked for when it lacks it.
+    /// that names `file_path` reads or changes that file, and needs an approval if the scope lacks
+    /// it.
     pub telling: &'static [&'static str],
     schema: fn() -> Value,
-    /// Whether a call can begin with these arguments: looks at nothing else.
+    /// Whether a call can start with these arguments; reads nothing else.
     takes: fn(&str, &str) -> Result<(), Fault>,
     act: Act,
 }
@@ -143,11 +144,11 @@ pub struct Context {
     /// The directory with the `/tmp` and the cache layers of this Pod's commands.
     pub private: PathBuf,
     pub tasks: tasks::Tasks,
-    /// The program that is the helper of commands ([`crate::sandbox::OWN_PROGRAM`]).
+    /// The program that runs as the helper of commands ([`crate::sandbox::OWN_PROGRAM`]).
     pub helper: PathBuf,
     /// The soft limit of open files that commands get back; `None` leaves it.
     pub old_nofile: Option<u64>,
-    /// yoi's own directories: no command gets at them, whatever it was granted.
+    /// yoi's own directories: no command can access them, whatever its grants.
     pub own: Vec<PathBuf>,
     /// The time limits of commands.
     pub command_time: CommandTime,
@@ -161,7 +162,7 @@ pub struct Context {
     pub others: Vec<PathBuf>,
     /// The commands of the same reply, which start together.
     pub group: StartGroup,
-    /// The path that was decided about, canonical: a call of a file tool acts on no other.
+    /// The canonical path of the decision: a call of a file tool acts on no other path.
     pub path: Option<PathBuf>,
     /// The needs that were granted to this call before it started.
     pub needs: Vec<Need>,
@@ -450,7 +451,7 @@ impl Done {
 }
 
 impl Output {
-    /// A result that is only its summary.
+    /// A result with only a summary.
     fn line(summary: impl Into<String>) -> Self {
         Self { summary: summary.into(), ..Self::default() }
     }

@@ -39,7 +39,7 @@ fn everything() -> String {
     "*".into()
 }
 
-/// A rule that no call can match protects nothing, so its mistake is said.
+/// A rule that no call can match protects nothing, so it is reported as a mistake.
 fn known_tool<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     tool::check(&text).map(|()| text).map_err(D::Error::custom)
@@ -192,7 +192,7 @@ pub fn matches(pattern: &Pattern, action: Action, subject: &Subject) -> bool {
     }
 }
 
-/// Whether an answer lets a call pass because of the content of its scripts.
+/// Whether a permanent decision allows a call because of the content of its scripts.
 pub fn allows_by_content(answers: &[(Pattern, Action)], subject: &Subject) -> bool {
     answers.iter().any(|(pattern, action)| {
         *action == Action::Allow
@@ -201,7 +201,7 @@ pub fn allows_by_content(answers: &[(Pattern, Action)], subject: &Subject) -> bo
     })
 }
 
-/// The scripts without which an answer would let this call pass: their content is another one now.
+/// The changed scripts because of which a permanent decision does not allow this call.
 pub fn changed_scripts<'a>(
     answers: &[(Pattern, Action)],
     subject: &'a Subject,

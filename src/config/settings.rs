@@ -1,5 +1,6 @@
-//! The user's settings (`config.toml` in the configuration directory). A mistake never stops the program: it
-//! becomes a complaint with its place, and the default stays in force for that one key.
+//! The user's settings (`config.toml` in the configuration directory). A mistake never stops the
+//! program: it becomes a diagnostic with its position, and the default stays in force for that one
+//! key.
 
 use crate::config::catalogue::{Known, Provider};
 use crate::config::diagnostic::Diagnostic;
@@ -36,7 +37,8 @@ pub struct Settings {
     pub mesh: Mesh,
     /// Servers whose tools Pods use, by name.
     pub mcp: BTreeMap<String, McpServer>,
-    /// The reason why the file could not be read at all. Its rules are not known then, so no command may run.
+    /// The reason why the whole file is unreadable. Its rules are unknown then, so no command may
+    /// run.
     #[serde(skip)]
     pub unread: Option<String>,
     pub provider: BTreeMap<String, Provider>,
@@ -51,7 +53,7 @@ pub struct Profile {
     /// `provider/model`, `provider/` or `rehearsal:<file>`.
     pub model: Option<String>,
     pub max_turns: Option<NonZeroU32>,
-    /// Stands in the place of the general instruction in the system prompt.
+    /// Replaces the general instruction in the system prompt.
     pub instruction: Option<String>,
 }
 
@@ -121,7 +123,7 @@ pub struct Mesh {
     pub per_minute: NonZeroU32,
 }
 
-/// Which Pods join the mesh by themselves.
+/// The Pods that join the mesh automatically.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "expected true, false or a list of names of Pods")]
 pub enum Join {
@@ -158,7 +160,7 @@ impl Default for Mesh {
 }
 
 impl Mesh {
-    /// Whether a Pod joins by itself; `own` is one that a person made.
+    /// Whether a Pod joins automatically; `own` is one that a person created.
     pub fn joins(&self, pod: &PodName, own: bool) -> bool {
         match &self.join {
             Join::All(all) => *all && own,
@@ -287,7 +289,8 @@ impl Settings {
     }
 }
 
-/// The text of a settings file, `None` if there is none. Only a plain file of a sane size is read.
+/// The text of a settings file, `None` if there is none. Only a regular file up to a size limit is
+/// read.
 fn text_of(file: &Path) -> Result<Option<String>, Diagnostic> {
     let complain = |message: String| Diagnostic::at(file, "", 0, message);
     let found = match std::fs::metadata(file) {
@@ -343,8 +346,8 @@ const PLACES: [(&str, &str); 23] = [
     ("key_env", "provider.<name>"),
 ];
 
-/// Reads as much of a TOML text as fits the type: a key that does not fit is complained about and
-/// left out, so that its default stays in force; a text that is no TOML gives all defaults.
+/// Reads the valid keys of a TOML text: an invalid key is reported and ignored, so that its default
+/// stays in force; an invalid TOML text gives all defaults.
 pub fn read_what_fits<T: DeserializeOwned + Default>(
     file: &Path,
     text: &str,

@@ -1,5 +1,5 @@
-//! A command line, read as bash reads it: every simple command in it, with its words after quoting. Rules of
-//! policy are compared with these. Pure; reads no file and no variable.
+//! Parses a command line as bash does: every simple command in it, with quotes removed from its
+//! words. Rules of policy are compared with these. Reads no file and no variable.
 
 use crate::config::shell::commands::Reader;
 use std::thread;
@@ -12,10 +12,10 @@ mod words;
 pub const MAX_LINE: usize = 16 * 1024;
 /// The most substitutions in a line: the parser reads a nested one again for each level of nesting.
 const MAX_SUBSTITUTIONS: usize = 32;
-/// Opening brackets in a line. The parser calls itself about ten times for each that lies in another.
+/// The most opening brackets in a line. The parser recurses about ten times for each nested one.
 const MAX_BRACKETS: usize = 1024;
-/// The stack of the thread that parses. The parser calls itself for what is nested, at most once for
-/// each character of a line.
+/// The stack size of the parser's thread. The parser recurses for nesting, at most once for each
+/// character of a line.
 const STACK: usize = 64 << 20;
 
 /// A part of the text of a command.
@@ -36,8 +36,8 @@ pub struct SimpleCommand {
     /// The texts that this command may have: assignments in front or not, the program with its
     /// directory or not, and the command that it starts (`sudo x`, `env x`).
     pub texts: Vec<Vec<Piece>>,
-    /// Its whole text if a rule with a wildcard may allow it: all of it is known, and it writes no
-    /// file by a redirection.
+    /// Its whole text if a rule with a wildcard may allow it: no part is unknown, and no
+    /// redirection writes a file.
     pub known: Option<Vec<Piece>>,
     /// Whether it starts the command in its own arguments.
     pub starts_another: bool,
@@ -60,7 +60,7 @@ impl SimpleCommand {
         self.texts.iter().map(split)
     }
 
-    /// A command of which nothing is known before it runs.
+    /// A command that is known only when it runs.
     fn unknown() -> Self {
         Self { texts: vec![vec![Piece::Unknown]], ..Self::default() }
     }
@@ -106,7 +106,7 @@ pub fn read(line: &str) -> Result<Vec<SimpleCommand>, Unreadable> {
         return Err(Unreadable::TooNested);
     }
     let line = line.to_owned();
-    // A panic of the parser, or a thread that cannot be made, leaves the line unread.
+    // After a panic of the parser, or without a thread for it, the line counts as unreadable.
     let reading = thread::Builder::new().stack_size(STACK).spawn(move || read_here(&line));
     reading.ok().and_then(|reading| reading.join().ok()).unwrap_or(Err(Unreadable::NotShell))
 }

@@ -1,4 +1,4 @@
-//! Which directory a Pod works in, and whether it may write there by default.
+//! The workspace of a Pod, and whether it may write there by default.
 
 use crate::config::dirs::{Env, var};
 use std::io;
@@ -57,7 +57,7 @@ impl Workspace {
         Ok(Self { root, access })
     }
 
-    /// The root of the workspace of a directory; the directory itself where none can be found.
+    /// The root of a directory's workspace; the directory itself if there is none.
     pub fn root_of(cwd: &Path, env: &Env) -> PathBuf {
         Self::of(cwd, env).map_or_else(|_| cwd.to_owned(), |workspace| workspace.root)
     }

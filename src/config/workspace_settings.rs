@@ -26,7 +26,7 @@ const RUNS_IN_WORKSPACE: &str =
 pub struct WorkspaceSettings {
     /// `provider/model`; counts only if that model is known.
     pub model: Option<String>,
-    /// Counts where it is below the user's own, and above it while the file is trusted.
+    /// Counts if it is below the user's own, or above it while the file is trusted.
     pub max_turns: Option<NonZeroU32>,
     /// Rules that ask or deny.
     pub rules: Vec<FileRule>,
@@ -42,7 +42,7 @@ pub struct WorkspaceSettings {
     asked: Granted,
     /// The notices that trust ends.
     until_trusted: Vec<Diagnostic>,
-    /// The file of servers is the only one.
+    /// The workspace has only the file of servers.
     servers_alone: bool,
 }
 
@@ -51,12 +51,13 @@ pub struct WorkspaceSettings {
 pub struct Granted {
     /// Rules that allow.
     pub rules: Vec<FileRule>,
-    /// Counts where the user has no default.
+    /// Counts if the user has no default.
     pub default: Option<Action>,
     pub max_turns: Option<NonZeroU32>,
     /// MCP servers that the workspace names in its own file.
     pub mcp: BTreeMap<String, McpServer>,
-    /// Providers that the program does not have; one of the user with the same name counts instead.
+    /// Providers that the program does not define; a provider of the user with the same name
+    /// replaces one.
     provider: BTreeMap<String, Provider>,
     /// The models of these providers.
     models: BTreeMap<String, Known>,
@@ -72,7 +73,7 @@ const NAMED: usize = 16;
 /// Why a key is ignored.
 #[derive(Clone, Copy)]
 enum Ignored {
-    /// It counts in a file that is trusted.
+    /// The key counts in a trusted file.
     UntilTrusted,
     Always,
 }
@@ -266,7 +267,7 @@ impl Reader<'_> {
                 ("limits", DeValue::Table(limits)) => self.limits(limits),
                 ("permissions", DeValue::Table(permissions)) => self.permissions(permissions),
                 ("provider", DeValue::Table(providers)) => self.providers(providers),
-                // They are read when the providers are known.
+                // Models are read after the providers.
                 ("models", DeValue::Table(_)) => {}
                 (other, _) => self.ignore(other, at, Ignored::Always),
             }
@@ -325,8 +326,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A provider that the program has is never changed: text that a person sends to a name that the person
-    /// knows would go elsewhere.
+    /// A provider of the program is never changed: text for a name that the person knows would go
+    /// to another address.
     fn providers(&mut self, providers: &DeTable<'_>) {
         let known = Catalogue::builtin().providers;
         for (key, value) in providers {
@@ -358,7 +359,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Keeps each key below `name` with its value as the file has it.
+    /// Stores each key below `name` with its value from the file.
     fn keep_lines(&mut self, id: &str, name: &str, value: &Spanned<DeValue<'_>>) {
         if let DeValue::Table(table) = value.get_ref() {
             for (key, value) in table {

@@ -128,7 +128,7 @@ mod tests {
             let expected = asked.canonicalize().map_err(|error| error.raw_os_error());
             prop_assert_eq!(canonical(&asked).map_err(|error| error.raw_os_error()), expected);
             let (links, place) = (links_on(&asked), led_to(&asked));
-            // A file that is made there is found under the requested path.
+            // A file created at the result is found at the requested path.
             if let Some(place) = place.as_ref().filter(|place| place.starts_with(top.path())) {
                 let _ = fs::create_dir_all(place);
             }

@@ -1,4 +1,4 @@
-//! File systems whose files are the kernel's own.
+//! File systems of the kernel, such as `/proc` and `/sys`.
 
 use crate::scope::Permission;
 use rustix::fs::{FsWord, PROC_SUPER_MAGIC, fstatfs, statfs};
@@ -39,8 +39,8 @@ pub fn is_processes(directory: &Path) -> bool {
     statfs(directory).is_ok_and(|system| system.f_type == PROC_SUPER_MAGIC)
 }
 
-/// `/proc` is closed to readers too: it shows what processes hold in memory, the keys of the host
-/// among it.
+/// `/proc` is denied for reading, too, because it shows the memory of processes, with the keys of
+/// the host.
 fn is_kernels(kind: FsWord, need: Permission) -> bool {
     kind == PROC_SUPER_MAGIC || need == Permission::Write && COMMANDS.contains(&kind)
 }

@@ -15,10 +15,10 @@ const TRIES: usize = 3;
 const STRICT: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
-/// Why opening failed: another try can help, or not.
+/// Why opening failed, and whether a retry can help.
 #[derive(Debug)]
 pub enum Miss {
-    /// A component is a link now, or gone: it was swapped after the path was resolved.
+    /// A component is a link or missing now: it was changed after the path was resolved.
     Moved,
     Error(FileError),
 }
@@ -75,8 +75,8 @@ pub fn retry<T>(path: &Path, mut work: impl FnMut() -> Result<T, Miss>) -> Resul
     Err(FileError::Failed(format!("path changes while it is opened: {path}; try again")))
 }
 
-/// Opens a regular file for reading: a canonical path below a root. The kind of file is looked at
-/// before it is opened, because opening a device or a FIFO can already do something.
+/// Opens a regular file for reading: a canonical path below a root. The kind of file is checked
+/// before it is opened, because opening a device or a FIFO can have an effect.
 pub fn open_file(root: &Path, path: &Path) -> Result<File, Miss> {
     open_regular(root, path).map(|(file, _)| file)
 }
@@ -96,7 +96,7 @@ pub fn read_below(root: &Path, path: &Path, limit: Limit) -> Result<Found, Miss>
     Ok(Found { bytes, size, mode: stat.st_mode & 0o777, uid: stat.st_uid, gid: stat.st_gid })
 }
 
-/// The names in a directory below a root, sorted, a slash behind those of directories.
+/// The names in a directory below a root, sorted, with a slash after those of directories.
 pub fn list_directory(root: &Path, path: &Path) -> Result<Vec<String>, Miss> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let dir = Dir::new(open_below(root, path, flags)?);

@@ -1,4 +1,4 @@
-//! From a path as it is written to the canonical one.
+//! Resolves written paths to canonical ones.
 
 use crate::files::{FileError, canonical};
 use std::ffi::OsString;
@@ -65,8 +65,8 @@ pub fn lexical(path: &Path) -> PathBuf {
     plain
 }
 
-/// The same where the path is opened as it stands: `..` behind a link leads to the directory above the link's
-/// target. Other links are not followed.
+/// The path without `.` and `..`, as the kernel resolves them: `..` after a link is the parent
+/// directory of the link's target. Other links are not followed.
 pub fn without_parents(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {

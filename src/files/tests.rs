@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A workspace that its author made hostile, beside the files of the person who opens it.
+/// A hostile workspace, and the files of the person who opens it.
 struct Hostile {
     top: tempfile::TempDir,
 }

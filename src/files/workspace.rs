@@ -82,7 +82,7 @@ impl<'a> WorkspaceFiles<'a> {
     }
 }
 
-/// The workspace's own instructions reach a Pod that was given a part of it; a deny holds.
+/// A Pod with only a part of the workspace still gets its instructions, unless a deny covers them.
 fn is_denied(scope: &Scope, path: &Path) -> bool {
     scope.deny.iter().any(|deny| deny.permission == Permission::Read && deny.covers(path))
 }

@@ -26,8 +26,8 @@ struct Family {
     supervisor: mpsc::WeakSender<supervisor::Step>,
 }
 
-/// The policy that binds a Pod as of now. Reads the workspace's settings; a refusal where its
-/// directory does not answer, because a run without them may do what they forbid.
+/// The policy that binds a Pod as of now. Reads the workspace's settings. A directory that does not
+/// answer is a refusal, because a run without its rules could do what they deny.
 pub(crate) async fn policy(
     shared: &Shared,
     me: &PodName,
@@ -137,7 +137,7 @@ pub(crate) async fn extend(
 }
 
 /// Stores the decision that one call may use a rule that its Pod does not hold. The lease table
-/// stays as it is; what could not be lent is refused like [`extend`].
+/// does not change; a rule that could not be lent is refused as by [`extend`].
 pub(crate) async fn allow_once(
     supervisor: mpsc::Sender<supervisor::Step>,
     name: PodName,

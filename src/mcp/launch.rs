@@ -35,9 +35,9 @@ const LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
 const END_ITSELF: Duration = Duration::from_secs(2);
 /// How long the exit status of a server that ended by itself may take.
 const MOMENT: Duration = Duration::from_millis(500);
-/// Bytes of what a server wrote last to its standard error.
+/// The kept bytes of a server's standard error.
 const LAST_WORDS: usize = 2 * 1024;
-/// Bytes of it read at once, and the pause after each: a server that floods it waits.
+/// The most bytes of it read at once, and the pause after each read, which slows down a flood.
 const CHUNK: usize = 16 * 1024;
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -54,7 +54,7 @@ pub enum Launch {
         client: reqwest::Client,
         config: Box<StreamableHttpClientTransportConfig>,
     },
-    /// A server of a test, which gets the other end of each connection.
+    /// A test server, which gets the other end of each connection.
     #[cfg(test)]
     Test(tokio::sync::mpsc::UnboundedSender<tokio::io::DuplexStream>),
 }
@@ -214,7 +214,7 @@ fn http(url: &str, headers: &BTreeMap<String, String>, http: &Http) -> Result<La
     Ok(Launch::Http { client, config: Box::new(config) })
 }
 
-/// A variable that is named like a secret, here or at its source, is never shown.
+/// Variables with a name of a secret, here or at their source, are never shown.
 fn register_secrets(definition: &McpDefinition, values: &BTreeMap<String, String>, env: &Env) {
     let named = values.iter().filter(|(name, _)| {
         secrets::is_secret_name(name) || name.to_ascii_lowercase().contains("auth")
@@ -225,7 +225,7 @@ fn register_secrets(definition: &McpDefinition, values: &BTreeMap<String, String
     taken.filter_map(|name| env.get(name)).for_each(|value| secrets::register(value));
 }
 
-/// A server that was started and not greeted yet.
+/// A started server before its greeting.
 pub struct Started {
     how: How,
     why: Why,
@@ -246,7 +246,7 @@ enum How {
     Test(tokio::io::DuplexStream),
 }
 
-/// The process of a server; there is none over HTTP.
+/// The process of a server; none over HTTP.
 pub struct Process {
     gone: JoinHandle<Result<Ended, SandboxError>>,
     kill: CancellationToken,
@@ -254,7 +254,7 @@ pub struct Process {
 }
 
 impl Started {
-    /// Greets the server. The process comes back in any case.
+    /// Greets the server. Returns the process in any case.
     pub async fn greet(
         self,
         greeting: Greeting,
@@ -282,8 +282,8 @@ impl Started {
 }
 
 impl Process {
-    /// Waits until it ended, and ends it where it does not; says how, if it ended by itself, and what it said
-    /// last.
+    /// Waits for the end of the process, or ends it after a time limit; returns how it ended by
+    /// itself, and its last words on standard error.
     async fn finish(mut self, patience: Duration, at_once: &CancellationToken) -> Option<String> {
         let by_itself = tokio::select! {
             ended = tokio::time::timeout(patience, &mut self.gone) => ended.ok(),
@@ -322,7 +322,7 @@ impl Process {
 struct LastWords(Arc<Mutex<VecDeque<u8>>>);
 
 impl LastWords {
-    /// Reads to the end; never faster than costs nothing.
+    /// Reads to the end, at a limited rate.
     async fn listen(self, mut errors: Receiver) {
         let mut buffer = vec![0; CHUNK];
         while let Ok(read) = errors.read(&mut buffer).await {

@@ -1,4 +1,4 @@
-//! The tools of a server as models are offered them.
+//! The tools of a server in the form offered to models.
 
 use crate::mcp::names;
 use crate::mcp::schema::narrowed;
@@ -6,14 +6,14 @@ use crate::text::{SafeText, sha256_hex};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Tools that are taken of one server.
+/// The most tools of one server.
 const MAX_TOOLS: usize = 128;
-/// Bytes of a description, and of the name that a server gives a tool.
+/// The most bytes of a description, and of a tool's name at its server.
 const MAX_DESCRIPTION: usize = 4 * 1024;
 const MAX_NAME: usize = 256;
-/// Bytes of the text of a tool that is kept to show later what changed.
+/// The most bytes of a tool's text that are stored to show later changes.
 const MAX_KEPT: usize = 16 * 1024;
-/// Sentences about tools that are left out or narrowed.
+/// The most sentences about omitted or narrowed tools.
 const MAX_NOTES: usize = 20;
 
 /// One tool.
@@ -33,12 +33,12 @@ pub struct Offer {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {
     pub offers: Vec<Offer>,
-    /// Which tools are left out or narrowed and why, each a sentence.
+    /// Sentences about omitted or narrowed tools, with the reasons.
     pub notes: Vec<String>,
 }
 
-/// The tools of a server as a person agreed to them, by the server's names, as they are stored: the hash of each, and
-/// behind a space the description and the arguments that models were shown, as a JSON array.
+/// The approved tools of a server in the stored form, by the server's names: the hash of each and,
+/// after a space, the shown description and arguments as a JSON array.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Agreed(pub BTreeMap<String, String>);
 
@@ -51,7 +51,7 @@ impl Agreed {
         self.0.get(tool)?.split(' ').next()
     }
 
-    /// The description and the arguments; `None` where they were too long to be kept.
+    /// The description and the arguments; `None` if they were too long to be stored.
     pub fn text_of(&self, tool: &str) -> Option<(String, String)> {
         let (_, text) = self.0.get(tool)?.split_once(' ')?;
         serde_json::from_str(text).ok()
@@ -99,7 +99,7 @@ impl Listing {
         }
     }
 
-    /// These tools in the form in which agreed tools are stored.
+    /// These tools in the stored form of approved tools.
     pub fn agreed(&self) -> Agreed {
         let kept = |offer: &Offer| {
             let text = serde_json::json!([offer.description, offer.schema.to_string()]).to_string();
@@ -114,7 +114,7 @@ impl Listing {
         self.offers.iter().map(|offer| (offer.tool.clone(), offer.hash.clone())).collect()
     }
 
-    /// The tools that differ from those that a person agreed to, new tools included.
+    /// The tools that are new or differ from the approved ones.
     pub fn changed(&self, agreed: &Agreed) -> Vec<Offer> {
         let differs = |offer: &&Offer| agreed.hash_of(&offer.tool) != Some(&offer.hash);
         self.offers.iter().filter(differs).cloned().collect()
@@ -155,7 +155,7 @@ fn offer(server: &str, tool: &Value) -> Result<(Offer, Vec<String>), String> {
     Ok((offer, without))
 }
 
-/// The hash of values, whatever the order of their keys.
+/// The hash of values, independent of the order of their keys.
 fn hash(values: &[&Value]) -> String {
     let mut text = String::new();
     for value in values {

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Bytes of a line.
 const MAX_LINE: usize = 8 * 1024 * 1024;
-/// Lines above this are parsed beside the other work of the host.
+/// Longer lines are parsed on a blocking thread.
 const LONG_LINE: usize = 256 * 1024;
 /// Bytes read at once.
 const CHUNK: usize = 64 * 1024;
@@ -79,7 +79,7 @@ impl Pipes {
         let Parsed { message, bytes } = parsed;
         let admit = match &message {
             Some(message) => self.gate.admit(message, bytes),
-            // Many servers print to their output what is meant for a person.
+            // Many servers print messages for a person to their output.
             None => match self.gate.unasked(bytes) {
                 Admit::Pass => Admit::Drop,
                 admit => admit,
@@ -136,7 +136,7 @@ impl Transport<RoleClient> for Pipes {
             match tokio::time::timeout(PATIENCE, pipe.write_all(&line)).await {
                 Ok(written) => written,
                 Err(_) => {
-                    // Half a line may be written: nothing can follow it.
+                    // A part of the line may be written, so no other line can follow.
                     *input = None;
                     why.set("it does not read its input");
                     stuck.cancel();
@@ -146,7 +146,7 @@ impl Transport<RoleClient> for Pipes {
         }
     }
 
-    /// Safe to cancel: what was read and not handed out stays.
+    /// Cancel-safe: bytes that were read and not returned stay buffered.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             let parsed = match &mut self.parsing {

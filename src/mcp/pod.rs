@@ -1,4 +1,4 @@
-//! The servers that one Pod uses, and what a person agreed to for it.
+//! The servers that one Pod uses, and the decisions of a person about them.
 
 use crate::config::McpDefinition;
 use crate::mcp::launch::Launch;
@@ -23,7 +23,7 @@ struct State {
     held: BTreeMap<String, Held>,
     /// The decisions of a person for this Pod, until its host ends.
     decided: BTreeMap<Asked, Decided>,
-    /// The present problems. Each was reported when it arose.
+    /// The current problems. Each was reported when it occurred.
     wrong: BTreeMap<Topic, String>,
     /// For each server the tools that are offered, as of a list.
     accepted: BTreeMap<String, Accepted>,
@@ -54,7 +54,7 @@ pub enum Decided {
 /// The problems that a Pod can have with its servers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Topic {
-    /// A server that settings name and that cannot be used, as a sentence.
+    /// A server of the settings that cannot be used, as a sentence.
     Settings(String),
     /// A server that is not started for this Pod.
     NotStarted(String),
@@ -62,13 +62,13 @@ pub enum Topic {
     Failed(String),
     /// Tools of a server that are narrowed or left out because of their names or schemas.
     Unfit(String),
-    /// Tools of a server to which no person agreed.
+    /// Tools of a server that no person approved.
     Refused(String),
-    /// Tools for which there is no room.
+    /// Tools beyond the limit of tools.
     NoRoom,
 }
 
-/// The tools of a list that a person agreed to.
+/// The approved tools of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
     /// The hash of the list.
@@ -89,7 +89,7 @@ impl PodServers {
         held.is_some_and(|held| !held.using.server.is_ended())
     }
 
-    /// From now on the Pod uses this server, in the place of one of the same name.
+    /// Makes the Pod use this server, instead of another one with its name.
     pub fn hold(&self, key: String, definition: &McpDefinition, launch: Launch) {
         let using = self.0.pool.server(&key, definition, launch).join(&self.0.pod);
         self.lock().held.insert(definition.name.clone(), Held { key, using });
@@ -114,7 +114,7 @@ impl PodServers {
         });
     }
 
-    /// The Pod uses no server any more.
+    /// Ends the use of all servers.
     pub fn clear(&self) {
         self.keep_only(&BTreeSet::new(), &[]);
     }
@@ -151,8 +151,8 @@ impl PodServers {
         self.lock().accepted.insert(server.to_owned(), accepted);
     }
 
-    /// Notes a problem, and returns whether it has to be reported. A failure of a server is reported once until the
-    /// server works again, whatever its words are.
+    /// Notes a problem, and returns whether it has to be reported. A failure of a server is
+    /// reported once until the server works again, whatever its text is.
     pub fn is_wrong(&self, topic: Topic, why: &str) -> bool {
         let is_failure = matches!(topic, Topic::Failed(_));
         let before = self.lock().wrong.insert(topic, why.to_owned());

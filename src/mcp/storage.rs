@@ -25,7 +25,7 @@ pub fn directory(kept: &Path, server: &str, key: &str) -> PathBuf {
     kept.join(format!("{server}-{}", &key[..DIGITS]))
 }
 
-/// Makes the directory of a server that starts, and notes that it is used.
+/// Creates the directory of a server that starts, and updates its time of last use.
 pub fn use_now(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     File::open(directory)?.set_modified(SystemTime::now())
@@ -56,7 +56,8 @@ pub fn remove_set_aside(kept: &Path) {
     }
 }
 
-/// Whether [`directory`] makes names like this one. The data directory of servers has other files too.
+/// Whether [`directory`] creates names of this form. The data directory of servers has other files,
+/// too.
 fn is_of_a_server(name: &str) -> bool {
     let key = name.rsplit_once('-').filter(|(server, _)| !server.is_empty());
     key.is_some_and(|(_, key)| {

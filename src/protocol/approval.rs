@@ -45,10 +45,10 @@ pub struct ApprovalRequest {
     /// scope until the rule is revoked or the Pod stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Rule>,
-    /// The paths outside its scope that a command gets, and nothing beside them.
+    /// The only paths outside its scope that a command gets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<OutsidePath>,
-    /// The scripts that a command runs, by their content: what is approved is this content.
+    /// The scripts that a command runs, by their content: an approval covers only this content.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scripts: Vec<ScriptHash>,
     /// The rule that an answer for the Pod or the subtree writes.
@@ -112,8 +112,8 @@ pub struct Pattern {
     /// A tool's name, ignoring case, or `*`. `Bash+network` is a command that needs at most that, and
     /// `Bash+read=/srv/data` one that names at most that path.
     pub tool: String,
-    /// `*` and `?` over what the call is about: its command, its file, the pattern and the directory
-    /// of its search, the name of its Pod; `\` takes their meaning away.
+    /// A pattern with `*` and `?` for the call's command, its file, the pattern and the directory
+    /// of its search, or the name of its Pod; `\` makes the next character literal.
     pub pattern: String,
 }
 
@@ -144,7 +144,7 @@ impl std::fmt::Display for Pattern {
     }
 }
 
-/// An answer. `Pod` and `Tree` write a rule.
+/// A decision. `Pod` and `Tree` store a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
@@ -167,7 +167,7 @@ pub enum Verdict {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
-    /// No decision is needed any more: the Pod was stopped or its run given up.
+    /// No decision is needed any more: the Pod was stopped or its run dropped.
     Withdrawn { why: String },
 }
 
@@ -180,7 +180,7 @@ pub enum Action {
     Deny,
 }
 
-/// A rule of policy, where it comes from and which Pods it binds.
+/// A rule of policy, its origin and the Pods that it binds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyRule {
     /// The number by which it is revoked; `None` for a rule of a file or of the program.
@@ -206,13 +206,13 @@ pub struct PolicyConsent {
     pub id: u64,
     pub provider: String,
     pub base_url: String,
-    /// The key and where it comes from, in words.
+    /// The key and its origin, in words.
     pub key: String,
     /// Milliseconds since the Unix epoch.
     pub since: u64,
 }
 
-/// A person's trust in the settings file of a workspace, as long as its content is this one.
+/// A person's trust in this content of a workspace's settings file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyTrust {
     /// The number by which it is revoked; no rule has the same.
@@ -225,7 +225,7 @@ pub struct PolicyTrust {
     pub since: u64,
 }
 
-/// The settings file of a workspace, and what it asks for beyond what a workspace may say by itself.
+/// The settings file of a workspace, and its keys that need trust.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceFile {
     pub file: PathBuf,

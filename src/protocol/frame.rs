@@ -1,4 +1,4 @@
-//! Lines: how requests and events are framed, addressed and answered.
+//! The framing of requests, events and replies as lines, and their addresses.
 
 use crate::protocol::Refusal;
 use crate::protocol::event::Event;
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 /// The longest line we read, in bytes.
 pub const MAX_LINE: usize = 64 * 1024 * 1024;
 /// Requests in flight on one connection, until their replies are written; at this number the host
-/// does not read on. Enough for a screen that opens every Pod of a family at once, few enough that
-/// a client which never reads its replies costs little.
+/// stops reading. Enough for a screen that opens every Pod of a family at once, few enough that a
+/// client which never reads its replies costs little.
 pub const IN_FLIGHT: usize = 64;
 /// The longest request id, in bytes.
 pub const MAX_ID: usize = 64;
@@ -36,7 +36,7 @@ struct Asker {
     id: Option<String>,
 }
 
-/// Why a line is no request, and the id for the refusal when it had one.
+/// Why a line is not a valid request, and its id for the refusal, if it has one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid method: {message}")]
 pub struct Malformed {
@@ -47,7 +47,7 @@ pub struct Malformed {
 impl Incoming {
     /// Reads one line, without its newline.
     pub fn decode(line: &[u8]) -> Result<Self, Malformed> {
-        // Read by itself: a line with an id gets its refusal, however wrong the rest of it is.
+        // The id is parsed separately, so that an otherwise invalid line still gets its refusal.
         let id = serde_json::from_slice(line).ok().and_then(|Asker { id }| id);
         if id.as_ref().is_some_and(|id| id.len() > MAX_ID) {
             let message = format!("the request id is longer than {MAX_ID} bytes");
@@ -141,7 +141,7 @@ pub fn encode_event(
         Event::Unknown(event) => line(&Wire { re, pod, seq, event }),
         event => line(&Wire { re, pod, seq, event }),
     };
-    // A host keeps no path that is not UTF-8.
+    // A host refuses paths that are not UTF-8.
     line.expect("events have paths and keys that are text")
 }
 
@@ -211,7 +211,7 @@ pub struct Lines<R> {
     buffer: bytes::BytesMut,
     /// The length of the part of the buffer that was searched for a newline.
     searched: usize,
-    /// Bytes dropped of the line being skipped, 0 when none is.
+    /// The dropped bytes of a line that is being skipped; 0 if there is none.
     skipping: usize,
     limit: usize,
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The most values in one piece of JSON text that is read whole.
 pub const MAX_VALUES: usize = 1 << 18;
 
-/// The memory of an object beside that of its fields, and of a key beside that of its text.
+/// The memory of an object without its fields, and of a key without its text.
 const OBJECT: usize = 512;
 const KEY: usize = size_of::<String>();
 
@@ -22,7 +22,7 @@ impl ValueCount {
     /// Whether a whole text has more than `MAX_VALUES` values.
     pub fn is_too_many(json: impl AsRef<[u8]>) -> bool {
         let json = json.as_ref();
-        // A value takes a byte at least.
+        // A value needs at least one byte of text.
         json.len() > MAX_VALUES && {
             let mut count = Self::default();
             count.add(json);
@@ -43,14 +43,14 @@ impl ValueCount {
         }
     }
 
-    /// Whether it has more values than are read.
+    /// Whether there are more than `MAX_VALUES` values.
     pub fn exceeds_limit(&self) -> bool {
         // There is one value more than separators.
         self.separators >= MAX_VALUES
     }
 }
 
-/// About how many bytes of memory a value takes.
+/// The approximate memory of a value, in bytes.
 pub fn value_memory(value: &Value) -> usize {
     let inner = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,

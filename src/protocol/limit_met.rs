@@ -22,7 +22,7 @@ pub enum LimitKind {
     OpenFiles,
     /// The size of one file.
     FileSize,
-    /// Space in the places of a command or of its Pod.
+    /// Space in an in-memory file system of a command, or in the storage of its Pod.
     Space,
     /// From a newer host.
     #[serde(other)]

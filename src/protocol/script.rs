@@ -1,9 +1,9 @@
-//! Scripts that a command runs, known by their content.
+//! Scripts that a command runs, identified by their content.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A script as it was when a command was looked at.
+/// A script with its content at the time of the policy decision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ScriptHash {
     /// Canonical.

@@ -49,9 +49,9 @@ fn difference(approval: &ApprovalRequest, grant: &Grant) -> Option<String> {
 }
 
 impl Run {
-    /// Makes the request and waits for the decision, or until the run is interrupted: then the request is withdrawn,
-    /// unless the host ends; the next host shows it again. It is also withdrawn when `gone` resolves, with that
-    /// reason, because a decision would have no effect.
+    /// Makes the request and waits for the decision. An interrupt withdraws the request, unless the
+    /// host ends: then the next host shows it again. It is also withdrawn when `gone` resolves,
+    /// with that reason, because a decision would have no effect.
     pub(crate) async fn request_approval(
         &mut self,
         call: &Call,
@@ -83,8 +83,8 @@ impl Run {
         Ok(Some((verdict, approval)))
     }
 
-    /// Withdraws a request. The log says what a person decided meanwhile; the call does not run
-    /// either way.
+    /// Withdraws a request. If a person decided meanwhile, the decision is logged; the call does
+    /// not run in either case.
     async fn take_back(&mut self, id: &str, why: &str) -> Result<Verdict, Stopped> {
         let withdrawn = Verdict::Withdrawn { why: why.into() };
         let verdict = self.setup.store.withdraw_approval(id, withdrawn.clone()).await?;
@@ -175,7 +175,7 @@ impl Run {
     }
 
     async fn forget(&mut self, id: &str, verdict: &Verdict) {
-        // The log has the decision: where this fails the row is dropped at the next start.
+        // The decision is in the log: if this fails, the next start removes the row.
         self.setup
             .store
             .end_approvals(vec![id.to_owned()])
@@ -195,8 +195,8 @@ impl Run {
         self.take_back(&approval.id, "the run went on without a decision").await.map(drop)
     }
 
-    /// Goes on at the request of an earlier run: the call that waited, then those behind it, none of
-    /// which has started.
+    /// Continues an earlier run at its open request: decides the call that waited, then runs the
+    /// calls after it. None of them has started.
     pub(crate) async fn go_on_with(
         &mut self,
         ApprovalDecided { approval: id, verdict }: ApprovalDecided,
@@ -206,7 +206,7 @@ impl Run {
         let Some(approval) =
             self.session_state.state.open_approval().filter(|approval| approval.id == id).cloned()
         else {
-            // The log has a decision already: the call is not run twice.
+            // The log contains the decision already, so the call is not run again.
             self.forget(&id, &verdict).await;
             self.close_open_calls(false).await?;
             self.commit(vec![resumed]).await?;

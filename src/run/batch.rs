@@ -1,6 +1,6 @@
 //! The tool calls of one reply: in groups that may run together, each result committed when its
-//! call ends. Policy decides every call before the first one starts. A call that needs an approval, or is
-//! denied, runs in a group of its own; an approval is decided again when its turn comes.
+//! call ends. Policy decides every call before the first one starts. A call that needs an approval,
+//! or is denied, runs in a group of its own; policy decides about it again when its turn comes.
 
 use crate::protocol::mesh::SentMessage;
 use crate::protocol::{ApprovalRequest, Entry, Event, Fact, Item, Verdict};
@@ -28,7 +28,7 @@ pub(crate) struct Planned {
     pub(crate) decided_by: DecidedBy,
 }
 
-/// The decision on a call, by the one who made it.
+/// The decision on a call, by its maker.
 pub(crate) enum DecidedBy {
     Policy(Decision),
     Person(Verdict, Box<ApprovalRequest>),
@@ -43,17 +43,17 @@ struct Allowed<'a> {
 /// The end of the summary of a call that used a path outside the scope.
 const OUTSIDE_SCOPE_NOTE: &str = " · outside the scope, allowed for this call only";
 
-/// Calls of one reply that run at the same time, at most. A reply may have a thousand, and each command has
-/// processes of its own.
+/// The most calls of one reply that run at the same time. A reply may have a thousand, and each
+/// command starts processes.
 const MAX_TOGETHER: usize = 16;
 
-/// Pieces of live output that wait to be published; further ones are only in the result.
+/// The most pieces of live output that wait to be published; further ones are only in the result.
 const LIVE_OUTPUT_QUEUE: usize = 64;
 
 impl Run {
-    /// Runs all calls of a reply. When the run is interrupted, each call without a result is closed as
-    /// interrupted, so no call stays open. Only the end of the host leaves a call that waits for an
-    /// approval, and those behind it, open.
+    /// Runs all calls of a reply. When the run is interrupted, each call without a result is closed
+    /// as interrupted, so no call stays open. Only the end of the host leaves open a call that
+    /// waits for an approval, and the calls after it.
     pub(crate) async fn call_tools(&mut self, calls: Vec<Call>) -> Result<(), Stopped> {
         self.acted = true;
         let plan = self.plan(calls).await;
@@ -156,12 +156,12 @@ impl Run {
         }
     }
 
-    /// The result of a call that does not start.
+    /// Commits the result of a call that does not start.
     async fn refuse(&mut self, call: &Call, why: String) -> Result<(), Stopped> {
         self.conclude(context::refused(&call.id, why), Vec::new(), None).await
     }
 
-    /// Runs calls that may; what their scope lacks is added to it first.
+    /// Runs allowed calls, after their leases are added to the scope.
     async fn allowed(&mut self, calls: Vec<Allowed<'_>>) -> Result<(), Stopped> {
         if let [Allowed { call, grant: Grant { lease: Some(rule), .. } }] = calls.as_slice() {
             let extended = self.setup.permissions.relations.extend(rule.clone()).await;
@@ -317,7 +317,7 @@ async fn run_call<'a>(
 ) -> (&'a Allowed<'a>, Done) {
     let call = allowed.call;
     let mut show = |text: String| {
-        // Only what is shown live is lost when the screen lags; the result holds everything.
+        // Only live output is lost when the screen lags; the result contains all of it.
         let _ = live.try_send((call.id.clone(), text));
     };
     let done = tools.run(&call.name, &call.arguments, ctx, cancel, &mut show).await;

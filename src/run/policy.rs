@@ -44,7 +44,7 @@ pub(crate) struct ServerQuestion {
     /// The tool name of its rules.
     pub(crate) tool: &'static str,
     pub(crate) server: String,
-    /// Of what the person decides on.
+    /// The hash of the content that the person decides about.
     pub(crate) sha256: String,
     pub(crate) because: String,
     pub(crate) details: String,
@@ -60,7 +60,7 @@ pub struct Policy {
     pub walls: Walls,
 }
 
-/// Whether commands are kept inside the scope here.
+/// Whether the sandbox confines commands on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walls {
     Hold,
@@ -94,7 +94,7 @@ pub(crate) enum Decision {
 /// The access of an approved call beyond the scope.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Grant {
-    /// The canonical path that the call of a file tool is about; it acts on no other.
+    /// The canonical path of a file tool's call, which acts on no other.
     pub(crate) path: Option<PathBuf>,
     pub(crate) needs: Vec<Need>,
     pub(crate) lease: Option<Rule>,
@@ -204,7 +204,7 @@ impl Run {
         judge(&self.setup.permissions.rules, &answers, claim)
     }
 
-    /// Why a call that would wait for a person cannot work even if that person allows it. It ends
+    /// Why a call that needs an approval cannot succeed even if it is approved. The sentence ends
     /// with what the model can do instead.
     async fn impossible(&self, call: &Call, decision: &Decision) -> Option<String> {
         let Decision::NeedsApproval(draft) = decision else { return None };
@@ -246,7 +246,7 @@ impl Run {
 /// The state of a call's paths on the disk before it starts.
 #[derive(Clone, Debug, PartialEq)]
 enum Seen {
-    /// A call that is about no path.
+    /// A call without a path.
     Plain,
     Path(Touch),
     Command(CommandNeeds),
@@ -260,7 +260,7 @@ impl Seen {
         tools::touched(&call.name, &call.arguments, ctx).map_or(Self::Plain, Self::Path)
     }
 
-    /// Why no approval can give what the call asks for.
+    /// Why no approval can grant the needs of the call.
     fn closed(&self) -> Option<&str> {
         match self {
             Self::Plain => None,
@@ -281,7 +281,7 @@ impl Seen {
 /// The state of a call's paths, or the error that prevented reading it.
 type Looked = Result<Seen, String>;
 
-/// Looks at each call by itself, so that a panic at one call affects no other.
+/// Examines each call separately, so that a panic for one call affects no other.
 async fn look(
     calls: &[Call],
     threads: &PathThreads,
@@ -400,7 +400,7 @@ fn wants(need: Need, outside: &[OutsidePath]) -> &'static str {
     }
 }
 
-/// The decision, from the rules and what the call wants. Pure.
+/// The decision, from the rules and the needs of the call. Reads no disk.
 fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) -> Decision {
     let tool = &claim.subject.tool;
     let approval = |because, claim| approval(because, answers, claim);
@@ -410,7 +410,7 @@ fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) -> Decision
         Said::Deny(rule) => denied(&format!("{rule} denies {tool} here")),
         Said::Ask(rule) => approval(format!("your approval: {rule} asks"), claim),
         Said::Nothing(default) => {
-            // A call that concerns nothing but the Pod itself needs no policy.
+            // A call that affects only the Pod itself needs no policy.
             let default = default.filter(|_| !claim.subject.texts.is_empty());
             let stands = || format!("`[permissions] default` in {}", rules.user_file);
             match (default, claim.because.clone()) {

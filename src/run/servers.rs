@@ -1,5 +1,5 @@
-//! The MCP servers of a Pod: policy decides whether one starts, and its tools are offered with the next request. A
-//! tool that differs from the one that a person agreed to waits for an approval.
+//! The MCP servers of a Pod: policy decides whether one starts, and its tools are offered with the
+//! next request. A tool that differs from the approved one waits for another approval.
 
 mod question;
 
@@ -28,10 +28,11 @@ use std::time::Duration;
 pub const START_RULE: &str = crate::protocol::START_SERVER;
 /// The tool name of rules about changed tools.
 pub const TOOLS_RULE: &str = crate::protocol::CHANGED_TOOLS;
-/// Tools of all servers that a Pod is offered, and the bytes of their names, descriptions and schemas.
+/// The most tools of all servers of a Pod, and the most bytes of their names, descriptions and
+/// schemas.
 const MAX_TOOLS: usize = 256;
 const MAX_SPECS: usize = 512 * 1024;
-/// Sentences about the tools of one list that are reported; `:mcp` shows all.
+/// The most reported sentences about the tools of one list; `:mcp` shows all.
 const MAX_NOTES: usize = 3;
 /// The interval at which the settings are read while a request about a server waits.
 const LOOK: Duration = Duration::from_secs(1);
@@ -46,7 +47,7 @@ pub struct Servers {
     /// The person's environment.
     pub env: Arc<Env>,
     pub http: Http,
-    /// The directory in which servers keep what they write.
+    /// The directory of the files that servers write.
     pub dir: PathBuf,
 }
 
@@ -213,8 +214,8 @@ impl Run {
         }
     }
 
-    /// Finds out which tools of a list are offered. The first list of a server is remembered; what differs from
-    /// it later waits for an approval.
+    /// Determines which tools of a list are offered. The first list of a server is stored; tools
+    /// that differ from it later wait for an approval.
     async fn accept_tools(&mut self, server: &Server, listing: &Listing) -> Result<(), Stopped> {
         let (in_use, list) = (self.setup.servers.in_use.clone(), listing.sha256());
         let name = &server.definition.name;
@@ -252,13 +253,13 @@ impl Run {
         Ok(())
     }
 
-    /// The tools that are there now: those of the host, and those of the servers that the Pod uses.
+    /// The current tools: those of the host, and those of the servers that the Pod uses.
     pub(crate) fn tools_now(&self) -> ToolSet {
         let mut set = self.setup.tool_set.borrow().clone();
         let mut tools = self.accepted_tools();
         tools.truncate(fitting(tools.iter().map(|tool| &tool.offer)));
         for tool in tools {
-            // No tool takes the place of another.
+            // A tool cannot replace another one.
             set = set.with(Arc::new(tool)).unwrap_or(set);
         }
         set
@@ -295,14 +296,14 @@ impl Run {
         self.report_of(server, topic, &what).await;
     }
 
-    /// Reports tools that a person, or policy, did not agree to.
+    /// Reports tools that a person or policy refused.
     async fn report_refused(&self, server: &str, tools: &BTreeSet<String>, why: &str) {
         let names = tools.iter().cloned().collect::<Vec<_>>().join(", ");
         let what = format!("new or changed tools are left out: {names} ({why})");
         self.report_of(server, Topic::Refused(server.to_owned()), &what).await;
     }
 
-    /// Reports tools that have no room beside those of the servers before them.
+    /// Reports tools beyond the limit of tools.
     async fn report_left_out(&self) {
         let tools = self.accepted_tools();
         let left = &tools[fitting(tools.iter().map(|tool| &tool.offer))..];
@@ -324,7 +325,7 @@ impl Run {
         self.report(topic, what, &format!("MCP server `{server}`: {what}")).await;
     }
 
-    /// Notes the problem `what`, and reports it with `sentence` if it is new.
+    /// Records the problem `what`, and reports it with `sentence` if it is new.
     async fn report(&self, topic: Topic, what: &str, sentence: &str) {
         if self.setup.servers.in_use.is_wrong(topic, what) {
             self.publish(alert(AlertSource::Pod, sentence)).await;
@@ -350,8 +351,8 @@ pub fn is_about_a_server(approval: &ApprovalRequest) -> bool {
     [START_RULE, TOOLS_RULE].contains(&approval.tool.as_str())
 }
 
-/// Notes a decision about a server that was made while no run was under way. No call waits for such a decision, so
-/// without this the next run would ask again.
+/// Records a decision about a server that was made while no run was under way. No call waits for
+/// such a decision, so without this the next run would ask again.
 pub(crate) fn note_decision(in_use: &PodServers, approval: &ApprovalRequest, verdict: &Verdict) {
     if !is_about_a_server(approval) {
         return;

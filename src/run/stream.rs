@@ -1,4 +1,4 @@
-//! One model call: the request, its retries and continuations, and the stream of its answer.
+//! One model call: the request, its retries and continuations, and the stream of its reply.
 
 use crate::llm::{Delta, Deltas, Failure, Request, Stop, Usage};
 use crate::protocol::entry::domain;
@@ -24,7 +24,7 @@ const MAX_REFUSAL: usize = 64 * 1024;
 enum Reply {
     Done(Vec<Call>),
     Interrupted,
-    /// `shown`: something of the answer had arrived.
+    /// `shown`: a part of the reply had arrived.
     Broken {
         failure: Failure,
         shown: bool,
@@ -34,18 +34,18 @@ enum Reply {
 /// An answer that is being received.
 struct Answer {
     size: ReplySize,
-    /// The open block as far as it arrived.
+    /// The received part of the open block.
     text: String,
     thinking: String,
-    /// Complete blocks that wait for the end: tool calls count only in a complete answer, and what
-    /// follows them keeps its place.
+    /// Complete blocks that wait for the end: tool calls count only in a complete reply, and later
+    /// blocks keep their order.
     held: Vec<(Item, Option<Value>)>,
     usage: Usage,
     shown: bool,
     said: bool,
-    /// Whether a text to read or a tool call came.
+    /// Whether a visible text or a tool call has arrived.
     has_content: bool,
-    /// The activity of the run as it was said last.
+    /// The last published activity of the run.
     doing: &'static str,
 }
 
@@ -65,10 +65,10 @@ impl Answer {
     }
 }
 
-/// The activity of a run before anything of an answer has arrived.
+/// The activity of a run before the first part of a reply has arrived.
 const ASKED: &str = "waiting for its model";
 
-/// The activity of a run whose model sends this.
+/// The activity of a run while its model sends this.
 fn writes(delta: &Delta) -> Option<&'static str> {
     match delta {
         Delta::Text(_) => Some("writing its answer"),
@@ -83,7 +83,7 @@ fn writes(delta: &Delta) -> Option<&'static str> {
 }
 
 impl Run {
-    /// Makes one model request and commits its reply; the tool calls that the reply holds.
+    /// Makes one model request and commits its reply; returns its tool calls.
     pub(crate) async fn request_reply(&mut self) -> Result<Vec<Call>, Stopped> {
         let llm_call = self.session_state.state.turn_count;
         self.publish(Event::LlmCallStart { llm_call }).await;
@@ -302,7 +302,7 @@ impl Run {
         within_a_line(Entry::new(Fact::AssistantItem { item, origin, native, partial }))
     }
 
-    /// The answer is complete: what was held is committed together with what it cost.
+    /// Commits the held blocks of a complete reply together with its cost.
     async fn end(&mut self, mut answer: Answer, asked: u64, stop: Stop) -> Result<Reply, Stopped> {
         if let (Stop::Refusal(refusal), false) = (&stop, answer.said) {
             let refusal = if refusal.is_empty() { "the model declined" } else { refusal };
@@ -369,7 +369,7 @@ impl Run {
     }
 }
 
-/// The answer to a message when no model is known.
+/// The reply to a message without a model.
 fn without_a_model(text: String) -> Deltas {
     let item = Item::message(Role::Assistant, text.clone());
     let deltas =
@@ -391,7 +391,7 @@ fn call(item: &Item) -> Option<Call> {
     Some(Call { id: call_id.clone(), name: name.clone(), arguments: arguments.clone() })
 }
 
-/// The event that says a block is complete.
+/// The event for a complete block.
 fn done(item: &Item) -> Option<Event> {
     match item {
         Item::Message { .. } => item.text().map(|text| Event::TextDone { text }),
@@ -422,8 +422,8 @@ fn provider_error(failure: &Failure) -> Stopped {
     Stopped::Failed(Refusal::new(ErrorCode::ProviderError, text))
 }
 
-/// When a provider that had too many requests answers again, if it said so: `rate limited until
-/// 12:40:05`, with the date when that is another day.
+/// When a rate limit of a provider ends, if the provider reports it: `rate limited until 12:40:05`,
+/// with the date when that is another day.
 fn limited_until(failure: &Failure, now: &jiff::Zoned) -> Option<String> {
     let Failure::Status { status: 429, retry_after: Some(wait), .. } = failure else {
         return None;

@@ -13,7 +13,7 @@ pub use table::{Changes, LeaseTable, Savepoint};
 use crate::scope::lease::recompute::Side;
 use crate::scope::{Permission, Rule, Scope};
 
-/// One Pod as the table knows it.
+/// One Pod in the table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Holder {
     pub parent: Option<String>,
@@ -28,11 +28,10 @@ pub struct Holder {
 /// The paths that a live holder may only read although it wants to write them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Restrictions {
-    /// Because another Pod held it first. Lifted when that one lets go.
+    /// Restrictions because another Pod writes there; lifted when that Pod releases the path.
     #[serde(default, rename = "forgone", skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<Blocked>,
-    /// Whole rules, because its parent itself was never given it or has taken it back. Looked at
-    /// anew at the next restore.
+    /// Whole rules that its parent never had or has reclaimed. Recomputed at the next restore.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capped: Vec<Rule>,
     /// Whole rules that were reclaimed. They outlast a stop and a restore, until they are lent again
@@ -50,7 +49,7 @@ pub struct Reclaimed {
 }
 
 impl Restrictions {
-    /// The whole rules by which a holder reads although they say write and no other Pod writes there.
+    /// Whole write rules that only allow reading although no other Pod writes there.
     fn read_only(&self) -> impl Iterator<Item = &Rule> {
         self.capped.iter().chain(self.reclaimed.iter().map(|reclaimed| &reclaimed.rule))
     }
@@ -66,7 +65,7 @@ impl Restrictions {
 pub struct Blocked {
     /// The rule with which the holder wants to write it.
     pub rule: Rule,
-    /// The part of it that another Pod has; all of it when it contains the rule.
+    /// The part of it that another Pod has; the whole rule if the region contains it.
     pub region: Rule,
 }
 
@@ -77,7 +76,7 @@ impl Blocked {
     }
 }
 
-/// A part of the lender's scope that another Pod has for now.
+/// A part of the lender's scope that another Pod has until the lease ends.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Lease {
     pub lender: String,
@@ -98,7 +97,7 @@ impl Lease {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeaseKind {
-    /// A parent made the borrower with it.
+    /// The parent gave it to the borrower at its creation.
     Born,
     /// A person lent it.
     Lent,
@@ -106,10 +105,10 @@ pub enum LeaseKind {
     Granted,
 }
 
-/// Why a rule cannot be handed on.
+/// Why a rule cannot be lent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotLent {
-    /// No rule of the lender gives as much.
+    /// No rule of the lender covers it.
     Outside,
     /// The lender lent it to `to`. `has` holds it now: `to`, or a Pod to which it was lent on.
     LentTo { to: String, has: String },
@@ -117,15 +116,15 @@ pub enum NotLent {
     HeldBy(String),
     /// This rule of the lender's own scope forbids it.
     Denied(Rule),
-    /// The borrower reads all of this region because another Pod holds it: a part of it alone would
-    /// not be its to write.
+    /// The borrower only reads this region because another Pod holds it, so it could not write a
+    /// part of it.
     PartOf(Rule),
     /// The lender or the borrower is not live.
     NotLive(String),
 }
 
 impl LeaseTable {
-    /// Whether `lender` could hand this rule on now.
+    /// Whether `lender` could lend this rule now.
     pub fn may_lend(&self, lender: &str, rule: &Rule) -> Result<(), NotLent> {
         let Some(holder) = self.holder(lender).filter(|holder| holder.live) else {
             return Err(NotLent::NotLive(lender.into()));
@@ -154,8 +153,8 @@ impl LeaseTable {
         Ok(())
     }
 
-    /// The Pod that has all of a rule by this lease now: the borrower, or the last one that it went
-    /// on to.
+    /// The Pod that has all of a rule by this lease now: the borrower, or the last Pod to which it
+    /// was lent on.
     fn keeper(&self, lease: &Lease, rule: &Rule) -> String {
         let mut seen = vec![lease.borrower.clone()];
         loop {
@@ -216,8 +215,8 @@ impl LeaseTable {
         self.look_around(key);
     }
 
-    /// A holder lets go of everything; what it had on lease is the lender's again, except what it
-    /// lent on and is still used. Returns what went back.
+    /// Ends all leases of a holder, except those that it lent on and that are still used. Returns
+    /// the ended ones.
     pub fn stop(&mut self, key: &str) -> Vec<Lease> {
         self.stop_all(&[key.to_owned()]).pop().unwrap_or_default()
     }
@@ -310,7 +309,7 @@ impl LeaseTable {
         self.must_hold(to, &rule).inspect_err(|_| self.roll_back(before))
     }
 
-    /// Whether a lease came to what it was made for.
+    /// Fails unless the borrower holds the rule now.
     fn must_hold(&self, key: &str, rule: &Rule) -> Result<(), NotLent> {
         let held = self.held(key);
         if held.covers(rule) {
@@ -332,8 +331,8 @@ impl LeaseTable {
         self.lent_by(owner).filter(|lease| lease.rule.overlaps(region))
     }
 
-    /// Whether the borrower of a lease for reading reads there without what this lender lent it in
-    /// the region: by the scope that it was made with, or by another lease.
+    /// Whether the borrower of a read lease can read the region without the leases of this lender:
+    /// by its initial scope, or by another lease.
     fn reads_without(&self, lease: &Lease, region: &Rule) -> bool {
         let stays = |own: &&Lease| own.lender != lease.lender || !own.rule.overlaps(region);
         let others = self.borrowed_by(&lease.borrower).filter(stays).map(|own| &own.rule);
@@ -343,9 +342,9 @@ impl LeaseTable {
         reads && wanted.chain(others).any(|own| own.contains(&lease.rule))
     }
 
-    /// Takes back what is lent in this region; borrowers that were made to write there read from
-    /// now on, also after a stop, until they are lent it again. A lease for reading stays where its
-    /// borrower reads without it, too. Returns the leases that ended.
+    /// Reclaims the leases in this region. Borrowers whose initial scope writes there may only read
+    /// until the region is lent to them again, also after a stop. A read lease stays if its
+    /// borrower can read without it. Returns the leases that ended.
     pub fn reclaim(&mut self, owner: &str, region: &Rule) -> Vec<Lease> {
         let around = |id: &u64| {
             self.lease(*id).is_some_and(|lease| {
@@ -422,7 +421,7 @@ impl LeaseTable {
         stray.map(|lease| format!("{} is not live and has a lease", lease.borrower))
     }
 
-    /// The part of a wish that the parent itself was never given.
+    /// The part of a wanted scope that the parent itself never had.
     fn beyond(&self, parent: Option<&str>, wanted: &Scope) -> Vec<Rule> {
         let Some((key, parent)) = parent.and_then(|key| Some((key, self.holder(key)?))) else {
             return Vec::new();
@@ -455,7 +454,7 @@ impl LeaseTable {
     }
 }
 
-/// Takes the right to write out of this very rule of a scope.
+/// Makes exactly this rule of a scope read-only.
 fn reads(scope: &mut Scope, rule: &Rule) {
     for own in scope.allow.iter_mut().filter(|own| *own == rule) {
         own.permission = Permission::Read;

@@ -36,7 +36,7 @@ impl Store {
         self.reader.run("read", read).await
     }
 
-    /// Stores that a person lets a client use Pods; a second time changes nothing.
+    /// Stores that a person lets a client use Pods; has no effect if this is stored already.
     pub async fn admit(&self, folder: &str, name: &str) -> Result<(), StoreError> {
         let (folder, name) = (folder.to_owned(), name.to_owned());
         let write = move |db: &Connection| {

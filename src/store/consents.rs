@@ -9,7 +9,7 @@ use crate::store::schema::NEXT_NUMBER;
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, Row, params};
 
-/// A consent as the store knows it.
+/// A stored consent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredConsent {
     /// The number by which it is revoked.
@@ -28,7 +28,7 @@ impl Store {
         self.listed(sql, stored).await
     }
 
-    /// Stores a person's consent; a second one changes nothing.
+    /// Stores a person's consent; has no effect if it is stored already.
     pub async fn consent(&self, to: Destination) -> Result<(), StoreError> {
         let insert = move |db: &Connection| {
             let sql = format!(

@@ -30,13 +30,14 @@ pub struct Change {
     pub answer: Option<Decided>,
     /// The number of a rule to delete.
     pub revoke: Option<u64>,
-    /// Leases that begin or end, and where Pods read only.
+    /// Leases that begin or end, and changed restrictions.
     pub leases: Changes,
     /// Child events for parents.
     pub message: Vec<ChildMessage>,
-    /// Pairs that are peers from now on, or not any more.
+    /// New pairs of peers (`true`), and pairs that are no longer peers.
     pub peers: Vec<(PeerEdge, bool)>,
-    /// A session that goes with its files at the next start unless it is settled.
+    /// A session that the next start deletes with its files, unless `keep_session` is called
+    /// before.
     pub discard: Option<SessionId>,
 }
 
@@ -45,7 +46,7 @@ pub struct Change {
 pub struct ChildMessage {
     pub parent: PodName,
     pub message: MailboxMessage,
-    /// The parent knows already; the row keeps the event from being sent again.
+    /// The parent has the event already; the row prevents sending it again.
     pub taken: bool,
 }
 
@@ -77,12 +78,12 @@ impl Change {
 }
 
 impl Store {
-    /// Makes a change; all of it or, when it is refused, nothing.
+    /// Makes a change completely or, if it is refused, not at all.
     pub async fn change_family(&self, change: Change) -> Result<(), StoreError> {
         self.writer.run("write to", move |db| apply(db, &change)).await
     }
 
-    /// Everything that is lent, each under its number. A row that cannot be read lends nothing.
+    /// All leases by their numbers, without unreadable rows.
     pub async fn leases(&self) -> Result<Vec<(u64, Lease)>, StoreError> {
         let read = |db: &Connection| {
             let sql = "SELECT place, lender, borrower, rule, kind FROM loans ORDER BY place";

@@ -1,4 +1,4 @@
-//! Rules of policy that answers made: for a Pod, or for it and everything below it.
+//! Rules of policy from approvals: for a Pod, or for it and its descendants.
 
 use crate::protocol::name::PodName;
 use crate::protocol::{Action, Pattern, now_ms};
@@ -9,7 +9,7 @@ use crate::store::{Store, StoreError};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params};
 
-/// A rule as the store knows it.
+/// A stored rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredRule {
     /// 0 before it is stored.
@@ -22,7 +22,7 @@ pub struct StoredRule {
 }
 
 impl Store {
-    /// Every rule, newest first: the newest answer is the one that counts.
+    /// Every rule, newest first: the newest decision counts.
     pub async fn policy(&self) -> Result<Vec<StoredRule>, StoreError> {
         let read = |db: &Connection| {
             let sql = "SELECT policy.id, pods.name, tree, tool, pattern, action

@@ -1,5 +1,5 @@
 //! The tables. Each element migrates from the version before it; the database's `user_version` is
-//! how many have been applied.
+//! the number of applied ones.
 
 /// In order, never changed once released.
 pub const MIGRATIONS: &[&str] = &[

@@ -1,4 +1,4 @@
-//! Which workspaces a person trusts, each with the content of its settings file.
+//! The workspaces that a person trusts, each with the hash of its settings file.
 
 use crate::protocol::now_ms;
 use crate::store::pods::signed;

@@ -1,4 +1,4 @@
-//! A file or directory that a message names with `@`: under the same rules as Read.
+//! The text of a file or directory that a message names with `@`, with the checks of Read.
 
 use crate::files::{FileError, Limit};
 use crate::scope::Permission;

@@ -1,4 +1,4 @@
-//! Bash: a command in the working directory, watched to its end.
+//! Bash: runs a command in the working directory until it ends.
 
 use crate::files;
 use crate::protocol::LimitMet;
@@ -57,16 +57,16 @@ pub struct Input {
     /// Seconds after which the command is ended; 120 by default and at most 600, unless the user's
     /// settings say otherwise.
     timeout: Option<u64>,
-    /// What the command needs beyond its walls, decided before it starts: network; git, to change
-    /// the hooks or the configuration of a repository; outside, with the paths in `outside`. Empty for
-    /// ordinary work.
+    /// What the command needs beyond the sandbox, decided before it starts: network; git, to change
+    /// the hooks or the configuration of a repository; outside, with the paths in `outside`. Empty
+    /// for ordinary work.
     #[serde(default)]
     needs: Vec<Need>,
     /// With needs outside: each path outside your scope that the command works with, as narrow as
-    /// possible. Nothing else there is opened.
+    /// possible. No other path outside is granted.
     #[serde(default)]
     pub(crate) outside: Vec<outside::Named>,
-    /// Why it needs that, in a sentence for the person who is asked.
+    /// Why it needs that, in a sentence for the person who decides.
     reason: Option<String>,
 }
 
@@ -117,12 +117,13 @@ pub async fn bash(
     Ok(output)
 }
 
-/// Whether a command can begin with these arguments.
+/// Whether a command can start with these arguments.
 pub fn takes(name: &str, arguments: &str) -> Result<(), Fault> {
     with_reason(name, arguments).map(drop)
 }
 
-/// The arguments; a reason is what a person decides on needs by.
+/// Parses the arguments, and refuses needs without a reason, which the person reads before the
+/// decision.
 fn with_reason(name: &str, arguments: &str) -> Result<Input, Fault> {
     let input: Input = input::parse(name, arguments)?;
     let needs = input.needs();
@@ -296,7 +297,7 @@ fn hint(scope: &Scope, had: &[Need]) -> String {
     )
 }
 
-/// Why these needs of a command would give it nothing in this scope.
+/// Why these needs of a command would grant it nothing in this scope.
 pub fn needless(scope: &Scope, needs: &[Need]) -> Option<String> {
     let nothing = needs.contains(&Need::Git) && !needs.contains(&Need::Outside);
     (nothing && !writes_git(scope)).then(|| {
@@ -356,7 +357,7 @@ fn name(output: &mut Output, what: &str, processes: &[String]) {
     append(output, &format!("[{what}: {}]", processes.join(", ")));
 }
 
-/// Adds a line of ours at the end of the content.
+/// Adds a line of yoi at the end of the content.
 fn append(output: &mut Output, line: &str) {
     let content = output.content.get_or_insert_default();
     if !content.is_empty() && !content.ends_with('\n') {

@@ -1,4 +1,4 @@
-//! What the next command of a Pod gets, from the same view that Bash hands to its helper.
+//! Describes the access of a Pod's next command, from the view that Bash passes to its helper.
 
 use crate::protocol::CommandSheet;
 use crate::sandbox::{Delegated, overview};
@@ -6,7 +6,7 @@ use crate::tools::Context;
 use crate::tools::bash;
 use crate::tools::outside::CommandNeeds;
 
-/// What a command without needs gets. Looks at the disk.
+/// The access of a command without needs. Reads the disk.
 pub fn command_sheet(ctx: &Context) -> CommandSheet {
     let view = bash::view(ctx, &CommandNeeds::default());
     let limits = view.limits.sentences(view.isolation, Delegated::find().as_ref());

@@ -86,7 +86,7 @@ fn with_line_ends_of(text: &str, input: &Input) -> (String, String) {
     (with_cr(old), with_cr(new))
 }
 
-/// Where the old text stands, in bytes.
+/// The byte offsets of the old text.
 fn find(text: &str, old: &str, input: &Input, target: &ScopedPath) -> Result<Vec<usize>, Fault> {
     let matches: Vec<usize> = text.match_indices(old).map(|(at, _)| at).collect();
     let path = target.path.display();
@@ -102,7 +102,7 @@ fn find(text: &str, old: &str, input: &Input, target: &ScopedPath) -> Result<Vec
     }
 }
 
-/// The text with the replacements, and where each begins in it.
+/// The text with the replacements, and the offset of each in it.
 fn apply(text: &str, matches: &[usize], old: usize, new: &str) -> (String, Vec<usize>) {
     let (mut changed, mut starts, mut from) = (String::with_capacity(text.len()), Vec::new(), 0);
     for &at in matches {
@@ -115,7 +115,7 @@ fn apply(text: &str, matches: &[usize], old: usize, new: &str) -> (String, Vec<u
     (changed, starts)
 }
 
-/// The changed lines with a few around them, numbered; places that touch are shown once.
+/// The changed lines with a few around them, numbered; overlapping places are merged.
 fn surroundings(text: &str, starts: &[usize], len: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let line_of = |at: usize| text[..at].matches('\n').count();

@@ -1,10 +1,10 @@
-//! Why a call failed, in the words a model reads.
+//! The error of a call, as the model reads it.
 
 use crate::files::FileError;
 use std::fmt::Display;
 use std::path::Path;
 
-/// A failed call, by what has to change before it can work.
+/// The error of a call, by the cause that must change before it can succeed.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum Fault {
     /// The arguments: the model can call again with others.

@@ -132,7 +132,7 @@ fn walk(input: &Input, ctx: &Context, base: &Path) -> Result<ignore::WalkBuilder
     Ok(builder)
 }
 
-/// The lines of the result: those before the offset dropped, no more taken than wanted.
+/// The lines of the result from the offset on, up to the limit.
 struct Lines {
     text: Vec<String>,
     skip: usize,
@@ -208,7 +208,7 @@ impl<'a> Hits<'a> {
         Self { path, input, lines, cancel, count: 0, binary: false, held: Vec::new() }
     }
 
-    /// Hands over what was found; nothing from a file that turned out to be binary.
+    /// Adds the lines of a file to the result, unless the file is binary.
     fn finish_file(self) {
         if self.binary || self.count == 0 {
             return;
@@ -236,7 +236,7 @@ impl<'a> Hits<'a> {
 
     /// Whether more of this file can still change the result.
     fn wants_more(&self) -> bool {
-        // A line takes at least a byte of the room there is.
+        // Each line needs at least one byte of the limit.
         let needed = self.lines.limit.min(self.lines.room).saturating_add(self.lines.skip);
         !self.cancel.is_cancelled() && self.held.len() <= needed
     }

@@ -10,7 +10,7 @@ use crate::scope::Permission;
 use crate::tools::{Context, scoped_path};
 use std::path::{Path, PathBuf};
 
-/// The directory of a repository, or the file that says where it is.
+/// The directory of a repository, or the file with its path.
 const GIT: &str = ".git";
 /// Without this file git does not recognise the repository and looks for one in the directories above.
 const HEAD: &str = "HEAD";
@@ -105,7 +105,7 @@ fn is_repository(dir: &Path) -> bool {
     dir.ends_with(GIT) || dir.join(HEAD).is_file() && dir.join("objects").is_dir()
 }
 
-/// Whether a path inside a repository configures it, or a repository below it.
+/// Whether a path in a repository's directory is a guarded one of it, or of a repository in it.
 fn is_order_inside(path: &Path) -> bool {
     let names: Vec<&str> = path.iter().filter_map(|name| name.to_str()).collect();
     let order = |name: &&str| {

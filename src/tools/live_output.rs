@@ -1,16 +1,16 @@
-//! The output of a command while it runs: whole characters, and no more than a screen can take.
+//! The output of a running command: whole characters, at a limited rate.
 
 use crate::tools::text_limit;
 use std::time::{Duration, Instant};
 
-/// Bytes shown in one [`WINDOW`]; what comes beyond is counted instead.
+/// The most bytes shown in one [`WINDOW`]; further ones are only counted.
 const BUDGET: usize = 32 * 1024;
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// Hands chunks of bytes on as text.
+/// Publishes chunks of bytes as text.
 pub struct LiveOutput<'a> {
     publish: &'a mut (dyn FnMut(String) + Send),
-    /// The beginning of a character whose rest has not come yet.
+    /// The first bytes of an incomplete character.
     open: Vec<u8>,
     window: Instant,
     shown: usize,
@@ -38,7 +38,7 @@ impl<'a> LiveOutput<'a> {
         self.say(&text);
     }
 
-    /// Publishes what is left, at the end.
+    /// Publishes the rest at the end.
     pub fn finish(&mut self) {
         let rest = std::mem::take(&mut self.open);
         self.say(&rest);
@@ -49,7 +49,7 @@ impl<'a> LiveOutput<'a> {
         if self.skipped > 0 {
             let skipped = text_limit::size(std::mem::take(&mut self.skipped));
             (self.publish)(format!("\n[{skipped} not shown]\n"));
-            // The character that was begun before the gap has no rest.
+            // The incomplete character before the gap is lost.
             self.open.clear();
         }
     }
@@ -66,7 +66,7 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}")
 }
 
-/// How many bytes there are without a character that is cut off at the end.
+/// The number of bytes without an incomplete character at the end.
 fn whole(bytes: &[u8]) -> usize {
     let len = bytes.len();
     for back in 1..=len.min(3) {

@@ -1,15 +1,16 @@
-//! Work of a Pod's runs on paths that a model or a message names. A path may lie on a mount that
-//! never answers, so each look has a deadline, and few threads look at once. They are the Pod's own:
-//! its silent paths delay no other Pod.
+//! Runs work of a Pod on paths that a model or a message names. A path may be on a mount that never
+//! answers, so each access has a deadline and a limited number of threads. Each Pod has its own
+//! threads, so its blocked paths delay no other Pod.
 
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// How many threads look at paths at once. A path that never answers keeps its thread.
+/// The most threads that access paths at the same time. A path that never answers blocks its
+/// thread.
 const THREADS: usize = 8;
-/// How long a look may take, and how long it may wait for a thread.
+/// How long an access may take, and how long it may wait for a thread.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Why there is no result, as a model reads it.
@@ -37,8 +38,8 @@ impl Default for PathThreads {
 }
 
 impl PathThreads {
-    /// Does something with paths and gives what it returns, unless that takes too long. The thread
-    /// may outlive the wait.
+    /// Runs a function on a thread and returns its result, unless it takes too long. The thread may
+    /// outlive the wait.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

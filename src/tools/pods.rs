@@ -1,5 +1,5 @@
-//! What a Pod may do with other Pods. Each tool reads its arguments, makes the one call to the host
-//! that the verb of the same name makes, and puts the answer into words for a model.
+//! The tools for other Pods. Each parses its arguments, sends the host request of the verb of the
+//! same name, and formats the reply for a model.
 
 pub mod agents;
 pub mod list;
@@ -21,39 +21,39 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a tool waits for the host.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a tool waits for a stop: the caller has a result within 8 s in every case.
+/// How long a tool waits for a stop, so that the caller always has a result within 8 s.
 pub const STOP_PATIENCE: Duration = Duration::from_millis(7_800);
 
 /// One call to the host.
 pub struct HostRequest {
     /// The Pod that it concerns.
     pub pod: PodName,
-    /// The name as the model wrote it, for the answer.
+    /// The name as the model wrote it, for the result.
     pub named: String,
     pub method: Method,
 }
 
-/// The arguments of a tool that needs no more than to know which Pod.
+/// The arguments of a tool that needs only the name of a Pod.
 #[derive(Deserialize, JsonSchema)]
 pub struct Named {
     /// The Pod's name.
     name: String,
 }
 
-/// How a tool of this room works.
+/// The functions of a tool for Pods.
 pub struct Verb {
     /// The arguments and the calling Pod, as a request.
     pub request: fn(&str, &PodName) -> Result<HostRequest, Fault>,
-    /// The host's answer in words; `None` when it is the answer to something else.
+    /// Formats the host's reply; `None` for a reply to another request.
     pub tell: fn(&str, Event) -> Option<Output>,
     /// The host's refusal in words.
     pub refused: fn(&str, Refusal) -> Fault,
     pub patience: Duration,
-    /// What is true when the host did not answer in time.
+    /// The sentence about the state when the host did not reply in time.
     pub late: &'static str,
 }
 
-/// Carries a verb out; ends early when the Pod is cancelled.
+/// Carries out a verb; ends early when the Pod is cancelled.
 pub async fn act(
     verb: &Verb,
     arguments: &str,
@@ -77,8 +77,8 @@ pub async fn act(
     }
 }
 
-/// Why a call of the tool of this name fails before it begins: its arguments name no Pod, or
-/// `check` says what the host would refuse. `None` also for a tool of another room.
+/// Why a call of this tool cannot succeed: its arguments name no Pod, or the host would refuse the
+/// request, as `check` says. `None` for every other tool.
 pub fn unreachable(
     tool: &str,
     arguments: &str,
@@ -95,7 +95,7 @@ pub fn unreachable(
     Some(fault.to_string())
 }
 
-/// A refusal as it is: whose fault it is follows from its code.
+/// Turns a refusal into an error; its code determines the kind of the error.
 pub fn plain(_named: &str, refusal: Refusal) -> Fault {
     match refusal.code {
         ErrorCode::InvalidRequest => Fault::Argument(refusal.message),
@@ -118,12 +118,12 @@ pub fn stopped(name: &str) -> String {
     format!("pod `{name}` is stopped; bring it back with RestorePod, then send again")
 }
 
-/// The error for a name without a Pod, in the words that programs on a Pod's socket know.
+/// The error for a name without a Pod, in the wording that clients of a Pod's socket know.
 pub fn missing(name: &str) -> String {
     format!("pod state missing for `{name}`")
 }
 
-/// The name of a child; what cannot be one names no child.
+/// Parses the name of a child; an invalid name is the name of no child.
 fn child(name: &str) -> Result<PodName, Fault> {
     PodName::parse(name).map_err(|_| Fault::Argument(not_spawned(name)))
 }

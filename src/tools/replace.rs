@@ -1,4 +1,4 @@
-//! Changing a file: whole or not at all, with its mode, and only over the content that was expected.
+//! Replaces a file atomically, keeps its mode, and only if it still has the expected content.
 
 use crate::files::Found;
 use crate::protocol::FileMark;
@@ -14,7 +14,7 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// Refuses a file that the model has not seen as it is now.
+/// Refuses a file whose current content the model has not read.
 pub fn check_read(ctx: &Context, target: &ScopedPath, found: &Found) -> Result<(), Fault> {
     match ctx.read.get(&target.path) {
         None => Err(Fault::argument(unread(&target.path))),
@@ -23,7 +23,7 @@ pub fn check_read(ctx: &Context, target: &ScopedPath, found: &Found) -> Result<(
     }
 }
 
-/// Why a file that the model never read is not changed.
+/// The error for a file that the model never read.
 pub fn unread(path: &Path) -> String {
     format!("file has not been read yet: {}; use Read on it first", path.display())
 }
@@ -33,8 +33,8 @@ fn changed(target: &ScopedPath) -> Fault {
     Fault::argument(format!("file was modified since it was read: {path}; use Read on it again"))
 }
 
-/// Puts `bytes` in the place of `former` (`None`: there is no such file yet) and keeps the former
-/// content; what the file looks like now.
+/// Replaces the content `former` (`None`: the file does not exist yet) by `bytes` and stores the
+/// former content; returns the hash of the new one.
 pub fn replace(
     ctx: &Context,
     target: &ScopedPath,
@@ -49,14 +49,14 @@ pub fn replace(
     let temp = OsString::from(format!(".yoi-{}.tmp", uuid::Uuid::now_v7()));
     let result = put(&directory, &temp, &name, target, former, bytes);
     if result.is_err() {
-        // The error that led here is the one to tell.
+        // The first error is the one to report.
         let _ = rustix::fs::unlinkat(&directory, &temp, AtFlags::empty());
     }
     result?;
     Ok(FileMark { path: target.path.clone(), hash: text_limit::hash(bytes), before })
 }
 
-/// Replacing would go round a missing write permission of the file itself.
+/// A rename would bypass a missing write permission of the file itself.
 fn check_writable(directory: &OwnedFd, name: &OsStr, target: &ScopedPath) -> Result<(), Fault> {
     match rustix::fs::accessat(directory, name, Access::WRITE_OK, AtFlags::EACCESS) {
         Err(Errno::ACCESS | Errno::ROFS | Errno::PERM) => {
@@ -96,7 +96,7 @@ fn write_temp(
     bytes: &[u8],
 ) -> std::io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // The umask decides over a new file; a replaced one is private until it has its mode.
+    // A new file gets its mode from the umask; a replacement is private until it gets the old mode.
     let mode = Mode::from_raw_mode(if former.is_some() { 0o600 } else { 0o666 });
     let mut file = File::from(rustix::fs::openat(directory, temp, flags, mode)?);
     file.write_all(bytes)?;
@@ -129,7 +129,7 @@ fn rename_new(
     use rustix::fs::{renameat, renameat_with};
     match renameat_with(directory, temp, directory, name, RenameFlags::NOREPLACE) {
         Err(Errno::EXIST) => return Err(changed(target)),
-        // Some file systems do not know the flag.
+        // Some file systems do not support the flag.
         Err(Errno::INVAL | Errno::NOSYS) => renameat(directory, temp, directory, name),
         other => other,
     }

@@ -1,5 +1,5 @@
-//! The output of a command as it is kept: short output whole, of long output the end, and all of it
-//! in a file.
+//! The stored output of a command: short output whole, the end of long output, and all of long
+//! output in a file.
 
 use crate::tools::{live_output, text_limit};
 use std::fs::{File, OpenOptions};
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 /// What a result holds itself.
 const LINES: usize = 80;
 const BYTES: usize = 12 * 1024;
-/// Bytes of a saved file; a command can write for ever.
+/// The most bytes of a saved file; a command can write for ever.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
 
 /// Collects output.
 pub struct SavedOutput {
     directory: PathBuf,
-    /// All of it while it is short, afterwards at least the end that is shown.
+    /// The whole output while it is short, later at least the end that is shown.
     recent: Vec<u8>,
     total: u64,
     lines: usize,
@@ -94,7 +94,7 @@ impl SavedOutput {
         let note = match &self.file {
             SavedFile::No => return Some(text),
             SavedFile::Open(path, file) => {
-                // A file that is lost with the power loses a convenience, not the result.
+                // No sync: losing the file in a power failure does not affect the result.
                 let _ = file.sync_data();
                 format!("all of it is in {}", path.display())
             }

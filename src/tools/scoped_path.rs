@@ -95,8 +95,8 @@ impl ScopedPath {
     }
 }
 
-/// The path that a call means by an absolute path: `/tmp` is the Pod's own, as it is for its commands. What
-/// the scope holds there is not, nor what exists there only for the person.
+/// The path on the disk for an absolute path of a call: `/tmp` is the Pod's own, as for its
+/// commands, except for paths of the scope and paths that exist only in the person's `/tmp`.
 pub fn meant(ctx: &Context, given: &Path) -> PathBuf {
     let path = lexical(given);
     let in_scope = ctx.scope.permission(&path).is_some() || ctx.scope.reaches(&path);
@@ -129,7 +129,7 @@ pub fn readable(ctx: &Context, path: &Path) -> bool {
     allows(ctx, path, Permission::Read)
 }
 
-/// Refuses a path that leads elsewhere than when the call was decided about.
+/// Refuses a path that resolves to another target than when the call was decided.
 pub fn must_be_decided(ctx: &Context, given: &Path, path: &Path) -> Result<(), FileError> {
     if ctx.path.as_ref().is_none_or(|decided| decided == path) {
         return Ok(());

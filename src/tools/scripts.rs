@@ -212,7 +212,7 @@ impl<'a> Search<'a> {
         let cache = self.caches.iter().find(|cache| path.starts_with(cache))?;
         let layer = PodStorage::of(&self.ctx.private).kept_layer(cache);
         let written = layer.join(path.strip_prefix(cache).ok()?);
-        // A link in the layer may lead out of it.
+        // The target of a link in the layer may be outside of it.
         let written = files::canonical(&written).ok().filter(|real| real.starts_with(&layer));
         written.into_iter().chain([path]).find(|path| path.is_file())
     }

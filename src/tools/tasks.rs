@@ -22,9 +22,9 @@ const MAX_SUBJECT: usize = 200;
 const MAX_DESCRIPTION: usize = 4000;
 /// Characters of a description that a compaction keeps.
 const KEPT_DESCRIPTION: usize = 1000;
-/// What the id of the call begins with that stands for the list in a compacted history.
+/// The prefix of the call id of the list's snapshot in a compacted history.
 const SNAPSHOT_CALL: &str = "task-list-";
-/// What the summary of a creation begins with; the id follows.
+/// The prefix of a creation's summary; the id follows.
 const CREATED: &str = "Created task ";
 
 /// All tasks, by id.
@@ -44,7 +44,7 @@ pub struct Task {
     pub description: String,
 }
 
-/// How far a task is; `Deleted` removes it.
+/// The state of a task; `Deleted` removes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -151,8 +151,8 @@ impl Status {
 }
 
 impl Tasks {
-    /// The list that these items lead to: every creation and change that succeeded, from the last
-    /// snapshot on.
+    /// The list after all successful creations and changes in these items, from the last snapshot
+    /// on.
     pub fn replay<'i>(items: impl IntoIterator<Item = &'i Item>) -> Self {
         let (mut tasks, mut calls) = (Self::default(), BTreeMap::new());
         for item in items {
@@ -171,8 +171,8 @@ impl Tasks {
         tasks
     }
 
-    /// A call and its result that stand for the whole list at the start of a compacted history,
-    /// before the calls that are kept from the old one; empty if there is nothing to keep.
+    /// A call and its result with the whole list, for the start of a compacted history before the
+    /// kept calls; empty for an empty list.
     pub fn snapshot(&self) -> Vec<Item> {
         if self.last == 0 {
             return Vec::new();
@@ -204,7 +204,7 @@ impl Tasks {
         &self.tasks
     }
 
-    /// Does again what a call did. Its result said so; what does not fit is left out.
+    /// Replays a successful call; invalid parts are ignored.
     fn redo(&mut self, name: &str, arguments: &str, summary: &str, content: Option<&str>) {
         match name {
             "TaskCreate" => {

@@ -1,4 +1,4 @@
-//! What results keep and how long they may be: blobs under their hash, texts cut at a character.
+//! Limits and storage of results: blobs named by their hash, texts cut at a character boundary.
 
 pub use crate::files::size;
 use crate::tools::fault::Fault;
@@ -46,7 +46,7 @@ pub fn cut(text: &str, max: usize) -> String {
     }
 }
 
-/// The text cut to `max` bytes, with what was left out said at its end.
+/// The text cut to `max` bytes, with a note about the omitted part at its end.
 pub fn cut_bytes(mut text: String, max: usize) -> String {
     if text.len() <= max {
         return text;

@@ -1,5 +1,5 @@
-//! The tools of a Pod as a value: the built-in ones, and others that come and go at run time. The
-//! greeting, the request to a model and the dispatch of its calls read the same value.
+//! The tools of a Pod as a value: the built-in ones, and external ones that change at run time. The
+//! greeting, model requests and the dispatch of calls read the same value.
 
 use crate::llm::ToolSpec;
 use crate::tools::fault::Fault;
@@ -17,13 +17,12 @@ pub trait ExternalTool: Send + Sync {
     fn spec(&self) -> ToolSpec;
     /// Which calls of one reply it may run beside.
     fn lane(&self) -> Lane;
-    /// What a person is asked about before each call where no rule speaks about it; `None`: it needs no
-    /// approval by itself.
+    /// Why each call needs an approval if no rule matches; `None`: it needs none by default.
     fn approval_reason(&self) -> Option<String> {
         None
     }
-    /// Carries out one call; `arguments` is JSON text. The error is a sentence for the model. `live` gets what
-    /// can be shown while it works.
+    /// Carries out one call; `arguments` is JSON text. The error is a sentence for the model.
+    /// `live` gets output to show meanwhile.
     fn call<'a>(
         &'a self,
         arguments: &'a str,
@@ -33,7 +32,7 @@ pub trait ExternalTool: Send + Sync {
     ) -> BoxFuture<'a, Result<Output, String>>;
 }
 
-/// The tools that are there at one moment, by name. Cloning is cheap.
+/// The current tools by name. Cloning is cheap.
 #[derive(Clone)]
 pub struct ToolSet(Arc<BTreeMap<String, Member>>);
 
@@ -43,7 +42,7 @@ enum Member {
     External(Arc<dyn ExternalTool>),
 }
 
-/// A tool of this name is there already.
+/// A tool of this name exists already.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is a tool named {0} already")]
 pub struct NameTaken(pub String);
@@ -57,7 +56,7 @@ impl Default for ToolSet {
 }
 
 impl ToolSet {
-    /// This set and one tool more; no tool takes the place of another.
+    /// This set with one more tool, which cannot replace another one.
     pub fn with(&self, tool: Arc<dyn ExternalTool>) -> Result<Self, NameTaken> {
         let name = tool.spec().name;
         if self.0.contains_key(&name) {
@@ -68,7 +67,7 @@ impl ToolSet {
         Ok(Self(Arc::new(members)))
     }
 
-    /// This set and the tools of the mesh.
+    /// This set with the tools of the mesh.
     #[must_use]
     pub fn with_mesh(&self) -> Self {
         let mut members = BTreeMap::clone(&self.0);
@@ -106,7 +105,7 @@ impl ToolSet {
         })
     }
 
-    /// What a person is asked about before each call of an external tool.
+    /// Why each call of an external tool needs an approval.
     pub fn approval_reason(&self, name: &str) -> Option<String> {
         match self.0.get(name)? {
             Member::BuiltIn(_) => None,
@@ -119,8 +118,8 @@ impl ToolSet {
         matches!(self.0.get(name), Some(Member::External(_)))
     }
 
-    /// Why a call cannot work whatever a person allows: there is no such tool, or its arguments are
-    /// not those of the tool. An external tool looks at its own arguments when it is called.
+    /// Why a call cannot succeed even if it is approved: the tool does not exist, or its arguments
+    /// are invalid. An external tool checks its own arguments when it is called.
     pub fn check(&self, name: &str, arguments: &str) -> Result<(), String> {
         match self.0.get(name) {
             None => Err(not_found(name)),
@@ -131,8 +130,8 @@ impl ToolSet {
         }
     }
 
-    /// Carries out one call. Never fails outward: what goes wrong is an output for the model.
-    /// `arguments` is JSON text; `live` gets the output of a command while it runs, bounded.
+    /// Carries out one call. Returns errors as an output for the model. `arguments` is JSON text;
+    /// `live` gets the output of a command while it runs, bounded.
     pub async fn run(
         &self,
         name: &str,

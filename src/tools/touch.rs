@@ -1,5 +1,5 @@
-//! Which path a call of a file tool is about, and what its scope lacks for it: what has to be
-//! known before the call may start.
+//! The path of a file tool's call and the access that its scope lacks, computed before the call
+//! starts.
 
 use crate::files::{self, FileError, Resolved};
 use crate::sandbox::Need;
@@ -13,18 +13,18 @@ use std::path::{Path, PathBuf};
 pub struct Touch {
     /// Canonical.
     pub path: PathBuf,
-    /// What the scope would have to give and does not. `None` when it gives it, and when it never
-    /// can, because a rule of its own forbids it: then the tool says so.
+    /// The access that the scope lacks. `None` if it has the access, or if a deny of the scope
+    /// forbids it: then the tool reports that.
     pub lacks: Option<Rule>,
-    /// What the call needs besides, to change what git or a shell executes.
+    /// Further needs, for a file that git or a shell executes.
     pub needs: Vec<Need>,
-    /// Why no scope and no answer can give it, as the model reads it.
+    /// Why neither a scope nor an approval can grant the access, as the model reads it.
     pub closed: Option<String>,
     /// Why the call fails even if it is allowed, as the model reads it.
     pub fails: Option<String>,
 }
 
-/// What a call is about; `None` for every tool that is not about one path. Looks at the disk.
+/// The path of a call; `None` for tools without a single path. Reads the disk.
 pub fn touched(name: &str, arguments: &str, ctx: &Context) -> Option<Touch> {
     let ctx = &ctx.canonical();
     let arguments: Value = serde_json::from_str(arguments).ok()?;
@@ -49,7 +49,7 @@ pub fn touched(name: &str, arguments: &str, ctx: &Context) -> Option<Touch> {
     })
 }
 
-/// Why a tool refuses a path that it may use.
+/// Why a tool refuses a path although it may access it.
 fn fails(
     ctx: &Context,
     tool: &str,

@@ -1,4 +1,4 @@
-//! Walking a directory for Glob and Grep: only what the scope lets one see, bounded, cancellable.
+//! Walks a directory for Glob and Grep: only readable paths of the scope, limited and cancellable.
 
 use crate::files;
 use crate::scope::Permission;
@@ -9,10 +9,10 @@ use ignore::{DirEntry, Walk, WalkBuilder};
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// Entries looked at in one search.
+/// The most entries visited in one search.
 pub const MAX_ENTRIES: usize = 500_000;
 
-/// Where a search begins: the directory given, or the working directory.
+/// The start of a search: the given directory, or the working directory.
 pub fn base(ctx: &Context, given: Option<&str>) -> Result<PathBuf, Fault> {
     let Some(given) = given.filter(|path| !path.is_empty()) else { return own(ctx) };
     base_of(ctx, &absolute(ctx, given))
@@ -67,7 +67,7 @@ pub struct Files<'a> {
     ctx: &'a Context,
     cancel: &'a CancellationToken,
     seen: usize,
-    /// It ended before everything was looked at.
+    /// It ended before all entries were visited.
     pub cut: bool,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Files<'a> {
                 return Ok(None);
             }
             self.seen += 1;
-            // What cannot be listed is not there for a model.
+            // A directory that cannot be listed counts as empty for a model.
             let Some(entry) = self.walk.next() else { return Ok(None) };
             let Ok(entry) = entry else { continue };
             let file = entry.file_type().is_some_and(|kind| kind.is_file());

@@ -1,5 +1,5 @@
-//! Programs that start another command: the one in their arguments (`sudo x`), or the lines that they
-//! are given as text (`sh -c`, `eval`).
+//! Programs that start another command: the one in their arguments (`sudo x`), or lines of shell in
+//! an argument (`sh -c`, `eval`).
 
 use crate::config::shell::commands::{Reader, Redirections, joined};
 use crate::config::shell::words::{Word, starts_commands};
@@ -107,9 +107,11 @@ const TAKE_LINES: &[&str] = &[
     "tmux",
     "watch",
 ];
-/// Builtins that declare variables; with the option `i` they calculate with each value.
+/// Builtins that declare variables; with the option `i` they evaluate each value as an arithmetic
+/// expression.
 const DECLARE: &[&str] = &["declare", "local", "typeset"];
-/// Builtins that calculate with their arguments, and so run substitutions that stood in quotes.
+/// Builtins that evaluate their arguments as arithmetic expressions, and so run quoted
+/// substitutions.
 const CALCULATE: &[&str] = &[
     "[",
     "declare",
@@ -128,8 +130,7 @@ const CALCULATE: &[&str] = &[
 ];
 /// Builtins that assign their standard input to variables.
 const READ_VARIABLES: &[&str] = &["mapfile", "read", "readarray"];
-/// Paths that lead to standard input; directories of descriptors; parts of paths that can lead there
-/// in another spelling.
+/// Paths of standard input; directories of descriptors; parts of other spellings of such paths.
 const STANDARD_INPUT: &[&str] = &["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 const DESCRIPTORS: &[&str] = &["/dev/", "/proc/"];
 const DESCRIPTOR_PARTS: &[&str] = &["dev/", "proc/", "fd/", "stdin"];
@@ -232,15 +233,15 @@ fn spellings(words: &[&Word]) -> Vec<Vec<Piece>> {
     std::iter::once(text).chain(short).collect()
 }
 
-/// Reads the lines that a command gives to a shell. `given` says what its redirections
-/// give it to read.
+/// Reads the lines that a command passes to a shell. `given` is the standard input by its
+/// redirections.
 pub fn lines(words: &[&Word], given: &Redirections, reader: &mut Reader) {
     let Some(first) = words.first() else { return };
     let calculates = || is_one(first, CALCULATE) && words.iter().any(|word| word.quotes_commands());
     let reads =
         || is_one(first, READ_VARIABLES) && given.input.as_deref().is_some_and(starts_commands);
     let option = |letter| words.iter().any(|word| has_option(word, letter));
-    // An alias and `hash -p` give a command another name; a program that is not known may be any.
+    // An alias and `hash -p` rename a command; an unknown program could be either.
     let renames = || is_one(first, &["alias"]) || is_one(first, &["hash"]) && option('p');
     let hides = || is_one(first, &["start-stop-daemon"]);
     if program(first).is_none() || renames() || hides() || calculates() || reads() {
@@ -301,14 +302,14 @@ fn text(words: &[&Word]) -> Option<String> {
 /// Options of a shell that take the next word.
 const WITH_VALUE: &[&str] = &["-O", "+O", "-o", "+o", "--rcfile", "--init-file"];
 
-/// The arguments of a shell: lines behind `-c`, else a script, else lines on its standard input.
+/// The arguments of a shell: lines after `-c`, else a script, else lines on its standard input.
 fn shell(arguments: &[&Word], given: &Redirections, reader: &mut Reader) {
     let texts: Vec<Option<String>> = arguments.iter().map(|word| word.text()).collect();
     let has = |text: &Option<String>, letter: char| {
         text.as_ref().is_some_and(|text| is_group_with(text, letter))
     };
     if let Some(at) = texts.iter().position(|text| has(text, 'c')) {
-        // Which of the words behind `-c` is the line depends on other options.
+        // Other options determine which of the words after `-c` is the line.
         texts[at + 1..].iter().for_each(|text| reader.inner_line(text.as_deref()));
         return;
     }
@@ -325,7 +326,7 @@ fn shell(arguments: &[&Word], given: &Redirections, reader: &mut Reader) {
     }
 }
 
-/// A file of lines. Files are not read, but standard input is; another descriptor may hold anything.
+/// A script file. Only standard input is known; the content of files and other descriptors is not.
 fn script_file(path: &str, given: &Redirections, reader: &mut Reader) {
     if STANDARD_INPUT.contains(&path) {
         reader.inner_line(given.input.as_deref());

@@ -5,7 +5,7 @@ use rable::{Node, NodeKind};
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// A word as the command gets it.
+/// A word after quote removal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Word {
     pub pieces: Vec<Piece>,
@@ -13,7 +13,7 @@ pub struct Word {
     pub is_computed: bool,
     /// Whether its expansion can run commands that the parser did not find.
     pub hides_commands: bool,
-    /// Whether a part of it is a calculation.
+    /// Whether a part of it is an arithmetic expression.
     pub calculates: bool,
 }
 
@@ -30,7 +30,7 @@ impl Word {
         for part in parts {
             word.part(&part.kind, &mut quoted);
         }
-        // The parser leaves out what it does not understand of a calculation.
+        // The parser omits parts of an arithmetic expression that it does not understand.
         let calculations = parts.iter().filter(|part| is_calculation(part)).count();
         word.calculates = calculations > 0;
         // `${x@P}` expands the value of `x` once more, with the substitutions in it.
@@ -40,7 +40,7 @@ impl Word {
         word
     }
 
-    /// The text, if all of it is known and it is no pattern of file names.
+    /// The text, unless a part is unknown or it is a pattern of file names.
     pub fn text(&self) -> Option<String> {
         let chars = self.pieces.iter().map(|piece| match piece {
             Piece::Char(c) => Some(*c),
@@ -52,12 +52,12 @@ impl Word {
         chars.collect()
     }
 
-    /// A word of which nothing is known.
+    /// An unknown word.
     pub fn computed() -> Self {
         Self { pieces: vec![Piece::Unknown], is_computed: true, ..Self::default() }
     }
 
-    /// Whether its text has substitutions that bash left alone because of quotes.
+    /// Whether its text contains substitutions that quotes prevented bash from expanding.
     pub fn quotes_commands(&self) -> bool {
         let chars = self.pieces.iter().map(|piece| match piece {
             Piece::Char(c) | Piece::Expands(c) => *c,
@@ -74,7 +74,7 @@ impl Word {
                 self.is_computed = true;
             }
             NodeKind::BraceExpansion { .. } => self.pieces.push(Piece::Unknown),
-            // The reader of commands goes into these.
+            // The reader of commands visits these.
             NodeKind::CommandSubstitution { .. } | NodeKind::ProcessSubstitution { .. } => {
                 self.unknown();
             }
@@ -98,7 +98,7 @@ impl Word {
         self.is_computed = true;
     }
 
-    /// Takes the quotes of a literal away. `quoted` is whether a double quote is open.
+    /// Removes the quotes of a literal. `quoted` is whether a double quote is open.
     fn literal(&mut self, text: &str, quoted: &mut bool) {
         let mut chars = text.chars().peekable();
         while let Some(c) = chars.next() {
@@ -119,7 +119,7 @@ impl Word {
         }
     }
 
-    /// An expansion that the parser left in a literal.
+    /// An expansion that the parser did not separate from a literal.
     fn hidden(&mut self) {
         self.unknown();
         self.hides_commands = true;

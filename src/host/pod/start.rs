@@ -33,14 +33,14 @@ const DECISIONS: usize = 4;
 /// Why a run does not start.
 enum NotStarted {
     NoKey(MissingKey),
-    /// No person agreed to where the model is.
+    /// No person agreed to send text to the address of the model.
     Unagreed(Refusal),
     /// The rules of the workspace cannot be read now.
     NoRules(Refusal),
 }
 
 impl Pod {
-    /// Starts a run of a live Pod; beside a run that is under way it is refused.
+    /// Starts a run of a live Pod; refused while another run is under way.
     pub(super) async fn start(&mut self, start: Start) {
         if self.phase.is_running() {
             return start.refused(&already_running());
@@ -70,9 +70,10 @@ impl Pod {
         }
         let (decisions, decided) = mpsc::channel(DECISIONS);
         let ports = Ports { out, interrupt: interrupted, mailbox: inbox, answers: decided };
-        // The last line of the run before says nothing about this one.
+        // Removes the activity of the former run.
         self.change(|info| info.activity = None);
-        // Shown first, so that no screen sees an event of the run while the Pod seems to be idle.
+        // Published first, so that no screen gets an event of the run while it shows the Pod as
+        // idle.
         self.enter(State::Running, None);
         let span = self.run_span();
         let run = run::run(setup, self.phase.take_log(), self.row.segment, start, ports);
@@ -98,7 +99,7 @@ impl Pod {
         tracing::info_span!("run", pod, model, id = tracing::field::Empty)
     }
 
-    /// Hands notifications that wait to the run that starts, whatever it starts for.
+    /// Adds waiting notifications to the run that starts, whatever its cause.
     async fn offer_waiting(&mut self, mailbox: &mpsc::Sender<MailboxMessage>) {
         for row in self.shared.store.messages(&self.row.name).await.unwrap_or_default() {
             let is_offered = !matches!(row.kind, MailboxKind::Input | MailboxKind::Agent);
@@ -128,7 +129,8 @@ impl Pod {
         if let Some(refusal) = self.unagreed() {
             return Err(NotStarted::Unagreed(refusal));
         }
-        // The settings may change while the run starts: what follows is read by the newest.
+        // The settings may change while the run starts: the following values are those of the
+        // newest ones.
         let (permissions, named) = self.permissions().await.map_err(NotStarted::NoRules)?;
         let settings = self.shared.settings.last().settings;
         let confinement = self.shared.confinement().await;
@@ -235,7 +237,7 @@ impl Pod {
     }
 }
 
-/// The numbers that bound a run.
+/// The limits of a run.
 pub(crate) fn limits(settings: &Settings, max_turns: u32) -> Limits {
     let compaction = &settings.compaction;
     Limits {
@@ -291,7 +293,7 @@ pub(super) fn accepted(answer: Answer) -> Accepted {
     tokio::spawn(async move {
         let reply =
             committed.await.unwrap_or_else(|_| Err(Refusal::internal("the run ended early")));
-        // A caller that is gone wants no answer.
+        // A caller that has disconnected needs no reply.
         let _ = answer.send(reply.map(|entry| Event::Accepted { entry, queued: None }));
     });
     accepted

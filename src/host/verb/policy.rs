@@ -1,4 +1,4 @@
-//! ListPolicy: every rule in force, in the order in which they count, and every consent.
+//! ListPolicy: every rule in force, in the order of evaluation, and every consent.
 
 use crate::config::workspace_settings::{WorkspaceSettings, file_of};
 use crate::host::models::consent_listed;
@@ -30,7 +30,7 @@ pub(crate) struct ListPolicy;
 impl Verb for ListPolicy {
     const ALLOWED: Caller = Caller::Person;
 
-    /// The rules that bind one Pod, if one is addressed. A consent binds every Pod.
+    /// Lists the rules that bind one Pod, if one is addressed. A consent binds every Pod.
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let shared = &cx.shared;
         let mut stored = shared.store.policy().await?;

@@ -1,5 +1,5 @@
-//! Spawn: a child of a live Pod. It is checked whole before anything happens, made in one
-//! transaction, listed when its first message is committed, and undone when that is refused.
+//! Spawn: a child of a live Pod. All checks come first; the child is created in one transaction,
+//! listed when its first message is committed, and removed if that message is refused.
 
 use crate::config::model_select::{ModelChoice, WantedModel};
 use crate::config::workspace::Workspace;
@@ -214,7 +214,7 @@ async fn child_config(
     Ok(resolved)
 }
 
-/// A model as a child takes it over.
+/// The model that a child inherits.
 fn inherited(choice: Option<&ModelChoice>, parent: &PodName) -> Option<ModelChoice> {
     let mut choice = choice?.clone();
     choice.why = format!("model from {parent}");
@@ -233,7 +233,7 @@ async fn first_message(child: &Handle, parent: &PodName, task: String) -> Result
     }
 }
 
-/// The child has its task: it is a Pod like every other one.
+/// Makes the child an ordinary Pod after it got its task.
 async fn list(cx: &Cx, child: &Handle) -> Result<(), Refusal> {
     let listed = child.clone();
     cx.family(move |family| {
@@ -287,7 +287,7 @@ async fn keep(cx: &Cx, child: &Handle, refusal: &Refusal) -> Refusal {
     if stopping.await.is_ok() {
         child.tell(Fact::Stopped).await;
     }
-    // It is in the store already; listing it cannot fail but at the end of the host.
+    // The child is in the database already; listing it fails only at the end of the host.
     let _ = list(cx, child).await;
     let text = format!(
         "pod `{name}` has its task but {}; it is stopped, RestorePod brings it back",

@@ -171,9 +171,9 @@ impl Task {
         }
     }
 
-    /// Lists the tools now and whenever the server says that they changed; returns why the first list failed.
-    /// `listed` is the time of that list. A server that is slow or wrong later keeps the list that it has, and the
-    /// calls that it works on.
+    /// Lists the tools now and whenever the server says that they changed; returns why the first
+    /// list failed. `listed` is the time of that list. If a later list is late or wrong, the last
+    /// list and the running calls stay.
     async fn keep_listed(
         &self,
         connection: &Arc<Connection>,
@@ -200,7 +200,7 @@ impl Task {
                 }
             }
             listed.get_or_insert_with(Instant::now);
-            // A server that works on one call at a time lists its tools after that call.
+            // A server that handles one call at a time lists its tools after that call.
             patience = LONGEST;
             sleep(BETWEEN_LISTS).await;
             connection.changed().await;

@@ -1,9 +1,9 @@
 //! The audit of a mesh: one line of JSON for each envelope that was routed, without its body, in the order of
 //! routing. Lines are collected and written by a thread of their own, so the disk delays no message.
 //!
-//! A line has the outcome of its envelope, so the line of a message that is not acknowledged yet is held back, with
-//! the lines behind it. After [`HELD_FOR`], or when too many are held, it is written with the status `none`, and an
-//! acknowledgement that comes later gets a line of its own.
+//! A line has the outcome of its envelope, so the line of an unacknowledged message is held back,
+//! with the lines after it. After [`HELD_FOR`], or when too many are held, it is written with the
+//! status `none`, and an acknowledgement that comes later gets a line of its own.
 
 use crate::disk::RotatedFile;
 use crate::mesh::id::{Id, now_ms};
@@ -67,7 +67,7 @@ pub(crate) struct LineNumber(u64);
 enum Held {
     /// The line of a message to one member, and its outcome once that is known.
     Message { ts: u64, since: Instant, message: Message, status: Option<&'static str> },
-    /// A complete line behind one that waits.
+    /// A complete line after a held one.
     Whole(Vec<u8>),
 }
 
@@ -93,7 +93,7 @@ impl Message {
     fn write(&self, lines: &mut Vec<u8>, ts: u64, status: &'static str) {
         let Self { from, to, id, re } = self;
         let entry = Entry { from, to, id: *id, re: *re, status };
-        // A message that was denied reached no agent.
+        // A denied message reached no agent.
         let delivered: &[u8] = if status == "denied" { b"" } else { to };
         entry.write(lines, ts, |names| names.extend_from_slice(delivered));
     }
@@ -237,7 +237,7 @@ impl Audit {
             Ok(()) => self.lost = 0,
             Err(TrySendError::Full(batch) | TrySendError::Disconnected(batch)) => {
                 let count = batch.split(|byte| *byte == b'\n').count() - 1;
-                // The line that says how many were lost before is none of them.
+                // The line with the number of lost lines is not one of them.
                 self.lost += count as u64 - u64::from(self.lost > 0);
             }
         }

@@ -1,11 +1,11 @@
-//! Keys of holders by path: a lookup costs as much as the path is deep and the answer is long,
-//! however many holders there are.
+//! Keys of holders by path: the cost of a lookup grows with the depth of the path and the length of
+//! the result, not with the number of holders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-/// Which holders have a rule at which path.
+/// Maps paths to the holders that have a rule there.
 #[derive(Clone, Debug, Default)]
 pub struct PathIndex(BTreeMap<PathBuf, BTreeSet<String>>);
 
@@ -14,7 +14,7 @@ impl PathIndex {
         self.0.entry(path.to_owned()).or_default().insert(key.to_owned());
     }
 
-    /// Of a holder that has two rules at one path both go at once.
+    /// Removes both rules of a holder that has two at one path.
     pub fn remove(&mut self, path: &Path, key: &str) {
         if let Some(keys) = self.0.get_mut(path) {
             keys.remove(key);
@@ -58,7 +58,7 @@ impl Ends {
     }
 }
 
-/// What each lender may not write because it lent it, by path.
+/// The paths that each lender may not write because it lent them.
 #[derive(Clone, Debug, Default)]
 pub struct LentPaths(BTreeMap<String, BTreeMap<PathBuf, BTreeSet<u64>>>);
 

@@ -1,4 +1,4 @@
-//! A table whose records do not add up is written anew from what every holder was made with.
+//! Rebuilds a table with inconsistent records from the initial scopes of its holders.
 
 use crate::scope::lease::{Holder, Lease, LeaseKind, LeaseTable};
 

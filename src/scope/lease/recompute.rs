@@ -1,15 +1,15 @@
-//! Settling: where two live Pods want to write one path, which of them does. Only holders that a
-//! change can concern are looked at, in the order in which looking at all of them would.
+//! Recomputes which of two live Pods writes a path that both want. Visits only the holders that a
+//! change can affect, in the order of a full recomputation.
 
 use crate::scope::lease::table::Undo;
 use crate::scope::lease::{Blocked, Holder, LeaseTable};
 use crate::scope::{Permission, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// More regions than these are no cheaper than everything.
+/// With more regions a full recomputation is not slower.
 const MANY_REGIONS: usize = 256;
 
-/// Which part of a holder's restrictions may be out of date.
+/// The part of a holder's restrictions that may be outdated.
 #[derive(Clone, Debug)]
 pub enum Stale {
     Whole,
@@ -17,10 +17,10 @@ pub enum Stale {
     Regions(Vec<Rule>),
 }
 
-/// What of a holder is held against what others write.
+/// The rules of a holder that are compared with the writers of a path.
 #[derive(Clone, Copy, Debug)]
 pub enum Side {
-    /// Where it would write if no other Pod did.
+    /// The rules by which it would write if no other Pod did.
     Claims,
     /// Where it writes.
     Writes,
@@ -57,8 +57,8 @@ impl LeaseTable {
         }
     }
 
-    /// Finds out where a holder that has just become live may write; the others are concerned by
-    /// that alone.
+    /// Determines where a holder that has just become live may write; only those regions affect the
+    /// others.
     pub(super) fn look_around(&mut self, key: &str) {
         self.mark_whole(key);
         self.look(key);
@@ -67,9 +67,9 @@ impl LeaseTable {
         }
     }
 
-    /// Looks anew at the restrictions of every holder that a change concerns. Those in `first` may
-    /// have gained something and go first, then the oldest: the others then see what was taken, and
-    /// no Pod ever writes where another one does.
+    /// Recomputes the restrictions of every affected holder: first those in `first`, which may have
+    /// gained access, then the oldest. Later ones see the paths that are taken, so no two Pods
+    /// write one path.
     pub(super) fn recompute(&mut self, first: &[String]) {
         let ranks: BTreeMap<&String, usize> =
             first.iter().enumerate().rev().map(|(rank, key)| (key, rank)).collect();
@@ -82,7 +82,7 @@ impl LeaseTable {
         loop {
             for key in std::mem::take(&mut self.newly_stale) {
                 match self.holder(&key).filter(|holder| holder.live) {
-                    // One whose turn is over is looked at when the table is settled next.
+                    // A holder that was visited already is visited by the next recomputation.
                     Some(holder) => {
                         let turn = Some(turn(&key, holder));
                         if turn > now {
@@ -100,7 +100,7 @@ impl LeaseTable {
         }
     }
 
-    /// Looks anew at the stale part of a holder's restrictions.
+    /// Recomputes the stale part of a holder's restrictions.
     fn look(&mut self, key: &str) {
         let Some(stale) = self.stale.remove(key) else { return };
         let Some(mut holder) = self.holder(key).cloned() else { return };
@@ -127,7 +127,7 @@ impl LeaseTable {
         }
     }
 
-    /// Where others write that this one would; outside of `regions` as before.
+    /// The regions of this holder's claims that others write; unchanged outside of `regions`.
     fn blocked(&self, key: &str, before: &[Blocked], regions: Option<&[Rule]>) -> Vec<Blocked> {
         let concerned =
             |region: &Rule| regions.is_none_or(|all| all.iter().any(|one| one.overlaps(region)));
@@ -146,7 +146,7 @@ impl LeaseTable {
         found
     }
 
-    /// Where other Pods write below a rule by which this one would. Only near `regions`, if given.
+    /// The regions that other Pods write in a rule of this one. Only near `regions`, if given.
     pub(super) fn conflicts(
         &self,
         key: &str,
@@ -180,7 +180,7 @@ impl LeaseTable {
         }
     }
 
-    /// The Pods that write something that this rule speaks about, by key.
+    /// The Pods that write in the region of this rule, by key.
     pub(super) fn writers_at(&self, rule: &Rule, but: impl Fn(&str) -> bool) -> Vec<String> {
         let rule = Rule { permission: Permission::Write, ..rule.clone() };
         let others = self.writers.around(&rule.target).into_iter().filter(|key| !but(key));
@@ -192,7 +192,7 @@ impl LeaseTable {
     }
 }
 
-/// Restrictions stand in the order of their paths.
+/// The sort key of restrictions: their paths.
 fn place(blocked: &Blocked) -> (&std::path::Path, bool, &std::path::Path, bool) {
     let Blocked { rule, region } = blocked;
     (&rule.target, rule.recursive, &region.target, region.recursive)

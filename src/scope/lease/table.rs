@@ -1,5 +1,5 @@
 //! The table itself: holders and leases with their indexes. Every change goes through two functions
-//! that keep the indexes in step and write down how to take it back.
+//! that update the indexes and record how to undo it.
 
 use crate::scope::lease::index::{Ends, LentPaths, PathIndex};
 use crate::scope::lease::recompute::Stale;
@@ -8,7 +8,7 @@ use crate::scope::{Permission, Rule, Scope};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// All holders and everything that is lent between them, by the holders' keys.
+/// All holders and the leases between them, by the holders' keys.
 #[derive(Clone, Debug, Default)]
 pub struct LeaseTable {
     holders: BTreeMap<String, Holder>,
@@ -18,20 +18,20 @@ pub struct LeaseTable {
     borrowed: Ends,
     lent: Ends,
     lent_paths: LentPaths,
-    /// Where live holders would write.
+    /// The paths that live holders claim for writing.
     pub(super) claims: PathIndex,
-    /// Where live holders do write, though parts of it may be lent on.
+    /// The paths that live holders write, including parts that they lent on.
     pub(super) writers: PathIndex,
-    /// Holders whose restrictions may be out of date.
+    /// Holders whose restrictions may be outdated.
     pub(super) stale: BTreeMap<String, Stale>,
-    /// Those of them that became so since the last look.
+    /// Those of them that became stale since the last recomputation.
     pub(super) newly_stale: Vec<String>,
-    /// Holders for which something changed since the last commit, if only the reason of a note.
+    /// Holders that changed since the last commit, even if only the reason of a note changed.
     affected: BTreeSet<String>,
     undo: Vec<Undo>,
 }
 
-/// How one change is taken back.
+/// The inverse of one change.
 #[derive(Clone, Debug)]
 pub(super) enum Undo {
     Holder(String, Option<Holder>),
@@ -39,7 +39,7 @@ pub(super) enum Undo {
     Stale(String, Stale),
 }
 
-/// A moment to which the table can be taken back until the next commit.
+/// A state to which the table can be rolled back until the next commit.
 #[derive(Clone, Copy, Debug)]
 pub struct Savepoint(usize);
 
@@ -53,7 +53,7 @@ pub struct Changes {
 }
 
 impl PartialEq for LeaseTable {
-    /// Two tables are equal when the same is held and lent in the same order.
+    /// Two tables are equal if they have the same holders, and the same leases in the same order.
     fn eq(&self, other: &Self) -> bool {
         self.holders == other.holders && self.leases().eq(other.leases())
     }
@@ -69,7 +69,7 @@ impl LeaseTable {
         }
     }
 
-    /// Adds a lease as the store has it, under its number there.
+    /// Adds a stored lease with its number.
     pub fn load_lease(&mut self, id: u64, lease: Lease) {
         self.set_lease(id, Some(lease));
     }
@@ -100,14 +100,14 @@ impl LeaseTable {
         self.leases.get(&id)
     }
 
-    /// What this one lent and to whom, oldest first. What it got beyond its own scope stands as
-    /// lent by itself, and is no such lease.
+    /// The leases from this holder to others, oldest first; without grants beyond its scope, which
+    /// are stored as lent by itself.
     pub fn lent_by<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a Lease> {
         let leases = self.lent.of(key).filter_map(|id| self.leases.get(&id));
         leases.filter(move |lease| lease.borrower != key)
     }
 
-    /// What this one has on lease, oldest first.
+    /// The leases to this holder, oldest first.
     pub fn borrowed_by<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a Lease> {
         self.borrowed.of(key).filter_map(|id| self.leases.get(&id))
     }
@@ -135,7 +135,7 @@ impl LeaseTable {
         self.children.get(key).into_iter().flatten().cloned().collect()
     }
 
-    /// Everything below a holder, parents before children and older ones before younger ones.
+    /// The descendants of a holder, parents before children and older ones before younger ones.
     pub fn below(&self, key: &str) -> Vec<String> {
         let mut found = vec![key.to_owned()];
         let mut seen = BTreeSet::from([key.to_owned()]);
@@ -143,7 +143,7 @@ impl LeaseTable {
         while at < found.len() {
             let mut children = self.children(&found[at]);
             children.sort_by_key(|child| self.holder(child).map(|holder| holder.created));
-            // A circle of parents, which only a damaged store can hold, is walked once.
+            // A circle of parents, which only a damaged database can contain, is visited once.
             found.extend(children.into_iter().filter(|child| seen.insert(child.clone())));
             at += 1;
         }
@@ -166,7 +166,7 @@ impl LeaseTable {
         self.above(key).into_iter().find(|above| self.is_live(above))
     }
 
-    /// What a live Pod may do now; nothing when it is not live.
+    /// The current scope of a live Pod; empty if it is not live.
     pub fn held(&self, key: &str) -> Scope {
         let Some(holder) = self.holders.get(key).filter(|holder| holder.live) else {
             return Scope::default();
@@ -182,7 +182,7 @@ impl LeaseTable {
         scope
     }
 
-    /// What a holder would have if no other Pod wrote where it wants to.
+    /// The scope of a holder if no other Pod restricted it.
     fn claim(&self, key: &str, holder: &Holder) -> Scope {
         let mut scope = holder.wanted.clone();
         for lease in self.borrowed_by(key) {
@@ -198,8 +198,7 @@ impl LeaseTable {
         scope
     }
 
-    /// The rules by which a live holder would write if no other Pod did; nothing when it is not
-    /// live.
+    /// The rules by which a live holder would write if no other Pod did; empty if it is not live.
     pub(super) fn claimed(&self, key: &str) -> Vec<Rule> {
         let Some(holder) = self.holders.get(key).filter(|holder| holder.live) else {
             return Vec::new();
@@ -215,7 +214,8 @@ impl LeaseTable {
         rules
     }
 
-    /// The rules by which a live holder writes; parts of them may be lent on or another Pod's.
+    /// The rules by which a live holder writes; parts of them may be lent on or belong to another
+    /// Pod.
     pub(super) fn writes(&self, key: &str) -> Vec<Rule> {
         let mut rules = self.claimed(key);
         if let Some(holder) = self.holders.get(key) {
@@ -234,7 +234,7 @@ impl LeaseTable {
             || self.lent_paths.above(key, &region.target).any(contains)
     }
 
-    /// The same, and also where another Pod writes.
+    /// As `claim_hides`, and also true where another Pod writes.
     pub(super) fn hides(&self, key: &str, region: &Rule) -> bool {
         let partly = |holder: &Holder| {
             let mut blocked = holder.restrictions.blocked.iter();
@@ -252,7 +252,7 @@ impl LeaseTable {
                 continue;
             }
             self.rehome_one(&borrower);
-            // Below a live holder nothing changed: it is the nearest one itself.
+            // Leases below a live holder do not change, because it is their nearest live ancestor.
             if borrower == key || !self.is_live(&borrower) {
                 at.extend(self.children(&borrower));
             }
