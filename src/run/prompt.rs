@@ -85,10 +85,10 @@ pub fn sent_by_person(sent: &SentByPerson, text: &str) -> String {
 pub fn child_event_text(event: &PodEvent) -> String {
     let look = match event {
         PodEvent::TurnEnded { .. } => {
-            "That is a hint, not a result: ReadPodOutput shows what it said and how it stands. Read \
+            "That is a hint, not a result: ReadPodOutput shows its output and its state. Read \
              before you rely on it."
         }
-        PodEvent::Errored { .. } => "ReadPodOutput shows what it said and how it stands.",
+        PodEvent::Errored { .. } => "ReadPodOutput shows its output and its state.",
         PodEvent::ShutDown { .. } => {
             "What it said can still be read with ReadPodOutput; RestorePod brings it back."
         }

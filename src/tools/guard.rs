@@ -73,7 +73,7 @@ fn of_a_file(path: &Path, need: Need) -> &'static str {
         Need::Outside if is_obeyed_by_name(path) => {
             "a shell, an editor or a tool of yours runs it or takes its settings from it"
         }
-        Need::Outside => "it lies in a directory on PATH, or a link of a guarded name leads to it",
+        Need::Outside => "it is in a directory on PATH, or is the target of a guarded link",
         Need::Network => "it needs the network",
     }
 }
@@ -83,13 +83,13 @@ pub fn purpose(path: &Path, need: Need) -> &'static str {
     match need {
         Need::Outside if is_rule(path) => "to change the rules of this workspace",
         Need::Outside if is_project_file(path) => {
-            "to change what direnv, an editor or a development container executes or obeys"
+            "to change files that direnv, an editor or a development container executes or reads as settings"
         }
         Need::Outside if is_obeyed_by_name(path) => {
-            "to change what your shells, editors or tools run or obey"
+            "to change files that your shells, editors or tools execute or read as settings"
         }
         Need::Outside => {
-            "to change a directory of programs on PATH, or what a link of a guarded name leads to"
+            "to change a directory of programs on PATH, or the target of a guarded link"
         }
         Need::Git | Need::Network => "to change hooks or the configuration of a git repository",
     }

@@ -192,11 +192,13 @@ fn shut(ctx: &Context, named: &OutsidePath) -> String {
     let why = match (is_anothers(ctx, named), around(person.programs()), around(person.obeyed())) {
         (true, ..) => "another pod works there".to_owned(),
         (false, Some(dir), _) => {
-            format!("it lies in a directory on PATH; name that directory, {}", dir.display())
+            format!("it is in a directory on PATH; name that directory, {}", dir.display())
         }
         (false, None, Some(dir)) => {
             let dir = dir.display();
-            format!("programs of the person run or obey what lies in {dir}; name that directory")
+            format!(
+                "programs of the person execute or read the files in {dir}; name that directory"
+            )
         }
         (false, None, None) => "it is yoi's own, or lent to another pod, or guarded".to_owned(),
     };

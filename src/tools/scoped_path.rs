@@ -136,7 +136,7 @@ pub fn must_be_decided(ctx: &Context, given: &Path, path: &Path) -> Result<(), F
     }
     let given = given.display();
     Err(FileError::refused(format!(
-        "{given} led elsewhere when this call was decided about; call again"
+        "{given} resolved to another target when this call was decided; call again"
     )))
 }
 

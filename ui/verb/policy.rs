@@ -129,7 +129,7 @@ impl Policy {
     fn picked(&self, at: usize) -> End {
         match self.numbers.get(at).copied().flatten() {
             Some(id) => End::act(Action::Prefill(format!("policy revoke {id}"))),
-            None => End::shown("a rule without a number stands in a configuration file"),
+            None => End::shown("a rule without a number is in a configuration file"),
         }
     }
 }

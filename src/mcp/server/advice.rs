@@ -41,14 +41,14 @@ fn advice(why: &str, definition: &McpDefinition, unread: Option<&Path>) -> Strin
         let dir = path.parent().unwrap_or(path);
         let dir = dir.parent().filter(|_| dir.ends_with("bin")).unwrap_or(dir);
         return format!(
-            "it does not see {}, which lies outside the scope of its pod: `read = [\"{}\"]` below [mcp.{name}] in \
+            "it does not see {}, which is outside the scope of its pod: `read = [\"{}\"]` below [mcp.{name}] in \
              config.toml lets it read all of that",
             path.display(),
             dir.display()
         );
     }
     if has(&NO_PROGRAM) {
-        format!("is its program installed, and on PATH? its command stands in {file}")
+        format!("is its program installed, and on PATH? its command is in {file}")
     } else if !of_workspace && has(&NO_FILE) {
         format!(
             "it starts in {START_DIR}, not in the directory of its pod: write each path in {file} from / on"
@@ -60,10 +60,10 @@ fn advice(why: &str, definition: &McpDefinition, unread: Option<&Path>) -> Strin
             "`write = true` below [mcp.{name}] in config.toml lets it write what its pod may write"
         )
     } else if has(&["it was not reached"]) {
-        format!("does it run? its address stands in {file}")
+        format!("does it run? its address is in {file}")
     } else if has(&[AUTHORIZATION]) {
-        format!("it stands in {file}")
+        format!("it is in {file}")
     } else {
-        format!("look at `{name}` in {file}; :mcp shows how it stands")
+        format!("look at `{name}` in {file}; :mcp shows its state")
     }
 }

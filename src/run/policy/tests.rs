@@ -106,13 +106,13 @@ fn without_rules_only_actions_outside_the_scope_need_an_approval() {
             "Edit",
             r#"{"file_path":"/w/bin/x"}"#,
             guarded("/w/bin/x", Need::Outside),
-            "to change a directory of programs on PATH, or what a link of a guarded name leads to [Edit+outside:/w/bin/x]",
+            "to change a directory of programs on PATH, or the target of a guarded link [Edit+outside:/w/bin/x]",
         ),
         (
             "Write",
             r#"{"file_path":"/w/.envrc"}"#,
             guarded("/w/.envrc", Need::Outside),
-            "to change what direnv, an editor or a development container executes or obeys [Write+outside:/w/.envrc]",
+            "to change files that direnv, an editor or a development container executes or reads as settings [Write+outside:/w/.envrc]",
         ),
         (
             "Write",

@@ -15,7 +15,7 @@ pub const VERB: Verb = Verb {
     tell,
     refused: pods::plain,
     patience: pods::PATIENCE,
-    late: "it is not back within 10 s; ListPods shows how it stands",
+    late: "it is not back within 10 s; ListPods shows its state",
 };
 
 fn request(arguments: &str, me: &PodName) -> Result<HostRequest, Fault> {

@@ -26,7 +26,7 @@ pub const VERB: Verb = Verb {
     tell,
     refused: pods::plain,
     patience: pods::STOP_PATIENCE,
-    late: "it has not ended within 8 s; the host goes on ending it, ListPods shows how it stands",
+    late: "it has not ended within 8 s; the host continues to end it, ListPods shows its state",
 };
 
 fn request(arguments: &str, _me: &PodName) -> Result<HostRequest, Fault> {

@@ -128,7 +128,7 @@ fn what_no_approval_opens_is_refused_before_a_person_is_asked() {
         ("home/.ssh/file", false, "path is secret"),
         ("own/file", false, "is not opened for reading: it is yoi's own"),
         ("theirs/file", true, "is not opened for writing: another pod works there"),
-        ("home/bin/file", true, "it lies in a directory on PATH; name that directory"),
+        ("home/bin/file", true, "it is in a directory on PATH; name that directory"),
         ("outside/\n", false, "does not exist"),
     ];
     for (path, write, why) in table {
