@@ -1,5 +1,4 @@
-//! Paths as JSON: text where a path is text, else its bytes. What lies in a directory of the person's
-//! can have any name.
+//! Paths as JSON: text for UTF-8 paths, else bytes. The name of a file need not be UTF-8.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::OsString;

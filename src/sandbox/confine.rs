@@ -1,5 +1,5 @@
-//! The last stage before a command: raises Landlock and seccomp around itself and becomes the
-//! command. It has one thread from its beginning to its end.
+//! The last stage before a command: applies Landlock and seccomp to itself and executes the
+//! command. It always has one thread.
 
 use crate::protocol::family::Confined;
 use crate::sandbox::confinement::Confinement;
@@ -14,17 +14,17 @@ use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
-/// What this stage says as soon as it runs.
+/// The message of this stage as soon as it runs.
 const STARTED: &[u8] = b"\n";
 
-/// The whole life of this stage; called first thing in `main`. The order on standard input,
-/// what came of it on standard output, the command's output on standard error.
+/// The main function of this stage. Reads the order from standard input, and writes its messages to
+/// standard output; the command's output goes to standard error.
 pub fn confine_main() -> ExitCode {
     let Ok(answer) = std::io::stdout().as_fd().try_clone_to_owned() else {
         return ExitCode::FAILURE;
     };
     let mut answer = File::from(answer);
-    // Its libraries are loaded: from here on the root directory may be another one.
+    // The libraries of this program are loaded now, so the root directory may change.
     let _ = answer.write_all(STARTED);
     let reason = match become_command(&mut answer) {
         Ok(never) => match never {},
@@ -36,8 +36,8 @@ pub fn confine_main() -> ExitCode {
 }
 
 fn become_command(answer: &mut File) -> Result<std::convert::Infallible, String> {
-    // The kernel shares the processor between sessions first: many processes of a command do not keep
-    // it from those that watch it.
+    // The kernel divides the processor between sessions first, so that many processes of a command
+    // cannot starve those that watch it.
     let _ = rustix::process::setsid();
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(|error| error.to_string())?;
@@ -66,13 +66,14 @@ fn empty_input() -> Result<(), String> {
     rustix::stdio::dup2_stdin(null).map_err(|error| format!("/dev/null: {error}"))
 }
 
-/// Applies every confinement that this kernel supports and returns what is missing. Limits come first and seccomp last:
-/// each step needs calls that the next one forbids.
+/// Applies every confinement that this kernel supports and returns what is missing. Limits come
+/// first and seccomp last: each step needs system calls that the next one forbids.
 fn raise(order: Inner) -> Result<Confinement, String> {
     let Inner { view, gives, mut open, mut cost, .. } = order;
     powers::give_up_all().map_err(|error| format!("giving up powers: {error}"))?;
     if view.isolation == Isolation::LandlockOnly {
-        // The first process of a world does this before. If it fails, the kernel merely ends other programs sooner.
+        // The first process of a world did this already. If it fails, the kernel may kill other
+        // programs before commands.
         let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_TO_DIE);
     }
     reaper::give_back_limit(order.nofile);
@@ -91,8 +92,8 @@ fn raise(order: Inner) -> Result<Confinement, String> {
     Ok(Confinement { word, open, cost, abi, no_world: None })
 }
 
-/// What a command could do although it should not. In a world Landlock is one more wall around what is
-/// shut already, so its absence opens nothing.
+/// The actions that this confinement does not prevent. With namespaces Landlock is only a second
+/// layer, so its absence adds none.
 fn openings(view: &CommandView, abi: u32, unfiltered: Option<String>) -> Vec<String> {
     let alone = view.isolation == Isolation::LandlockOnly;
     let mut open = Vec::new();

@@ -1,10 +1,10 @@
-//! How well commands are confined, in words.
+//! The confinement of commands, in words.
 
 use crate::protocol::family::Confined;
 use crate::sandbox::view::Isolation;
 use serde::{Deserialize, Serialize};
 
-/// What stays open where a command has no world of its own, each a few words. The escape tests show
+/// Actions that are not prevented without namespaces, each in a few words. The escape tests show
 /// every one of them, and `docs/confinement.md` lists them.
 pub const WITHOUT_NAMESPACES: [&str; 8] = [
     "modes, owners, times and attributes of your files can be changed",
@@ -16,27 +16,28 @@ pub const WITHOUT_NAMESPACES: [&str; 8] = [
     "the caches of your toolchains are written: what a command puts there, your tools and other Pods may run later",
     "a command can exchange a script that was approved with it before it runs the script",
 ];
-/// What stays open where the kernel refuses to mount a new `/proc`.
+/// Not prevented where the kernel refuses to mount a new `/proc`.
 pub const OTHERS_SHOWN: &str = "command lines of your other processes can be read";
-/// What stays open without namespaces, and for root also where the kernel refuses to mount a new `/proc`.
+/// Not prevented without namespaces, and for root also where the kernel refuses to mount a new
+/// `/proc`.
 pub const UNLIMITED: &str = "processes have no limit of their own";
-/// What stays open for root on a kernel before 6.14.
+/// Not prevented for root on a kernel before 6.14.
 pub const UNCOUNTED: &str = "processes have no limit (root, Linux before 6.14)";
 
-/// How well the kernel confines commands on this machine.
+/// The confinement of commands on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     pub word: Confined,
-    /// What a command could do although it should not, each a few words.
+    /// Actions that are not prevented, each in a few words.
     #[serde(default)]
     pub open: Vec<String>,
-    /// What a command should be able to do and cannot, because of how it is confined.
+    /// Legitimate actions that the confinement prevents.
     #[serde(default)]
     pub cost: Vec<String>,
     /// The version of Landlock in use; 0 is none.
     #[serde(default)]
     pub abi: u32,
-    /// Why commands have no world of their own: the step that failed, and how.
+    /// Why commands run without namespaces: the step that failed, and its error.
     #[serde(default)]
     pub no_world: Option<String>,
 }
@@ -53,7 +54,7 @@ impl Confinement {
         }
     }
 
-    /// The same, with the reason why a world could not be built.
+    /// Adds the reason why namespaces could not be set up.
     pub fn without_world(self, reason: String) -> Self {
         Self { no_world: Some(reason), ..self }
     }
@@ -71,7 +72,7 @@ impl Confinement {
         (self.word != Confined::Enforced).then(|| self.text())
     }
 
-    /// `sandbox on`, `sandbox partly on: …` with what is open, or `sandbox off: …` with the reason.
+    /// `sandbox on`, `sandbox partly on: …` with the openings, or `sandbox off: …` with the reason.
     pub fn text(&self) -> String {
         let none = self.no_world.as_ref();
         let none = none.map(|reason| format!("commands have no world of their own ({reason})"));

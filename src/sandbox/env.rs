@@ -1,9 +1,9 @@
-//! Which part of an environment a command gets, and which part is kept in the store.
+//! The variables that a command gets, and those that are stored with a Pod.
 
 use crate::sandbox::places;
 use std::collections::BTreeMap;
 
-/// What is stored with a Pod, so that its commands find their tools after a restart.
+/// Variables that are stored with a Pod, so that its commands find their tools after a restart.
 const SHORT: &[&str] = &[
     "PATH",
     "HOME",
@@ -52,8 +52,8 @@ const SHORT: &[&str] = &[
     "DBUS_SESSION_BUS_ADDRESS",
 ];
 
-/// What commands get besides: how programs are built, found and shown. In capitals; either case is
-/// meant.
+/// Further variables that commands get, about builds, search paths and display. In capitals; lower
+/// case counts, too.
 const ALLOWED: &[&str] = &[
     "ALL_PROXY",
     "ANDROID_HOME",
@@ -153,12 +153,12 @@ const ALLOWED: &[&str] = &[
     "XDG_DATA_DIRS",
 ];
 
-/// The variables that name an editor. No person sees the terminal of a command, so that one would wait for keys
-/// until its time is over: `true` leaves each text as it is offered.
+/// The variables that name an editor. No person sees the terminal of a command, so an editor would
+/// wait for keys until the timeout: `true` leaves each text unchanged.
 const EDITORS: &[&str] = &["EDITOR", "GIT_EDITOR", "VISUAL"];
 const NO_EDITOR: &str = "true";
 
-/// The environment of commands: what is known to be no secret, and what `pass` names.
+/// The environment of commands: variables that are known to be no secrets, and those in `pass`.
 pub fn command_env(env: &BTreeMap<String, String>, pass: &[String]) -> BTreeMap<String, String> {
     let kept = |(name, value): &(&String, &String)| {
         pass.contains(name) || is_allowed(name) && !holds_password(value) && !is_login(name, value)
@@ -178,17 +178,17 @@ pub fn short_env(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     env.iter().filter(|(name, _)| kept(name)).map(clone_pair).collect()
 }
 
-/// Whether a variable is always passed: one of the lists, a locale, or one that names a tool's directory or a secret
-/// file, which stays shut.
+/// Whether a variable is always passed: it is in one of the lists, is a locale, or names a tool's
+/// directory or a secret file, which stays unreadable.
 fn is_allowed(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     let listed = [SHORT, ALLOWED].into_iter().flatten().any(|known| *known == upper);
     listed || name.starts_with("LC_") || places::variables().any(|known| known == name)
 }
 
-/// Whether a value holds a password, as far as its form tells: in an address
-/// (`https://name:password@host`, also without `https://`), or behind a word that names one
-/// (`?token=…`, `-Dhttp.proxyPassword=…`, `Authorization: …`).
+/// Whether a value has a recognisable password: in an address (`https://name:password@host`, also
+/// without `https://`), or after a word that names one (`?token=…`, `-Dhttp.proxyPassword=…`,
+/// `Authorization: …`).
 pub fn holds_password(value: &str) -> bool {
     let words = value.split(|c: char| c.is_whitespace() || matches!(c, ',' | '"' | '\'' | '|'));
     words.into_iter().any(has_login) || is_said(value)
@@ -206,7 +206,7 @@ fn has_login(word: &str) -> bool {
     }
 }
 
-/// Words in the names of what is to be kept secret.
+/// Words in the names of secrets.
 const SECRET_WORDS: &[&str] = &[
     "token",
     "password",
@@ -219,7 +219,7 @@ const SECRET_WORDS: &[&str] = &[
     "credential",
     "private_key",
 ];
-/// Names that are a secret's only as a whole word.
+/// Names of secrets that count only as a whole word.
 const SECRET_NAMES: &[&str] =
     &["auth", "authorization", "bearer", "key", "pass", "pwd", "sig", "signature"];
 
@@ -229,7 +229,7 @@ pub fn names_secret(name: &str) -> bool {
     SECRET_NAMES.contains(&&*name) || SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
-/// Whether something that is named as a secret is given a value: `name=value` or `name: value`.
+/// Whether a text assigns a value to the name of a secret: `name=value` or `name: value`.
 fn is_said(value: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     value.match_indices(['=', ':']).any(|(at, sign)| {

@@ -1,4 +1,4 @@
-//! Files of settings as git reads them: `.git/config`, `~/.gitconfig`, `.gitmodules`.
+//! Parses configuration files as git does: `.git/config`, `~/.gitconfig`, `.gitmodules`.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -12,37 +12,37 @@ use std::str::Chars;
 pub struct Setting {
     /// In lower case.
     pub section: String,
-    /// What stands in quotes behind the section.
+    /// The quoted name after the section.
     pub subsection: Option<String>,
     /// In lower case.
     pub name: String,
-    /// `None` where there is no `=`, which git takes for true.
+    /// `None` without `=`, which git reads as true.
     pub value: Option<String>,
 }
 
-/// The settings of a text, up to the first mistake: there git gives up.
+/// The settings of a text up to the first syntax error, where git stops.
 pub fn parse(text: &str) -> Vec<Setting> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let mut reader = Reader { rest: text.chars().peekable(), found: Vec::new() };
-    // What stands before a mistake counts, for a newer git may read on.
+    // Settings before a syntax error count, because a newer git may accept the rest.
     let _ = reader.read();
     reader.found
 }
 
-/// The same of the bytes of a file, for the paths in it: each character of a value stands for one byte, and
-/// [`path`] is the path that they spell.
+/// Parses the bytes of a file, for the paths in it: each character of a value is one byte, and
+/// [`path`] turns them into a path.
 pub fn parse_bytes(bytes: &[u8]) -> Vec<Setting> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     parse(&bytes.iter().map(|byte| char::from(*byte)).collect::<String>())
 }
 
-/// The path that a value of [`parse_bytes`] spells.
+/// The path in a value of [`parse_bytes`].
 pub fn path(value: &str) -> PathBuf {
     let bytes = value.chars().filter_map(|c| u8::try_from(c).ok()).collect();
     OsString::from_vec(bytes).into()
 }
 
-/// The same settings as a text that git reads.
+/// Writes settings as a text that git reads.
 pub fn text_of(settings: &[Setting]) -> String {
     let (mut text, mut last) = (String::new(), None);
     for Setting { section, subsection, name, value } in settings {
@@ -143,12 +143,12 @@ impl Reader<'_> {
                 None | Some('\n') if quoted => return None,
                 None | Some('\n') => break,
                 Some('#' | ';') if !quoted => {
-                    // A comment goes on to the end of the line, also behind a `\`.
+                    // A comment extends to the end of the line, also after a `\`.
                     self.comment();
                     break;
                 }
                 Some(c) if c.is_ascii_whitespace() && !quoted => {
-                    // Blanks at the end do not count, nor at the beginning.
+                    // Leading and trailing blanks do not count.
                     if !value.is_empty() {
                         value.push(c);
                     }
@@ -189,7 +189,7 @@ mod tests {
         parse(text).into_iter().map(shown).collect()
     }
 
-    /// What the installed git says of the same text.
+    /// The settings that the installed git reads from a text.
     fn of_git(text: &str) -> Vec<String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();

@@ -1,4 +1,4 @@
-//! Landlock: what is not granted here cannot be opened, connected to or signalled.
+//! Landlock: denies opening, connecting to and signalling everything that is not granted here.
 
 use crate::protocol::{OutsideAccess, OutsidePath};
 use crate::sandbox::plan::{Give, Right};
@@ -11,15 +11,15 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
-/// The newest version whose rights are known here; on an older kernel fewer of them are handled.
+/// The newest version whose rights are used here; an older kernel handles fewer of them.
 const NEWEST: ABI = ABI::V9;
-/// From here on Landlock decides about the sockets of other programs that have a path.
+/// The first version that restricts connections to sockets with a path.
 pub const PATH_SOCKETS: u32 = 9;
-/// From here on it keeps abstract sockets and signals to the command's own processes.
+/// The first version that restricts abstract sockets and signals to the command's own processes.
 pub const SCOPES: u32 = 6;
 
-/// Confines this thread, and all it starts, to these places. Answers the version of Landlock in
-/// use, 0 for none, and what could not be granted.
+/// Confines this thread and all its children to these paths. Returns the version of Landlock in
+/// use, 0 for none, and the paths that could not be granted.
 pub fn raise(view: &CommandView, gives: &[Give]) -> Result<(u32, Vec<String>), RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)

@@ -1,12 +1,13 @@
-//! Leaves out the holes that take nothing from a command: secrets and settings of the person in places that it is not
-//! granted at all. There are hundreds, and each that stays is compared and looked up several times.
+//! Removes the holes that restrict no grant: secrets and settings of the person at paths that are
+//! not granted at all. There are hundreds, and each one that remains is compared and looked up
+//! several times.
 
 use crate::files::leads_through_links;
 use crate::sandbox::view::{CommandView, Grant, Hole, Level, Why};
 use std::collections::HashSet;
 use std::path::Path;
 
-/// The paths of grants, and the directories around them.
+/// The paths of grants, and their ancestors.
 #[derive(Default)]
 struct Places<'a> {
     granted: HashSet<&'a Path>,
@@ -19,20 +20,20 @@ impl<'a> Places<'a> {
         for grant in grants {
             let mut above = grant.path.ancestors();
             places.granted.extend(above.next());
-            // What is around a directory that is known is known, too.
+            // The ancestors of a known directory are known, too.
             above.take_while(|dir| places.around.insert(dir)).for_each(drop);
         }
         places
     }
 
-    /// Whether a grant lies at this path, around it or in it.
+    /// Whether a grant is at this path, above it or below it.
     fn touch(&self, path: &Path) -> bool {
         self.around.contains(path) || path.ancestors().any(|dir| self.granted.contains(dir))
     }
 }
 
-/// The holes of a view that can matter on this disk. `resolved` is the view with canonical grants. A path that leads
-/// through a link stays: what it leads to can be granted.
+/// The holes of a view that can matter on this disk. `resolved` is the view with canonical grants.
+/// A path through a link is kept, because its target can be granted.
 pub fn holes(asked: &CommandView, resolved: &CommandView) -> Vec<Hole> {
     let grants = || asked.grants.iter().chain(&resolved.grants);
     let all = Places::of(grants());
@@ -60,7 +61,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    /// Places of a home directory, some of them secret, some obeyed by programs, some caches.
+    /// Paths of a home directory: secrets, settings of programs, and caches.
     const PLACES: [&str; 10] = [
         "home",
         "home/.ssh/id",
@@ -92,7 +93,7 @@ mod tests {
             fs::create_dir_all(root.join("home/.cache")).unwrap();
             for (from, to) in links {
                 fs::create_dir_all(root.join(from).parent().unwrap()).unwrap_or_default();
-                // What is there already stays as it is.
+                // An existing path is not changed.
                 symlink(root.join(to), root.join(from)).unwrap_or_default();
             }
             for file in files {

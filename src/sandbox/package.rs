@@ -1,15 +1,15 @@
-//! The programs that `package.json` names: they are not guarded, and a change of them is shown.
+//! Reports changes of the scripts in `package.json`, which are not guarded.
 
 use serde_json::{Map, Value};
 use std::path::Path;
 
 /// The file of a Node package.
 pub const PACKAGE: &str = "package.json";
-/// Names that are shown of one change.
+/// The most names that are shown of one change.
 const SHOWN: usize = 10;
 
-/// Says which `scripts` differ between two contents of a `package.json`; `None` for every other file and where
-/// none differs. A content that is no JSON names no programs.
+/// Names the `scripts` that differ between two contents of a `package.json`; `None` for every other
+/// file and if none differs. Invalid JSON has no scripts.
 pub fn changed_package_scripts(path: &Path, before: Option<&[u8]>, now: &[u8]) -> Option<String> {
     if path.file_name()? != PACKAGE {
         return None;

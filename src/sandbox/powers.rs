@@ -1,11 +1,11 @@
-//! The capabilities that a process gives up before it becomes a command.
+//! Drops capabilities before a process executes a command.
 
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-/// Drops every capability of this process and of all it starts. Root keeps `CAP_DAC_OVERRIDE`, because the
-/// files of its workspace may belong to other users. It keeps none with which it
-/// could give files to other users or be one: installing packages of the system is the person's to do.
+/// Drops every capability of this process and its children. Root keeps only `CAP_DAC_OVERRIDE`,
+/// because the files of its workspace may belong to other users. It cannot change owners of files
+/// or its user id, so system packages must be installed by the person.
 pub fn give_up_all() -> rustix::io::Result<()> {
     let kept = match rustix::process::geteuid().is_root() {
         true => CapabilitySet::DAC_OVERRIDE,
@@ -14,8 +14,9 @@ pub fn give_up_all() -> rustix::io::Result<()> {
     rustix::thread::clear_ambient_capability_set()?;
     for power in CapabilitySet::all().difference(kept).iter() {
         match rustix::thread::remove_capability_from_bounding_set(power) {
-            // This kernel does not know it, or this process may not change the set. The process gives up what it
-            // holds all the same, and without new privileges no program that it starts gets any of it back.
+            // The kernel does not know the capability, or this process may not change the set. The
+            // process drops its own capabilities nevertheless, and no_new_privs prevents its
+            // programs from regaining any.
             Ok(()) | Err(Errno::INVAL | Errno::PERM) => {}
             Err(error) => return Err(error),
         }

@@ -1,5 +1,5 @@
-//! Files of a project that direnv, editors and development containers execute or obey when a person
-//! enters or opens its directory.
+//! Files of a project that direnv, editors and development containers execute or read as settings
+//! when a person enters or opens its directory.
 
 use crate::files::{canonical, led_to};
 use crate::sandbox::view::RULES;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// The directory of Visual Studio Code, of which only some files are guarded.
 pub const VSCODE: &str = ".vscode";
 
-/// Their names below the directory of the project. A directory stands for all that is in it.
+/// Their names below the directory of the project. A directory includes its content.
 pub const PROJECT_FILES: [&str; 12] = [
     ".envrc",
     ".vscode/tasks.json",
@@ -25,13 +25,13 @@ pub const PROJECT_FILES: [&str; 12] = [
     ".vim",
 ];
 
-/// Whether a path is such a file of any project, or lies in such a directory.
+/// Whether a path is a project file at any depth, or lies in such a directory.
 pub fn is_project_file(path: &Path) -> bool {
     path.ancestors().any(|dir| PROJECT_FILES.iter().any(|name| dir.ends_with(name)))
 }
 
-/// Whether such a file, or the rules of a workspace, in one of these directories or around it is a link that leads to a
-/// path or to a directory around it. Looks at the disk.
+/// Whether a project file or a `.yoi`, in one of these directories or an ancestor, is a link to
+/// `path` or to an ancestor of it. Reads the disk.
 pub fn is_behind_project_file<'a>(path: &Path, dirs: impl Iterator<Item = &'a Path>) -> bool {
     let dirs: BTreeSet<&Path> = dirs.flat_map(Path::ancestors).collect();
     let files = dirs.iter().flat_map(|dir| below(dir).chain([dir.join(RULES)]));
@@ -45,12 +45,13 @@ pub fn in_and_around(root: &Path) -> impl Iterator<Item = PathBuf> {
     all.filter(move |path| path.starts_with(root) || root.starts_with(path))
 }
 
-/// Where the files of the project in a directory lie, or would lie.
+/// The paths of the project files of a directory, existing or not.
 pub fn below(dir: &Path) -> impl Iterator<Item = PathBuf> {
     PROJECT_FILES.into_iter().map(move |name| dir.join(name))
 }
 
-/// Whether naming a path opens one of these files: it is the file, or the directory of Visual Studio Code.
+/// Whether naming a path grants one of these files: it is the file, or the directory of Visual
+/// Studio Code.
 pub fn opens(named: &Path, file: &Path) -> bool {
     named == file || named.ends_with(VSCODE) && file.parent() == Some(named)
 }

@@ -1,5 +1,5 @@
-//! Watches one command to its end and ends everything that it leaves behind. It runs in the helper,
-//! and where a command has a world of its own in the first process of that.
+//! Watches one command until it ends, and ends its remaining processes. It runs in the helper or,
+//! for a command in namespaces, in the first process of its world.
 
 use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::bash;
@@ -20,57 +20,59 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// What a background process gets to finish by itself after its command did, such as the `tee` of
-/// a process substitution.
+/// The time that a background process has to finish by itself after its command, such as the `tee`
+/// of a process substitution.
 const MOMENT: Duration = Duration::from_millis(150);
-/// Between the request to end and the kill.
+/// The time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// How often the kill is repeated.
+/// The interval at which the kill is repeated.
 const AGAIN: Duration = Duration::from_millis(50);
-/// After this time a process that survives SIGKILL is reported as stuck. The helper goes on killing it.
+/// After this time a process that survives SIGKILL is reported as stuck. The helper continues to
+/// kill it.
 const STUCK: Duration = Duration::from_secs(5);
-/// How long it takes to end everything, or to know that something cannot be ended.
+/// The longest time to end everything, or to find that a process cannot be ended.
 pub const LONGEST_END: Duration = Duration::from_secs(GRACE.as_secs() + STUCK.as_secs());
-/// Left-over processes named in the report.
+/// The most remaining processes that a report names.
 const NAMED: usize = 20;
 
-/// What happens around the reaper.
+/// An event that the reaper handles.
 enum ReaperEvent {
     /// A child ended: the command itself or an adopted one.
     Reaped(i32, WaitStatus),
     /// No descendant is left.
     Alone,
-    /// The pipe of the order closed.
+    /// The host closed the pipe of the order.
     Ordered,
 }
 
-/// The threads that tell a [`Reaper`] what happens. They are started before the command, so that it
-/// does not begin where there are none, and cannot take their place.
+/// The threads that send events to a [`Reaper`]. They start before the command: if no thread can be
+/// created no command starts, and the command cannot use up the limit on processes first.
 pub struct Watchers {
     events: Receiver<ReaperEvent>,
-    /// The command is started: its end is waited for from now on.
+    /// Tells the threads that the command has started, so that they wait for its end.
     started: Sender<()>,
 }
 
-/// A running command and what is known of it.
+/// A running command and its state.
 pub struct Reaper {
     leader: i32,
     confinement: Option<Confinement>,
     status: Option<WaitStatus>,
     ordered: bool,
     alone: bool,
-    /// What had to be ended.
+    /// The processes that had to be ended, with their names.
     names: BTreeMap<Process, String>,
     events: Receiver<ReaperEvent>,
-    /// This is the first process of a world: all that it can signal is the command's.
+    /// Whether this is the first process of a world, which can signal only processes of the
+    /// command.
     in_world: bool,
     streams: Streams,
     limits: CommandLimits,
-    /// A child ended because it wrote beyond the limit on one file.
+    /// Whether a child was killed because it exceeded the limit on the size of a file.
     wrote_too_much: bool,
 }
 
-/// The order, the first line of standard input. What follows it is left for [`Reaper::watch`].
+/// Reads the order, the first line of standard input. Later bytes are left for [`Reaper::watch`].
 pub fn read_order<T: JsonLine>() -> Option<T> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line).ok()?;
@@ -81,11 +83,11 @@ pub fn give_back_limit(soft: Option<u64>) {
     let Some(soft) = soft else { return };
     let mut limit = rustix::process::getrlimit(Resource::Nofile);
     limit.current = Some(soft);
-    // A limit that cannot be lowered leaves the command with more than it needs.
+    // If the limit cannot be lowered, the command has more than it needs.
     let _ = rustix::process::setrlimit(Resource::Nofile, limit);
 }
 
-/// Starts a command without walls.
+/// Starts an unconfined command.
 pub fn spawn(order: &Order) -> Result<i32, String> {
     let pipe = || io::stderr().as_fd().try_clone_to_owned().map(Stdio::from);
     let (out, err) = (pipe().map_err(sentence)?, pipe().map_err(sentence)?);
@@ -106,13 +108,14 @@ pub fn start_last_stage() -> Result<Child, String> {
     confining(stage::next(CONFINE_ARG))
 }
 
-/// Waits until that stage runs: it loads its libraries from the root directory it was started in.
+/// Waits until that stage runs, because it loads its libraries from the root directory in which it
+/// was started.
 pub fn wait_until_started(stage: &mut Child) -> Result<(), String> {
     let answer = stage.stdout.as_mut().ok_or("the last stage has no output")?;
     answer.read_exact(&mut [0]).map_err(|error| format!("the last stage did not start: {error}"))
 }
 
-/// Starts that stage from the helper, and waits until it has become the command.
+/// Starts that stage from the helper, and waits until it has executed the command.
 pub fn spawn_confined(mark: &str, order: &Inner) -> Result<(i32, Confinement), String> {
     become_command(confining(stage::first(CONFINE_ARG, mark))?, order)
 }
@@ -122,7 +125,7 @@ fn confining(mut stage: Command) -> Result<Child, String> {
     stage.stdout(Stdio::piped()).stderr(output).spawn().map_err(sentence)
 }
 
-/// Gives that stage its order, and waits until it has become the command.
+/// Sends that stage its request, and waits until it has executed the command.
 pub fn become_command(mut child: Child, order: &Inner) -> Result<(i32, Confinement), String> {
     let (mut input, mut answer) = (child.stdin.take(), child.stdout.take());
     if let Some(input) = &mut input {
@@ -137,7 +140,7 @@ pub fn become_command(mut child: Child, order: &Inner) -> Result<(i32, Confineme
     confined(&text).map(|confinement| (pid, confinement))
 }
 
-/// What that stage said: how it is confined, then nothing more if all went well.
+/// Parses the messages of that stage: its confinement, followed by an error if the start failed.
 fn confined(text: &str) -> Result<Confinement, String> {
     let mut confinement = None;
     for ready in text.lines().filter_map(Ready::parse) {
@@ -158,7 +161,7 @@ fn kill_below() {
     process::kill_all(|| process::descendants(own_pid()).unwrap_or_default());
 }
 
-/// Signals everything in the world whose first process this is.
+/// Signals all other processes of the world, as its first process.
 fn signal_all(signal: KillSignal) {
     // This fails when no process is left, which is the goal.
     let _ = kill(nix::unistd::Pid::from_raw(-1), signal);
@@ -168,13 +171,13 @@ fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
-/// Whether `/proc` is that of this PID namespace: else its numbers are those of other processes.
+/// Whether `/proc` belongs to this PID namespace: otherwise its ids are those of other processes.
 fn lists_this_process() -> bool {
     std::fs::read_link("/proc/self").is_ok_and(|own| own.as_os_str() == &*own_pid().to_string())
 }
 
-/// Waits for children until none is left. As orphans become children of this process, having no
-/// child means having no descendant.
+/// Waits for children until none is left. Orphans become children of this process, so without
+/// children it has no descendants.
 fn wait_for_children(tell: &Sender<ReaperEvent>) {
     loop {
         let events = match rustix::process::wait(WaitOptions::empty()) {
@@ -189,32 +192,32 @@ fn wait_for_children(tell: &Sender<ReaperEvent>) {
     }
 }
 
-/// Reads until the pipe of the order closes, on purpose or because the other end died.
+/// Reads until the pipe of the order closes, by a request or because the other end died.
 pub fn wait_for_end() {
     let mut rest = [0; 64];
     while matches!(io::stdin().lock().read(&mut rest), Ok(n) if n > 0) {}
 }
 
-/// Starts a thread of this stage. An error is a sentence.
+/// Starts a thread of this stage. The error is a sentence.
 pub fn thread(work: impl FnOnce() + Send + 'static) -> Result<(), String> {
     let started = std::thread::Builder::new().spawn(work);
     started.map(drop).map_err(|error| format!("a thread that watches it: {error}"))
 }
 
 impl Watchers {
-    /// Starts them. Called before the command is started, and with the powers that it is to have.
+    /// Starts the threads. Called before the command is started, and with its capabilities.
     pub fn start() -> Result<Self, String> {
         let ((tell, events), (started, begin)) = (channel(), channel());
         let ends = tell.clone();
         thread(move || {
-            // Without a command this process ends, and this thread with it.
+            // Without a command this process ends, and so does this thread.
             if begin.recv().is_ok() {
                 wait_for_children(&tell);
             }
         })?;
         thread(move || {
             wait_for_end();
-            // The receiver is gone only when this process ends.
+            // The receiver is dropped only when this process ends.
             let _ = ends.send(ReaperEvent::Ordered);
         })?;
         Ok(Self { events, started })
@@ -222,11 +225,11 @@ impl Watchers {
 }
 
 impl Reaper {
-    /// Watches a command that was started, and all that comes of it. Orphans have to become children
-    /// of this process.
+    /// Watches a started command and its descendants. Requires that orphans become children of this
+    /// process.
     pub fn watch(watchers: Watchers, leader: i32, confinement: Option<Confinement>) -> Self {
         let Watchers { events, started } = watchers;
-        // The thread that waits for it lives until there is no child any more.
+        // The thread that waits for it runs until there is no child.
         let _ = started.send(());
         let (status, names) = (None, BTreeMap::new());
         let (ordered, alone, in_world, wrote_too_much) = (false, false, false, false);
@@ -246,24 +249,24 @@ impl Reaper {
         }
     }
 
-    /// The same from the first process of a world.
+    /// A reaper in the first process of a world.
     pub fn watch_world(watchers: Watchers, leader: i32, confinement: Confinement) -> Self {
         Self { in_world: true, ..Self::watch(watchers, leader, Some(confinement)) }
     }
 
-    /// The same for a command with these streams.
+    /// Sets the streams of the command.
     #[must_use]
     pub fn with_streams(self, streams: Streams) -> Self {
         Self { streams, ..self }
     }
 
-    /// The same for a command with these limits.
+    /// Sets the limits of the command.
     #[must_use]
     pub fn with_limits(self, limits: CommandLimits) -> Self {
         Self { limits, ..self }
     }
 
-    /// Waits for the command, then ends what it left.
+    /// Waits for the command, then ends its remaining processes.
     pub fn reap(&mut self) -> Report {
         while self.status.is_none() && !self.ordered && !self.alone {
             self.hear(None);
@@ -290,17 +293,19 @@ impl Reaper {
         }
     }
 
-    /// The limit with which the kernel ended a child of this process: the command, or one that outlived its own parent.
+    /// The limit for which the kernel killed a child of this process: the command, or a process
+    /// that outlived its parent.
     fn limit_met(&self) -> Option<LimitMet> {
         let sized = || self.limits.met(LimitKind::FileSize, Isolation::Namespaces);
         self.wrote_too_much.then(sized).flatten()
     }
 
-    /// TERM, then KILL; the names of what survives both. Whether nothing is left is known by
-    /// waiting for children alone; an error says that what is left could not be seen.
+    /// Sends SIGTERM, then SIGKILL; returns the names of processes that survive both. Only waiting
+    /// for children shows whether any is left; an error means that the remaining ones could not be
+    /// listed.
     fn end_all(&mut self) -> io::Result<Vec<String>> {
         if self.in_world {
-            // Stopped processes neither fork nor take the processor from this one.
+            // Stopped processes cannot fork and use no processor time.
             signal_all(KillSignal::SIGSTOP);
         }
         if self.in_world && !lists_this_process() {
@@ -335,8 +340,8 @@ impl Reaper {
         Ok(process::descendants(own_pid())?.into_iter().map(Process::name).collect())
     }
 
-    /// The same for the first process of a world whose `/proc` is the machine's: nothing has a name
-    /// then, and what is left after this is killed by the kernel when this process ends.
+    /// Ends the processes of a world whose `/proc` is the machine's: their names are unknown there,
+    /// and the kernel kills the remaining ones when this process, the first one of the world, ends.
     fn end_unseen(&mut self) {
         signal_all(KillSignal::SIGTERM);
         signal_all(KillSignal::SIGCONT);
@@ -347,7 +352,7 @@ impl Reaper {
         }
     }
 
-    /// Goes on killing until no descendant is left. The report has been sent before.
+    /// Continues to kill until no descendant is left. The report was sent before.
     pub fn outlast(&mut self) {
         while !self.alone {
             kill_below();
@@ -355,7 +360,7 @@ impl Reaper {
         }
     }
 
-    /// Everything alive below, remembered by name; the command itself is not left over.
+    /// Records the names of all living descendants except the command itself.
     fn note_living(&mut self) -> io::Result<Vec<Process>> {
         let living = process::descendants(own_pid())?;
         for process in living.iter().filter(|process| process.pid != self.leader) {

@@ -1,5 +1,4 @@
-//! Grants as they are on this disk: canonical, and through no link that a command may have put
-//! there.
+//! Resolves grants to canonical paths, and follows no link that a command may have created.
 
 use crate::files::canonical;
 use crate::sandbox::places::{MADE, of_the_system};
@@ -8,10 +7,10 @@ use std::fs::{DirBuilder, read_dir};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Directories of `/` that hold no ordinary files; a scope of `/` does not include them.
+/// Directories of `/` without ordinary files; a scope of `/` does not include them.
 const NO_FILES: [&str; 3] = ["/dev", "/proc", "/sys"];
 
-/// The same view with canonical grants that exist; caches that are not there yet are made.
+/// The view with canonical grants, without those that do not exist; missing caches are created.
 pub fn resolved(view: CommandView) -> CommandView {
     let home = view.home.clone().map(|home| {
         let real = canonical(&home).unwrap_or_else(|_| home.clone());
@@ -63,7 +62,7 @@ fn make(path: &Path, home: Option<&(PathBuf, PathBuf)>) {
     }
 }
 
-/// The root of everything stands for all that lies in it but devices and the kernel's own files.
+/// A grant of `/` becomes grants of its entries without devices and files of the kernel.
 fn without_devices(grant: Grant) -> Vec<Grant> {
     if grant.path != Path::new("/") {
         return vec![grant];

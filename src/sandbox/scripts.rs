@@ -1,5 +1,5 @@
-//! The scripts that an approved command runs: their content is compared right before the start, and the
-//! command gets a copy of it that nothing changes.
+//! The scripts that an approved command runs: their content is compared right before the start, and
+//! the command gets an unchangeable copy.
 
 use crate::files::{self, FileError, Limit, WorkspaceFiles};
 use crate::protocol::ScriptHash;
@@ -9,7 +9,7 @@ use std::path::Path;
 /// Bytes of one script.
 const MOST: u64 = 1024 * 1024;
 
-/// A script as a command gets it.
+/// The copy of a script for a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copy {
     pub bytes: Vec<u8>,
@@ -17,7 +17,8 @@ pub struct Copy {
     pub mode: u32,
 }
 
-/// The hash of a script at a canonical path, or that it cannot be read. `None` for a file that is too large to be one.
+/// The hash of a script at a canonical path, or that it is unreadable. `None` for a file that is
+/// too large for a script.
 pub fn script_hash(path: &Path) -> Option<ScriptHash> {
     match read(path) {
         Ok(found) => Some(ScriptHash { path: path.to_owned(), sha256: sha256_hex(&found.bytes) }),

@@ -1,5 +1,4 @@
-//! The stages that a command passes before it begins: this program once more, each under an argument
-//! of its own.
+//! The stages before a command starts: each is this program with an argument of its own.
 
 use crate::sandbox::OWN_PROGRAM;
 use crate::sandbox::order::{JsonLine as _, MARK, Report};
@@ -7,13 +6,13 @@ use std::ffi::OsStr;
 use std::io::{self, Write as _};
 use std::process::{Command, ExitCode, Stdio};
 
-/// The first stage after the helper. It gets nothing of the environment but the mark of the command,
-/// and its own order on standard input.
+/// Starts the first stage after the helper, with only the mark of the command in its environment,
+/// and its order on standard input.
 pub fn first(argument: &str, mark: &str) -> Command {
     stage(argument, OsStr::new(mark))
 }
 
-/// The stage after this one, in the same way.
+/// Starts the stage after this one, in the same way.
 pub fn next(argument: &str) -> Command {
     stage(argument, &std::env::var_os(MARK).unwrap_or_default())
 }
@@ -24,7 +23,7 @@ fn stage(argument: &str, mark: &OsStr) -> Command {
     stage
 }
 
-/// Sends the report. The exit code says whether it could be sent.
+/// Sends the report. The exit code shows whether that succeeded.
 pub fn report(report: &Report) -> ExitCode {
     if send(&report.line()).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -36,7 +35,7 @@ pub fn send(line: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Reports why the command did not begin.
+/// Reports why the command did not start.
 pub fn failed(reason: String) -> ExitCode {
     report(&Report { failed: Some(reason), ..Report::default() });
     ExitCode::FAILURE

@@ -1,5 +1,5 @@
-//! The directories on the way to a guarded path. A command can take from its own user the right to look into one.
-//! The helper is the same user: it must not take what lies there for missing.
+//! The directories on the path to a guarded file. A command can make one unreadable for its own
+//! user, who is also the user of the helper: the helper must not treat files in it as missing.
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, statat};
 use rustix::process::geteuid;
@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 /// The rights of the owner of a directory.
 pub const OWNER: Mode = Mode::RWXU;
 
-/// Whether nothing is at a path. Where that cannot be known, something is.
+/// Whether a path does not exist; false if that cannot be determined.
 pub fn is_missing(path: &Path) -> bool {
     let kind = path.symlink_metadata().map_err(|error| error.kind());
     matches!(kind, Err(ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
-/// The directory of this user that keeps a path from being looked at. `None` where the path can be looked at, and
-/// where the directory belongs to another user: then no command of this user gets there either.
+/// The unreadable directory of this user that hides a path. `None` if the path can be examined, or
+/// if the directory belongs to another user: then no command of this user can enter it either.
 pub fn closed(path: &Path) -> Option<PathBuf> {
     let refused = |path: &Path| {
         path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
@@ -47,14 +47,15 @@ pub fn mode_of(path: &Path) -> Option<(PathBuf, Mode)> {
     is_dir.then(|| (path.to_owned(), Mode::from_raw_mode(stat.st_mode & 0o777)))
 }
 
-/// Gives the owner of a directory back the rights that were there before. No link is followed.
+/// Restores the former permissions of a directory's owner. Follows no link.
 pub fn allow(path: &Path, before: Mode) {
     if let Ok(dir) = directory(path) {
         allow_at(&dir, before);
     }
 }
 
-/// Gives this user all rights to the directories that keep a path from being looked at, and to the one that it is in.
+/// Gives this user all permissions for the unreadable directories that hide a path, and for its own
+/// directory.
 pub fn open_up(path: &Path) {
     for _ in path.ancestors() {
         let Some(dir) = closed(path) else { break };
@@ -68,12 +69,12 @@ fn allow_at(dir: &OwnedFd, before: Mode) {
     let now = Mode::from_raw_mode(stat.st_mode & 0o777);
     if stat.st_uid == geteuid().as_raw() && !now.contains(before & OWNER) {
         let handle = format!("/proc/self/fd/{}", dir.as_raw_fd());
-        // What was not allowed shows when the directory is used.
+        // An error shows later, when the directory is used.
         let _ = set_permissions(handle, Permissions::from_mode((now | before & OWNER).bits()));
     }
 }
 
-/// A directory, reached through no link, to which paths below it are relative.
+/// Opens a directory without following links.
 pub fn directory(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;

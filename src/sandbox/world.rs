@@ -1,5 +1,5 @@
-//! The file system of a command: what each path shows. It is computed from a view and from
-//! what is on this disk; what is not in it does not exist for the command.
+//! The file system of a command: the source of each path. It is computed from a view and the state
+//! of this disk; other paths do not exist for the command.
 
 pub mod build;
 pub mod enter;
@@ -25,17 +25,17 @@ use std::path::{Path, PathBuf};
 /// The directory for temporary files, and the one used when the scope contains `/tmp`.
 const TMP: &str = "/tmp";
 const OWN_TMP: &str = "/own-tmp";
-/// Settings of git, below the home directory, and files that they include at most.
+/// The files of git's settings below the home directory, and the most files that they include.
 const GIT: [&str; 2] = [".gitconfig", ".config/git/config"];
 const INCLUDED: usize = 20;
 /// Bytes of one of them.
 const SETTINGS: u64 = 256 * 1024;
-/// Files of a directory that is granted without its subdirectories.
+/// The most files of a directory that is granted without its subdirectories.
 const FLAT: usize = 2000;
-/// Bytes of a page, in which memory of a tmpfs is counted.
+/// The bytes of a page, the unit of memory of a tmpfs.
 const PAGE: u64 = 4096;
 
-/// What lies at a place.
+/// The content of a path in a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -43,44 +43,44 @@ pub enum Part {
     Bind(Level),
     /// A bind mount of the directory on itself, so that it cannot be renamed together with a hole in it.
     Pinned,
-    /// An empty directory, or a file that nobody can open.
+    /// An empty directory, or a file that cannot be opened.
     Hidden,
-    /// A directory that holds the parts below it and nothing else.
+    /// A directory that contains only the parts below it.
     Directory,
     /// A writable directory in memory, of this size in MiB.
     Memory(u32),
-    /// A cache of the person's under a layer of the Pod's own, to which all that is written goes.
+    /// A cache of the person below a layer of the Pod, which receives all writes.
     Layered,
-    /// The directory that the Pod keeps for temporary files.
+    /// The Pod's directory of temporary files.
     Kept,
-    /// A copy of an approved script, which nothing changes.
+    /// An unchangeable copy of an approved script.
     Script,
     Device,
-    /// Terminals of the command's own.
+    /// A devpts of the command's own.
     Terminals,
-    /// The processes of the command's own.
+    /// A `/proc` with the command's own processes.
     Processes,
 }
 
-/// The whole of it, by canonical path, and the symbolic links that lead there.
+/// All parts by canonical path, and the symbolic links to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "WrittenWorld", into = "WrittenWorld")]
 pub struct World {
     pub parts: BTreeMap<PathBuf, Part>,
     pub links: BTreeMap<PathBuf, PathBuf>,
-    /// Files of this world's own, and what they hold.
+    /// The generated files of this world and their contents.
     pub files: BTreeMap<PathBuf, String>,
-    /// The approved scripts, as they were when they were compared.
+    /// The compared content of the approved scripts.
     pub scripts: BTreeMap<PathBuf, Copy>,
-    /// Where temporary files go.
+    /// The directory of temporary files.
     pub tmp: PathBuf,
-    /// What the Pod keeps for its commands.
+    /// The Pod's storage for its commands.
     pub private: Option<PodStorage>,
-    /// What a command cannot do although it should.
+    /// Legitimate actions that the world prevents.
     pub cost: Vec<String>,
 }
 
-/// A world as JSON, whose keys would have to be text.
+/// The form of a world in JSON, where paths cannot be keys.
 #[derive(Serialize, Deserialize)]
 struct WrittenWorld {
     parts: Vec<(AnyPath, Part)>,
@@ -93,7 +93,7 @@ struct WrittenWorld {
 
 impl From<World> for WrittenWorld {
     fn from(world: World) -> Self {
-        // Scripts are read where the world is built, right before the command.
+        // Scripts are not sent; they are read when the world is built, right before the command.
         let World { parts, links, files, tmp, private, cost, scripts: _ } = world;
         Self {
             parts: parts.into_iter().map(|(path, part)| (AnyPath(path), part)).collect(),
@@ -122,7 +122,7 @@ impl From<WrittenWorld> for World {
 }
 
 impl World {
-    /// `asked` is the view as the host sent it, `view` the same with canonical grants.
+    /// `asked` is the view that the host sent, `view` is `asked` with canonical grants.
     pub fn of(asked: &CommandView, view: &CommandView, holes: &[Hole], person: Person) -> Self {
         let mut world = Self { private: view.private.clone(), ..Self::default() };
         world.bind_grants(view, holes);
@@ -138,13 +138,13 @@ impl World {
         world
     }
 
-    /// The room that the copies of scripts take at most, in MiB: each ends in a page of its own.
+    /// The most memory for the copies of scripts, in MiB, rounded up to pages.
     pub fn script_mib(&self) -> u64 {
         let pages = self.scripts.values().map(|copy| copy.bytes.len() as u64 / PAGE + 1);
         (pages.sum::<u64>() * PAGE).div_ceil(1024 * 1024)
     }
 
-    /// Replaces approved scripts by copies, or says which script has changed.
+    /// Replaces approved scripts by copies; the error names a changed script.
     pub fn hold_scripts(&mut self, scripts: &[ScriptHash]) -> Result<(), String> {
         for script in scripts {
             let place = self.place_of(&script.path);
@@ -154,7 +154,8 @@ impl World {
         Ok(())
     }
 
-    /// The path in this world of a file on the disk: what the Pod keeps appears as `/tmp` and in caches.
+    /// The path in this world of a file on the disk: the Pod's storage appears as `/tmp` and in
+    /// caches.
     fn place_of(&self, path: &Path) -> PathBuf {
         let Some(kept) = &self.private else { return path.to_owned() };
         let layered = self.parts.iter().filter_map(|(place, part)| match part {
@@ -167,7 +168,7 @@ impl World {
         layered.filter_map(inside).next().unwrap_or_else(|| path.to_owned())
     }
 
-    /// What Landlock is told: everything here was granted for reading.
+    /// The rules for Landlock: every path of the world may be read.
     pub fn gives(&self) -> Vec<Give> {
         let right = |part: &Part| match part {
             Part::Bind(Level::Write) | Part::Memory(_) | Part::Layered | Part::Kept => {
@@ -198,7 +199,7 @@ impl World {
         path.ancestors().find_map(|dir| self.parts.get(dir)).copied()
     }
 
-    /// Whether there is something at this path, as far as the parts say.
+    /// Whether this path exists according to the parts.
     pub fn holds(&self, path: &Path) -> bool {
         self.parts.contains_key(path) || self.shows(path)
     }
@@ -262,7 +263,8 @@ impl World {
         }
     }
 
-    /// Puts the Pod's own layers over caches. A lock or another single file begins empty.
+    /// Replaces caches by overlays with the Pod's layers. A lock or another single file starts
+    /// empty.
     fn lay_over(&mut self, caches: &BTreeSet<&Path>, whole: &BTreeMap<&Path, Level>) {
         for path in caches.iter().copied() {
             let written = |dir: &Path| whole.get(dir) == Some(&Level::Write);
@@ -283,8 +285,8 @@ impl World {
         }
     }
 
-    /// A readable place without the secret files in it. They are left out and not covered: a mount
-    /// over a file is gone when somebody replaces the file.
+    /// Adds a readable directory without the secret files in it. They are omitted instead of
+    /// covered, because a mount over a file is lost when a process outside replaces the file.
     fn read_around(&mut self, path: &Path, hidden: &BTreeSet<&Path>) {
         let secret_file = |hole: &&&Path| hole.starts_with(path) && hole.is_file();
         if of_the_system(path) || !path.is_dir() || !hidden.iter().any(|hole| secret_file(&hole)) {
@@ -303,7 +305,7 @@ impl World {
         }
     }
 
-    /// The files that lie directly in a directory.
+    /// Adds the files directly in a directory.
     fn flat(&mut self, grant: &Grant, holes: &[Hole]) {
         let level = plan::capped(grant.level, &grant.path, holes);
         if level == Level::Hidden || self.shows(&grant.path) && self.level(&grant.path) >= level {
@@ -328,7 +330,7 @@ impl World {
         }
     }
 
-    /// Applies a hole, if the directory around it is shown.
+    /// Applies a hole, if its directory is in the world.
     fn close(&mut self, path: PathBuf, kind: Kind) {
         if !self.shows(&path) {
             return;
@@ -377,7 +379,7 @@ impl World {
         self.links.extend(links.map(|(path, to)| (path.into(), to.into())));
     }
 
-    /// Puts settings of git in the place of the person's, without passwords and programs that know them.
+    /// Adds a copy of the person's settings of git, without passwords and credential helpers.
     fn git_settings(&mut self, home: &Path) {
         let mut open: Vec<PathBuf> = GIT.iter().map(|file| home.join(file)).collect();
         while let Some(file) = open.pop().filter(|_| self.files.len() < INCLUDED) {
@@ -402,7 +404,7 @@ impl World {
         }
     }
 
-    /// The links through which granted places are reached under the names that programs use.
+    /// Adds the links by which programs reach granted paths.
     fn follow(&mut self, asked: &CommandView, person: Person) {
         let granted = asked.grants.iter().map(|grant| grant.path.clone());
         let named = granted.chain(asked.home.clone()).chain(asked.names.clone());
@@ -419,7 +421,7 @@ impl World {
         }
     }
 
-    /// Adds the links on a path, except those that are shown already.
+    /// Adds the links on a path, except those that exist already.
     pub fn follow_path(&mut self, path: &Path) {
         links_on(path).iter().for_each(|link| self.link(link));
     }

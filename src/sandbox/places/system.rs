@@ -21,7 +21,8 @@ pub const SYSTEM: &[&str] = &[
     "/var/cache/fontconfig",
 ];
 
-/// Settings that programs need: names, certificates, languages, the linker. Nothing else of `/etc`.
+/// Settings that programs need: users, hosts, certificates, languages, the linker. No other file of
+/// `/etc` is visible.
 pub const ETC: &[&str] = &[
     "/etc/adjtime",
     "/etc/alternatives",
@@ -111,15 +112,14 @@ pub const NAMES: &[&str] = &[
     "/mnt/wsl/resolv.conf",
 ];
 
-/// What the kernel tells about itself and other processes; a command with a world of its own gets
-/// processes of its own instead.
+/// `/proc` and `/sys`. A command in namespaces gets a `/proc` of its own instead.
 pub const KERNEL: &[&str] = &["/proc", "/sys"];
 
 /// Devices that store nothing.
 pub const DEVICES: &[&str] =
     &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// Whether a path is one of these places, or lies in one.
+/// Whether a path is one of these or is below one.
 pub fn of_the_system(path: &std::path::Path) -> bool {
     [SYSTEM, ETC, NAMES, KERNEL].into_iter().flatten().any(|place| path.starts_with(place))
 }

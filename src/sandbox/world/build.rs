@@ -1,5 +1,5 @@
-//! Builds the world of a command and makes it the root directory of this process. Called with one
-//! thread, in mount and PID namespaces of its own.
+//! Builds the world of a command and makes it the root directory of this process. Must be called
+//! with one thread, in mount and PID namespaces of its own.
 
 use crate::sandbox::after::beside;
 use crate::sandbox::confinement;
@@ -26,31 +26,31 @@ use std::path::{Path, PathBuf};
 
 /// Directories over which the first root of the build is mounted; any that exists will do.
 const BASES: [&str; 3] = ["/tmp", "/usr", "/var"];
-/// Where the old and the new root lie during the build.
+/// The paths of the old and the new root during the build.
 const OLD: &str = "/old";
 const NEW: &str = "/new";
-/// How often the place of a mount is made anew where another command of the Pod makes it at the same time.
+/// The most attempts to create a mount point that another command of the Pod creates at the same
+/// time.
 const TRIES: usize = 10;
-/// The name of a copy of a script, in the new root, until it lies in its place.
+/// The temporary name of a script's copy in the new root, until it is mounted over the script.
 const SCRIPT: &str = ".script";
-/// The device that is mounted over a hidden file: on a mount that allows no devices nobody can
-/// open it.
+/// The device that is mounted over a hidden file: it cannot be opened on a mount with `nodev`.
 const NOTHING: &str = "/dev/null";
 /// Lists of keys that the kernel holds for this user, which are in no namespace.
 const KEYS: [&str; 2] = ["/proc/keys", "/proc/key-users"];
-/// What the kernel leaves in the work directory of a layer that is mounted as `volatile`, inner ones
-/// first: a file in directories.
+/// The marks that the kernel leaves in the work directory of an overlay mounted with `volatile`: a
+/// file and its directories, inner ones first.
 const VOLATILE_MARK: [(&str, AtFlags); 3] = [
     ("work/incompat/volatile/dirty", AtFlags::empty()),
     ("work/incompat/volatile", AtFlags::REMOVEDIR),
     ("work/incompat", AtFlags::REMOVEDIR),
 ];
-/// The kernel from which on `pid_max` is each PID namespace's own.
+/// The first kernel with a separate `pid_max` for each PID namespace.
 const OWN_PID_MAX: (u32, u32) = (6, 14);
 
 const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
-/// Shortcomings that are reported and are not fatal.
+/// Non-fatal gaps, which are reported.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Missing {
     pub open: Vec<String>,
@@ -185,8 +185,8 @@ impl Build {
         attach(&copy(&from)?, &self.point(world, path, kind)?)
     }
 
-    /// Shows a cache of the person's under the layer of the Pod, or the layer alone where the kernel
-    /// does not lay one over the other.
+    /// Mounts an overlay of the Pod's layer over a cache of the person, or the layer alone if the
+    /// kernel refuses the overlay.
     fn layer(&self, world: &World, path: &Path, missing: &mut Missing) -> Result<(), Errno> {
         let layer = world.private.as_ref().ok_or(Errno::INVAL)?.layer(path);
         let place = self.point(world, path, FileType::Directory)?;
@@ -201,13 +201,12 @@ impl Build {
         };
         remove_mark(&layer.work);
         let (upper, work) = (own(&layer.upper)?, own(&layer.work)?);
-        // With these names the list of mounts shows a command no path of this machine.
+        // These names hide the paths of the machine in the command's list of mounts.
         let named = |dir: &OwnedFd| format!("{OLD}/proc/self/fd/{}", dir.as_raw_fd());
         let kept = layer.lower.and_then(|kept| open(&self.old, &kept).ok());
         let real = open(&self.old, path)?;
         let lower: Vec<String> = kept.iter().chain([&real]).map(named).collect();
-        // Without `volatile` the end of each command waits until all that any program wrote to that file
-        // system is on the disk.
+        // Without `volatile` each command would end only after a sync of the whole file system.
         let options = format!(
             "userxattr,volatile,index=off,lowerdir={},upperdir={},workdir={}",
             lower.join(":"),
@@ -225,7 +224,7 @@ impl Build {
         }
     }
 
-    /// Shows a copy of a script in its place. The copy has no name of its own in the world.
+    /// Mounts the copy of a script over the script. The copy has no other name in the world.
     fn script(&self, world: &World, path: &Path) -> Result<(), Errno> {
         let copy_of = world.scripts.get(path).ok_or(Errno::INVAL)?;
         let place = self.point(world, path, FileType::RegularFile)?;
@@ -259,7 +258,7 @@ impl Build {
         let place = open(&self.new, path)?;
         match FileType::from_raw_mode(fstat(&place)?.st_mode) {
             FileType::Directory => {
-                // Files of yoi's own that a command may see get their mount points in it.
+                // Files of yoi that a command may see need mount points in it.
                 let options = c"size=64k,nr_inodes=64,mode=0755";
                 let flags = PLAIN | MountFlags::NOEXEC;
                 mount("yoi", below(NEW.as_ref(), path), "tmpfs", flags, options)
@@ -268,14 +267,14 @@ impl Build {
         }
     }
 
-    /// Opens the mount point at a path. In a directory of this world or its Pod it is made, and what a
-    /// command left in its way is removed, or put aside if it is a directory. Nothing is made in a directory
-    /// that is bound from outside.
+    /// Opens the mount point at a path. Creates a missing one in a directory of this world or its
+    /// Pod, and removes a file, or moves a directory aside, that a command left there. Creates
+    /// nothing in a directory that is bound from outside.
     fn point(&self, world: &World, path: &Path, kind: FileType) -> Result<OwnedFd, Errno> {
         let mut point = self.made_point(world, path, kind);
         for _ in 1..TRIES {
             match point {
-                // Another command of the Pod makes the same place at this moment.
+                // Another command of the Pod creates the same mount point at this moment.
                 Err(Errno::EXIST | Errno::NOENT) => point = self.made_point(world, path, kind),
                 point => return point,
             }
@@ -294,7 +293,7 @@ impl Build {
         let (parent, name) = (path.parent().ok_or(Errno::INVAL)?, path.file_name());
         let parent = self.point(world, parent, FileType::Directory)?;
         let name = name.ok_or(Errno::INVAL)?;
-        // Clearing the parent may have removed this obstacle as well.
+        // The removal of another obstacle may have removed this one, too.
         let removed = || match unlinkat(&parent, name, AtFlags::empty()) {
             Err(Errno::ISDIR) => renameat(&parent, name, &parent, beside(name, "put-aside")),
             removed => removed,
@@ -313,7 +312,7 @@ impl Build {
         open(&self.new, path)
     }
 
-    /// Makes a link. One that cannot be made is left out: its target can be reached under its own path.
+    /// Creates a link. Errors are ignored, because the target can be reached at its own path.
     fn link(&self, world: &World, path: &Path, target: &Path) {
         let Some((parent, name)) = path.parent().zip(path.file_name()) else { return };
         if let Ok(parent) = self.point(world, parent, FileType::Directory) {
@@ -321,8 +320,8 @@ impl Build {
         }
     }
 
-    /// Takes from every mount what it must not give: what may only be read is read-only with all that
-    /// is mounted in it.
+    /// Remounts every mount with the flags that its part needs: a read-only part is read-only with
+    /// all mounts in it.
     fn restrict(&self, world: &World) -> Result<(), String> {
         let table = Path::new(OLD).join("proc/self/mountinfo");
         let table = fs::read(table).map_err(|error| format!("mountinfo: {error}"))?;
@@ -333,7 +332,7 @@ impl Build {
             let own = path.parent().is_none() || world.parts.contains_key(&path);
             match mount_remount(place, MountFlags::BIND | flags | taken(world, &path), c"") {
                 Ok(()) => {}
-                // It is mounted in something else that covers it now, or cannot be entered at all.
+                // Another mount covers it now, or it cannot be entered at all.
                 Err(Errno::INVAL | Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if !own => {}
                 Err(error) => {
                     return Err(format!("restricting {}: {}", path.display(), words(error)));
@@ -344,10 +343,10 @@ impl Build {
     }
 }
 
-/// The rights that a mount at this path loses.
+/// The restricting flags of a mount at this path.
 fn taken(world: &World, path: &Path) -> MountFlags {
     match world.around(path) {
-        // A device is written through its driver, also where its file system may only be read.
+        // A device can be written even on a read-only file system.
         Some(Part::Device) => MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::RDONLY,
         Some(Part::Terminals) => MountFlags::NOSUID | MountFlags::NOEXEC,
         Some(Part::Hidden | Part::Processes) => PLAIN | MountFlags::NOEXEC | MountFlags::RDONLY,
@@ -356,15 +355,15 @@ fn taken(world: &World, path: &Path) -> MountFlags {
     }
 }
 
-/// Whether a mount of this kind can lie here.
+/// Whether a file of this kind can be mounted here.
 fn fits(place: &OwnedFd, kind: FileType) -> Result<bool, Errno> {
     let found = FileType::from_raw_mode(fstat(place)?.st_mode);
     Ok((found == FileType::Directory) == (kind == FileType::Directory)
         && found != FileType::Symlink)
 }
 
-/// In a layer of its own a Pod may have removed or replaced what would be covered there: then nothing
-/// of the person's is shown.
+/// Ignores a missing mount point in a layered cache: the Pod removed or replaced that path in its
+/// layer, so no file of the person is visible there.
 fn skip_own(world: &World, path: &Path, done: Result<(), Errno>) -> Result<(), Errno> {
     match done {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
@@ -396,7 +395,7 @@ fn open(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
     openat2(root, inner, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), strict)
 }
 
-/// A detached, recursive copy of the mount at this place.
+/// A detached, recursive copy of the mount at this path.
 fn copy(place: &OwnedFd) -> Result<OwnedFd, Errno> {
     let whole = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE;
     open_tree(place, "", whole | OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::OPEN_TREE_CLOEXEC)
@@ -407,8 +406,8 @@ fn attach(tree: &OwnedFd, place: &OwnedFd) -> Result<(), Errno> {
     move_mount(tree, "", place, "", both)
 }
 
-/// Limits the processes and threads of this PID namespace. Before [`OWN_PID_MAX`] the number is the
-/// machine's and stays as it is.
+/// Limits the processes and threads of this PID namespace. Before [`OWN_PID_MAX`] the number
+/// applies to the machine and is not changed.
 fn limit_processes(pid_max: u32, missing: &mut Missing) {
     let file = below(NEW.as_ref(), Path::new("/proc/sys/kernel/pid_max"));
     if !has_own_pid_max() || fs::write(file, pid_max.to_string()).is_err() {

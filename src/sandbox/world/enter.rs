@@ -1,5 +1,5 @@
-//! The stage that creates the namespaces and starts the first process in them. It
-//! has one thread from its beginning to its end.
+//! The stage that creates the namespaces and starts the first process in them. It always has one
+//! thread.
 
 use crate::sandbox::view::Network;
 use crate::sandbox::{INIT_ARG, control_group, reaper, stage};
@@ -15,23 +15,23 @@ use std::os::fd::AsFd;
 use std::process::{Child, ExitCode};
 use std::time::Duration;
 
-/// What the first process needs to build the world, and to give up all powers afterwards. The kernel
-/// keeps a directory without any rights for each overlay, which only `DAC_OVERRIDE` enters; in a user
-/// namespace it concerns the user's own files.
+/// The capabilities that the first process needs to build the world and to drop all capabilities
+/// afterwards. Each overlay has a work directory of mode 0, which only `DAC_OVERRIDE` can enter; in
+/// a user namespace it covers only the user's own files.
 const KEPT: [CapabilitySet; 3] =
     [CapabilitySet::SYS_ADMIN, CapabilitySet::SETPCAP, CapabilitySet::DAC_OVERRIDE];
 
 /// The argument with which the command gets the network of the machine.
 pub const NETWORK: &str = "network";
-/// The argument before the control group that the command is started in.
+/// The argument before the control group in which the command is started.
 pub const GROUP: &str = "group";
 
-/// How long the first process of a world has to end everything in it before it is killed: longer than it may take
-/// to say what could not be ended.
+/// How long the first process of a world may take to end everything in it before it is killed:
+/// longer than it needs to report processes that could not be ended.
 pub const GRACE: Duration = Duration::from_secs(reaper::LONGEST_END.as_secs() + 2);
 
-/// The whole life of this stage; called first thing in `main`. The order comes on standard input,
-/// and its end means: end everything. The first process inherits the other streams.
+/// The main function of this stage. Reads the order from standard input; when that is closed, it
+/// ends everything. The first process inherits the other streams.
 pub fn enter_main(words: impl Iterator<Item = OsString>) -> ExitCode {
     let words: Vec<OsString> = words.collect();
     let network = if words.iter().any(|word| word == NETWORK) { Network::On } else { Network::Off };
@@ -47,14 +47,16 @@ pub fn enter_main(words: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let mut input = std::io::stdin().lock();
     let mut line = String::new();
-    // An order that cannot be read cannot be parsed either, and a first process that is gone needs none.
+    // An unreadable order fails in the first process, and a first process that has ended needs
+    // none.
     let _ = input.read_line(&mut line);
     let _ = child.stdin.as_mut().map(|stdin| stdin.write_all(line.as_bytes()));
     let mut rest = [0; 64];
     while matches!(input.read(&mut rest), Ok(n) if n > 0) {}
     drop(child.stdin.take());
     if !ends_within(&child, GRACE) {
-        // With the first process the kernel ends all others of its world. It may have ended meanwhile.
+        // The kernel kills all processes of the world with the first one, which may have ended
+        // meanwhile.
         let _ = child.kill();
     }
     match child.wait() {
@@ -63,7 +65,7 @@ pub fn enter_main(words: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Whether the first process ends by itself in this time, after it was told to.
+/// Whether the first process ends by itself in this time, after a request.
 fn ends_within(child: &Child, limit: Duration) -> bool {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let Some(process) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
@@ -71,12 +73,13 @@ fn ends_within(child: &Child, limit: Duration) -> bool {
     };
     let mut ended = [PollFd::new(&process, PollFlags::IN)];
     let Ok(limit) = Timespec::try_from(limit) else { return false };
-    // An error is taken for the end of the time.
+    // An error counts as a timeout.
     poll(&mut ended, Some(&limit)).is_ok_and(|ready| ready > 0)
 }
 
 fn enter(network: Network) -> Result<Child, String> {
-    // The first process moves the root directory of this one, too: nothing is opened afterwards.
+    // The first process changes the root directory of this one, too, so this one opens nothing
+    // afterwards.
     let null = fs::File::options().write(true).open("/dev/null");
     let null = null.map_err(|error| format!("/dev/null: {error}"))?;
     namespaces(network)?;
@@ -97,8 +100,8 @@ fn first_process() -> std::io::Result<Child> {
         .spawn()
 }
 
-/// Namespaces of its own for this process and those it starts. Root needs no user namespace, unless
-/// it is root in name only.
+/// Creates namespaces for this process and its children. Root needs no user namespace, unless it
+/// lacks `CAP_SYS_ADMIN`.
 fn namespaces(network: Network) -> Result<(), String> {
     let mut flags = CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWPID

@@ -1,11 +1,11 @@
-//! The person's settings of git as a command sees them: who commits and how, without what opens a
-//! door elsewhere.
+//! The person's settings of git as a command sees them: who commits and how, without settings that
+//! give access to other systems.
 
 use crate::sandbox::env::{holds_password, names_secret};
 use crate::sandbox::gitfile::{self, Setting};
 use std::path::{Path, PathBuf};
 
-/// Sections that are shown. What signs, connects, sends or asks for passwords is not.
+/// Sections that are copied. Sections about signing, connections, sending and passwords are not.
 const SHOWN: &[&str] = &[
     "advice",
     "alias",
@@ -47,11 +47,12 @@ const SHOWN: &[&str] = &[
     "versionsort",
     "worktree",
 ];
-/// Settings of these sections that are left out: programs of the person, and keys that a command does not have.
+/// Settings of these sections that are omitted: programs of the person, and keys that a command
+/// does not have.
 const LEFT_OUT: &[&str] =
     &["askpass", "fsmonitor", "gitproxy", "gpgsign", "hookspath", "sshcommand"];
 
-/// A file of settings without what is not shown, and the files that it includes.
+/// A configuration file with only the allowed settings, and the files that it includes.
 pub fn shown(file: &Path, home: &Path, text: &str) -> (String, Vec<PathBuf>) {
     let mut settings = gitfile::parse(text);
     settings.retain(is_shown);
@@ -67,7 +68,7 @@ pub fn shown(file: &Path, home: &Path, text: &str) -> (String, Vec<PathBuf>) {
 fn is_shown(setting: &Setting) -> bool {
     let Setting { section, subsection, name, value } = setting;
     let value = value.as_deref().unwrap_or_default();
-    // A command line of the person's own can hold a password in any form.
+    // A command line of the person can contain a password in any form.
     let command = section == "alias" && value.starts_with('!')
         || section == "filter" && value.contains([':', '@']);
     SHOWN.contains(&&**section)
@@ -77,7 +78,7 @@ fn is_shown(setting: &Setting) -> bool {
         && ![Some(value), subsection.as_deref()].into_iter().flatten().any(holds_password)
 }
 
-/// Where an included file lies.
+/// Resolves the path of an included file.
 fn place(file: &Path, home: &Path, value: &str) -> PathBuf {
     let path = match value.strip_prefix("~/") {
         Some(below) => home.join(below),

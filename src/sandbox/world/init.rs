@@ -1,5 +1,5 @@
-//! The first process of a world: builds it, starts the command in it, and ends everything that is
-//! left. When it ends, for whatever reason, the kernel kills all that lives in the world.
+//! The first process of a world: builds it, starts the command in it, and ends the remaining
+//! processes. When it ends, for whatever reason, the kernel kills all processes of the world.
 
 use crate::protocol::LimitMet;
 use crate::sandbox::limits::CommandLimits;
@@ -18,8 +18,8 @@ use std::process::ExitCode;
 /// The `oom_score_adj` of commands: the kernel kills them before other programs when memory runs out.
 pub const FIRST_TO_DIE: &str = "800";
 
-/// The whole life of this process; called first thing in `main`. Order on standard input, report on
-/// standard output, the command's output on standard error.
+/// The main function of this process. Reads the order from standard input and writes the report to
+/// standard output; the command's output goes to standard error.
 pub fn init_main() -> ExitCode {
     // This process dies with the stage before it. If that stage is gone already, the closed pipe of the
     // order ends this process.
@@ -36,10 +36,11 @@ pub fn init_main() -> ExitCode {
     stage::report(&report)
 }
 
-/// A place in memory, with its size in MiB.
+/// An in-memory file system, with its size in MiB.
 type InMemory = (PathBuf, u32);
 
-/// The first place without any room. What a command removed before its end has made room again.
+/// The first in-memory file system that is full now. Space that the command freed before its end
+/// counts as free.
 fn full(places: &[InMemory]) -> Option<LimitMet> {
     let is_full = |(path, _): &&InMemory| {
         statvfs(path).is_ok_and(|free| free.f_bfree == 0 || free.f_ffree == 0)
@@ -90,12 +91,13 @@ impl OutOfMemory {
 
     fn set(&mut self, score: &str) {
         if let Some((file, _)) = &mut self.0 {
-            // If this fails, commands are merely no likelier to be killed than other programs.
+            // If this fails, the kernel does not prefer commands when it kills programs.
             let _ = file.write_all_at(score.as_bytes(), 0);
         }
     }
 
-    /// Puts the score back: this process has to live to report that the kernel killed a command.
+    /// Restores the score, because this process must survive to report that the kernel killed a
+    /// command.
     fn restore(&mut self) {
         let before = self.0.as_ref().map(|(_, before)| before.clone());
         self.set(before.as_deref().unwrap_or_default());

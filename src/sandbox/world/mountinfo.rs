@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// One line of mountinfo: the parts of it that are used here. Paths are bytes: no encoding is promised for them.
+/// The used fields of a line of mountinfo. Paths are bytes, because they may have any encoding.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Mount<'a> {
-    /// The directory of the file system that is mounted.
+    /// The mounted directory of the file system.
     pub root: PathBuf,
     pub point: PathBuf,
     options: &'a [u8],
@@ -25,13 +25,13 @@ fn mount(line: &[u8]) -> Option<Mount<'_>> {
     let root = unescaped(fields.next()?).into();
     let point = unescaped(fields.next()?).into();
     let options = fields.next()?;
-    // Fields without a fixed number lie before the kind of the file system.
+    // A variable number of fields precedes the type of the file system.
     let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
     Some(Mount { root, point, options, kind: std::str::from_utf8(kind).ok()? })
 }
 
 impl Mount<'_> {
-    /// The flags that it has, which must be kept.
+    /// Its current flags, which a remount must repeat.
     pub fn flags(&self) -> MountFlags {
         let words = self.options.split(|byte| *byte == b',');
         words.fold(MountFlags::empty(), |flags, word| flags | flag(word))
@@ -52,7 +52,8 @@ fn flag(word: &[u8]) -> MountFlags {
     }
 }
 
-/// A path as a mount table writes it: blanks and the like stand as `\040` there.
+/// Decodes a path of a mount table, which writes blanks and some other characters as octal escapes
+/// such as `\040`.
 fn unescaped(field: &[u8]) -> OsString {
     let (mut bytes, mut rest) = (Vec::new(), field);
     while let Some((first, after)) = rest.split_first() {

@@ -1,4 +1,4 @@
-//! What a world holds for a scope, as a list.
+//! The list of paths in the world of a scope.
 
 use super::*;
 use crate::sandbox::view::{Around, Need};
@@ -6,7 +6,7 @@ use crate::sandbox::{guard, resolve};
 use crate::scope::{Permission, Rule, Scope};
 use std::os::unix::fs::symlink;
 
-/// A person with a workspace in their home directory, which is reached through a link.
+/// A person with a workspace in their home directory, whose path contains a link.
 struct Disk {
     root: PathBuf,
     env: BTreeMap<String, String>,
@@ -46,7 +46,7 @@ impl Disk {
         World::of(&asked, &view, &holes, person)
     }
 
-    /// What of it lies below the directory of this test.
+    /// The paths of a world below the directory of this test.
     fn shown(&self, world: &World) -> Vec<String> {
         let name = |path: &Path| Some(path.strip_prefix(&self.root).ok()?.display().to_string());
         let parts = world.parts.iter().filter_map(|(path, part)| Some((name(path)?, part)));
@@ -60,7 +60,7 @@ impl Disk {
     }
 }
 
-/// What every world of this person has, and this.
+/// The paths that every world of this person has, and these.
 fn with(own: &[&str]) -> Vec<String> {
     let (before, after): (Vec<&str>, Vec<&str>) = own.iter().partition(|line| **line < "me/ws");
     let always = ["me: Memory(256)", "me/.cache: Layered", "me/.cargo/bin: Bind(Read)"];
@@ -105,7 +105,7 @@ fn holes_of_a_writable_grant_are_closed_and_held_in_their_place() {
     assert_eq!(disk.shown(&disk.world(&write, &[])), with(&own));
     let own = ["me/ws: Bind(Write)"];
     assert_eq!(disk.shown(&disk.world(&write, &[Need::Git])), with(&own));
-    // A child's: a part of it, and what its parent has lent to somebody else.
+    // The scope of a child: a part of the parent's, which has lent another part to another Pod.
     let child = Scope {
         allow: vec![
             disk.rule("me/ws", Permission::Read),
