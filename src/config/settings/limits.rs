@@ -4,7 +4,8 @@ use crate::config::settings::count;
 use serde::Deserialize;
 use std::num::NonZeroU32;
 
-/// The kernel accepts no smaller `pid_max`, because it reserves the first 300 process ids.
+/// `pid_max` is 300 above the limit, because the kernel assigns the low process ids of a namespace
+/// only once. So a lower limit would have little effect.
 const FEWEST_PROCESSES: u32 = 301;
 /// A shell and a compiler with its plugins open a few dozen files at once.
 const FEWEST_FILES: u32 = 64;
