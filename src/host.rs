@@ -330,6 +330,10 @@ impl Shared {
     }
 }
 
+fn works(info: &PodInfo) -> bool {
+    matches!(info.state, State::Running | State::NeedsYou)
+}
+
 impl Host {
     /// Takes the data directory, opens the store, brings every Pod back that was live, and opens
     /// the sockets. Nothing is sent to a model and no command is run.
@@ -419,6 +423,23 @@ impl Host {
     /// Whether the host has reason to end.
     pub fn is_ending(&self) -> bool {
         self.shared.ending.borrow().is_some()
+    }
+
+    /// The Pods whose runs are under way or wait for an approval.
+    pub fn at_work(&self) -> Vec<PodName> {
+        let members = self.shared.members.borrow().clone();
+        let works = |handle: &&pod::Handle| works(&handle.info.borrow());
+        members.0.values().filter(works).map(|handle| handle.name.clone()).collect()
+    }
+
+    /// Resolves when [`Host::at_work`] is empty.
+    pub async fn until_no_pod_works(&self) {
+        while let Some(handle) = self.at_work().first().and_then(|name| self.shared.pod(name)) {
+            // A Pod whose actor ended says nothing more.
+            if handle.info.clone().wait_for(|info| !works(info)).await.is_err() {
+                return;
+            }
+        }
     }
 
     /// The number of open connections, those of this process among them.

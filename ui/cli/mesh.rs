@@ -155,7 +155,7 @@ async fn send(options: Options, to: To, body: &RawValue, re: Option<Id>) -> Resu
 }
 
 async fn tail(options: Options, json: bool) -> Result<(), Failure> {
-    let mut signals = Signals::of_the_process()?;
+    let signals = Signals::of_the_process()?;
     let (member, mut inbox) = mesh::join(options).await.map_err(failed)?;
     say_standing("joined", &member.standing());
     let number = tokio::select! {

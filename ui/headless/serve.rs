@@ -8,7 +8,7 @@ use yoi::protocol::AtHostEnd;
 
 /// Runs a host in this process until SIGTERM, SIGINT or SIGHUP. Refuses when one runs already.
 pub async fn serve(opening: &Opening) -> Result<(), Failure> {
-    let mut signals = Signals::of_the_process()?;
+    let signals = Signals::of_the_process()?;
     if start::attach(opening, AtHostEnd::Leaves).await?.is_some() {
         let data = opening.dirs.data.display();
         let message =

@@ -1,7 +1,9 @@
 //! `:allow`: allows what an approval request wants, once or by a rule.
 
 use crate::verb::decision::Decision;
-use crate::verb::{Dialogue, End, Known, Next, Reply, Safety, Verb, WITHOUT_SCREEN, Why, of, verb};
+use crate::verb::{
+    Dialogue, End, Known, Next, Reply, Runs, Safety, Verb, WITHOUT_SCREEN, Why, of, verb,
+};
 use clap::Args;
 use yoi::protocol::approval::NotAPattern;
 use yoi::protocol::{ApprovalRequest, Pattern, Verdict};
@@ -9,6 +11,7 @@ use yoi::protocol::{ApprovalRequest, Pattern, Verdict};
 pub static VERB: Verb = of::<Allow>(Verb {
     ways: WITHOUT_SCREEN,
     safety: Safety::Confirms,
+    runs: Runs::InTheBackground,
     more: &[
         "Once, or with pod behind the request from now on for its Pod, with tree for everything below it, \
          too. Both write the rule that :inbox shows with the request, or the rule behind them, as in \

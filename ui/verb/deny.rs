@@ -1,12 +1,13 @@
 //! `:deny`: denies what an approval request wants, with a reason that the model reads.
 
 use crate::verb::decision::Decision;
-use crate::verb::{Dialogue, Known, Next, Reply, Verb, WITHOUT_SCREEN, of, verb};
+use crate::verb::{Dialogue, Known, Next, Reply, Runs, Verb, WITHOUT_SCREEN, of, verb};
 use clap::Args;
 use yoi::protocol::{ApprovalRequest, Verdict};
 
 pub static VERB: Verb = of::<Deny>(Verb {
     ways: WITHOUT_SCREEN,
+    runs: Runs::InTheBackground,
     more: &[
         "What stands behind the request is the reason; the model reads it. The request is named as for \
          :allow.",

@@ -41,7 +41,7 @@ const CLAUDE: &str = "claude-code";
 
 /// Serves until the client closes the standard input.
 pub async fn serve(opening: Opening, agent: FolderAgent) -> Result<(), Failure> {
-    let mut signals = Signals::of_the_process()?;
+    let signals = Signals::of_the_process()?;
     let leaving = CancellationToken::new();
     let (arrived, arrivals) = mpsc::channel(ARRIVED);
     let instructions = words::instructions(&agent);

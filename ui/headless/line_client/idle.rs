@@ -5,8 +5,9 @@ use crate::headless::exit::{Exit, Failure};
 use crate::headless::line_client::{LineClient, is_busy};
 use yoi::protocol::{CompletionKind, Method, PodInfo, PodName, State};
 
-/// The end of the sentence about Pods that work for other clients: their runs end with the host in this process.
-const OTHERS: &str = "at work for other clients in this process · an interrupt has a host in the background go on with it";
+/// The end of the sentence about Pods that work for other clients: their commands end with the host in this process.
+pub(super) const OTHERS: &str = "at work for other clients in this process, which ends after that · a second interrupt \
+     cuts off their commands, and a host in the background goes on with their runs";
 
 /// The Pods whose work is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,9 @@
 
 use crate::console;
 use crate::headless::exit::{Exit, Failure, after_host, causes};
-use crate::headless::line_client::{Awaited, LineClient};
+use crate::headless::line_client::LineClient;
+use crate::headless::line_client::idle::{Awaited, OTHERS};
+use crate::headless::signal::Signals;
 use crate::start::{self, Opening};
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -15,7 +17,9 @@ use yoi::protocol::{AtHostEnd, Event, Method, PodName, Refusal};
 const OWN: usize = 1;
 /// Printed when all is done here and another client is attached to the host in this process.
 const IN_USE: &str = "done; another client uses the host in this process, which ends when \
-     that client leaves · an interrupt ends it now, and running Pods go on in the background";
+     that client leaves · an interrupt ends it once no Pod works";
+/// SIGTERM, with which a service manager ends a host.
+const TERMINATED: u8 = 15;
 /// How long a run may take to be paused when a signal ends the program.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -55,18 +59,23 @@ impl LineClient {
     }
 
     /// Ends the conversation; fails if a request was denied during it. A host in this process ends with it, once no
-    /// Pod works and no other client would lose its conversation; after a signal at once.
+    /// Pod works and no other client would lose its conversation; after a signal once no Pod works.
     pub async fn leave(mut self, result: &Result<(), Failure>) -> Result<(), Failure> {
-        let signalled = matches!(result, Err(Failure { exit: Exit::Signal(_), .. }));
-        let shown = if signalled { Ok(()) } else { self.all_shown().await };
+        let signalled = signal_of(result);
+        let shown = if signalled.is_some() { Ok(()) } else { self.all_shown().await };
         let Some(OwnHost { host, opening }) = self.host.take() else {
             return shown.and(self.inbox.outcome());
         };
-        let signalled = signalled || shown.is_err();
-        let waited = if signalled { Ok(()) } else { self.while_others_work(&host).await };
+        let is_left = signalled.is_some() || shown.is_err();
+        let waited = if is_left { Ok(()) } else { self.while_others_work(&host).await };
+        let signalled = signalled.or(signal_of(&shown)).or(signal_of(&waited));
         let ended = shown.and(waited).and(self.inbox.outcome());
         let own: BTreeSet<PodName> = self.own_pods().map(|info| info.name.clone()).collect();
+        let signals = self.signals.clone();
         drop(self);
+        if signalled.is_some_and(|number| number != TERMINATED) {
+            outlive_client(&host, &signals).await;
+        }
         end(host, &opening, &own).await;
         ended
     }
@@ -104,6 +113,30 @@ impl LineClient {
                 ending = host.ended() => return after_host(ending),
             }
         }
+    }
+}
+
+/// The signal that ended a conversation.
+fn signal_of(result: &Result<(), Failure>) -> Option<u8> {
+    match result {
+        Err(Failure { exit: Exit::Signal(number), .. }) => Some(*number),
+        _ => None,
+    }
+}
+
+/// Waits after the end of the conversation until no Pod works: those that do work for other clients, and their
+/// commands would end with the host. A second signal ends the wait.
+async fn outlive_client(host: &Host, signals: &Signals) {
+    let at_work = host.at_work();
+    if at_work.is_empty() {
+        return;
+    }
+    signals.go_on();
+    let names = at_work.iter().map(PodName::as_str).collect::<Vec<_>>().join(", ");
+    console::err(&format!("still {OTHERS}: {names}"));
+    tokio::select! {
+        () = host.until_no_pod_works() => {}
+        _ = signals.asked() => {}
     }
 }
 
