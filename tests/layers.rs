@@ -10,7 +10,7 @@ mod screen;
 mod words;
 
 /// Crates that only the screen may use.
-const OF_THE_SCREEN: [&str; 9] = [
+const OF_THE_SCREEN: [&str; 8] = [
     "ratatui",
     "crossterm",
     "tui_textarea",
@@ -19,7 +19,6 @@ const OF_THE_SCREEN: [&str; 9] = [
     "nucleo",
     "pulldown_cmark",
     "clap",
-    "similar",
 ];
 
 fn root() -> &'static Path {

@@ -247,6 +247,13 @@ impl Run {
     pub(crate) async fn granted(&self, call: &Call, approval: &ApprovalRequest) -> Decision {
         let decision = self.decide(std::slice::from_ref(call)).await.pop();
         let grant = match decision {
+            Some(Decision::NeedsApproval(draft))
+                if call.name == "Write" && draft.details != approval.details =>
+            {
+                let why =
+                    "not started: the file changed since it was approved; read it and call again";
+                return Decision::Deny(why.into());
+            }
             Some(Decision::NeedsApproval(draft)) => draft.grant,
             // A rule allows the call now. The rule may cover only the command line, so the approved
             // hashes are added.

@@ -1,7 +1,18 @@
 //! What a tool call carries besides the action it names, as an approval request shows it.
 
-use crate::run::policy::telling;
+use crate::files::{self, FileError, Limit, Miss};
+use crate::run::policy::{MAX_DETAILS, telling};
 use serde_json::Value;
+use similar::algorithms::{Capture, Compact, Replace, myers};
+use similar::{ChangeTag, DiffOp};
+use std::path::Path;
+
+/// Bytes of a file that is compared with the text which replaces it.
+const MAX_COMPARED: u64 = 1024 * 1024;
+/// Lines of either side between the first and the last change: comparing takes the square of them.
+const MAX_LINES: usize = 2000;
+/// Lines shown around a change.
+const AROUND: usize = 3;
 
 /// The details of a call: for `Write` and `Edit` the lines that go (`- `) and come (`+ `), for every
 /// other tool each argument under its name. `None` if the action says everything.
@@ -28,6 +39,80 @@ pub(crate) fn details(tool: &str, arguments: &Value) -> Option<String> {
             (!shown.is_empty()).then(|| shown.join("\n"))
         }
     }
+}
+
+/// The details of a `Write` to this canonical path: the lines that go and come if it replaces a file. Where those
+/// cannot be shown, a sentence says why, and the whole new text follows. `None` if there is no such file.
+pub(crate) fn replacement(path: &Path, content: &str) -> Option<String> {
+    let instead = |why: &str| format!("it replaces {why}\n{}", marked("+ ", content));
+    // A file without a directory above it is `/`, which is none.
+    let found = match files::read_below(path.parent()?, path, Limit::whole(MAX_COMPARED)) {
+        Ok(found) => found,
+        Err(Miss::Moved | Miss::Error(FileError::Missing(_))) => return None,
+        Err(Miss::Error(FileError::TooLarge { size, .. })) => {
+            return Some(instead(&format!(
+                "a file of {}, too large to compare:",
+                files::size(size)
+            )));
+        }
+        Err(Miss::Error(error)) => {
+            return Some(instead(&format!("a file not shown here ({error}):")));
+        }
+    };
+    let Ok(old) = std::str::from_utf8(&found.bytes) else {
+        return Some(instead(&format!("a file of {} that is no text:", files::size(found.size))));
+    };
+    let (old, new) = (lines(old), lines(content));
+    let changed = match (old == new, is_comparable(&old, &new)) {
+        (true, _) => "the file has this content already".to_owned(),
+        (false, true) => changes(&old, &new),
+        (false, false) => String::new(),
+    };
+    let shown = !changed.is_empty() && changed.len() <= MAX_DETAILS;
+    Some(if shown {
+        changed
+    } else {
+        instead(&format!("a text of {}, too different to show:", files::size(found.size)))
+    })
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
+
+/// Whether few enough lines stand between the first and the last change.
+fn is_comparable(old: &[&str], new: &[&str]) -> bool {
+    let same = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    let (old, new) = (&old[same..], &new[same..]);
+    let same = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+    old.len().max(new.len()) - same <= MAX_LINES
+}
+
+/// The lines that go and come, with a few around them and the number of the first of these.
+fn changes(old: &[&str], new: &[&str]) -> String {
+    let mut ops = Compact::new(Replace::new(Capture::new()), old, new);
+    let (all_old, all_new) = (0..old.len(), 0..new.len());
+    let groups = match myers::diff(&mut ops, old, all_old, new, all_new) {
+        Ok(()) => ops.into_inner().into_inner().into_grouped_ops(AROUND),
+        Err(never) => match never {},
+    };
+    groups.iter().map(|group| shown(group, old, new)).collect::<Vec<_>>().join("\n")
+}
+
+fn shown(group: &[DiffOp], old: &[&str], new: &[&str]) -> String {
+    let first = group.first().map_or(0, |op| op.old_range().start) + 1;
+    let mut text = format!("from line {first}:");
+    for change in group.iter().flat_map(|op| op.iter_changes(old, new)) {
+        let mark = match change.tag() {
+            ChangeTag::Delete => "- ",
+            ChangeTag::Insert => "+ ",
+            ChangeTag::Equal => "  ",
+        };
+        let line = change.value();
+        let end = if line.ends_with('\n') { "" } else { " (without a line end)" };
+        text.push_str(&format!("\n{mark}{}{end}", line.trim_end_matches('\n')));
+    }
+    text
 }
 
 fn named(name: &str, value: &Value) -> String {
@@ -59,6 +144,34 @@ mod tests {
         assert_eq!(details("Write", &write).unwrap(), "+ #!/bin/sh\n+ rm x");
         let edit = json!({ "file_path": "/w/a", "old_string": "a\nb", "new_string": "", "replace_all": true });
         assert_eq!(details("Edit", &edit).unwrap(), "at each place:\n- a\n- b\n+ (nothing)");
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_shows_the_lines_that_go_and_come_or_why_not() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().canonicalize().unwrap().join("a");
+        let of = |old: &[u8], new: &str| {
+            std::fs::write(&file, old).unwrap();
+            replacement(&file, new).unwrap()
+        };
+        let numbers = |n: usize| (1..=n).map(|n| format!("{n}\n")).collect::<String>();
+        let new = numbers(20).replace("10\n", "ten\n");
+        assert_eq!(
+            of(numbers(20).as_bytes(), &new),
+            "from line 7:\n  7\n  8\n  9\n- 10\n+ ten\n  11\n  12\n  13"
+        );
+        let end = "from line 1:\n- a\n+ a (without a line end)";
+        assert_eq!(of(b"a\n", "a"), end);
+        assert_eq!(of(b"a\n", "a\n"), "the file has this content already");
+        assert_eq!(of(b"\xff\n", "b\n"), "it replaces a file of 2 bytes that is no text:\n+ b");
+        let long = of(&vec![b'x'; 2 * 1024 * 1024], "b\n");
+        assert_eq!(long, "it replaces a file of 2.0 MiB, too large to compare:\n+ b");
+        let other = of(numbers(MAX_LINES + 2).as_bytes(), "b\n");
+        assert_eq!(other, "it replaces a text of 8.6 KiB, too different to show:\n+ b");
+        let wide = of("x".repeat(MAX_DETAILS).as_bytes(), "b\n");
+        assert_eq!(wide, "it replaces a text of 32.0 KiB, too different to show:\n+ b");
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(replacement(&file, "b"), None);
     }
 
     #[test]

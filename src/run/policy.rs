@@ -10,7 +10,7 @@ use crate::protocol::{
 };
 use crate::run::Run;
 use crate::run::batch::Call;
-use crate::run::details::details;
+use crate::run::details::{details, replacement};
 use crate::sandbox::Need;
 use crate::scope::{Permission, Rule};
 use crate::store::StoredRule;
@@ -38,7 +38,7 @@ const TELLING: &[&str] = &["command", "file_path", "path", "pattern", "query", "
 /// Bytes of an action in an approval request: it is shown whole, or the call is refused.
 const MAX_ACTION: usize = 16 * 1024;
 /// The most bytes of a call's details, such as the text that `Write` writes.
-const MAX_DETAILS: usize = 32 * 1024;
+pub(crate) const MAX_DETAILS: usize = 32 * 1024;
 /// A question about an MCP server: about its definition, or about the list of its tools.
 pub(crate) struct ServerQuestion {
     /// The tool name of its rules.
@@ -173,12 +173,30 @@ impl Run {
         };
         let decided: Vec<Decision> = calls.iter().zip(looked).map(decide).collect();
         let possible = calls.iter().zip(decided).map(|(call, decision)| async {
+            let decision = within_limit(self.with_change(call, decision).await);
             match self.impossible(call, &decision).await {
                 Some(why) => Decision::Deny(why),
                 None => decision,
             }
         });
         futures_util::future::join_all(possible).await
+    }
+
+    /// The request of a `Write` over a file with the lines that go and come, as the file is now.
+    async fn with_change(&self, call: &Call, decision: Decision) -> Decision {
+        let Decision::NeedsApproval(mut draft) = decision else { return decision };
+        if let (true, Some(path)) = (call.name == "Write", draft.grant.path.clone()) {
+            let arguments = call.arguments.clone();
+            let change = self.setup.path_threads.run(move || {
+                let arguments: Value = serde_json::from_str(&arguments).ok()?;
+                replacement(&path, arguments.get("content")?.as_str()?)
+            });
+            match change.await {
+                Ok(change) => draft.details = change.or(draft.details),
+                Err(why) => return Decision::Deny(format!("not started: {why}")),
+            }
+        }
+        Decision::NeedsApproval(draft)
     }
 
     /// Decides about a server. A permanent decision covers exactly the shown definition, because
@@ -201,7 +219,7 @@ impl Run {
             details: Some(details),
             ..Claim::default()
         };
-        judge(&self.setup.permissions.rules, &answers, claim)
+        within_limit(judge(&self.setup.permissions.rules, &answers, claim))
     }
 
     /// Why a call that needs an approval cannot succeed even if it is approved. The sentence ends
@@ -431,6 +449,24 @@ fn denied(why: &str) -> Decision {
     Decision::Deny(format!("denied by policy: {why}"))
 }
 
+/// Denies a call whose details are more than a person can judge.
+fn within_limit(decision: Decision) -> Decision {
+    let Decision::NeedsApproval(draft) = &decision else { return decision };
+    match draft.details.as_ref().map_or(0, String::len) {
+        more if more > MAX_DETAILS => {
+            too_much(&draft.because, more, "make the change in smaller calls")
+        }
+        _ => decision,
+    }
+}
+
+fn too_much(because: &str, bytes: usize, instead: &str) -> Decision {
+    denied(&format!(
+        "this needs {because}, which a person has to allow, and {} KiB are too much to judge; {instead}",
+        bytes.div_ceil(1024)
+    ))
+}
+
 fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Decision {
     let Claim { subject, grant, because: own, reason, details, whole_tool } = claim;
     let mut because = match own {
@@ -456,18 +492,8 @@ fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Dec
         false => exactly(&subject),
     };
     let action = subject.texts.into_iter().next_back().unwrap_or_default();
-    let too_much = |bytes: usize, instead: &str| {
-        denied(&format!(
-            "this needs {because}, which a person has to allow, and {} KiB are too much to judge; {instead}",
-            bytes.div_ceil(1024)
-        ))
-    };
     if action.len() > MAX_ACTION {
-        return too_much(action.len(), "put it into a script file and run that");
-    }
-    let more = details.as_ref().map_or(0, String::len);
-    if more > MAX_DETAILS {
-        return too_much(more, "make the change in smaller calls");
+        return too_much(&because, action.len(), "put it into a script file and run that");
     }
     let draft = ApprovalDraft { action, details, because, reason, rule, grant };
     Decision::NeedsApproval(Box::new(draft))

@@ -53,6 +53,15 @@ action = "ask"
 
 const SCRIPT: &str = r#"
 [[when]]
+says = "reread *"
+[[when.step]]
+call = [{ name = "Read", args = { file_path = "{cwd}/{1}.txt" } }]
+[[when.step]]
+call = [{ name = "Write", args = { file_path = "{cwd}/{1}.txt", content = "x" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
 says = "write *"
 [[when.step]]
 text = "I write."
@@ -782,6 +791,31 @@ async fn a_change_of_what_git_executes_needs_an_approval_for_that_call_only() {
         assert!(bench.wrote(".git/hooks/x.txt"));
         std::fs::remove_file(bench.root.join("w/.git/hooks/x.txt")).unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_file_is_replaced_only_as_the_approval_request_showed_it() {
+    let (mut bench, pod) = Bench::asking().await;
+    let file = bench.root.join("w/.git/hooks/x.txt");
+    for changes in [false, true] {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "old\n").unwrap();
+        bench.say(&pod, "reread .git/hooks/x").await;
+        let read = bench.asked().await;
+        bench.answer(&read, once()).await.unwrap();
+        let approval = bench.asked().await;
+        let shown = "from line 1:\n- old\n+ x (without a line end)";
+        assert_eq!(approval.details.as_deref(), Some(shown));
+        if changes {
+            std::fs::write(&file, "newer\n").unwrap();
+        }
+        bench.answer(&approval, once()).await.unwrap();
+        assert_eq!(bench.end().await, RunResult::Finished);
+        let now = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(now, if changes { "newer\n" } else { "x" });
+    }
+    let said = bench.said(&pod).await.pop().unwrap();
+    assert!(said.contains("the file changed since it was approved"), "{said}");
 }
 
 #[tokio::test]
