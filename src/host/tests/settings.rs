@@ -297,3 +297,20 @@ async fn a_file_that_cannot_be_read_at_the_start_lets_nothing_run() {
     bench.write_settings("");
     bench.call(&pod, Method::say("hello")).await.unwrap();
 }
+
+#[tokio::test]
+async fn what_commands_get_is_explained_by_the_settings_as_they_are_now() {
+    let (bench, pod) = Bench::scripted().await;
+    let explained = async || {
+        let Ok(Event::CommandSheet(sheet)) = bench.call(&pod, Method::ExplainCommand).await else {
+            panic!("no sheet")
+        };
+        sheet.limits.join("\n")
+    };
+    bench.write_settings("limits.open_files = 512\nshell.timeout_s = 77\n");
+    let limits = explained().await;
+    assert!(limits.contains("512") && limits.contains("77 s"), "{limits}");
+    bench.write_settings("");
+    let limits = explained().await;
+    assert!(!limits.contains("512") && !limits.contains("77 s"), "{limits}");
+}
