@@ -27,7 +27,7 @@ pub async fn log(opening: &Opening, pod: &PodName, form: Form) -> Result<(), Fai
 async fn print(lines: &mut LineClient, pod: &PodName, form: Form) -> Result<(), Failure> {
     let pod = lines.find(pod)?.name.clone();
     let (client, output) = (lines.client().clone(), lines.printer.output().clone());
-    let log = Log { client, pod, form, output };
+    let mut log = Log { client, pod, form, output, calls: Calls::default() };
     lines.while_listening(async move { log.print().await }).await?
 }
 
@@ -37,10 +37,41 @@ struct Log {
     pod: PodName,
     form: Form,
     output: Output,
+    calls: Calls,
+}
+
+/// The tool calls of one reply, so that each result names its call.
+#[derive(Default)]
+struct Calls {
+    /// The id of each call, and what it is called: the name of its tool, and from the second one on its number.
+    named: Vec<(String, String)>,
+    /// Whether a result came: the next call is of another reply.
+    is_answered: bool,
+}
+
+impl Calls {
+    fn call(&mut self, id: &str, tool: &str) -> String {
+        if std::mem::take(&mut self.is_answered) {
+            self.named.clear();
+        }
+        let tool = SafeText::spelled(tool);
+        let name = match self.named.len() {
+            0 => tool.to_string(),
+            before => format!("{tool} ({})", before + 1),
+        };
+        self.named.push((id.to_owned(), name.clone()));
+        name
+    }
+
+    /// What the call of a result is called; `None` if that is not in the log.
+    fn result(&mut self, id: &str) -> Option<&str> {
+        self.is_answered = true;
+        self.named.iter().find(|(call, _)| call == id).map(|(_, name)| name.as_str())
+    }
 }
 
 impl Log {
-    async fn print(&self) -> Result<(), Failure> {
+    async fn print(&mut self) -> Result<(), Failure> {
         let (client, pod) = (self.client.clone(), self.pod.clone());
         let mut pages = PagesBehind::find(client, pod, &Place::start()).await?;
         while let Some(lines) = pages.next().await? {
@@ -51,7 +82,7 @@ impl Log {
         Ok(())
     }
 
-    async fn line(&self, line: &Line) -> Result<(), Failure> {
+    async fn line(&mut self, line: &Line) -> Result<(), Failure> {
         match (line, self.form) {
             (Line::Damaged { damaged, byte }, _) => {
                 let note = format!("a damaged line at byte {byte}: {damaged}");
@@ -67,13 +98,15 @@ impl Log {
         }
     }
 
-    async fn whole(&self, entry: &Entry) -> Result<(), Failure> {
+    async fn whole(&mut self, entry: &Entry) -> Result<(), Failure> {
         if self.form == Form::Json {
             // Entries are made of JSON values only.
             let line = serde_json::to_string(entry).unwrap_or_default();
             return self.write(Piece::Safe(SafeText::json(line + "\n"))).await;
         }
-        let Some(Said { speaker, text, judged }) = said(entry, &self.pod) else { return Ok(()) };
+        let Some(Said { speaker, text, judged }) = said(entry, &self.pod, &mut self.calls) else {
+            return Ok(());
+        };
         let mut indented = Indented::new(self.form, judged);
         self.write(Piece::Safe(speaker)).await?;
         self.write(indented.push(&text)).await?;
@@ -90,12 +123,14 @@ impl Log {
     }
 
     /// `beginning` is the entry with its long texts shortened.
-    async fn text_in_pieces(&self, beginning: &Entry, id: EntryId) -> Result<(), Failure> {
+    async fn text_in_pieces(&mut self, beginning: &Entry, id: EntryId) -> Result<(), Failure> {
         if let Fact::UserInput { .. } | Fact::SegmentStart { .. } = beginning.fact {
             // The text of this entry is one of several in it, or made of several.
             return self.whole(&self.fetched(id).await?).await;
         }
-        let Some(Said { speaker, judged, .. }) = said(beginning, &self.pod) else { return Ok(()) };
+        let Some(Said { speaker, judged, .. }) = said(beginning, &self.pod, &mut self.calls) else {
+            return Ok(());
+        };
         let whole = WholeEntry::open(self.client.clone(), self.pod.clone(), id).await?;
         let mut indented = Indented::new(self.form, judged);
         self.write(Piece::Safe(speaker)).await?;
@@ -180,24 +215,28 @@ struct Said {
     judged: bool,
 }
 
-fn said(entry: &Entry, pod: &PodName) -> Option<Said> {
+fn said(entry: &Entry, pod: &PodName, calls: &mut Calls) -> Option<Said> {
     let (speaker, text) = match &entry.fact {
         Fact::UserInput { segments, .. } => ("you".into(), flatten(segments)),
         Fact::SystemItem { item, .. } => ("system".into(), item.body().to_owned()),
         Fact::AssistantItem { item, .. } => match item {
             Item::Message { role: Role::Assistant, .. } => (pod.to_string(), item.text()?),
-            Item::ToolCall { name, arguments, .. } => {
-                (format!("{pod} ▸ {}", SafeText::spelled(name)), arguments.clone())
+            Item::ToolCall { call_id, name, arguments } => {
+                (format!("{pod} ▸ {}", calls.call(call_id, name)), arguments.clone())
             }
             Item::Reasoning { text, .. } if !text.is_empty() => {
                 (format!("{pod} (thinking)"), text.clone())
             }
             _ => return None,
         },
-        Fact::ToolResult { item: Item::ToolResult { summary, content, is_error, .. }, .. } => {
+        Fact::ToolResult {
+            item: Item::ToolResult { call_id, summary, content, is_error, .. },
+            ..
+        } => {
             let who = if *is_error { "tool error" } else { "tool" };
+            let of = calls.result(call_id).map(|call| format!(" ▸ {call}")).unwrap_or_default();
             let rest = content.as_ref().map(|content| format!("\n{content}"));
-            (who.into(), format!("{summary}{}", rest.unwrap_or_default()))
+            (format!("{who}{of}"), format!("{summary}{}", rest.unwrap_or_default()))
         }
         Fact::RunErrored { message, .. } => ("error".into(), message.clone()),
         Fact::Unknown(fields) => ("note".into(), wording::newer_entry(fields)),
@@ -229,9 +268,39 @@ mod tests {
         let item = Item::message(Role::Assistant, "one\ntwo");
         let entry =
             Entry::new(Fact::AssistantItem { item, origin: None, native: None, partial: false });
-        let Said { speaker, text, judged } = said(&entry, &pod).expect("a text");
+        let mut calls = Calls::default();
+        let Said { speaker, text, judged } = said(&entry, &pod, &mut calls).expect("a text");
         assert_eq!((speaker.as_str(), text.as_str(), judged), ("alice\n", "one\ntwo", false));
-        assert_eq!(said(&Entry::new(Fact::TurnEnd { turn_count: 1 }), &pod), None);
+        assert_eq!(said(&Entry::new(Fact::TurnEnd { turn_count: 1 }), &pod, &mut calls), None);
+    }
+
+    #[test]
+    fn every_result_names_its_call() {
+        let pod = PodName::parse("alice").expect("a name");
+        let mut calls = Calls::default();
+        let mut speaker = |fact: serde_json::Value| {
+            let entry: Entry = serde_json::from_value(fact).expect("an entry");
+            said(&entry, &pod, &mut calls).expect("a text").speaker.into_string()
+        };
+        let call = |id: &str, tool: &str| {
+            let item = serde_json::json!({
+                "kind": "tool_call", "call_id": id, "name": tool, "arguments": "{}",
+            });
+            serde_json::json!({ "kind": "assistant_item", "ts": 1, "item": item })
+        };
+        let result = |id: &str, is_error: bool| {
+            let item = serde_json::json!({
+                "kind": "tool_result", "call_id": id, "summary": "s", "is_error": is_error,
+            });
+            serde_json::json!({ "kind": "tool_result", "ts": 1, "item": item })
+        };
+        let of_two = [call("a", "Bash"), call("b", "Bash"), result("b", false), result("a", true)];
+        assert_eq!(
+            of_two.map(&mut speaker),
+            ["alice ▸ Bash\n", "alice ▸ Bash (2)\n", "tool ▸ Bash (2)\n", "tool error ▸ Bash\n"]
+        );
+        let next = [call("c", "Read"), result("c", false), result("lost", false)];
+        assert_eq!(next.map(&mut speaker), ["alice ▸ Read\n", "tool ▸ Read\n", "tool\n"]);
     }
 
     #[test]
@@ -245,7 +314,7 @@ mod tests {
             "compacted_from": {"segment_id": yoi::protocol::SegmentId::new(), "at_turn_index": 1},
         });
         let entry: Entry = serde_json::from_value(start).expect("an entry");
-        let Said { speaker, text, .. } = said(&entry, &pod).expect("a text");
+        let Said { speaker, text, .. } = said(&entry, &pod, &mut Calls::default()).expect("a text");
         assert_eq!(speaker.as_str(), "summary of what came before (compacted)\n");
         assert_eq!(text, "We fixed it.");
     }
@@ -265,7 +334,7 @@ mod tests {
             native: None,
             partial: false,
         });
-        let said = said(&entry, &pod).expect("a call");
+        let said = said(&entry, &pod, &mut Calls::default()).expect("a call");
         let expected = r#"  {"command":"echo safe \u{202e}; rm\u{200b}\u{ad}\u{2028}-rf\u{a0}~"}"#;
         for size in [1, 7, 1000] {
             let mut indented = Indented::new(Form::Plain, said.judged);

@@ -40,15 +40,17 @@ pub fn of_log(text: &str) -> Vec<String> {
         let Some(said) = line.strip_prefix("  ") else {
             speaker = line;
             match speaker {
-                "tool" => words.push("result".into()),
-                "tool error" => words.push("failed".into()),
+                "error" | "system" => {}
+                _ if speaker.starts_with("tool error") => words.push("failed".into()),
+                _ if speaker.starts_with("tool") => words.push("result".into()),
                 _ if speaker.starts_with("summary ") => words.push("compacted".into()),
                 _ if speaker.contains(" ▸ ") => words.push("call".into()),
                 _ => {}
             }
             continue;
         };
-        let is_text = !["tool", "tool error", "error", "system"].contains(&speaker)
+        let is_text = !["error", "system"].contains(&speaker)
+            && !speaker.starts_with("tool")
             && !speaker.starts_with("summary ")
             && !speaker.contains(" ▸ ");
         if is_text {
