@@ -31,6 +31,15 @@ fn an_unattended_approval_request_is_denied_with_the_rule_that_allows_it_and_exi
     let way = "no person is here to decide; --allow 'Bash+network:echo fetched' lets it pass";
     assert_eq!(done.out, format!("It said: denied: {way}\n"), "{done:?}");
     assert!(done.err.contains(&format!("denied: Bash echo fetched (network): {way}")), "{done:?}");
+    assert_eq!(done.err.matches("denied: ").count(), 1, "said once: {done:?}");
+}
+
+#[test]
+fn a_named_pod_that_a_message_makes_is_introduced_once() {
+    let bench = bench();
+    let done = bench.yoi(&["--model", &bench.model(), "--pod", "kim", "-p", "hello"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(done.err.matches("kim: rehearsal:").count(), 1, "{done:?}");
 }
 
 #[test]

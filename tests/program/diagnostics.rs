@@ -36,6 +36,7 @@ fn the_doctor_names_a_broken_thing_with_its_way_out_and_fails() {
     assert_eq!(fine.code, Some(0), "{fine:?}");
     assert!(fine.out.contains("no host") || fine.out.contains("none runs"), "{fine:?}");
     assert!(!bench.path("home/state").exists(), "looking changes nothing");
+    assert_eq!(fine.out.lines().filter(|line| *line == "settings").count(), 1, "{fine:?}");
     std::fs::create_dir_all(bench.path("home/config")).expect("a writable directory");
     std::fs::write(bench.path("home/config/config.toml"), "model = [").expect("a writable file");
     std::fs::write(bench.path("home/data"), "").expect("a file in place of the data directory");

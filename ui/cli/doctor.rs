@@ -65,10 +65,10 @@ pub async fn doctor(wanted: Doctor) -> Result<(), Failure> {
     );
     let mut all = program();
     all.append(&mut findings);
+    all.push(trust::finding(reached.as_ref()).await);
     all.extend(terminal);
     all.extend(model);
     all.extend(walls);
-    all.push(trust::finding(reached.as_ref()).await);
     all.extend([host, sockets]);
     all.extend(directories);
     all.extend(machine::limits());

@@ -88,6 +88,7 @@ async fn create(
     work: &Work,
     name: Option<PodName>,
 ) -> Result<Addressee, Failure> {
+    let is_named = name.is_some();
     let new = NewPod {
         // A name is given to a Pod in order to come back to it.
         ephemeral: name.is_none() && !work.keep,
@@ -103,7 +104,10 @@ async fn create(
     client.follow_own_runs(&info.name).await?;
     client.view = View::One(info.name.clone());
     client.printer.reply(Some(&info.name.clone()), &Event::Created { info: info.clone() });
-    print_notes(client, &info);
+    // A named one is opened before it gets the message, and its notes are printed then.
+    if !is_named {
+        print_notes(client, &info);
+    }
     Ok(Addressee { name: info.name, after: After::StopTree })
 }
 

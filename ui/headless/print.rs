@@ -3,7 +3,7 @@
 
 use crate::headless::answer::OpenBlock;
 use crate::headless::output::{Full, Output, Piece};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use yoi::protocol::frame::encode_event;
 use yoi::protocol::{Entry, Event, Fact, Item, Outgoing, PodName, Role};
 use yoi::text::SafeText;
@@ -29,6 +29,8 @@ pub struct Printer {
     waiting_bytes: usize,
     /// Whether the text written last ends inside a line.
     inside_a_line: bool,
+    /// Calls whose results have no line.
+    denied: BTreeSet<String>,
 }
 
 impl Printer {
@@ -37,7 +39,14 @@ impl Printer {
     }
 
     pub fn over(form: Form, output: Output) -> Self {
-        Self { form, output, waiting: VecDeque::new(), waiting_bytes: 0, inside_a_line: false }
+        Self {
+            form,
+            output,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            inside_a_line: false,
+            denied: BTreeSet::new(),
+        }
     }
 
     pub fn form(&self) -> Form {
@@ -120,8 +129,16 @@ impl Printer {
         }
     }
 
+    /// A note says that this call was denied, so its result has no line of its own.
+    pub fn denied(&mut self, call: &str) {
+        self.denied.insert(call.to_owned());
+    }
+
     /// Prints the line of an event for a person, if it has one.
     pub fn tell(&mut self, event: &Event) {
+        if matches!(event, Event::ToolResult { id, .. } if self.denied.remove(id)) {
+            return;
+        }
         if let (Form::Plain | Form::Raw, Some(text)) = (self.form, sentence(event)) {
             self.note(&text);
         }

@@ -2,7 +2,7 @@
 //! own, and one sentence reports all results.
 
 use crate::verb::{Confirm, End, Known, Next, Reply, Request, Unasked, Why};
-use yoi::protocol::{Event, Method, PodName, Refusal, State};
+use yoi::protocol::{ErrorCode, Event, Method, PodName, Refusal, State};
 
 /// The parts that differ from verb to verb.
 pub trait Each {
@@ -102,6 +102,10 @@ pub fn ended(
     for (pod, result) in pods.iter().zip(results) {
         match result {
             Ok(event) => done.push((pod.clone(), event)),
+            // Programs compare the text of this refusal, so that names no Pod.
+            Err(refusal) if refusal.code == ErrorCode::NotRunning => {
+                failed.push(format!("{pod} is not running"));
+            }
             Err(refusal) if pods.len() == 1 => failed.push(refusal.message),
             Err(refusal) => failed.push(format!("{pod}: {}", refusal.message)),
         }

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::Path;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Method, PodName, Segment, State};
+use yoi::protocol::{ErrorCode, Method, PodName, Refusal, Segment, State};
 
 mod deleting;
 
@@ -647,6 +647,16 @@ fn pausing_a_paused_pod_says_that_it_is_paused_already() {
     let end = driven("pause a", Way::Line, &states, vec![done_with(Event::Lagged)]);
     let Said::Done(said) = end.said else { panic!("not done") };
     assert!(said.starts_with("a is paused already"), "{said}");
+}
+
+#[test]
+fn a_pod_that_is_not_running_is_named_when_it_cannot_be_paused() {
+    let not_running = Refusal::new(ErrorCode::NotRunning, "Pod is not running");
+    for verb in ["pause a", "cancel a"] {
+        let reply = Reply::Results(vec![Err(not_running.clone())]);
+        let said = refusal(driven(verb, Way::Line, &[("a", State::Idle)], vec![reply]));
+        assert_eq!(said, "a is not running");
+    }
 }
 
 #[test]

@@ -21,6 +21,9 @@ impl LineClient {
                 }
                 Handling::Decide { verdict, note } => {
                     if let Some(note) = note {
+                        if matches!(verdict, Verdict::Deny { .. }) {
+                            self.printer.denied(&approval.call_id);
+                        }
                         self.printer.note(&note);
                     }
                     self.decide_or_deny(&approval, verdict).await?;
@@ -47,6 +50,7 @@ impl LineClient {
         let deny = Verdict::Deny { reason: refused.clone() };
         if self.decide(approval, deny).await.is_ok() {
             let note = format!("denied: {}: {refused}", approval.line());
+            self.printer.denied(&approval.call_id);
             self.printer.note(&note);
             self.inbox.note_denied(&note);
         }
