@@ -114,6 +114,8 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
             db.execute("DELETE FROM policy WHERE pod = ?1", [pod.key()])?;
             // Its request needs no decision any more; one that was made goes into its log.
             db.execute("DELETE FROM asks WHERE pod = ?1 AND verdict IS NULL", [pod.key()])?;
+        } else {
+            withdraw_stops(db, pod)?;
         }
     }
     if let Some(pod) = &change.remove {
@@ -146,6 +148,14 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
         discard(db, session)?;
     }
     write(db, &change.leases)
+}
+
+/// A parent that has not read yet that its child stopped does not read it of a child that is live again. The rows
+/// stay, so that their ids are not accepted again.
+fn withdraw_stops(db: &Connection, child: &PodName) -> rusqlite::Result<()> {
+    let sql = "UPDATE mail SET taken = 1, payload = 'null' WHERE taken = 0 AND id LIKE
+        (SELECT 'stopped:' || session || ':%' FROM pods WHERE key = ?1)";
+    db.execute(sql, [child.key()]).map(drop)
 }
 
 fn must_be_ephemeral(db: &Connection, pod: &PodName) -> Result<(), Failure> {

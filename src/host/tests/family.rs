@@ -636,3 +636,18 @@ async fn reading_that_a_pod_has_already_is_not_lent_again() {
     let refused = bench.call(&name("p"), lend).await.unwrap_err().message;
     assert_eq!(refused, format!("`second` can read {} already", bench.root.join("w").display()));
 }
+
+#[tokio::test]
+async fn a_tree_that_is_live_again_says_nothing_of_children_that_stopped() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "c", "a").await.unwrap();
+    bench.call(&name("p"), Method::StopPods { tree: true, unless_busy: false }).await.unwrap();
+    let stops = async || {
+        let waiting = bench.host.shared.store.messages(&name("p")).await.unwrap();
+        waiting.iter().filter(|message| message.id.starts_with("stopped:")).count()
+    };
+    assert_eq!(stops().await, 1);
+    bench.call(&name("p"), Method::RestorePods { tree: true, plan: false }).await.unwrap();
+    assert_eq!(stops().await, 0);
+    assert_ne!(bench.info(&name("p")).await.why.as_deref(), Some("c stopped"));
+}
