@@ -1,5 +1,5 @@
-//! How a command is started and ended: each runs under a small helper process that owns every
-//! descendant, and nothing it started outlives it.
+//! Starts, confines and ends commands. Each runs under a small helper process that is the subreaper
+//! of every descendant and ends all of them with the command.
 
 mod after;
 mod any_path;
@@ -80,15 +80,15 @@ pub const HELPER_ARG: &str = "__run";
 pub const ENTER_ARG: &str = "__enter";
 /// The hidden first argument of the first process in them.
 pub const INIT_ARG: &str = "__init";
-/// The hidden first argument of the last stage, which confines itself and becomes the command.
+/// The hidden first argument of the last stage, which confines itself and executes the command.
 pub const CONFINE_ARG: &str = "__confine";
 /// The program itself, also when its file was replaced since it started.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// How long the helper has to end everything after it was told to, before it is killed itself: longer than the
-/// first process of a world has.
+/// How long the helper may take to end everything after a request, before it is killed itself:
+/// longer than the first process of a world may take.
 const HELPER_GRACE: Duration = Duration::from_secs(world::enter::GRACE.as_secs() + 3);
-/// How long it may take to undo what a command changed, when all that the command started is gone.
+/// How long it may take to undo changes after the last process of the command has ended.
 const UNDO_TIME: Duration = Duration::from_secs(120);
 /// How long output is still read after the report while another process keeps the pipe open.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -100,13 +100,13 @@ const NONE_LEFT: &str = "this machine has no process or thread left for it: end 
 const NO_WALLS: &str = "the helper raises no walls";
 const WORLD_KILLED: &str = "the process that watches this command was killed, by the kernel when \
 memory runs out or by another program, and everything the command had started ended with it";
-/// Bytes of output taken at once.
+/// The most bytes of output read at once.
 const CHUNK: usize = 16 * 1024;
 
-/// Where commands are started from.
+/// Starts commands.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
-    /// The program that is the helper when its first argument is [`HELPER_ARG`].
+    /// The program that runs as the helper when its first argument is [`HELPER_ARG`].
     pub helper: PathBuf,
     /// The soft limit of open files a command gets, if the host has raised its own.
     pub nofile: Option<u64>,
@@ -120,27 +120,27 @@ pub struct Command {
     pub cwd: PathBuf,
     /// The whole environment of the command.
     pub env: BTreeMap<String, String>,
-    /// After this it is ended, with all it started.
+    /// After this time it is ended with all its processes.
     pub timeout: Duration,
-    /// How it is confined; `None` starts it unconfined.
+    /// The access of the command; `None` starts it unconfined.
     pub view: Option<CommandView>,
-    /// The commands with which it begins together.
+    /// The commands that start together with it.
     pub group: StartGroup,
 }
 
-/// How a command ended.
+/// The outcome of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     pub outcome: Outcome,
-    /// The processes that were still there and had to be ended, by name.
+    /// The names of the remaining processes, which were ended.
     pub left_over: Vec<String>,
-    /// Those that could not be ended, for example because they belong to another user.
+    /// Processes that could not be ended, for example because they belong to another user.
     pub stuck: Vec<String>,
     /// The changes to guarded files that were undone after it, each a sentence.
     pub undone: Vec<String>,
     /// The limit that its helper saw it meet.
     pub limit: Option<LimitMet>,
-    /// How well it was confined; `None` where no walls were asked for.
+    /// Its confinement; `None` if it was started unconfined.
     pub confinement: Option<Confinement>,
 }
 
@@ -149,7 +149,7 @@ pub struct Ended {
 pub enum Outcome {
     /// By itself, with this exit code.
     Exited(i32),
-    /// By this signal, which did not come from us.
+    /// By this signal, which yoi did not send.
     Signalled(i32),
     TimedOut,
     Cancelled,
@@ -163,7 +163,7 @@ pub enum SandboxError {
     /// Nothing was started.
     #[error("the command could not be started: {0}")]
     NotStarted(String),
-    /// The helper was killed; what it had started is ended, as far as it was found.
+    /// The helper was killed; its processes are ended, as far as they were found.
     #[error(
         "the process that watches the command was killed{}; what the command changed in files that git and other \
          programs execute was not undone: look at them (`git status`, `.git/hooks`, `.git/config`)",
@@ -183,9 +183,9 @@ impl Default for Sandbox {
 }
 
 impl Sandbox {
-    /// Runs a command to its end, or ends it when it takes too long or `cancel` fires. `on_output`
-    /// gets standard output and error as they come, merged; while it works the command waits.
-    /// When this returns, nothing the command started is alive. Dropping the future ends it too.
+    /// Runs a command until it ends, times out, or `cancel` fires. `on_output` gets merged standard
+    /// output and error as they arrive; the command waits while it works. When this returns, all
+    /// processes of the command have ended. Dropping the future ends the command, too.
     pub async fn run(
         &self,
         command: &Command,
@@ -274,22 +274,22 @@ struct Watch<'a, F> {
     phase: Phase<'a>,
 }
 
-/// How far a command is.
+/// The state of a command.
 #[derive(Clone, Copy)]
 enum Phase<'a> {
-    /// Its helper looks at what is guarded.
+    /// Its helper records the state of the guarded paths.
     Begins(&'a StartGroup),
-    /// Its helper is ready, and those beside it are waited for.
+    /// Its helper is ready and waits for those of the group.
     Waits(&'a StartGroup),
     Runs,
-    /// It was told to end: why and when.
+    /// It was asked to end: why and when.
     Ends(Outcome, Instant),
-    /// All that it started is gone since then. Its helper undoes what it may not leave.
+    /// All its processes have ended, and its helper undoes changes of guarded files.
     Undoes(Option<Outcome>, Instant),
 }
 
 impl<F: FnMut(&[u8])> Watch<'_, F> {
-    /// Reads output until the helper reports; `None` if it died before it could.
+    /// Reads output until the helper reports; `None` if the helper ended without a report.
     async fn until_report(
         mut self,
         limit: Duration,
@@ -331,7 +331,7 @@ impl<F: FnMut(&[u8])> Watch<'_, F> {
         Some((report, end_request))
     }
 
-    /// Takes a line of the helper. Returns whether it was one on the way to the report.
+    /// Handles a line of the helper. Returns whether it was a message before the report.
     fn on_line(&mut self, line: &str) -> bool {
         self.phase = match (line, self.phase) {
             (order::PREPARED, Phase::Begins(group)) => Phase::Waits(group),
@@ -374,7 +374,7 @@ impl<F: FnMut(&[u8])> Watch<'_, F> {
     }
 }
 
-/// When a command that is ready may begin; for ever pending in every other phase.
+/// Resolves when a ready command may start; pending for ever in every other phase.
 async fn all_ready(phase: Phase<'_>) {
     match phase {
         Phase::Waits(group) => group.ready().await,
@@ -382,7 +382,7 @@ async fn all_ready(phase: Phase<'_>) {
     }
 }
 
-/// The next output; 0 at its end. Waits for ever when it has ended already.
+/// The number of bytes read; 0 at the end of the output. Pending for ever after that.
 async fn read(output: &mut Option<ChildStderr>, buffer: &mut [u8]) -> usize {
     match output {
         Some(pipe) => pipe.read(buffer).await.unwrap_or(0),
@@ -399,7 +399,7 @@ async fn finish(
         end_for(&child, why, &mut report).await;
     }
     if report.stuck.is_empty() {
-        // It exits right after its report; the status says nothing we do not know.
+        // It exits right after its report; its status adds nothing.
         let _ = timeout(DRAIN, child.wait()).await;
     }
     if let Some(reason) = report.failed {
@@ -418,7 +418,7 @@ async fn finish(
     Ok(Ended { outcome, left_over, stuck, undone, limit, confinement })
 }
 
-/// Ends the descendants of the helper, which is alive and cannot read `/proc`.
+/// Ends the descendants of a helper that is alive but cannot read `/proc`.
 async fn end_for(child: &Child, why: String, report: &mut Report) {
     let root = child.id().and_then(|pid| i32::try_from(pid).ok());
     let work = move || root.map(|root| process::end_below(root, HELPER_GRACE));
@@ -431,7 +431,7 @@ async fn end_for(child: &Child, why: String, report: &mut Report) {
     }
 }
 
-/// The helper is gone or does not answer: ends it, and what carries its mark.
+/// Kills a helper that ended without a report or does not answer, and all processes with its mark.
 async fn lost(mut child: Child, mark: &str) -> SandboxError {
     // An error means that the helper has exited already.
     let _ = child.kill().await;

@@ -1,6 +1,6 @@
-//! Compares guarded files before and after a command, and undoes what changed: files that git or a
-//! shell of the person obeys. Mounts alone do not hold there. A mount over a file is gone when somebody
-//! outside replaces the file, and a link or a missing file cannot be covered by a mount at all.
+//! Compares guarded files before and after a command, and undoes changes. Mounts alone cannot
+//! protect them: a mount over a file is lost when a process outside replaces the file, and a mount
+//! cannot cover a link or a missing file at all.
 
 mod index;
 mod packages;
@@ -34,22 +34,22 @@ const HOOKS: &str = "hooks";
 /// The directory of SSH keys: a new file in it could let others log in. It is made before the command,
 /// so that a mount can shut it.
 const SSH: &str = ".ssh";
-/// The largest file whose content is remembered, in bytes.
+/// The largest file whose content is recorded, in bytes.
 const LIMIT: u64 = 1024 * 1024;
 
-/// How these places were before the command.
+/// The state of the guarded paths before a command.
 #[derive(Debug, Default)]
 pub struct Before {
     /// Paths at which nothing was.
     absent: BTreeSet<PathBuf>,
-    /// The directories on the way to guarded paths that were no links. A link in the place of one would lead git,
-    /// an editor or another program to other files.
+    /// The directories on guarded paths that were not links. A link that replaces one would direct
+    /// git, an editor or another program to other files.
     unlinked: BTreeSet<PathBuf>,
     kept: Vec<(PathBuf, Known)>,
     /// [`HEAD`] of each repository. A command may change it, but it must stay a valid one.
     heads: Vec<(PathBuf, Known)>,
-    /// The directories on the way to guarded paths, with their modes: what lies in one that is closed afterwards would
-    /// not be found before the next command.
+    /// The directories on the paths to guarded files, with their modes: the next command's search
+    /// would not find files in a directory that became unreadable.
     modes: Vec<(PathBuf, Mode)>,
     steps: Vec<steps::Step>,
     packages: Vec<packages::Package>,
@@ -113,7 +113,8 @@ fn places(view: &CommandView) -> Vec<PathBuf> {
     });
     let all: Vec<PathBuf> = holes.map(|hole| hole.path.clone()).collect();
     for dir in all.iter().filter(|path| path.ends_with(SSH) && path.symlink_metadata().is_err()) {
-        // If this fails, the command cannot make it either, or what it makes is moved away afterwards.
+        // If this fails, the command cannot create it either, or its file is moved aside
+        // afterwards.
         let _ = DirBuilder::new().mode(0o700).create(dir);
     }
     all
@@ -140,7 +141,7 @@ impl<'a> Looked<'a> {
         self.holes.get(path).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a command may write a path, if the hole at this very path is left out of account.
+    /// Whether a command could write a path without the hole at exactly this path.
     fn opens(&self, path: &Path) -> bool {
         let own = |why: &Why| {
             matches!(why, Why::Secret | Why::Rules | Why::Programs | Why::Project | Why::Obeyed)
@@ -157,7 +158,7 @@ impl Before {
         // A missing directory on `PATH` may be made.
         let programs = view.holes_at(path).contains(&Why::Programs);
         if !path.exists() {
-            // A link may lead to what is missing: the command could make it there.
+            // The target of a link may be missing, and the command could create it.
             let places = [path.to_owned()].into_iter().chain(led_to(path));
             let missing = |path: &PathBuf| ways::is_missing(path) && view.opens(path);
             self.absent.extend(places.filter(|path| !programs && missing(path)));
@@ -229,11 +230,12 @@ impl Before {
         }
     }
 
-    /// Moves new files aside and puts changed ones back. Returns a sentence for each.
+    /// Moves new files aside and restores changed ones. Returns a sentence for each.
     pub fn mend(&self) -> Vec<String> {
         // Outer directories come first.
         self.modes.iter().for_each(|(path, mode)| ways::allow(path, *mode));
-        // The links first, those nearest to the root before the others: what lies behind them is looked at then.
+        // Restores links first, from the root downwards, because later paths are resolved through
+        // them.
         let linked = self.unlinked.iter().filter(|dir| dir.is_symlink());
         let moved = linked.chain(&self.absent).filter_map(|path| remove(path));
         let kept =
@@ -248,7 +250,7 @@ impl Before {
 }
 
 impl Known {
-    /// Whether git accepts it as [`HEAD`].
+    /// Whether git accepts this content as [`HEAD`].
     fn is_head(&self) -> bool {
         match self {
             Self::Link(target) => target.to_bytes().starts_with(b"refs/"),
@@ -263,7 +265,7 @@ impl Known {
 }
 
 fn remove(path: &Path) -> Option<String> {
-    // The parent is missing or a link now, so nothing lies at the guarded path itself.
+    // The parent is missing or a link now, so the guarded path itself does not exist.
     let (dir, name) = directory_to_change(path).ok()?;
     statat(&dir, &*name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let (shown, aside) = (path.display(), beside(&name, "put-aside"));
@@ -296,7 +298,7 @@ fn restore(path: &Path, before: &Known, is_well: impl Fn(&Known) -> bool) -> Opt
         placed = put_back(&dir, &name, before);
     }
     if let (Err(error), false) = (&placed, name == HEAD) {
-        // A full disk has room for another name, and what the command wrote must not count.
+        // A rename needs no space on a full disk, and the command's version must not stay in use.
         let aside = beside(&name, "put-aside");
         if renameat(&dir, &*name, &dir, &*aside).is_ok() {
             return Some(format!(
@@ -320,20 +322,20 @@ fn restore(path: &Path, before: &Known, is_well: impl Fn(&Known) -> bool) -> Opt
     }
 }
 
-/// Puts a file or link back in one step, so that the path is never empty: git would look for another repository.
-/// Nobody can have taken the names beside it before. Returns the name under which the command's version lies now,
-/// if it left one.
+/// Restores a file or link by an atomic rename, so that the path always exists: otherwise git would
+/// search for another repository. The new names beside it are random. Returns the name of the
+/// command's version, if there is one.
 fn put_back(dir: &OwnedFd, name: &OsStr, before: &Known) -> io::Result<Option<OsString>> {
     let (fresh, aside) = (beside(name, "put-back"), beside(name, "put-aside"));
     let placed = make(dir, &fresh, before).and_then(|()| exchange(dir, &fresh, name, aside));
     if placed.is_err() {
-        // Only what was made here has this name.
+        // Only a file created here has this name.
         let _ = unlinkat(dir, &*fresh, AtFlags::empty());
     }
     placed
 }
 
-/// Makes a file or link as it was before the command.
+/// Creates a copy of a file or link as it was before the command.
 fn make(dir: &OwnedFd, name: &OsStr, before: &Known) -> io::Result<()> {
     let (bytes, mode, owner) = match before {
         Known::Link(target) => return Ok(symlinkat(target.as_c_str(), dir, name)?),
@@ -342,13 +344,13 @@ fn make(dir: &OwnedFd, name: &OsStr, before: &Known) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(openat(dir, name, flags, OWNER)?);
     file.write_all(bytes)?;
-    // Another owner than the person's can be given by root only, and only root could have changed the file.
+    // Only root can set another owner, and only root could have changed such a file.
     let _ = fchown(&file, Some(owner.0), Some(owner.1));
     fchmod(&file, mode)?;
     file.sync_all()
 }
 
-/// Gives the fresh file its name. Returns the new name of the file that had it.
+/// Renames the new file to its final name. Returns the new name of the file that had it.
 fn exchange(
     dir: &OwnedFd,
     fresh: &OsStr,
@@ -375,7 +377,7 @@ pub fn beside(name: &OsStr, what: &str) -> OsString {
     name
 }
 
-/// The directory of a file, through no link, and the file's name in it.
+/// Opens the directory of a file without following links; returns it with the file's name.
 fn directory(path: &Path) -> io::Result<(OwnedFd, OsString)> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -383,7 +385,8 @@ fn directory(path: &Path) -> io::Result<(OwnedFd, OsString)> {
     Ok((ways::directory(parent)?, name.to_owned()))
 }
 
-/// The same for a change. Directories that the command made, and closed, are opened.
+/// Opens the directory of a path for a change. Directories that the command made unreadable get
+/// back the permissions of their owner.
 fn directory_to_change(path: &Path) -> io::Result<(OwnedFd, OsString)> {
     if ways::closed(path).is_some() {
         ways::open_up(path);
@@ -396,7 +399,7 @@ fn known_at(path: &Path) -> Option<Known> {
     known(&dir, &name).ok()
 }
 
-/// Reads a link, or a regular file that is small enough to be kept.
+/// Reads a link, or a regular file that is small enough to be recorded.
 fn known(dir: &OwnedFd, name: &OsStr) -> io::Result<Known> {
     let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {

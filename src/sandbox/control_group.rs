@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io, thread};
 
-/// The name of a command's group begins with this, and the process id of the helper follows.
+/// The prefix of a command's group; the process id of the helper follows.
 const PREFIX: &str = "yoi-";
-/// The name of a Pod's group begins with this.
+/// The prefix of a Pod's group.
 const POD_PREFIX: &str = "yoi-pod-";
 /// The processes of yoi that start and watch a command count too, with their threads.
 const STAGES: u32 = 8;
@@ -33,11 +33,11 @@ pub struct Delegated(PathBuf);
 pub struct ControlGroup {
     dir: PathBuf,
     limits: CommandLimits,
-    /// How often the limits of the Pod had been met when the command began.
+    /// The Pod's counts of limit events when the command started.
     before: PodEvents,
 }
 
-/// How often the commands of a Pod met a limit together.
+/// Counts of limit events of a Pod's group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PodEvents {
     memory: u64,
@@ -45,13 +45,14 @@ struct PodEvents {
 }
 
 impl Delegated {
-    /// The nearest such ancestor of this process's group. Changes no group.
+    /// Finds the nearest usable group. Changes no group.
     pub fn find() -> Option<Self> {
         Self::around().into_iter().next()
     }
 
-    /// The groups around this process in which this user may make groups, the nearest first. The process's own
-    /// group is usually none of them: the kernel gives no controllers to groups inside one that has processes.
+    /// The ancestor groups of this process in which this user may create groups, the nearest first.
+    /// The process's own group is usually none of them: the kernel enables no controllers for
+    /// subgroups of a group that has processes.
     fn around() -> Vec<Self> {
         let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
@@ -61,7 +62,8 @@ impl Delegated {
         all.filter(|group| group.is_usable(geteuid().is_root())).collect()
     }
 
-    /// Makes the group of a command in that of its Pod, and removes groups that killed helpers left.
+    /// Creates the group of a command in that of its Pod, and removes leftover groups of killed
+    /// helpers.
     fn group(&self, limits: CommandLimits, pod: &str) -> io::Result<ControlGroup> {
         enable_controllers(&self.0);
         for abandoned in self.abandoned() {
@@ -72,7 +74,7 @@ impl Delegated {
         let mut made = ControlGroup::in_pod(&pod, limits);
         for _ in 1..TRIES {
             match made {
-                // The last command of the Pod ended at this moment and took the group of the Pod with it.
+                // The last command of the Pod ended at this moment and removed the Pod's group.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     made = ControlGroup::in_pod(&pod, limits);
                 }
@@ -82,8 +84,8 @@ impl Delegated {
         made
     }
 
-    /// Groups of commands whose helper is gone, and of Pods without commands, inner ones first. A group with the
-    /// process id of this helper is one, too.
+    /// Leftover groups: of commands whose helper has ended, and of Pods without commands, inner
+    /// ones first. A group with the process id of this helper is a leftover, too.
     pub fn abandoned(&self) -> Vec<PathBuf> {
         let pods = groups_in(&self.0, |name| name.starts_with(POD_PREFIX));
         let mut found = groups_in(&self.0, is_of_dead_helper);
@@ -97,7 +99,8 @@ impl Delegated {
     }
 
     fn is_usable(&self, root: bool) -> bool {
-        // The kernel moves a process only if its user may write to the common ancestor of both groups.
+        // The kernel moves a process only if the user may write to the common ancestor of both
+        // groups.
         let may = |file: &str| access(self.0.join(file), Access::WRITE_OK).is_ok();
         if !may("") || !may("cgroup.procs") {
             return false;
@@ -129,7 +132,7 @@ fn is_of_dead_helper(name: &str) -> bool {
     })
 }
 
-/// Gives the groups in a group the controllers, where they have none yet.
+/// Enables the controllers for the subgroups of a group, if they are not enabled yet.
 fn enable_controllers(group: &Path) {
     if gives_limits(group) {
         return;
@@ -140,7 +143,7 @@ fn enable_controllers(group: &Path) {
     }
 }
 
-/// Whether groups in a group have the files of both controllers.
+/// Whether the subgroups of a group have the files of both controllers.
 fn gives_limits(group: &Path) -> bool {
     names_both(&group.join("cgroup.subtree_control"))
 }
@@ -150,7 +153,7 @@ fn names_both(file: &Path) -> bool {
     ["memory", "pids"].iter().all(|name| given.split_whitespace().any(|word| word == *name))
 }
 
-/// Limits what a group holds; a limit on memory that is not set is none.
+/// Sets the limits of a group; a memory limit of 0 means none.
 fn limit(group: &Path, processes: u32, memory_mib: Option<u64>) -> io::Result<()> {
     fs::write(group.join("pids.max"), processes.to_string())?;
     let Some(mib) = memory_mib else { return set_if_there(group, "memory.max", "max") };
@@ -158,20 +161,20 @@ fn limit(group: &Path, processes: u32, memory_mib: Option<u64>) -> io::Result<()
     set_if_there(group, "memory.swap.max", "0")
 }
 
-/// Writes to a file that not every kernel has.
+/// Writes to a file that does not exist on every kernel.
 fn set_if_there(group: &Path, file: &str, value: &str) -> io::Result<()> {
     let file = group.join(file);
     if file.exists() { fs::write(file, value) } else { Ok(()) }
 }
 
-/// How often the kernel counted an event in a group.
+/// The kernel's count of an event in a group.
 fn times(group: &Path, file: &str, event: &str) -> u64 {
     counted(&fs::read_to_string(group.join(file)).unwrap_or_default(), event)
 }
 
 impl PodEvents {
-    /// What was counted so far. The files count the limits of this group alone; where a kernel has none of them, the
-    /// limits of the command are counted as met instead.
+    /// Reads the current counts from the `.local` files, which count only the group's own limits.
+    /// On a kernel without these files a met limit is reported as that of the command.
     fn of(pod: &Path) -> Self {
         Self {
             memory: times(pod, "memory.events.local", "oom"),
@@ -181,12 +184,13 @@ impl PodEvents {
 }
 
 impl ControlGroup {
-    /// A group for the command of this process and the Pod of this name; `None` where none can be made.
+    /// Creates a group for the command of this process and the Pod of this name; `None` if that is
+    /// not possible.
     pub fn make(limits: CommandLimits, pod: &str) -> Option<Self> {
         Delegated::around().iter().find_map(|around| around.group(limits, pod).ok())
     }
 
-    /// Makes the group of the Pod, if it is not there, and that of a command in it.
+    /// Creates the group of the Pod, if it does not exist, and that of a command in it.
     fn in_pod(pod: &Path, limits: CommandLimits) -> io::Result<Self> {
         match fs::create_dir(pod) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -208,13 +212,14 @@ impl ControlGroup {
         self.dir.parent().unwrap_or(&self.dir)
     }
 
-    /// Its directory, for the process that enters it.
+    /// The directory of the group, for the process that enters it.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The limit of this group, or of that of its Pod, that the kernel counted as met. `oom_kill` alone also counts
-    /// processes that ended because the memory of the machine or of a group around these ran out.
+    /// The limit of this group, or of that of its Pod, that the kernel counted as met. `oom_kill`
+    /// alone also counts processes that were killed because the memory of the machine or of an
+    /// outer group ran out.
     pub fn limit_met(&self) -> Option<LimitMet> {
         let Self { dir, limits, before } = self;
         let now = PodEvents::of(self.pod());
@@ -247,13 +252,13 @@ impl Drop for ControlGroup {
     }
 }
 
-/// Moves this process into a group, and with it all that it starts.
+/// Moves this process, and so its later children, into a group.
 pub fn enter(group: &Path) -> io::Result<()> {
-    // The kernel takes 0 for the writing process.
+    // The kernel reads 0 as the writing process.
     fs::write(group.join("cgroup.procs"), "0")
 }
 
-/// Where the groups are mounted, and the group of the process whose files of `/proc` these are.
+/// The mount point of the groups, and the group of the process with these files of `/proc`.
 fn own_group(groups: &str, table: &[u8]) -> Option<(PathBuf, PathBuf)> {
     let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mut mounted = mounts(table).filter(|mount| mount.kind == "cgroup2");
@@ -265,7 +270,7 @@ fn own_group(groups: &str, table: &[u8]) -> Option<(PathBuf, PathBuf)> {
     })
 }
 
-/// The number behind a word in a file of events.
+/// The number after a word in a file of events.
 fn counted(text: &str, event: &str) -> u64 {
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.find(|(name, _)| *name == event).and_then(|(_, n)| n.trim().parse().ok()).unwrap_or(0)
@@ -296,7 +301,7 @@ mod tests {
         assert_eq!(own("0::/other\n", &bound), None, "a group outside of what is mounted");
     }
 
-    /// A directory with the files that the kernel gives a group.
+    /// A directory with the files of a control group.
     fn delegated(given: &str) -> (tempfile::TempDir, Delegated) {
         let top = tempfile::tempdir().unwrap();
         fs::write(top.path().join("cgroup.procs"), "").unwrap();
@@ -387,7 +392,7 @@ mod tests {
         ] {
             fs::create_dir_all(dir).unwrap();
         }
-        // The first process of the machine lives.
+        // The process with this id is alive.
         assert_eq!(delegated.abandoned(), [own, top.path().join("yoi-pod-idle")]);
     }
 }

@@ -1,5 +1,5 @@
-//! Finds the files that git obeys in the repositories that a command may write: hooks, configurations,
-//! and files that lead to another repository.
+//! Finds the files that git executes or reads as settings in the repositories that a command may
+//! write: hooks, configurations, and pointers to other repositories.
 
 mod named;
 #[cfg(test)]
@@ -16,12 +16,13 @@ use std::path::{Component, Path, PathBuf};
 
 pub use named::is_named;
 
-/// Repositories in and beside one that are guarded one by one; a directory with more of them is
-/// read-only as a whole.
+/// The most repositories around one `.git` that are guarded individually; a directory with more of
+/// them is read-only as a whole.
 const REPOSITORIES: usize = 500;
-/// Directories that are looked at for a repository; a directory with more is read-only, too.
+/// The most directories that are searched for repositories; a directory with more is read-only,
+/// too.
 const LOOKED_AT: usize = 100_000;
-/// Bytes of the list of submodules that are read, and of a file that names one directory.
+/// The most bytes that are read of a list of submodules, and of a file that names one directory.
 const MODULE_LIST: u64 = 1024 * 1024;
 const POINTER: u64 = 8 * 1024;
 /// How deep the names of submodules nest.
@@ -30,27 +31,28 @@ const MODULE_DEPTH: usize = 6;
 /// repository and looks for another one in the directories around it.
 pub const HELD: [&str; 2] = ["objects", "refs"];
 
-/// The repositories of a view, and what belongs to them.
+/// The repositories of a view and their files.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Directories of repositories, submodules and worktrees, each with its known working trees.
     pub dirs: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
-    /// `.git` files, which name such a directory.
+    /// `.git` files, which contain the path of such a directory.
     pub pointers: BTreeSet<PathBuf>,
-    /// Every `.git` that was looked at, by its unresolved path: it can be a link.
+    /// Every visited `.git` by its unresolved path, because it can be a link.
     pub places: BTreeSet<PathBuf>,
     /// Directories that only group the repositories of submodules.
     pub folders: Vec<PathBuf>,
-    /// Directories with more repositories than are guarded one by one.
+    /// Directories with too many repositories to guard them individually.
     pub closed: Vec<PathBuf>,
     /// Hooks and settings that a configuration names; they may not exist.
     pub named: Vec<PathBuf>,
-    /// Working trees beside the scope's own directories, canonical: each can be a project of its own.
+    /// Canonical working trees besides the scope's own directories: each can be a project of its
+    /// own.
     pub projects: BTreeSet<PathBuf>,
 }
 
-/// A search for repositories. Files that a command wrote lead it on, so it keeps a list of what is still to be
-/// looked at and never calls itself.
+/// A search for repositories. It follows files that a command may have written, so it uses a list
+/// of paths to visit instead of recursion.
 struct Search<'a> {
     /// Whether a command may write at a path. The search follows a pointer only to such paths.
     writes: &'a dyn Fn(&Path) -> bool,
@@ -68,7 +70,7 @@ enum Lead {
     Repository(PathBuf, Option<PathBuf>),
 }
 
-/// Looks for the repositories of a view on this disk. `resolved` is the view with canonical grants.
+/// Searches this disk for the repositories of a view. `resolved` is the view with canonical grants.
 pub fn find(view: &CommandView, resolved: &CommandView) -> Found {
     let grants = [view.grants_by_path(), resolved.grants_by_path()];
     let writes = |path: &Path| grants.iter().any(|grants| grants.level(path) == Level::Write);
@@ -77,7 +79,7 @@ pub fn find(view: &CommandView, resolved: &CommandView) -> Found {
         search.around(git);
     }
     if search.is_cut_short() {
-        // Too many to guard one by one, and they may lie anywhere in the scope.
+        // There are too many to guard one by one, and they may be anywhere in the scope.
         search
             .found
             .closed
@@ -154,7 +156,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Looks at a `.git` and at everything to which it leads.
+    /// Visits a `.git` and all repositories that it names.
     fn look_at(&mut self, git: &Path) {
         self.to_look_at.push(Lead::Git(git.to_owned()));
         while self.found() <= self.most {
@@ -170,12 +172,12 @@ impl<'a> Search<'a> {
         self.found.dirs.len() + self.found.pointers.len()
     }
 
-    /// Whether what was found and what is still to be looked at are too many.
+    /// Whether the found repositories and the paths to visit are too many.
     fn is_full(&self) -> bool {
         self.found() + self.to_look_at.len() > self.most
     }
 
-    /// Whether there are paths that were not looked at, because too many repositories were found before.
+    /// Whether some paths were not visited, because too many repositories were found before.
     fn is_cut_short(&self) -> bool {
         !self.to_look_at.is_empty()
     }
@@ -187,7 +189,7 @@ impl<'a> Search<'a> {
         let Ok(real) = canonical(git) else { return };
         self.found.places.insert(git.to_owned());
         if real.is_dir() {
-            // A link that leads out of the scope leads to nothing that a command may change.
+            // The target of a link out of the scope cannot be changed by a command.
             if !meta.is_symlink() || (self.writes)(&real) {
                 self.lead(real, Some(top));
             }
@@ -201,7 +203,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A repository that is looked at next, with a working tree of it.
+    /// Adds a repository to visit, with a working tree of it.
     fn lead(&mut self, dir: PathBuf, tree: Option<&Path>) {
         self.to_look_at.push(Lead::Repository(dir, tree.map(Path::to_owned)));
     }
@@ -214,7 +216,7 @@ impl<'a> Search<'a> {
         if known && !fresh {
             return;
         }
-        // A worktree's directory says where the repository is that it belongs to.
+        // A worktree's directory contains the path of its main repository.
         let common =
             path_in(&dir.join("commondir"), b"").and_then(|path| canonical(&dir.join(path)).ok());
         if let Some(common) = common.filter(|common| common != dir && (self.writes)(common)) {
@@ -283,7 +285,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The path in a small file of git, behind a prefix, as git reads it: all bytes but the line breaks at the end.
+/// The path after a prefix in a small file of git, as git reads it: all bytes without trailing line
+/// breaks.
 fn path_in(file: &Path, prefix: &[u8]) -> Option<PathBuf> {
     let found = WorkspaceFiles::of(file.parent()?).read(file, Limit::head(POINTER)).ok()?;
     let path = found.bytes.strip_prefix(prefix)?;

@@ -56,7 +56,7 @@ pub fn helper_main(_args: impl Iterator<Item = OsString>) -> ExitCode {
 /// Runs a command in a world of its own. Its first process watches it; this one waits for the report.
 /// The stages start while the world is computed.
 fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
-    // Without a group the other limits hold.
+    // Without a group the other limits still apply.
     let pod = view.private.as_ref().map_or_else(String::new, PodStorage::key);
     let group = ControlGroup::make(view.limits, &pod);
     let child = enter(&order.mark(), view.network, group.as_ref());
@@ -109,18 +109,18 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     Ok(stage::report(&report))
 }
 
-/// Tells the host that everything guarded was looked at, and waits for its answer.
+/// Tells the host that the state of all guarded paths is recorded, and waits for its answer.
 fn may_begin(streams: Streams) -> bool {
     let answer = || {
         let mut line = String::new();
-        // An answer that cannot be read is none.
+        // An unreadable answer counts as none.
         let _ = std::io::stdin().lock().read_line(&mut line);
         line.trim_end() == BEGIN
     };
     streams == Streams::Pipes || stage::send(&format!("{PREPARED}\n")).is_ok() && answer()
 }
 
-/// The report of a command that was told to end before it began.
+/// The report of a command that was ended before it started.
 fn not_begun() -> Report {
     Report { ordered: true, ..Report::default() }
 }
@@ -182,7 +182,7 @@ fn enter(mark: &str, network: Network, group: Option<&ControlGroup>) -> std::io:
 fn give(input: &Mutex<Option<ChildStdin>>, order: &WorldOrder) {
     let mut input = input.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(input) = input.as_mut() {
-        // A stage that cannot be written to is dead, and its missing report says so.
+        // A write error means that the stage has ended, which its missing report shows.
         let _ = input.write_all(order.line().as_bytes());
     }
 }
@@ -231,7 +231,8 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
     let mut report = reaper.reap();
     report.undone = mended(&before, streams);
     if let Some(temp) = temp {
-        // What cannot be removed lies in the system's temporary directory, which is swept.
+        // Files that cannot be removed remain in the system's temporary directory, which the system
+        // cleans.
         let _ = remove_tree(&temp.keep());
     }
     let code = stage::report(&report);
@@ -245,13 +246,13 @@ fn mended(before: &Before, streams: Streams) -> Vec<String> {
     if streams == Streams::Pipes {
         return Vec::new();
     }
-    // If the host is gone, it is undone all the same.
+    // If the host has ended, the changes are undone nevertheless.
     let _ = stage::send(&format!("{ENDED}\n"));
     before.mend()
 }
 
-/// A directory only this command and this user have; without one it has no place for temporary
-/// files. Its path is canonical from the beginning: what is put in its place later is not followed.
+/// A temporary directory for this command alone; `None` if none can be created. Its path is
+/// canonical, so a link that replaces it later is not followed.
 fn private_temp(env: &BTreeMap<String, String>) -> Option<TempDir> {
     let base = env.get("TMPDIR").map_or(Path::new("/tmp"), Path::new).canonicalize().ok()?;
     let mode = Permissions::from_mode(0o700);

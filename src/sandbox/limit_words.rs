@@ -1,26 +1,27 @@
-//! What the output of a command tells about limits. The kernel tells most limits to a program alone, and it may say so in words.
+//! Finds error messages about limits in the output of a command. The kernel reports most limits
+//! only to the program, which may print an error.
 
 use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::view::Isolation;
 
-/// A limit to which the words of a program point.
+/// A limit that the output of a program suggests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitHint {
     pub limit: LimitMet,
     pub trust: Trust,
 }
 
-/// How much the words say.
+/// The certainty that the words are about a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// The command failed with these words, or its own shell says so.
+    /// The command failed with these words, or its own shell printed them.
     Likely,
-    /// The words are there, and could be about something else.
+    /// The words occur, but could be about something else.
     Possible,
 }
 
-/// What programs say, in small letters, at a limit of each kind.
+/// The error messages of programs for each kind of limit, in lower case.
 const WORDS: [(LimitKind, &[&str]); 5] = [
     (
         LimitKind::Processes,
@@ -41,12 +42,12 @@ const WORDS: [(LimitKind, &[&str]); 5] = [
     (LimitKind::Space, &["no space left on device", "enospc"]),
 ];
 
-/// Words beside which a missing resource is a process or a thread.
+/// Words in whose line the missing resource is a process or a thread.
 const STARTS: [&str; 3] = ["fork", "thread", "spawn"];
 
 impl CommandLimits {
-    /// The limit to which the output of a command points. Of one that did not fail only lines count that end with an
-    /// error, because it may have shown text about errors.
+    /// The limit that the output of a command suggests. For a successful command only lines count
+    /// that end with an error, because it may have printed text about errors.
     pub fn limit_hint(
         &self,
         content: &str,
@@ -71,7 +72,7 @@ impl CommandLimits {
     }
 }
 
-/// Whether the shell of a command says that a limit ended or kept off a program.
+/// Whether the shell of a command reports that a limit ended a program or prevented its start.
 fn is_of_shell(kind: LimitKind, line: &str) -> bool {
     line.starts_with("bash: ")
         && match kind {
@@ -83,8 +84,8 @@ fn is_of_shell(kind: LimitKind, line: &str) -> bool {
         }
 }
 
-/// Whether these words of a failed command are about a limit and hardly about anything else. A full disk is also that of
-/// the workspace.
+/// Whether these words of a failed command are very likely about a limit. Words about a full disk
+/// may be about the disk of the workspace.
 fn is_plain(kind: LimitKind, content: &str) -> bool {
     match kind {
         LimitKind::Processes => STARTS.iter().any(|word| content.contains(word)),

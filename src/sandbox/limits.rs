@@ -1,4 +1,4 @@
-//! How much of the machine one command may use.
+//! The resource limits of one command.
 
 use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::control_group::Delegated;
@@ -12,31 +12,31 @@ const FEWEST: u32 = 16;
 /// The low process ids of a PID namespace, which the kernel does not reuse.
 const GIVEN_ONCE: u32 = 300;
 
-/// Files per MiB of a directory in memory.
+/// The most files per MiB of an in-memory file system.
 pub const FILES_PER_MIB: u64 = 128;
 
 /// Memory that a process uses beyond what `RLIMIT_DATA` counts, in MiB.
 const BESIDE_DATA_MIB: u32 = 64;
 
-/// The limits of one command; sizes are in MiB, and 0 is no limit where it says so.
+/// The limits of one command; sizes are in MiB, and 0 means no limit where it is documented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandLimits {
     /// Processes and threads, together.
     pub processes: u32,
-    /// Memory of one process, and with a little more of a whole command where a control group counts it; 0 is no
-    /// limit.
+    /// Memory of one process; with a control group also, plus a little, of the whole command. 0
+    /// means no limit.
     pub memory_mib: u32,
-    /// Files and sockets that one process has open.
+    /// Open files and sockets of one process.
     pub open_files: u32,
     /// One file that it writes; 0 is no limit.
     pub file_mib: u32,
-    /// What `/tmp` of the Pod holds.
+    /// The size of the Pod's `/tmp`.
     pub tmp_mib: u32,
-    /// What the Pod adds to the caches of toolchains.
+    /// The size of the Pod's layers over caches.
     pub cache_mib: u32,
-    /// What the home directory holds beyond what is granted in it.
+    /// The size of the home directory without the paths granted in it.
     pub home_mib: u32,
-    /// What `/dev/shm` holds.
+    /// The size of `/dev/shm`.
     pub shm_mib: u32,
 }
 
@@ -55,26 +55,26 @@ impl CommandLimits {
         self.processes.max(FEWEST)
     }
 
-    /// The `pid_max` of a PID namespace that leaves so many ids when those that are given once are used up.
+    /// The `pid_max` of a PID namespace that leaves `processes` ids after the low ids are used up.
     pub fn pid_max(&self) -> u32 {
         self.most_processes().saturating_add(GIVEN_ONCE)
     }
 
-    /// Sets the resource limits of this process. A limit that is lower already stays.
+    /// Sets the resource limits of this process. Lower existing limits do not change.
     pub fn apply(&self, isolation: Isolation) {
         let bytes = |mib: u32| (mib > 0).then_some(u64::from(mib) << 20);
         lower(Resource::Data, bytes(self.memory_mib));
         lower(Resource::Fsize, bytes(self.file_mib));
         lower(Resource::Nofile, Some(self.open_files.into()));
         lower(Resource::Core, Some(0));
-        // The kernel counts processes for each user of a user namespace. Outside of a namespace of the
-        // command's own, the person's other processes would count.
+        // The kernel counts processes for each user of a user namespace. Without a user namespace
+        // of the command the person's other processes would count.
         if isolation == Isolation::Namespaces {
             lower(Resource::Nproc, Some(self.most_processes().into()));
         }
     }
 
-    /// A limit of this kind as one that was met; `None` where there is none.
+    /// The sentence and kind of a met limit; `None` if the limit is not set.
     pub fn met(&self, kind: LimitKind, isolation: Isolation) -> Option<LimitMet> {
         let world = isolation == Isolation::Namespaces;
         let sentence = match kind {
@@ -88,19 +88,19 @@ impl CommandLimits {
         Some(LimitMet { kind, sentence: sentence? })
     }
 
-    /// A place in memory that has no room left.
+    /// A full in-memory file system as a met limit.
     pub fn full(place: &Path, mib: u32) -> LimitMet {
         let (place, files) = (place.display(), u64::from(mib) * FILES_PER_MIB);
         let sentence = format!("a command has {mib} MiB in {place}, for at most {files} files");
         LimitMet { kind: LimitKind::Space, sentence }
     }
 
-    /// The limit on processes, as one that was met.
+    /// The limit on processes as a met limit.
     pub fn processes_met(&self) -> LimitMet {
         LimitMet { kind: LimitKind::Processes, sentence: self.most_processes_sentence() }
     }
 
-    /// The limit on the memory of a whole command, where a control group counts it.
+    /// The memory limit of a whole command with a control group, as a met limit.
     pub fn memory_together_met(&self) -> Option<LimitMet> {
         let sentence = self.most_memory_together()?;
         Some(LimitMet { kind: LimitKind::Memory, sentence })
@@ -158,8 +158,8 @@ impl CommandLimits {
         Some(self.memory_together_mib()? + u64::from(BESIDE_DATA_MIB))
     }
 
-    /// The memory of a whole command, in MiB: more than that of one process, which meets its own limit first and
-    /// can tell so itself.
+    /// The memory of a whole command, in MiB: more than that of one process, which meets its own
+    /// limit first and can report it itself.
     pub fn memory_together_mib(&self) -> Option<u64> {
         (self.memory_mib > 0).then(|| u64::from(self.memory_mib) + u64::from(BESIDE_DATA_MIB))
     }
@@ -187,6 +187,6 @@ fn lower(resource: Resource, most: Option<u64>) {
     let held = rustix::process::getrlimit(resource);
     let least = |held: Option<u64>| Some(held.map_or(most, |held| held.min(most)));
     let limit = Rlimit { current: least(held.current), maximum: least(held.maximum) };
-    // Lowering never fails for this process itself.
+    // Lowering a limit of this process never fails.
     let _ = setrlimit(resource, limit);
 }

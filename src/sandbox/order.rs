@@ -1,6 +1,7 @@
-//! What host and helper say to each other, a line each. The host sends an order; the helper says [`PREPARED`], and
-//! begins when the host answers with [`BEGIN`]; it says [`ENDED`] when all that the command started is gone, and sends
-//! its report when it has undone what the command may not leave. A server begins at once and says nothing in between.
+//! The messages between host and helper, one a line. The host sends an order; the helper sends
+//! [`PREPARED`], and starts the command when the host sends [`BEGIN`]. It sends [`ENDED`] when all
+//! processes of the command have ended, and its report when changes of guarded files are undone. A
+//! server starts at once, and its helper sends only the report.
 
 use crate::protocol::LimitMet;
 use crate::sandbox::Command;
@@ -13,17 +14,17 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The variable that marks everything a command starts, so that it is found without its helper.
+/// The variable that marks all processes of a command, so that they are found without the helper.
 pub const MARK: &str = "YOI_RUN";
 
-/// The helper has looked at what is guarded. The command did not begin.
+/// The helper has recorded the state of the guarded paths and has not started the command.
 pub const PREPARED: &str = "prepared";
 /// The answer of the host.
 pub const BEGIN: &str = "begin";
-/// The command and all it started are gone.
+/// All processes of the command have ended.
 pub const ENDED: &str = "ended";
 
-/// What to run. The end of the pipe after it means: end everything.
+/// The command to run. When the host closes the pipe, the helper ends everything.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Order {
     pub program: String,
@@ -31,33 +32,33 @@ pub struct Order {
     pub env: BTreeMap<String, String>,
     /// The soft limit of open files to give back.
     pub nofile: Option<u64>,
-    /// The walls around it; `None` is no walls.
+    /// The access of the command; `None` starts it unconfined.
     #[serde(default)]
     pub view: Option<CommandView>,
     #[serde(default)]
     pub streams: Streams,
 }
 
-/// Where the standard streams of a command lead.
+/// The standard streams of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Streams {
-    /// Its input is empty; both outputs come together, to the host.
+    /// An empty input; both outputs merged in one pipe to the host.
     #[default]
     Output,
-    /// Three pipes of its own, which the host sends through the socket in the place of the output. Such a
-    /// program is a server: it gets no time to end by itself.
+    /// Three pipes, which the host sends through a socket instead of the output pipe. Such a
+    /// program is a server, and is killed without time to end by itself.
     Pipes,
 }
 
-/// What the first process of a world builds, and what it starts there.
+/// The world that its first process builds, and the stage that it starts there.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WorldOrder {
     pub world: World,
     pub inner: Inner,
 }
 
-/// What the stage that confines itself is to become.
+/// The command that the last stage executes after it confined itself.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Inner {
     pub program: String,
@@ -70,7 +71,7 @@ pub struct Inner {
     /// The view without grants and holes; `gives` has them resolved on this disk.
     pub view: CommandView,
     pub gives: Vec<Give>,
-    /// What the helper already knows to be unprotected, and what the command cannot do.
+    /// Known gaps of the confinement, and legitimate actions that it prevents.
     pub open: Vec<String>,
     pub cost: Vec<String>,
 }
@@ -82,36 +83,36 @@ pub struct Ready {
     pub failed: Option<String>,
 }
 
-/// How it ended.
+/// The outcome of the command.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// The exit code of the command.
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// The host ended the command before it ended by itself.
+    /// The host ended the command.
     pub ordered: bool,
-    /// What else had to be ended.
+    /// Remaining processes that had to be ended.
     pub ended: Vec<String>,
-    /// What is still alive in spite of everything.
+    /// Processes that could not be ended.
     pub stuck: Vec<String>,
-    /// Why the helper cannot see what is left. It stays until nothing is, and somebody else has to
-    /// end it.
+    /// Why the helper cannot list the remaining processes. It runs until none is left, and the host
+    /// has to end them.
     #[serde(default)]
     pub blind: Option<String>,
-    /// What it left that would lead others astray, and what became of it.
+    /// Sentences about the changes of guarded files that were undone.
     #[serde(default)]
     pub undone: Vec<String>,
     /// The first process of its world was killed, and with it the command.
     #[serde(default)]
     pub world_killed: bool,
-    /// The limit that the helper saw it meet.
+    /// The limit that the helper saw the command meet.
     #[serde(default)]
     pub limit: Option<LimitMet>,
     /// It was ended because of that limit.
     #[serde(default)]
     pub ended_at_limit: bool,
-    /// How well it was confined; `None` where no walls were asked for.
+    /// Its confinement; `None` if it was started unconfined.
     #[serde(default)]
     pub confinement: Option<Confinement>,
     /// Why nothing was started.

@@ -50,7 +50,7 @@ fn of_world(world: &World, view: &CommandView, holes: &[Hole]) -> CommandSheet {
             | Part::Processes => {}
         }
     }
-    // A hole that is only read is listed as shut.
+    // A read-only hole is listed as guarded.
     sheet.read.retain(|path| !holes.iter().any(|hole| hole.path == *path));
     sheet
 }

@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Where one tool keeps its things.
+/// The directory of one tool.
 struct Row {
-    /// The variable that moves it, or empty.
+    /// The variable with its path, or empty.
     var: &'static str,
-    /// Where it lies below the home directory otherwise; empty is nowhere.
+    /// Its usual path below the home directory; empty if there is none.
     usual: &'static str,
-    /// What is readable below it; an empty name is all of it.
+    /// Readable names below it; an empty name is the whole directory.
     read: &'static [&'static str],
-    /// What may be written below it, in the same way.
+    /// Writable names below it; an empty name is the whole directory.
     write: &'static [&'static str],
 }
 
@@ -136,11 +136,11 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("GRADLE_USER_HOME", ".gradle", "gradle"),
 ];
 
-/// What programs need that lies beside their directory.
+/// Directories beside `bin` that programs need.
 const BESIDE: &[&str] =
     &["lib", "lib64", "libexec", "include", "jre", "conf", "pkg", "versions", "version"];
 
-/// Caches that are made where their tool has none yet, by their last name: all are directories.
+/// Caches that are created if they are missing, by their last name; all are directories.
 pub const MADE: &[&str] =
     &[".cache", "registry", "git", "pkg", "store", "repository", "packages", "caches", "wrapper"];
 
@@ -323,7 +323,7 @@ impl<'a> Person<'a> {
         self.var("HOME").filter(|home| home.parent().is_some())
     }
 
-    /// What toolchains need to read, at its usual place below home.
+    /// The paths that toolchains read, at their usual places below the home directory.
     pub fn readable(&self) -> Vec<PathBuf> {
         self.usual(|row| row.read)
     }
@@ -333,7 +333,7 @@ impl<'a> Person<'a> {
         self.usual(|row| row.write)
     }
 
-    /// What toolchains need to read where a variable says that it is.
+    /// The paths that toolchains read, where a variable names them.
     pub fn readable_by_name(&self) -> Vec<PathBuf> {
         self.moved(|row| row.read)
     }
@@ -343,7 +343,7 @@ impl<'a> Person<'a> {
         self.moved(|row| row.write)
     }
 
-    /// The directories in which programs are looked for.
+    /// The directories in which programs are searched.
     pub fn programs(&self) -> Vec<PathBuf> {
         let path = self.env.get("PATH").map_or("", String::as_str);
         let narrow = |dir: &PathBuf| dir.is_absolute() && !self.holds_home(dir);
@@ -353,7 +353,7 @@ impl<'a> Person<'a> {
         dirs
     }
 
-    /// What lies beside a directory of programs and belongs to them, such as `lib` beside `bin`.
+    /// Directories beside a directory of programs that belong to them, such as `lib` beside `bin`.
     pub fn beside_programs(&self) -> Vec<PathBuf> {
         let dirs = self.programs();
         let parents = dirs.iter().filter_map(|dir| dir.parent());
@@ -375,7 +375,7 @@ impl<'a> Person<'a> {
         rows.map(|(var, _, name)| (*var, cache.join(name))).collect()
     }
 
-    /// What nobody may read.
+    /// The paths that no tool and no command may read.
     pub fn secrets(&self) -> Vec<PathBuf> {
         let machine = MACHINE_SECRETS.iter().map(PathBuf::from);
         let own = SECRETS.iter().flat_map(|(var, usual)| {
@@ -392,7 +392,7 @@ impl<'a> Person<'a> {
         all
     }
 
-    /// The secret this canonical path is or lies in.
+    /// The secret that equals or contains this canonical path.
     pub fn secret(&self, path: &Path) -> Option<PathBuf> {
         crate::files::secret_of(path, &self.secrets()).cloned()
     }
@@ -412,13 +412,13 @@ impl<'a> Person<'a> {
         all.collect::<Vec<_>>().iter().flat_map(|(base, names)| joined(base, names)).collect()
     }
 
-    /// Every place below home that goes by this name.
+    /// Every path below the home directory with this name.
     fn below_home(&self, usual: &str) -> Vec<PathBuf> {
         let homes = self.home().into_iter().map(Path::to_owned).chain(login_home());
         homes.map(|home| home.join(usual)).chain(self.by_xdg(usual)).collect()
     }
 
-    /// Where an XDG variable puts a place that is usually below home.
+    /// The path that an XDG variable gives to a directory that is usually below the home directory.
     fn by_xdg(&self, usual: &str) -> Option<PathBuf> {
         const XDG: [(&str, &str); 4] = [
             (".config", "XDG_CONFIG_HOME"),
@@ -450,7 +450,7 @@ impl<'a> Person<'a> {
     }
 }
 
-/// The variables that say where tools and secrets lie.
+/// The variables that name directories of tools and secrets.
 pub fn variables() -> impl Iterator<Item = &'static str> {
     let tools = TOOLS.iter().map(|row| row.var);
     let secrets = SECRETS.iter().map(|(var, _)| *var);
@@ -458,7 +458,7 @@ pub fn variables() -> impl Iterator<Item = &'static str> {
     tools.chain(secrets).chain(moved).filter(|var| !var.is_empty())
 }
 
-/// Which part of a row is meant.
+/// A part of a row.
 type Part = fn(&Row) -> &'static [&'static str];
 
 fn joined(base: &Path, names: &[&str]) -> Vec<PathBuf> {
@@ -466,8 +466,8 @@ fn joined(base: &Path, names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(join).collect()
 }
 
-/// The home directory of this user by the system's own list: its secrets stay shut whatever `HOME`
-/// says.
+/// The home directory of this user in `/etc/passwd`: its secrets stay unreadable whatever `HOME`
+/// is.
 fn login_home() -> Option<PathBuf> {
     static HOME: OnceLock<Option<PathBuf>> = OnceLock::new();
     let find = || {

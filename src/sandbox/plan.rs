@@ -1,5 +1,5 @@
-//! From a view to what is really done on this disk: which holes exist, what is mounted for them,
-//! and what is granted.
+//! Turns a view into actions on this disk: the holes that exist, the mounts for them, and the
+//! Landlock rules.
 
 use crate::files::canonical;
 use crate::sandbox::guard::{self, Found};
@@ -12,11 +12,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What stays writable around a file that is somebody else's; what lies there beyond that is
-/// read-only.
+/// The most siblings of another Pod's file that stay writable; further ones are read-only.
 const SIBLINGS: usize = 2000;
 
-/// What is granted at a canonical path, as Landlock will be told.
+/// The access to a canonical path, for a rule of Landlock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Give {
     #[serde(with = "any_path")]
@@ -43,7 +42,7 @@ pub struct Mount {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Stays where it is: else a hole below it could be moved away.
+    /// Cannot be moved: otherwise a hole below it could be moved away.
     Pinned,
     ReadOnly,
     Hidden,
@@ -58,8 +57,8 @@ pub struct Plan {
     pub cost: Vec<String>,
 }
 
-/// The holes that are there on this disk and take something away, outer ones first; and what cannot
-/// be protected, in words.
+/// The holes that exist on this disk and restrict a grant, outer ones first; and sentences about
+/// paths that cannot be protected.
 pub fn holes(view: &CommandView, found: &Found) -> (Vec<Hole>, Vec<String>) {
     let grants = view.grants_by_path();
     let mut open = Vec::new();
@@ -86,8 +85,8 @@ pub fn holes(view: &CommandView, found: &Found) -> (Vec<Hole>, Vec<String>) {
     (without_nested(view, all), open)
 }
 
-/// Whether a hole takes anything away: at its own place, or from a grant that lies in it. Programs
-/// lie directly in their directory: what is granted further down is no program.
+/// Whether a hole restricts a grant: one at or above its path, or one below it. A directory on
+/// `PATH` has its programs directly in it, so grants deeper in it are not restricted.
 fn takes(view: &CommandView, grants: &GrantsByPath, hole: &Hole) -> bool {
     if view.names_for_writing(hole) {
         return false;
@@ -98,14 +97,14 @@ fn takes(view: &CommandView, grants: &GrantsByPath, hole: &Hole) -> bool {
     let inside = |grant: &Grant| grant.level > hole.level && grant.path.starts_with(&hole.path);
     let shallow = matches!(hole.why, Why::Programs | Why::Others | Why::Obeyed);
     let deep = !shallow && hole.path.parent().is_some();
-    // A hole that leaves its content writable still keeps the path from being moved.
+    // A hole with writable content still prevents moving the path.
     let granted = grants.level(&hole.path);
     let held = hole.level == Level::Write && granted == Level::Write;
     held || granted > hole.level || (deep && view.grants.iter().any(inside))
 }
 
-/// Whether the scope grants this very place or a part of it, and not only a directory above it: then a person wants
-/// these settings changed.
+/// Whether the scope grants exactly this path or a part of it, and not only a directory above it:
+/// then the person wants these settings to be changed.
 fn is_worked_on(view: &CommandView, place: &Path) -> bool {
     let of_scope = |grant: &Grant| {
         let named = || view.outside.iter().any(|named| named.path == grant.path);
@@ -120,7 +119,8 @@ fn without_nested(view: &CommandView, all: Vec<Hole>) -> Vec<Hole> {
     // Each path has one hole, and outer ones come first.
     let mut by_path: HashMap<PathBuf, usize> = HashMap::new();
     for hole in all {
-        // A path that is granted inside the scope of another Pod stays open, also around this hole.
+        // A path that is granted inside the scope of another Pod stays writable, also around this
+        // hole.
         let same = |outer: &Hole| match (outer.why, hole.why) {
             (Why::Others, Why::Others) => {
                 let between = |grant: &Grant| {
@@ -145,7 +145,7 @@ fn not_there(view: &CommandView, hole: &Hole) -> Option<String> {
     lent.then(|| format!("{} does not exist yet and could be made", hole.path.display()))
 }
 
-/// Whether this user could read it at all, or change who may.
+/// Whether this user can read the path, or change its permissions.
 fn within_reach(path: &Path) -> bool {
     let own =
         || fs::metadata(path).is_ok_and(|meta| meta.uid() == rustix::process::getuid().as_raw());
@@ -177,8 +177,8 @@ pub fn mounts(view: &CommandView, holes: &[Hole]) -> Vec<Mount> {
     all.into_iter().map(|(path, kind)| Mount { path, kind }).collect()
 }
 
-/// Directories in which nothing new can be made, because a file in them is somebody else's: a mount
-/// over the file alone is gone as soon as its owner replaces it.
+/// Directories in which no new file can be created, because they contain a file of another Pod: a
+/// mount over the file alone is lost when its owner replaces it.
 fn sealed(view: &CommandView, holes: &[Hole]) -> BTreeSet<PathBuf> {
     let theirs = holes.iter().filter(|hole| matches!(hole.why, Why::Scope | Why::Others));
     let files = theirs.filter(|hole| hole.level == Level::Read && !hole.path.is_dir());
@@ -190,7 +190,7 @@ fn sealed(view: &CommandView, holes: &[Hole]) -> BTreeSet<PathBuf> {
     parents.filter(|dir| whole(dir)).map(Path::to_owned).collect()
 }
 
-/// What lies directly in a directory and can be a mount.
+/// The entries of a directory that can be mounted.
 fn siblings(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let plain =
@@ -198,7 +198,7 @@ fn siblings(dir: &Path) -> Vec<PathBuf> {
     plain.take(SIBLINGS).map(|entry| entry.path()).collect()
 }
 
-/// What is granted by itself inside what another Pod has.
+/// Grants inside a directory of another Pod.
 fn kept_open(view: &CommandView, holes: &[Hole]) -> Vec<PathBuf> {
     let others: Vec<&Hole> = holes.iter().filter(|hole| hole.why == Why::Others).collect();
     let inside = |path: &Path| others.iter().any(|hole| hole.is_around(path));
@@ -222,12 +222,13 @@ fn pins(view: &CommandView, hole: &Path) -> Vec<PathBuf> {
     hole.ancestors().skip(1).filter(between).map(Path::to_owned).collect()
 }
 
-/// What cannot be done in directories that hold a file of somebody else.
+/// Sentences about directories in which no file can be created, because they contain a file of
+/// another Pod.
 pub fn sealed_cost(view: &CommandView, holes: &[Hole]) -> Vec<String> {
     sealed(view, holes).iter().map(|dir| nothing_new(dir)).collect()
 }
 
-/// The rules where nothing can be mounted: each sibling of a hole is granted by itself.
+/// The rules without mounts: each sibling of a hole is granted separately.
 pub fn around_holes(view: &CommandView, holes: &[Hole]) -> Plan {
     let mut plan = Plan::default();
     for grant in &view.grants {
@@ -248,7 +249,7 @@ fn right(level: Level) -> Option<Right> {
     }
 }
 
-/// What is left of a grant at this very path.
+/// The access that the holes leave of a grant at this path.
 pub fn capped(level: Level, path: &Path, holes: &[Hole]) -> Level {
     let around = holes.iter().filter(|hole| hole.takes_from(path));
     around.map(|hole| hole.level).fold(level, Level::min)
@@ -260,7 +261,7 @@ impl Plan {
         self.gives.push(Give { path: path.to_owned(), right });
     }
 
-    /// A directory without what lies in its subdirectories.
+    /// Grants a directory without its subdirectories.
     fn flat(&mut self, dir: &Path, level: Level, holes: &[Hole]) {
         if !dir.is_dir() {
             return self.give(dir, right(capped(level, dir, holes)));

@@ -1,6 +1,6 @@
-//! What the commands of a Pod keep on the disk from one to the next: `/tmp`, and what they write to the
-//! caches of toolchains. It lies in the directory of the Pod's session and goes with it. No other Pod
-//! sees it, and the person executes nothing of it.
+//! The files that commands of a Pod leave for later ones: `/tmp`, and layers over the caches of
+//! toolchains. They are in the directory of the Pod's session and are deleted with it. No other Pod
+//! sees them, and programs of the person do not use them.
 
 use crate::disk::{FileId, open_up, remove_tree};
 use crate::sandbox::limits::CommandLimits;
@@ -18,19 +18,19 @@ use std::path::{Path, PathBuf};
 const TMP: &str = "tmp";
 const CACHES: &str = "caches";
 const ASIDE: &str = "aside";
-/// What was written to one cache, and what the overlay needs beside it.
+/// The layer over one cache, and the work directory of the overlay.
 const CHANGES: &str = "changes";
 const WORK: &str = "work";
-/// How many new directories are tried while another command removes them as leftovers.
+/// The most attempts to create a directory while another command removes it as a leftover.
 const TRIES: usize = 100;
-/// Only the Pod's user gets into these directories.
+/// Only the Pod's user can enter these directories.
 const OWNER_ONLY: RawMode = 0o700;
 
-/// The directories that one Pod keeps between commands.
+/// The directories of one Pod that outlast its commands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodStorage {
     dir: PathBuf,
-    /// The layers of this command while another command holds the lock on those of the Pod.
+    /// The temporary layers of this command while another command locks those of the Pod.
     #[serde(default)]
     aside: Option<PathBuf>,
 }
@@ -38,13 +38,13 @@ pub struct PodStorage {
 /// The directories of an overlay over one cache.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// What the Pod wrote before, where this command writes elsewhere.
+    /// The Pod's layer, if this command writes to a temporary one.
     pub lower: Option<PathBuf>,
     pub upper: PathBuf,
     pub work: PathBuf,
 }
 
-/// The right of one command to write to the layers of its [`PodStorage`], until this is dropped.
+/// The lock of one command on the layers of its [`PodStorage`], released on drop.
 #[derive(Debug)]
 pub struct LayerLock {
     aside: Option<PathBuf>,
@@ -68,7 +68,7 @@ impl PodStorage {
         blake3::hash(self.dir.as_os_str().as_bytes()).to_hex()[..16].to_owned()
     }
 
-    /// What commands see as `/tmp`.
+    /// The directory that commands see as `/tmp`.
     pub fn tmp(&self) -> PathBuf {
         self.dir.join(TMP)
     }
@@ -85,14 +85,14 @@ impl PodStorage {
         Layer { lower, upper: own.join(CHANGES), work: own.join(WORK) }
     }
 
-    /// Where what commands of the Pod wrote to the cache at a canonical path stays.
+    /// The Pod's layer over the cache at a canonical path.
     pub fn kept_layer(&self, cache: &Path) -> PathBuf {
         Self::of(&self.dir).layer(cache).upper
     }
 
-    /// Makes the directories and takes the right to write to the layers. An overlay must not be
-    /// mounted twice at a time, so a command that runs beside another one of its Pod sees what the Pod
-    /// wrote to caches so far, and what it writes itself is gone with it.
+    /// Creates the directories and locks the layers. An overlay must not be mounted twice at a
+    /// time, so a second command of the Pod sees the Pod's layers read-only and writes to temporary
+    /// ones, which are deleted with it.
     pub fn lock_layers(&mut self) -> io::Result<LayerLock> {
         make(&self.tmp())?;
         let caches = self.dir.join(CACHES);
@@ -100,8 +100,8 @@ impl PodStorage {
         let asides = self.dir.join(ASIDE);
         if let Some(lock) = locked(&caches)? {
             for left in fs::read_dir(&asides).into_iter().flatten().flatten() {
-                // A command that still runs holds the lock of its own. What cannot be removed now is
-                // left to the next command.
+                // A running command holds the lock of its directory. The next command removes what
+                // cannot be removed now.
                 if let Ok(Some(_lock)) = locked(&left.path()) {
                     let _ = remove_tree(&left.path());
                 }
@@ -111,7 +111,7 @@ impl PodStorage {
         for _ in 0..TRIES {
             let own = asides.join(uuid::Uuid::now_v7().simple().to_string());
             make(&own)?;
-            // Another command can take a new directory for one that was left, and remove it.
+            // Another command can mistake a new directory for a leftover and remove it.
             match locked(&own) {
                 Ok(Some(lock)) if FileId::is_at(&lock, &own) => {
                     self.aside = Some(own.clone());
@@ -162,7 +162,8 @@ fn changes_in(layers: &Path) -> Vec<PathBuf> {
     entries(layers).map(|layer| layer.join(CHANGES)).collect()
 }
 
-/// Empties a directory and keeps it, because other commands can have it mounted.
+/// Removes the content of a directory but not the directory, because other commands may have it
+/// mounted.
 fn empty(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -171,7 +172,8 @@ fn empty(dir: &Path) -> io::Result<()> {
             false => fs::remove_file(entry.path()),
         };
         match removed {
-            // Another command of the Pod removed it, or writes in it: its own end looks again.
+            // Another command of the Pod removed it or writes in it; the end of that command checks
+            // again.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -186,7 +188,7 @@ fn empty(dir: &Path) -> io::Result<()> {
 impl Drop for LayerLock {
     fn drop(&mut self) {
         if let Some(aside) = &self.aside {
-            // What is left of it is removed by the next command that holds the layers of the Pod.
+            // The next command that locks the Pod's layers removes the rest.
             let _ = remove_tree(aside);
         }
     }
@@ -253,7 +255,7 @@ mod tests {
         assert_eq!(aside.lower, Some(own.upper.clone()));
         assert!(aside.upper != own.upper && aside.work != own.work);
         drop(held);
-        // One that came while the other still runs leaves it what it has.
+        // A command that starts while the other one still runs does not remove its directory.
         let kept = beside.aside.clone().unwrap();
         let held = third.lock_layers().unwrap();
         assert!(kept.is_dir() && third.layer(cache) == own);

@@ -1,5 +1,5 @@
-//! What the helper finds on this disk before a command begins: what its view comes to, and what is
-//! compared after the command.
+//! Resolves a view on this disk before a command starts, and records the state that is compared
+//! after it.
 
 use crate::files::canonical;
 use crate::sandbox::after::{self, Before};

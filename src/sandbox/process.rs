@@ -1,4 +1,4 @@
-//! Finding and signalling processes through /proc, safe against a pid that is used again.
+//! Finds and signals processes through /proc, safe against reused pids.
 
 use crate::sandbox::HELPER_ARG;
 use rustix::io::Errno;
@@ -7,14 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-/// Characters of a command line that name a process.
+/// The most characters of a command line in the name of a process.
 const NAME: usize = 60;
-/// Rounds of stopping everything before it is killed, against a process that keeps forking.
+/// The most rounds of stopping everything before it is killed, against a process that keeps
+/// forking.
 const ROUNDS: usize = 50;
-/// Between two looks at what was killed.
+/// The pause between two checks for killed processes.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A process at one time: the start time tells it from a later one with the same pid.
+/// A process: its start time distinguishes it from a later one with the same pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Process {
     pub pid: i32,
@@ -22,7 +23,7 @@ pub struct Process {
     start: u64,
 }
 
-/// What `/proc/<pid>/stat` says.
+/// The fields of `/proc/<pid>/stat`.
 struct Stat {
     parent: i32,
     start: u64,
@@ -50,8 +51,8 @@ pub fn descendants(root: i32) -> io::Result<Vec<Process>> {
     Ok(found)
 }
 
-/// Whether a process is a command of this process, or was started by one: it descends from one of
-/// our helpers. A process that has ended counts as a command, because it may have been one.
+/// Whether a process is a command of this process, or was started by one: it descends from a helper
+/// of this process. A process that has ended counts as a command, because it may have been one.
 pub fn is_ours(pid: i32) -> bool {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let mut pid = pid;
@@ -112,7 +113,8 @@ pub fn unseen(error: &io::Error) -> String {
     format!("what cannot be seen: /proc: {error}")
 }
 
-/// Kills all that `find` finds. They are stopped first, so that none can fork while it is done.
+/// Kills all processes that `find` returns. They are stopped first, so that none can fork
+/// meanwhile.
 pub fn kill_all(find: impl Fn() -> Vec<Process>) {
     let mut stopped = BTreeSet::new();
     for _ in 0..ROUNDS {
@@ -130,12 +132,13 @@ pub fn kill_all(find: impl Fn() -> Vec<Process>) {
 }
 
 impl Process {
-    /// Sends a signal to this very process; one that is gone, or not ours, is left alone.
+    /// Sends a signal to exactly this process; does nothing if it has ended or belongs to another
+    /// user.
     pub fn signal(self, signal: Signal) {
         let Some(pid) = Pid::from_raw(self.pid) else { return };
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
         if stat(self.pid).is_some_and(|stat| stat.start == self.start) {
-            // It may have ended meanwhile, and another user's is reported as stuck.
+            // It may have ended meanwhile; a process of another user is reported as stuck.
             let _ = pidfd_send_signal(handle, signal);
         }
     }
@@ -173,7 +176,7 @@ fn stat(pid: i32) -> Option<Stat> {
     look(pid).ok().flatten()
 }
 
-/// `None` is a process that is gone.
+/// `None` if the process has ended.
 fn look(pid: i32) -> io::Result<Option<Stat>> {
     match fs::read(format!("/proc/{pid}/stat")) {
         Ok(text) => Ok(parse(&text)),
@@ -184,7 +187,7 @@ fn look(pid: i32) -> io::Result<Option<Stat>> {
 }
 
 fn parse(text: &[u8]) -> Option<Stat> {
-    // The name in parentheses may itself hold parentheses, spaces and bytes of no encoding.
+    // The name in parentheses may itself contain parentheses, spaces and bytes that are not UTF-8.
     let end = text.iter().rposition(|byte| *byte == b')')?;
     let rest = String::from_utf8_lossy(text.get(end + 2..)?).into_owned();
     let fields: Vec<&str> = rest.split(' ').collect();

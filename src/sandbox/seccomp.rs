@@ -14,7 +14,7 @@ const X32: i64 = 0x4000_0000;
 
 /// Of Linux 6.15; the same number on every processor.
 const OPEN_TREE_ATTR: i64 = 467;
-/// The bits of a mode with which a file runs as its owner or its group.
+/// The set-user-ID and set-group-ID bits of a mode.
 const SET_ID: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];
 
 /// Mounts and namespaces, other processes' memory, the kernel itself, keys of the session.
@@ -52,8 +52,8 @@ const REFUSED: &[i64] = &[
     libc::SYS_pidfd_getfd,
 ];
 
-/// Refused with `ENOSYS`, so that programs fall back to other calls. The arguments of
-/// `clone3` and `openat2` lie where no filter can see them.
+/// Refused with `ENOSYS`, so that programs fall back to other calls. The arguments of `clone3` and
+/// `openat2` are in memory that a filter cannot read.
 const UNKNOWN: &[i64] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
@@ -62,8 +62,8 @@ const UNKNOWN: &[i64] = &[
     libc::SYS_openat2,
 ];
 
-/// Memory, queues and semaphores that have a number instead of a place: everybody's, unless they
-/// are this command's own.
+/// System V IPC and message queues, which have no path. All processes share them unless the command
+/// has an IPC namespace of its own.
 const NUMBERED: &[i64] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -88,7 +88,7 @@ const PACE: &[i64] = &[
     libc::SYS_sched_setaffinity,
 ];
 
-/// Calls that give a file a mode, and which argument it is.
+/// System calls that set the mode of a file, with the index of the mode argument.
 const MODES: &[(i64, u8)] = &[
     (libc::SYS_fchmod, 1),
     (libc::SYS_fchmodat, 2),
@@ -101,32 +101,32 @@ const MODES: &[(i64, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_creat, 1),
 ];
-/// Calls that make a file of any kind, and which argument says which. Without powers of root a command can
-/// still make one device, of which file systems in layers read that a file is removed.
+/// System calls that create a file of any kind, with the index of the mode argument. Every user can
+/// create one device, number 0:0, which overlay file systems read as a removed file (whiteout).
 const MAKES: &[(i64, u8)] = &[
     (libc::SYS_mknodat, 2),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_mknod, 1),
 ];
-/// Of Linux 6.6; the same number on every processor.
+/// Since Linux 6.6; the same number on every architecture.
 const FCHMODAT2: i64 = 452;
-/// Calls that may make a file: which arguments are their flags and its mode.
+/// System calls that may create a file, with the indexes of the flags and of the mode.
 const OPENS: &[(i64, u8, u8)] = &[
     (libc::SYS_openat, 2, 3),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, 1, 2),
 ];
 
-/// What [`libc::SYS_setpriority`] and [`libc::SYS_ioprio_set`] call a single process. Groups and
-/// users are more than this command.
+/// The `which` argument of [`libc::SYS_setpriority`] and [`libc::SYS_ioprio_set`] for a single
+/// process. Groups and users could include other programs.
 const ONE_PRIORITY: u64 = 0;
 const ONE_IOPRIO: u64 = 1;
 
-/// A rule set as seccompiler takes it.
+/// The rules in the form of seccompiler.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Installs the filters for this thread and all it starts. `abi` is the Landlock in use. What this
-/// process becomes may change its own limits and pace by its pid, too.
+/// Installs the filters for this thread and its children. `abi` is the version of Landlock in use.
+/// The command that this process executes may change its own limits and priority by its pid, too.
 pub fn refuse(view: &CommandView, abi: u32) -> Result<(), String> {
     let plain = |calls: &[i64]| calls.iter().map(|call| (*call, Vec::new())).collect::<Rules>();
     let mut refused = plain(REFUSED);
@@ -157,7 +157,7 @@ fn words(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// New namespaces by `clone`: each flag alone is enough.
+/// Refuses `clone` with any flag for a new namespace.
 fn namespaces() -> Result<Vec<SeccompRule>, String> {
     let flags = [
         libc::CLONE_NEWUSER,
@@ -176,7 +176,7 @@ fn namespaces() -> Result<Vec<SeccompRule>, String> {
 }
 
 /// Limits and scheduling of other processes, which every process of the same user may change. A
-/// filter cannot see whose a pid is: only 0 and the pid of the command itself pass.
+/// filter cannot tell the owner of a pid, so only 0 and the pid of the command itself are allowed.
 fn of_others() -> Result<Rules, String> {
     let own = u64::from(rustix::process::getpid().as_raw_nonzero().get().unsigned_abs());
     let other = |index| [(index, Op::Ne, 0), (index, Op::Ne, own)];
@@ -195,8 +195,8 @@ fn of_others() -> Result<Rules, String> {
     Ok(rules)
 }
 
-/// Devices, and programs that run as their owner whoever starts them: made by a command they would do so
-/// for others outside. The mode of an open counts only where it makes a file.
+/// Devices and set-user-ID programs: users outside could use one that a command created. The mode
+/// of an open counts only if it creates a file.
 fn modes() -> Result<Rules, String> {
     let mut rules = Rules::new();
     let bit = |argument: u8, bit: u32| (argument, Op::MaskedEq(bit.into()), u64::from(bit));
@@ -229,15 +229,15 @@ fn conditions(all: Vec<(u8, Op, u64)>) -> Result<Vec<SeccompCondition>, String> 
     all.into_iter().map(one).collect::<Result<_, _>>().map_err(words)
 }
 
-/// Which families of sockets may be made. A pair that is connected to itself always may, unless it
-/// could send to a named socket all the same.
+/// The families of sockets that may be created. `socketpair` is allowed, except for the types that
+/// could still send to a socket with a path.
 fn sockets(view: &CommandView, abi: u32) -> Result<Rules, String> {
     let mut families = vec![libc::AF_NETLINK];
     let local = view.sockets == Sockets::Named || abi >= PATH_SOCKETS;
     if local {
         families.push(libc::AF_UNIX);
     }
-    // A world without the network has one of its own, in which nobody else is.
+    // A world without the network has a network namespace of its own, without other programs.
     if view.network == Network::On || view.isolation == Isolation::Namespaces {
         families.extend([libc::AF_INET, libc::AF_INET6]);
     }

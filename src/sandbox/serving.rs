@@ -31,15 +31,15 @@ pub struct Server {
     pub errors: Receiver,
 }
 
-/// Resolves when the server and all that it started have ended.
+/// Resolves when all processes of the server have ended.
 pub type Served = futures_util::future::BoxFuture<'static, Result<Ended, SandboxError>>;
 
 /// The ends of the pipes that the server gets.
 pub struct Pipes([OwnedFd; 3]);
 
 impl Sandbox {
-    /// Starts a server with the walls of `command`. It is ended, with all it started, when `end` fires, when the
-    /// returned future is dropped, and when its time is over. The future has to be polled.
+    /// Starts a server confined like `command`. It ends with all its processes when `end` fires,
+    /// when the returned future is dropped, or when its time is over. The future must be polled.
     pub fn serve(
         &self,
         command: &Command,

@@ -1,5 +1,6 @@
-//! Commands that run side by side begin together: each has looked at the guarded files before the first one can
-//! change them. So no command takes for the person's what another one made.
+//! Starts commands of one reply together: the state of the guarded files is recorded for each of
+//! them before the first one can change any. So no command takes a change by another one for the
+//! person's.
 
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -12,13 +13,13 @@ pub struct StartGroup {
 }
 
 impl StartGroup {
-    /// A place for each of this number of commands.
+    /// A membership for each of this number of commands.
     pub fn of(commands: usize) -> Vec<Self> {
         let all: Arc<[_]> = (0..commands).map(|_| CancellationToken::new()).collect();
         all.iter().map(|own| Self { own: own.clone(), all: all.clone() }).collect()
     }
 
-    /// The command may begin: says so, and waits for all the others.
+    /// Marks the command as ready, and waits for all others.
     pub(crate) async fn ready(&self) {
         self.own.cancel();
         for other in self.all.iter() {
@@ -26,7 +27,7 @@ impl StartGroup {
         }
     }
 
-    /// The others do not wait for this command any more.
+    /// Lets the other commands start without this one.
     pub fn leave(&self) {
         self.own.cancel();
     }

@@ -1,4 +1,4 @@
-//! How much lies in a directory to which commands write while it is measured. No link is followed.
+//! The size of a directory to which commands write while it is measured. Follows no link.
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
@@ -8,14 +8,14 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The least that a file or directory counts, in bytes.
+/// The least size of a file or directory, in bytes.
 const ENTRY: u64 = 4096;
 /// The deepest nesting of directories that is measured.
 const DEPTH: usize = 200;
-/// Directories that may be closed to their owner, as tests of permissions leave them for a moment. Each
-/// hides what lies in it, so more of them are refused.
+/// The most directories that may be unreadable for their owner, as permission tests leave them for
+/// a moment. Their content is not measured, so more are refused.
 const CLOSED: usize = 8;
-/// The rights with which the owner of a directory makes files in it.
+/// The permissions that the owner of a directory needs to create files in it.
 const MAKES_FILES: u32 = 0o300;
 
 /// Why a tree has no size.
@@ -46,7 +46,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// Adds what lies in a directory that has this mode; a mode of 0 is not known.
+    /// Adds the content of a directory with this mode; a mode of 0 is unknown.
     fn add(
         &mut self,
         parent: impl AsFd,

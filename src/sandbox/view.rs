@@ -1,4 +1,4 @@
-//! What one command may access, computed from a scope without a look at the disk.
+//! The access of one command, computed from a scope without reading the disk.
 
 use crate::protocol::{OutsideAccess, OutsidePath, ScriptHash};
 use crate::sandbox::limits::CommandLimits;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// What a command can be granted beyond its scope.
+/// A need that can be granted to a command beyond its scope.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -38,7 +38,7 @@ impl Need {
     }
 }
 
-/// The access of a command at a path.
+/// The access of a command to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
@@ -47,7 +47,7 @@ pub enum Level {
     Write,
 }
 
-/// A path and what may be done there.
+/// A path and the access to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     pub path: PathBuf,
@@ -56,7 +56,7 @@ pub struct Grant {
     pub links: Links,
 }
 
-/// How much of a directory a grant is about.
+/// The part of a directory that a grant covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Depth {
@@ -66,7 +66,7 @@ pub enum Depth {
     Flat,
     /// A device, with its ioctls.
     Device,
-    /// Everything below, as a cache of the person's: what is written there is the Pod's own.
+    /// The whole directory, as a cache of the person: writes go to a layer of the Pod.
     Cache,
 }
 
@@ -82,11 +82,11 @@ pub enum Links {
     Refused,
 }
 
-/// A path inside a grant at which the command gets less.
+/// A path inside a grant with less access.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hole {
     pub path: PathBuf,
-    /// What is left of the grant; [`Level::Write`] is all of it, and the path cannot be moved.
+    /// The remaining access; with [`Level::Write`] only moving the path is prevented.
     pub level: Level,
     pub why: Why,
 }
@@ -95,20 +95,22 @@ pub struct Hole {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// A deny of the scope: lent to somebody else, or never given.
+    /// A deny of the scope: lent to another Pod, or never granted.
     Scope,
     /// A directory of yoi itself.
     Own,
     Secret,
     /// A directory of programs.
     Programs,
-    /// What git executes.
+    /// A file that git executes or reads as settings.
     Git,
-    /// The workspace's own settings of yoi, with rules that bind its Pods.
+    /// The workspace's settings of yoi, with rules that bind its Pods.
     Rules,
-    /// What direnv or an editor executes or obeys when a person opens the directory of a project.
+    /// A project file, which direnv or an editor executes or reads as settings when a person opens
+    /// the directory.
     Project,
-    /// The files that shells, editors and tools of the person run or obey wherever the person works.
+    /// Files that shells, editors and tools of the person execute or read as settings in every
+    /// directory.
     Obeyed,
     /// Another Pod writes there. Paths in it that this Pod was granted by name stay open.
     Others,
@@ -126,28 +128,28 @@ pub enum Network {
 #[serde(rename_all = "snake_case")]
 pub enum Sockets {
     Refused,
-    /// Those that are named in [`CommandView::outside`]. A kernel without the newest Landlock opens
-    /// every socket that the command sees.
+    /// Those named in [`CommandView::outside`]. Before Landlock 9 the command can connect to every
+    /// socket that it sees.
     Named,
 }
 
-/// How a command is isolated.
+/// The isolation of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
-    /// A world of its own, in which nothing exists but what is granted, then Landlock and seccomp.
+    /// Namespaces in which only granted paths exist, then Landlock and seccomp.
     Namespaces,
-    /// The whole machine, of which Landlock and seccomp keep shut what is not granted: what lies
-    /// around a hole is granted one by one.
+    /// Landlock and seccomp deny everything that is not granted, without namespaces: the siblings
+    /// of a hole are granted one by one.
     LandlockOnly,
 }
 
-/// What one command gets of this machine.
+/// The access of one command to this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandView {
     pub grants: Vec<Grant>,
     pub holes: Vec<Hole>,
-    /// `.git` directories whose hooks and configuration are not to be changed.
+    /// `.git` directories whose hooks and configuration must not be changed.
     pub repositories: Vec<PathBuf>,
     /// The paths that this command was granted by name, outside its scope. They are in `grants`, too.
     #[serde(default)]
@@ -163,38 +165,39 @@ pub struct CommandView {
     pub network: Network,
     pub sockets: Sockets,
     pub isolation: Isolation,
-    /// Where long output of earlier commands lies, to be read.
+    /// The directory of long output of earlier commands, readable.
     pub outputs: Option<PathBuf>,
-    /// What the Pod keeps for its commands; without it caches are only read.
+    /// The Pod's storage for its commands; without it caches are read-only.
     pub private: Option<PodStorage>,
     pub limits: CommandLimits,
 }
 
-/// What a view is made from.
+/// The inputs of a view.
 #[derive(Clone, Copy, Debug)]
 pub struct Around<'a> {
     pub scope: &'a Scope,
     pub person: Person<'a>,
     /// yoi's own directories.
     pub own: &'a [PathBuf],
-    /// What was granted beyond the scope.
+    /// The needs that were granted beyond the scope.
     pub needs: &'a [Need],
-    /// The canonical paths that [`Need::Outside`] means, and names through which links lead to them.
+    /// The canonical paths for [`Need::Outside`], and the names with links by which the call names
+    /// them.
     pub outside: &'a [OutsidePath],
     pub names: &'a [PathBuf],
-    /// What other live Pods write.
+    /// The paths that other live Pods may write.
     pub others: &'a [PathBuf],
-    /// Where long output of earlier commands lies.
+    /// The directory of long output of earlier commands.
     pub outputs: Option<&'a Path>,
-    /// Where the Pod keeps what its commands write to `/tmp` and to caches.
+    /// The directory of the Pod's `/tmp` and cache layers.
     pub private: Option<&'a Path>,
     pub isolation: Isolation,
     pub limits: CommandLimits,
 }
 
 impl<'a> Around<'a> {
-    /// A command in namespaces that has its scope and nothing else: no needs, no other Pods, and
-    /// nothing that its Pod keeps.
+    /// A command in namespaces with only its scope: no needs, no other Pods, and no storage of its
+    /// Pod.
     pub fn new(scope: &'a Scope, person: Person<'a>) -> Self {
         Self {
             scope,
@@ -248,7 +251,7 @@ impl Grant {
         Self { path: named.path.clone(), level, depth: Depth::Whole, links: Links::Refused }
     }
 
-    /// Whether the grant speaks about this path.
+    /// Whether the grant covers this path.
     pub fn covers(&self, path: &Path) -> bool {
         match self.depth {
             Depth::Whole | Depth::Cache => path.starts_with(&self.path),
@@ -259,7 +262,7 @@ impl Grant {
 }
 
 impl Hole {
-    /// Whether the path lies in it, and is not the hole itself.
+    /// Whether the path is below the hole, and not the hole itself.
     pub fn is_around(&self, path: &Path) -> bool {
         path != self.path && path.starts_with(&self.path)
     }
@@ -275,7 +278,7 @@ impl Hole {
 pub struct GrantsByPath<'a>(HashMap<&'a Path, Vec<&'a Grant>>);
 
 impl GrantsByPath<'_> {
-    /// The same as [`CommandView::granted`].
+    /// Returns the same as [`CommandView::granted`].
     pub fn level(&self, path: &Path) -> Level {
         let around = path.ancestors().filter_map(|dir| self.0.get(dir)).flatten();
         let covering = around.filter(|grant| grant.covers(path));
@@ -284,8 +287,9 @@ impl GrantsByPath<'_> {
 }
 
 impl CommandView {
-    /// The view for commands of a Pod that holds this scope. A child gets nowhere its parent does
-    /// not if its scope carries its parent's denies: they also close places of the system.
+    /// The view for commands of a Pod that holds this scope. A child reaches no path that its
+    /// parent does not, provided that its scope has the parent's denies, which also apply to
+    /// directories of the system.
     pub fn new(around: &Around) -> Self {
         let granted = |need| around.needs.contains(&need);
         let outside = if granted(Need::Outside) { around.outside } else { &[] };
@@ -311,7 +315,8 @@ impl CommandView {
         view
     }
 
-    /// Whether a directory of programs, rules or a project file was itself granted for writing, by its name.
+    /// Whether a directory of programs, a `.yoi` or a project file was itself named with `outside`
+    /// for writing.
     pub fn names_for_writing(&self, hole: &Hole) -> bool {
         names(&self.outside, hole)
     }
@@ -324,13 +329,13 @@ impl CommandView {
         GrantsByPath(all)
     }
 
-    /// What the grants alone give at a path.
+    /// The access to a path by the grants alone.
     pub fn granted(&self, path: &Path) -> Level {
         let covering = self.grants.iter().filter(|grant| grant.covers(path));
         covering.map(|grant| grant.level).max().unwrap_or(Level::Hidden)
     }
 
-    /// What a command gets at this path, as far as this data says.
+    /// The access of the command to this path, without reading the disk.
     pub fn level(&self, path: &Path) -> Level {
         let guarded = self
             .repositories
@@ -350,7 +355,8 @@ impl CommandView {
     }
 }
 
-/// What git executes or takes orders from, inside `.git`; `gitdir` is a worktree's.
+/// The files in `.git` that git executes or reads as settings; `gitdir` is in the directory of a
+/// worktree.
 pub const GUARDED: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "gitdir"];
 
 /// The directory of a repository, or the file that says where it is.
@@ -403,7 +409,8 @@ fn grants<'a>(around: &'a Around) -> impl Iterator<Item = Grant> + 'a {
 
 fn holes(around: &Around, outside: &[OutsidePath]) -> Vec<Hole> {
     let hole = |path: PathBuf, level, why| Hole { path, level, why };
-    // A deny that ends at direct children is kept to the full depth: never wider than the scope.
+    // A deny of direct children denies the whole subtree, so the view is never wider than the
+    // scope.
     let denied = around.scope.deny.iter().map(|rule| {
         let level = match rule.permission {
             Permission::Read => Level::Hidden,
@@ -427,15 +434,16 @@ fn holes(around: &Around, outside: &[OutsidePath]) -> Vec<Hole> {
     let obeyed = obeyed.map(|path| hole(path, Level::Read, Why::Obeyed));
     let guarded = programs.chain(rules).chain(projects).chain(obeyed);
     holes.extend(guarded.filter(|hole| !names(outside, hole)));
-    // Paths in this Pod's own write scope are left out: the list of other Pods' paths may be older than the scope.
+    // Paths in this Pod's own write scope are excluded: the list of other Pods' paths may be older
+    // than the scope.
     let mine = |path: &&PathBuf| around.scope.permission(path) == Some(Permission::Write);
     let others = around.others.iter().filter(|path| !mine(path)).cloned();
     holes.extend(others.map(|path| hole(path, Level::Read, Why::Others)));
     holes
 }
 
-/// Every `.git` at, in and around a directory that a command may write: a repository around it has
-/// its submodules there.
+/// Every `.git` in a directory that a command may write, its subdirectories and its ancestors: an
+/// enclosing repository may have submodules there.
 fn repositories<'a>(written: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = written.flat_map(|dir| around_and_in(dir, GIT, true)).collect();
     found.sort_unstable();
@@ -443,20 +451,19 @@ fn repositories<'a>(written: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
     found
 }
 
-/// Every `.git` at, in and around what a scope may write.
+/// Every `.git` in a directory that a scope may write, its subdirectories and its ancestors.
 pub fn repositories_of(scope: &Scope) -> Vec<PathBuf> {
     repositories(written(scope, &[]))
 }
 
-/// Whether a scope may write what git executes or takes orders from: only then does [`Need::Git`]
-/// open something.
+/// Whether a scope may write in a repository: only then does [`Need::Git`] grant anything.
 pub fn writes_git(scope: &Scope) -> bool {
     let writes = |path: PathBuf| scope.permission(&path) == Some(Permission::Write);
     repositories_of(scope).iter().any(|git| GUARDED.iter().any(|name| writes(git.join(name))))
 }
 
-/// What goes by this name and holds a directory, or lies directly in it; `beside`: also directly in
-/// what is around it.
+/// The directory and its ancestors that have this name, and this name directly in the directory;
+/// with `beside` also directly in each ancestor.
 fn around_and_in(dir: &Path, name: &str, beside: bool) -> Vec<PathBuf> {
     let named = |dir: &&Path| dir.file_name().is_some_and(|own| own == name);
     let outer = dir.ancestors().take(if beside { usize::MAX } else { 1 }).map(|dir| dir.join(name));

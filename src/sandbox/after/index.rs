@@ -9,7 +9,7 @@ use crate::sandbox::view::RULES;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The largest index that is read, in bytes, and the most of one command.
+/// The largest index that is read, in bytes, and the most indexes of one command.
 const LIMIT: u64 = 16 * 1024 * 1024;
 const MOST: usize = 64;
 /// The name of the file in a repository.
@@ -86,7 +86,8 @@ fn entries(bytes: &[u8], id: usize) -> Option<BTreeSet<Entry>> {
         if flags & EXTENDED != 0 {
             rest.split_off(..2)?;
         }
-        // From version 4 on a path says how much of the end of the path before it goes.
+        // Since version 4 a path begins with the number of bytes to remove from the end of the
+        // previous path.
         let kept = if version < 4 { 0 } else { path.len().checked_sub(varint(&mut rest)?)? };
         path.truncate(kept);
         let end = rest.iter().position(|byte| *byte == 0)?;
@@ -110,7 +111,7 @@ fn number(rest: &mut &[u8]) -> Option<u32> {
     rest.split_off(..4)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// A number of as many bytes as it needs, as git writes offsets: seven bits each.
+/// Parses a number of variable length in git's encoding of offsets: seven bits in each byte.
 fn varint(rest: &mut &[u8]) -> Option<usize> {
     let mut value = 0_usize;
     loop {

@@ -5,7 +5,7 @@ use crate::sandbox::after::{Before, Known, Looked, known_at, remove, restore};
 use crate::sandbox::guard::Found;
 use std::path::{Path, PathBuf};
 
-/// Where the steps of a rebase lie in a repository.
+/// The directory of a rebase's state in a repository.
 const REBASE: &str = "rebase-merge";
 const TODO: &str = "git-rebase-todo";
 /// The quoted paths of a bisect: versions of git that are shell scripts evaluate them.
@@ -15,7 +15,7 @@ const BISECT: &str = "BISECT_NAMES";
 #[derive(Debug)]
 pub struct Step {
     path: PathBuf,
-    /// `None` where it was not there.
+    /// `None` if it did not exist.
     before: Option<Known>,
     kind: Kind,
 }
@@ -55,7 +55,7 @@ impl Step {
             Some(before) => restore(&self.path, before, |now| self.is_well(now)),
             None => match now.filter(|now| self.is_well(now)) {
                 Some(now) => self.said(&now),
-                // Also what is too large to be looked at.
+                // Also removes files that are too large to be read.
                 None => remove(&self.path),
             },
         }
@@ -90,7 +90,7 @@ impl Step {
     }
 }
 
-/// The lines of a list of steps that run a program, as git recognises them.
+/// The lines of a todo list that run a program, as git recognises them.
 fn programs(todo: &[u8]) -> Vec<&[u8]> {
     let lines = todo.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let word = |line: &[u8]| {
@@ -100,7 +100,7 @@ fn programs(todo: &[u8]) -> Vec<&[u8]> {
     lines.filter(|line| word(line)).collect()
 }
 
-/// Whether a text is nothing but words in single quotes, as git writes them.
+/// Whether a text consists only of words in single quotes, as git writes them.
 fn are_quoted(text: &[u8]) -> bool {
     let (mut quoted, mut bytes) = (false, text.iter());
     while let Some(byte) = bytes.next() {

@@ -1,4 +1,4 @@
-//! The places that configurations of git name: hooks, and further files of settings.
+//! The paths that configurations of git name: hooks, and included files.
 
 use crate::files::{Limit, WorkspaceFiles, canonical, led_to, without_parents};
 use crate::sandbox::gitfile::{self, Setting};
@@ -17,11 +17,11 @@ const HOOKS: &str = "hooks";
 const LINKED: usize = 100;
 /// The files of settings in a repository.
 const OWN: [&str; 2] = ["config", "config.worktree"];
-/// The settings that hold for every repository: of the machine, and below the home directory.
+/// The configuration files for every repository: of the machine, and below the home directory.
 const MACHINE: &str = "/etc/gitconfig";
 const PERSONAL: [&str; 2] = [".gitconfig", ".config/git/config"];
 
-/// What the configurations of these repositories and of the person name.
+/// The paths that the configurations of these repositories and of the person name.
 pub fn by_all(dirs: &BTreeMap<PathBuf, BTreeSet<PathBuf>>, home: Option<&Path>) -> Vec<PathBuf> {
     if dirs.is_empty() {
         return Vec::new();
@@ -44,7 +44,7 @@ pub fn by_all(dirs: &BTreeMap<PathBuf, BTreeSet<PathBuf>>, home: Option<&Path>) 
     named.into_iter().collect()
 }
 
-/// The links in a directory of hooks, and where they lead: git runs what lies there.
+/// The links in a directory of hooks and their targets, which git executes.
 fn linked_hooks(dir: &Path) -> Vec<PathBuf> {
     let Ok(dir) = canonical(dir) else { return Vec::new() };
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
@@ -62,7 +62,8 @@ pub fn is_named(path: &Path, scope: &Scope, home: Option<&Path>) -> bool {
     if search.is_cut_short() {
         return true;
     }
-    // What is named may be missing and lie behind a link: it counts where a file would be made.
+    // A named file may be missing and its directory a link: the path counts at which it would be
+    // created.
     let holds = |named: &PathBuf| {
         path.starts_with(named) || led_to(named).is_some_and(|real| path.starts_with(real))
     };
@@ -71,7 +72,8 @@ pub fn is_named(path: &Path, scope: &Scope, home: Option<&Path>) -> bool {
     own.chain(by_all(dirs, home)).any(|named| holds(&named))
 }
 
-/// What a file of settings names, and the files that it includes; hooks in each working tree.
+/// Adds the paths that a configuration file and its included files name; relative hook paths count
+/// in each working tree.
 fn follow(
     file: PathBuf,
     tops: &BTreeSet<PathBuf>,
@@ -108,7 +110,7 @@ pub fn settings(file: &Path) -> Vec<Setting> {
     gitfile::parse_bytes(&bytes)
 }
 
-/// Where a path in a configuration leads.
+/// Resolves a path of a configuration.
 fn place(base: &Path, home: Option<&Path>, value: &str) -> PathBuf {
     match (value.strip_prefix("~/"), home) {
         (Some(below), Some(home)) => without_parents(&home.join(gitfile::path(below))),

@@ -1,4 +1,4 @@
-//! What is found of repositories on a disk.
+//! Tests of the search for repositories on the disk.
 
 use super::*;
 use crate::sandbox::places::Person;

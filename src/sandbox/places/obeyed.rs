@@ -1,10 +1,11 @@
-//! The files below the home directory that shells, desktops, editors and tools of the person run or obey. They matter
-//! where a scope holds the home directory, or where a link in it leads into a scope.
+//! The files below the home directory that shells, desktops, editors and tools of the person
+//! execute or read as settings. They matter if a scope contains the home directory, or the target
+//! of a link in it.
 
 use crate::sandbox::places::{Person, TOOLS, joined};
 use std::path::{Path, PathBuf};
 
-/// Files, and directories with all that is in them.
+/// Files, and directories with their content.
 const OBEYED: &[&str] = &[
     ".bash_aliases",
     ".bash_login",
@@ -105,13 +106,13 @@ const OBEYED: &[&str] = &[
     "bin",
 ];
 
-/// A directory of toolchains in which people keep their own sources.
+/// A directory of a toolchain in which people store their own sources.
 const SOURCES: &str = "src";
 
 /// Directories of programs; `PATH` may name further ones.
 const PROGRAMS: &str = "bin";
 
-/// Whether a path ends in one of these names, or lies below one. Only used to word a message.
+/// Whether a path ends in one of these names, or is below one. Used only for the text of a message.
 pub fn is_obeyed_by_name(path: &Path) -> bool {
     let tools = TOOLS.iter().flat_map(|row| joined(row.usual.as_ref(), row.read));
     let names = OBEYED.iter().map(PathBuf::from).chain(tools);
@@ -134,8 +135,8 @@ impl Person<'_> {
         all
     }
 
-    /// Whether a canonical path is such a place or lies in one, save where the writer was granted the place itself
-    /// or a part of it: `granted` are the paths below which it may write.
+    /// Whether a canonical path is one of these or lies in one, except where the writer was granted
+    /// that path itself or a part of it: `granted` are the writable directories.
     pub fn is_obeyed<'p>(
         &self,
         path: &Path,

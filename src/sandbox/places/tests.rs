@@ -1,4 +1,4 @@
-//! Which places a command gets, on machines of every kind.
+//! The paths that a command gets on different machines.
 
 use super::*;
 
