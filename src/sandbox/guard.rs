@@ -60,6 +60,8 @@ struct Search<'a> {
     to_look_at: Vec<Lead>,
     /// The number of repositories at which the search around one `.git` is cut short.
     most: usize,
+    /// How many directories in those of submodules are still looked at.
+    modules_left: usize,
 }
 
 /// A path to which the search was led.
@@ -134,7 +136,8 @@ fn make_hooks(git: &Path) {
 
 impl<'a> Search<'a> {
     fn new(writes: &'a dyn Fn(&Path) -> bool) -> Self {
-        Self { writes, found: Found::default(), to_look_at: Vec::new(), most: REPOSITORIES }
+        let (found, to_look_at) = (Found::default(), Vec::new());
+        Self { writes, found, to_look_at, most: REPOSITORIES, modules_left: LOOKED_AT }
     }
 
     /// This `.git`, those of its submodules, and those of repositories beside it.
@@ -143,8 +146,8 @@ impl<'a> Search<'a> {
         self.look_at(git);
         let Some(top) = git.parent() else { return };
         // If the repository lies around the scope, only its submodules can reach into the scope.
-        let inside = if (self.writes)(top) { self.entries(top) } else { Vec::new() };
-        let mut beside = inside.into_iter().chain(checkouts(top));
+        let inside = (self.writes)(top).then(|| self.entries(top));
+        let mut beside = inside.into_iter().flatten().chain(checkouts(top));
         for dir in beside.by_ref().take(LOOKED_AT) {
             self.look_at(&dir.join(".git"));
             if self.is_full() {
@@ -184,8 +187,10 @@ impl<'a> Search<'a> {
 
     /// A `.git`: a directory, a file that names one, or a link to either.
     fn git(&mut self, git: &Path) {
-        self.found.closed.extend(ways::closed(git).filter(|dir| (self.writes)(dir)));
-        let (Ok(meta), Some(top)) = (git.symlink_metadata(), git.parent()) else { return };
+        let (Ok(meta), Some(top)) = (git.symlink_metadata(), git.parent()) else {
+            self.found.closed.extend(ways::closed(git).filter(|dir| (self.writes)(dir)));
+            return;
+        };
         let Ok(real) = canonical(git) else { return };
         self.found.places.insert(git.to_owned());
         if real.is_dir() {
@@ -243,13 +248,14 @@ impl<'a> Search<'a> {
     }
 
     /// The directories directly in a directory. One that cannot be listed is closed as a whole.
-    fn entries(&mut self, dir: &Path) -> Vec<PathBuf> {
-        if (self.writes)(dir) && ways::is_unreadable(dir) {
+    fn entries(&mut self, dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+        let entries = fs::read_dir(dir);
+        if entries.is_err() && (self.writes)(dir) && ways::is_unreadable(dir) {
             self.found.closed.push(dir.to_owned());
         }
-        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        let entries = entries.into_iter().flatten().flatten();
         let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        dirs.map(|entry| entry.path()).collect()
+        dirs.map(|entry| entry.path())
     }
 
     /// Searches the repositories of submodules below a directory. Returns whether there are any, or `None`
@@ -257,9 +263,10 @@ impl<'a> Search<'a> {
     fn modules(&mut self, dir: &Path, depth: usize) -> Option<bool> {
         let mut any = false;
         for entry in self.entries(dir) {
-            if self.is_full() || depth == 0 {
+            if self.is_full() || depth == 0 || self.modules_left == 0 {
                 return None;
             }
+            self.modules_left -= 1;
             let has = |name: &str| entry.join(name).symlink_metadata().is_ok();
             if has("HEAD") || has("config") {
                 any = true;

@@ -64,17 +64,15 @@ pub fn holes(view: &CommandView, found: &Found) -> (Vec<Hole>, Vec<String>) {
     let mut open = Vec::new();
     let mut all: BTreeMap<PathBuf, Hole> = BTreeMap::new();
     for hole in view.holes.iter().cloned().chain(guard::holes(view, found)) {
-        let hole = match (canonical(&hole.path), ways::closed(&hole.path)) {
-            (Ok(real), _) => Hole { path: real, ..hole },
+        let hole = if let Ok(real) = canonical(&hole.path) {
+            Hole { path: real, ..hole }
+        } else if let Some(dir) = ways::closed(&hole.path) {
             // It may be there: the directory that cannot be looked into is taken as a whole.
-            (Err(_), Some(dir)) => {
-                let path = canonical(&dir).unwrap_or(dir);
-                Hole { path, level: hole.level.min(Level::Read), ..hole }
-            }
-            (Err(_), None) => {
-                open.extend(not_there(view, &hole));
-                continue;
-            }
+            let path = canonical(&dir).unwrap_or(dir);
+            Hole { path, level: hole.level.min(Level::Read), ..hole }
+        } else {
+            open.extend(not_there(view, &hole));
+            continue;
         };
         if takes(view, &grants, &hole) && within_reach(&hole.path) {
             let known = all.entry(hole.path.clone()).or_insert_with(|| hole.clone());

@@ -4,13 +4,14 @@ use crate::sandbox::landlock::PATH_SOCKETS;
 use crate::sandbox::view::{CommandView, Isolation, Network, Sockets};
 use nix::libc;
 use seccompiler::{
-    SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompFilter,
-    SeccompRule,
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
+    SeccompFilter, SeccompRule, sock_filter,
 };
 use std::collections::BTreeMap;
 
-/// Calls of the other ABI of this processor carry this bit.
-const X32: i64 = 0x4000_0000;
+/// The calls of the x32 ABI of this processor carry this bit.
+#[cfg(target_arch = "x86_64")]
+const X32: u32 = 0x4000_0000;
 
 /// Of Linux 6.15; the same number on every processor.
 const OPEN_TREE_ATTR: i64 = 467;
@@ -141,16 +142,32 @@ pub fn refuse(view: &CommandView, abi: u32) -> Result<(), String> {
     install(sockets(view, abi)?, libc::EACCES)
 }
 
-fn install(mut rules: Rules, errno: i32) -> Result<(), String> {
-    if cfg!(target_arch = "x86_64") {
-        let other: Rules = rules.iter().map(|(call, rule)| (call | X32, rule.clone())).collect();
-        rules.extend(other);
-    }
+fn install(rules: Rules, errno: i32) -> Result<(), String> {
     let arch = std::env::consts::ARCH.try_into().map_err(words)?;
-    let refuse = SeccompAction::Errno(errno.unsigned_abs());
+    let errno = errno.unsigned_abs();
+    let refuse = SeccompAction::Errno(errno);
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(words)?;
-    let program: seccompiler::BpfProgram = filter.try_into().map_err(words)?;
+    let mut program: BpfProgram = filter.try_into().map_err(words)?;
+    program.splice(0..0, other_abi(errno));
     seccompiler::apply_filter(&program).map_err(words)
+}
+
+/// Refuses every call of the x32 ABI before the rules, which name calls by their usual numbers. Every call of a command
+/// that opens a file runs through the whole filter, so it stays short.
+#[cfg(target_arch = "x86_64")]
+fn other_abi(errno: u32) -> [sock_filter; 3] {
+    let step = |code: u32, jf, k| sock_filter { code: code as u16, jt: 0, jf, k };
+    [
+        // The number of the call is the first field that a filter sees.
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 1, X32),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | errno),
+    ]
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn other_abi(_: u32) -> [sock_filter; 0] {
+    []
 }
 
 fn words(error: impl std::fmt::Display) -> String {

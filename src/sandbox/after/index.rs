@@ -22,6 +22,8 @@ const IDS: [usize; 2] = [20, 32];
 /// The bits of an entry's flags: its path's length, and whether more flags follow.
 const LENGTH: u16 = 0xfff;
 const EXTENDED: u16 = 0x4000;
+/// The first byte of every guarded name.
+const FIRST: u8 = b'.';
 
 /// The guarded files in one index, as they were before the command.
 #[derive(Debug)]
@@ -67,11 +69,14 @@ fn guarded(index: &Path) -> BTreeSet<Entry> {
     IDS.into_iter().find_map(|id| entries(&bytes, id)).unwrap_or_default()
 }
 
-fn is_guarded(path: &str) -> bool {
+/// The path as text, if it is a guarded one.
+fn guarded_path(path: &[u8]) -> Option<&str> {
+    // Nearly all paths of an index are others, and there can be millions of them.
+    let path = str::from_utf8(path.starts_with(&[FIRST]).then_some(path)?).ok()?;
     let within = |name: &str| {
         path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    PROJECT_FILES.into_iter().chain([RULES]).any(within)
+    PROJECT_FILES.into_iter().chain([RULES]).any(within).then_some(path)
 }
 
 /// The guarded files in the bytes of an index whose ids have this length; `None` if they are no such index.
@@ -99,7 +104,7 @@ fn entries(bytes: &[u8], id: usize) -> Option<BTreeSet<Entry>> {
         let long = begin.len() - rest.len();
         // Zeroes end the path, and fill entries of earlier versions up to eight bytes.
         rest.split_off(..if version < 4 { 8 - long % 8 } else { 1 })?;
-        if let Some(path) = str::from_utf8(&path).ok().filter(|path| is_guarded(path)) {
+        if let Some(path) = guarded_path(&path) {
             let content = [&fields[MODE..MODE + 4], &fields[FIELDS..]].concat();
             found.insert(Entry { path: path.to_owned(), content });
         }
@@ -121,5 +126,22 @@ fn varint(rest: &mut &[u8]) -> Option<usize> {
             return Some(value);
         }
         value = value.checked_add(1)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_guarded_name_begins_with_the_byte_by_which_others_are_left_out() {
+        for name in PROJECT_FILES.into_iter().chain([RULES]) {
+            assert_eq!(guarded_path(name.as_bytes()), Some(name));
+            let inside = format!("{name}/x");
+            assert_eq!(guarded_path(inside.as_bytes()), Some(&*inside));
+        }
+        for name in ["src/.envrc", "envrc", ".envrcs", ""] {
+            assert_eq!(guarded_path(name.as_bytes()), None);
+        }
     }
 }

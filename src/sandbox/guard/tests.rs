@@ -143,3 +143,18 @@ fn a_list_of_submodules_that_is_no_plain_file_of_the_workspace_names_none_and_de
     rustix::fs::mknodat(rustix::fs::CWD, &list, fifo, mode, 0).unwrap();
     assert!(checkouts(&ws).is_empty());
 }
+
+#[test]
+fn directories_of_submodules_that_are_too_many_to_look_at_are_closed_as_a_whole() {
+    let (_top, top) = top();
+    let modules = top.join(".git/modules");
+    (0..4).for_each(|index| fs::create_dir_all(modules.join(format!("group-{index}"))).unwrap());
+    let closed = |modules_left| {
+        let mut search = Search::new(&|_| true);
+        search.modules_left = modules_left;
+        search.look_at(&top.join(".git"));
+        search.found.closed
+    };
+    assert_eq!(closed(4), Vec::<PathBuf>::new());
+    assert_eq!(closed(3), [modules]);
+}
