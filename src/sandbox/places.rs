@@ -2,11 +2,13 @@
 //! what nobody may read. One table for commands and for the file tools.
 
 mod obeyed;
+mod secrets;
 mod system;
 
 pub use obeyed::is_obeyed_by_name;
 pub use system::{DEVICES, ETC, KERNEL, NAMES, SYSTEM, of_the_system};
 
+use secrets::{MACHINE_SECRETS, SECRETS, SECRETS_IN};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -127,6 +129,10 @@ const TOOLS: &[Row] = &[
     readable(".inputrc"),
 ];
 
+/// The variables that name an environment of one project, in which commands install packages: one in the scope is no
+/// toolchain of the person's.
+const OF_PROJECTS: &[&str] = &["VIRTUAL_ENV", "CONDA_PREFIX", "GEM_HOME", "GOPATH"];
+
 /// The directory for a tool whose usual one does not exist yet, as `(variable, usual place, name below the
 /// cache for all tools)`: no command makes anything directly in the home directory.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
@@ -144,172 +150,8 @@ const BESIDE: &[&str] =
 pub const MADE: &[&str] =
     &[".cache", "registry", "git", "pkg", "store", "repository", "packages", "caches", "wrapper"];
 
-/// Below the home directory: keys, tokens and other credentials. `(variable that moves it,
-/// usual place)`.
-const SECRETS: &[(&str, &str)] = &[
-    ("", ".ssh"),
-    ("GNUPGHOME", ".gnupg"),
-    ("", ".aws"),
-    ("", ".azure"),
-    ("CLOUDSDK_CONFIG", ".config/gcloud"),
-    ("", ".oci"),
-    ("", ".config/doctl"),
-    ("", ".config/hcloud"),
-    ("", ".terraform.d/credentials.tfrc.json"),
-    ("", ".terraformrc"),
-    ("", ".kube"),
-    ("KUBECONFIG", ".config/helm"),
-    ("", ".docker/config.json"),
-    ("", ".config/containers/auth.json"),
-    ("", ".netrc"),
-    ("", ".git-credentials"),
-    ("", ".config/git/credentials"),
-    ("GH_CONFIG_DIR", ".config/gh"),
-    ("", ".config/glab-cli"),
-    ("", ".config/hub"),
-    ("NPM_CONFIG_USERCONFIG", ".npmrc"),
-    ("", ".yarnrc.yml"),
-    ("", ".config/configstore"),
-    ("", ".pypirc"),
-    ("PIP_CONFIG_FILE", ".config/pip"),
-    ("", ".pip"),
-    ("", ".config/pypoetry/auth.toml"),
-    ("HF_TOKEN_PATH", ".cache/huggingface/token"),
-    ("", ".cache/huggingface/stored_tokens"),
-    ("", ".huggingface"),
-    ("", ".kaggle"),
-    ("", ".bundle/config"),
-    ("", ".config/composer/auth.json"),
-    ("", ".nuget/NuGet"),
-    ("", ".config/NuGet"),
-    ("", ".sbt/.credentials"),
-    ("", ".ivy2/.credentials"),
-    ("", ".cargo/credentials"),
-    ("", ".cargo/credentials.toml"),
-    ("", ".gem/credentials"),
-    ("", ".m2/settings.xml"),
-    ("", ".m2/settings-security.xml"),
-    ("", ".gradle/gradle.properties"),
-    ("", ".composer/auth.json"),
-    ("", ".fly"),
-    ("", ".config/heroku"),
-    ("", ".config/netlify"),
-    ("", ".local/share/com.vercel.cli"),
-    ("", ".railway"),
-    ("", ".config/stripe"),
-    ("", ".config/ngrok"),
-    ("", ".pulumi/credentials.json"),
-    ("", ".sentryclirc"),
-    ("", ".databrickscfg"),
-    ("", ".databricks"),
-    ("", ".snowflake"),
-    ("", ".config/snowflake"),
-    ("", ".ngrok2"),
-    ("", ".tsh"),
-    ("", ".minikube"),
-    ("", ".bluemix"),
-    ("", ".aliyun"),
-    ("", ".subversion/auth"),
-    ("", ".config/nats/context"),
-    ("", ".config/anthropic"),
-    ("", ".config/wireguard"),
-    ("", ".age"),
-    ("", ".bitcoin"),
-    ("", ".ethereum"),
-    ("", ".electrum"),
-    ("", ".s3cfg"),
-    ("BOTO_CONFIG", ".boto"),
-    ("", ".authinfo"),
-    ("", ".authinfo.gpg"),
-    ("", ".msmtprc"),
-    ("XAUTHORITY", ".Xauthority"),
-    ("", ".pgpass"),
-    ("", ".my.cnf"),
-    ("", ".vault-token"),
-    ("", ".password-store"),
-    ("", ".config/op"),
-    ("", ".config/1Password"),
-    ("", ".config/atuin/key"),
-    ("", ".local/share/atuin"),
-    ("", ".local/share/gnome-keyring"),
-    ("", ".config/rclone"),
-    ("", ".config/sops"),
-    ("", ".config/age"),
-    ("", ".local/share/keyrings"),
-    ("", ".local/share/kwalletd"),
-    ("", ".pki"),
-    ("", ".mozilla"),
-    ("", ".thunderbird"),
-    ("", ".config/google-chrome"),
-    ("", ".config/chromium"),
-    ("", ".config/BraveSoftware"),
-    ("", ".config/microsoft-edge"),
-    ("", ".config/vivaldi"),
-    ("", ".config/opera"),
-    ("", ".config/Slack"),
-    ("", ".config/discord"),
-    ("", ".config/Signal"),
-    ("", ".claude/.credentials.json"),
-    ("", ".claude.json"),
-    ("", ".codex/auth.json"),
-    ("", ".gemini/oauth_creds.json"),
-    ("", ".local/share/opencode/auth.json"),
-    ("", ".config/github-copilot"),
-    ("", ".pi/agent/auth.json"),
-    ("", ".pi/remote/identity.json"),
-    ("", ".cache/mozilla"),
-    ("", ".cache/google-chrome"),
-    ("", ".cache/chromium"),
-    ("", ".cache/BraveSoftware"),
-    ("", ".cache/microsoft-edge"),
-    ("", ".cache/thunderbird"),
-    ("", ".cache/keyring"),
-    ("", ".bash_history"),
-    ("HISTFILE", ".zsh_history"),
-    ("", ".local/share/fish/fish_history"),
-    ("PYTHON_HISTORY", ".python_history"),
-    ("NODE_REPL_HISTORY", ".node_repl_history"),
-    ("PSQL_HISTORY", ".psql_history"),
-    ("MYSQL_HISTFILE", ".mysql_history"),
-    ("SQLITE_HISTORY", ".sqlite_history"),
-    ("REDISCLI_HISTFILE", ".rediscli_history"),
-    ("", ".viminfo"),
-    ("", ".local/state/nvim/shada"),
-    ("", ".config/fish/fish_variables"),
-    ("", ".bunfig.toml"),
-    ("", ".cert"),
-];
-
-/// Secrets in a directory that a variable names.
-const SECRETS_IN: &[(&str, &[&str])] = &[
-    ("CARGO_HOME", &["credentials", "credentials.toml"]),
-    ("HF_HOME", &["token", "stored_tokens"]),
-    ("DOCKER_CONFIG", &["config.json"]),
-];
-
-/// The secrets of the machine; they matter where commands run as root.
-const MACHINE_SECRETS: &[&str] = &[
-    "/etc/shadow",
-    "/etc/shadow-",
-    "/etc/gshadow",
-    "/etc/gshadow-",
-    "/etc/sudoers",
-    "/etc/sudoers.d",
-    "/etc/ssh/ssh_host_rsa_key",
-    "/etc/ssh/ssh_host_ecdsa_key",
-    "/etc/ssh/ssh_host_ed25519_key",
-    "/etc/ssl/private",
-    "/etc/pki/tls/private",
-    "/etc/letsencrypt",
-    "/etc/wireguard",
-    "/etc/openvpn",
-    "/etc/NetworkManager/system-connections",
-    "/etc/krb5.keytab",
-    "/etc/kubernetes",
-    "/etc/rancher",
-    "/etc/docker",
-    "/root/.ssh",
-];
+/// The variables that name several paths, as `PATH` does.
+const LISTS: &[&str] = &["GOPATH", "KUBECONFIG"];
 
 /// The paths of this person's tools, caches and secrets, derived from environment variables.
 #[derive(Clone, Copy, Debug)]
@@ -336,6 +178,11 @@ impl<'a> Person<'a> {
     /// The paths that toolchains read, where a variable names them.
     pub fn readable_by_name(&self) -> Vec<PathBuf> {
         self.moved(|row| row.read)
+    }
+
+    /// The same without the environments of projects.
+    fn toolchains_by_name(&self) -> Vec<PathBuf> {
+        self.moved(|row| if OF_PROJECTS.contains(&row.var) { &[] } else { row.read })
     }
 
     /// The caches where a variable says that they are.
@@ -379,8 +226,8 @@ impl<'a> Person<'a> {
     pub fn secrets(&self) -> Vec<PathBuf> {
         let machine = MACHINE_SECRETS.iter().map(PathBuf::from);
         let own = SECRETS.iter().flat_map(|(var, usual)| {
-            let named = self.var(var).filter(|path| !self.is_common(path));
-            named.into_iter().map(Path::to_owned).chain(self.below_home(usual))
+            let named = self.named(var).into_iter().filter(|path| !self.is_common(path));
+            named.chain(self.below_home(usual))
         });
         let moved = SECRETS_IN.iter().flat_map(|(var, names)| {
             let dir = self.var(var).map(Path::to_owned);
@@ -405,8 +252,8 @@ impl<'a> Person<'a> {
 
     fn moved(&self, part: Part) -> Vec<PathBuf> {
         let bases = |row: &Row| {
-            let own = self.var(row.var).map(Path::to_owned);
-            own.into_iter().chain(self.by_xdg(row.usual)).filter(|dir| !self.holds_home(dir))
+            let own = self.named(row.var).into_iter().chain(self.by_xdg(row.usual));
+            own.filter(|dir| !self.holds_home(dir))
         };
         let all = TOOLS.iter().flat_map(|row| bases(row).map(move |base| (base, part(row))));
         all.collect::<Vec<_>>().iter().flat_map(|(base, names)| joined(base, names)).collect()
@@ -436,6 +283,15 @@ impl<'a> Person<'a> {
     fn var(&self, name: &str) -> Option<&'a Path> {
         let path = Path::new(self.env.get(name)?.as_str());
         path.is_absolute().then_some(path)
+    }
+
+    /// The absolute paths that a variable names.
+    fn named(&self, var: &str) -> Vec<PathBuf> {
+        if !LISTS.contains(&var) {
+            return self.var(var).map(Path::to_owned).into_iter().collect();
+        }
+        let list = self.env.get(var).map_or("", String::as_str);
+        std::env::split_paths(list).filter(|path| path.is_absolute()).collect()
     }
 
     /// Whether a variable names something that must not be hidden: a device such as `/dev/null`, or a directory that

@@ -124,9 +124,9 @@ impl Person<'_> {
     /// The files that this person's programs run or obey: settings, and toolchains, which commands only read
     /// elsewhere too.
     pub fn obeyed(&self) -> Vec<PathBuf> {
-        let caches = self.caches();
+        let caches: Vec<PathBuf> = self.caches().into_iter().chain(self.caches_by_name()).collect();
         let holds_cache = |path: &PathBuf| caches.iter().any(|cache| cache.starts_with(path));
-        let tools = self.readable().into_iter();
+        let tools = self.readable().into_iter().chain(self.toolchains_by_name());
         let tools = tools.filter(|path| !holds_cache(path) && !path.ends_with(SOURCES));
         let mut all: Vec<PathBuf> =
             OBEYED.iter().flat_map(|usual| self.below_home(usual)).chain(tools).collect();

@@ -75,3 +75,56 @@ fn without_a_home_nothing_of_it_is_granted() {
     let person = Person { env: &env };
     assert!(person.caches().is_empty() && person.readable().is_empty());
 }
+
+#[test]
+fn each_path_of_a_variable_that_is_a_list_counts() {
+    let env = env(&[("HOME", "/h"), ("KUBECONFIG", "/ws/a:/ws/b::c"), ("GOPATH", "/go1:/go2:/h")]);
+    let person = Person { env: &env };
+    for path in ["/ws/a", "/ws/b"] {
+        assert_eq!(person.secret(Path::new(path)), Some(path.into()));
+    }
+    assert_eq!(person.secret(Path::new("/ws/c")), None);
+    for path in ["/go1/bin", "/go2/bin"] {
+        assert!(has(&person.readable_by_name(), path), "{path}");
+    }
+    for path in ["/go1/pkg", "/go2/pkg"] {
+        assert!(has(&person.caches_by_name(), path), "{path}");
+    }
+    assert!(!has(&person.caches_by_name(), "/h/pkg"));
+}
+
+#[test]
+fn secrets_are_found_where_variables_name_them() {
+    for var in [
+        "AWS_SHARED_CREDENTIALS_FILE",
+        "AWS_CONFIG_FILE",
+        "AZURE_CONFIG_DIR",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "NETRC",
+        "PGPASSFILE",
+        "PASSWORD_STORE_DIR",
+    ] {
+        let env = env(&[("HOME", "/h"), (var, "/ws/secret")]);
+        let found = Person { env: &env }.secret(Path::new("/ws/secret"));
+        assert_eq!(found, Some("/ws/secret".into()), "{var}");
+    }
+}
+
+#[test]
+fn a_toolchain_of_the_person_is_obeyed_where_a_variable_puts_it() {
+    let env = env(&[
+        ("HOME", "/h"),
+        ("CARGO_HOME", "/data/cargo"),
+        ("PYENV_ROOT", "/data/pyenv"),
+        ("PNPM_HOME", "/data/pnpm"),
+        ("VIRTUAL_ENV", "/data/project/.venv"),
+    ]);
+    let obeyed = Person { env: &env }.obeyed();
+    for path in ["/data/cargo/config.toml", "/data/cargo/bin", "/data/pyenv"] {
+        assert!(has(&obeyed, path), "{path}");
+    }
+    // One holds a cache, and packages are installed in the other.
+    for path in ["/data/pnpm", "/data/project/.venv", "/data/cargo"] {
+        assert!(!has(&obeyed, path), "{path}");
+    }
+}
