@@ -7,7 +7,7 @@ mod packages;
 mod steps;
 
 use crate::files::{canonical, led_to, links_on};
-use crate::sandbox::guard::{Found, HELD};
+use crate::sandbox::guard::{Found, HEAD, HELD, HOOKS};
 use crate::sandbox::project;
 use crate::sandbox::view::{CommandView, GUARDED, Hole, Isolation, Level, Links, Why};
 use crate::sandbox::ways::{self, OWNER};
@@ -25,12 +25,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// The file of a repository that says which branch is checked out.
-const HEAD: &str = "HEAD";
 /// The files by which git recognises the repository of a submodule; one of them is enough.
 const MODULE: [&str; 2] = [HEAD, "config"];
-/// The directory of hooks. It is made before the command, so a mount guards it.
-const HOOKS: &str = "hooks";
 /// The directory of SSH keys: a new file in it could let others log in. It is made before the command,
 /// so that a mount can shut it.
 const SSH: &str = ".ssh";
@@ -63,14 +59,14 @@ enum Known {
 }
 
 /// A view with its holes by their paths, for questions about many paths.
-pub struct Looked<'a> {
-    view: &'a CommandView,
+pub struct ViewByPath<'a> {
+    asked: &'a CommandView,
     holes: HashMap<&'a Path, Vec<Why>>,
 }
 
 /// Looks at every guarded place of the view, save where the command may not write at all.
 pub fn look(view: &CommandView, found: &Found) -> Before {
-    let view = &Looked::at(view);
+    let view = &ViewByPath::at(view);
     let mut before = Before::default();
     let mut guarded: Vec<PathBuf> = found.places.iter().chain(&found.pointers).cloned().collect();
     guarded.extend(found.named.iter().cloned());
@@ -82,7 +78,7 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
     }
     guarded.extend(found.folders.iter().flat_map(|dir| MODULE.map(|name| dir.join(name))));
     guarded.retain(|path| view.opens(path));
-    guarded.extend(places(view.view));
+    guarded.extend(places(view.asked));
     for path in &guarded {
         before.keep(view, path);
     }
@@ -91,14 +87,17 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
     before.keep_packages(view, found);
     before.keep_indexes(view, found);
     // Mounts hold the directories; links that lead to one are compared.
-    for dir in
-        found.dirs.keys().flat_map(|dir| [HOOKS].iter().chain(&HELD).map(|name| dir.join(name)))
-    {
+    for dir in parts(found) {
         before.keep_links(view, &dir);
     }
     before.heads.retain(|(path, _)| view.opens(path));
     before.keep_directories(view, found);
     before
+}
+
+/// The directories of repositories that mounts hold in their place.
+fn parts(found: &Found) -> impl Iterator<Item = PathBuf> {
+    found.dirs.keys().flat_map(|dir| [HOOKS].into_iter().chain(HELD).map(|name| dir.join(name)))
 }
 
 /// Places that are guarded for another reason than git: secrets, rules and directories of programs.
@@ -127,13 +126,13 @@ fn written(view: &CommandView, path: &Path) -> bool {
     meant.any(|grant| grant.level == Level::Write && grant.covers(path))
 }
 
-impl<'a> Looked<'a> {
+impl<'a> ViewByPath<'a> {
     fn at(view: &'a CommandView) -> Self {
         let mut holes: HashMap<&Path, Vec<Why>> = HashMap::new();
         for hole in &view.holes {
             holes.entry(&hole.path).or_default().push(hole.why);
         }
-        Self { view, holes }
+        Self { asked: view, holes }
     }
 
     /// Why there are holes at this very path.
@@ -147,13 +146,13 @@ impl<'a> Looked<'a> {
             matches!(why, Why::Secret | Why::Rules | Why::Programs | Why::Project | Why::Obeyed)
         };
         let shut = || path.ancestors().skip(1).any(|dir| !self.holes_at(dir).is_empty());
-        written(self.view, path) && self.holes_at(path).iter().all(own) && !shut()
+        written(self.asked, path) && self.holes_at(path).iter().all(own) && !shut()
     }
 }
 
 impl Before {
     /// Remembers what lies at a guarded path, and every link on the way to it.
-    fn keep(&mut self, view: &Looked, path: &Path) {
+    fn keep(&mut self, view: &ViewByPath, path: &Path) {
         self.keep_links(view, path);
         // A missing directory on `PATH` may be made.
         let programs = view.holes_at(path).contains(&Why::Programs);
@@ -171,12 +170,12 @@ impl Before {
     }
 
     /// Remembers which files of projects are missing, and those beside other repositories.
-    fn keep_projects(&mut self, view: &Looked, found: &Found) {
-        let own = view.view.holes.iter().filter(|hole| hole.why == Why::Project);
+    fn keep_projects(&mut self, view: &ViewByPath, found: &Found) {
+        let own = view.asked.holes.iter().filter(|hole| hole.why == Why::Project);
         let mut files: Vec<PathBuf> = own.map(|hole| hole.path.clone()).collect();
         for path in found.projects.iter().flat_map(|dir| project::below(dir)) {
             let hole = Hole { path: path.clone(), level: Level::Read, why: Why::Project };
-            let named = view.view.names_for_writing(&hole);
+            let named = view.asked.names_for_writing(&hole);
             if !named && view.opens(&path) {
                 match ways::is_missing(&path) {
                     false => self.keep_links(view, &path),
@@ -192,7 +191,7 @@ impl Before {
 
     /// Remembers the ways on which a missing project file could be reached: through a link that is
     /// there already, or through one in the place of its directory.
-    fn keep_ways(&mut self, view: &Looked, path: &Path) {
+    fn keep_ways(&mut self, view: &ViewByPath, path: &Path) {
         let Some((dir, name)) = path.parent().zip(path.file_name()) else { return };
         let linked = dir.ends_with(project::VSCODE) && dir.is_symlink();
         let through = linked.then(|| canonical(dir).ok()).flatten().map(|dir| dir.join(name));
@@ -202,26 +201,25 @@ impl Before {
     }
 
     /// Remembers the directories on the way to what is guarded, as far as a command can replace or close them.
-    fn keep_directories(&mut self, view: &Looked, found: &Found) {
+    fn keep_directories(&mut self, view: &ViewByPath, found: &Found) {
         let steps = self.steps.iter().map(steps::Step::path);
         let known = self.kept.iter().chain(&self.heads).map(|(path, _)| path.as_path());
         let paths = known.chain(steps).chain(self.absent.iter().map(PathBuf::as_path));
         let above: BTreeSet<&Path> = paths.flat_map(|path| path.ancestors().skip(1)).collect();
         let replaced = |dir: &&&Path| !dir.is_symlink() && view.opens(dir);
         self.unlinked = above.iter().filter(replaced).map(|dir| dir.to_path_buf()).collect();
-        let parts = [HOOKS].into_iter().chain(HELD);
-        let inside: Vec<PathBuf> =
-            found.dirs.keys().flat_map(|dir| parts.clone().map(|part| dir.join(part))).collect();
+        let inside: Vec<PathBuf> = parts(found).collect();
         let places = found.places.iter().chain(&found.pointers).chain(&found.named).chain(&inside);
-        let holes = view.view.holes.iter().map(|hole| &hole.path);
+        let holes = view.asked.holes.iter().map(|hole| &hole.path);
         let ways = places.chain(holes).flat_map(|path| path.ancestors());
-        let closed =
-            |dir: &&Path| view.view.isolation == Isolation::LandlockOnly || written(view.view, dir);
+        let closed = |dir: &&Path| {
+            view.asked.isolation == Isolation::LandlockOnly || written(view.asked, dir)
+        };
         let dirs: BTreeSet<&Path> = ways.chain(above).filter(closed).collect();
         self.modes = dirs.into_iter().filter_map(ways::mode_of).collect();
     }
 
-    fn keep_links(&mut self, view: &Looked, path: &Path) {
+    fn keep_links(&mut self, view: &ViewByPath, path: &Path) {
         for link in links_on(path) {
             let fresh = !self.kept.iter().any(|(kept, _)| *kept == link);
             if let Some(known) = known_at(&link).filter(|_| fresh && view.opens(&link)) {

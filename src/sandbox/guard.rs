@@ -6,7 +6,7 @@ mod named;
 mod tests;
 
 use crate::files::{Limit, WorkspaceFiles, canonical, without_parents};
-use crate::sandbox::view::{CommandView, GUARDED, Hole, Level, Why};
+use crate::sandbox::view::{CommandView, GIT, GUARDED, Hole, Level, Why};
 use crate::sandbox::{gitfile, project, ways};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -27,6 +27,10 @@ const MODULE_LIST: u64 = 1024 * 1024;
 const POINTER: u64 = 8 * 1024;
 /// How deep the names of submodules nest.
 const MODULE_DEPTH: usize = 6;
+/// The file of a repository that says which branch is checked out.
+pub const HEAD: &str = "HEAD";
+/// The directory of hooks in a repository. It is made before a command, so a mount guards it.
+pub const HOOKS: &str = "hooks";
 /// Directories of a repository. If one of them or `HEAD` is missing, git does not recognise the
 /// repository and looks for another one in the directories around it.
 pub const HELD: [&str; 2] = ["objects", "refs"];
@@ -128,8 +132,8 @@ pub fn holes(view: &CommandView, found: &Found) -> Vec<Hole> {
 
 /// Makes a missing directory of hooks, because a mount needs one. If that fails, the hooks stay unguarded.
 fn make_hooks(git: &Path) {
-    let hooks = git.join("hooks");
-    if git.join("HEAD").is_file() && git.join("config").is_file() && !hooks.exists() {
+    let hooks = git.join(HOOKS);
+    if git.join(HEAD).is_file() && git.join("config").is_file() && !hooks.exists() {
         let _ = fs::create_dir(&hooks);
     }
 }
@@ -149,7 +153,7 @@ impl<'a> Search<'a> {
         let inside = (self.writes)(top).then(|| self.entries(top));
         let mut beside = inside.into_iter().flatten().chain(checkouts(top));
         for dir in beside.by_ref().take(LOOKED_AT) {
-            self.look_at(&dir.join(".git"));
+            self.look_at(&dir.join(GIT));
             if self.is_full() {
                 break;
             }
@@ -268,7 +272,7 @@ impl<'a> Search<'a> {
             }
             self.modules_left -= 1;
             let has = |name: &str| entry.join(name).symlink_metadata().is_ok();
-            if has("HEAD") || has("config") {
+            if has(HEAD) || has("config") {
                 any = true;
                 self.module(&entry);
             } else if self.modules(&entry, depth - 1)? {
@@ -286,7 +290,7 @@ impl<'a> Search<'a> {
         let trees = settings.filter(|s| s.section == "core" && s.name == "worktree");
         for tree in trees.filter_map(|setting| setting.value) {
             let tree = without_parents(&dir.join(gitfile::path(&tree)));
-            self.to_look_at.push(Lead::Git(tree.join(".git")));
+            self.to_look_at.push(Lead::Git(tree.join(GIT)));
             self.found.dirs.entry(dir.to_owned()).or_default().insert(tree);
         }
     }

@@ -2,9 +2,10 @@
 
 use crate::protocol::{CommandSheet, OwnPlace, ShutPlace};
 use crate::sandbox::plan::{self, Right};
+use crate::sandbox::prepare::{self, ViewOnDisk};
 use crate::sandbox::view::{CommandView, Hole, Isolation, Level, Why};
 use crate::sandbox::world::{Part, World};
-use crate::sandbox::{guard, helper, order, prepare, resolve};
+use crate::sandbox::{helper, order};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -12,16 +13,14 @@ use std::path::Path;
 /// the sandbox and its limits, and what is withheld, are the caller's to add.
 pub fn overview(asked: CommandView, cwd: &Path, env: &BTreeMap<String, String>) -> CommandSheet {
     let mut env = env.clone();
-    let view = resolve::resolved(asked.clone());
-    let (holes, _) = plan::holes(&view, &guard::find(&asked, &view));
-    let mut sheet = match asked.isolation {
-        Isolation::Namespaces => {
-            of_world(&prepare::compute(&asked, &view, &holes, cwd, &mut env), &view, &holes)
-        }
+    let disk = ViewOnDisk::of(asked);
+    let (holes, _) = disk.holes();
+    let mut sheet = match disk.view.isolation {
+        Isolation::Namespaces => of_world(&disk.world(&holes, cwd, &mut env), &disk.view, &holes),
         Isolation::LandlockOnly => {
             prepare::place_tools(&mut env);
             helper::lead_to(Path::new("a directory of its own"), &mut env);
-            of_grants(&view, &holes)
+            of_grants(&disk.view, &holes)
         }
     };
     sheet.shut = holes.iter().filter(|hole| hole.level < Level::Write).map(shut).collect();

@@ -4,6 +4,7 @@
 use crate::files::canonical;
 use crate::sandbox::after::{self, Before};
 use crate::sandbox::confinement::WITHOUT_NAMESPACES;
+use crate::sandbox::guard::Found;
 use crate::sandbox::order::{Inner, Order, WorldOrder};
 use crate::sandbox::places::Person;
 use crate::sandbox::plan::{self, Plan};
@@ -13,36 +14,71 @@ use crate::sandbox::{guard, helper, near, resolve};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A view on this disk.
+/// A view on this disk, without the holes that take nothing from a command.
+pub struct ViewOnDisk {
+    /// With the grants as the host sent them.
+    pub asked: CommandView,
+    /// With canonical grants.
+    pub view: CommandView,
+    /// The repositories in it.
+    found: Found,
+}
+
+/// A view on this disk, and what is compared after its command.
 pub struct Prepared {
-    /// As the host sent it.
-    asked: CommandView,
-    /// The same with canonical grants.
-    view: CommandView,
+    disk: ViewOnDisk,
     holes: Vec<Hole>,
     open: Vec<String>,
     before: Before,
 }
 
-impl Prepared {
-    /// Looks for what is there and for what is guarded. Directories are made that have to be there: of
-    /// caches, of hooks and `~/.ssh`.
+impl ViewOnDisk {
+    /// Looks for what is granted and for repositories. Missing directories of caches are made.
     pub fn of(asked: CommandView) -> Self {
         let view = resolve::resolved(asked.clone());
         let holes = near::holes(&asked, &view);
         let asked = CommandView { holes: holes.clone(), ..asked };
         let view = CommandView { holes, ..view };
         let found = guard::find(&asked, &view);
-        let before = after::look(&asked, &found);
-        let (holes, open) = plan::holes(&view, &found);
-        Self { asked, view, holes, open, before }
+        Self { asked, view, found }
+    }
+
+    /// The holes that are there and take something away, and what cannot be protected, in words. Missing
+    /// directories of hooks are made.
+    pub fn holes(&self) -> (Vec<Hole>, Vec<String>) {
+        plan::holes(&self.view, &self.found)
+    }
+
+    /// Computes the world of a command, and puts its directories into the environment of the command.
+    pub fn world(&self, holes: &[Hole], cwd: &Path, env: &mut BTreeMap<String, String>) -> World {
+        place_tools(env);
+        let mut world = World::of(&self.asked, &self.view, holes, Person { env: &*env });
+        if let Ok(real) = canonical(cwd) {
+            world.follow_path(cwd);
+            if !world.holds(&real) {
+                world.parts.insert(real, Part::Directory);
+            }
+        }
+        helper::lead_to(&world.tmp, env);
+        world
+    }
+}
+
+impl Prepared {
+    /// Looks for what is there and for what is guarded. Directories are made that have to be there: of
+    /// caches, of hooks and `~/.ssh`.
+    pub fn of(asked: CommandView) -> Self {
+        let disk = ViewOnDisk::of(asked);
+        let before = after::look(&disk.asked, &disk.found);
+        let (holes, open) = disk.holes();
+        Self { disk, holes, open, before }
     }
 
     /// The world for a command.
     pub fn world(self, mut order: Order) -> Result<(WorldOrder, Before), String> {
         enterable(&order.cwd, &self.holes)?;
-        let mut world = compute(&self.asked, &self.view, &self.holes, &order.cwd, &mut order.env);
-        let mut inner = Inner::of(order, self.view, world.gives());
+        let mut world = self.disk.world(&self.holes, &order.cwd, &mut order.env);
+        let mut inner = Inner::of(order, self.disk.view, world.gives());
         inner.open = self.open;
         inner.cost = std::mem::take(&mut world.cost);
         Ok((WorldOrder { world, inner }, self.before))
@@ -52,33 +88,13 @@ impl Prepared {
     pub fn alone(self, mut order: Order) -> Result<(Inner, Before), String> {
         enterable(&order.cwd, &self.holes)?;
         place_tools(&mut order.env);
-        let Plan { gives, cost } = plan::around_holes(&self.view, &self.holes);
-        let mut inner = Inner::of(order, self.view, gives);
+        let Plan { gives, cost } = plan::around_holes(&self.disk.view, &self.holes);
+        let mut inner = Inner::of(order, self.disk.view, gives);
         inner.open = WITHOUT_NAMESPACES.iter().map(|what| (*what).to_owned()).collect();
         inner.open.extend(self.open);
         inner.cost = cost;
         Ok((inner, self.before))
     }
-}
-
-/// Computes the world of a command, and puts its directories into the environment of the command.
-pub fn compute(
-    asked: &CommandView,
-    view: &CommandView,
-    holes: &[Hole],
-    cwd: &Path,
-    env: &mut BTreeMap<String, String>,
-) -> World {
-    place_tools(env);
-    let mut world = World::of(asked, view, holes, Person { env: &*env });
-    if let Ok(real) = canonical(cwd) {
-        world.follow_path(cwd);
-        if !world.holds(&real) {
-            world.parts.insert(real, Part::Directory);
-        }
-    }
-    helper::lead_to(&world.tmp, env);
-    world
 }
 
 /// Sets the variables of tools whose usual directory is missing.

@@ -360,7 +360,7 @@ impl CommandView {
 pub const GUARDED: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "gitdir"];
 
 /// The directory of a repository, or the file that says where it is.
-const GIT: &str = ".git";
+pub const GIT: &str = ".git";
 
 /// The directory of a workspace in which its own settings of yoi lie.
 pub const RULES: &str = ".yoi";

@@ -2,7 +2,7 @@
 //! writes such a file into the working tree when the person checks out, stashes or resets. That is said.
 
 use crate::files::{Limit, WorkspaceFiles};
-use crate::sandbox::after::{Before, Looked};
+use crate::sandbox::after::{Before, ViewByPath};
 use crate::sandbox::guard::Found;
 use crate::sandbox::project::PROJECT_FILES;
 use crate::sandbox::view::RULES;
@@ -41,7 +41,7 @@ struct Entry {
 
 impl Before {
     /// Remembers the guarded files in the index of each repository.
-    pub fn keep_indexes(&mut self, view: &Looked, found: &Found) {
+    pub fn keep_indexes(&mut self, view: &ViewByPath, found: &Found) {
         let paths = found.dirs.keys().map(|dir| dir.join(INDEX)).filter(|path| view.opens(path));
         let index = |path: PathBuf| Index { before: guarded(&path), path };
         self.indexes.extend(paths.take(MOST).map(index));

@@ -1,6 +1,6 @@
 //! Changes of `package.json` by a command, which are reported and not undone.
 
-use crate::sandbox::after::{Before, Known, Looked, known_at};
+use crate::sandbox::after::{Before, Known, ViewByPath, known_at};
 use crate::sandbox::guard::Found;
 use crate::sandbox::package::{PACKAGE, changed_package_scripts};
 use crate::sandbox::view::{Level, Links};
@@ -15,9 +15,9 @@ pub struct Package {
 
 impl Before {
     /// Remembers the `package.json` of the scope's directories and of the projects beside them.
-    pub fn keep_packages(&mut self, view: &Looked, found: &Found) {
+    pub fn keep_packages(&mut self, view: &ViewByPath, found: &Found) {
         let own = view
-            .view
+            .asked
             .grants
             .iter()
             .filter(|grant| grant.level == Level::Write && grant.links == Links::Refused);

@@ -1,7 +1,7 @@
 //! The steps of a rebase and the paths of a bisect, which git goes on with when a person says so. A
 //! command may go on with them, too; it may not add programs.
 
-use crate::sandbox::after::{Before, Known, Looked, known_at, remove, restore};
+use crate::sandbox::after::{Before, Known, ViewByPath, known_at, remove, restore};
 use crate::sandbox::guard::Found;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ enum Kind {
 
 impl Before {
     /// Remembers the steps of each repository.
-    pub fn keep_steps(&mut self, view: &Looked, found: &Found) {
+    pub fn keep_steps(&mut self, view: &ViewByPath, found: &Found) {
         for dir in found.dirs.keys() {
             let rebase = dir.join(REBASE);
             let steps = [(rebase.join(TODO), Kind::Rebase), (dir.join(BISECT), Kind::Bisect)];

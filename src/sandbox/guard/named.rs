@@ -2,8 +2,8 @@
 
 use crate::files::{Limit, WorkspaceFiles, canonical, led_to, without_parents};
 use crate::sandbox::gitfile::{self, Setting};
-use crate::sandbox::guard::Search;
-use crate::sandbox::view::{GUARDED, repositories_of};
+use crate::sandbox::guard::{HOOKS, Search};
+use crate::sandbox::view::{GIT, GUARDED, repositories_of};
 use crate::scope::Scope;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of a configuration that are read, and files that one leads to.
 const CONFIG: u64 = 256 * 1024;
 const INCLUDED: usize = 500;
-/// The directory of hooks in a repository, and the links in one that are followed.
-const HOOKS: &str = "hooks";
+/// The links in a directory of hooks that are followed.
 const LINKED: usize = 100;
 /// The files of settings in a repository.
 const OWN: [&str; 2] = ["config", "config.worktree"];
@@ -57,7 +56,7 @@ fn linked_hooks(dir: &Path) -> Vec<PathBuf> {
 /// by its configuration: of one around the path, or one that a command with this scope would find.
 pub fn is_named(path: &Path, scope: &Scope, home: Option<&Path>) -> bool {
     let mut search = Search::new(&|_| true);
-    path.ancestors().skip(1).for_each(|dir| search.look_at(&dir.join(".git")));
+    path.ancestors().skip(1).for_each(|dir| search.look_at(&dir.join(GIT)));
     repositories_of(scope).iter().for_each(|git| search.around(git));
     if search.is_cut_short() {
         return true;
