@@ -32,6 +32,8 @@ const INCLUDED: usize = 20;
 const SETTINGS: u64 = 256 * 1024;
 /// The most files of a directory that is granted without its subdirectories.
 const FLAT: usize = 2000;
+/// The most entries of a directory that are shown one by one, because a secret file lies among them.
+const AROUND: usize = 10_000;
 /// The bytes of a page, the unit of memory of a tmpfs.
 const PAGE: u64 = 4096;
 
@@ -293,7 +295,8 @@ impl World {
             return self.bind(path, Level::Read);
         }
         self.parts.insert(path.to_owned(), Part::Directory);
-        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        let mut entries = fs::read_dir(path).into_iter().flatten().flatten();
+        for entry in entries.by_ref().take(AROUND) {
             let inner = entry.path();
             match entry.file_type() {
                 _ if hidden.contains(inner.as_path()) => {}
@@ -302,6 +305,12 @@ impl World {
                 Ok(_) => self.bind(&inner, Level::Read),
                 Err(_) => {}
             }
+        }
+        if entries.next().is_some() {
+            let path = path.display();
+            self.cost.push(format!(
+                "only {AROUND} of the entries of {path} are shown, because a secret file lies there"
+            ));
         }
     }
 

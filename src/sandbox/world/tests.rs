@@ -131,3 +131,18 @@ fn secret_files_are_left_out_of_a_readable_home_and_covered_in_a_writable_one() 
         assert!(shown.contains(&line.to_owned()), "{line}: {shown:?}");
     }
 }
+
+#[test]
+fn of_a_readable_directory_with_a_secret_file_only_so_many_entries_are_mounted() {
+    let disk = Disk::new();
+    let read = Scope::new(vec![disk.rule("me", Permission::Read)]);
+    for index in 0..AROUND {
+        fs::File::create(disk.root.join(format!("me/{index}"))).unwrap();
+    }
+    let world = disk.world(&read, &[]);
+    let (shown, all) = (disk.shown(&world).len(), with(&[]).len());
+    assert!((AROUND - 10..=AROUND + all).contains(&shown), "{shown}");
+    let home = disk.root.join("me").display().to_string();
+    let said = |line: &&String| line.contains("are shown") && line.contains(&home);
+    assert!(world.cost.iter().any(|line| said(&line)), "{:?}", world.cost);
+}

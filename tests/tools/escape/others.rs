@@ -219,6 +219,21 @@ const IOPRIO_SET: i64 = 251;
 #[cfg(not(target_arch = "x86_64"))]
 const IOPRIO_SET: i64 = 30;
 
+/// Most kernels know no such calls and say so; the filter refuses them on every kernel.
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn calls_of_the_x32_abi_are_refused_as_a_whole() {
+    let program = "import ctypes, errno, os\n\
+        libc = ctypes.CDLL(None, use_errno=True)\n\
+        libc.syscall.restype = ctypes.c_long\n\
+        assert libc.syscall(39) == os.getpid()\n\
+        assert libc.syscall(0x40000000 | 39) == -1\n\
+        assert ctypes.get_errno() in (errno.EPERM, errno.EACCES), ctypes.get_errno()";
+    for cell in [Cell::new(), Cell::with(&Need::ALL)] {
+        cell.python(program).await.well();
+    }
+}
+
 /// seccomp, on every kernel.
 #[tokio::test]
 async fn limits_and_pace_of_other_processes_are_not_changed() {
