@@ -454,7 +454,7 @@ impl Run {
             self.session_state.state.turn_count = turn + 1;
             self.publish(Event::TurnEnd { turn, result: TurnResult::Finished }).await;
             if !calls.is_empty() {
-                self.call_tools(calls).await?;
+                self.call_tools(&calls).await?;
             } else if !self.drain_at_end().await? {
                 return Ok(End::Finished);
             }

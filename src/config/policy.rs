@@ -82,6 +82,8 @@ pub struct Rules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     Allow,
+    /// A rule for certain contents of scripts allows; no script may have another content when it runs.
+    AllowContent,
     /// A rule wants an approval, and no decision made a rule yet; the text names the rule.
     Ask(String),
     /// The text names the rule.
@@ -125,16 +127,16 @@ impl Rules {
             return Said::Deny(deny);
         }
         let asking = of(Action::Ask).or_else(|| doubt.cloned());
-        if asking.is_none() && user.is_some() {
-            return Said::Allow;
+        if let (Some((rule, _)), None) = (user, &asking) {
+            return Said::allow(&rule.tool);
         }
         let answer = answers.iter().find(|(pattern, action)| part.is_answered(pattern, *action));
-        match (answer.map(|(_, action)| action), asking) {
-            (Some(Action::Allow), _) => Said::Allow,
-            (Some(Action::Deny), _) => Said::Deny("an answer that was given for good".into()),
-            (Some(Action::Ask) | None, Some(asking)) => Said::Ask(asking),
-            (Some(Action::Ask) | None, None) if first(&self.trusted, part).is_some() => Said::Allow,
-            (Some(Action::Ask) | None, None) => Said::Nothing(self.user.default),
+        match (answer, asking) {
+            (Some((pattern, Action::Allow)), _) => Said::allow(&pattern.tool),
+            (Some((_, Action::Deny)), _) => Said::Deny("an answer that was given for good".into()),
+            (Some((_, Action::Ask)) | None, Some(asking)) => Said::Ask(asking),
+            (Some((_, Action::Ask)) | None, None) => first(&self.trusted, part)
+                .map_or(Said::Nothing(self.user.default), |rule| Said::allow(&rule.tool)),
         }
     }
 }
@@ -157,12 +159,18 @@ impl Rules {
 }
 
 impl Said {
+    /// The decision of a rule that allows, with these words for its tool.
+    fn allow(tool: &str) -> Self {
+        if Tool::of(tool).is_for_contents() { Self::AllowContent } else { Self::Allow }
+    }
+
     fn strictness(&self) -> u8 {
         match self {
             Self::Allow => 0,
-            Self::Nothing(_) => 1,
-            Self::Ask(_) => 2,
-            Self::Deny(_) => 3,
+            Self::AllowContent => 1,
+            Self::Nothing(_) => 2,
+            Self::Ask(_) => 3,
+            Self::Deny(_) => 4,
         }
     }
 }
@@ -190,15 +198,6 @@ pub fn matches(pattern: &Pattern, action: Action, subject: &Subject) -> bool {
         Action::Allow => call.parts().all(speaks),
         Action::Ask | Action::Deny => call.parts().any(speaks),
     }
-}
-
-/// Whether a permanent decision allows a call because of the content of its scripts.
-pub fn allows_by_content(answers: &[(Pattern, Action)], subject: &Subject) -> bool {
-    answers.iter().any(|(pattern, action)| {
-        *action == Action::Allow
-            && Tool::of(&pattern.tool).is_for_contents()
-            && matches(pattern, *action, subject)
-    })
 }
 
 /// The changed scripts because of which a permanent decision does not allow this call.

@@ -3,7 +3,7 @@
 
 use crate::protocol::entry::domain;
 use crate::protocol::{ApprovalRequest, Entry, Item, Verdict, now_ms};
-use crate::run::batch::{Call, DecidedBy, Planned};
+use crate::run::batch::Call;
 use crate::run::policy::{ApprovalDraft, Decision, Grant};
 use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, interrupted};
 use crate::trace::OrLog as _;
@@ -218,15 +218,14 @@ impl Run {
         let mut calls = self.open_calls();
         let behind = calls.iter().position(|call| call.id == approval.call_id).map(|at| at + 1);
         let later = calls.split_off(behind.unwrap_or(calls.len()));
-        let Some(asked) = calls.pop() else { return self.call_tools(later).await };
+        let Some(asked) = calls.pop() else { return self.call_tools(&later).await };
         for call in &calls {
             self.close_call(call).await?;
         }
-        let decided_by = DecidedBy::Person(verdict, Box::new(approval));
-        let mut plan = vec![Planned { call: asked, decided_by }];
-        plan.extend(self.plan(later).await);
         self.acted = true;
-        self.carry_out(plan).await
+        self.answered(&asked, &verdict, &approval).await?;
+        self.end_if_interrupted(&later).await?;
+        self.call_tools(&later).await
     }
 
     /// The calls of the last reply that have no result, in call order.

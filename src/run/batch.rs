@@ -1,6 +1,6 @@
 //! The tool calls of one reply: in groups that may run together, each result committed when its
-//! call ends. Policy decides every call before the first one starts. A call that needs an approval,
-//! or is denied, runs in a group of its own; policy decides about it again when its turn comes.
+//! call ends. Policy decides about the calls of a group right before they start, so rules, links and
+//! scripts count as they are then. A call that needs an approval runs in a group of its own.
 
 use crate::protocol::mesh::SentMessage;
 use crate::protocol::{ApprovalRequest, Entry, Event, Fact, Item, Verdict};
@@ -20,18 +20,6 @@ pub(crate) struct Call {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) arguments: String,
-}
-
-/// A call and its decision.
-pub(crate) struct Planned {
-    pub(crate) call: Call,
-    pub(crate) decided_by: DecidedBy,
-}
-
-/// The decision on a call, by its maker.
-pub(crate) enum DecidedBy {
-    Policy(Decision),
-    Person(Verdict, Box<ApprovalRequest>),
 }
 
 /// A call that may start, with its grant.
@@ -54,33 +42,29 @@ impl Run {
     /// Runs all calls of a reply. When the run is interrupted, each call without a result is closed
     /// as interrupted, so no call stays open. Only the end of the host leaves open a call that
     /// waits for an approval, and the calls after it.
-    pub(crate) async fn call_tools(&mut self, calls: Vec<Call>) -> Result<(), Stopped> {
+    pub(crate) async fn call_tools(&mut self, calls: &[Call]) -> Result<(), Stopped> {
         self.acted = true;
-        let plan = self.plan(calls).await;
-        self.carry_out(plan).await
-    }
-
-    pub(crate) async fn plan(&self, calls: Vec<Call>) -> Vec<Planned> {
-        let decisions = self.decide(&calls).await;
-        let planned = |(call, decision)| Planned { call, decided_by: DecidedBy::Policy(decision) };
-        calls.into_iter().zip(decisions).map(planned).collect()
-    }
-
-    pub(crate) async fn carry_out(&mut self, plan: Vec<Planned>) -> Result<(), Stopped> {
-        let mut rest = plan.as_slice();
+        let mut rest = calls;
         while !rest.is_empty() {
-            let (group, later) = rest.split_at(group_len(&self.offered, rest));
-            self.group(group).await?;
-            if *self.ports.interrupt.borrow() != Interrupt::Go {
-                let approvals = self.session_state.state.open_approval().is_some();
-                for planned in later.iter().filter(|_| !approvals) {
-                    self.close_call(&planned.call).await?;
-                }
-                return Err(Stopped::Interrupted);
-            }
+            let decisions = self.decide(&rest[..alike(&self.offered, rest)]).await;
+            let (group, later) = rest.split_at(together(&decisions));
+            self.group(group, decisions).await?;
+            self.end_if_interrupted(later).await?;
             rest = later;
         }
         Ok(())
+    }
+
+    /// Closes the calls that did not start yet if the run is interrupted.
+    pub(crate) async fn end_if_interrupted(&mut self, later: &[Call]) -> Result<(), Stopped> {
+        if *self.ports.interrupt.borrow() == Interrupt::Go {
+            return Ok(());
+        }
+        let approvals = self.session_state.state.open_approval().is_some();
+        for call in later.iter().filter(|_| !approvals) {
+            self.close_call(call).await?;
+        }
+        Err(Stopped::Interrupted)
     }
 
     pub(crate) async fn close_call(&mut self, call: &Call) -> Result<(), Stopped> {
@@ -88,42 +72,17 @@ impl Run {
         self.conclude(item, Vec::new(), None).await
     }
 
-    async fn group(&mut self, group: &[Planned]) -> Result<(), Stopped> {
-        match group {
-            [Planned { call, decided_by: DecidedBy::Person(verdict, approval) }] => {
-                self.answered(call, verdict, approval).await
-            }
-            [Planned { call, decided_by: DecidedBy::Policy(Decision::Deny(why)) }] => {
-                self.refuse(call, why.clone()).await
-            }
-            [Planned { call, decided_by: DecidedBy::Policy(Decision::NeedsApproval(_)) }]
-            | [
-                Planned {
-                    call,
-                    decided_by: DecidedBy::Policy(Decision::Allow(Grant { lease: Some(_), .. })),
-                },
-            ] => self.decide_again(call).await,
-            group => {
-                let allowed = group.iter().filter_map(|planned| match &planned.decided_by {
-                    DecidedBy::Policy(Decision::Allow(grant)) => {
-                        Some(Allowed { call: &planned.call, grant: grant.clone() })
-                    }
-                    DecidedBy::Policy(_) | DecidedBy::Person(..) => None,
-                });
-                self.allowed(allowed.collect()).await
+    /// Starts calls that were just decided, and waits for their ends.
+    async fn group(&mut self, calls: &[Call], decisions: Vec<Decision>) -> Result<(), Stopped> {
+        let mut allowed = Vec::new();
+        for (call, decision) in calls.iter().zip(decisions) {
+            match decision {
+                Decision::Allow(grant) => allowed.push(Allowed { call, grant }),
+                Decision::NeedsApproval(draft) => self.call_after_approval(call, &draft).await?,
+                Decision::Deny(why) => self.refuse(call, why).await?,
             }
         }
-    }
-
-    /// Decides about a call again, because rules may have been stored or revoked since the reply
-    /// arrived.
-    async fn decide_again(&mut self, call: &Call) -> Result<(), Stopped> {
-        match self.decide(std::slice::from_ref(call)).await.pop() {
-            Some(Decision::NeedsApproval(draft)) => self.call_after_approval(call, &draft).await,
-            Some(Decision::Allow(grant)) => self.allowed(vec![Allowed { call, grant }]).await,
-            Some(Decision::Deny(why)) => self.refuse(call, why).await,
-            None => self.close_call(call).await,
-        }
+        self.allowed(allowed).await
     }
 
     async fn call_after_approval(
@@ -137,7 +96,7 @@ impl Run {
         }
     }
 
-    async fn answered(
+    pub(crate) async fn answered(
         &mut self,
         call: &Call,
         verdict: &Verdict,
@@ -325,25 +284,24 @@ async fn run_call<'a>(
     (allowed, done)
 }
 
-/// The number of next calls that run together. Reads run together and commands run together; every
-/// other call, and every call that policy does not allow at once, runs alone, in call order. A
-/// command with approved scripts runs alone, because another command could exchange them.
-fn group_len(tools: &ToolSet, calls: &[Planned]) -> usize {
-    let lane = |planned: &Planned| match &planned.decided_by {
-        DecidedBy::Policy(Decision::Allow(Grant { lease: None, scripts, .. }))
-            if scripts.is_empty() =>
-        {
-            Some(tools.lane(&planned.call.name).unwrap_or(Lane::Look))
-        }
-        DecidedBy::Policy(_) | DecidedBy::Person(..) => None,
-    };
-    let first = calls.first().and_then(lane);
-    match first {
-        Some(Lane::Look | Lane::Shell) => {
-            calls.iter().take(MAX_TOGETHER).take_while(|c| lane(c) == first).count()
+/// The number of next calls whose tools may run together: reads, or commands. Every other call runs
+/// alone, in call order.
+fn alike(tools: &ToolSet, calls: &[Call]) -> usize {
+    let lane = |call: &Call| tools.lane(&call.name).unwrap_or(Lane::Look);
+    match calls.first().map(lane) {
+        Some(first @ (Lane::Look | Lane::Shell)) => {
+            calls.iter().take(MAX_TOGETHER).take_while(|call| lane(call) == first).count()
         }
         Some(Lane::Change | Lane::Note | Lane::Pods) | None => 1,
     }
+}
+
+/// The number of calls that form the next group, from the decisions about calls whose tools may run
+/// together. A call that policy does not allow at once, or that needs a lease, is alone. So is a command
+/// with approved scripts, because another command could exchange them.
+fn together(decisions: &[Decision]) -> usize {
+    let runs_beside = |decision: &&Decision| matches!(decision, Decision::Allow(Grant { lease: None, scripts, .. }) if scripts.is_empty());
+    decisions.iter().take_while(runs_beside).count().max(1)
 }
 
 /// A one-line label of a call: the tool and its main argument, or the subject of its task.
@@ -360,16 +318,12 @@ pub(crate) fn label(name: &str, arguments: &str) -> String {
 mod tests {
     use super::*;
 
-    fn planned(name: &str, decision: Decision) -> Planned {
-        let call = Call { id: "1".into(), name: name.into(), arguments: "{}".into() };
-        Planned { call, decided_by: DecidedBy::Policy(decision) }
-    }
-
     #[test]
     fn looks_run_together_and_changes_one_by_one() {
-        let allowed = |name: &&str| planned(name, Decision::Allow(Grant::default()));
+        let call =
+            |name: &&str| Call { id: "1".into(), name: (*name).into(), arguments: "{}".into() };
         let set = ToolSet::default();
-        let of = |names: &[&str]| group_len(&set, &names.iter().map(allowed).collect::<Vec<_>>());
+        let of = |names: &[&str]| alike(&set, &names.iter().map(call).collect::<Vec<_>>());
         assert_eq!(of(&["Read", "Grep", "Write", "Read"]), 2);
         assert_eq!(of(&["Write", "Write"]), 1);
         assert_eq!(of(&["Bash", "Bash", "Edit"]), 2);
@@ -380,17 +334,15 @@ mod tests {
 
     #[test]
     fn a_call_that_needs_a_decision_runs_alone() {
-        let allow = || planned("Read", Decision::Allow(Grant::default()));
-        let deny = || planned("Read", Decision::Deny("no".into()));
-        let set = ToolSet::default();
-        assert_eq!(group_len(&set, &[allow(), allow(), deny(), allow()]), 2);
-        assert_eq!(group_len(&set, &[deny(), deny(), allow()]), 1);
+        let allow = || Decision::Allow(Grant::default());
+        let deny = || Decision::Deny("no".into());
+        assert_eq!(together(&[allow(), allow(), deny(), allow()]), 2);
+        assert_eq!(together(&[deny(), deny(), allow()]), 1);
         let script = crate::protocol::ScriptHash { path: "/w/a.sh".into(), sha256: "a".into() };
         let grant = Grant { scripts: vec![script], ..Grant::default() };
-        let scripted = || planned("Bash", Decision::Allow(grant.clone()));
-        let plain = || planned("Bash", Decision::Allow(Grant::default()));
-        assert_eq!(group_len(&set, &[scripted(), plain()]), 1, "no other command exchanges it");
-        assert_eq!(group_len(&set, &[plain(), plain(), scripted()]), 2);
+        let scripted = || Decision::Allow(grant.clone());
+        assert_eq!(together(&[scripted(), allow()]), 1, "no other command exchanges it");
+        assert_eq!(together(&[allow(), allow(), scripted()]), 2);
     }
 
     #[test]

@@ -1,9 +1,7 @@
 //! The decision of policy on a call before it starts: it passes, it waits for an approval, or it is
 //! denied.
 
-use crate::config::policy::{
-    Rules, Said, Subject, allows_by_content, changed_scripts, exactly, matches,
-};
+use crate::config::policy::{Rules, Said, Subject, changed_scripts, exactly, matches};
 use crate::protocol::{
     Action, ApprovalRequest, ErrorCode, OutsideAccess, OutsidePath, Pattern, PodName, Refusal,
     ScriptHash,
@@ -423,7 +421,7 @@ fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) -> Decision
     let tool = &claim.subject.tool;
     let approval = |because, claim| approval(because, answers, claim);
     match rules.said(&claim.subject, answers) {
-        Said::Allow if allows_by_content(answers, &claim.subject) => Decision::Allow(claim.grant),
+        Said::AllowContent => Decision::Allow(claim.grant),
         Said::Allow => Decision::Allow(claim.grant.of_any_content()),
         Said::Deny(rule) => denied(&format!("{rule} denies {tool} here")),
         Said::Ask(rule) => approval(format!("your approval: {rule} asks"), claim),

@@ -26,6 +26,13 @@ says = "build"
 call = [{ name = "Bash", args = { command = "sh build.sh", needs = ["network"], reason = "to build" } }]
 [[when.step]]
 text = "It said: {result}"
+
+[[when]]
+says = "exchange *, then *"
+[[when.step]]
+call = [{ name = "Bash", args = { command = "{1}; echo > exchanged" } }, { name = "Bash", args = { command = "{2}", needs = ["network"], reason = "to build" } }]
+[[when.step]]
+text = "It said: {result}"
 "#;
 
 /// A bench, and a directory outside its workspace with another one beside it.
@@ -112,6 +119,33 @@ fn a_decision_about_a_script_ends_when_the_script_changes() {
     assert!(done.code == Some(3) && !done.out.contains("second"), "{done:?}");
     let rule = done.out.split("Bash+network+sha256=").nth(1).expect("the rule that would allow it");
     assert!(rule.starts_with("55732a781f1dd7e01786f60759acb3d4:sh build.sh"), "{done:?}");
+}
+
+#[test]
+fn a_script_that_an_earlier_call_of_the_same_reply_exchanges_is_not_the_allowed_one() {
+    let (bench, _) = bench();
+    for (place, text) in [("a", "echo approved"), ("b", "echo exchanged by a call")] {
+        fs::create_dir(bench.ws().join(place)).expect("a directory");
+        fs::write(bench.ws().join(place).join("x.sh"), text).expect("a script");
+    }
+    std::os::unix::fs::symlink("a", bench.ws().join("link")).expect("a link");
+    // Were both calls decided before the first one starts, the second could wait for the first.
+    let build = "until [ -e exchanged ]; do sleep 0.01; done; cd link && sh x.sh";
+    // The first digits that sha256sum prints for `echo approved`.
+    let tool = "Bash+network+sha256=3cd400b72ce0ef0b";
+    bench.settings(&format!(
+        "[[permissions.rule]]\ntool = \"{tool}\"\npattern = \"{build}\"\naction = \"allow\"\n"
+    ));
+    for (exchange, code) in
+        [("true", 0), ("ln -sfn b link", 3), ("ln -sfn a link; cp b/x.sh a/x.sh", 3)]
+    {
+        let say = format!("exchange {exchange}, then {build}");
+        let done = bench.yoi(&["--model", &bench.model(), "-p", &say]);
+        assert_eq!(done.code, Some(code), "{exchange}: {done:?}");
+        assert!(!done.out.contains("by a call"), "{exchange}: {done:?}");
+        assert_eq!(done.out.contains("said: approved"), code == 0, "{exchange}: {done:?}");
+        fs::remove_file(bench.ws().join("exchanged")).expect("the first call ran");
+    }
 }
 
 #[test]

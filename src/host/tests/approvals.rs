@@ -78,6 +78,14 @@ call = [{ name = "Write", args = { file_path = "{cwd}/a.txt", content = "x" } },
 text = "It says: {result}"
 
 [[when]]
+says = "both * and git's *"
+[[when.step]]
+text = "I write both."
+call = [{ name = "Write", args = { file_path = "{cwd}/{1}.txt", content = "x" } }, { name = "Write", args = { file_path = "{cwd}/.git/hooks/{2}.txt", content = "x" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
 says = "fly"
 [[when.step]]
 text = "I fly."
@@ -816,6 +824,33 @@ async fn a_file_is_replaced_only_as_the_approval_request_showed_it() {
     }
     let said = bench.said(&pod).await.pop().unwrap();
     assert!(said.contains("the file changed since it was approved"), "{said}");
+}
+
+#[tokio::test]
+async fn a_rule_that_is_revoked_while_an_earlier_call_of_the_reply_waits_allows_no_later_one() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write .git/hooks/x").await;
+    let hook = bench.asked().await;
+    bench.answer(&hook, Verdict::Pod { rule: None }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    std::fs::remove_file(bench.root.join("w/.git/hooks/x.txt")).unwrap();
+    bench.is(&pod, State::Idle).await;
+    bench.say(&pod, "both a and git's x").await;
+    let first = bench.asked().await;
+    assert!(first.action.ends_with("/a.txt"), "{first:?}");
+    let rule = bench.host.shared.store.policy().await.unwrap()[0].id;
+    bench.client.call(None, Method::Revoke { rule }).await.unwrap();
+    bench.answer(&first, once()).await.unwrap();
+    let event =
+        bench.next(|e| matches!(e, Event::ApprovalRequested { .. } | Event::RunEnd { .. })).await;
+    let Event::ApprovalRequested { approval: second } = event else {
+        panic!("the hook is not asked about: {event:?}")
+    };
+    assert_eq!(second.action, hook.action);
+    assert!(bench.wrote("a.txt") && !bench.wrote(".git/hooks/x.txt"));
+    bench.answer(&second, Verdict::Deny { reason: "no".into() }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert!(!bench.wrote(".git/hooks/x.txt"));
 }
 
 #[tokio::test]

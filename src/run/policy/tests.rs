@@ -329,4 +329,22 @@ fn a_decision_about_a_script_holds_while_its_content_stays_and_then_it_is_asked_
     let decided = judge(&rules, &[(by_command, Action::Allow)], claim("b", &network));
     let grant = Grant { needs: vec![Need::Network], ..Grant::default() };
     assert_eq!(decided, Decision::Allow(grant), "a rule without a hash is about the command line");
+    let by_content = |digit: &str| format!("Bash+network+sha256={}", script(digit).short());
+    let of_a_file = |digit: &str| Rules {
+        user: Permissions {
+            default: None,
+            rule: vec![FileRule {
+                tool: by_content(digit),
+                pattern: "./build.sh".into(),
+                action: Action::Allow,
+            }],
+        },
+        ..Rules::default()
+    };
+    let Decision::Allow(grant) = judge(&of_a_file("a"), &[], claim("a", &network)) else {
+        panic!("the rule of the file allows this content")
+    };
+    assert_eq!(grant.scripts, [script("a")], "and only this content runs");
+    let other = judge(&of_a_file("a"), &[], claim("b", &network));
+    assert!(matches!(other, Decision::NeedsApproval(_)), "{other:?}");
 }
