@@ -22,14 +22,19 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+/// Digits of a commit in [`HEAD`]: of SHA-1 and SHA-256.
+const COMMIT: [usize; 2] = [40, 64];
 /// The files by which git recognises the repository of a submodule; one of them is enough.
 const MODULE: [&str; 2] = [HEAD, "config"];
 /// The directory of SSH keys: a new file in it could let others log in. It is made before the command,
 /// so that a mount can shut it.
 const SSH: &str = ".ssh";
+/// Bytes of a name on Linux file systems.
+const LONGEST_NAME: usize = 255;
 /// The largest file whose content is recorded, in bytes.
 const LIMIT: u64 = 1024 * 1024;
 
@@ -42,7 +47,7 @@ pub struct Before {
     /// git, an editor or another program to other files.
     unlinked: BTreeSet<PathBuf>,
     kept: Vec<(PathBuf, Known)>,
-    /// [`HEAD`] of each repository. A command may change it, but it must stay a valid one.
+    /// [`HEAD`] of each repository. A command may change it, but only to one as git writes it.
     heads: Vec<(PathBuf, Known)>,
     /// The directories on the paths to guarded files, with their modes: the next command's search
     /// would not find files in a directory that became unreadable.
@@ -72,7 +77,7 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
     guarded.extend(found.named.iter().cloned());
     for dir in found.dirs.keys() {
         let head = dir.join(HEAD);
-        before.heads.extend(known_at(&head).filter(Known::is_head).map(|known| (head, known)));
+        before.heads.extend(known_at(&head).map(|known| (head, known)));
         guarded
             .extend(GUARDED.into_iter().filter(|name| *name != HOOKS).map(|name| dir.join(name)));
     }
@@ -238,8 +243,10 @@ impl Before {
         let moved = linked.chain(&self.absent).filter_map(|path| remove(path));
         let kept =
             self.kept.iter().filter_map(|(path, known)| restore(path, known, |now| now == known));
-        let heads =
-            self.heads.iter().filter_map(|(path, known)| restore(path, known, Known::is_head));
+        let heads = self
+            .heads
+            .iter()
+            .filter_map(|(path, known)| restore(path, known, |now| now == known || now.is_head()));
         let steps = self.steps.iter().filter_map(steps::Step::mend);
         let packages = self.packages.iter().filter_map(packages::Package::said);
         let indexes = self.indexes.iter().filter_map(index::Index::said);
@@ -248,15 +255,18 @@ impl Before {
 }
 
 impl Known {
-    /// Whether git accepts this content as [`HEAD`].
+    /// Whether it is a [`HEAD`] as git writes it. git itself accepts more, but an exact copy of its rules would have
+    /// to change with each version of git, and other programs have rules of their own.
     fn is_head(&self) -> bool {
         match self {
             Self::Link(target) => target.to_bytes().starts_with(b"refs/"),
             Self::File { bytes, mode, .. } => {
-                let name = bytes.strip_prefix(b"ref:").map(<[u8]>::trim_ascii_start);
-                let digits = bytes.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-                mode.contains(Mode::RUSR)
-                    && (name.is_some_and(|name| name.starts_with(b"refs/")) || digits >= 40)
+                let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+                let branch = line.strip_prefix(b"ref: refs/");
+                let in_name = |byte: &u8| *byte > b' ' && *byte != 0x7f;
+                let branch = branch.is_some_and(|name| name.iter().all(in_name));
+                let commit = COMMIT.contains(&line.len()) && line.iter().all(u8::is_ascii_hexdigit);
+                mode.contains(Mode::RUSR) && (commit || branch)
             }
         }
     }
@@ -369,10 +379,12 @@ fn exchange(
     Ok(statat(dir, &*aside, AtFlags::SYMLINK_NOFOLLOW).is_ok().then_some(aside))
 }
 
+/// A name that no file has, made of this one. A long name is cut, because the new one must not be too long.
 pub fn beside(name: &OsStr, what: &str) -> OsString {
-    let mut name = name.to_owned();
-    name.push(format!(".{what}-{}", uuid::Uuid::now_v7().simple()));
-    name
+    let end = format!(".{what}-{}", uuid::Uuid::now_v7().simple());
+    let name = name.as_bytes();
+    let kept = name.len().min(LONGEST_NAME - end.len());
+    OsString::from_vec([&name[..kept], end.as_bytes()].concat())
 }
 
 /// Opens the directory of a file without following links; returns it with the file's name.

@@ -111,6 +111,8 @@ const MAKES: &[(i64, u8)] = &[
 ];
 /// Since Linux 6.6; the same number on every architecture.
 const FCHMODAT2: i64 = 452;
+/// A command of `fcntl`, of Linux 6.19; the same number on every processor.
+const F_SETDELEG: i32 = 1040;
 /// System calls that may create a file, with the indexes of the flags and of the mode.
 const OPENS: &[(i64, u8, u8)] = &[
     (libc::SYS_openat, 2, 3),
@@ -137,6 +139,7 @@ pub fn refuse(view: &CommandView, abi: u32) -> Result<(), String> {
     refused.insert(libc::SYS_clone, namespaces()?);
     refused.extend(of_others()?);
     refused.extend(modes()?);
+    refused.insert(libc::SYS_fcntl, leases()?);
     install(refused, libc::EPERM)?;
     install(plain(UNKNOWN), libc::ENOSYS)?;
     install(sockets(view, abi)?, libc::EACCES)
@@ -234,6 +237,14 @@ fn modes() -> Result<Rules, String> {
         rules.insert(*call, each.collect::<Result<_, _>>()?);
     }
     Ok(rules)
+}
+
+/// Leases and delegations of files: while a process holds one, others wait to open the file, or fail to.
+fn leases() -> Result<Vec<SeccompRule>, String> {
+    [libc::F_SETLEASE, F_SETDELEG]
+        .map(|command| rule(vec![(1, Op::Eq, u64::from(command.unsigned_abs()))]))
+        .into_iter()
+        .collect()
 }
 
 /// `(argument, comparison, value)`, all of which must hold.

@@ -2,8 +2,8 @@
 
 use crate::tools::fault::Fault;
 use crate::tools::walk::{self, Files};
-use crate::tools::{Context, Output, input};
-use globset::{GlobBuilder, GlobMatcher};
+use crate::tools::{Context, Output, ignored, input};
+use globset::{GlobBuilder, GlobSet};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub fn glob(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Resul
     let (base, pattern) = split(input.path, &input.pattern);
     let base = walk::base(ctx, base.as_deref())?;
     let matcher = matcher(&pattern)?;
-    let mut files = Files::of(walk::builder(ctx, &base).build(), ctx, cancel);
+    let mut files = Files::of(walk::builder(ctx, &base, None).build(), ctx, cancel);
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
     while let Some(entry) = files.next()? {
         let Ok(relative) = entry.path().strip_prefix(&base) else { continue };
@@ -59,11 +59,13 @@ pub fn base(path: Option<String>, pattern: &str) -> Option<String> {
     split(path, pattern).0.filter(|base| !base.is_empty())
 }
 
-fn matcher(pattern: &str) -> Result<GlobMatcher, Fault> {
-    GlobBuilder::new(pattern.strip_prefix("./").unwrap_or(pattern))
+fn matcher(pattern: &str) -> Result<GlobSet, Fault> {
+    ignored::bounded(pattern)?;
+    let glob = GlobBuilder::new(pattern.strip_prefix("./").unwrap_or(pattern))
         .literal_separator(true)
-        .build()
-        .map(|glob| glob.compile_matcher())
+        .build();
+    // A set says what a single matcher would panic on: a pattern that is too large for its automaton.
+    glob.and_then(|glob| GlobSet::new([glob]))
         .map_err(|error| Fault::argument(format!("bad glob pattern: {error}")))
 }
 

@@ -1,6 +1,7 @@
 //! Grep: files, lines or counts by a regular expression.
 
 use crate::tools::fault::Fault;
+use crate::tools::ignored::{Ignored, bounded};
 use crate::tools::walk::{self, Files};
 use crate::tools::{Context, Output, input, scoped_path, text_limit};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -116,14 +117,14 @@ fn searcher(input: &Input) -> Searcher {
 
 fn walk(input: &Input, ctx: &Context, base: &Path) -> Result<ignore::WalkBuilder, Fault> {
     let bad = |error: ignore::Error| Fault::argument(format!("bad filter: {error}"));
-    let mut builder = walk::builder(ctx, base);
-    builder.git_ignore(true).git_exclude(true).ignore(true).parents(true).require_git(false);
-    builder.sort_by_file_path(Path::cmp);
+    let mut overrides = OverrideBuilder::new(base);
     if let Some(glob) = &input.glob {
-        let mut overrides = OverrideBuilder::new(base);
+        bounded(glob)?;
         overrides.add(glob).map_err(bad)?;
-        builder.overrides(overrides.build().map_err(bad)?);
     }
+    let overrides = overrides.build().map_err(bad)?;
+    let mut builder = walk::builder(ctx, base, Some(Ignored::except(overrides.clone())));
+    builder.sort_by_file_path(Path::cmp).overrides(overrides);
     if let Some(name) = &input.r#type {
         let mut types = TypesBuilder::new();
         types.add_defaults().select(name);

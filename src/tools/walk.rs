@@ -3,6 +3,7 @@
 use crate::files;
 use crate::scope::Permission;
 use crate::tools::fault::Fault;
+use crate::tools::ignored::Ignored;
 use crate::tools::scoped_path::{self, ScopedPath};
 use crate::tools::{Context, guard};
 use ignore::{DirEntry, Walk, WalkBuilder};
@@ -48,15 +49,19 @@ pub fn missing(given: &str) -> String {
     format!("path not found: {given}")
 }
 
-/// A walk below `base` that skips `.git` and directories out of scope, and follows no link.
-pub fn builder(ctx: &Context, base: &Path) -> WalkBuilder {
+/// A walk below `base` that skips `.git`, directories out of scope and what is ignored, and follows no link.
+pub fn builder(ctx: &Context, base: &Path, ignored: Option<Ignored>) -> WalkBuilder {
     let mut builder = WalkBuilder::new(base);
-    let ctx = ctx.clone();
+    let (ctx, top) = (ctx.clone(), base.to_owned());
     builder.standard_filters(false).follow_links(false).filter_entry(move |entry| {
         let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
         let seen =
             || scoped_path::reaches(&ctx, entry.path()) && !files::is_processes(entry.path());
-        !directory || (entry.file_name() != ".git" && seen())
+        // The directory that a search names is searched, even if it is ignored.
+        let named = entry.path() == top;
+        let ignored =
+            || !named && ignored.as_ref().is_some_and(|all| all.contains(entry.path(), directory));
+        (!directory || (entry.file_name() != ".git" && seen())) && !ignored()
     });
     builder
 }

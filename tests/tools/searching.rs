@@ -188,3 +188,74 @@ async fn grep_does_not_hang_on_a_fifo_or_choke_on_a_long_line() {
     assert!(content(&output).ends_with("é…"));
     assert!(content(&output).chars().count() < 700);
 }
+
+#[tokio::test]
+async fn a_pattern_of_a_model_or_of_a_repository_that_nests_without_end_ends_no_search() {
+    let mut bench = Bench::new();
+    bench.file("a.txt", "needle");
+    bench.file("ignored.txt", "needle");
+    for depth in [17, 300, 30_000] {
+        let nested = format!("{}a{}", "{".repeat(depth), "}".repeat(depth));
+        let output = bench.call("Glob", json!({"pattern": nested})).await;
+        assert!(argument_error(&output).contains("bad glob pattern"), "{}", output.summary);
+        let input = json!({"pattern": "needle", "glob": nested});
+        let output = grep(&mut bench, input).await;
+        assert!(argument_error(&output).contains("bad glob pattern"), "{}", output.summary);
+        for name in [".gitignore", ".ignore", "sub/.gitignore", ".git/info/exclude"] {
+            bench.file(name, format!("{nested}\n"));
+        }
+        bench.file(".gitignore", format!("{nested}\nignored.txt\n"));
+        let output = grep(&mut bench, json!({"pattern": "needle"})).await;
+        assert_eq!(relative(&bench, &output), ["a.txt"], "{depth}");
+    }
+}
+
+#[tokio::test]
+async fn the_nearest_pattern_decides_what_grep_skips() {
+    let mut bench = Bench::new();
+    bench.file(".gitignore", "*.log\n/build/\nnames/*\n!names/kept\n");
+    bench.file(".ignore", "!shown.log\n");
+    bench.file(".git/info/exclude", "excluded\n");
+    bench.file("sub/.gitignore", "\u{feff}!this.log\n# no pattern\n");
+    bench.file("sub/repository/.git/HEAD", "");
+    for name in [
+        "a.log",
+        "build/a",
+        "excluded",
+        "names/dropped",
+        "names/kept",
+        "shown.log",
+        "sub/a.log",
+        "sub/build/a",
+        "sub/repository/b.log",
+        "sub/this.log",
+    ] {
+        bench.file(name, "needle");
+    }
+    let output = grep(&mut bench, json!({"pattern": "needle"})).await;
+    let seen = ["names/kept", "shown.log", "sub/build/a", "sub/repository/b.log", "sub/this.log"];
+    assert_eq!(relative(&bench, &output), seen);
+    let output = grep(&mut bench, json!({"pattern": "needle", "glob": "*.log"})).await;
+    let named = ["a.log", "shown.log", "sub/a.log", "sub/repository/b.log", "sub/this.log"];
+    assert_eq!(relative(&bench, &output), named);
+    let output = grep(&mut bench, json!({"pattern": "needle", "path": "build"})).await;
+    assert_eq!(relative(&bench, &output), ["build/a"]);
+}
+
+#[tokio::test]
+async fn a_pipe_or_a_link_in_the_place_of_a_list_of_ignored_files_is_not_read() {
+    let mut bench = Bench::new();
+    bench.file("a.txt", "needle");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        bench.path("ws/.gitignore"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    fs::write(bench.path("outside/list"), "a.txt\n").unwrap();
+    symlink(bench.path("outside/list"), bench.path("ws/.ignore")).unwrap();
+    let output = grep(&mut bench, json!({"pattern": "needle"})).await;
+    assert_eq!(relative(&bench, &output), ["a.txt"]);
+}

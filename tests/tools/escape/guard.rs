@@ -37,6 +37,9 @@ async fn a_repository_that_loses_its_head_is_put_back_before_git_takes_another_f
         "cp .git/HEAD HEAD; chmod 0 .git/HEAD",
         "cp .git/HEAD HEAD; rm .git/HEAD; mkdir .git/HEAD",
         "cp .git/HEAD HEAD; rm .git/HEAD; ln -s nowhere .git/HEAD",
+        "cp .git/HEAD HEAD; printf 'ref:\\frefs/heads/main\\n' > .git/HEAD",
+        "cp .git/HEAD HEAD; printf 'ref:%300srefs/heads/main\\n' > .git/HEAD",
+        "cp .git/HEAD HEAD; printf '%041d\\n' 0 > .git/HEAD",
     ] {
         let did = cell.run(&format!("{lose}; {plant}; true")).await;
         did.undone(1);

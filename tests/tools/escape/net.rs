@@ -107,6 +107,20 @@ async fn system_calls_that_change_mounts_or_take_descriptors_are_refused() {
     cell.run("unshare -U true").await.refused();
 }
 
+/// While a command held a lease on a file of git, a look at it failed and the file counted as missing.
+#[tokio::test]
+async fn a_command_takes_no_lease_on_a_file() {
+    let cell = Cell::new();
+    // The number is `F_SETDELEG` of Linux 6.19.
+    for command in ["fcntl.F_SETLEASE", "1040"] {
+        let program =
+            format!("import fcntl; fcntl.fcntl(open('program.py'), {command}, fcntl.F_WRLCK)");
+        let did = cell.python(&program).await;
+        did.refused();
+        assert!(did.text.contains("Operation not permitted"), "{}", did.text);
+    }
+}
+
 #[tokio::test]
 async fn a_program_that_wants_more_rights_gets_none() {
     let did = Cell::new().run("grep -h -e NoNewPrivs -e Seccomp: /proc/self/status").await;
