@@ -32,6 +32,7 @@ mod seccomp;
 mod serving;
 mod stage;
 mod start_group;
+mod storage_watch;
 mod tree_size;
 mod view;
 mod ways;
@@ -44,7 +45,7 @@ pub use env::{command_env, short_env};
 pub use guard::is_named;
 pub use helper::helper_main;
 pub use landlock::PATH_SOCKETS;
-pub use limit_words::Trust;
+pub use limit_words::{LimitHint, Trust};
 pub use limits::CommandLimits;
 pub use overview::overview;
 pub use package::changed_package_scripts;
@@ -54,7 +55,7 @@ pub use process::is_ours;
 pub use project::{is_behind_project_file, is_project_file};
 pub use scripts::script_hash;
 pub use serving::{Served, Server, ending as serving_end};
-pub use start_group::StartGroup;
+pub use start_group::{MAX_TOGETHER, StartGroup};
 pub use view::{
     Around, CommandView, Depth, GUARDED, Grant, Hole, Isolation, Level, Links, Need, Network,
     RULES, Sockets, Why, writes_git,
@@ -167,13 +168,17 @@ pub enum SandboxError {
     #[error(
         "the process that watches the command was killed{}; what the command changed in files that git and other \
          programs execute was not undone: look at them (`git status`, `.git/hooks`, `.git/config`)",
-        named(.ended)
+        named(.ended, .stuck)
     )]
-    HelperLost { ended: Vec<String> },
+    HelperLost { ended: Vec<String>, stuck: Vec<String> },
 }
 
-fn named(ended: &[String]) -> String {
-    if ended.is_empty() { String::new() } else { format!("; ended: {}", ended.join(", ")) }
+fn named(ended: &[String], stuck: &[String]) -> String {
+    let list = |what: &str, names: &[String]| match names {
+        [] => String::new(),
+        names => format!("; {what}: {}", names.join(", ")),
+    };
+    list("ended", ended) + &list("could not be ended and still runs", stuck)
 }
 
 impl Default for Sandbox {
@@ -192,24 +197,10 @@ impl Sandbox {
         cancel: &CancellationToken,
         on_output: impl FnMut(&[u8]) + Send,
     ) -> Result<Ended, SandboxError> {
-        let mark = uuid::Uuid::now_v7().to_string();
-        let mut child = self.helper().map_err(|error| self.not_started(&error))?;
-        let (Some(control), Some(reports), Some(output)) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take())
-        else {
-            return Err(SandboxError::NotStarted("its pipes are missing".into()));
-        };
-        let order = Order::of(command, self.nofile, &mark);
-        let control = give(control, &order).await;
-        let reports = BufReader::new(reports).lines();
-        let output = Some(output);
-        let watch =
-            Watch { control, reports, output, on_output, phase: Phase::Begins(&command.group) };
-        let report = watch.until_report(command.timeout, cancel).await;
-        match report {
-            Some((report, ordered)) => finish(child, report, ordered).await,
-            None => Err(lost(child, &mark).await),
-        }
+        let child = self.start(Stdio::piped()).map_err(|error| self.not_started(&error))?;
+        let order = Order::of(command, self.nofile);
+        let phase = Phase::Begins(&command.group);
+        watch_to_end(child, &order, phase, command.timeout, cancel, on_output).await
     }
 
     /// How well commands are confined here: a command that does nothing is run in a world of its own,
@@ -239,14 +230,15 @@ impl Sandbox {
         }
     }
 
-    fn helper(&self) -> std::io::Result<Child> {
+    /// Starts the helper; its standard error is where the output of the command goes.
+    fn start(&self, errors: Stdio) -> std::io::Result<Child> {
         tokio::process::Command::new(&self.helper)
             .arg(HELPER_ARG)
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(errors)
             .spawn()
     }
 
@@ -258,11 +250,28 @@ impl Sandbox {
     }
 }
 
-/// Sends the request to the helper. The pipe stays open, because closing it tells the helper to end the command.
-async fn give(mut control: ChildStdin, order: &Order) -> Option<ChildStdin> {
+/// Sends the request to a helper, and watches the command to its end. The pipe of the request stays open, because
+/// closing it tells the helper to end the command.
+async fn watch_to_end(
+    mut child: Child,
+    order: &Order,
+    phase: Phase<'_>,
+    limit: Duration,
+    cancel: &CancellationToken,
+    on_output: impl FnMut(&[u8]) + Send,
+) -> Result<Ended, SandboxError> {
+    let (Some(mut control), Some(reports)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(SandboxError::NotStarted("its pipes are missing".into()));
+    };
+    let (line, output) = (order.line(), child.stderr.take());
     // A helper that cannot be written to is dead, and its missing report says so.
-    control.write_all(order.line().as_bytes()).await.ok()?;
-    Some(control)
+    let control = control.write_all(line.as_bytes()).await.is_ok().then_some(control);
+    let reports = BufReader::new(reports).lines();
+    let watch = Watch { control, reports, output, on_output, phase };
+    match watch.until_report(limit, cancel).await {
+        Some((report, ordered)) => finish(child, report, ordered).await,
+        None => Err(lost(child, &order.mark()).await),
+    }
 }
 
 /// A running command, seen from the host.
@@ -436,6 +445,7 @@ async fn lost(mut child: Child, mark: &str) -> SandboxError {
     // An error means that the helper has exited already.
     let _ = child.kill().await;
     let mark = format!("{}={mark}", order::MARK);
-    let ended = tokio::task::spawn_blocking(move || process::end_marked(&mark)).await;
-    SandboxError::HelperLost { ended: ended.unwrap_or_default() }
+    let end = move || process::end_marked(&mark, HELPER_GRACE);
+    let (ended, stuck) = tokio::task::spawn_blocking(end).await.unwrap_or_default();
+    SandboxError::HelperLost { ended, stuck }
 }

@@ -45,9 +45,10 @@ use tokio_util::sync::CancellationToken;
 pub use attachment::attachment;
 pub use bash::{CommandTime, needless};
 pub use command_sheet::command_sheet;
-pub use guard::purpose;
+pub use guard::{CHANGES_GIT, purpose};
 pub use outside::{CommandNeeds, command_needs};
 pub use path_threads::PathThreads;
+pub use scripts::MAX_SCRIPTS;
 pub use tool_set::{ExternalTool, NameTaken, ToolSet};
 pub use touch::{Touch, touched};
 

@@ -6,6 +6,7 @@ use crate::config::policy::tool::Tool;
 use crate::protocol::{Action, OutsidePath, Pattern, ScriptHash};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use std::cell::OnceCell;
 
 mod call;
 mod pattern;
@@ -192,7 +193,10 @@ fn named(rule: &FileRule, file: &str, part: &Part<'_>) -> String {
 /// Whether a permanent decision applies to a call: one that allows must match every part of the
 /// call, one that refuses any part.
 pub fn matches(pattern: &Pattern, action: Action, subject: &Subject) -> bool {
-    let call = Call::of(subject);
+    is_about(pattern, action, &Call::of(subject))
+}
+
+fn is_about(pattern: &Pattern, action: Action, call: &Call<'_>) -> bool {
     let speaks = |part: Part<'_>| part.is_answered(pattern, action);
     match action {
         Action::Allow => call.parts().all(speaks),
@@ -208,12 +212,14 @@ pub fn changed_scripts<'a>(
     let allowed = answers.iter().filter(|(_, action)| *action == Action::Allow);
     let once = allowed.map(|(pattern, _)| (Tool::of(&pattern.tool), pattern));
     let mut once = once.filter(|(tool, _)| tool.is_for_contents());
+    let call = OnceCell::new();
     let found = once.find_map(|(tool, pattern)| {
         let changed: Vec<&ScriptHash> =
             subject.scripts.iter().filter(|script| !tool.knows(script)).collect();
         let any = tool.for_any_content().speaks(Action::Allow, subject);
         let bare = Pattern { tool: subject.tool.clone(), pattern: pattern.pattern.clone() };
-        (any && !changed.is_empty() && matches(&bare, Action::Allow, subject)).then_some(changed)
+        let speaks = || is_about(&bare, Action::Allow, call.get_or_init(|| Call::of(subject)));
+        (any && !changed.is_empty() && speaks()).then_some(changed)
     });
     found.unwrap_or_default()
 }

@@ -8,6 +8,8 @@ mod commands;
 mod inner;
 mod words;
 
+pub use inner::SHELLS;
+
 /// The longest line that is read, in bytes.
 pub const MAX_LINE: usize = 16 * 1024;
 /// The most substitutions in a line: the parser reads a nested one again for each level of nesting.

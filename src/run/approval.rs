@@ -2,7 +2,7 @@
 //! are published, and the call starts only after the decision.
 
 use crate::protocol::entry::domain;
-use crate::protocol::{ApprovalRequest, Entry, Item, Verdict, now_ms};
+use crate::protocol::{ApprovalRequest, Entry, Item, ScriptHash, Verdict, now_ms};
 use crate::run::batch::Call;
 use crate::run::policy::{ApprovalDraft, Decision, Grant};
 use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, interrupted};
@@ -40,12 +40,22 @@ fn difference(approval: &ApprovalRequest, grant: &Grant) -> Option<String> {
                 .into(),
         );
     }
-    let mut changed = grant.scripts.iter().filter(|now| !approval.scripts.contains(now));
-    let changed = changed
-        .next()
-        .or_else(|| approval.scripts.iter().find(|script| !grant.scripts.contains(script)))?;
-    let path = changed.path.display();
-    Some(format!("not started: the script {path} changed since it was approved; call again"))
+    other_scripts(&approval.scripts, &grant.scripts)
+}
+
+/// The reason why the scripts of a call are not those that a person saw.
+fn other_scripts(seen: &[ScriptHash], now: &[ScriptHash]) -> Option<String> {
+    if let Some(script) = now.iter().find(|script| !seen.contains(script)) {
+        let was_seen = seen.iter().any(|seen| seen.path == script.path);
+        let what = if was_seen { "changed since it was approved" } else { "was not approved" };
+        return Some(of_script(script, what));
+    }
+    let gone = seen.iter().find(|script| !now.contains(script))?;
+    Some(of_script(gone, "was approved and would not run now"))
+}
+
+fn of_script(script: &ScriptHash, what: &str) -> String {
+    format!("not started: the script {} {what}; call again", script.path.display())
 }
 
 impl Run {
@@ -282,5 +292,25 @@ pub(crate) fn denial(reason: &str) -> String {
     match reason.trim() {
         "" => "denied: a person said no".into(),
         reason => format!("denied: {reason}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_that_changed_was_not_shown_or_is_gone_is_said_to_be_so() {
+        let script =
+            |path: &str, sha256: &str| ScriptHash { path: path.into(), sha256: sha256.into() };
+        let seen = [script("/w/a", "1"), script("/w/b", "2")];
+        let why = |now: &[ScriptHash]| other_scripts(&seen, now);
+        assert_eq!(why(&seen), None);
+        let said = |what: &str| Some(format!("not started: the script {what}; call again"));
+        let changed = why(&[script("/w/a", "1"), script("/w/b", "3")]);
+        assert_eq!(changed, said("/w/b changed since it was approved"));
+        let new = why(&[script("/w/a", "1"), script("/w/b", "2"), script("/w/c", "3")]);
+        assert_eq!(new, said("/w/c was not approved"));
+        assert_eq!(why(&[script("/w/a", "1")]), said("/w/b was approved and would not run now"));
     }
 }

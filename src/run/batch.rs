@@ -7,7 +7,7 @@ use crate::protocol::{ApprovalRequest, Entry, Event, Fact, Item, Verdict};
 use crate::run::approval::denial;
 use crate::run::policy::{ApprovalDraft, Decision, Grant, telling};
 use crate::run::{Interrupt, Run, RunEvent, Stopped, context, interrupted};
-use crate::sandbox::StartGroup;
+use crate::sandbox::{MAX_TOGETHER, StartGroup};
 use crate::tools::{self, Done, Lane, ToolSet};
 use crate::trace::OrLog as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -30,10 +30,6 @@ struct Allowed<'a> {
 
 /// The end of the summary of a call that used a path outside the scope.
 const OUTSIDE_SCOPE_NOTE: &str = " · outside the scope, allowed for this call only";
-
-/// The most calls of one reply that run at the same time. A reply may have a thousand, and each
-/// command starts processes.
-const MAX_TOGETHER: usize = 16;
 
 /// The most pieces of live output that wait to be published; further ones are only in the result.
 const LIVE_OUTPUT_QUEUE: usize = 64;
@@ -289,9 +285,11 @@ async fn run_call<'a>(
 fn alike(tools: &ToolSet, calls: &[Call]) -> usize {
     let lane = |call: &Call| tools.lane(&call.name).unwrap_or(Lane::Look);
     match calls.first().map(lane) {
-        Some(first @ (Lane::Look | Lane::Shell)) => {
-            calls.iter().take(MAX_TOGETHER).take_while(|call| lane(call) == first).count()
-        }
+        Some(first @ (Lane::Look | Lane::Shell)) => calls
+            .iter()
+            .take(usize::from(MAX_TOGETHER))
+            .take_while(|call| lane(call) == first)
+            .count(),
         Some(Lane::Change | Lane::Note | Lane::Pods) | None => 1,
     }
 }
@@ -328,8 +326,8 @@ mod tests {
         assert_eq!(of(&["Write", "Write"]), 1);
         assert_eq!(of(&["Bash", "Bash", "Edit"]), 2);
         assert_eq!(of(&["Bash", "Read"]), 1);
-        assert_eq!(of(&["Read"; 100]), MAX_TOGETHER);
-        assert_eq!(of(&["Bash"; 100]), MAX_TOGETHER);
+        assert_eq!(of(&["Read"; 100]), usize::from(MAX_TOGETHER));
+        assert_eq!(of(&["Bash"; 100]), usize::from(MAX_TOGETHER));
     }
 
     #[test]

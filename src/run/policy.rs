@@ -48,8 +48,6 @@ pub(crate) struct ServerQuestion {
     pub(crate) details: String,
 }
 
-const GIT: &str = "to change hooks or the configuration of a git repository";
-
 /// The policy that binds a run.
 #[derive(Clone)]
 pub struct Policy {
@@ -410,7 +408,7 @@ fn wants(need: Need, outside: &[OutsidePath]) -> &'static str {
     let socket = || outside.iter().any(|path| path.access == OutsideAccess::Socket);
     match need {
         Need::Network => "network access",
-        Need::Git => GIT,
+        Need::Git => tools::CHANGES_GIT,
         Need::Outside if socket() => "to ask another program through its socket, for anything",
         Need::Outside => "paths outside its scope",
     }
@@ -489,7 +487,14 @@ fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Dec
         true => Pattern { tool: subject.tool.clone(), pattern: "*".into() },
         false => exactly(&subject),
     };
-    let action = subject.texts.into_iter().next_back().unwrap_or_default();
+    let action = subject.texts.last().cloned().unwrap_or_default();
+    if subject.scripts.len() > tools::MAX_SCRIPTS {
+        return denied(&format!(
+            "this needs {because}, which a person has to allow, and more than {} scripts are too many to judge; run \
+             them in several commands",
+            tools::MAX_SCRIPTS
+        ));
+    }
     if action.len() > MAX_ACTION {
         return too_much(&because, action.len(), "put it into a script file and run that");
     }

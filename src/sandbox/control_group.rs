@@ -3,6 +3,7 @@
 
 use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::limits::CommandLimits;
+use crate::sandbox::start_group::MAX_TOGETHER;
 use crate::sandbox::world::mounts;
 use rustix::fs::{Access, access};
 use rustix::process::{geteuid, getpid};
@@ -16,8 +17,6 @@ const PREFIX: &str = "yoi-";
 const POD_PREFIX: &str = "yoi-pod-";
 /// The processes of yoi that start and watch a command count too, with their threads.
 const STAGES: u32 = 8;
-/// How many commands of a Pod run at the same time at most.
-const COMMANDS: u32 = 16;
 /// `cpu.weight` of a Pod; the kernel gives a new group 100.
 const WEIGHT: u32 = 50;
 /// A group is removed once its last process is gone, which the kernel may notice a moment later.
@@ -196,7 +195,7 @@ impl ControlGroup {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }
-        let most = limits.most_processes().saturating_add(STAGES * COMMANDS);
+        let most = limits.most_processes().saturating_add(STAGES * u32::from(MAX_TOGETHER));
         limit(pod, most, limits.memory_of_pod_mib())?;
         set_if_there(pod, "cpu.weight", &WEIGHT.to_string())?;
         enable_controllers(pod);
@@ -228,13 +227,13 @@ impl ControlGroup {
             return limits.memory_together_met();
         }
         if killed && now.memory > before.memory {
-            return limits.pod_met(LimitKind::Memory);
+            return Some(limits.pod_met(LimitKind::Memory));
         }
         if times(dir, "pids.events", "max") > 0 {
             return Some(limits.processes_met());
         }
         let of_pod = now.processes > before.processes;
-        of_pod.then(|| limits.pod_met(LimitKind::Processes)).flatten()
+        of_pod.then(|| limits.pod_met(LimitKind::Processes))
     }
 }
 

@@ -2,16 +2,15 @@
 //! it all when the command is over, when it is told to, or when the host died.
 
 use crate::disk::remove_tree;
-use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::after::Before;
 use crate::sandbox::control_group::ControlGroup;
-use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::order::{
-    BEGIN, ENDED, JsonLine as _, Order, PREPARED, Report, Streams, WorldOrder,
+    BEGIN, ENDED, Inner, JsonLine as _, Order, PREPARED, Report, Streams, WorldOrder,
 };
 use crate::sandbox::pod_storage::{LayerLock, PodStorage};
 use crate::sandbox::prepare::Prepared;
 use crate::sandbox::reaper::{self, Reaper, Watchers};
+use crate::sandbox::storage_watch::{Excess, StorageWatch};
 use crate::sandbox::view::{CommandView, Grant, Isolation, Network};
 use crate::sandbox::world::enter::{GROUP, NETWORK};
 use crate::sandbox::{ENTER_ARG, scripts, stage};
@@ -24,15 +23,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ExitCode, Stdio};
-use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
-
-/// How often what a Pod keeps is measured, and how many times longer than it took the next look at it
-/// waits at least.
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
-const LOOK_SELDOM: u32 = 20;
 
 /// The whole life of the helper; called first thing in `main` when the first argument is
 /// [`crate::sandbox::HELPER_ARG`]. Order on standard input, report on standard output, the
@@ -63,44 +55,49 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     let mut child = child.map_err(|error| error.to_string())?;
     let (input, reports) = (child.stdin.take(), child.stdout.take());
     let (private, limits, streams) = (view.private.clone(), view.limits, order.streams);
+    let input = Arc::new(Mutex::new(input));
+    let watch = |private| {
+        let end = input.clone();
+        StorageWatch::start(private, limits, move || close(&end))
+    };
+    let storage = private.clone().map(watch).transpose()?;
     let (order, before, hold) = match prepare(order, view) {
         Ok(prepared) => prepared,
         Err(reason) => {
-            drop(input);
+            close(&input);
             let _ = child.wait();
             return Err(reason);
         }
     };
     if !may_begin(streams) {
-        drop(input);
+        close(&input);
         let _ = child.wait();
         return Ok(stage::report(&not_begun()));
     }
-    let input = Arc::new(Mutex::new(input));
     // Without its threads the order is not given, and the closed pipe ends the stage.
     let end = input.clone();
     reaper::thread(move || {
         reaper::wait_for_end();
         close(&end);
     })?;
-    let watch = |private| watch_size(private, limits, input.clone());
-    let too_much = private.clone().map(watch).transpose()?;
     give(&input, &order);
     let mut line = String::new();
     if let Some(reports) = reports {
         // Without a line it ended before it could say how.
         let _ = BufReader::new(reports).read_line(&mut line);
     }
+    storage.iter().for_each(StorageWatch::stop);
     close(&input);
     // The stage exits right after the first process; its status adds nothing to the report.
     let _ = child.wait();
+    let excess = storage.zip(hold.as_ref()).and_then(|(storage, hold)| storage.finish(hold));
     let undone = mended(&before, streams);
     let mut report = Report::parse(&line).unwrap_or_else(watcher_killed);
     report.undone = undone;
     report.limit = group.as_ref().and_then(ControlGroup::limit_met).or(report.limit);
-    if let Some(sentence) = too_much.and_then(|said| said.try_recv().ok()) {
-        report.limit = Some(LimitMet { kind: LimitKind::Space, sentence });
-        report.ended_at_limit = true;
+    if let Some(Excess { met, ended }) = excess {
+        report.limit = Some(met);
+        report.ended_at_limit = ended;
         let both = private.zip(hold.as_ref());
         if let Some(Err(error)) = both.map(|(private, hold)| private.make_measurable(hold)) {
             report.undone.push(format!("what its Pod keeps could not be opened up: {error}"));
@@ -142,31 +139,6 @@ fn prepare(
     Ok((order, before, hold))
 }
 
-/// Ends the command when what its Pod keeps grows beyond its limits, and says so.
-fn watch_size(
-    private: PodStorage,
-    limits: CommandLimits,
-    input: Arc<Mutex<Option<ChildStdin>>>,
-) -> Result<Receiver<String>, String> {
-    let (tell, said) = channel();
-    reaper::thread(move || {
-        let first = private.size();
-        let (mut now, mut took) = (first, Duration::ZERO);
-        loop {
-            if let Some(sentence) = first.too_much(&now, &limits) {
-                // The receiver is gone when the command is over.
-                let _ = tell.send(sentence);
-                return close(&input);
-            }
-            std::thread::sleep(LOOK_AGAIN.max(took * LOOK_SELDOM));
-            let begun = Instant::now();
-            now = private.size();
-            took = begun.elapsed();
-        }
-    })?;
-    Ok(said)
-}
-
 fn enter(mark: &str, network: Network, group: Option<&ControlGroup>) -> std::io::Result<Child> {
     let mut stage = stage::first(ENTER_ARG, mark);
     if network == Network::On {
@@ -191,6 +163,13 @@ fn close(input: &Mutex<Option<ChildStdin>>) {
     drop(input.lock().unwrap_or_else(PoisonError::into_inner).take());
 }
 
+/// What is started among the other processes of this machine.
+enum Start {
+    /// A command without walls.
+    Open(Order),
+    Confined(Box<Inner>, Before),
+}
+
 /// Runs a command among the other processes of this machine, behind the walls that Landlock and
 /// seccomp are, or none.
 fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode, String> {
@@ -203,13 +182,14 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
     let approved: Vec<_> = view.iter().flat_map(|view| view.scripts.clone()).collect();
     let mark = order.mark();
     let prepared = match view {
-        None => Err(order),
+        None => Start::Open(order),
         Some(mut view) => {
             if let Some(temp) = &temp {
                 lead_to(temp.path(), &mut order.env);
                 view.grants.push(Grant::private(temp.path().to_owned()));
             }
-            Ok(Prepared::of(view).alone(order)?)
+            let (inner, before) = Prepared::of(view).alone(order)?;
+            Start::Confined(Box::new(inner), before)
         }
     };
     if !may_begin(streams) {
@@ -220,8 +200,8 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
         scripts::approved(script)?;
     }
     let (leader, confinement, before) = match prepared {
-        Err(order) => (reaper::spawn(&order)?, None, Before::default()),
-        Ok((inner, before)) => {
+        Start::Open(order) => (reaper::spawn(&order)?, None, Before::default()),
+        Start::Confined(inner, before) => {
             let (leader, confinement) = reaper::spawn_confined(&mark, &inner)?;
             (leader, Some(confinement), before)
         }

@@ -37,7 +37,14 @@ const WORDS: [(LimitKind, &[&str]); 5] = [
     (LimitKind::FileSize, &["file size limit exceeded", "file too large", "efbig"]),
     (
         LimitKind::Memory,
-        &["memoryerror", "cannot allocate memory", "out of memory", "std::bad_alloc", "enomem"],
+        &[
+            "memoryerror",
+            "cannot allocate memory",
+            "failed to map segment",
+            "out of memory",
+            "std::bad_alloc",
+            "enomem",
+        ],
     ),
     (LimitKind::Space, &["no space left on device", "enospc"]),
 ];
@@ -123,6 +130,7 @@ mod tests {
             ("head: write error: File too large", LimitKind::FileSize),
             ("MemoryError", LimitKind::Memory),
             ("fatal error: runtime: cannot allocate memory", LimitKind::Memory),
+            ("libm.so.6: failed to map segment from shared object", LimitKind::Memory),
         ];
         for (content, kind) in cases {
             let hint = limits().limit_hint(content, true, Isolation::Namespaces).expect(content);

@@ -107,8 +107,8 @@ impl CommandLimits {
     }
 
     /// The limits that the commands of a Pod have together, where control groups count it.
-    pub fn pod_met(&self, kind: LimitKind) -> Option<LimitMet> {
-        Some(LimitMet { kind, sentence: self.most_of_pod() })
+    pub fn pod_met(&self, kind: LimitKind) -> LimitMet {
+        LimitMet { kind, sentence: self.most_of_pod() }
     }
 
     /// Every limit, each as a sentence; `groups` are where each command gets a control group.
@@ -135,7 +135,11 @@ impl CommandLimits {
 
     fn most_memory(&self) -> Option<String> {
         let mib = self.memory_mib;
-        (mib > 0).then(|| format!("a process of a command has at most {mib} MiB of memory"))
+        (mib > 0).then(|| {
+            format!(
+                "a process of a command has at most {mib} MiB of memory, shared memory not counted"
+            )
+        })
     }
 
     fn most_memory_together(&self) -> Option<String> {

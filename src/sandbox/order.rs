@@ -134,9 +134,10 @@ impl Order {
         self.env.get(MARK).cloned().unwrap_or_default()
     }
 
-    pub fn of(command: &Command, nofile: Option<u64>, mark: &str) -> Self {
+    /// The request for a command, with a mark of its own.
+    pub fn of(command: &Command, nofile: Option<u64>) -> Self {
         let mut env = command.env.clone();
-        env.insert(MARK.into(), mark.into());
+        env.insert(MARK.into(), uuid::Uuid::now_v7().to_string());
         let (program, cwd) = (command.program.clone(), command.cwd.clone());
         let (view, streams) = (command.view.clone(), Streams::Output);
         Self { program, cwd, env, nofile, view, streams }

@@ -3,7 +3,7 @@
 use crate::protocol::{CommandSheet, OwnPlace, ShutPlace};
 use crate::sandbox::plan::{self, Right};
 use crate::sandbox::prepare::{self, ViewOnDisk};
-use crate::sandbox::view::{CommandView, Hole, Isolation, Level, Why};
+use crate::sandbox::view::{CommandView, Hole, Isolation, Level};
 use crate::sandbox::world::{Part, World};
 use crate::sandbox::{helper, order};
 use std::collections::BTreeMap;
@@ -65,18 +65,9 @@ fn of_grants(view: &CommandView, holes: &[Hole]) -> CommandSheet {
 }
 
 fn shut(hole: &Hole) -> ShutPlace {
-    let why = match hole.why {
-        Why::Scope => "lent to another Pod, or denied to this one",
-        Why::Own => "yoi's own",
-        Why::Secret => "secret",
-        Why::Programs => "a directory on PATH",
-        Why::Git => "git executes it or takes its settings from it",
-        Why::Rules => "the rules of the workspace",
-        Why::Project => "direnv, an editor or a development container obeys it",
-        Why::Obeyed => {
-            "a shell, an editor or a tool of yours runs it or takes its settings from it"
-        }
-        Why::Others => "another Pod writes there",
-    };
-    ShutPlace { path: hole.path.clone(), read: hole.level > Level::Hidden, why: why.into() }
+    ShutPlace {
+        path: hole.path.clone(),
+        read: hole.level > Level::Hidden,
+        why: hole.why.text().into(),
+    }
 }

@@ -4,7 +4,7 @@
 
 use crate::disk::{FileId, open_up, remove_tree};
 use crate::sandbox::limits::CommandLimits;
-use crate::sandbox::tree_size::{Unmeasured, tree_size};
+use crate::sandbox::tree_size::{Closed, Unmeasured, tree_size};
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RawMode, flock, openat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -125,8 +125,38 @@ impl PodStorage {
         Err(io::ErrorKind::WouldBlock.into())
     }
 
+    /// The directory in which all of it lies.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What can be seen while commands run: a few directories may be closed to their owner.
     pub fn size(&self) -> Size {
-        Size { tmp: tree_size([self.tmp()]), caches: tree_size(self.changes()) }
+        self.sized(Closed::Few)
+    }
+
+    /// The size when a command is over: directories that it left closed to their owner are opened, because files in
+    /// them may have grown through descriptors. Layers of commands that still run may hold a few.
+    pub fn size_at_end(&self, hold: &LayerLock) -> Size {
+        let whole = self.sized(Closed::Never);
+        if whole.tmp.is_ok() && whole.caches.is_ok() {
+            return whole;
+        }
+        for dir in std::iter::once(self.tmp()).chain(changes_in(&self.layers(hold))) {
+            // A directory that cannot be opened has no size, which is reported.
+            let _ = open_up(&dir);
+        }
+        self.size()
+    }
+
+    fn sized(&self, closed: Closed) -> Size {
+        let tmp = tree_size([self.tmp()], closed);
+        Size { tmp, caches: tree_size(self.changes(), closed) }
+    }
+
+    /// The layers to which the command with this lock writes.
+    fn layers(&self, hold: &LayerLock) -> PathBuf {
+        hold.aside.clone().unwrap_or_else(|| self.dir.join(CACHES))
     }
 
     /// The directories to which commands of this Pod write instead of to the caches.
@@ -140,13 +170,12 @@ impl PodStorage {
     /// to their owner, and where that is not enough it is emptied. Layers of commands that run now are left
     /// alone, and `/tmp` stays the directory that they see.
     pub fn make_measurable(&self, hold: &LayerLock) -> io::Result<()> {
-        let layers = hold.aside.clone().unwrap_or_else(|| self.dir.join(CACHES));
-        for dirs in [vec![self.tmp()], changes_in(&layers)] {
-            if tree_size(&dirs).is_ok() {
+        for dirs in [vec![self.tmp()], changes_in(&self.layers(hold))] {
+            if tree_size(&dirs, Closed::Few).is_ok() {
                 continue;
             }
             let opened = dirs.iter().try_for_each(|dir| open_up(dir));
-            if opened.is_err() || tree_size(&dirs).is_err() {
+            if opened.is_err() || tree_size(&dirs, Closed::Few).is_err() {
                 dirs.iter().try_for_each(|dir| empty(dir))?;
             }
         }
@@ -195,6 +224,10 @@ impl Drop for LayerLock {
 }
 
 impl Size {
+    /// Before anything was measured.
+    pub const UNKNOWN: Self =
+        Self { tmp: Err(Unmeasured::Closed), caches: Err(Unmeasured::Closed) };
+
     /// Why a command is ended when this is what its Pod has now and `self` is what it had at the start:
     /// a command that makes room goes on.
     pub fn too_much(&self, now: &Self, limits: &CommandLimits) -> Option<String> {

@@ -71,27 +71,23 @@ fn is_helper(pid: i32) -> bool {
     line.split(|byte| *byte == 0).nth(1) == Some(HELPER_ARG.as_bytes())
 }
 
-/// Ends every process that carries `mark` (`NAME=value`) in its environment; their names.
-pub fn end_marked(mark: &str) -> Vec<String> {
-    let mut names = BTreeMap::new();
-    for _ in 0..ROUNDS {
-        let found = marked(mark);
-        if found.is_empty() {
-            break;
-        }
-        for process in &found {
-            names.entry(*process).or_insert_with(|| process.name());
-        }
-        kill_all(|| marked(mark));
-    }
-    names.into_values().collect()
+/// Ends every process that carries `mark` (`NAME=value`) in its environment; the same as [`end_below`].
+pub fn end_marked(mark: &str, limit: Duration) -> (Vec<String>, Vec<String>) {
+    end_all(|| marked(mark), limit)
 }
 
 /// Ends everything below `root`, for `limit` at most: what was ended, and what is still there.
 pub fn end_below(root: i32, limit: Duration) -> (Vec<String>, Vec<String>) {
+    end_all(|| descendants(root), limit)
+}
+
+fn end_all(
+    find: impl Fn() -> io::Result<Vec<Process>>,
+    limit: Duration,
+) -> (Vec<String>, Vec<String>) {
     let (mut names, begun) = (BTreeMap::new(), Instant::now());
     let found = loop {
-        let found = match descendants(root) {
+        let found = match find() {
             Ok(found) => found,
             Err(error) => return (Vec::new(), vec![unseen(&error)]),
         };
@@ -101,7 +97,7 @@ pub fn end_below(root: i32, limit: Duration) -> (Vec<String>, Vec<String>) {
         if found.is_empty() || begun.elapsed() > limit {
             break found;
         }
-        kill_all(|| descendants(root).unwrap_or_default());
+        kill_all(|| find().unwrap_or_default());
         std::thread::sleep(PAUSE);
     };
     let stuck: Vec<String> = found.iter().filter_map(|process| names.remove(process)).collect();
@@ -156,8 +152,8 @@ impl Process {
     }
 }
 
-fn marked(mark: &str) -> Vec<Process> {
-    pids().into_iter().flatten().filter_map(|pid| with_mark(pid, mark.as_bytes())).collect()
+fn marked(mark: &str) -> io::Result<Vec<Process>> {
+    Ok(pids()?.into_iter().filter_map(|pid| with_mark(pid, mark.as_bytes())).collect())
 }
 
 fn with_mark(pid: i32, mark: &[u8]) -> Option<Process> {

@@ -1,10 +1,7 @@
 //! Long-running servers: confined like a command, they talk with the host over three pipes.
 
 use crate::sandbox::order::{Order, Streams};
-use crate::sandbox::{
-    Command, Ended, HELPER_ARG, Lines, Outcome, Phase, Sandbox, SandboxError, Watch, finish, give,
-    lost,
-};
+use crate::sandbox::{Command, Ended, Outcome, Phase, Sandbox, SandboxError, watch_to_end};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -14,10 +11,8 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::Stdio;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::process::Child;
 use tokio_util::sync::CancellationToken;
 
 /// A running server: the other ends of its standard streams.
@@ -45,23 +40,14 @@ impl Sandbox {
         command: &Command,
         end: CancellationToken,
     ) -> Result<(Server, Served), SandboxError> {
-        let mark = uuid::Uuid::now_v7().to_string();
         let started = self.start_server().map_err(|error| self.not_started(&error))?;
-        let Started { mut child, server, socket } = started;
-        let (Some(control), Some(reports)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(SandboxError::NotStarted("its pipes are missing".into()));
-        };
-        let order = Order { streams: Streams::Pipes, ..Order::of(command, self.nofile, &mark) };
+        let Started { child, server, socket } = started;
+        let order = Order { streams: Streams::Pipes, ..Order::of(command, self.nofile) };
         let limit = command.timeout;
         let served = async move {
             // The socket holds the pipes until the last stage takes them.
             let _socket = socket;
-            let control = give(control, &order).await;
-            let watch = watch(control, reports);
-            match watch.until_report(limit, &end).await {
-                Some((report, ordered)) => finish(child, report, ordered).await,
-                None => Err(lost(child, &mark).await),
-            }
+            watch_to_end(child, &order, Phase::Runs, limit, &end, |_| {}).await
         };
         Ok((server, Box::pin(served)))
     }
@@ -70,14 +56,7 @@ impl Sandbox {
         let (ours, theirs) = UnixStream::pair()?;
         let (server, pipes) = pipes()?;
         pipes.send(&ours)?;
-        let child = tokio::process::Command::new(&self.helper)
-            .arg(HELPER_ARG)
-            .env_clear()
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(OwnedFd::from(theirs))
-            .spawn()?;
+        let child = self.start(OwnedFd::from(theirs).into())?;
         Ok(Started { child, server, socket: ours })
     }
 }
@@ -86,11 +65,6 @@ struct Started {
     child: Child,
     server: Server,
     socket: UnixStream,
-}
-
-fn watch(control: Option<ChildStdin>, reports: ChildStdout) -> Watch<'static, impl FnMut(&[u8])> {
-    let reports: Lines<BufReader<ChildStdout>> = BufReader::new(reports).lines();
-    Watch { control, reports, output: None, on_output: |_: &[u8]| {}, phase: Phase::Runs }
 }
 
 fn pipes() -> io::Result<(Server, Pipes)> {
@@ -152,7 +126,6 @@ pub fn ending(ended: &Result<Ended, SandboxError>) -> String {
     match ended {
         Err(error) => error.to_string(),
         Ok(ended) => match (ended.outcome, &ended.limit) {
-            (Outcome::AtLimit, None) => "it met a limit".into(),
             (Outcome::AtLimit, Some(met)) => format!("it met a limit: {}", met.sentence),
             (outcome, Some(met)) => format!("{}; it met a limit: {}", word(outcome), met.sentence),
             (outcome, None) => word(outcome),

@@ -5,6 +5,10 @@
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
+/// How many calls of one reply, and so commands of one Pod, run at the same time at most. A reply may have a thousand
+/// calls, and each command has processes of its own.
+pub const MAX_TOGETHER: u16 = 16;
+
 /// The place of one command among those that begin together; by default it is alone.
 #[derive(Clone, Debug, Default)]
 pub struct StartGroup {

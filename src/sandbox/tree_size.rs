@@ -27,9 +27,21 @@ pub enum Unmeasured {
     Closed,
 }
 
+/// Which directories may be closed to their owner, so that what lies in them is not measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// As many as tests of permissions leave for a moment, if no files can be made in them.
+    Few,
+    Never,
+}
+
 /// Bytes on the disk of all that lies in these directories together. A file with several names counts once.
-pub fn tree_size<P: AsRef<Path>>(dirs: impl IntoIterator<Item = P>) -> Result<u64, Unmeasured> {
-    let mut sum = Sum::default();
+pub fn tree_size<P: AsRef<Path>>(
+    dirs: impl IntoIterator<Item = P>,
+    closed: Closed,
+) -> Result<u64, Unmeasured> {
+    let may_be_closed = if closed == Closed::Few { CLOSED } else { 0 };
+    let mut sum = Sum { bytes: 0, may_be_closed, linked: HashSet::new() };
     for dir in dirs {
         let name = CString::new(dir.as_ref().as_os_str().as_bytes());
         sum.add(CWD, &name.map_err(|_| Unmeasured::Closed)?, 0, DEPTH)?;
@@ -37,10 +49,10 @@ pub fn tree_size<P: AsRef<Path>>(dirs: impl IntoIterator<Item = P>) -> Result<u6
     Ok(sum.bytes)
 }
 
-#[derive(Default)]
 struct Sum {
     bytes: u64,
-    closed: usize,
+    /// How many more directories may be closed to their owner.
+    may_be_closed: usize,
     /// The inodes of the files that have several names.
     linked: HashSet<u64>,
 }
@@ -81,11 +93,14 @@ impl Sum {
         Ok(())
     }
 
-    /// Counts a directory that cannot be listed. Nothing grows in it while its owner can make no files there.
+    /// Counts a directory that cannot be listed. Its owner can make no files there, but may have one open.
     fn closed(&mut self, mode: u32) -> Result<(), Unmeasured> {
-        self.closed += 1;
         let grows = mode == 0 || mode & MAKES_FILES == MAKES_FILES;
-        if grows || self.closed > CLOSED { Err(Unmeasured::Closed) } else { Ok(()) }
+        if grows || self.may_be_closed == 0 {
+            return Err(Unmeasured::Closed);
+        }
+        self.may_be_closed -= 1;
+        Ok(())
     }
 }
 
@@ -106,13 +121,13 @@ mod tests {
     fn a_file_with_several_names_counts_once_and_a_small_one_4_kib() {
         let (_top, dir) = top();
         fs::write(dir.join("small"), "x").unwrap();
-        assert_eq!(tree_size([&dir]), Ok(ENTRY));
+        assert_eq!(tree_size([&dir], Closed::Few), Ok(ENTRY));
         fs::write(dir.join("big"), vec![1; 1 << 20]).unwrap();
-        let one = tree_size([&dir]).unwrap();
+        let one = tree_size([&dir], Closed::Few).unwrap();
         assert!(one > 1 << 20);
         fs::hard_link(dir.join("big"), dir.join("again")).unwrap();
-        assert_eq!(tree_size([&dir]), Ok(one));
-        assert_eq!(tree_size([dir.join("missing")]), Ok(0));
+        assert_eq!(tree_size([&dir], Closed::Few), Ok(one));
+        assert_eq!(tree_size([dir.join("missing")], Closed::Few), Ok(0));
     }
 
     #[test]
@@ -120,9 +135,9 @@ mod tests {
         let (_top, dir) = top();
         let deep = |count: usize| (0..count).fold(dir.clone(), |dir, _| dir.join("d"));
         fs::create_dir_all(deep(DEPTH - 1)).unwrap();
-        assert!(tree_size([&dir]).is_ok());
+        assert!(tree_size([&dir], Closed::Few).is_ok());
         fs::create_dir_all(deep(DEPTH)).unwrap();
-        assert_eq!(tree_size([&dir]), Err(Unmeasured::TooDeep));
+        assert_eq!(tree_size([&dir], Closed::Few), Err(Unmeasured::TooDeep));
     }
 
     /// Root lists every directory, so only an ordinary user meets closed ones.
@@ -133,12 +148,16 @@ mod tests {
         for name in 0..CLOSED {
             DirBuilder::new().mode(0o000).create(dir.join(name.to_string())).unwrap();
         }
-        assert!(tree_size([&dir]).is_ok());
+        assert!(tree_size([&dir], Closed::Few).is_ok());
         let more = dir.join("more");
         DirBuilder::new().mode(0o000).create(&more).unwrap();
-        assert_eq!(tree_size([&dir]).is_err(), !root);
+        assert_eq!(tree_size([&dir], Closed::Few).is_err(), !root);
         fs::remove_dir(dir.join("0")).unwrap();
         set_permissions(&more, Permissions::from_mode(0o300)).unwrap();
-        assert_eq!(tree_size([&dir]).is_err(), !root, "files can be made in it unseen");
+        assert_eq!(
+            tree_size([&dir], Closed::Few).is_err(),
+            !root,
+            "files can be made in it unseen"
+        );
     }
 }

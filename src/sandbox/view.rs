@@ -116,6 +116,25 @@ pub enum Why {
     Others,
 }
 
+impl Why {
+    /// The reason, as a person reads it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Scope => "lent to another Pod, or denied to this one",
+            Self::Own => "yoi's own",
+            Self::Secret => "secret",
+            Self::Programs => "a directory on PATH",
+            Self::Git => "git executes it or takes its settings from it",
+            Self::Rules => "the rules of the workspace",
+            Self::Project => "direnv, an editor or a development container obeys it",
+            Self::Obeyed => {
+                "a shell, an editor or a tool of yours runs it or takes its settings from it"
+            }
+            Self::Others => "another Pod writes there",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {

@@ -2,8 +2,7 @@
 
 use crate::protocol::now_ms;
 use crate::store::pods::signed;
-use crate::store::rows::number;
-use crate::store::schema::NEXT_NUMBER;
+use crate::store::rows::{add, number};
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -40,12 +39,7 @@ impl Store {
     pub async fn admit(&self, folder: &str, name: &str) -> Result<(), StoreError> {
         let (folder, name) = (folder.to_owned(), name.to_owned());
         let write = move |db: &Connection| {
-            let sql = format!(
-                "INSERT INTO clients ({COLUMNS}) VALUES ({NEXT_NUMBER}, ?1, ?2, ?3)
-                ON CONFLICT DO NOTHING"
-            );
-            db.execute(&sql, params![folder, name, signed(now_ms())])?;
-            Ok(())
+            add(db, "clients", COLUMNS, params![folder, name, signed(now_ms())])
         };
         self.writer.run("write to", write).await
     }

@@ -4,8 +4,7 @@
 use crate::config::Destination;
 use crate::protocol::now_ms;
 use crate::store::pods::signed;
-use crate::store::rows::number;
-use crate::store::schema::NEXT_NUMBER;
+use crate::store::rows::{add, number};
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, Row, params};
 
@@ -31,12 +30,8 @@ impl Store {
     /// Stores a person's consent; has no effect if it is stored already.
     pub async fn consent(&self, to: Destination) -> Result<(), StoreError> {
         let insert = move |db: &Connection| {
-            let sql = format!(
-                "INSERT INTO consents ({COLUMNS}) VALUES ({NEXT_NUMBER}, ?1, ?2, ?3, ?4)
-                ON CONFLICT DO NOTHING"
-            );
-            db.execute(&sql, params![to.provider, to.base_url, to.key, signed(now_ms())])?;
-            Ok(())
+            let row = params![to.provider, to.base_url, to.key, signed(now_ms())];
+            add(db, "consents", COLUMNS, row)
         };
         self.writer.run("write to", insert).await
     }

@@ -1,8 +1,10 @@
 //! Rows that a person revokes by their number: consents, trusts and clients.
 
+use crate::store::lane::Failure;
 use crate::store::pods::signed;
+use crate::store::schema::NEXT_NUMBER;
 use crate::store::{Store, StoreError};
-use rusqlite::{Connection, OptionalExtension as _, Row};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 
 impl Store {
     /// Returns the rows of a query without parameters.
@@ -30,6 +32,22 @@ impl Store {
             move |db: &Connection| Ok(db.query_row(&sql, [signed(id)], stored).optional()?);
         self.writer.run("write to", delete).await
     }
+}
+
+/// Adds a row with the next number. The first of the columns is the number, and `values` are the others. A row that is
+/// there already stays as it is.
+pub(super) fn add(
+    db: &Connection,
+    table: &str,
+    columns: &str,
+    values: impl Params,
+) -> Result<(), Failure> {
+    let others = ", ?".repeat(columns.matches(',').count());
+    let sql = format!(
+        "INSERT INTO {table} ({columns}) VALUES ({NEXT_NUMBER}{others}) ON CONFLICT DO NOTHING"
+    );
+    db.execute(&sql, values)?;
+    Ok(())
 }
 
 /// Reads an unsigned number, which SQLite stores as a signed one.

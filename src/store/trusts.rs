@@ -2,8 +2,7 @@
 
 use crate::protocol::now_ms;
 use crate::store::pods::signed;
-use crate::store::rows::number;
-use crate::store::schema::NEXT_NUMBER;
+use crate::store::rows::{add, number};
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -43,12 +42,7 @@ impl Store {
         let write = move |db: &Connection| {
             let other = "DELETE FROM trusts WHERE workspace = ?1 AND sha256 <> ?2";
             db.execute(other, [&workspace, &sha256])?;
-            let sql = format!(
-                "INSERT INTO trusts ({COLUMNS}) VALUES ({NEXT_NUMBER}, ?1, ?2, ?3)
-                ON CONFLICT DO NOTHING"
-            );
-            db.execute(&sql, params![workspace, sha256, signed(now_ms())])?;
-            Ok(())
+            add(db, "trusts", COLUMNS, params![workspace, sha256, signed(now_ms())])
         };
         self.writer.run("write to", write).await
     }

@@ -1,10 +1,11 @@
 //! Bash: runs a command in the working directory until it ends.
 
 use crate::files;
-use crate::protocol::LimitMet;
 use crate::protocol::family::Confined;
+use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::{
-    Around, Command, CommandView, Ended, Need, Outcome, Person, Sandbox, Trust, writes_git,
+    Around, Command, CommandView, Ended, LimitHint, Need, Outcome, Person, Sandbox, Trust,
+    writes_git,
 };
 use crate::scope::Scope;
 use crate::tools::fault::Fault;
@@ -242,12 +243,22 @@ fn limit_met(ended: &Ended, content: &str, ctx: &Context) -> (Option<String>, Op
         return (line("the command met a limit", met), Some(met.clone()));
     }
     let failed = ended.outcome != Outcome::Exited(0);
-    let Some(hint) = ctx.command_limits.limit_hint(content, failed, ctx.isolation) else {
+    let limits = &ctx.command_limits;
+    let aborted = || {
+        let met = limits
+            .met(LimitKind::Memory, ctx.isolation)
+            .filter(|_| ABORTED.contains(&ended.outcome));
+        met.map(|limit| LimitHint { limit, trust: Trust::Possible })
+    };
+    let Some(hint) = limits.limit_hint(content, failed, ctx.isolation).or_else(aborted) else {
         return (None, None);
     };
     let said = line("a program may have met a limit", &hint.limit);
     (said, (hint.trust == Trust::Likely).then_some(hint.limit))
 }
+
+/// How a command ends whose program aborts itself, as many do without a word when they get no memory.
+const ABORTED: [Outcome; 2] = [Outcome::Signalled(6), Outcome::Exited(128 + 6)];
 
 /// Whether a program reported a missing path outside the scope: in namespaces other paths do not
 /// exist. Judged by the text alone, because the model must not learn whether the path exists

@@ -3,7 +3,7 @@
 
 use crate::files;
 use crate::sandbox::{
-    GUARDED, Need, Person, RULES, is_behind_project_file, is_named, is_obeyed_by_name,
+    GUARDED, Need, Person, RULES, Why, is_behind_project_file, is_named, is_obeyed_by_name,
     is_project_file,
 };
 use crate::scope::Permission;
@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 const GIT: &str = ".git";
 /// Without this file git does not recognise the repository and looks for one in the directories above.
 const HEAD: &str = "HEAD";
+/// The purpose of a call that needs git, as an approval request shows it.
+pub const CHANGES_GIT: &str = "to change hooks or the configuration of a git repository";
 /// The directories of a rebase's state, and the prefix of the files of a bisect's state.
 const STEPS: [&str; 2] = ["rebase-merge", "rebase-apply"];
 const BISECT: &str = "BISECT_";
@@ -65,14 +67,10 @@ pub fn not_extended(path: &Path, needs: &[Need]) -> String {
 /// Why a change of a file needs this.
 fn of_a_file(path: &Path, need: Need) -> &'static str {
     match need {
-        Need::Git => "git executes it or takes its settings from it",
+        Need::Git => Why::Git.text(),
         Need::Outside if is_rule(path) => "it holds the rules of this workspace",
-        Need::Outside if is_project_file(path) => {
-            "direnv, an editor or a development container obeys it"
-        }
-        Need::Outside if is_obeyed_by_name(path) => {
-            "a shell, an editor or a tool of yours runs it or takes its settings from it"
-        }
+        Need::Outside if is_project_file(path) => Why::Project.text(),
+        Need::Outside if is_obeyed_by_name(path) => Why::Obeyed.text(),
         Need::Outside => "it is in a directory on PATH, or is the target of a guarded link",
         Need::Network => "it needs the network",
     }
@@ -91,7 +89,7 @@ pub fn purpose(path: &Path, need: Need) -> &'static str {
         Need::Outside => {
             "to change a directory of programs on PATH, or the target of a guarded link"
         }
-        Need::Git | Need::Network => "to change hooks or the configuration of a git repository",
+        Need::Git | Need::Network => CHANGES_GIT,
     }
 }
 

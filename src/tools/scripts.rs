@@ -10,17 +10,17 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The most scripts of one command line that are read, and the most directories from which the line may start them.
-const MOST: usize = 256;
+pub const MAX_SCRIPTS: usize = 256;
 const DIRECTORIES: usize = 64;
 /// The most links in `/tmp` that are followed one after the other.
 const LINKS: usize = 8;
 /// A variable with other directories in which `cd` searches for its argument.
 const CDPATH: &str = "CDPATH=";
-/// Programs that run a file that their arguments name. Versions (`python3.12`) count.
-const INTERPRETERS: [&str; 33] = [
-    ".", "source", "sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "python",
-    "pypy", "node", "nodejs", "deno", "bun", "tsx", "ts-node", "ruby", "perl", "php", "lua",
-    "luajit", "Rscript", "pwsh", "tclsh", "awk", "gawk", "mawk", "nawk", "uv", "expect",
+/// Programs beside the shells that run a file that their arguments name. Versions (`python3.12`) count.
+const INTERPRETERS: [&str; 24] = [
+    ".", "source", "python", "pypy", "node", "nodejs", "deno", "bun", "tsx", "ts-node", "ruby",
+    "perl", "php", "lua", "luajit", "Rscript", "pwsh", "tclsh", "awk", "gawk", "mawk", "nawk",
+    "uv", "expect",
 ];
 /// Programs that run a file only if this option names it.
 const WITH_OPTION: [(&str, char); 5] =
@@ -41,8 +41,10 @@ pub fn of_line(ctx: &Context, line: &str) -> Vec<ScriptHash> {
     let mut found = search.found;
     found.sort_unstable();
     found.dedup();
-    found.truncate(MOST);
-    found.iter().filter_map(|path| script_hash(path)).collect()
+    // The first beyond the most stands for all further ones. Without a hash no rule for certain contents holds.
+    let further = found.get(MAX_SCRIPTS).cloned().map(ScriptHash::unread);
+    found.truncate(MAX_SCRIPTS);
+    found.iter().filter_map(|path| script_hash(path)).chain(further).collect()
 }
 
 /// Whether a line is a `cd` followed only by `&&`, so that the rest runs only if the `cd` succeeded.
@@ -163,9 +165,9 @@ impl<'a> Search<'a> {
         let mut after_option = false;
         for word in arguments {
             let option = word.as_ref().is_some_and(|word| word.starts_with('-'));
-            let attached = word.as_ref().filter(|_| option).and_then(|word| word.get(2..));
+            let attached = word.as_ref().filter(|_| option).and_then(|word| attached(word));
             for name in attached.into_iter().chain(word.as_deref().filter(|_| after_option)) {
-                // An option may have its value attached (`-r./x`); Ruby appends the suffix.
+                // An option may have its value attached (`-r./x`, `--require=./x`); Ruby appends the suffix.
                 let _ = self.file(&format!("{name}{RUBY}")) || option && self.file(name);
             }
             let found = !option && word.as_ref().is_some_and(|word| self.file(word));
@@ -234,24 +236,33 @@ impl<'a> Search<'a> {
 /// Interpreters whose first argument is a script unless it is an option, and shells, which accept
 /// options before it.
 const FIRST: [&str; 7] = [".", "source", "python", "python3", "ruby", "perl", "php"];
-const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "zsh", "ksh"];
 
 /// The word of a command that certainly names a script. Options that contain the program (`-c`) or
 /// have a value (`-o`) end the search.
 fn certain_script<'a>(program: &str, arguments: &'a [Option<String>]) -> Option<&'a str> {
-    let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
-    let passes =
-        |word: &str| SHELLS.contains(&name) && word.starts_with('-') && !word.contains(['c', 'o']);
+    let name = last_part(program);
+    let passes = |word: &str| {
+        shell::SHELLS.contains(&name) && word.starts_with('-') && !word.contains(['c', 'o'])
+    };
     let mut words = arguments.iter().map_while(|word| word.as_deref());
     let first = words.find(|word| !passes(word))?;
-    let is_known = SHELLS.contains(&name) || FIRST.contains(&name);
+    let is_known = shell::SHELLS.contains(&name) || FIRST.contains(&name);
     (is_known && !first.starts_with('-')).then_some(first)
 }
 
 fn is_interpreter(program: &str) -> bool {
     let name = last_part(program);
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    INTERPRETERS.contains(&name) || INTERPRETERS.contains(&plain)
+    let is_one = |name| shell::SHELLS.contains(&name) || INTERPRETERS.contains(&name);
+    is_one(name) || is_one(plain)
+}
+
+/// What an option has attached: `./x` of `-r./x` and of `--require=./x`.
+fn attached(option: &str) -> Option<&str> {
+    match option.strip_prefix("--") {
+        Some(long) => long.split_once('=').map(|(_, value)| value),
+        None => option.get(2..),
+    }
 }
 
 /// The name of a program without its directory.

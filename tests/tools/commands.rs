@@ -231,8 +231,9 @@ async fn a_command_that_kills_its_helper_is_ended_nevertheless() {
     let bench = Bench::new();
     let program = "setsid sleep 977 & echo $! > pids; echo $$ >> pids; kill -9 $PPID; sleep 976";
     let result = sandbox(&bench).run(&command(&bench, program, 60), &bench.cancel, |_| {}).await;
-    let Err(SandboxError::HelperLost { ended }) = result else { panic!("{result:?}") };
+    let Err(SandboxError::HelperLost { ended, stuck }) = result else { panic!("{result:?}") };
     assert!(ended.iter().any(|name| name.starts_with("sleep 977")), "{ended:?}");
+    assert!(stuck.is_empty(), "{stuck:?}");
     all_dead(&bench, 2);
 }
 

@@ -11,9 +11,11 @@ const STARTERS: &[&str] = &[
     "builtin",
     "busybox",
     "bwrap",
+    "bunx",
     "capsh",
     "cgexec",
     "choom",
+    "chronic",
     "chpst",
     "chroot",
     "chrt",
@@ -43,6 +45,7 @@ const STARTERS: &[&str] = &[
     "ltrace",
     "nice",
     "nohup",
+    "npx",
     "nsenter",
     "numactl",
     "parallel",
@@ -78,16 +81,35 @@ const STARTERS: &[&str] = &[
     "uname26",
     "unbuffer",
     "unshare",
+    "uvx",
     "valgrind",
     "watch",
     "x86_64",
     "xargs",
     "xvfb-run",
 ];
+/// Programs that run the command behind one of these words: `uv run x`.
+const RUNNERS: &[(&str, &[&str])] = &[
+    ("bundle", &["exec"]),
+    ("conda", &["run"]),
+    ("hatch", &["run"]),
+    ("mise", &["exec", "x"]),
+    ("nix", &["develop", "run", "shell"]),
+    ("npm", &["exec", "x"]),
+    ("pdm", &["run"]),
+    ("pipenv", &["run"]),
+    ("pixi", &["run"]),
+    ("pnpm", &["dlx", "exec"]),
+    ("poetry", &["run"]),
+    ("rustup", &["run"]),
+    ("rye", &["run"]),
+    ("uv", &["run"]),
+    ("yarn", &["dlx", "exec"]),
+];
 /// The starters that add arguments of their own.
 const ADDING: &[&str] = &["fd", "find", "parallel", "xargs"];
 /// Programs that read lines of shell.
-const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "zsh"];
+pub const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "zsh"];
 /// Programs that take a line of shell as an argument.
 const TAKE_LINES: &[&str] = &[
     "capsh",
@@ -153,10 +175,16 @@ fn is_one(word: &Word, of: &[&str]) -> bool {
 }
 
 /// Whether a program runs the command in its arguments.
-fn starts_another(first: &Word) -> bool {
+fn starts_another(words: &[&Word]) -> bool {
+    let Some((first, arguments)) = words.split_first() else { return false };
     // The dynamic linker runs the program that it is given: `/lib64/ld-linux-x86-64.so.2 /bin/x`.
     let links = |name: &str| name.starts_with("ld-") && name.contains(".so");
-    is_one(first, STARTERS) || program(first).is_some_and(|name| links(&name))
+    let runs = |name: &str| {
+        let known = RUNNERS.iter().find(|(runner, _)| *runner == name);
+        let is_run = |word: &&Word, of: &[&str]| word.text().is_some_and(|t| of.contains(&&*t));
+        known.is_some_and(|(_, of)| arguments.iter().any(|word| is_run(word, of)))
+    };
+    is_one(first, STARTERS) || program(first).is_some_and(|name| links(&name) || runs(&name))
 }
 
 /// The words of a starter that adds words of its own, with its placeholders as unknown parts: `{}`,
@@ -196,15 +224,14 @@ fn placeholder(option: &str) -> Option<&str> {
 
 /// The suffixes of a starter's words; each may be the command that runs.
 fn rests<'a>(words: &'a [&'a Word]) -> impl Iterator<Item = &'a [&'a Word]> {
-    let starts = words.first().is_some_and(|first| starts_another(first));
-    let end = if starts { words.len().min(MOST_RESTS) } else { 0 };
+    let end = if starts_another(words) { words.len().min(MOST_RESTS) } else { 0 };
     (1..end.max(1)).map(|at| &words[at..])
 }
 
 /// Adds the texts that a command may have.
 pub fn texts(words: &[&Word], command: &mut SimpleCommand) {
     let Some(first) = words.first() else { return };
-    command.starts_another = starts_another(first);
+    command.starts_another = starts_another(words);
     let adds = command.starts_another && is_one(first, ADDING);
     command.texts.extend(spellings(words));
     let replaced = if adds { with_placeholders(words) } else { Vec::new() };

@@ -127,9 +127,17 @@ fn the_command_that_a_program_starts_is_one_of_the_texts() {
         "pkexec git push",
         "ls | entr -r git push",
         "/lib64/ld-linux-x86-64.so.2 /usr/bin/git push",
+        "uv --quiet run git push",
+        "poetry run git push",
+        "bundle exec git push",
+        "npm exec -- git push",
+        "npx git push",
     ] {
         let text = if line.contains("find") { "git push ; ·" } else { "git push" };
         assert!(has(line, text) || has(line, "git push ·"), "{line}: {:?}", read(line));
+    }
+    for line in ["uv sync git push", "bundle install git push", "npm test git push"] {
+        assert!(!has(line, "git push"), "{line}: {:?}", read(line));
     }
 }
 

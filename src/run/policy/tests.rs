@@ -323,6 +323,17 @@ fn a_decision_about_a_script_holds_while_its_content_stays_and_then_it_is_asked_
             once.rule
         );
     }
+    let many = || {
+        let mut claim = claim("a", &network);
+        let scripts =
+            (0..=tools::MAX_SCRIPTS).map(|n| ScriptHash::unread(format!("/w/{n}").into()));
+        claim.subject.scripts = scripts.collect();
+        claim
+    };
+    let Decision::Deny(why) = judge(&rules, &answers, many()) else { panic!("they are too many") };
+    assert!(
+        why.ends_with("more than 256 scripts are too many to judge; run them in several commands")
+    );
     let plain = judge(&rules, &answers, claim("b", &[]));
     assert_eq!(plain, Decision::Allow(Grant::default()), "what needs no approval is not compared");
     let by_command = Pattern { tool: "Bash+network".into(), pattern: "./build.sh".into() };

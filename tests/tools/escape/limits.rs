@@ -81,6 +81,11 @@ async fn a_program_that_met_a_limit_inside_a_line_leaves_a_word_about_it() {
         (&format!("{big}; echo done"), "at most 200 MiB of memory", false),
         (&format!("{big} 2>&1 | tail -1"), "at most 200 MiB of memory", false),
         (big, "at most 200 MiB of memory", true),
+        (
+            "kill -ABRT $$",
+            "may have met a limit: a process of a command has at most 200 MiB",
+            false,
+        ),
         ("for i in $(seq 800); do sleep 3 & done 2>&1 | tail -2", "at most 310 processes", true),
         ("python3 fork.py; echo end", "at most 310 processes", false),
     ];
@@ -94,19 +99,20 @@ async fn a_program_that_met_a_limit_inside_a_line_leaves_a_word_about_it() {
     assert_eq!((line.as_str(), kind), ("", None));
 }
 
-/// Where controllers are delegated to this user, the groups of a Pod's commands are in one group of
-/// the Pod.
+/// Where commands get control groups, the group in which they lie; a command without a world gets none.
+fn groups(cell: &Cell) -> Option<Delegated> {
+    let groups = Delegated::find();
+    if groups.is_none() {
+        println!("not covered: no controllers of cgroup v2 are delegated to this user here");
+    }
+    groups.filter(|_| cell.has_world())
+}
+
+/// Where the kernel's controllers are delegated to this user, the commands of a Pod have one group around theirs.
 #[tokio::test]
 async fn commands_of_a_pod_that_run_at_the_same_time_have_limits_together() {
     let mut cell = Cell::new();
-    let Some(groups) = Delegated::find() else {
-        println!("not covered: no controllers of cgroup v2 are delegated to this user here");
-        return;
-    };
-    // A command without namespaces gets no group.
-    if !cell.has_world() {
-        return;
-    }
+    let Some(groups) = groups(&cell) else { return };
     cell.limits = CommandLimits { memory_mib: 96, ..CommandLimits::default() };
     // Two processes with 60 MiB each: below the limit of a command, but two such commands exceed
     // that of the Pod.
@@ -124,4 +130,29 @@ async fn commands_of_a_pod_that_run_at_the_same_time_have_limits_together() {
         "{met:?}"
     );
     assert_eq!(groups.abandoned(), Vec::<PathBuf>::new(), "no group outlives its commands");
+}
+
+/// Where the kernel's controllers are delegated to this user, a control group counts a whole command.
+#[tokio::test]
+async fn memory_and_processes_of_a_command_are_counted_together_in_a_control_group() {
+    let mut cell = Cell::new();
+    let Some(groups) = groups(&cell) else { return };
+    cell.limits = CommandLimits { memory_mib: 96, processes: 40, ..CommandLimits::default() };
+    let together = "import os, time\nfor _ in range(4):\n    if os.fork() == 0:\n        \
+                    held = bytearray(b'x') * (40 << 20)\n        time.sleep(1)\n        os._exit(0)\n\
+                    for _ in range(4): os.wait()";
+    let did = cell.python(together).await;
+    let met = did.ended.limit.clone().expect("a limit that was met");
+    assert_eq!(met.kind, LimitKind::Memory, "{did:?}");
+    assert!(met.sentence.contains("at most 160 MiB of memory together"), "{met:?}");
+    let did = cell.python("held = bytearray(b'x') * (40 << 20)").await;
+    assert_eq!((did.ended.outcome, did.ended.limit.clone()), (Outcome::Exited(0), None), "{did:?}");
+    let many = "import os, time\nfor _ in range(100):\n    if os.fork() == 0:\n        time.sleep(60)\n        \
+                os._exit(0)";
+    let did = cell.python(many).await;
+    // An ordinary user meets the limit of a user namespace first, and the program says so.
+    let kind = did.ended.limit.as_ref().map(|met| met.kind);
+    let root = rustix::process::geteuid().is_root();
+    assert_eq!(kind, root.then_some(LimitKind::Processes), "{did:?}");
+    assert_eq!(groups.abandoned(), Vec::<PathBuf>::new(), "no group outlives its command");
 }

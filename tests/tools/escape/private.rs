@@ -6,6 +6,7 @@ use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
+use yoi::protocol::LimitKind;
 use yoi::sandbox::CommandLimits;
 
 /// A person with caches and settings of toolchains; `None` where commands have no world of their own.
@@ -225,5 +226,22 @@ async fn a_command_ends_when_its_pod_keeps_too_much() {
         assert!(output.is_error && text.contains(said) && text.contains("2 MiB"), "{output:?}");
         let output = cell.bench.bash(&format!("rm {place}/big")).await;
         assert!(!output.is_error, "a command that makes room goes on: {output:?}");
+    }
+}
+
+/// A command may end between two looks.
+#[tokio::test]
+async fn a_command_that_ended_by_itself_is_measured_at_its_end() {
+    let Some(mut cell) = person().await else { return };
+    cell.only_in_a_world();
+    cell.bench.ctx.command_limits = CommandLimits { tmp_mib: 2, ..CommandLimits::default() };
+    let closed =
+        "mkdir /tmp/closed; exec 3> /tmp/closed/big; chmod 0 /tmp/closed; head -c 4M /dev/zero >&3";
+    for program in ["head -c 4M /dev/zero > /tmp/big", closed] {
+        let output = cell.bench.bash(program).await;
+        let kind = output.limit.as_ref().map(|met| met.kind);
+        assert_eq!(kind, Some(LimitKind::Space), "{program}: {output:?}");
+        let output = cell.bench.bash("rm -r /tmp/big /tmp/closed; true").await;
+        assert!(!output.is_error && output.limit.is_none(), "{output:?}");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use yoi::protocol::ScriptHash;
-use yoi::tools::command_needs;
+use yoi::tools::{MAX_SCRIPTS, command_needs};
 
 /// A workspace with scripts in it.
 fn cell() -> Cell {
@@ -30,7 +30,7 @@ fn scripts(cell: &Cell, line: &str) -> Vec<ScriptHash> {
 #[test]
 fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
     let cell = cell();
-    let table: [(&str, &[&str]); 38] = [
+    let table: [(&str, &[&str]); 41] = [
         ("./build.sh", &["build.sh"]),
         ("bash build.sh data.csv", &["build.sh"]),
         ("bash -x build.sh", &["build.sh"]),
@@ -63,6 +63,9 @@ fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
         ("make --file=build.sh", &["build.sh"]),
         ("ruby -r./lib -e 1; ruby -r ./lib", &["lib.rb"]),
         ("uv run sub/tool.py", &["sub/tool.py"]),
+        ("poetry run python sub/tool.py", &["sub/tool.py"]),
+        ("node --require=./hook.js -e 1", &["hook.js"]),
+        ("fish build.sh", &["build.sh"]),
         ("./out.sh", &[]),
         ("./missing.sh; bash missing.sh", &["missing.sh"]),
         ("cat build.sh", &[]),
@@ -76,6 +79,21 @@ fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
         expected.sort();
         assert_eq!(found, expected, "{line}");
     }
+}
+
+/// A model could else choose by their names which scripts are compared.
+#[test]
+fn a_line_with_more_scripts_than_a_person_can_judge_has_one_without_a_content() {
+    let cell = cell();
+    let names = (0..=MAX_SCRIPTS).map(|n| format!("s{n}"));
+    let line = |names: Vec<String>| {
+        names.iter().for_each(|name| drop(cell.bench.file(name, "echo 1\n")));
+        names.iter().map(|name| format!("./{name};")).collect::<String>()
+    };
+    let found = scripts(&cell, &line(names.clone().take(MAX_SCRIPTS).collect()));
+    assert!(found.len() == MAX_SCRIPTS && !found.iter().any(ScriptHash::is_unread));
+    let found = scripts(&cell, &line(names.collect()));
+    assert!(found.len() > MAX_SCRIPTS && found.iter().any(ScriptHash::is_unread));
 }
 
 /// The content is unknown if the command itself creates the script or makes it readable.

@@ -42,7 +42,13 @@ const OPEN: [(&str, &[&str]); 9] = [
             "limits::a_program_that_met_a_limit_inside_a_line_leaves_a_word_about_it",
         ],
     ),
-    (ways::TEMPORARY, &["private::a_command_ends_when_its_pod_keeps_too_much"]),
+    (
+        ways::TEMPORARY,
+        &[
+            "private::a_command_ends_when_its_pod_keeps_too_much",
+            "private::a_command_that_ended_by_itself_is_measured_at_its_end",
+        ],
+    ),
     (ways::GIT_SETTINGS, &["world::settings_of_git_are_shown_without_passwords_and_their_helpers"]),
     (
         ways::CACHES,

@@ -3,9 +3,7 @@
 use crate::escape::cell::{Cell, no_world_to_test};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::PathBuf;
-use yoi::protocol::LimitKind;
-use yoi::sandbox::{CommandLimits, Delegated, Isolation, Outcome};
+use yoi::sandbox::{CommandLimits, Isolation};
 use yoi::scope::{Permission, Rule};
 
 /// Readable files keep their mode, owner, times and attributes, too; files that were not granted do
@@ -201,38 +199,6 @@ async fn processes_of_a_command_have_an_end() {
         "the limit holds for processes at a time: {}",
         again.text
     );
-}
-
-/// Where the kernel's controllers are delegated to this user, a control group counts a whole command.
-#[tokio::test]
-async fn memory_and_processes_of_a_command_are_counted_together_in_a_control_group() {
-    let mut cell = Cell::new();
-    let Some(groups) = Delegated::find() else {
-        println!("not covered: no controllers of cgroup v2 are delegated to this user here");
-        return;
-    };
-    // A command without namespaces gets no group.
-    if !cell.has_world() {
-        return;
-    }
-    cell.limits = CommandLimits { memory_mib: 96, processes: 40, ..CommandLimits::default() };
-    let together = "import os, time\nfor _ in range(4):\n    if os.fork() == 0:\n        \
-                    held = bytearray(b'x') * (40 << 20)\n        time.sleep(1)\n        os._exit(0)\n\
-                    for _ in range(4): os.wait()";
-    let did = cell.python(together).await;
-    let met = did.ended.limit.clone().expect("a limit that was met");
-    assert_eq!(met.kind, LimitKind::Memory, "{did:?}");
-    assert!(met.sentence.contains("at most 160 MiB of memory together"), "{met:?}");
-    let did = cell.python("held = bytearray(b'x') * (40 << 20)").await;
-    assert_eq!((did.ended.outcome, did.ended.limit.clone()), (Outcome::Exited(0), None), "{did:?}");
-    let many = "import os, time\nfor _ in range(100):\n    if os.fork() == 0:\n        time.sleep(60)\n        \
-                os._exit(0)";
-    let did = cell.python(many).await;
-    // An ordinary user meets the limit of a user namespace first, and the program says so.
-    let kind = did.ended.limit.as_ref().map(|met| met.kind);
-    let root = rustix::process::geteuid().is_root();
-    assert_eq!(kind, root.then_some(LimitKind::Processes), "{did:?}");
-    assert_eq!(groups.abandoned(), Vec::<PathBuf>::new(), "no group outlives its command");
 }
 
 /// Files that a command creates at missing paths of the home directory are discarded with it.
