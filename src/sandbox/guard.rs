@@ -5,7 +5,7 @@ mod named;
 #[cfg(test)]
 mod tests;
 
-use crate::files::{Limit, WorkspaceFiles, canonical, without_parents};
+use crate::files::{FileError, Limit, WorkspaceFiles, canonical, without_parents};
 use crate::sandbox::view::{CommandView, GIT, GUARDED, Hole, Level, Why};
 use crate::sandbox::{gitfile, project, ways};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -22,8 +22,10 @@ const REPOSITORIES: usize = 500;
 /// The most directories that are searched for repositories; a directory with more is read-only,
 /// too.
 const LOOKED_AT: usize = 100_000;
-/// The most bytes that are read of a list of submodules, and of a file that names one directory.
+/// The list of submodules in a working tree. A working tree with a longer one, in bytes, is read-only.
+const MODULES: &str = ".gitmodules";
 const MODULE_LIST: u64 = 1024 * 1024;
+/// Bytes that are read of a file that names one directory.
 const POINTER: u64 = 8 * 1024;
 /// How deep the names of submodules nest.
 const MODULE_DEPTH: usize = 6;
@@ -48,7 +50,8 @@ pub struct Found {
     pub folders: Vec<PathBuf>,
     /// Directories with too many repositories to guard them individually.
     pub closed: Vec<PathBuf>,
-    /// Hooks and settings that a configuration names; they may not exist.
+    /// Hooks and settings that a configuration names, which may not exist; and lists of submodules without which a
+    /// repository would not be found.
     pub named: Vec<PathBuf>,
     /// Canonical working trees besides the scope's own directories: each can be a project of its
     /// own.
@@ -92,7 +95,7 @@ pub fn find(view: &CommandView, resolved: &CommandView) -> Found {
             .extend(view.repositories.iter().filter_map(|git| Some(git.parent()?.to_owned())));
     }
     let mut found = search.found;
-    found.named = named::by_all(&found.dirs, view.home.as_deref());
+    found.named.extend(named::by_all(&found.dirs, view.home.as_deref()));
     found.projects = projects(view, &found);
     found
 }
@@ -151,9 +154,15 @@ impl<'a> Search<'a> {
         let Some(top) = git.parent() else { return };
         // If the repository lies around the scope, only its submodules can reach into the scope.
         let inside = (self.writes)(top).then(|| self.entries(top));
-        let mut beside = inside.into_iter().flatten().chain(checkouts(top));
-        for dir in beside.by_ref().take(LOOKED_AT) {
-            self.look_at(&dir.join(GIT));
+        let inside = inside.into_iter().flatten().map(|dir| (dir, false));
+        let mut beside = inside.chain(self.listed(top).into_iter().map(|dir| (dir, true)));
+        for (dir, is_listed) in beside.by_ref().take(LOOKED_AT) {
+            let git = dir.join(GIT);
+            if is_listed && !self.found.places.contains(&git) && !ways::is_missing(&git) {
+                // Without the list the next search would not find this repository.
+                self.found.named.push(top.join(MODULES));
+            }
+            self.look_at(&git);
             if self.is_full() {
                 break;
             }
@@ -161,6 +170,15 @@ impl<'a> Search<'a> {
         if beside.next().is_some() {
             self.found.closed.push(top.to_owned());
         }
+    }
+
+    /// The directories of the submodules that a working tree lists. If the list cannot be read, the working tree is
+    /// closed as a whole.
+    fn listed(&mut self, top: &Path) -> Vec<PathBuf> {
+        checkouts(top).unwrap_or_else(|_| {
+            self.found.closed.extend((self.writes)(top).then(|| top.to_owned()));
+            Vec::new()
+        })
     }
 
     /// Visits a `.git` and all repositories that it names.
@@ -305,13 +323,20 @@ fn path_in(file: &Path, prefix: &[u8]) -> Option<PathBuf> {
     Some(OsStr::from_bytes(&path[..end]).into())
 }
 
-/// The directories of the submodules that `.gitmodules` of a working tree lists.
-fn checkouts(top: &Path) -> Vec<PathBuf> {
-    let list = WorkspaceFiles::of(top).read(&top.join(".gitmodules"), Limit::head(MODULE_LIST));
-    let list = list.map(|found| found.bytes).unwrap_or_default();
+/// The directories of the submodules that `.gitmodules` of a working tree lists. Fails if there is such a file and it
+/// cannot be read as a whole.
+fn checkouts(top: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let path = top.join(MODULES);
+    let list = match WorkspaceFiles::of(top).read(&path, Limit::whole(MODULE_LIST)) {
+        Ok(found) => found.bytes,
+        Err(FileError::Missing(_)) => Vec::new(),
+        // A path that may be written can be a file.
+        Err(_) if ways::is_missing(&path) => Vec::new(),
+        Err(error) => return Err(error),
+    };
     let settings = gitfile::parse_bytes(&list).into_iter();
     let named = settings.filter(|s| s.section == "submodule" && s.name == "path");
     let paths = named.filter_map(|setting| setting.value.as_deref().map(gitfile::path));
     let plain = |path: &PathBuf| path.components().all(|part| matches!(part, Component::Normal(_)));
-    paths.filter(plain).map(|path| top.join(path)).collect()
+    Ok(paths.filter(plain).map(|path| top.join(path)).collect())
 }

@@ -68,7 +68,7 @@ pub fn is_named(path: &Path, scope: &Scope, home: Option<&Path>) -> bool {
     };
     let dirs = &search.found.dirs;
     let own = dirs.keys().flat_map(|dir| GUARDED.map(|name| dir.join(name)));
-    own.chain(by_all(dirs, home)).any(|named| holds(&named))
+    own.chain(search.found.named).chain(by_all(dirs, home)).any(|named| holds(&named))
 }
 
 /// Adds the paths that a configuration file and its included files name; relative hook paths count

@@ -99,7 +99,10 @@ fn a_path_in_a_file_of_git_may_end_with_a_blank_and_be_no_utf_8() {
     let found = search(&top);
     assert!(found.dirs.contains_key(&real), "{:?}", found.dirs);
     assert!(found.named.contains(&named(b"h\xe9")), "{:?}", found.named);
-    assert_eq!(checkouts(&top.join("ws")), [top.join("ws").join(OsStr::from_bytes(b"m\xe9"))]);
+    assert_eq!(
+        checkouts(&top.join("ws")).unwrap(),
+        [top.join("ws").join(OsStr::from_bytes(b"m\xe9"))]
+    );
 }
 
 #[test]
@@ -125,23 +128,28 @@ fn a_place_beside_the_repository_that_names_it_is_named() {
 }
 
 #[test]
-fn a_list_of_submodules_that_is_no_plain_file_of_the_workspace_names_none_and_delays_nothing() {
+fn a_list_of_submodules_that_is_no_plain_file_of_the_workspace_or_too_long_closes_it_and_delays_nothing()
+ {
     let (_top, top) = top();
     let (ws, list) = (top.join("ws"), top.join("ws/.gitmodules"));
     fs::create_dir(&ws).unwrap();
     let text = "[submodule \"m\"]\n\tpath = lib/m ; here\n";
     fs::write(&list, text).unwrap();
-    assert_eq!(checkouts(&ws), [ws.join("lib/m")]);
+    assert_eq!(checkouts(&ws).unwrap(), [ws.join("lib/m")]);
     fs::remove_file(&list).unwrap();
     fs::write(top.join("elsewhere"), text).unwrap();
     for target in ["/dev/zero", "../elsewhere"] {
         symlink(target, &list).unwrap();
-        assert!(checkouts(&ws).is_empty(), "{target}");
+        assert_eq!(search(&ws).closed, std::slice::from_ref(&ws), "{target}");
         fs::remove_file(&list).unwrap();
     }
     let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
     rustix::fs::mknodat(rustix::fs::CWD, &list, fifo, mode, 0).unwrap();
-    assert!(checkouts(&ws).is_empty());
+    assert_eq!(search(&ws).closed, std::slice::from_ref(&ws));
+    fs::remove_file(&list).unwrap();
+    assert!(search(&ws).closed.is_empty());
+    fs::write(&list, format!("{}{text}", "#\n".repeat(600_000))).unwrap();
+    assert_eq!(search(&ws).closed, std::slice::from_ref(&ws));
 }
 
 #[test]

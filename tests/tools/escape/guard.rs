@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use yoi::protocol::OutsideAccess;
+use yoi::sandbox::Need;
 use yoi::scope::{Permission, Rule};
 
 /// A program that git would start, and the settings that name it.
@@ -93,6 +94,50 @@ async fn a_submodule_without_its_head_or_its_entry_in_the_list_stays_guarded() {
         cell.run("echo x > .git/modules/deep/HEAD; mkdir .git/modules/deep/down/config").await;
     did.undone(2);
     cell.run("echo x >> .git/modules/deep/down/mod/config").await.refused();
+}
+
+/// A repository deep in the scope that only `.gitmodules` names: the files of the submodule are its own.
+fn listed() -> Cell {
+    let cell = repository();
+    let ws = &cell.bench.ctx.cwd;
+    fs::create_dir_all(ws.join("deep/er")).unwrap();
+    git(ws, &["init", "-q", "deep/er/sub"]);
+    cell.bench.file(".gitmodules", "[submodule \"s\"]\n\tpath = deep/er/sub\n\turl = ./x\n");
+    cell
+}
+
+#[tokio::test]
+async fn no_command_hides_a_submodule_by_changing_the_list_that_names_it() {
+    let mut cell = listed();
+    let ws = cell.bench.ctx.cwd.clone();
+    let hook = ws.join("deep/er/sub/.git/hooks/pre-commit");
+    for hide in [
+        "mv .gitmodules g",
+        "rm .gitmodules",
+        "echo > .gitmodules",
+        "chmod 0 .gitmodules",
+        "yes '#' | head -c 2000000 >> .gitmodules",
+        "cp .gitmodules g; mv g .gitmodules",
+    ] {
+        cell.run(&format!("{hide} && echo evil > deep/er/sub/.git/hooks/pre-commit"))
+            .await
+            .refused();
+        cell.run("echo evil > deep/er/sub/.git/hooks/pre-commit").await.refused();
+        assert!(!hook.exists(), "{hide}");
+    }
+    let list = cell.bench.write(&ws.join(".gitmodules"), "").await;
+    assert!(list.is_error && list.summary.contains("is guarded"), "{list:?}");
+    cell.needs = vec![Need::Git];
+    cell.run("echo '# new' >> .gitmodules").await.well();
+}
+
+#[tokio::test]
+async fn a_list_of_submodules_that_is_too_long_to_be_read_closes_its_working_tree() {
+    let cell = listed();
+    let list = fs::read_to_string(cell.path("ws/.gitmodules")).unwrap();
+    cell.bench.file(".gitmodules", format!("{}{list}", "#\n".repeat(600_000)));
+    cell.run("echo evil > deep/er/sub/.git/hooks/pre-commit").await.refused();
+    cell.run("echo x > file").await.refused();
 }
 
 #[tokio::test]
