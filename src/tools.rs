@@ -135,6 +135,8 @@ pub struct Context {
     /// Absolute; where commands start and searches begin.
     pub cwd: PathBuf,
     pub scope: Scope,
+    /// The scope that a person gave to this Pod or to one above it. A model may have chosen `scope` in it.
+    pub given: Scope,
     /// The environment of commands, already without secrets.
     pub env: BTreeMap<String, String>,
     /// The files that were read or written so far: canonical path to blake3 hash (hex).

@@ -89,6 +89,8 @@ pub(crate) enum Birth {
 pub(crate) struct Granted {
     /// While the Pod is not live: the scope that it asks for.
     pub(crate) scope: Scope,
+    /// The scope that a person gave to the Pod or to one above it.
+    pub(crate) given: Scope,
     pub(crate) lent: Vec<Lent>,
     /// Sentences about paths that the Pod may only read although it wants to write them.
     pub(crate) notes: Vec<String>,

@@ -155,6 +155,7 @@ fn view(definition: &McpDefinition, ctx: &Context, env: &Env) -> Result<CommandV
     }
     let needs: &[Need] = if definition.network { &[Need::Network] } else { &[] };
     Ok(CommandView::new(&Around {
+        given: &ctx.given,
         own: &ctx.own,
         needs,
         isolation: ctx.isolation,

@@ -3,7 +3,7 @@
 
 use crate::files::canonical;
 use crate::sandbox::guard::{self, Found};
-use crate::sandbox::view::{CommandView, Depth, Grant, GrantsByPath, Hole, Level, Links, Why};
+use crate::sandbox::view::{CommandView, Depth, Grant, GrantsByPath, Hole, Level, Why};
 use crate::sandbox::{any_path, ways};
 use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
@@ -93,7 +93,7 @@ fn takes(view: &CommandView, grants: &GrantsByPath, hole: &Hole) -> bool {
         return false;
     }
     let inside = |grant: &Grant| grant.level > hole.level && grant.path.starts_with(&hole.path);
-    let shallow = matches!(hole.why, Why::Programs | Why::Others | Why::Obeyed);
+    let shallow = matches!(hole.why, Why::Programs | Why::Others);
     let deep = !shallow && hole.path.parent().is_some();
     // A hole with writable content still prevents moving the path.
     let granted = grants.level(&hole.path);
@@ -101,14 +101,10 @@ fn takes(view: &CommandView, grants: &GrantsByPath, hole: &Hole) -> bool {
     held || granted > hole.level || (deep && view.grants.iter().any(inside))
 }
 
-/// Whether the scope grants exactly this path or a part of it, and not only a directory above it:
-/// then the person wants these settings to be changed.
+/// Whether a person gave exactly this path or a part of it, and not only a directory above it: then
+/// these settings are to be changed.
 fn is_worked_on(view: &CommandView, place: &Path) -> bool {
-    let of_scope = |grant: &Grant| {
-        let named = || view.outside.iter().any(|named| named.path == grant.path);
-        grant.level == Level::Write && grant.links == Links::Refused && !named()
-    };
-    view.grants.iter().any(|grant| grant.path.starts_with(place) && of_scope(grant))
+    view.given.iter().any(|given| given.starts_with(place))
 }
 
 /// Drops holes in a hole that is at least as strict.
@@ -339,6 +335,7 @@ mod tests {
             repositories: vec![root.join(".git")],
             outside: vec![],
             names: vec![],
+            given: vec![],
             scripts: vec![],
             home: None,
             network: Network::Off,

@@ -176,6 +176,10 @@ pub struct CommandView {
     /// Names through which links lead to these paths.
     #[serde(default)]
     pub names: Vec<PathBuf>,
+    /// The paths that a person gave to the Pod or to one above it for writing: settings of programs there may be
+    /// changed.
+    #[serde(default)]
+    pub given: Vec<PathBuf>,
     /// Scripts that must have this content when the command starts, and keep it while it runs.
     #[serde(default)]
     pub scripts: Vec<ScriptHash>,
@@ -195,6 +199,8 @@ pub struct CommandView {
 #[derive(Clone, Copy, Debug)]
 pub struct Around<'a> {
     pub scope: &'a Scope,
+    /// The scope that a person gave. A model may have chosen `scope` in it.
+    pub given: &'a Scope,
     pub person: Person<'a>,
     /// yoi's own directories.
     pub own: &'a [PathBuf],
@@ -215,11 +221,12 @@ pub struct Around<'a> {
 }
 
 impl<'a> Around<'a> {
-    /// A command in namespaces with only its scope: no needs, no other Pods, and no storage of its
-    /// Pod.
+    /// A command in namespaces with only its scope, which a person gave: no needs, no other Pods, and
+    /// no storage of its Pod.
     pub fn new(scope: &'a Scope, person: Person<'a>) -> Self {
         Self {
             scope,
+            given: scope,
             person,
             own: &[],
             needs: &[],
@@ -319,6 +326,7 @@ impl CommandView {
             repositories: Vec::new(),
             outside: outside.to_owned(),
             names: around.names.to_owned(),
+            given: written(around.given, &[]).map(Path::to_owned).collect(),
             scripts: Vec::new(),
             home: around.person.home().map(Path::to_owned),
             network: if granted(Need::Network) { Network::On } else { Network::Off },
@@ -447,9 +455,9 @@ fn holes(around: &Around, outside: &[OutsidePath]) -> Vec<Hole> {
     let rules = rules.map(|dir| hole(dir, Level::Read, Why::Rules));
     let projects = written(around.scope, outside).flat_map(project::in_and_around);
     let projects = projects.map(|path| hole(path, Level::Read, Why::Project));
-    let roots = || written(around.scope, &[]);
+    let given = || written(around.given, &[]);
     let obeyed = around.person.obeyed().into_iter();
-    let obeyed = obeyed.filter(|path| !roots().any(|root| root.starts_with(path)));
+    let obeyed = obeyed.filter(|path| !given().any(|root| root.starts_with(path)));
     let obeyed = obeyed.map(|path| hole(path, Level::Read, Why::Obeyed));
     let guarded = programs.chain(rules).chain(projects).chain(obeyed);
     holes.extend(guarded.filter(|hole| !names(outside, hole)));

@@ -174,11 +174,12 @@ fn check_needs(needs: &[Need], granted: &[Need]) -> Result<(), Fault> {
 pub(crate) fn view(ctx: &Context, needs: &CommandNeeds) -> CommandView {
     let CommandNeeds { needs, outside, names, .. } = needs;
     let person = Person { env: &ctx.env };
-    let (scope, own, others) = (&ctx.scope, &ctx.own, &ctx.others);
+    let (scope, given, own, others) = (&ctx.scope, &ctx.given, &ctx.own, &ctx.others);
     let (isolation, limits, outputs) = (ctx.isolation, ctx.command_limits, ctx.outputs.as_path());
     let (outputs, private) = (Some(outputs), Some(ctx.private.as_path()));
     CommandView::new(&Around {
         scope,
+        given,
         person,
         own,
         needs,

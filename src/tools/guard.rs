@@ -6,7 +6,7 @@ use crate::sandbox::{
     GUARDED, Need, Person, RULES, Why, is_behind_project_file, is_named, is_obeyed_by_name,
     is_project_file,
 };
-use crate::scope::Permission;
+use crate::scope::{Permission, Scope};
 use crate::tools::{Context, scoped_path};
 use std::path::{Path, PathBuf};
 
@@ -38,15 +38,15 @@ pub fn needs(ctx: &Context, given: &Path, path: &Path) -> Vec<Need> {
     let outside = |name: &PathBuf| {
         is_rule(name) || is_project_file(name) || is_program(ctx, name) || is_obeyed(ctx, name)
     };
-    let dirs = || written(ctx).chain([path]);
+    let dirs = || written(&ctx.scope).chain([path]);
     let git = names.iter().any(git).then_some(Need::Git);
     let outside = names.iter().any(outside) || is_behind_project_file(path, dirs());
     git.into_iter().chain(outside.then_some(Need::Outside)).collect()
 }
 
-/// The paths that the scope allows to write.
-fn written(ctx: &Context) -> impl Iterator<Item = &Path> + Clone {
-    let rules = ctx.scope.allow.iter().filter(|rule| rule.permission == Permission::Write);
+/// The paths that a scope allows to write.
+fn written(scope: &Scope) -> impl Iterator<Item = &Path> + Clone {
+    let rules = scope.allow.iter().filter(|rule| rule.permission == Permission::Write);
     rules.map(|rule| rule.target.as_path())
 }
 
@@ -129,10 +129,10 @@ fn is_program(ctx: &Context, path: &Path) -> bool {
         .any(|dir| path.starts_with(dir) || real(dir).is_some_and(|dir| path.starts_with(dir.path)))
 }
 
-/// Whether programs of the person execute the file or read it as settings, and the scope does not
-/// name it or its directory.
+/// Whether programs of the person execute the file or read it as settings, and no person gave it or
+/// its directory to the Pod.
 fn is_obeyed(ctx: &Context, path: &Path) -> bool {
-    (Person { env: &ctx.env }).is_obeyed(path, written(ctx))
+    (Person { env: &ctx.env }).is_obeyed(path, written(&ctx.given))
 }
 
 /// Why neither a scope nor an approval can grant this access to a canonical path; `None` if one

@@ -46,9 +46,11 @@ impl Bench {
         for name in ["ws", "outside", "home"] {
             fs::create_dir(root.join(name)).unwrap();
         }
+        let scope = Scope::new(vec![Rule::new(root.join("ws"), Permission::Write)]);
         let ctx = Context {
             cwd: root.join("ws"),
-            scope: Scope::new(vec![Rule::new(root.join("ws"), Permission::Write)]),
+            given: scope.clone(),
+            scope,
             env: BTreeMap::from([
                 ("PATH".into(), std::env::var("PATH").unwrap()),
                 ("HOME".into(), root.join("home").display().to_string()),

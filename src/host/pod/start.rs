@@ -212,6 +212,7 @@ impl Pod {
         tools::Context {
             cwd: self.row.cwd.clone(),
             scope: self.granted.borrow().scope.clone(),
+            given: self.granted.borrow().given.clone(),
             env: command_env(settings, &self.env),
             read: std::collections::BTreeMap::new(),
             blobs: self.files.blobs(),

@@ -259,7 +259,7 @@ impl Family {
             Some(Lent { to: self.name_of(&lease.borrower)?, rule: lease.rule.clone() })
         });
         let notes = if live { self.scope_notes(key) } else { Vec::new() };
-        Granted { scope, lent: lent.collect(), notes }
+        Granted { scope, given: self.table.given_by_person(key), lent: lent.collect(), notes }
     }
 
     /// Whether `count` more Pods may be live below a root.

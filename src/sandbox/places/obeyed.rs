@@ -135,14 +135,14 @@ impl Person<'_> {
         all
     }
 
-    /// Whether a canonical path is one of these or lies in one, except where the writer was granted
-    /// that path itself or a part of it: `granted` are the writable directories.
+    /// Whether a canonical path is one of these or lies in one, except where a person gave that path
+    /// itself or a part of it: `given` are the paths that a person gave for writing.
     pub fn is_obeyed<'p>(
         &self,
         path: &Path,
-        granted: impl Iterator<Item = &'p Path> + Clone,
+        given: impl Iterator<Item = &'p Path> + Clone,
     ) -> bool {
-        let own = |place: &Path| granted.clone().any(|root| root.starts_with(place));
+        let own = |place: &Path| given.clone().any(|root| root.starts_with(place));
         let is = |place: &Path| path.starts_with(place) && !own(place);
         let real = |place: &PathBuf| crate::files::led_to(place);
         self.obeyed().iter().any(|place| is(place) || real(place).is_some_and(|real| is(&real)))

@@ -1,7 +1,7 @@
 //! Grants of rules and approvals, beyond the scope with which a Pod was created.
 
 use crate::scope::lease::{Lease, LeaseKind, LeaseTable, NotLent};
-use crate::scope::{Permission, Rule};
+use crate::scope::{Permission, Rule, Scope};
 
 /// The grants that a revocation ended, and those that it could not end.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -70,6 +70,18 @@ impl LeaseTable {
         let lenders: Vec<String> = revoked.ended.iter().map(|lease| lease.lender.clone()).collect();
         self.recompute(&lenders);
         revoked
+    }
+
+    /// The rules that a person gave to this holder or to one above it: the initial scope of the uppermost one, and
+    /// what a person lent. A model chose the initial scopes of the others.
+    pub fn given_by_person(&self, key: &str) -> Scope {
+        let above = self.above(key);
+        let top = self.holder(above.last().map_or(key, String::as_str));
+        let initial = top.into_iter().filter(|top| top.parent.is_none());
+        let borrowed = above.iter().map(String::as_str).chain([key]);
+        let lent = borrowed.flat_map(|key| self.borrowed_by(key));
+        let lent = lent.filter(|lease| lease.kind == LeaseKind::Lent).map(|lease| &lease.rule);
+        Scope::new(initial.flat_map(|top| &top.wanted.allow).chain(lent).cloned().collect())
     }
 
     /// Whether a holder has lent on a path to which only this lease gives it access.

@@ -49,6 +49,21 @@ fn a_lent_path_is_gone_from_the_lender_until_it_returns() {
 }
 
 #[test]
+fn a_child_is_given_by_a_person_what_its_root_is_and_what_is_lent_to_those_above_it() {
+    let mut table = family();
+    for key in ["g", "p", "c"] {
+        assert_eq!(table.given_by_person(key).allow, [write("/w")], "{key}");
+    }
+    table.add("z", holder(None, vec![write("/z")], 4));
+    table.go_live("z");
+    table.lend("z", "p", write("/z/a")).unwrap();
+    assert_eq!(table.given_by_person("c").allow, [write("/w"), write("/z/a")]);
+    assert_eq!(table.given_by_person("g").allow, [write("/w")]);
+    table.reclaim("z", &write("/z/a"));
+    assert_eq!(table.given_by_person("c").allow, [write("/w")]);
+}
+
+#[test]
 fn a_grandchild_keeps_what_it_has_when_its_parent_stops_and_comes_back() {
     let mut table = family();
     table.stop("p");

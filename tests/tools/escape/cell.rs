@@ -125,13 +125,15 @@ impl Cell {
     pub async fn try_run(&self, program: &str) -> Result<Did, SandboxError> {
         let ctx = &self.bench.ctx;
         let person = Person { env: &ctx.env };
-        let (scope, own, others, needs) = (&ctx.scope, &ctx.own, &ctx.others, &self.needs);
+        let (scope, given, own, others) = (&ctx.scope, &ctx.given, &ctx.own, &ctx.others);
+        let needs = &self.needs;
         let (isolation, limits) = (self.isolation, self.limits);
         let outputs = Some(ctx.outputs.as_path());
         let private = Some(ctx.private.as_path());
         let (outside, names) = (self.outside.as_slice(), [].as_slice());
         let around = Around {
             scope,
+            given,
             person,
             own,
             needs,

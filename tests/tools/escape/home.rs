@@ -118,11 +118,57 @@ async fn settings_that_a_command_names_or_that_are_the_scope_itself_are_changed(
         cell.env("HOME", cell.path(home).display().to_string());
         let part = cell.path("ws").join(part);
         cell.bench.ctx.scope.allow = vec![Rule::new(part.clone(), Permission::Write)];
+        cell.bench.ctx.given = cell.bench.ctx.scope.clone();
         cell.bench.ctx.cwd = part.clone();
         let did = cell.run("for file in *.lua; do echo x >> $file; done; echo x > new.lua").await;
         did.well();
         assert!(did.ended.undone.is_empty() && part.join("new.lua").exists(), "{:?}", did.ended);
         assert!(needs(&cell, &part.join("new.lua")).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn settings_that_a_model_gave_to_a_child_as_its_scope_are_not_changed() {
+    let places = [
+        (".config/nvim", "init.lua"),
+        (".config/nvim/lua", "a.lua"),
+        (".config/fish", "config.fish"),
+        ("bin", "ls"),
+        (".bashrc", ""),
+    ];
+    for home in ["ws", "linked"] {
+        for (place, file) in places {
+            let mut cell = at_home(home);
+            let ws = cell.path("ws");
+            let path = ws.join(place).join(file);
+            let path = if file.is_empty() { ws.join(place) } else { path };
+            cell.bench.file(path.to_str().unwrap(), "person");
+            let rules = [(ws.join(place), Permission::Write), (ws.clone(), Permission::Read)];
+            cell.bench.ctx.scope.allow = rules.map(|(path, may)| Rule::new(path, may)).into();
+            cell.run(&format!("echo evil > {}", path.display())).await.refused();
+            cell.run(&format!("echo evil > {}", path.with_file_name(".profile").display()))
+                .await
+                .refused();
+            assert!(needs(&cell, &path).contains(&Need::Outside), "{home}: {place}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), "person", "{home}: {place}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_link_in_the_home_directory_guards_what_a_model_gave_to_a_child() {
+    let mut cell = Cell::outside_of_tmp();
+    if no_world_to_test() {
+        return;
+    }
+    let file = cell.bench.file("dot/bashrc", "person");
+    symlink(&file, cell.path("home/.bashrc")).unwrap();
+    for scope in [file.clone(), cell.path("ws/dot")] {
+        let rules = [(scope, Permission::Write), (cell.path("ws"), Permission::Read)];
+        cell.bench.ctx.scope.allow = rules.map(|(path, may)| Rule::new(path, may)).into();
+        cell.run(&format!("echo evil > {}", file.display())).await.refused();
+        assert_eq!(needs(&cell, &file), [Need::Outside]);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "person");
     }
 }
 
