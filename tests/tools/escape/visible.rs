@@ -46,9 +46,10 @@ fn deny(cell: &mut Cell, path: &str, permission: Permission) {
 }
 
 /// Prints every path: `w` if it can be written, `d`, `f`, `l` or `c` for its kind. The content of
-/// system directories is omitted.
+/// system directories is omitted, except for the bench `$R`, which may lie in `/var/tmp`.
 const FIND: &str = "find / \\( -path /proc -o -path '/etc/*' -o -path '/usr/*' -o -path '/opt/*' -o \
-                    -path '/nix/*' -o -path '/gnu/*' -o -path '/snap/*' -o -path '/var/*/*' \\) \
+                    -path '/nix/*' -o -path '/gnu/*' -o -path '/snap/*' -o \
+                    \\( -path '/var/*/*' ! -path '$R' ! -path '$R/*' \\) \\) \
                     -prune -o -links +0 \\( -type l -printf '  %y %p\\n' -o -writable -printf 'w %y %p\\n' \
                     -o -printf '  %y %p\\n' \\)";
 /// Further entries of the root directory, which differ between machines.
@@ -102,14 +103,12 @@ const ITS_OWN: [&str; 24] = [
 /// The paths that a command sees, with `$R` for the directory of the bench; `None` without
 /// namespaces.
 async fn visible(cell: &Cell) -> Option<Vec<String>> {
-    // If the repository is below `/tmp`, the bench is in `/var`, of which only the top directory is
-    // listed.
-    if no_world_to_test() || cell.path("").starts_with("/var") {
+    if no_world_to_test() {
         return None;
     }
     let root = cell.path("");
     let top = root.to_str().unwrap().trim_end_matches('/').to_owned();
-    let did = cell.run(FIND).await;
+    let did = cell.run(&FIND.replace("$R", &top)).await;
     let mut lines: Vec<String> = Vec::new();
     for line in did.well().lines() {
         let (how, path) = line.split_at(4);
