@@ -11,7 +11,7 @@ mod resolve;
 mod tests;
 mod workspace;
 
-pub use canonical::{canonical, leads_through_links, led_to, links_on, names_on};
+pub use canonical::{canonical, leads_through_links, led_to, links_on, names_on, places_on};
 pub use kernel::{closes, is_processes};
 pub use open::{Found, Limit, Miss, list_directory, make_directory, open_file, read_below, retry};
 pub use resolve::{Resolved, lexical, refuse_not_text, resolve, without_parents};

@@ -70,7 +70,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines, Take};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -96,9 +96,9 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// How long a probe may take, and where it finds its shell.
 const PROBE: Duration = Duration::from_secs(5);
 const PROBE_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-const NONE_LEFT: &str = "this machine has no process or thread left for it: end what takes them, then \
+const NONE_LEFT: &str = "this machine allows you no more processes or threads: end some of your programs, then \
                          try again";
-const NO_WALLS: &str = "the helper raises no walls";
+const NOT_REPORTED: &str = "the test command did not report its confinement";
 const WORLD_KILLED: &str = "the process that watches this command was killed, by the kernel when \
 memory runs out or by another program, and everything the command had started ended with it";
 /// The most bytes of output read at once.
@@ -203,8 +203,8 @@ impl Sandbox {
         watch_to_end(child, &order, phase, command.timeout, cancel, on_output).await
     }
 
-    /// How well commands are confined here: a command that does nothing is run in a world of its own,
-    /// and where that cannot be built behind Landlock alone.
+    /// Probes the confinement of commands on this machine: runs an empty command in namespaces or,
+    /// if these cannot be created, with Landlock alone.
     pub async fn probe(&self) -> Confinement {
         match self.probe_in(Isolation::Namespaces).await {
             Ok(confinement) => confinement,
@@ -224,7 +224,7 @@ impl Sandbox {
         let command =
             Command { program, cwd, env, timeout: PROBE, view, group: StartGroup::default() };
         match self.run(&command, &CancellationToken::new(), |_| {}).await {
-            Ok(ended) => ended.confinement.ok_or_else(|| NO_WALLS.to_owned()),
+            Ok(ended) => ended.confinement.ok_or_else(|| NOT_REPORTED.to_owned()),
             Err(SandboxError::NotStarted(reason)) => Err(reason),
             Err(error) => Err(error.to_string()),
         }
@@ -266,7 +266,7 @@ async fn watch_to_end(
     let (line, output) = (order.line(), child.stderr.take());
     // A helper that cannot be written to is dead, and its missing report says so.
     let control = control.write_all(line.as_bytes()).await.is_ok().then_some(control);
-    let reports = BufReader::new(reports).lines();
+    let reports = BufReader::new(reports.take(order::MOST_BYTES)).lines();
     let watch = Watch { control, reports, output, on_output, phase };
     match watch.until_report(limit, cancel).await {
         Some((report, ordered)) => finish(child, report, ordered).await,
@@ -274,10 +274,10 @@ async fn watch_to_end(
     }
 }
 
-/// A running command, seen from the host.
+/// A running command at the host.
 struct Watch<'a, F> {
     control: Option<ChildStdin>,
-    reports: Lines<BufReader<ChildStdout>>,
+    reports: Lines<BufReader<Take<ChildStdout>>>,
     output: Option<ChildStderr>,
     on_output: F,
     phase: Phase<'a>,

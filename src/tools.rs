@@ -10,6 +10,7 @@ mod fault;
 mod glob;
 mod grep;
 mod guard;
+mod ignore_pattern;
 mod ignored;
 mod input;
 pub mod text_limit;

@@ -168,7 +168,7 @@ pub struct App {
     previous: Option<PodName>,
     /// The Pod whose transcript was asked for beside the current one.
     beside: Option<PodName>,
-    /// The Pod to begin with, until the family is known.
+    /// The Pod that the command line names, until one is current. If there is none, the first message makes it.
     initial_pod: Option<PodName>,
     /// Where the earlier screen was, until the family is known.
     returning: Option<screen_state::Returning>,
@@ -221,7 +221,7 @@ struct Tour {
 }
 
 impl App {
-    /// A dashboard before its first event. `initial_pod` is the Pod to show first.
+    /// A dashboard before its first event. `initial_pod` is the Pod to show first, or to make.
     pub fn new(setup: Setup, keymap: Keymap, theme: Theme, initial_pod: Option<PodName>) -> Self {
         let tree = Tree::new(setup.workspace.clone(), setup.glyphs);
         Self { setup, keymap, theme, tree, initial_pod, ..Self::default() }

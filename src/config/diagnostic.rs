@@ -27,6 +27,13 @@ impl Diagnostic {
         let message = crate::trace::redact(error.message()).replace('\n', "; ");
         Self::at(file, text, at, message)
     }
+
+    /// The sentence with its place at the end, so that a line that is too narrow for all of it
+    /// begins with the key; `holds` says which value is used instead.
+    pub fn with_value_in_use(&self, holds: &str) -> String {
+        let Self { file, line, column, message } = self;
+        format!("{message}; {holds} ({}:{line}:{column})", file.display())
+    }
 }
 
 impl fmt::Display for Diagnostic {

@@ -7,6 +7,7 @@ use crate::protocol::{Action, OutsidePath, Pattern, ScriptHash};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use std::cell::OnceCell;
+use toml::de::DeValue;
 
 mod call;
 mod pattern;
@@ -34,6 +35,22 @@ pub struct FileRule {
     #[serde(default = "everything")]
     pub pattern: String,
     pub action: Action,
+}
+
+/// Whether a table at the top of a settings file is that of the rules, or may be a misspelled one.
+pub fn may_hold_rules(key: &str, value: &DeValue<'_>) -> bool {
+    let starts = key.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("perm"));
+    starts || has_action(value)
+}
+
+fn has_action(value: &DeValue<'_>) -> bool {
+    match value {
+        DeValue::Table(table) => table
+            .iter()
+            .any(|(key, below)| key.get_ref() == "action" || has_action(below.get_ref())),
+        DeValue::Array(elements) => elements.iter().any(|below| has_action(below.get_ref())),
+        _ => false,
+    }
 }
 
 fn everything() -> String {

@@ -5,7 +5,7 @@
 use crate::config::catalogue::{Known, Provider};
 use crate::config::diagnostic::Diagnostic;
 use crate::config::mcp::McpServer;
-use crate::config::policy::Permissions;
+use crate::config::policy::{self, Permissions};
 use crate::config::settings::limits::Limits;
 use crate::protocol::PodName;
 use serde::Deserialize;
@@ -17,6 +17,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
+
+/// The values in use while the file has a mistake.
+pub const IN_USE: &str = "until then a new program uses the default value, and a running host keeps \
+                          the last valid one";
+/// The same, if the rules of the file are not known.
+pub const UNREAD: &str = "until you correct it, no Pod runs, because its rules are not known";
 
 /// The largest settings file that is read, in bytes.
 pub const MAX_FILE: u64 = 256 * 1024;
@@ -37,10 +43,10 @@ pub struct Settings {
     pub mesh: Mesh,
     /// Servers whose tools Pods use, by name.
     pub mcp: BTreeMap<String, McpServer>,
-    /// The reason why the whole file is unreadable. Its rules are unknown then, so no command may
-    /// run.
+    /// The reasons why the rules of the file are not known: the whole file or a rule is unreadable.
+    /// No command may run then.
     #[serde(skip)]
-    pub unread: Option<String>,
+    pub unread: Vec<String>,
     pub provider: BTreeMap<String, Provider>,
     pub models: BTreeMap<String, Known>,
     pub profile: BTreeMap<String, Profile>,
@@ -270,20 +276,33 @@ impl Settings {
     }
 
     fn unread(diagnostic: &Diagnostic) -> Self {
-        Self { unread: Some(diagnostic.to_string()), ..Self::default() }
+        Self { unread: vec![diagnostic.to_string()], ..Self::default() }
+    }
+
+    /// The sentence about a mistake of this file: [`UNREAD`] follows it if the rules are unknown
+    /// because of it, else `usual`.
+    pub fn with_value_in_use(&self, mistake: &Diagnostic, usual: &str) -> String {
+        let closes = self.unread.contains(&mistake.to_string());
+        mistake.with_value_in_use(if closes { UNREAD } else { usual })
     }
 
     /// The settings a text holds.
     pub fn read(file: &Path, text: &str) -> (Self, Vec<Diagnostic>) {
-        if let Err(error) = DeTable::parse(text) {
-            let diagnostic = Diagnostic::of_toml(file, text, &error);
-            return (Self::unread(&diagnostic), vec![diagnostic]);
-        }
-        let (settings, mut diagnostics) = read_what_fits(file, text);
-        for diagnostic in &mut diagnostics {
+        let table = match DeTable::parse(text) {
+            Ok(table) => table,
+            Err(error) => {
+                let diagnostic = Diagnostic::of_toml(file, text, &error);
+                return (Self::unread(&diagnostic), vec![diagnostic]);
+            }
+        };
+        let (mut settings, mistakes) = read_what_fits::<Self>(file, text, table);
+        let mut diagnostics = Vec::new();
+        for Mistake { mut diagnostic, hides_rules } in mistakes {
             if let Some(place) = right_place(&diagnostic.message) {
                 diagnostic.message = format!("{place}: {}", diagnostic.message);
             }
+            settings.unread.extend(hides_rules.then(|| diagnostic.to_string()));
+            diagnostics.push(diagnostic);
         }
         (settings, diagnostics)
     }
@@ -346,56 +365,105 @@ const PLACES: [(&str, &str); 23] = [
     ("key_env", "provider.<name>"),
 ];
 
-/// Reads the valid keys of a TOML text: an invalid key is reported and ignored, so that its default
-/// stays in force; an invalid TOML text gives all defaults.
+/// A part of a settings file that cannot be used.
+pub struct Mistake {
+    pub diagnostic: Diagnostic,
+    /// Whether a rule of policy may be ignored with it.
+    pub hides_rules: bool,
+}
+
+/// Reads the valid keys of a TOML table: an invalid key is reported and ignored, so that its default
+/// stays in force.
 pub fn read_what_fits<T: DeserializeOwned + Default>(
     file: &Path,
     text: &str,
-) -> (T, Vec<Diagnostic>) {
-    let mut diagnostics = Vec::new();
-    let mut table = match DeTable::parse(text) {
-        Ok(table) => table,
-        Err(error) => return (T::default(), vec![Diagnostic::of_toml(file, text, &error)]),
-    };
+    mut table: Spanned<DeTable<'_>>,
+) -> (T, Vec<Mistake>) {
+    let mut mistakes = Vec::new();
     loop {
-        match T::deserialize(toml::Deserializer::from(table.clone())) {
-            Ok(read) => return (read, diagnostics),
-            Err(error) => {
-                diagnostics.push(Diagnostic::of_toml(file, text, &error));
-                let dropped = error.span().is_some_and(|at| drop_key(table.get_mut(), at.start));
-                if !dropped {
-                    return (T::default(), diagnostics);
-                }
-            }
+        let error = match T::deserialize(toml::Deserializer::from(table.clone())) {
+            Ok(read) => return (read, mistakes),
+            Err(error) => error,
+        };
+        let mut diagnostic = Diagnostic::of_toml(file, text, &error);
+        let mut smaller = table.clone();
+        let dropped = error.span().and_then(|at| {
+            let unknown = diagnostic.message.starts_with("unknown field");
+            let whole = unknown.then(|| drop_unknown(smaller.get_mut(), at.start)).flatten();
+            whole.or_else(|| drop_key(smaller.get_mut(), at.start))
+        });
+        if let Some(key) = &dropped {
+            diagnostic.message = wrong_value::sentence(&diagnostic.message, key, text, &error);
         }
+        let hides_rules = dropped.as_ref().is_none_or(|key| hides_rules(key, table.get_ref()));
+        mistakes.push(Mistake { diagnostic, hides_rules });
+        if dropped.is_none() {
+            return (T::default(), mistakes);
+        }
+        table = smaller;
     }
 }
 
-/// Removes the innermost key, or element of a list, at a byte of the text; returns whether there
-/// was one.
-fn drop_key(table: &mut DeTable<'_>, at: usize) -> bool {
+/// Whether a rule may be ignored with this key: a key of `[permissions]`, or an unknown table that
+/// may be a misspelled one.
+fn hides_rules(key: &str, table: &DeTable<'_>) -> bool {
+    match key.split_once('.') {
+        Some((top, _)) => top == "permissions",
+        None => table.get(key).is_none_or(|value| policy::may_hold_rules(key, value.get_ref())),
+    }
+}
+
+/// Removes an unknown key at a byte of the text with all below it; returns the key with its tables.
+fn drop_unknown(table: &mut DeTable<'_>, at: usize) -> Option<String> {
+    let found = table.keys().find(|key| key.span().start == at).cloned();
+    if let Some(found) = found {
+        return table.remove(&found).map(|_| found.get_ref().to_string());
+    }
+    table.iter_mut().find_map(|(key, value)| match value.get_mut() {
+        DeValue::Table(inner) => {
+            drop_unknown(inner, at).map(|below| format!("{}.{below}", key.get_ref()))
+        }
+        _ => None,
+    })
+}
+
+/// Removes the innermost key, or element of a list, at a byte of the text; returns the key with its
+/// tables, or `None` if there was none.
+fn drop_key(table: &mut DeTable<'_>, at: usize) -> Option<String> {
     let here = |span: std::ops::Range<usize>| span.contains(&at);
-    for (_, value) in table.iter_mut() {
+    for (key, value) in table.iter_mut() {
         let dropped = match value.get_mut() {
-            DeValue::Table(inner) => drop_key(inner, at),
-            DeValue::Array(elements) => drop_element(elements, at),
-            _ => false,
+            DeValue::Table(inner) => {
+                drop_key(inner, at).map(|below| format!("{}.{below}", key.get_ref()))
+            }
+            DeValue::Array(elements) => {
+                drop_element(elements, at).map(|below| format!("{}{below}", key.get_ref()))
+            }
+            _ => None,
         };
-        if dropped {
-            return true;
+        if dropped.is_some() {
+            return dropped;
         }
     }
     let found = table.iter().find_map(|(key, value)| {
         (here(key.span()) || here(value.span())).then(|| Spanned::clone(key))
-    });
-    found.is_some_and(|key| table.remove(&key).is_some())
+    })?;
+    table.remove(&found).map(|_| found.get_ref().to_string())
 }
 
-fn drop_element(elements: &mut DeArray<'_>, at: usize) -> bool {
-    let Some(index) = elements.iter().position(|element| holds(element, at)) else { return false };
+/// Returns the key in the element at which the byte is, after a dot, or an empty text.
+fn drop_element(elements: &mut DeArray<'_>, at: usize) -> Option<String> {
+    let index = elements.iter().position(|element| holds(element, at))?;
+    let below = match elements[index].get_ref() {
+        DeValue::Table(table) => {
+            let mut keys = table.iter().filter(|(_, value)| value.span().contains(&at));
+            keys.next().map(|(key, _)| format!(".{}", key.get_ref()))
+        }
+        _ => None,
+    };
     let all = std::mem::replace(elements, DeArray::new()).into_iter().enumerate();
     *elements = all.filter(|(i, _)| *i != index).map(|(_, element)| element).collect();
-    true
+    Some(below.unwrap_or_default())
 }
 
 /// Whether an element, or a key of its table, contains this byte of the text.
@@ -408,5 +476,6 @@ fn holds(element: &Spanned<DeValue<'_>>, at: usize) -> bool {
 }
 
 pub mod limits;
+mod wrong_value;
 #[cfg(test)]
 mod tests;

@@ -2,10 +2,16 @@
 //! written since. A file with a mistake changes nothing: the last good settings stay in force, and the mistakes
 //! are said.
 
+use crate::config::diagnostic::Diagnostic;
 use crate::config::settings::Settings;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The values that a host uses that starts with a mistake in the file.
+const USUAL: &str = "until you correct it, the default is used";
+/// The same for a host that runs already.
+const BEFORE: &str = "until you correct it, the settings from before this change stay in force";
 
 /// The file and what it said last.
 pub struct SettingsFile {
@@ -41,6 +47,15 @@ impl Stamp {
     }
 }
 
+impl Reading {
+    /// The settings when there are none from before that could stay in force.
+    fn first(settings: Settings, diagnostics: &[Diagnostic], stamp: Option<Stamp>) -> Self {
+        let said = diagnostics.iter().map(|mistake| settings.with_value_in_use(mistake, USUAL));
+        let mistakes = said.collect();
+        Self { settings: Arc::new(settings), mistakes, stamp }
+    }
+}
+
 impl SettingsFile {
     /// Reads the settings of a configuration directory. Of a file with mistakes, what can be read is in
     /// force. Blocking.
@@ -48,8 +63,7 @@ impl SettingsFile {
         let config = config.to_owned();
         let stamp = Stamp::of(&file_in(&config));
         let (settings, diagnostics) = Settings::load(&config);
-        let mistakes = diagnostics.iter().map(ToString::to_string).collect();
-        let last = Reading { settings: Arc::new(settings), mistakes, stamp };
+        let last = Reading::first(settings, &diagnostics, stamp);
         Self { config, last: Mutex::new(last) }
     }
 
@@ -71,12 +85,11 @@ impl SettingsFile {
             return before;
         }
         let (settings, diagnostics) = Settings::load(&self.config);
-        let reading = if diagnostics.is_empty() {
-            Reading { settings: Arc::new(settings), mistakes: Vec::new(), stamp }
+        // Settings without their rules are no valid ones to keep.
+        let reading = if diagnostics.is_empty() || !before.settings.unread.is_empty() {
+            Reading::first(settings, &diagnostics, stamp)
         } else {
-            let mistakes = diagnostics.iter().map(|mistake| {
-                format!("{mistake}; the settings from before this change stay in force")
-            });
+            let mistakes = diagnostics.iter().map(|mistake| mistake.with_value_in_use(BEFORE));
             Reading { settings: before.settings, mistakes: mistakes.collect(), stamp }
         };
         for mistake in &reading.mistakes {
@@ -137,6 +150,22 @@ mod tests {
         std::fs::write(file.path(), "model = 'a/c'\n").unwrap();
         assert!(file.now().mistakes.is_empty());
         assert_eq!(file.last().settings.model.as_deref(), Some("a/c"));
+    }
+
+    #[test]
+    fn rules_that_were_not_known_at_the_start_are_known_when_they_are_corrected() {
+        let (_dir, file) = written("[[permissions.rule]]\naction = 'dney'\n");
+        let [mistake] = &file.last().mistakes[..] else { panic!() };
+        assert!(mistake.contains("is 'dney'") && mistake.contains("no Pod runs"), "{mistake}");
+        let corrected = "modle = 1\n[[permissions.rule]]\naction = 'deny'\n";
+        std::fs::write(file.path(), corrected).unwrap();
+        let Reading { settings, mistakes, .. } = file.now();
+        assert_eq!((settings.unread.len(), settings.permissions.rule.len()), (0, 1));
+        assert!(mistakes[0].contains("`modle`") && !mistakes[0].contains("no Pod"), "{mistakes:?}");
+        std::fs::write(file.path(), "[[permissions.rule]]\naction = 'dney'\n").unwrap();
+        let Reading { settings, mistakes, .. } = file.now();
+        assert_eq!(settings.permissions.rule.len(), 1, "the last valid rules stay");
+        assert!(mistakes[0].contains("stay in force"), "{mistakes:?}");
     }
 
     #[test]

@@ -4,8 +4,10 @@
 use crate::config::shell::commands::Reader;
 use std::thread;
 
+mod builtins;
 mod commands;
 mod inner;
+mod raw;
 mod words;
 
 pub use inner::SHELLS;
@@ -43,6 +45,9 @@ pub struct SimpleCommand {
     pub known: Option<Vec<Piece>>,
     /// Whether it starts the command in its own arguments.
     pub starts_another: bool,
+    /// Whether a keyword that runs the command behind it (`time`, `!`, `coproc`) stands in front of it, or it
+    /// stands in a text that another command evaluates (`eval`, `sh -c`).
+    pub is_run_by_another: bool,
 }
 
 impl SimpleCommand {

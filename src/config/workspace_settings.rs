@@ -5,17 +5,18 @@
 use crate::config::catalogue::{Catalogue, Known, Provider};
 use crate::config::diagnostic::Diagnostic;
 use crate::config::mcp::{self, McpServer};
-use crate::config::policy::FileRule;
+use crate::config::policy::{self, FileRule};
 use crate::config::settings::{MAX_FILE, Settings};
 use crate::files::{FileError, Limit, WorkspaceFiles};
 use crate::protocol::Action;
 use crate::text::sha256_hex;
+use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 /// The scope of trust in a server of a workspace, besides its command line.
 const RUNS_IN_WORKSPACE: &str =
@@ -65,6 +66,8 @@ pub struct Granted {
     provider_lines: Vec<(String, String)>,
 }
 
+/// What follows from a file whose rules are unknown.
+const COULD_DENY: &str = "calls that it could deny need an approval";
 /// The beginning of the notice about servers that are not trusted.
 const ITS_SERVERS: &str = "its MCP servers";
 /// The most servers that the notice names.
@@ -96,8 +99,7 @@ impl WorkspaceSettings {
             Ok(Some(text)) => Self::read(&file, &text),
             Ok(None) => Self::default(),
             Err(why) => {
-                let notice =
-                    ignored(&file, &format!("{why}; calls that it could deny need an approval"));
+                let notice = ignored(&file, &format!("{why}; {COULD_DENY}"));
                 Self { notices: vec![notice], unread: Some(why), ..Self::default() }
             }
         };
@@ -162,18 +164,15 @@ impl WorkspaceSettings {
 
     /// Parses the text of a settings file.
     pub fn read(file: &Path, text: &str) -> Self {
+        let mut reader = Reader { file, text, found: Self::default() };
         match DeTable::parse(text) {
             Ok(table) => {
-                let found = Self { sha256: Some(sha256_hex(text.as_bytes())), ..Self::default() };
-                let mut reader = Reader { file, text, found };
+                reader.found.sha256 = Some(sha256_hex(text.as_bytes()));
                 reader.whole(table.get_ref());
-                reader.found
             }
-            Err(error) => {
-                let notice = Diagnostic::of_toml(file, text, &error);
-                Self { notices: vec![notice], ..Self::default() }
-            }
+            Err(error) => reader.unread(Diagnostic::of_toml(file, text, &error)),
         }
+        reader.found
     }
 
     /// Adds the keys that need trust if a person trusts this content. `trusted` is the hash of the
@@ -269,6 +268,10 @@ impl Reader<'_> {
                 ("provider", DeValue::Table(providers)) => self.providers(providers),
                 // Models are read after the providers.
                 ("models", DeValue::Table(_)) => {}
+                (other, value) if policy::may_hold_rules(other, value) => self.unread_at(
+                    at,
+                    format!("`{other}` is no table of a workspace; rules are written as [[permissions.rule]]"),
+                ),
                 (other, _) => self.ignore(other, at, Ignored::Always),
             }
         }
@@ -303,27 +306,49 @@ impl Reader<'_> {
                 }
                 ("default", _) => {
                     self.found.asked.default = typed(value);
-                    let why = match self.found.asked.default {
-                        Some(_) => Ignored::UntilTrusted,
-                        None => Ignored::Always,
-                    };
-                    self.ignore("permissions.default", at, why);
+                    match self.found.asked.default {
+                        Some(_) => self.ignore("permissions.default", at, Ignored::UntilTrusted),
+                        None => {
+                            let message = "`permissions.default` must be one of `allow`, `ask`, `deny`";
+                            self.unread_at(at, message.into());
+                        }
+                    }
                 }
-                (other, _) => self.ignore(&format!("permissions.{other}"), at, Ignored::Always),
+                (other, _) => self.unread_at(
+                    at,
+                    format!("`permissions.{other}` is unknown; rules are written as [[permissions.rule]]"),
+                ),
             }
         }
     }
 
     fn rule(&mut self, rule: &Spanned<DeValue<'_>>) {
         let at = rule.span().start;
-        match typed::<FileRule>(rule) {
-            Some(rule) if rule.action == Action::Allow => {
+        match FileRule::deserialize(ValueDeserializer::from(rule.clone())) {
+            Ok(rule) if rule.action == Action::Allow => {
                 self.found.asked.rules.push(rule);
                 self.ignore("permissions.rule", at, Ignored::UntilTrusted);
             }
-            Some(rule) => self.found.rules.push(rule),
-            None => self.ignore("permissions.rule", at, Ignored::Always),
+            Ok(rule) => self.found.rules.push(rule),
+            Err(error) => {
+                let mut mistake = Diagnostic::of_toml(self.file, self.text, &error);
+                mistake.message = format!("`permissions.rule`: {}", mistake.message);
+                self.unread(mistake);
+            }
         }
+    }
+
+    fn unread_at(&mut self, at: usize, message: String) {
+        self.unread(Diagnostic::at(self.file, self.text, at, message));
+    }
+
+    /// Reports a part of the file that cannot be read and may be a rule.
+    fn unread(&mut self, mut mistake: Diagnostic) {
+        let Diagnostic { line, column, message, .. } = &mistake;
+        let why = format!("{line}:{column}: {message}");
+        self.found.unread.get_or_insert(why);
+        mistake.message = format!("{}; {COULD_DENY}", mistake.message);
+        self.found.notices.push(mistake);
     }
 
     /// A provider of the program is never changed: text for a name that the person knows would go
@@ -395,7 +420,7 @@ fn provider_of(spec: &str) -> &str {
 }
 
 fn typed<T: DeserializeOwned>(value: &Spanned<DeValue<'_>>) -> Option<T> {
-    T::deserialize(toml::de::ValueDeserializer::from(value.clone())).ok()
+    T::deserialize(ValueDeserializer::from(value.clone())).ok()
 }
 
 fn turns(value: &DeValue<'_>) -> Option<NonZeroU32> {

@@ -27,32 +27,50 @@ pub fn leads_through_links(path: &Path) -> bool {
 /// The symbolic links of a path, in the order in which the kernel follows them, at most 40. The
 /// last component counts, too.
 pub fn links_on(path: &Path) -> Vec<PathBuf> {
-    follow_links(path).0.into_iter().map(|(link, _)| link).collect()
+    follow_links(path).links.into_iter().map(|(link, _)| link).collect()
 }
 
 /// The paths that the kernel passes while it follows links: each link, joined with the rest of the
 /// path.
 pub fn names_on(path: &Path) -> Vec<PathBuf> {
-    follow_links(path).0.into_iter().map(|(_, name)| name).collect()
+    follow_links(path).links.into_iter().map(|(_, name)| name).collect()
 }
 
 /// The target of a path with its links resolved; it need not exist. `None` for more than 40 links,
 /// which the kernel does not follow.
 pub fn led_to(path: &Path) -> Option<PathBuf> {
-    follow_links(path).1
+    follow_links(path).end
 }
 
-/// The links of a path, each alone and joined with the rest of the path, and the resolved target.
+/// The directories, links and the file that the kernel passes on a path: another content is reached
+/// only if one of them is exchanged.
+pub fn places_on(path: &Path) -> Vec<PathBuf> {
+    follow_links(path).places
+}
+
+/// The way from a path to its target.
+#[derive(Default)]
+struct Walk {
+    /// Each link alone and joined with the rest of the path.
+    links: Vec<(PathBuf, PathBuf)>,
+    places: Vec<PathBuf>,
+    /// The resolved target; `None` for more than [`LINKS`] links.
+    end: Option<PathBuf>,
+}
+
 /// Components are resolved as the kernel does it: `..` after a link is the parent directory of the
 /// link's target.
-fn follow_links(path: &Path) -> (Vec<(PathBuf, PathBuf)>, Option<PathBuf>) {
+fn follow_links(path: &Path) -> Walk {
+    let mut walk = Walk::default();
     if reached_directly(path).is_some() {
-        return (Vec::new(), Some(path.components().collect()));
+        walk.places = path.ancestors().map(Path::to_owned).collect();
+        walk.end = Some(path.components().collect());
+        return walk;
     }
-    let (mut found, mut here, mut rest) = (Vec::new(), PathBuf::new(), path.to_owned());
+    let (mut here, mut rest) = (PathBuf::new(), path.to_owned());
     loop {
         let mut parts = rest.components();
-        let Some(part) = parts.next() else { return (found, Some(here)) };
+        let Some(part) = parts.next() else { return Walk { end: Some(here), ..walk } };
         let beyond = parts.as_path();
         let next = match part {
             Component::ParentDir => {
@@ -62,13 +80,14 @@ fn follow_links(path: &Path) -> (Vec<(PathBuf, PathBuf)>, Option<PathBuf>) {
             Component::CurDir => None,
             part => {
                 here.push(part);
+                walk.places.push(here.clone());
                 std::fs::read_link(&here).ok()
             }
         };
         rest = match next {
-            Some(_) if found.len() == LINKS => return (found, None),
+            Some(_) if walk.links.len() == LINKS => return walk,
             Some(target) => {
-                found.push((here.clone(), here.join(beyond)));
+                walk.links.push((here.clone(), here.join(beyond)));
                 here.pop();
                 target.join(beyond)
             }
@@ -154,6 +173,10 @@ mod tests {
         let place = root.join("else/x");
         assert_eq!(led_to(&root.join("l")), Some(place.clone()), "nothing lies there yet");
         assert_eq!(links_on(&root.join("l/a")), [root.join("l"), root.join("m")]);
+        let passed = places_on(&root.join("m/../x"));
+        let passed: Vec<_> = passed.iter().filter_map(|one| one.strip_prefix(&root).ok()).collect();
+        let expected = ["", "m", "", "else", "else/d", "else/x"];
+        assert_eq!(passed, expected.map(Path::new));
         fs::write(&place, "").unwrap();
         assert_eq!(root.join("l").canonicalize().unwrap(), place);
         assert_eq!(led_to(&root.join("m/../m/../x")), Some(place));

@@ -43,10 +43,8 @@ pub(crate) async fn policy(
         (host.settings_now().settings, says)
     };
     let (settings, says) = shared.files.run(&workspace, read).await?;
-    if let Some(why) = &settings.unread {
-        return Err(Refusal::invalid(format!(
-            "{why}; its rules are not known, and nothing runs until it is mended"
-        )));
+    if !settings.unread.is_empty() {
+        return Err(unknown_rules(&settings));
     }
     let mut user = settings.permissions.clone();
     user.default = user.default.or(says.granted.default);
@@ -66,6 +64,13 @@ pub(crate) async fn policy(
         Confined::NotEnforced => Walls::Missing,
     };
     Ok((Policy { rules: Arc::new(rules), relations: Arc::new(relations), walls }, servers))
+}
+
+fn unknown_rules(settings: &Settings) -> Refusal {
+    let why = settings.unread.join("; ");
+    Refusal::invalid(format!(
+        "{why}; the rules of this file are not known, and nothing runs until it is mended"
+    ))
 }
 
 /// The MCP servers that the user's settings and a workspace name together.
@@ -90,9 +95,9 @@ pub(crate) async fn servers_now(
     let read = move || {
         let says = WorkspaceSettings::load(&root).with_trust(trusted.as_deref());
         let settings = host.settings_now().settings;
-        match &settings.unread {
-            Some(why) => Err(Refusal::invalid(why.clone())),
-            None => Ok((servers_of(&host, &settings, &says, &root), says.untrusted_servers())),
+        match settings.unread.is_empty() {
+            false => Err(unknown_rules(&settings)),
+            true => Ok((servers_of(&host, &settings, &says, &root), says.untrusted_servers())),
         }
     };
     shared.files.run(&workspace, read).await?

@@ -84,7 +84,7 @@ impl<T: Clone> Subscriber<T> {
             return false;
         }
         self.waiting.fetch_add(bytes, Ordering::Relaxed);
-        // One that does not fit is dropped here, and with it what it counts.
+        // If the queue is full, `try_send` drops the line, and its `Drop` subtracts the bytes.
         let queued = Queued { line: line.clone(), bytes, waiting: self.waiting.clone() };
         self.lines.try_send(queued).is_ok()
     }
@@ -148,6 +148,22 @@ mod tests {
             subscribers.publish(&n, 1_000);
             assert_eq!(fast.next().await.map(|q| q.line), Some(n));
         }
+    }
+
+    #[tokio::test]
+    async fn the_bytes_of_a_line_wait_until_it_is_dropped() {
+        let mut subscribers = Subscribers::new(LIMITS);
+        let mut slow = subscribers.subscribe();
+        subscribers.publish(&0, 100);
+        let first = slow.next().await;
+        subscribers.publish(&1, 1);
+        assert!(subscribers.is_empty(), "the first line was received and not dropped");
+        drop(first);
+        let mut next = subscribers.subscribe();
+        subscribers.publish(&2, 100);
+        drop(next.next().await);
+        subscribers.publish(&3, 1);
+        assert_eq!(next.next().await.map(|queued| queued.line), Some(3));
     }
 
     #[test]

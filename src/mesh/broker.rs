@@ -9,6 +9,7 @@ mod routing;
 
 pub(crate) use routing::{ABSENT, read_ack};
 
+use crate::mesh::framer::Framer;
 use crate::mesh::{Admits, Socket};
 use audit::Audit;
 use connection::{Connection, Stage};
@@ -216,7 +217,7 @@ impl Broker {
     /// Handles the lines that end in these bytes; returns whether the connection is still open.
     fn feed(&mut self, key: u64, bytes: &[u8]) -> bool {
         let Some(connection) = self.connections.get_mut(&key) else { return false };
-        let mut framer = std::mem::take(&mut connection.framer);
+        let mut framer = std::mem::replace(&mut connection.framer, Framer::new(0));
         let flow = framer.feed(bytes, |framer, cut| self.line(key, framer, cut));
         if flow == ControlFlow::Break(()) {
             self.close(key);

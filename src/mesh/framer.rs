@@ -1,5 +1,5 @@
-//! Cuts a byte stream into lines as it arrives. Each byte is searched once and copied at most once; a line that
-//! is too long is skipped without being kept.
+//! Cuts a byte stream into lines as it arrives. Each byte is searched once; only a line that arrives in
+//! pieces is copied, and one that is too long is skipped without being kept.
 
 use std::ops::ControlFlow;
 
@@ -113,7 +113,19 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_behind_the_line_that_ends_a_connection() {
+    fn a_lower_limit_holds_for_the_line_that_has_begun() {
+        let (mut framer, mut found) = (Framer::new(10), Vec::new());
+        assert!(framer.feed(b"12345", |_, _| panic!("no line ended")).is_continue());
+        framer.set_limit(4);
+        let _ = framer.feed(b"\n1234\n", |_, cut| {
+            found.push(cut == Cut::TooLong);
+            ControlFlow::Continue(())
+        });
+        assert_eq!(found, [true, false]);
+    }
+
+    #[test]
+    fn no_line_is_taken_after_the_one_that_breaks() {
         let (mut framer, mut count) = (Framer::new(10), 0);
         let flow = framer.feed(b"a\nb\nc\n", |_, _| {
             count += 1;

@@ -47,10 +47,14 @@ fn difference(approval: &ApprovalRequest, grant: &Grant) -> Option<String> {
 fn other_scripts(seen: &[ScriptHash], now: &[ScriptHash]) -> Option<String> {
     if let Some(script) = now.iter().find(|script| !seen.contains(script)) {
         let was_seen = seen.iter().any(|seen| seen.path == script.path);
-        let what = if was_seen { "changed since it was approved" } else { "was not approved" };
+        let what = match was_seen {
+            true if script.is_unheld() => "may now be exchanged by another Pod",
+            true => "changed since it was approved",
+            false => "was not approved",
+        };
         return Some(of_script(script, what));
     }
-    let gone = seen.iter().find(|script| !now.contains(script))?;
+    let gone = seen.iter().find(|script| !script.is_unheld() && !now.contains(script))?;
     Some(of_script(gone, "was approved and would not run now"))
 }
 
@@ -312,5 +316,9 @@ mod tests {
         let new = why(&[script("/w/a", "1"), script("/w/b", "2"), script("/w/c", "3")]);
         assert_eq!(new, said("/w/c was not approved"));
         assert_eq!(why(&[script("/w/a", "1")]), said("/w/b was approved and would not run now"));
+        let unheld = [script("/w/a", "1"), ScriptHash::unheld("/w/a".into())];
+        assert_eq!(other_scripts(&unheld, &unheld[..1]), None, "the other Pod stopped");
+        let other = other_scripts(&unheld[..1], &unheld);
+        assert_eq!(other, said("/w/a may now be exchanged by another Pod"));
     }
 }

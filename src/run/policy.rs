@@ -463,6 +463,12 @@ fn too_much(because: &str, bytes: usize, instead: &str) -> Decision {
     ))
 }
 
+/// The paths of these scripts; `None` if there are none.
+fn paths<'a>(scripts: impl Iterator<Item = &'a ScriptHash>) -> Option<String> {
+    let paths: Vec<String> = scripts.map(|script| script.path.display().to_string()).collect();
+    (!paths.is_empty()).then(|| paths.join(", "))
+}
+
 fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Decision {
     let Claim { subject, grant, because: own, reason, details, whole_tool } = claim;
     let mut because = match own {
@@ -470,17 +476,18 @@ fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Dec
         _ => because,
     };
     let changed = changed_scripts(answers, &subject);
-    let changed = changed.iter().map(|script| script.path.display().to_string());
-    let changed = changed.collect::<Vec<_>>().join(", ");
-    if !changed.is_empty() {
+    if let Some(changed) = paths(changed.into_iter().filter(|script| !script.is_unheld())) {
         because.push_str(&format!("; you allowed this before, and since then {changed} changed"));
     }
-    let unread = subject.scripts.iter().filter(|script| script.is_unread());
-    let unread: Vec<_> = unread.map(|script| script.path.display().to_string()).collect();
-    if !unread.is_empty() {
+    if let Some(unread) = paths(subject.scripts.iter().filter(|script| script.is_unread())) {
         because.push_str(&format!(
-            "; {} cannot be read now, so an approval counts once and for any content",
-            unread.join(", ")
+            "; {unread} cannot be read now, so an approval counts once and for any content"
+        ));
+    }
+    if let Some(unheld) = paths(subject.scripts.iter().filter(|script| script.is_unheld())) {
+        because.push_str(&format!(
+            "; another Pod may exchange {unheld} while the command runs, so each call needs an \
+             approval until that Pod stops"
         ));
     }
     let rule = match whole_tool {
@@ -488,7 +495,8 @@ fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Dec
         false => exactly(&subject),
     };
     let action = subject.texts.last().cloned().unwrap_or_default();
-    if subject.scripts.len() > tools::MAX_SCRIPTS {
+    let count = subject.scripts.iter().filter(|script| !script.is_unheld()).count();
+    if count > tools::MAX_SCRIPTS {
         return denied(&format!(
             "this needs {because}, which a person has to allow, and more than {} scripts are too many to judge; run \
              them in several commands",

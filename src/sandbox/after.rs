@@ -3,8 +3,11 @@
 //! cannot cover a link or a missing file at all.
 
 mod index;
+mod index_file;
+mod index_paths;
 mod packages;
 mod steps;
+mod total;
 
 use crate::files::{canonical, led_to, links_on};
 use crate::sandbox::guard::{Found, HEAD, HELD, HOOKS};
@@ -21,6 +24,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
+use std::iter;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
@@ -28,10 +32,10 @@ use std::path::{Path, PathBuf};
 
 /// Digits of a commit in [`HEAD`]: of SHA-1 and SHA-256.
 const COMMIT: [usize; 2] = [40, 64];
-/// The files by which git recognises the repository of a submodule; one of them is enough.
+/// The files by which git recognises the repository of a submodule; one of them suffices.
 const MODULE: [&str; 2] = [HEAD, "config"];
-/// The directory of SSH keys: a new file in it could let others log in. It is made before the command,
-/// so that a mount can shut it.
+/// The directory of SSH keys: a new file in it could let others log in. It is created before the
+/// command, so that a mount can hide it.
 const SSH: &str = ".ssh";
 /// Bytes of a name on Linux file systems.
 const LONGEST_NAME: usize = 255;
@@ -55,6 +59,8 @@ pub struct Before {
     steps: Vec<steps::Step>,
     packages: Vec<packages::Package>,
     indexes: Vec<index::Index>,
+    index_paths: Vec<index_paths::IndexPaths>,
+    recorded: total::Recorded,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -69,7 +75,7 @@ pub struct ViewByPath<'a> {
     holes: HashMap<&'a Path, Vec<Why>>,
 }
 
-/// Looks at every guarded place of the view, save where the command may not write at all.
+/// Records every guarded path of the view that the command could change.
 pub fn look(view: &CommandView, found: &Found) -> Before {
     let view = &ViewByPath::at(view);
     let mut before = Before::default();
@@ -77,7 +83,9 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
     guarded.extend(found.named.iter().cloned());
     for dir in found.dirs.keys() {
         let head = dir.join(HEAD);
-        before.heads.extend(known_at(&head).map(|known| (head, known)));
+        if view.opens(&head) {
+            before.heads.extend(before.recorded.known_at(&head).map(|known| (head, known)));
+        }
         guarded
             .extend(GUARDED.into_iter().filter(|name| *name != HOOKS).map(|name| dir.join(name)));
     }
@@ -91,12 +99,12 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
     before.keep_steps(view, found);
     before.keep_packages(view, found);
     before.keep_indexes(view, found);
-    // Mounts hold the directories; links that lead to one are compared.
+    // Mounts protect the directories; links to one are compared.
     for dir in parts(found) {
         before.keep_links(view, &dir);
     }
-    before.heads.retain(|(path, _)| view.opens(path));
     before.keep_directories(view, found);
+    before.keep_index_paths(view, found);
     before
 }
 
@@ -105,7 +113,7 @@ fn parts(found: &Found) -> impl Iterator<Item = PathBuf> {
     found.dirs.keys().flat_map(|dir| [HOOKS].into_iter().chain(HELD).map(|name| dir.join(name)))
 }
 
-/// Places that are guarded for another reason than git: secrets, rules and directories of programs.
+/// Paths that are guarded for another reason than git: secrets, rules and directories of programs.
 fn places(view: &CommandView) -> Vec<PathBuf> {
     let holes = view.holes.iter().filter(|hole| match hole.why {
         Why::Secret | Why::Rules | Why::Project | Why::Obeyed => {
@@ -140,7 +148,7 @@ impl<'a> ViewByPath<'a> {
         Self { asked: view, holes }
     }
 
-    /// Why there are holes at this very path.
+    /// The reasons of the holes at exactly this path.
     fn holes_at(&self, path: &Path) -> &[Why] {
         self.holes.get(path).map_or(&[], Vec::as_slice)
     }
@@ -150,31 +158,39 @@ impl<'a> ViewByPath<'a> {
         let own = |why: &Why| {
             matches!(why, Why::Secret | Why::Rules | Why::Programs | Why::Project | Why::Obeyed)
         };
-        let shut = || path.ancestors().skip(1).any(|dir| !self.holes_at(dir).is_empty());
+        // A path in the scope of another Pod stays writable where it was granted itself, such as that of a child.
+        let grants = || self.asked.grants.iter().filter(|grant| grant.level == Level::Write);
+        let kept = |dir: &Path| {
+            grants().any(|own| own.path != dir && own.path.starts_with(dir) && own.covers(path))
+        };
+        let takes = |dir: &Path, why: &Why| *why != Why::Others || !kept(dir);
+        let mut above = path.ancestors().skip(1);
+        let mut shut = || above.any(|dir| self.holes_at(dir).iter().any(|why| takes(dir, why)));
         written(self.asked, path) && self.holes_at(path).iter().all(own) && !shut()
     }
 }
 
 impl Before {
-    /// Remembers what lies at a guarded path, and every link on the way to it.
+    /// Records the state of a guarded path, and of every link on the path.
     fn keep(&mut self, view: &ViewByPath, path: &Path) {
         self.keep_links(view, path);
-        // A missing directory on `PATH` may be made.
+        // A command may create a missing directory on `PATH`.
         let programs = view.holes_at(path).contains(&Why::Programs);
         if !path.exists() {
             // The target of a link may be missing, and the command could create it.
             let places = [path.to_owned()].into_iter().chain(led_to(path));
             let missing = |path: &PathBuf| ways::is_missing(path) && view.opens(path);
             self.absent.extend(places.filter(|path| !programs && missing(path)));
-        } else if let Some(known) =
-            known_at(path).filter(|known| matches!(known, Known::File { .. }))
-        {
+        } else if path.is_file() && !path.is_symlink() {
             let secret = !view.holes_at(path).is_empty();
-            self.kept.extend((!secret && view.opens(path)).then(|| (path.to_owned(), known)));
+            if !secret && view.opens(path) {
+                self.kept
+                    .extend(self.recorded.known_at(path).map(|known| (path.to_owned(), known)));
+            }
         }
     }
 
-    /// Remembers which files of projects are missing, and those beside other repositories.
+    /// Records which project files are missing, also those of other repositories.
     fn keep_projects(&mut self, view: &ViewByPath, found: &Found) {
         let own = view.asked.holes.iter().filter(|hole| hole.why == Why::Project);
         let mut files: Vec<PathBuf> = own.map(|hole| hole.path.clone()).collect();
@@ -194,18 +210,18 @@ impl Before {
         }
     }
 
-    /// Remembers the ways on which a missing project file could be reached: through a link that is
-    /// there already, or through one in the place of its directory.
+    /// Records the other paths at which a missing project file could appear: the target of an
+    /// existing link, or a link that replaces its directory.
     fn keep_ways(&mut self, view: &ViewByPath, path: &Path) {
         let Some((dir, name)) = path.parent().zip(path.file_name()) else { return };
-        let linked = dir.ends_with(project::VSCODE) && dir.is_symlink();
+        let linked = project::is_guarded_in_part(dir) && dir.is_symlink();
         let through = linked.then(|| canonical(dir).ok()).flatten().map(|dir| dir.join(name));
         let through = through.filter(|path| ways::is_missing(path));
         let ways = through.into_iter().chain(project::dangling(path));
         self.absent.extend(ways.filter(|path| view.opens(path)));
     }
 
-    /// Remembers the directories on the way to what is guarded, as far as a command can replace or close them.
+    /// Records the directories on guarded paths that a command can replace or make unreadable.
     fn keep_directories(&mut self, view: &ViewByPath, found: &Found) {
         let steps = self.steps.iter().map(steps::Step::path);
         let known = self.kept.iter().chain(&self.heads).map(|(path, _)| path.as_path());
@@ -227,8 +243,8 @@ impl Before {
     fn keep_links(&mut self, view: &ViewByPath, path: &Path) {
         for link in links_on(path) {
             let fresh = !self.kept.iter().any(|(kept, _)| *kept == link);
-            if let Some(known) = known_at(&link).filter(|_| fresh && view.opens(&link)) {
-                self.kept.push((link, known));
+            if fresh && view.opens(&link) {
+                self.kept.extend(self.recorded.known_at(&link).map(|known| (link, known)));
             }
         }
     }
@@ -247,10 +263,18 @@ impl Before {
             .heads
             .iter()
             .filter_map(|(path, known)| restore(path, known, |now| now == known || now.is_head()));
-        let steps = self.steps.iter().filter_map(steps::Step::mend);
+        let steps = iter::once_with(|| self.mend_steps()).flatten();
         let packages = self.packages.iter().filter_map(packages::Package::said);
+        let index_paths = iter::once_with(|| self.mend_index_paths()).flatten();
         let indexes = self.indexes.iter().filter_map(index::Index::said);
-        moved.chain(kept).chain(heads).chain(steps).chain(packages).chain(indexes).collect()
+        moved
+            .chain(kept)
+            .chain(heads)
+            .chain(steps)
+            .chain(packages)
+            .chain(index_paths)
+            .chain(indexes)
+            .collect()
     }
 }
 
@@ -284,12 +308,12 @@ fn remove(path: &Path) -> Option<String> {
     }
     Some(match moved {
         Ok(()) => format!(
-            "{shown} is guarded and was not there before the command; it is moved to {}",
+            "{shown} is guarded and was created while the command ran; it was moved to {}",
             path.with_file_name(aside).display()
         ),
         Err(error) => format!(
-            "{shown} is guarded and was not there before the command; it could not be moved away, \
-             look at it: {error}"
+            "{shown} is guarded and was created while the command ran; it could not be moved away: check \
+             it and remove it ({error})"
         ),
     })
 }
@@ -310,8 +334,8 @@ fn restore(path: &Path, before: &Known, is_well: impl Fn(&Known) -> bool) -> Opt
         let aside = beside(&name, "put-aside");
         if renameat(&dir, &*name, &dir, &*aside).is_ok() {
             return Some(format!(
-                "{shown} changed while the command ran and could not be put back ({error}); what it had become \
-                 is {}, so there is none now",
+                "{shown} changed while the command ran and could not be put back ({error}); the changed \
+                 version was moved to {}",
                 path.with_file_name(aside).display()
             ));
         }
@@ -319,13 +343,13 @@ fn restore(path: &Path, before: &Known, is_well: impl Fn(&Known) -> bool) -> Opt
     match placed {
         Ok(None) => Some(format!("{shown} was removed while the command ran and is put back")),
         Ok(Some(aside)) => Some(format!(
-            "{shown} changed while the command ran and is put back as it was; what it had become \
-             is {}",
+            "{shown} changed while the command ran and is put back as it was; the changed \
+             version was moved to {}",
             path.with_file_name(aside).display()
         )),
         Err(error) => Some(format!(
-            "{shown} changed while the command ran and could not be put back, look at it before \
-             you use git: {error}"
+            "{shown} changed while the command ran and could not be put back: check it before \
+             you use git ({error})"
         )),
     }
 }

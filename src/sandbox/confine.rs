@@ -111,13 +111,14 @@ fn openings(view: &CommandView, abi: u32, unfiltered: Option<String>) -> Vec<Str
     }
     if view.sockets == Sockets::Named && abi < landlock::PATH_SOCKETS {
         open.push(
-            "every socket of other programs in what it sees, beside those it was given".into(),
+            "every socket of another program whose path a command sees can be connected to".into(),
         );
     }
     // A world with the network shares the names of these sockets with the machine.
     if view.sockets == Sockets::Named && view.network == Network::On && abi < landlock::SCOPES {
         open.push(
-            "every socket of other programs that has a name and no path (needs Landlock 6)".into(),
+            "every abstract socket of another program can be connected to (needs Landlock 6)"
+                .into(),
         );
     }
     open

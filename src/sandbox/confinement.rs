@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// every one of them, and `docs/confinement.md` lists them.
 pub const WITHOUT_NAMESPACES: [&str; 8] = [
     "modes, owners, times and attributes of your files can be changed",
-    "paths can be looked at and watched, and names in directories listed that hold something that is shut",
+    "every path can be checked and watched, and directories that contain a guarded path can be listed",
     "command lines of your other processes can be read, and names of keys that the kernel holds for you",
     UNLIMITED,
     "temporary files have no limit of their own",

@@ -27,14 +27,14 @@ const MODULES: &str = ".gitmodules";
 const MODULE_LIST: u64 = 1024 * 1024;
 /// Bytes that are read of a file that names one directory.
 const POINTER: u64 = 8 * 1024;
-/// How deep the names of submodules nest.
+/// The deepest nesting of submodule names that is searched.
 const MODULE_DEPTH: usize = 6;
 /// The file of a repository that says which branch is checked out.
 pub const HEAD: &str = "HEAD";
 /// The directory of hooks in a repository. It is made before a command, so a mount guards it.
 pub const HOOKS: &str = "hooks";
 /// Directories of a repository. If one of them or `HEAD` is missing, git does not recognise the
-/// repository and looks for another one in the directories around it.
+/// repository and searches the directories above.
 pub const HELD: [&str; 2] = ["objects", "refs"];
 
 /// The repositories of a view and their files.
@@ -65,13 +65,13 @@ struct Search<'a> {
     writes: &'a dyn Fn(&Path) -> bool,
     found: Found,
     to_look_at: Vec<Lead>,
-    /// The number of repositories at which the search around one `.git` is cut short.
+    /// The number of repositories at which the search around one `.git` stops.
     most: usize,
     /// How many directories in those of submodules are still looked at.
     modules_left: usize,
 }
 
-/// A path to which the search was led.
+/// A path that the search has to visit.
 enum Lead {
     /// A `.git`: a directory, a file that names one, or a link to either.
     Git(PathBuf),
@@ -152,7 +152,7 @@ impl<'a> Search<'a> {
         self.most = self.found() + REPOSITORIES;
         self.look_at(git);
         let Some(top) = git.parent() else { return };
-        // If the repository lies around the scope, only its submodules can reach into the scope.
+        // If the repository contains the scope, only its submodules can be in the scope.
         let inside = (self.writes)(top).then(|| self.entries(top));
         let inside = inside.into_iter().flatten().map(|dir| (dir, false));
         let mut beside = inside.chain(self.listed(top).into_iter().map(|dir| (dir, true)));
@@ -269,7 +269,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The directories directly in a directory. One that cannot be listed is closed as a whole.
+    /// The subdirectories of a directory. A directory that cannot be listed is guarded as a whole.
     fn entries(&mut self, dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
         let entries = fs::read_dir(dir);
         if entries.is_err() && (self.writes)(dir) && ways::is_unreadable(dir) {

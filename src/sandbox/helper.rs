@@ -1,5 +1,5 @@
-//! The helper process: starts one command, in a world of its own or behind Landlock alone, and ends
-//! it all when the command is over, when it is told to, or when the host died.
+//! The helper process: starts one command, in namespaces or with Landlock alone, and ends all its
+//! processes when the command ends, when the host requests it, or when the host dies.
 
 use crate::disk::remove_tree;
 use crate::sandbox::after::Before;
@@ -16,7 +16,6 @@ use crate::sandbox::world::enter::{GROUP, NETWORK};
 use crate::sandbox::{ENTER_ARG, scripts, stage};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
@@ -26,10 +25,10 @@ use std::process::{Child, ChildStdin, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
 
-/// The whole life of the helper; called first thing in `main` when the first argument is
-/// [`crate::sandbox::HELPER_ARG`]. Order on standard input, report on standard output, the
-/// command's output on standard error.
-pub fn helper_main(_args: impl Iterator<Item = OsString>) -> ExitCode {
+/// The main function of the helper, for the first argument [`crate::sandbox::HELPER_ARG`]. Reads
+/// the order from standard input and writes the report to standard output; the command's output
+/// goes to standard error.
+pub fn helper_main() -> ExitCode {
     // Fails only for a group leader, which a fresh child is not; a terminal is lost either way.
     let _ = rustix::process::setsid();
     let done = match reaper::read_order::<Order>() {
@@ -74,7 +73,7 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
         let _ = child.wait();
         return Ok(stage::report(&not_begun()));
     }
-    // Without its threads the order is not given, and the closed pipe ends the stage.
+    // If the threads cannot start, the order is not sent, and the closed pipe ends the stage.
     let end = input.clone();
     reaper::thread(move || {
         reaper::wait_for_end();
@@ -83,7 +82,7 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     give(&input, &order);
     let mut line = String::new();
     if let Some(reports) = reports {
-        // Without a line it ended before it could say how.
+        // Without a line it ended before it could report.
         let _ = BufReader::new(reports).read_line(&mut line);
     }
     storage.iter().for_each(StorageWatch::stop);
@@ -93,14 +92,16 @@ fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
     let excess = storage.zip(hold.as_ref()).and_then(|(storage, hold)| storage.finish(hold));
     let undone = mended(&before, streams);
     let mut report = Report::parse(&line).unwrap_or_else(watcher_killed);
-    report.undone = undone;
+    report.add_undone(undone);
     report.limit = group.as_ref().and_then(ControlGroup::limit_met).or(report.limit);
     if let Some(Excess { met, ended }) = excess {
         report.limit = Some(met);
         report.ended_at_limit = ended;
         let both = private.zip(hold.as_ref());
         if let Some(Err(error)) = both.map(|(private, hold)| private.make_measurable(hold)) {
-            report.undone.push(format!("what its Pod keeps could not be opened up: {error}"));
+            report.undone.push(format!(
+                "the /tmp and caches of this Pod can be neither read nor emptied: {error}"
+            ));
         }
     }
     Ok(stage::report(&report))
@@ -134,7 +135,7 @@ fn prepare(
     mut view: CommandView,
 ) -> Result<(WorldOrder, Before, Option<LayerLock>), String> {
     let hold = view.private.as_mut().map(PodStorage::lock_layers).transpose();
-    let hold = hold.map_err(|error| format!("the directories that its Pod keeps: {error}"))?;
+    let hold = hold.map_err(|error| format!("the caches of its Pod cannot be locked: {error}"))?;
     let (order, before) = Prepared::of(view).world(order)?;
     Ok((order, before, hold))
 }
@@ -170,8 +171,7 @@ enum Start {
     Confined(Box<Inner>, Before),
 }
 
-/// Runs a command among the other processes of this machine, behind the walls that Landlock and
-/// seccomp are, or none.
+/// Runs a command without namespaces: confined by Landlock and seccomp, or unconfined.
 fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode, String> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| format!("this process cannot adopt orphans: {error}"))?;
@@ -209,7 +209,7 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
     let reaper = Reaper::watch(watchers, leader, confinement);
     let mut reaper = reaper.with_streams(streams).with_limits(limits);
     let mut report = reaper.reap();
-    report.undone = mended(&before, streams);
+    report.add_undone(mended(&before, streams));
     if let Some(temp) = temp {
         // Files that cannot be removed remain in the system's temporary directory, which the system
         // cleans.

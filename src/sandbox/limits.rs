@@ -106,12 +106,12 @@ impl CommandLimits {
         Some(LimitMet { kind: LimitKind::Memory, sentence })
     }
 
-    /// The limits that the commands of a Pod have together, where control groups count it.
+    /// The limits of all commands of a Pod together with control groups, as met limits.
     pub fn pod_met(&self, kind: LimitKind) -> LimitMet {
         LimitMet { kind, sentence: self.most_of_pod() }
     }
 
-    /// Every limit, each as a sentence; `groups` are where each command gets a control group.
+    /// A sentence for each limit; `groups` is whether commands get control groups.
     pub fn sentences(&self, isolation: Isolation, groups: Option<&Delegated>) -> Vec<String> {
         let Self { cache_mib, tmp_mib, .. } = self;
         let world = isolation == Isolation::Namespaces;

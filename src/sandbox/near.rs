@@ -39,12 +39,11 @@ pub fn holes(asked: &CommandView, resolved: &CommandView) -> Vec<Hole> {
     let all = Places::of(grants());
     let written = Places::of(grants().filter(|grant| grant.level == Level::Write));
     let near = |hole: &&Hole| match (hole.why, hole.level) {
-        (Why::Secret | Why::Obeyed, level) => {
+        (Why::Secret | Why::Obeyed | Why::Rules | Why::Project, level) => {
             let places = if level == Level::Hidden { &all } else { &written };
             places.touch(&hole.path) || leads_through_links(&hole.path)
         }
-        (Why::Scope | Why::Own | Why::Programs | Why::Git | Why::Rules, _)
-        | (Why::Project | Why::Others, _) => true,
+        (Why::Scope | Why::Own | Why::Programs | Why::Git | Why::Others, _) => true,
     };
     asked.holes.iter().filter(near).cloned().collect()
 }
@@ -61,8 +60,8 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    /// Paths of a home directory: secrets, settings of programs, and caches.
-    const PLACES: [&str; 10] = [
+    /// Paths of a home directory and a workspace: secrets, settings of programs, caches, and project files.
+    const PLACES: [&str; 13] = [
         "home",
         "home/.ssh/id",
         "home/.bashrc",
@@ -73,6 +72,9 @@ mod tests {
         "home/dotfiles/bashrc",
         "ws",
         "ws/bin",
+        "ws/bin/env",
+        "ws/.envrc",
+        "ws/.vscode",
     ];
 
     fn place() -> impl Strategy<Value = &'static str> {

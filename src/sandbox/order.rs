@@ -24,6 +24,11 @@ pub const BEGIN: &str = "begin";
 /// All processes of the command have ended.
 pub const ENDED: &str = "ended";
 
+/// The most bytes that the host reads from a helper. The model of a Pod chooses the names in some of them.
+pub const MOST_BYTES: u64 = 4 * 1024 * 1024;
+/// The most bytes of sentences in [`Report::undone`]. In JSON a byte becomes at most six.
+const MOST_UNDONE: usize = 64 * 1024;
+
 /// The command to run. When the host closes the pipe, the helper ends everything.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Order {
@@ -119,6 +124,24 @@ pub struct Report {
     pub failed: Option<String>,
 }
 
+impl Report {
+    /// Adds the sentences that fit, and the number of those that do not.
+    pub fn add_undone(&mut self, sentences: Vec<String>) {
+        let mut bytes = 0;
+        let fits = |sentence: &String| {
+            bytes += sentence.len();
+            bytes <= MOST_UNDONE
+        };
+        let all = sentences.len();
+        let first: Vec<String> = sentences.into_iter().take_while(fits).collect();
+        let more = all - first.len();
+        self.undone.extend(first);
+        if more > 0 {
+            self.undone.push(format!("{more} more change(s) of guarded files are not listed"));
+        }
+    }
+}
+
 impl Inner {
     /// The request for the last stage, after the paths of the view were resolved.
     pub fn of(order: Order, view: CommandView, gives: Vec<Give>) -> Self {
@@ -161,3 +184,20 @@ impl JsonLine for Report {}
 impl JsonLine for WorldOrder {}
 impl JsonLine for Inner {}
 impl JsonLine for Ready {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_names_the_changes_that_fit_and_counts_the_others() {
+        let mut report = Report::default();
+        report.add_undone(vec!["short".into()]);
+        assert_eq!(report.undone, ["short"]);
+        report.add_undone((0..100).map(|_| "\u{1}".repeat(1024)).collect());
+        assert_eq!(report.undone.len(), 1 + 64 + 1);
+        let last = report.undone.last().map(String::as_str);
+        assert_eq!(last, Some("36 more change(s) of guarded files are not listed"));
+        assert!(report.line().len() as u64 <= MOST_BYTES);
+    }
+}

@@ -1,4 +1,4 @@
-//! Computes what a command would get, as its helper does, and starts nothing.
+//! Computes the access of a command as its helper does, without starting one.
 
 use crate::protocol::{CommandSheet, OwnPlace, ShutPlace};
 use crate::sandbox::plan::{self, Right};
@@ -9,8 +9,8 @@ use crate::sandbox::{helper, order};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The paths, the costs and the variables of the next command with this view. Looks at the disk. The sentences about
-/// the sandbox and its limits, and what is withheld, are the caller's to add.
+/// The paths, the costs and the variables of the next command with this view. Reads the disk. The
+/// caller adds the sentences about the sandbox and its limits, and the withheld variables.
 pub fn overview(asked: CommandView, cwd: &Path, env: &BTreeMap<String, String>) -> CommandSheet {
     let mut env = env.clone();
     let disk = ViewOnDisk::of(asked);

@@ -1,5 +1,5 @@
-//! Where things lie on a Linux machine: what every command may read, which caches it may fill, and
-//! what nobody may read. One table for commands and for the file tools.
+//! Well-known paths of a Linux machine: paths that every command may read, caches that it may
+//! write, and secrets. One table for commands and for the file tools.
 
 mod obeyed;
 mod secrets;
@@ -133,8 +133,8 @@ const TOOLS: &[Row] = &[
 /// toolchain of the person's.
 const OF_PROJECTS: &[&str] = &["VIRTUAL_ENV", "CONDA_PREFIX", "GEM_HOME", "GOPATH"];
 
-/// The directory for a tool whose usual one does not exist yet, as `(variable, usual place, name below the
-/// cache for all tools)`: no command makes anything directly in the home directory.
+/// The directory for a tool whose usual one does not exist yet, as `(variable, usual path, name
+/// below the common cache)`, because commands create nothing directly in the home directory.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("npm_config_cache", ".npm", "npm"),
     ("CARGO_HOME", ".cargo", "cargo"),
@@ -185,7 +185,7 @@ impl<'a> Person<'a> {
         self.moved(|row| if OF_PROJECTS.contains(&row.var) { &[] } else { row.read })
     }
 
-    /// The caches where a variable says that they are.
+    /// The caches that variables name.
     pub fn caches_by_name(&self) -> Vec<PathBuf> {
         self.moved(|row| row.write)
     }

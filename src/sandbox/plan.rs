@@ -65,9 +65,13 @@ pub fn holes(view: &CommandView, found: &Found) -> (Vec<Hole>, Vec<String>) {
     let mut all: BTreeMap<PathBuf, Hole> = BTreeMap::new();
     for hole in view.holes.iter().cloned().chain(guard::holes(view, found)) {
         let hole = if let Ok(real) = canonical(&hole.path) {
+            let is_linked = real != hole.path && matches!(hole.why, Why::Project | Why::Rules);
+            if is_linked && is_worked_on(view, &real) {
+                continue;
+            }
             Hole { path: real, ..hole }
         } else if let Some(dir) = ways::closed(&hole.path) {
-            // It may be there: the directory that cannot be looked into is taken as a whole.
+            // It may exist: the unreadable directory is guarded as a whole.
             let path = canonical(&dir).unwrap_or(dir);
             Hole { path, level: hole.level.min(Level::Read), ..hole }
         } else {

@@ -166,9 +166,9 @@ impl PodStorage {
         layers.flat_map(|layers| changes_in(&layers)).collect()
     }
 
-    /// Makes a place measurable that is not, so that the next command can run: its directories are opened
-    /// to their owner, and where that is not enough it is emptied. Layers of commands that run now are left
-    /// alone, and `/tmp` stays the directory that they see.
+    /// Makes storage measurable again, so that the next command can run: restores the owner's
+    /// permissions of its directories and, if that does not suffice, empties it. Layers of running
+    /// commands are not changed, and `/tmp` stays the same directory for them.
     pub fn make_measurable(&self, hold: &LayerLock) -> io::Result<()> {
         for dirs in [vec![self.tmp()], changes_in(&self.layers(hold))] {
             if tree_size(&dirs, Closed::Few).is_ok() {
@@ -228,21 +228,29 @@ impl Size {
     pub const UNKNOWN: Self =
         Self { tmp: Err(Unmeasured::Closed), caches: Err(Unmeasured::Closed) };
 
-    /// Why a command is ended when this is what its Pod has now and `self` is what it had at the start:
-    /// a command that makes room goes on.
+    /// Why a command is ended, if the storage of its Pod is too large `now`; `self` is its size at
+    /// the start. A command that frees space may continue.
     pub fn too_much(&self, now: &Self, limits: &CommandLimits) -> Option<String> {
         let places = [
-            ("keeps in /tmp", self.tmp, now.tmp, limits.tmp_mib),
-            ("wrote to the caches of toolchains", self.caches, now.caches, limits.cache_mib),
+            ("this Pod's files in /tmp", self.tmp, now.tmp, limits.tmp_mib),
+            (
+                "this Pod's files in the caches of toolchains",
+                self.caches,
+                now.caches,
+                limits.cache_mib,
+            ),
         ];
         places.into_iter().find_map(|(what, before, now, mib)| match now {
             Err(why) => Some(format!(
-                "what this Pod {what} cannot be measured: {why}; it is opened up or removed now"
+                "the size of {what} cannot be measured, because {why}; yoi makes them readable again or removes them"
             )),
             Ok(now) => {
                 let grown = before.map_or(true, |before| now > before);
                 (grown && now > u64::from(mib) << 20).then(|| {
-                    format!("what this Pod {what} grew beyond {mib} MiB; remove some of it")
+                    format!(
+                        "{what} grew beyond {mib} MiB; this command wrote them, or another command of the Pod that \
+                         ran at the same time; remove some of them"
+                    )
                 })
             }
         })
@@ -321,7 +329,7 @@ mod tests {
         let deep = (0..300).fold(private.tmp(), |dir, _| dir.join("d"));
         fs::create_dir_all(deep).unwrap();
         let said = full.too_much(&private.size(), &limits).unwrap();
-        assert!(said.contains("cannot be measured: it lies deeper than"), "{said}");
+        assert!(said.contains("cannot be measured, because they lie deeper than"), "{said}");
         let inode = fs::metadata(private.tmp()).unwrap().ino();
         private.make_measurable(&hold).unwrap();
         assert!(private.size().tmp.is_ok());

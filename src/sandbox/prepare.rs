@@ -49,7 +49,7 @@ impl ViewOnDisk {
         plan::holes(&self.view, &self.found)
     }
 
-    /// Computes the world of a command, and puts its directories into the environment of the command.
+    /// Computes the world of a command, and sets the variables of its directories.
     pub fn world(&self, holes: &[Hole], cwd: &Path, env: &mut BTreeMap<String, String>) -> World {
         place_tools(env);
         let mut world = World::of(&self.asked, &self.view, holes, Person { env: &*env });
@@ -65,11 +65,12 @@ impl ViewOnDisk {
 }
 
 impl Prepared {
-    /// Looks for what is there and for what is guarded. Directories are made that have to be there: of
-    /// caches, of hooks and `~/.ssh`.
+    /// Resolves the grants and finds the guarded paths. Creates missing directories that must
+    /// exist: of caches, of hooks, and `~/.ssh`.
     pub fn of(asked: CommandView) -> Self {
-        let disk = ViewOnDisk::of(asked);
+        let mut disk = ViewOnDisk::of(asked);
         let before = after::look(&disk.asked, &disk.found);
+        disk.found.closed.extend(before.closed().cloned());
         let (holes, open) = disk.holes();
         Self { disk, holes, open, before }
     }
@@ -81,6 +82,7 @@ impl Prepared {
         let mut inner = Inner::of(order, self.disk.view, world.gives());
         inner.open = self.open;
         inner.cost = std::mem::take(&mut world.cost);
+        inner.cost.extend(self.before.cost());
         Ok((WorldOrder { world, inner }, self.before))
     }
 
@@ -93,6 +95,7 @@ impl Prepared {
         inner.open = WITHOUT_NAMESPACES.iter().map(|what| (*what).to_owned()).collect();
         inner.open.extend(self.open);
         inner.cost = cost;
+        inner.cost.extend(self.before.cost());
         Ok((inner, self.before))
     }
 }

@@ -76,7 +76,7 @@ pub fn end_marked(mark: &str, limit: Duration) -> (Vec<String>, Vec<String>) {
     end_all(|| marked(mark), limit)
 }
 
-/// Ends everything below `root`, for `limit` at most: what was ended, and what is still there.
+/// Ends all descendants of `root`, for at most `limit`; returns the ended and the remaining ones.
 pub fn end_below(root: i32, limit: Duration) -> (Vec<String>, Vec<String>) {
     end_all(|| descendants(root), limit)
 }
@@ -106,7 +106,7 @@ fn end_all(
 
 /// The entry for processes that could not be listed.
 pub fn unseen(error: &io::Error) -> String {
-    format!("what cannot be seen: /proc: {error}")
+    format!("processes that could not be listed (/proc: {error})")
 }
 
 /// Kills all processes that `find` returns. They are stopped first, so that none can fork

@@ -1,20 +1,18 @@
-//! Files of a project that direnv, editors and development containers execute or read as settings
-//! when a person enters or opens its directory.
+//! Files of a project that direnv, editors, agents and development containers execute or read as
+//! settings when a person enters or opens its directory.
 
 use crate::files::{canonical, led_to};
 use crate::sandbox::view::RULES;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The directory of Visual Studio Code, of which only some files are guarded.
-pub const VSCODE: &str = ".vscode";
-
 /// Their names below the directory of the project. A directory includes its content.
-pub const PROJECT_FILES: [&str; 12] = [
+pub const PROJECT_FILES: [&str; 24] = [
     ".envrc",
     ".vscode/tasks.json",
     ".vscode/settings.json",
     ".vscode/launch.json",
+    ".vscode/mcp.json",
     ".idea",
     ".devcontainer",
     ".devcontainer.json",
@@ -23,7 +21,24 @@ pub const PROJECT_FILES: [&str; 12] = [
     ".nvim.lua",
     ".vimrc",
     ".vim",
+    ".zed/settings.json",
+    ".zed/tasks.json",
+    ".mcp.json",
+    ".claude/hooks",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".codex/config.toml",
+    ".codex/hooks.json",
+    ".cursor/hooks.json",
+    ".cursor/mcp.json",
+    ".gemini/settings.json",
 ];
+
+/// Whether only some files of a directory are guarded, as in that of Visual Studio Code.
+pub fn is_guarded_in_part(dir: &Path) -> bool {
+    let mut parts = PROJECT_FILES.into_iter().filter_map(|name| name.rsplit_once('/'));
+    parts.any(|(name, _)| dir.ends_with(name))
+}
 
 /// Whether a path is a project file at any depth, or lies in such a directory.
 pub fn is_project_file(path: &Path) -> bool {
@@ -31,18 +46,25 @@ pub fn is_project_file(path: &Path) -> bool {
 }
 
 /// Whether a project file or a `.yoi`, in one of these directories or an ancestor, is a link to
-/// `path` or to an ancestor of it. Reads the disk.
-pub fn is_behind_project_file<'a>(path: &Path, dirs: impl Iterator<Item = &'a Path>) -> bool {
-    let dirs: BTreeSet<&Path> = dirs.flat_map(Path::ancestors).collect();
+/// `path` or to an ancestor of it, but not to the whole of a path that a person gave. Reads the disk.
+pub fn is_behind_project_file<'a>(
+    path: &Path,
+    dirs: impl Iterator<Item = &'a Path>,
+    given: impl Iterator<Item = &'a Path> + Clone,
+) -> bool {
+    let dirs = with_ancestors(dirs);
     let files = dirs.iter().flat_map(|dir| below(dir).chain([dir.join(RULES)]));
     let mut real = files.filter_map(|file| led_to(&file).filter(|real| *real != file));
-    real.any(|real| path.starts_with(real))
+    real.any(|real| path.starts_with(&real) && !given.clone().any(|given| given.starts_with(&real)))
 }
 
-/// The project files below a writable directory, and those that contain it.
-pub fn in_and_around(root: &Path) -> impl Iterator<Item = PathBuf> {
-    let all = root.ancestors().flat_map(below);
-    all.filter(move |path| path.starts_with(root) || root.starts_with(path))
+/// The project files of these directories and of their ancestors. One that lies outside can be a link into them.
+pub fn in_and_around<'a>(dirs: impl Iterator<Item = &'a Path>) -> impl Iterator<Item = PathBuf> {
+    with_ancestors(dirs).into_iter().flat_map(below)
+}
+
+fn with_ancestors<'a>(dirs: impl Iterator<Item = &'a Path>) -> BTreeSet<&'a Path> {
+    dirs.flat_map(Path::ancestors).collect()
 }
 
 /// The paths of the project files of a directory, existing or not.
@@ -50,10 +72,10 @@ pub fn below(dir: &Path) -> impl Iterator<Item = PathBuf> {
     PROJECT_FILES.into_iter().map(move |name| dir.join(name))
 }
 
-/// Whether naming a path grants one of these files: it is the file, or the directory of Visual
-/// Studio Code.
+/// Whether naming a path grants one of these files: it is the file, or its directory of which only some
+/// files are guarded.
 pub fn opens(named: &Path, file: &Path) -> bool {
-    named == file || named.ends_with(VSCODE) && file.parent() == Some(named)
+    named == file || is_guarded_in_part(named) && file.parent() == Some(named)
 }
 
 /// The target of a dangling link.

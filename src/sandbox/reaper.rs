@@ -149,7 +149,7 @@ fn confined(text: &str) -> Result<Confinement, String> {
         }
         confinement = ready.confinement;
     }
-    confinement.ok_or_else(|| "the walls around it could not be raised".into())
+    confinement.ok_or_else(|| "its confinement could not be set up".into())
 }
 
 fn sentence(error: io::Error) -> String {
@@ -201,7 +201,7 @@ pub fn wait_for_end() {
 /// Starts a thread of this stage. The error is a sentence.
 pub fn thread(work: impl FnOnce() + Send + 'static) -> Result<(), String> {
     let started = std::thread::Builder::new().spawn(work);
-    started.map(drop).map_err(|error| format!("a thread that watches it: {error}"))
+    started.map(drop).map_err(|error| format!("no thread could be started to watch it: {error}"))
 }
 
 impl Watchers {

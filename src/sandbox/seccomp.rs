@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
 
-/// Of Linux 6.15; the same number on every processor.
+/// Since Linux 6.15; the same number on every architecture.
 const OPEN_TREE_ATTR: i64 = 467;
 /// The set-user-ID and set-group-ID bits of a mode.
 const SET_ID: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];

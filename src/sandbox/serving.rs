@@ -1,4 +1,4 @@
-//! Long-running servers: confined like a command, they talk with the host over three pipes.
+//! Long-running servers: confined like a command, and connected to the host by three pipes.
 
 use crate::sandbox::order::{Order, Streams};
 use crate::sandbox::{Command, Ended, Outcome, Phase, Sandbox, SandboxError, watch_to_end};
@@ -45,7 +45,7 @@ impl Sandbox {
         let order = Order { streams: Streams::Pipes, ..Order::of(command, self.nofile) };
         let limit = command.timeout;
         let served = async move {
-            // The socket holds the pipes until the last stage takes them.
+            // The pipes stay in the socket until the last stage receives them.
             let _socket = socket;
             watch_to_end(child, &order, Phase::Runs, limit, &end, |_| {}).await
         };
@@ -127,7 +127,9 @@ pub fn ending(ended: &Result<Ended, SandboxError>) -> String {
         Err(error) => error.to_string(),
         Ok(ended) => match (ended.outcome, &ended.limit) {
             (Outcome::AtLimit, Some(met)) => format!("it met a limit: {}", met.sentence),
-            (outcome, Some(met)) => format!("{}; it met a limit: {}", word(outcome), met.sentence),
+            (outcome, Some(met)) => {
+                format!("{}; it met a limit: {}", word(outcome), met.sentence)
+            }
             (outcome, None) => word(outcome),
         },
     }
@@ -137,7 +139,7 @@ fn word(outcome: Outcome) -> String {
     match outcome {
         Outcome::Exited(code) => format!("it ended with exit code {code}"),
         Outcome::Signalled(signal) => format!("it was ended by signal {signal}"),
-        Outcome::TimedOut => "its time was over".into(),
+        Outcome::TimedOut => "it met its time limit".into(),
         Outcome::Cancelled => "it was ended".into(),
         Outcome::AtLimit => "it met a limit".into(),
     }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 /// calls, and each command has processes of its own.
 pub const MAX_TOGETHER: u16 = 16;
 
-/// The place of one command among those that begin together; by default it is alone.
+/// The membership of one command in a group that starts together; by default it is alone.
 #[derive(Clone, Debug, Default)]
 pub struct StartGroup {
     own: CancellationToken,

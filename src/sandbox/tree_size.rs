@@ -21,9 +21,9 @@ const MAKES_FILES: u32 = 0o300;
 /// Why a tree has no size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unmeasured {
-    #[error("it lies deeper than {DEPTH} directories")]
+    #[error("they lie deeper than {DEPTH} directories")]
     TooDeep,
-    #[error("directories in it cannot be listed")]
+    #[error("some of the directories cannot be listed")]
     Closed,
 }
 
@@ -35,7 +35,7 @@ pub enum Closed {
     Never,
 }
 
-/// Bytes on the disk of all that lies in these directories together. A file with several names counts once.
+/// The bytes on the disk of all files in these directories. A file with several names counts once.
 pub fn tree_size<P: AsRef<Path>>(
     dirs: impl IntoIterator<Item = P>,
     closed: Closed,
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(tree_size([&dir], Closed::Few), Err(Unmeasured::TooDeep));
     }
 
-    /// Root lists every directory, so only an ordinary user meets closed ones.
+    /// Root can list every directory, so the test needs an ordinary user.
     #[test]
     fn a_few_directories_may_be_closed_to_their_owner() {
         let (_top, dir) = top();

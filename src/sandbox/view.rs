@@ -106,13 +106,13 @@ pub enum Why {
     Git,
     /// The workspace's settings of yoi, with rules that bind its Pods.
     Rules,
-    /// A project file, which direnv or an editor executes or reads as settings when a person opens
+    /// A project file, which direnv, an editor or an agent executes or reads as settings when a person opens
     /// the directory.
     Project,
     /// Files that shells, editors and tools of the person execute or read as settings in every
     /// directory.
     Obeyed,
-    /// Another Pod writes there. Paths in it that this Pod was granted by name stay open.
+    /// Another Pod may write there. Paths in it that this Pod was granted by name stay writable.
     Others,
 }
 
@@ -126,7 +126,7 @@ impl Why {
             Self::Programs => "a directory on PATH",
             Self::Git => "git executes it or takes its settings from it",
             Self::Rules => "the rules of the workspace",
-            Self::Project => "direnv, an editor or a development container obeys it",
+            Self::Project => "direnv, an editor, an agent or a development container obeys it",
             Self::Obeyed => {
                 "a shell, an editor or a tool of yours runs it or takes its settings from it"
             }
@@ -386,10 +386,10 @@ impl CommandView {
 /// worktree.
 pub const GUARDED: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "gitdir"];
 
-/// The directory of a repository, or the file that says where it is.
+/// The directory of a repository, or the file with its path.
 pub const GIT: &str = ".git";
 
-/// The directory of a workspace in which its own settings of yoi lie.
+/// The directory of a workspace with its settings of yoi.
 pub const RULES: &str = ".yoi";
 
 fn names(outside: &[OutsidePath], hole: &Hole) -> bool {
@@ -451,9 +451,9 @@ fn holes(around: &Around, outside: &[OutsidePath]) -> Vec<Hole> {
     let mut holes: Vec<Hole> = denied.chain(own).chain(secrets).collect();
     let programs = around.person.programs().into_iter();
     let programs = programs.map(|dir| hole(dir, Level::Read, Why::Programs));
-    let rules = written(around.scope, outside).flat_map(|dir| around_and_in(dir, RULES, false));
+    let rules = written(around.scope, outside).flat_map(|dir| around_and_in(dir, RULES));
     let rules = rules.map(|dir| hole(dir, Level::Read, Why::Rules));
-    let projects = written(around.scope, outside).flat_map(project::in_and_around);
+    let projects = project::in_and_around(written(around.scope, outside));
     let projects = projects.map(|path| hole(path, Level::Read, Why::Project));
     let given = || written(around.given, &[]);
     let obeyed = around.person.obeyed().into_iter();
@@ -472,7 +472,7 @@ fn holes(around: &Around, outside: &[OutsidePath]) -> Vec<Hole> {
 /// Every `.git` in a directory that a command may write, its subdirectories and its ancestors: an
 /// enclosing repository may have submodules there.
 fn repositories<'a>(written: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = written.flat_map(|dir| around_and_in(dir, GIT, true)).collect();
+    let mut found: Vec<PathBuf> = written.flat_map(|dir| around_and_in(dir, GIT)).collect();
     found.sort_unstable();
     found.dedup();
     found
@@ -489,12 +489,11 @@ pub fn writes_git(scope: &Scope) -> bool {
     repositories_of(scope).iter().any(|git| GUARDED.iter().any(|name| writes(git.join(name))))
 }
 
-/// The directory and its ancestors that have this name, and this name directly in the directory;
-/// with `beside` also directly in each ancestor.
-fn around_and_in(dir: &Path, name: &str, beside: bool) -> Vec<PathBuf> {
+/// The directory and its ancestors that have this name, and this name directly in each of them.
+fn around_and_in(dir: &Path, name: &str) -> Vec<PathBuf> {
     let named = |dir: &&Path| dir.file_name().is_some_and(|own| own == name);
-    let outer = dir.ancestors().take(if beside { usize::MAX } else { 1 }).map(|dir| dir.join(name));
-    dir.ancestors().filter(named).map(Path::to_owned).chain(outer).collect()
+    let inner = dir.ancestors().map(|dir| dir.join(name));
+    dir.ancestors().filter(named).map(Path::to_owned).chain(inner).collect()
 }
 
 #[cfg(test)]

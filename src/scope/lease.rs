@@ -19,6 +19,8 @@ pub struct Holder {
     pub parent: Option<String>,
     /// Its initial scope, which it requests each time it becomes live.
     pub wanted: Scope,
+    /// Whether another Pod spawned it, so that a model chose its initial scope; true also after that Pod is deleted.
+    pub spawned: bool,
     pub live: bool,
     pub restrictions: Restrictions,
     /// The time of creation. If two Pods want to write one path, the older one gets it.

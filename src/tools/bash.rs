@@ -92,7 +92,7 @@ pub async fn bash(
     let needs = granted_needs(&input, ctx).await?;
     let limit = ctx.command_time.of(input.timeout);
     // A script that was unreadable when the call was approved may have any content.
-    let scripts = ctx.scripts.iter().filter(|script| !script.is_unread()).cloned().collect();
+    let scripts = ctx.scripts.iter().filter(|script| script.is_content()).cloned().collect();
     let command = Command {
         view: Some(CommandView { scripts, ..view(ctx, &needs) }),
         program: input.command,

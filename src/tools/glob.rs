@@ -2,7 +2,7 @@
 
 use crate::tools::fault::Fault;
 use crate::tools::walk::{self, Files};
-use crate::tools::{Context, Output, ignored, input};
+use crate::tools::{Context, Output, input};
 use globset::{GlobBuilder, GlobSet};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -60,7 +60,7 @@ pub fn base(path: Option<String>, pattern: &str) -> Option<String> {
 }
 
 fn matcher(pattern: &str) -> Result<GlobSet, Fault> {
-    ignored::bounded(pattern)?;
+    walk::must_be_bounded(pattern)?;
     let glob = GlobBuilder::new(pattern.strip_prefix("./").unwrap_or(pattern))
         .literal_separator(true)
         .build();

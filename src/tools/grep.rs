@@ -1,16 +1,18 @@
 //! Grep: files, lines or counts by a regular expression.
 
 use crate::tools::fault::Fault;
-use crate::tools::ignored::{Ignored, bounded};
+use crate::tools::ignored::{self, Ignored};
 use crate::tools::walk::{self, Files};
 use crate::tools::{Context, Output, input, scoped_path, text_limit};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
-use ignore::overrides::OverrideBuilder;
+use ignore::WalkBuilder;
+use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::TypesBuilder;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::Path;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 pub const DESCRIPTION: &str = "Searches the contents of files for a regular expression (Rust \
@@ -75,7 +77,11 @@ pub fn grep(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Resul
     let matcher = matcher(&input)?;
     let mut searcher = searcher(&input);
     let base = walk::base(ctx, input.path.as_deref())?;
-    let mut files = Files::of(walk(&input, ctx, &base)?.build(), ctx, cancel);
+    let overrides = overrides(&input, &base)?;
+    let ignored = Arc::new(Ignored::below(ctx, &base, overrides.clone()));
+    let mut walk = walk::builder(ctx, &base, Some(ignored.clone()));
+    filter(&mut walk, &input, overrides)?;
+    let mut files = Files::of(walk.build(), ctx, cancel);
     let mut lines = Lines::new(&input, ctx.max_output);
     while let Some(entry) = files.next()? {
         let Some(file) = scoped_path::open_for_search(ctx, entry.path()) else { continue };
@@ -87,7 +93,11 @@ pub fn grep(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Resul
             break;
         }
     }
-    Ok(lines.output(input.output_mode, &base, files.cut))
+    let mut output = lines.output(input.output_mode, &base, files.cut);
+    if ignored.is_cut() {
+        output.summary.push_str(ignored::CUT_NOTE);
+    }
+    Ok(output)
 }
 
 fn matcher(input: &Input) -> Result<RegexMatcher, Fault> {
@@ -115,22 +125,27 @@ fn searcher(input: &Input) -> Searcher {
         .build()
 }
 
-fn walk(input: &Input, ctx: &Context, base: &Path) -> Result<ignore::WalkBuilder, Fault> {
-    let bad = |error: ignore::Error| Fault::argument(format!("bad filter: {error}"));
+fn bad_filter(error: ignore::Error) -> Fault {
+    Fault::argument(format!("bad filter: {error}"))
+}
+
+fn overrides(input: &Input, base: &Path) -> Result<Override, Fault> {
     let mut overrides = OverrideBuilder::new(base);
     if let Some(glob) = &input.glob {
-        bounded(glob)?;
-        overrides.add(glob).map_err(bad)?;
+        walk::must_be_bounded(glob)?;
+        overrides.add(glob).map_err(bad_filter)?;
     }
-    let overrides = overrides.build().map_err(bad)?;
-    let mut builder = walk::builder(ctx, base, Some(Ignored::except(overrides.clone())));
-    builder.sort_by_file_path(Path::cmp).overrides(overrides);
+    overrides.build().map_err(bad_filter)
+}
+
+fn filter(walk: &mut WalkBuilder, input: &Input, overrides: Override) -> Result<(), Fault> {
+    walk.sort_by_file_path(Path::cmp).overrides(overrides);
     if let Some(name) = &input.r#type {
         let mut types = TypesBuilder::new();
         types.add_defaults().select(name);
-        builder.types(types.build().map_err(bad)?);
+        walk.types(types.build().map_err(bad_filter)?);
     }
-    Ok(builder)
+    Ok(())
 }
 
 /// The lines of the result from the offset on, up to the limit.

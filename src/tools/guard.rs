@@ -16,8 +16,9 @@ const GIT: &str = ".git";
 const HEAD: &str = "HEAD";
 /// The purpose of a call that needs git, as an approval request shows it.
 pub const CHANGES_GIT: &str = "to change hooks or the configuration of a git repository";
-/// The directories of a rebase's state, and the prefix of the files of a bisect's state.
-const STEPS: [&str; 2] = ["rebase-merge", "rebase-apply"];
+/// The directories of the state of a rebase and a cherry-pick, the list of files that git writes at a checkout, and the
+/// prefix of the files of a bisect's state.
+const STEPS: [&str; 4] = ["rebase-merge", "rebase-apply", "sequencer", "index"];
 const BISECT: &str = "BISECT_";
 /// The directories in `.git` for the repositories of submodules and the state of worktrees.
 const INNER: [&str; 2] = ["modules", "worktrees"];
@@ -40,7 +41,8 @@ pub fn needs(ctx: &Context, given: &Path, path: &Path) -> Vec<Need> {
     };
     let dirs = || written(&ctx.scope).chain([path]);
     let git = names.iter().any(git).then_some(Need::Git);
-    let outside = names.iter().any(outside) || is_behind_project_file(path, dirs());
+    let outside =
+        names.iter().any(outside) || is_behind_project_file(path, dirs(), written(&ctx.given));
     git.into_iter().chain(outside.then_some(Need::Outside)).collect()
 }
 
@@ -81,7 +83,7 @@ pub fn purpose(path: &Path, need: Need) -> &'static str {
     match need {
         Need::Outside if is_rule(path) => "to change the rules of this workspace",
         Need::Outside if is_project_file(path) => {
-            "to change files that direnv, an editor or a development container executes or reads as settings"
+            "to change files that direnv, an editor, an agent or a development container executes or reads as settings"
         }
         Need::Outside if is_obeyed_by_name(path) => {
             "to change files that your shells, editors or tools execute or read as settings"

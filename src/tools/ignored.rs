@@ -1,85 +1,104 @@
-//! The files that Grep skips: those that `.ignore`, `.gitignore` and `.git/info/exclude` name in the directories around
+//! The files that Grep skips: those that `.ignore`, `.gitignore` and `info/exclude` of git name in the directories around
 //! them. Strangers write these files, so they are read with limits, and never through a link or from a pipe.
 
 use crate::files::{Limit, WorkspaceFiles};
-use crate::tools::fault::Fault;
-use ignore::Match;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use crate::scope::Scope;
+use crate::tools::ignore_pattern::IgnorePattern;
+use crate::tools::{Context, scoped_path};
 use ignore::overrides::Override;
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of one file that are read, and of all that one search reads.
-const FILE: u64 = 256 * 1024;
-const ALL: usize = 4 * 1024 * 1024;
-/// Bytes of one pattern, and how deep its braces nest: the parser of patterns calls itself for each brace.
-const PATTERN: usize = 4 * 1024;
-const NESTED: usize = 16;
+const MAX_FILE_BYTES: u64 = 64 * 1024;
+const MAX_SEARCH_BYTES: usize = 1024 * 1024;
+/// The end of the summary of a search for which a limit left out patterns.
+pub const CUT_NOTE: &str = "; of ignore files only 64 KiB each and 1 MiB together were read, so ignored files may be searched";
 /// The files of patterns, the first before the others. Those of git end at the top of a repository.
-const NAMES: [(&str, bool); 3] =
-    [(".ignore", false), (".gitignore", true), (".git/info/exclude", true)];
-
-/// Refuses a pattern that is too long or nests too deep.
-pub fn bounded(pattern: &str) -> Result<(), Fault> {
-    if is_bounded(pattern) {
-        return Ok(());
-    }
-    Err(Fault::argument(format!(
-        "bad glob pattern: it may have {PATTERN} bytes and {NESTED} braces in each other"
-    )))
-}
-
-fn is_bounded(pattern: &str) -> bool {
-    pattern.len() <= PATTERN && pattern.bytes().filter(|byte| *byte == b'{').count() <= NESTED
-}
+const NAMES: [(&str, bool); 3] = [(".ignore", false), (".gitignore", true), (EXCLUDE, true)];
+const EXCLUDE: &str = ".git/info/exclude";
 
 /// The patterns of every directory that a search has come to.
 pub struct Ignored {
     /// The files that the search names; these count even if they are ignored.
     named: Override,
+    /// The highest directory whose patterns count.
+    top: PathBuf,
     known: Mutex<Known>,
 }
 
-#[derive(Default)]
 struct Known {
     directories: HashMap<PathBuf, Arc<Patterns>>,
+    scope: Scope,
+    /// yoi's own directories.
+    own: Vec<PathBuf>,
     /// Bytes read so far.
     read: usize,
+    is_cut: bool,
 }
 
-/// The patterns of one directory, in the order of [`NAMES`]; `None` where there is no such file.
+/// The patterns of one directory, in the order of [`NAMES`].
 struct Patterns {
-    files: [Option<Gitignore>; NAMES.len()],
+    files: [Vec<IgnorePattern>; NAMES.len()],
     has_git: bool,
 }
 
 impl Ignored {
-    pub fn except(named: Override) -> Self {
-        Self { named, known: Mutex::default() }
+    /// The patterns that count for a search below a canonical directory.
+    pub fn below(ctx: &Context, base: &Path, named: Override) -> Self {
+        let known = Known {
+            directories: HashMap::new(),
+            scope: ctx.scope.clone(),
+            own: ctx.own.clone(),
+            read: 0,
+            is_cut: false,
+        };
+        Self { named, top: top(ctx, base).to_owned(), known: Mutex::new(known) }
     }
 
-    /// Whether a file or directory is ignored. The pattern nearest to it decides.
+    /// Whether a file or directory is ignored. `.ignore` files decide before `.gitignore`, and these before `exclude`;
+    /// of the files of one name the nearest decides, and in a file the last pattern.
     pub fn contains(&self, path: &Path, is_directory: bool) -> bool {
         if self.named.matched(path, is_directory).is_whitelist() {
             return false;
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let around: Vec<Arc<Patterns>> =
-            path.ancestors().skip(1).map(|dir| known.of(dir)).collect();
+        let directories = path.ancestors().skip(1).take_while(|dir| dir.starts_with(&self.top));
+        let around: Vec<_> = directories.map(|dir| (dir, known.of(dir))).collect();
         for (index, (_, of_git)) in NAMES.iter().enumerate() {
-            for patterns in &around {
-                let file = patterns.files[index].as_ref();
-                match file.map_or(Match::None, |file| file.matched(path, is_directory)) {
-                    Match::Ignore(_) => return true,
-                    Match::Whitelist(_) => return false,
-                    Match::None if *of_git && patterns.has_git => break,
-                    Match::None => {}
+            for (dir, patterns) in &around {
+                let relative = path.strip_prefix(dir).unwrap_or(path).as_os_str().as_bytes();
+                let mut last_first = patterns.files[index].iter().rev();
+                match last_first.find(|pattern| pattern.matches(relative, is_directory)) {
+                    Some(pattern) => return !pattern.is_exception,
+                    None if *of_git && patterns.has_git => break,
+                    None => {}
                 }
             }
         }
         false
     }
+
+    /// Whether a limit left out patterns.
+    pub fn is_cut(&self) -> bool {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).is_cut
+    }
+}
+
+/// The highest directory that the scope reads without a gap, or the top of the repository if that is higher: a Pod for a
+/// part of a repository skips what the whole repository ignores.
+fn top<'a>(ctx: &Context, base: &'a Path) -> &'a Path {
+    let readable = base.ancestors().take_while(|dir| scoped_path::readable(ctx, dir)).last();
+    let repository = base.ancestors().find(|dir| has_git(dir));
+    let tops = [readable, repository].into_iter().flatten();
+    tops.min_by_key(|dir| dir.components().count()).unwrap_or(base)
+}
+
+fn has_git(dir: &Path) -> bool {
+    dir.join(".git").symlink_metadata().is_ok()
 }
 
 impl Known {
@@ -87,27 +106,56 @@ impl Known {
         if let Some(patterns) = self.directories.get(dir) {
             return patterns.clone();
         }
-        let files = NAMES.map(|(name, _)| self.file(dir, name));
-        let has_git = dir.join(".git").symlink_metadata().is_ok();
-        let patterns = Arc::new(Patterns { files, has_git });
+        let files = NAMES.map(|(name, _)| self.patterns(dir, name).unwrap_or_default());
+        let patterns = Arc::new(Patterns { files, has_git: has_git(dir) });
         self.directories.insert(dir.to_owned(), patterns.clone());
         patterns
     }
 
-    /// The patterns of one file. A line that is no pattern or exceeds a limit is left out.
-    fn file(&mut self, dir: &Path, name: &str) -> Option<Gitignore> {
+    /// The patterns of one file, `None` if there is no such file.
+    fn patterns(&mut self, dir: &Path, name: &str) -> Option<Vec<IgnorePattern>> {
+        let bytes = match name {
+            EXCLUDE => self.read(&self.git_directory(dir)?, "info/exclude"),
+            _ => self.read(dir, name),
+        }?;
+        let room = MAX_SEARCH_BYTES.saturating_sub(self.read);
+        let limit = room.min(usize::try_from(MAX_FILE_BYTES).unwrap_or(usize::MAX));
+        let mut text = &*bytes;
+        if text.len() > limit {
+            // A part of a line would be another pattern.
+            text = &text[..memchr::memrchr(b'\n', &text[..limit]).unwrap_or(0)];
+            self.is_cut = true;
+        }
+        self.read += text.len();
+        let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
+        Some(text.split(|byte| *byte == b'\n').filter_map(IgnorePattern::parse).collect())
+    }
+
+    /// The directory with `info/exclude`: of a linked working tree that of its main repository.
+    fn git_directory(&self, dir: &Path) -> Option<PathBuf> {
+        let git = dir.join(".git");
+        if git.symlink_metadata().ok()?.is_dir() {
+            return Some(git);
+        }
+        let pointer = self.read(dir, ".git")?;
+        let private = dir.join(path_in(pointer.strip_prefix(b"gitdir: ")?));
+        let common = self.read(&private, "commondir");
+        Some(common.map_or(private.clone(), |common| private.join(path_in(&common))))
+    }
+
+    /// The beginning of a file, one byte more than [`MAX_FILE_BYTES`] at most. `None` for a file of another user, and
+    /// for one that a deny covers.
+    fn read(&self, dir: &Path, name: &str) -> Option<Vec<u8>> {
         let path = dir.join(name);
-        if self.read >= ALL || !path.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
+        if !path.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
             return None;
         }
-        let bytes = WorkspaceFiles::of(dir).read(&path, Limit::head(FILE)).ok()?.bytes;
-        self.read += bytes.len();
-        let text = String::from_utf8_lossy(&bytes);
-        let mut builder = GitignoreBuilder::new(dir);
-        for line in text.trim_start_matches('\u{feff}').lines().filter(|line| is_bounded(line)) {
-            // An error says that the line is no pattern.
-            let _ = builder.add_line(None, line);
-        }
-        builder.build().ok()
+        let files = WorkspaceFiles::for_scope(dir, &self.scope, &self.own);
+        Some(files.read_obeyed(&path, Limit::head(MAX_FILE_BYTES + 1)).ok()?.bytes)
     }
+}
+
+/// The path in a file of git, which ends with its line.
+fn path_in(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes.trim_ascii_end()))
 }

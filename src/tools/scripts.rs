@@ -1,12 +1,16 @@
 //! Finds the scripts that a command line runs and that its Pod can change: in the scope, in `/tmp`
 //! and in caches. A script is a word of the line that names such a file on the disk.
 
+mod interpreters;
+
 use crate::config::shell;
 use crate::files;
 use crate::protocol::ScriptHash;
 use crate::sandbox::{Person, PodStorage, script_hash};
+use crate::scope::Permission;
+use crate::tools::scripts::interpreters::{Interpreter, Operand, Takes};
 use crate::tools::{Context, scoped_path};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The most scripts of one command line that are read, and the most directories from which the line may start them.
@@ -16,19 +20,27 @@ const DIRECTORIES: usize = 64;
 const LINKS: usize = 8;
 /// A variable with other directories in which `cd` searches for its argument.
 const CDPATH: &str = "CDPATH=";
-/// Programs beside the shells that run a file that their arguments name. Versions (`python3.12`) count.
-const INTERPRETERS: [&str; 24] = [
-    ".", "source", "python", "pypy", "node", "nodejs", "deno", "bun", "tsx", "ts-node", "ruby",
-    "perl", "php", "lua", "luajit", "Rscript", "pwsh", "tclsh", "awk", "gawk", "mawk", "nawk",
-    "uv", "expect",
-];
-/// Programs that run a file only if this option names it.
-const WITH_OPTION: [(&str, char); 5] =
-    [("gdb", 'x'), ("gmake", 'f'), ("just", 'f'), ("make", 'f'), ("sed", 'f')];
 /// The suffix that `ruby -r x` adds to a name.
 const RUBY: &str = ".rb";
-/// Variables that name a file that a shell reads when it starts.
-const READ_AT_START: [&str; 2] = ["BASH_ENV=", "ENV="];
+/// The suffix that `node x` adds to a name.
+const NODE: &str = ".js";
+/// The file that `python3 directory` runs.
+const PACKAGE: &str = "__main__.py";
+/// Verbs before a script.
+const RUNS: [&str; 2] = ["run", "watch"];
+/// Variables that name a file that a shell reads when it starts. Other programs use the second name for other things.
+const READ_AT_START: [(&str, Named); 2] = [("BASH_ENV=", Named::Surely), ("ENV=", Named::Perhaps)];
+
+/// Whether a word certainly names a script, so that it also counts if the file does not exist yet:
+/// the command itself may create it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Named {
+    /// Only a file that exists counts.
+    IfThere,
+    /// Only if it looks like a path.
+    Perhaps,
+    Surely,
+}
 
 /// The scripts of a command line, in order, each once. Every word that may name a script counts, so
 /// more files may be compared than run. Reads the disk.
@@ -38,19 +50,39 @@ pub fn of_line(ctx: &Context, line: &str) -> Vec<ScriptHash> {
     for words in commands.iter().flat_map(|command| command.words().collect::<Vec<_>>()) {
         search.command(&words);
     }
-    let mut found = search.found;
-    found.sort_unstable();
-    found.dedup();
     // The first beyond the most stands for all further ones. Without a hash no rule for certain contents holds.
-    let further = found.get(MAX_SCRIPTS).cloned().map(ScriptHash::unread);
-    found.truncate(MAX_SCRIPTS);
-    found.iter().filter_map(|path| script_hash(path)).chain(further).collect()
+    let further = search.found.keys().nth(MAX_SCRIPTS).cloned().map(ScriptHash::unread);
+    let found = search.found.iter().take(MAX_SCRIPTS);
+    found.flat_map(|(path, held)| hashed(path, *held)).chain(further).collect()
+}
+
+/// The hash of a script, and the mark that it is not held. A file that is too large has neither.
+fn hashed(path: &Path, held: Held) -> impl Iterator<Item = ScriptHash> {
+    let hash = script_hash(path);
+    let compared = hash.as_ref().is_some_and(ScriptHash::is_content);
+    let mark = (compared && held == Held::No).then(|| ScriptHash::unheld(path.to_owned()));
+    hash.into_iter().chain(mark)
+}
+
+/// Whether a script stays what it is while the command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    Yes,
+    /// Another Pod may exchange the script, or a directory or a link on the way to it.
+    No,
 }
 
 /// Whether a line is a `cd` followed only by `&&`, so that the rest runs only if the `cd` succeeded.
 fn stays(line: &str) -> bool {
     let ends = line.replace("&&", "");
     line.trim_start().starts_with("cd ") && !ends.contains(['&', '|', ';', '\n'])
+}
+
+/// What the arguments before a word say about it.
+struct State {
+    named: Named,
+    /// The last argument that may be a verb.
+    verb: Option<String>,
 }
 
 struct Search<'a> {
@@ -62,7 +94,7 @@ struct Search<'a> {
     dirs: Vec<PathBuf>,
     /// Whether the next `cd` replaces the known directories instead of adding to them.
     leaves: bool,
-    found: Vec<PathBuf>,
+    found: BTreeMap<PathBuf, Held>,
 }
 
 impl<'a> Search<'a> {
@@ -70,54 +102,133 @@ impl<'a> Search<'a> {
         let person = Person { env: &ctx.env };
         let caches = person.caches().into_iter().chain(person.caches_by_name());
         let caches = caches.filter_map(|path| files::canonical(&path).ok()).collect();
-        Self { ctx, caches, dirs: vec![ctx.cwd.clone()], leaves, found: Vec::new() }
+        Self { ctx, caches, dirs: vec![ctx.cwd.clone()], leaves, found: BTreeMap::new() }
     }
 
     fn command(&mut self, words: &[Option<String>]) {
         if words.iter().flatten().any(|word| word.starts_with(CDPATH)) {
             self.dirs.clear();
         }
-        let read = |word: &String| {
-            READ_AT_START.iter().find_map(|name| word.strip_prefix(name).map(str::to_owned))
-        };
-        for word in words.iter().flatten().filter_map(read) {
-            self.file(&word);
+        for word in words.iter().flatten() {
+            for (variable, named) in READ_AT_START {
+                if let Some(file) = word.strip_prefix(variable) {
+                    self.script(file, named);
+                }
+            }
         }
         let Some((Some(program), arguments)) = words.split_first() else { return };
-        if let Some(script) = certain_script(program, arguments) {
-            self.file_or_later(script);
-        }
         match program.as_str() {
             "cd" | "pushd" => self.enter(arguments),
             "popd" => self.dirs.push(self.ctx.cwd.clone()),
-            program if program.contains('/') => self.file_or_later(program),
+            program if program.contains('/') => {
+                let variable = program.split('/').next().is_some_and(|first| first.contains('='));
+                self.script(program, if variable { Named::IfThere } else { Named::Surely });
+            }
             _ => {}
         }
-        if is_interpreter(program) {
-            self.arguments(arguments);
-        }
-        let option = WITH_OPTION.iter().find(|(name, _)| *name == last_part(program));
-        if let Some((_, letter)) = option {
-            self.named_by(*letter, arguments);
+        if let Some(interpreter) = interpreters::of(program) {
+            self.arguments(interpreter, arguments);
         }
     }
 
-    /// The files that an option names: `-f x`, `-nf x`, `-fx`, `--file=x`, `--file x`.
-    fn named_by(&mut self, letter: char, arguments: &[Option<String>]) {
-        for (at, word) in arguments.iter().enumerate() {
-            let Some(option) = word.as_ref().and_then(|word| word.strip_prefix('-')) else {
+    /// Adds the scripts that the arguments of an interpreter name. Where it is not certain which of
+    /// them is the script, each counts.
+    fn arguments(&mut self, interpreter: &Interpreter, arguments: &[Option<String>]) {
+        let (mut before, mut options_end) = (Takes::Nothing, false);
+        let mut state = State { named: Named::Surely, verb: None };
+        for word in arguments {
+            let Some(word) = word.as_deref() else {
+                // It may be an option, a value or the script.
+                let is_value = !matches!(before, Takes::Nothing | Takes::Perhaps);
+                before = if is_value { Takes::Nothing } else { Takes::Perhaps };
                 continue;
             };
-            let value = match option.strip_prefix('-') {
-                Some(long) => Some(long.split_once('=').map_or("", |(_, value)| value)),
-                None => option.split_once(letter).map(|(_, value)| value),
-            };
-            let next = || arguments.get(at + 1).cloned().flatten();
-            let value = value.and_then(|v| if v.is_empty() { next() } else { Some(v.to_owned()) });
-            if let Some(value) = value {
-                self.file(&value);
+            if word == "-" {
+                // The input is the program, or as for a shell, the options end.
+                (options_end, state.named) = (true, state.named.min(Named::Perhaps));
+                continue;
+            }
+            match std::mem::replace(&mut before, Takes::Nothing) {
+                Takes::Nothing | Takes::Perhaps if !options_end && word == "--" => {
+                    options_end = true
+                }
+                Takes::Nothing | Takes::Perhaps
+                    if !options_end && word.len() > 1 && word.starts_with(['-', '+']) =>
+                {
+                    before = self.option(interpreter, word, &mut state);
+                }
+                Takes::Nothing => {
+                    if self.operand(interpreter.operand, word, &mut state) {
+                        return;
+                    }
+                }
+                Takes::Perhaps if self.operand(interpreter.operand, word, &mut state) => {
+                    state.named = state.named.min(Named::Perhaps);
+                }
+                Takes::Perhaps => {}
+                takes => self.value(takes, word),
             }
         }
+    }
+
+    /// Adds the file that is attached to an option; returns what the next word is.
+    fn option(&mut self, interpreter: &Interpreter, word: &str, state: &mut State) -> Takes {
+        let (takes, attached) = interpreter.option(word);
+        if takes == Takes::Code {
+            state.named = Named::IfThere;
+        }
+        match attached {
+            Some(value) => self.value(takes, value),
+            None => return takes,
+        }
+        Takes::Nothing
+    }
+
+    fn value(&mut self, takes: Takes, value: &str) {
+        match takes {
+            Takes::File => drop(self.script(value, Named::Surely)),
+            Takes::Module if !self.file(&format!("{value}{RUBY}")) => {
+                let is_path = value.starts_with(['.', '/']);
+                self.script(value, if is_path { Named::Surely } else { Named::IfThere });
+            }
+            Takes::Perhaps => drop(self.file(value)),
+            Takes::Module | Takes::Nothing | Takes::Value | Takes::Code => {}
+        }
+    }
+
+    /// Adds the script that an argument names; returns whether no later argument is the script.
+    fn operand(&mut self, operand: Operand, word: &str, state: &mut State) -> bool {
+        match operand {
+            Operand::Data => false,
+            Operand::Script => self.script(word, state.named),
+            Operand::ScriptOrPackage if self.is_directory(word) => {
+                self.script(&format!("{word}/{PACKAGE}"), state.named)
+            }
+            Operand::ScriptOrPackage => self.script(word, state.named),
+            Operand::Module if self.is_directory(word) => {
+                // Its `package.json` says which file runs.
+                let read = |search: &Self, path: PathBuf| {
+                    scoped_path::readable(search.ctx, &path).then_some(path)
+                };
+                self.add(word, read)
+            }
+            Operand::Module => {
+                self.file(word)
+                    || self.file(&format!("{word}{NODE}"))
+                    || self.script(word, state.named)
+            }
+            Operand::ScriptOrVerb => {
+                let runs = state.verb.as_ref().is_none_or(|verb| RUNS.contains(&verb.as_str()));
+                state.verb.get_or_insert_with(|| word.to_owned());
+                let named = if runs { Named::Perhaps } else { Named::IfThere };
+                self.script(word, named.min(state.named))
+            }
+        }
+    }
+
+    fn is_directory(&self, word: &str) -> bool {
+        let ends = self.named(word).into_iter().filter_map(|given| Some(self.resolved(&given)?.0));
+        ends.into_iter().any(|end| scoped_path::readable(self.ctx, &end) && end.is_dir())
     }
 
     /// Follows a `cd`. The directories before it stay possible, because a `cd` in a subshell or one
@@ -159,55 +270,50 @@ impl<'a> Search<'a> {
         home.into_iter().chain(self.dirs.iter().map(|dir| dir.join(word))).collect()
     }
 
-    /// Adds the first argument that is a file, and earlier arguments after an option, which may be
-    /// a value of the option.
-    fn arguments(&mut self, arguments: &[Option<String>]) {
-        let mut after_option = false;
-        for word in arguments {
-            let option = word.as_ref().is_some_and(|word| word.starts_with('-'));
-            let attached = word.as_ref().filter(|_| option).and_then(|word| attached(word));
-            for name in attached.into_iter().chain(word.as_deref().filter(|_| after_option)) {
-                // An option may have its value attached (`-r./x`, `--require=./x`); Ruby appends the suffix.
-                let _ = self.file(&format!("{name}{RUBY}")) || option && self.file(name);
-            }
-            let found = !option && word.as_ref().is_some_and(|word| self.file(word));
-            if found && !after_option {
-                return;
-            }
-            after_option = option;
-        }
-    }
-
     /// Adds the files that a word names in any of the directories and that the Pod can change;
     /// returns whether there are any.
     fn file(&mut self, word: &str) -> bool {
-        let found: Vec<PathBuf> =
-            self.named(word).iter().filter_map(|path| self.changeable(path)).collect();
-        self.found.extend_from_slice(&found);
-        !found.is_empty()
+        self.add(word, Self::changeable)
     }
 
-    /// Adds the files that a word names, as `file` does. The word certainly names a script, so it
-    /// also counts if the file does not exist yet: the command itself may create it.
-    fn file_or_later(&mut self, word: &str) {
-        if !self.file(word) {
-            let named = self.named(word);
-            let later: Vec<PathBuf> =
-                named.iter().filter_map(|path| self.made_later(path)).collect();
-            self.found.extend(later);
+    /// Adds the scripts that `script` finds at the paths that a word can mean; returns whether there are any.
+    fn add(&mut self, word: &str, script: fn(&Self, PathBuf) -> Option<PathBuf>) -> bool {
+        let mut any = false;
+        for given in self.named(word) {
+            let Some((end, held)) = self.resolved(&given) else { continue };
+            let Some(found) = script(self, end) else { continue };
+            any = true;
+            let known = self.found.entry(found).or_insert(held);
+            if held == Held::No {
+                *known = held;
+            }
         }
+        any
+    }
+
+    /// Adds the files that a word names; returns whether there are any or the word surely names one.
+    fn script(&mut self, word: &str, named: Named) -> bool {
+        let is_path = word.contains(['.', '/']);
+        let later = match named {
+            Named::Surely => true,
+            Named::Perhaps => is_path,
+            Named::IfThere => false,
+        };
+        let found = self.file(word);
+        if !found && later {
+            self.add(word, Self::made_later);
+        }
+        found || later
     }
 
     /// The path of a missing or unreadable file in the scope or the Pod's `/tmp`.
-    fn made_later(&self, given: &Path) -> Option<PathBuf> {
-        let path = self.resolved(given)?;
+    fn made_later(&self, path: PathBuf) -> Option<PathBuf> {
         (scoped_path::readable(self.ctx, &path) && !path.is_dir()).then_some(path)
     }
 
-    /// The path on the disk of the file that a command sees at `given`, if it is in the scope, the
+    /// The path on the disk of the file that a command sees at `path`, if it is in the scope, the
     /// Pod's `/tmp` or a cache.
-    fn changeable(&self, given: &Path) -> Option<PathBuf> {
-        let path = self.resolved(given)?;
+    fn changeable(&self, path: PathBuf) -> Option<PathBuf> {
         if scoped_path::readable(self.ctx, &path) {
             return path.is_file().then_some(path);
         }
@@ -219,49 +325,32 @@ impl<'a> Search<'a> {
         written.into_iter().chain([path]).find(|path| path.is_file())
     }
 
-    fn resolved(&self, given: &Path) -> Option<PathBuf> {
+    /// The resolved path on the disk, and whether another Pod may exchange a part of the way to it.
+    fn resolved(&self, given: &Path) -> Option<(PathBuf, Held)> {
         // `..` after a link is the parent directory of the link's target, as for the kernel. A link
         // target in `/tmp` is in the Pod's `/tmp`, too.
-        let mut path = given.to_owned();
+        let (mut path, mut held) = (given.to_owned(), Held::Yes);
         for _ in 0..=LINKS {
-            let next = files::led_to(&scoped_path::meant(self.ctx, &path))?;
+            let meant = scoped_path::meant(self.ctx, &path);
+            if files::places_on(&meant).iter().any(|place| self.is_anothers(place)) {
+                held = Held::No;
+            }
+            let next = files::led_to(&meant)?;
             if std::mem::replace(&mut path, next) == path {
                 break;
             }
         }
-        path.to_str().is_some().then_some(path)
+        path.to_str().is_some().then_some((path, held))
     }
-}
 
-/// Interpreters whose first argument is a script unless it is an option, and shells, which accept
-/// options before it.
-const FIRST: [&str; 7] = [".", "source", "python", "python3", "ruby", "perl", "php"];
-
-/// The word of a command that certainly names a script. Options that contain the program (`-c`) or
-/// have a value (`-o`) end the search.
-fn certain_script<'a>(program: &str, arguments: &'a [Option<String>]) -> Option<&'a str> {
-    let name = last_part(program);
-    let passes = |word: &str| {
-        shell::SHELLS.contains(&name) && word.starts_with('-') && !word.contains(['c', 'o'])
-    };
-    let mut words = arguments.iter().map_while(|word| word.as_deref());
-    let first = words.find(|word| !passes(word))?;
-    let is_known = shell::SHELLS.contains(&name) || FIRST.contains(&name);
-    (is_known && !first.starts_with('-')).then_some(first)
-}
-
-fn is_interpreter(program: &str) -> bool {
-    let name = last_part(program);
-    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let is_one = |name| shell::SHELLS.contains(&name) || INTERPRETERS.contains(&name);
-    is_one(name) || is_one(plain)
-}
-
-/// What an option has attached: `./x` of `-r./x` and of `--require=./x`.
-fn attached(option: &str) -> Option<&str> {
-    match option.strip_prefix("--") {
-        Some(long) => long.split_once('=').map(|(_, value)| value),
-        None => option.get(2..),
+    /// Whether another live Pod may put something else at this place: it lies below a path that only
+    /// that Pod may write.
+    fn is_anothers(&self, place: &Path) -> bool {
+        let ctx = self.ctx;
+        let below = |other: &PathBuf| place != other && place.starts_with(other);
+        ctx.others.iter().any(below)
+            && ctx.scope.permission(place) != Some(Permission::Write)
+            && !place.starts_with(&ctx.private)
     }
 }
 

@@ -8,10 +8,26 @@ use crate::tools::scoped_path::{self, ScopedPath};
 use crate::tools::{Context, guard};
 use ignore::{DirEntry, Walk, WalkBuilder};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// The most entries visited in one search.
 pub const MAX_ENTRIES: usize = 500_000;
+
+/// Bytes of a glob pattern of a model, and its opening braces: the parser of patterns calls itself for each brace.
+const MAX_PATTERN_BYTES: usize = 4 * 1024;
+const MAX_BRACES: usize = 16;
+
+/// Refuses a glob pattern that is too long or has too many braces.
+pub fn must_be_bounded(pattern: &str) -> Result<(), Fault> {
+    let braces = pattern.bytes().filter(|byte| *byte == b'{').count();
+    if pattern.len() <= MAX_PATTERN_BYTES && braces <= MAX_BRACES {
+        return Ok(());
+    }
+    Err(Fault::argument(format!(
+        "bad glob pattern: it may have at most {MAX_PATTERN_BYTES} bytes and {MAX_BRACES} opening braces"
+    )))
+}
 
 /// The start of a search: the given directory, or the working directory.
 pub fn base(ctx: &Context, given: Option<&str>) -> Result<PathBuf, Fault> {
@@ -50,7 +66,7 @@ pub fn missing(given: &str) -> String {
 }
 
 /// A walk below `base` that skips `.git`, directories out of scope and what is ignored, and follows no link.
-pub fn builder(ctx: &Context, base: &Path, ignored: Option<Ignored>) -> WalkBuilder {
+pub fn builder(ctx: &Context, base: &Path, ignored: Option<Arc<Ignored>>) -> WalkBuilder {
     let mut builder = WalkBuilder::new(base);
     let (ctx, top) = (ctx.clone(), base.to_owned());
     builder.standard_filters(false).follow_links(false).filter_entry(move |entry| {

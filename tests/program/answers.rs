@@ -23,8 +23,13 @@ const LONG: Answer = Answer { repeat: 15_000, chunk: 60, delay_ms: 0 };
 /// 80 kB and 1 MB, 100 pieces a second.
 const SHORT_PACED: Answer = Answer { repeat: 1_250, chunk: 800, delay_ms: 10 };
 const LONG_PACED: Answer = Answer { repeat: 15_000, chunk: 9_000, delay_ms: 10 };
-/// 50 MB flat out.
-const HUGE: Answer = Answer { repeat: 750_000, chunk: 20_000, delay_ms: 0 };
+/// 50 MB flat out; 13 MB of an unoptimized host, which also beside other load writes so much
+/// within the time that its client waits for it.
+const HUGE: Answer = Answer {
+    repeat: if cfg!(debug_assertions) { 200_000 } else { 750_000 },
+    chunk: 20_000,
+    delay_ms: 0,
+};
 
 impl Answer {
     fn text(&self) -> String {
@@ -126,17 +131,25 @@ fn an_answer_of_1_mb_at_100_pieces_a_second_is_the_same_text_in_every_way_out() 
 
 /// A debug build takes a minute for it, so it runs when `YOI_LONG` is set.
 #[test]
-fn an_answer_of_50_mb_flat_out_is_the_same_text_in_every_way_out() {
+fn a_huge_answer_flat_out_is_the_same_text_in_every_way_out() {
     if std::env::var_os("YOI_LONG").is_some() {
         check_every_way(&HUGE);
     }
 }
 
 #[test]
-fn an_answer_of_50_mb_arrives_whole_and_once_in_bounded_memory() {
-    let bench = HUGE.bench();
+fn a_huge_answer_arrives_whole_and_once_in_bounded_memory() {
+    let (of_long, of_huge) = (peak_with_a_late_reader(&LONG), peak_with_a_late_reader(&HUGE));
+    let bound = of_long + (HUGE.text().len() / 4 * 3) as u64;
+    assert!(of_huge < bound, "the client held {of_huge} bytes, {of_long} of 1 MB");
+}
+
+/// Checks that the answer arrives whole although only half of it is read before the run ended, and
+/// returns the most memory that the client held until then.
+fn peak_with_a_late_reader(answer: &Answer) -> u64 {
+    let bench = answer.bench();
     let _host = bench.serve();
-    let text = HUGE.text();
+    let text = answer.text();
     let mut child = bench
         .command(&["--model", &bench.model(), "--raw", "-p", "go"])
         .spawn()
@@ -146,11 +159,11 @@ fn an_answer_of_50_mb_arrives_whole_and_once_in_bounded_memory() {
     let mut out = child.stdout.take().expect("a pipe");
     out.read_exact(&mut read).expect("half of the text");
     let peak = peak_memory(child.id());
-    assert!(peak < 100 << 20, "the client held {peak} bytes");
     out.read_to_end(&mut read).expect("the rest");
     let read = String::from_utf8(read).expect("text");
     assert_same("-p --raw", &read, &text);
     assert_eq!(child.wait().expect("an end").code(), Some(0));
+    peak
 }
 
 #[test]
@@ -158,12 +171,12 @@ fn a_host_gives_the_memory_of_long_answers_back() {
     let bench = HUGE.bench();
     let host = bench.serve();
     let before = memory(host.child.id(), "VmRSS:");
-    for _ in 0..2 {
+    for _ in 0..4 {
         let said = bench.yoi(&["--model", &bench.model(), "--raw", "-p", "go"]);
         assert_eq!(said.code, Some(0), "{}", said.err);
     }
     eventually("the host gave the memory back", || {
-        memory(host.child.id(), "VmRSS:") < before + (30 << 20)
+        memory(host.child.id(), "VmRSS:") < before + (12 << 20)
     });
 }
 

@@ -161,6 +161,18 @@ fn no_model_is_69_and_says_how_to_connect_one() {
 }
 
 #[test]
+fn no_model_because_of_a_mistake_in_the_settings_names_the_mistake() {
+    let bench = Bench::new();
+    bench.without_local_models();
+    bench.settings("model = \"a/b\"\n[broken\n");
+    let done = bench.yoi(&["--no-ui", "-p", "hi"]);
+    assert_eq!(done.code, Some(69), "{done:?}");
+    let words = done.last_words();
+    assert!(words.contains("nothing was sent") && words.contains("config.toml:"), "{words}");
+    assert!(!done.err.contains("ANTHROPIC_API_KEY"), "a model would not help: {done:?}");
+}
+
+#[test]
 fn a_dead_provider_ends_the_run_with_a_sentence_that_names_it() {
     let bench = Bench::new();
     // A port that was free a moment ago: no process listens there.

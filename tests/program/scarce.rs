@@ -81,7 +81,10 @@ fn a_host_goes_on_where_no_thread_can_be_made_and_works_again_when_there_are_som
     // The command cannot be started, and the run goes on to its end with the reason.
     let said = bench.yoi(&["-c", "send a run ls"]);
     let log = bench.yoi(&["log", "a"]);
-    assert!(log.out.contains("this machine has no process or thread left"), "{said:?} {log:?}");
+    assert!(
+        log.out.contains("this machine allows you no more processes or threads"),
+        "{said:?} {log:?}"
+    );
     assert!(log.out.contains("It said:"), "{said:?} {log:?}");
     order("give\n");
     assert_eq!(answer(), "done");

@@ -76,7 +76,7 @@ async fn the_row_of_a_command_says_that_a_guarded_file_was_put_aside() {
     let mut bench = Bench::new();
     let output = bench.bash("echo x > .envrc; echo x > .exrc").await;
     assert!(output.summary.starts_with("Exit 0 after "), "{output:?}");
-    let said = "/.envrc is guarded and was not there before the command, and 1 more such";
+    let said = "/.envrc is guarded and was created while the command ran, and 1 more such";
     assert!(output.summary.ends_with(said), "{output:?}");
     assert!(content(&output).contains("/.exrc is guarded"), "{output:?}");
 }

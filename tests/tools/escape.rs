@@ -17,6 +17,8 @@ mod guard;
 mod holes;
 #[path = "escape/home.rs"]
 mod home;
+#[path = "escape/index.rs"]
+mod index;
 #[path = "escape/limits.rs"]
 mod limits;
 #[path = "escape/names.rs"]

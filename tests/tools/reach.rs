@@ -306,9 +306,7 @@ async fn a_file_tool_changes_files_that_git_executes_only_when_granted() {
     let path = bench.path("ws/.git/config");
     bench.read(&path).await;
     assert!(argument_error(&bench.edit(&path, "old", "new").await).starts_with("path is guarded"));
-    for free in
-        ["ws/.git/index", "ws/.git/refs/heads/config", "ws/.gitignore", "ws/config", "ws/hooks/x"]
-    {
+    for free in ["ws/.git/refs/heads/config", "ws/.gitignore", "ws/config", "ws/hooks/x"] {
         assert!(needs(&bench, free).is_empty(), "{free}");
     }
     bench.ctx.needs = vec![Need::Git];
@@ -392,18 +390,37 @@ async fn a_file_tool_changes_what_direnv_and_editors_obey_only_when_granted() {
         ".nvim.lua",
         ".vimrc",
         ".vim/coc-settings.json",
+        ".zed/tasks.json",
+        ".mcp.json",
+        ".claude/settings.json",
+        ".claude/hooks/before.sh",
+        "deep/.cursor/mcp.json",
     ] {
         let name = format!("ws/{name}");
         assert_eq!(needs(&bench, &name), [Need::Outside], "{name}");
         let output = bench.write(&bench.path(&name), "x").await;
         let said = argument_error(&output);
-        assert!(said.contains("direnv, an editor or a development container obeys it"), "{said}");
+        assert!(
+            said.contains("direnv, an editor, an agent or a development container obeys it"),
+            "{said}"
+        );
         assert!(!bench.path(&name).exists() || name.contains("deep"), "{name}");
     }
-    for free in ["ws/.vscode/words.txt", "ws/envrc", "ws/tasks.json", "ws/idea/x"] {
+    for free in
+        ["ws/.vscode/words.txt", "ws/.claude/words.md", "ws/envrc", "ws/tasks.json", "ws/idea/x"]
+    {
         assert!(needs(&bench, free).is_empty(), "{free}");
     }
-    for step in ["rebase-merge/git-rebase-todo", "rebase-apply/patch", "BISECT_NAMES"] {
+    for step in [
+        "rebase-merge/git-rebase-todo",
+        "rebase-merge/strategy",
+        "rebase-apply/patch",
+        "sequencer/opts",
+        "worktrees/a/sequencer/opts",
+        "modules/a/rebase-merge/strategy",
+        "BISECT_NAMES",
+        "index",
+    ] {
         assert_eq!(needs(&bench, &format!("ws/.git/{step}")), [Need::Git], "{step}");
     }
     assert!(argument_error(&bench.edit(&path, "old", "new").await).contains("is guarded"));

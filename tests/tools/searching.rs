@@ -259,3 +259,71 @@ async fn a_pipe_or_a_link_in_the_place_of_a_list_of_ignored_files_is_not_read() 
     let output = grep(&mut bench, json!({"pattern": "needle"})).await;
     assert_eq!(relative(&bench, &output), ["a.txt"]);
 }
+
+#[tokio::test]
+async fn a_long_list_of_wildcards_drops_no_other_pattern_and_takes_little_memory() {
+    let mut bench = Bench::new();
+    bench.file("secret", "needle");
+    bench.file("a.txt", "needle");
+    let classes: String = (0..4_000).map(|n| format!("[a-z0-9]*{n}\n")).collect();
+    let long = format!("{}\n", "?*".repeat(2040)).repeat(60);
+    for list in [classes, long] {
+        bench.file(".gitignore", format!("/secret\n{list}"));
+        for name in 0..100 {
+            bench.file(&format!("many/{name}/some/file{name}.txt"), "");
+        }
+        let output = grep(&mut bench, json!({"pattern": "needle"})).await;
+        assert_eq!(relative(&bench, &output), ["a.txt"]);
+    }
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(peak < 1024 * 1024, "{peak} kB");
+}
+
+#[tokio::test]
+async fn a_list_that_is_too_long_is_cut_at_the_end_of_a_line_and_the_result_says_so() {
+    let mut bench = Bench::new();
+    bench.file("a.txt", "needle");
+    bench.file("b.log", "needle");
+    for limit in [64 * 1024, 256 * 1024] {
+        let first = "b.log\n";
+        let comment = format!("#{}\n", "x".repeat(limit - first.len() - 3));
+        bench.file(".gitignore", format!("{first}{comment}*.none\n"));
+        let output = grep(&mut bench, json!({"pattern": "needle"})).await;
+        assert_eq!(relative(&bench, &output), ["a.txt"], "{limit}");
+        assert!(output.summary.contains("; of ignore files only 64 KiB"), "{}", output.summary);
+    }
+}
+
+#[tokio::test]
+async fn patterns_above_the_scope_count_in_a_repository_only() {
+    let mut bench = Bench::new();
+    bench.file("a.txt", "needle");
+    let above = bench.path("ws").parent().unwrap().to_owned();
+    for name in [".ignore", ".gitignore"] {
+        fs::write(above.join(name), "*\n").unwrap();
+    }
+    let output = grep(&mut bench, json!({"pattern": "needle"})).await;
+    assert_eq!(relative(&bench, &output), ["a.txt"]);
+    fs::create_dir(above.join(".git")).unwrap();
+    let output = grep(&mut bench, json!({"pattern": "needle"})).await;
+    assert_eq!(output.content, None);
+}
+
+#[tokio::test]
+async fn a_linked_working_tree_ignores_what_its_repository_excludes() {
+    let mut bench = Bench::new();
+    bench.file("a.txt", "needle");
+    bench.file("excluded", "needle");
+    let private = bench.path("outside/main/.git/worktrees/ws");
+    fs::create_dir_all(&private).unwrap();
+    fs::write(private.join("commondir"), "../..\n").unwrap();
+    fs::create_dir(bench.path("outside/main/.git/info")).unwrap();
+    fs::write(bench.path("outside/main/.git/info/exclude"), "excluded\n").unwrap();
+    for pointer in [private.display().to_string(), "../outside/main/.git/worktrees/ws".into()] {
+        bench.file(".git", format!("gitdir: {pointer}\n"));
+        let output = grep(&mut bench, json!({"pattern": "needle"})).await;
+        assert_eq!(relative(&bench, &output), ["a.txt"]);
+    }
+}

@@ -14,8 +14,9 @@ use crate::verb::{self, Reply, VerbId, Way};
 use crossterm::event::{KeyEvent, KeyEventKind};
 use yoi::protocol::{Method, PodInfo, PodName};
 
-/// The notice for a key that came before the person could read the confirmation.
-const TOO_EARLY: &str = "Ignored: the confirmation had only just appeared. Press again.";
+/// The notice for a key that came before the person could read what it would decide.
+pub(super) const TOO_EARLY: &str =
+    "Ignored: too soon after this appeared or after the last key. Press again.";
 
 /// Columns of ` · ` and `: ` around an answer.
 const ANSWER_GAP: usize = 5;

@@ -101,11 +101,10 @@ impl App {
         }
         let returning = self.returning.take();
         let workspace = self.setup.workspace.clone();
-        match self.initial_pod.take() {
-            Some(name) if self.family.get(&name).is_none() => {
-                self.say(Kind::Refused, format!("no Pod named {name}"))
-            }
-            Some(name) => self.make_current(&name),
+        match self.initial_pod.clone() {
+            Some(name) if self.family.get(&name).is_some() => self.make_current(&name),
+            // The first message makes the Pod.
+            Some(_) => self.look_for_model().into_iter().collect(),
             // The model of the command line is one for a new Pod, which the first message makes.
             None if self.model.is_some() => self.look_for_model().into_iter().collect(),
             None if returning.as_ref().is_some_and(|returning| self.can_return(returning)) => {

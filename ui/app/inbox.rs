@@ -2,6 +2,7 @@
 //! unchanged and without another key, for a while.
 
 use crate::app::Areas;
+use crate::app::confirm::TOO_EARLY;
 use crate::app::{App, Asked, Confirm, Effect, Focus, Layer, TextFor};
 use crate::keys::Action;
 use crate::notice::Kind;
@@ -225,8 +226,7 @@ impl App {
         // A key that is held down never counts: each press starts the time anew.
         self.inbox.distracted(self.now);
         if !armed {
-            return self
-                .say(Kind::Info, "Ignored: the request had only just appeared. Press again.");
+            return self.say(Kind::Info, TOO_EARLY);
         }
         let Some(requests) = self.chosen_requests() else {
             return self.say(Kind::Info, "there is no request here");

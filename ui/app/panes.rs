@@ -52,7 +52,9 @@ pub fn inbox(app: &App) -> inbox::View<'_> {
 
 /// The composer as it is painted now.
 pub fn composer(app: &App) -> composer::View<'_> {
-    let to = app.current.as_ref().map_or("a new Pod", |name| name.as_str());
+    let new =
+        || app.initial_pod.as_ref().map_or("a new Pod".into(), |name| format!("{name} (new)"));
+    let to = app.current.as_ref().map_or_else(new, ToString::to_string);
     composer::View {
         composer: &app.composer,
         info: app.info(),

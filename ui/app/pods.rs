@@ -19,6 +19,7 @@ impl App {
             return self.say(Kind::Refused, format!("no Pod named {name}"));
         };
         self.current_is_gone = false;
+        self.initial_pod = None;
         if self.current.as_ref() != Some(&name) {
             self.forget_requests();
             self.previous = self.current.replace(name.clone());

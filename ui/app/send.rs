@@ -91,6 +91,7 @@ impl App {
         self.creating = true;
         let token = self.request_token();
         let method = Method::New(NewPod {
+            name: self.initial_pod.clone(),
             cwd: self.setup.cwd.clone(),
             model: self.model.clone(),
             env: self.setup.env.clone(),

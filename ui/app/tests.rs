@@ -101,8 +101,17 @@ impl Bench {
         Self::returning(ScreenState::default(), pods)
     }
 
+    /// The same, when the command line named a Pod.
+    pub fn naming(name: &str, pods: Vec<PodInfo>) -> Self {
+        Self::opened(Some(PodName::parse(name).expect("a name")), ScreenState::default(), pods)
+    }
+
     /// The same, after a screen that kept this state.
     pub fn returning(state: ScreenState, pods: Vec<PodInfo>) -> Self {
+        Self::opened(None, state, pods)
+    }
+
+    fn opened(named: Option<PodName>, state: ScreenState, pods: Vec<PodInfo>) -> Self {
         let setup = Setup {
             cwd: "/repo".into(),
             workspace: "/repo".into(),
@@ -113,7 +122,7 @@ impl Bench {
             ..Setup::default()
         };
         let theme = crate::theme::Theme::default();
-        let mut app = App::new(setup, crate::keys::default_keymap(), theme, None);
+        let mut app = App::new(setup, crate::keys::default_keymap(), theme, named);
         app.restore_screen(state);
         let mut bench = Self { app, now: NOON + 120_000 };
         bench.size(80, 24);

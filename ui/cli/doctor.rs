@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use yoi::config::dirs::Dirs;
 use yoi::config::keys::register_secrets;
+use yoi::config::settings::IN_USE;
 use yoi::config::{Keys, Settings};
 
 /// How long the program's own files may take to be read.
@@ -141,8 +142,7 @@ fn read_own_files(config: &Path) -> OwnFiles {
         Finding::broken("settings", "settings", text.clone(), way_out)
     });
     let said = diagnostics.iter().map(ToString::to_string);
-    let mut said: Vec<String> =
-        said.filter(|said| settings.unread.as_ref() != Some(said)).collect();
+    let mut said: Vec<String> = said.filter(|said| !settings.unread.contains(said)).collect();
     let mut keymap = keys::default_keymap();
     let own = config.join(settings.ui.keymap.as_deref().unwrap_or(Path::new("keymap.toml")));
     match std::fs::read_to_string(&own) {
@@ -155,9 +155,8 @@ fn read_own_files(config: &Path) -> OwnFiles {
     }
     let theme = settings.ui.theme.as_deref().unwrap_or("night");
     said.extend(Theme::load(theme, Some(&config.join("themes"))).1);
-    let way_out = "correct the line; until then a new program uses the default value, and a running host keeps \
-                   the last valid one";
-    let warning = |text| Finding::warning("settings", "settings", text, way_out);
+    let way_out = format!("correct it; {IN_USE}");
+    let warning = |text| Finding::warning("settings", "settings", text, way_out.clone());
     let mut found: Vec<Finding> = unread.chain(said.into_iter().map(warning)).collect();
     if found.is_empty() {
         let text = format!("{}, read without a complaint", config.display());

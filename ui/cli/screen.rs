@@ -7,7 +7,7 @@ use crate::run::{self, Find, Options, Ready, Reconnect, ScreenFiles};
 use crate::start::{self, Opening};
 use std::path::{Path, PathBuf};
 use yoi::client::{Client, Events};
-use yoi::config::settings::Ui;
+use yoi::config::settings::{IN_USE, Ui};
 use yoi::config::{Access, Catalogue, Settings, Workspace};
 use yoi::host::{Host, MeshUse};
 use yoi::protocol::AtHostEnd;
@@ -59,7 +59,7 @@ fn options(opening: &Opening, args: &Args) -> Options {
         copies: Some(opening.dirs.state.join("copies")),
         pod: args.pod.clone(),
         models: Catalogue::with(&settings).specs(),
-        mistakes: mistakes.iter().map(|mistake| format!("not in force: {mistake}")).collect(),
+        mistakes: mistakes.iter().map(|one| settings.with_value_in_use(one, IN_USE)).collect(),
     }
 }
 

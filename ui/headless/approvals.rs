@@ -11,7 +11,7 @@ use crate::wording::blanks::counted;
 use crate::wording::scope;
 use std::collections::BTreeSet;
 use yoi::config::policy::matches;
-use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, Verdict};
+use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, ScriptHash, Verdict};
 use yoi::run::is_about_a_server;
 use yoi::run::policy::subject_of;
 use yoi::text::{SafeText, shell_quoted};
@@ -173,7 +173,10 @@ impl Inbox {
             };
             return Handling::Show { note };
         }
-        let way = format!("--allow {} lets it pass", quoted(&approval.rule));
+        let way = match approval.scripts.iter().all(ScriptHash::is_content) {
+            true => format!("--allow {} lets it pass", quoted(&approval.rule)),
+            false => "only a rule without sha256= lets it pass".to_owned(),
+        };
         if is_about_a_server(approval) {
             // The model asked for nothing, and the run goes on without the server or its tools.
             let (tool, server) = (&approval.tool, &approval.action);
@@ -404,6 +407,20 @@ mod tests {
         assert_eq!(verdict, Verdict::Deny { reason });
         assert!(inbox.next().is_none(), "each is handled once");
         assert_eq!(inbox.outcome().unwrap_err().exit, Exit::Refused);
+    }
+
+    #[test]
+    fn a_request_that_no_rule_for_a_content_allows_says_so() {
+        for mark in [ScriptHash::unread, ScriptHash::unheld] {
+            let mut inbox = inbox(vec![], Unanswered::End);
+            inbox.take_charge_of(&name("alice"), &[]);
+            let scripts = vec![mark("/w/x.sh".into())];
+            requested(&mut inbox, ApprovalRequest { scripts, ..approval("1", "alice") });
+            let Some((_, Handling::Decide { verdict, .. })) = inbox.next() else { panic!() };
+            let reason =
+                "no person is here to decide; only a rule without sha256= lets it pass".into();
+            assert_eq!(verdict, Verdict::Deny { reason });
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::slice::from_ref;
 use tokio::sync::mpsc;
-use yoi::config::Workspace;
+use yoi::config::{Settings, Workspace};
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal, Segment};
 
@@ -374,14 +374,18 @@ impl<'a> LineRunner<'a> {
     }
 }
 
-/// The failure of a program whose Pod has no model, with the ways to connect one.
+/// The failure of a program whose Pod has no model: the mistake because of which the settings name none, or the ways to
+/// connect one.
 pub fn without_model(info: &PodInfo, opening: &Opening) -> Option<Failure> {
-    let ways = || yoi::run::ways_to_connect(&opening.dirs.config.join("config.toml"));
     let pod = &info.name;
     let message = || {
+        let (settings, _) = Settings::load(&opening.dirs.config);
+        if !settings.unread.is_empty() {
+            return format!("nothing was sent to {pod}: correct {}", settings.unread.join("; "));
+        }
+        let ways = yoi::run::ways_to_connect(&opening.dirs.config.join("config.toml"));
         format!(
-            "{pod} has no model, so nothing was sent; --model <provider>/<name> takes one\n\n{}",
-            ways()
+            "{pod} has no model, so nothing was sent; --model <provider>/<name> takes one\n\n{ways}"
         )
     };
     info.model.is_empty().then(|| Failure::new(Exit::NoModel, message()))

@@ -14,6 +14,11 @@ use ratatui::text::{Line, Span};
 /// Rows of the list of completions.
 pub const POPUP: usize = 6;
 
+/// Behind a warning that is cut: the verb that shows all of it.
+const REST: &str = " :notices";
+/// The columns from which on there is room for it.
+const ROOM_FOR_REST: usize = 40;
+
 /// What the line is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -213,7 +218,13 @@ impl View<'_> {
         };
         let mark = notice.kind.mark(self.glyphs == Glyphs::Ascii);
         let text = self.glyphs.plain(&format!("{mark} {}", notice.text));
-        Line::styled(cut(&text, room), self.theme.style(role))
+        let style = self.theme.style(role);
+        let rest = notice.kind == Kind::Warned && room >= ROOM_FOR_REST;
+        if width(&text) <= room || !rest {
+            return Line::styled(cut(&text, room), style);
+        }
+        let shown = cut(&text, room - width(REST));
+        Line::from(vec![Span::styled(shown, style), Span::styled(REST, self.theme.dim)])
     }
 
     fn hints(&self, room: usize) -> Line<'static> {

@@ -23,6 +23,10 @@ pub fn outside(path: &OutsidePath) -> String {
 
 /// A script that a command runs: `/repo/build.sh, SHA-256 ba7816bf8f01`.
 pub fn script(script: &ScriptHash) -> String {
+    if script.is_unheld() {
+        let path = path(&script.path);
+        return format!("{path}, or what another Pod puts there while the command runs");
+    }
     format!("{}, SHA-256 {}", path(&script.path), script.short())
 }
 
@@ -59,4 +63,17 @@ pub fn lent(lent: &Lent) -> String {
 /// A path, with every character that a terminal would hide spelled.
 pub fn path(path: &Path) -> String {
     SafeText::spelled(path.display().to_string()).into_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_named_with_its_hash_or_with_what_may_take_its_place() {
+        let hashed = ScriptHash { path: "/w/x.sh".into(), sha256: "ba7816bf8f01cfea".into() };
+        assert_eq!(script(&hashed), "/w/x.sh, SHA-256 ba7816bf8f01");
+        let unheld = "/w/x.sh, or what another Pod puts there while the command runs";
+        assert_eq!(script(&ScriptHash::unheld("/w/x.sh".into())), unheld);
+    }
 }

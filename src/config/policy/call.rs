@@ -104,7 +104,8 @@ impl Part<'_> {
         let Some(Ok(commands)) = &self.call.line else { return false };
         pattern.fits(text(self.call.subject), Reach::OneCommand)
             && (pattern.is_exact()
-                || commands.iter().all(|c| !c.starts_another || names_command(pattern)))
+                || !commands.iter().any(|c| c.starts_another || c.is_run_by_another)
+                || names_command(pattern))
     }
 
     /// Why a rule that refuses counts although the text of the call does not show that it fits.

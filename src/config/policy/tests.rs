@@ -186,6 +186,10 @@ fn a_rule_that_denies_matches_a_command_however_it_is_spelled_and_wherever_it_st
         "printf -v 'x[$(git push)]' a",
         "test -v 'x[$(git push)]'",
         "time git push",
+        "time -- git push",
+        "echo `echo \\`git push\\``",
+        "echo $((ls; git push) )",
+        "compgen -C 'git push' a",
         "command -p git push",
         "for x in push; do git $x; done",
         "git push;",
@@ -223,7 +227,21 @@ fn a_rule_that_denies_matches_a_command_however_it_is_spelled_and_wherever_it_st
 
 #[test]
 fn a_line_passes_only_if_a_rule_allows_each_command_in_it() {
-    let rules = ["cargo *", "git status*", "ls", "env A=1 cargo *", "sh *", "env *", "xargs *"];
+    let rules = [
+        "cargo *",
+        "git status*",
+        "ls",
+        "env A=1 cargo *",
+        "sh *",
+        "env *",
+        "xargs *",
+        "time *",
+        "! *",
+        "eval *",
+        "trap *",
+        "mapfile *",
+        "bash -c *",
+    ];
     let passing = [
         "cargo test",
         "cargo  test",
@@ -239,6 +257,12 @@ fn a_line_passes_only_if_a_rule_allows_each_command_in_it() {
         "env A=1 cargo test",
         "sh build.sh",
         "sh -c 'cargo test; ls'",
+        "time -p cargo test",
+        "! cargo test",
+        "eval cargo test",
+        "trap ls EXIT",
+        "bash -c 'cargo test'",
+        "mapfile -t a",
     ];
     let refused = passing.iter().filter(|line| said(Action::Allow, &rules, line) != Said::Allow);
     let refused: Vec<_> = refused.collect();
@@ -277,9 +301,16 @@ fn a_line_passes_only_if_a_rule_allows_each_command_in_it() {
         "sh <<E\nrm x\nE",
         "env rm x",
         "env A=2 rm x",
+        "time rm x",
+        "time -p -- rm x",
+        "! rm x",
         "xargs rm",
         "find . | xargs rm",
         "eval rm x",
+        "trap 'rm x' EXIT",
+        "mapfile -C rm a",
+        "bash -c 'rm x'",
+        "sh -c 'rm x'",
         "eval ls $x",
         "cargo 'unfinished",
         "cargo test )",

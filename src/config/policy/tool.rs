@@ -195,7 +195,8 @@ pub fn exactly(subject: &Subject) -> String {
         let text = path.path.display().to_string();
         format!("{}{OF}{}", path.access.word(), tool_words::literal(&text))
     });
-    let hashes = subject.scripts.iter().map(|script| {
+    let contents = subject.scripts.iter().filter(|script| !script.is_unheld());
+    let hashes = contents.map(|script| {
         let digits = script.sha256.get(..DIGITS).unwrap_or(&script.sha256);
         format!("{HASH}{OF}{digits}")
     });

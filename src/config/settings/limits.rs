@@ -1,7 +1,9 @@
 //! The limits of Pods, of replies of models, and of commands.
 
 use crate::config::settings::count;
-use serde::Deserialize;
+use serde::de::{self, Error as _, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
 use std::num::NonZeroU32;
 
 /// `pid_max` is 300 above the limit, because the kernel assigns the low process ids of a namespace
@@ -51,8 +53,7 @@ pub struct Limits {
 }
 
 /// A number that is at least `LEAST`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "u32")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtLeast<const LEAST: u32>(u32);
 
 impl<const LEAST: u32> AtLeast<LEAST> {
@@ -61,21 +62,16 @@ impl<const LEAST: u32> AtLeast<LEAST> {
     }
 }
 
-impl<const LEAST: u32> TryFrom<u32> for AtLeast<LEAST> {
-    type Error = String;
-
-    fn try_from(value: u32) -> Result<Self, Self::Error> {
-        if value >= LEAST {
-            Ok(Self(value))
-        } else {
-            Err(format!("expected a number of {LEAST} or more"))
-        }
+impl<'de, const LEAST: u32> Deserialize<'de> for AtLeast<LEAST> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let range = Range { least: LEAST.into(), most: u32::MAX.into() };
+        let number = u32::try_from(from.deserialize_u64(range)?);
+        number.map(Self).map_err(D::Error::custom)
     }
 }
 
 /// A size in MiB, from 1 to `MOST`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "u64")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mebibytes<const MOST: u64>(u64);
 
 impl<const MOST: u64> Mebibytes<MOST> {
@@ -84,15 +80,61 @@ impl<const MOST: u64> Mebibytes<MOST> {
     }
 }
 
-impl<const MOST: u64> TryFrom<u64> for Mebibytes<MOST> {
-    type Error = String;
+impl<'de, const MOST: u64> Deserialize<'de> for Mebibytes<MOST> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_u64(Range { least: 1, most: MOST }).map(Self)
+    }
+}
 
-    fn try_from(value: u64) -> Result<Self, Self::Error> {
-        if (1..=MOST).contains(&value) {
-            Ok(Self(value))
-        } else {
-            Err(format!("expected a number from 1 to {MOST}"))
+/// Reads a whole number of a range; its errors name the range.
+struct Range {
+    least: u64,
+    most: u64,
+}
+
+impl Visitor<'_> for Range {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a whole number from {} to {}", self.least, self.most)
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<u64, E> {
+        if (self.least..=self.most).contains(&number) {
+            return Ok(number);
         }
+        Err(E::invalid_value(Unexpected::Unsigned(number), &self))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<u64, E> {
+        let negative = |_| E::invalid_value(Unexpected::Signed(number), &self);
+        u64::try_from(number).map_err(negative).and_then(|number| self.visit_u64(number))
+    }
+}
+
+impl Limits {
+    /// The default of a key of `[limits]`.
+    pub fn default_of(key: &str) -> Option<u64> {
+        let of = Self::default();
+        let number = match key {
+            "max_turns" => of.max_turns.get(),
+            "depth" => of.depth.get(),
+            "live_children" => of.live_children.get(),
+            "mailbox" => of.mailbox.get(),
+            "reply_mib" => return Some(of.reply_mib.0),
+            "block_mib" => return Some(of.block_mib.0),
+            "argument_mib" => return Some(of.argument_mib.0),
+            "processes" => of.processes.get(),
+            "memory_mib" => of.memory_mib,
+            "open_files" => of.open_files.get(),
+            "file_mib" => of.file_mib,
+            "tmp_mib" => of.tmp_mib.get(),
+            "cache_mib" => of.cache_mib.get(),
+            "home_mib" => of.home_mib.get(),
+            "shm_mib" => of.shm_mib.get(),
+            _ => return None,
+        };
+        Some(number.into())
     }
 }
 

@@ -82,6 +82,49 @@ fn each_mistake_is_named_by_its_place_and_costs_only_its_own_key() {
 }
 
 #[test]
+fn while_a_rule_cannot_be_used_the_rules_are_not_known() {
+    for (text, expected) in [
+        (
+            "tool = \"Bash\"\naction = \"dney\"",
+            ":5:10: `permissions.rule.action` is \"dney\", but must be one of `allow`, `ask`, `deny`",
+        ),
+        (
+            "tool = \"Bsh\"\naction = \"deny\"",
+            ":4:8: `permissions.rule.tool`: no tool is named `Bsh`",
+        ),
+        (
+            "patern = \"x\"\naction = \"deny\"",
+            ":4:1: unknown field `patern`, expected one of `tool`",
+        ),
+        ("tool = 3\naction = \"deny\"", ":4:8: `permissions.rule.tool` is 3, but must be a text"),
+        ("tool = \"Bash\"", ":3:1: `permissions.rule`: missing field `action`"),
+    ] {
+        let file = format!("model = \"a/b\"\nlimits.depth = 2\n[[permissions.rule]]\n{text}\n");
+        let (settings, said) = read(&file);
+        let [one] = &said[..] else { panic!("{text}: {said:#?}") };
+        assert!(one.starts_with(&format!("/c/config.toml{expected}")), "{text}: {one}");
+        assert_eq!(settings.unread, said, "{text}");
+        assert_eq!(settings.model.as_deref(), Some("a/b"), "{text}");
+    }
+    for text in [
+        "[[permissions.rules]]\naction = \"deny\"",
+        "[[permission.rule]]\naction = \"deny\"",
+        "[[Permissions.rule]]\naction = \"deny\"",
+        "[[rule]]\naction = \"deny\"",
+        "[permissions.rule]\naction = \"deny\"",
+        "[permissions]\ndefault = \"aks\"",
+        "permissions = 3",
+    ] {
+        let (settings, said) = read(text);
+        assert_eq!(said.len(), 1, "{text}: {said:#?}");
+        assert_eq!(settings.unread, said, "{text}");
+    }
+    let (settings, said) =
+        read("modle = \"a/b\"\nlimits.depth = 0\n[profil.quick]\nmodel = \"a/b\"");
+    assert_eq!((said.len(), settings.unread.len()), (3, 0), "no rule is meant: {said:#?}");
+}
+
+#[test]
 fn a_mistake_in_one_rule_of_policy_costs_that_rule() {
     let (settings, diagnostics) = read(concat!(
         "[permissions]\n",
@@ -107,8 +150,8 @@ fn a_mistake_in_one_rule_of_policy_costs_that_rule() {
 #[test]
 fn a_text_that_is_no_toml_gives_all_defaults_and_one_diagnostic() {
     let (settings, diagnostics) = read("model = \"a/b\"\nlimits = {\n[x");
-    assert_eq!(settings.unread.as_deref(), Some(&*diagnostics[0]), "its rules are not known");
-    assert_eq!(Settings { unread: None, ..settings }, Settings::default());
+    assert_eq!(settings.unread, diagnostics, "its rules are not known");
+    assert_eq!(Settings { unread: Vec::new(), ..settings }, Settings::default());
     assert_eq!(diagnostics.len(), 1);
     assert!(diagnostics[0].starts_with("/c/config.toml:"), "{diagnostics:?}");
 }
@@ -159,9 +202,73 @@ fn a_setting_that_would_not_count_is_a_mistake() {
         "action = \"deny\"\n",
     ));
     let [processes, tool] = &diagnostics[..] else { panic!("{diagnostics:#?}") };
-    assert!(processes.contains(":2:13: expected a number of 301 or more"), "{processes}");
-    assert!(tool.contains(":4:8: no tool is named `Bsh`; there are Bash, Edit"), "{tool}");
+    let said = "/c/config.toml:2:13: `limits.processes` is 300, but must be a whole number from 301 \
+                to 4294967295; the default is 4096";
+    assert_eq!(processes, said);
+    let said = ":4:8: `permissions.rule.tool`: no tool is named `Bsh`; there are Bash, Edit";
+    assert!(tool.contains(said), "{tool}");
     assert_eq!(settings.limits.processes.get(), 4096);
     let tools = settings.permissions.rule.iter().map(|rule| rule.tool.as_str());
     assert_eq!(tools.collect::<Vec<_>>(), ["mcp__git__*"]);
+}
+
+#[test]
+fn a_value_that_cannot_be_used_is_said_with_its_key_and_the_expected_values() {
+    for (text, expected) in [
+        (
+            "[limits]\nprocesses = -5",
+            "`limits.processes` is -5, but must be a whole number from 301 to 4294967295; the \
+             default is 4096",
+        ),
+        (
+            "limits.reply_mib = \"big\"",
+            "`limits.reply_mib` is \"big\", but must be a whole number from 1 to 1024, in MiB; the default \
+             is 128 MiB",
+        ),
+        (
+            "[limits]\nmax_turns = 0",
+            "`limits.max_turns` is 0, but must be a whole number from 1 to 4294967295; the default is 200",
+        ),
+        (
+            "[limits]\nmemory_mib = 5000000000",
+            "`limits.memory_mib` is 5000000000, but must be a whole number from 0 to 4294967295, in MiB; \
+             the default is 0 MiB",
+        ),
+        (
+            "[timeouts]\nidle_s = -1",
+            "`timeouts.idle_s` is -1, but must be a whole number of at least 1, in seconds",
+        ),
+        ("limits = 3", "`limits` is 3, but must be a table"),
+        ("model = 7", "`model` is 7, but must be a text in quotes"),
+        (
+            "[compaction]\nthreshold_ratio = 3.0",
+            "`compaction.threshold_ratio` is 3.0, but must be a number above 0 and at most 1",
+        ),
+        (
+            "[mesh]\njoin = 3",
+            "`mesh.join` is 3, but must be true, false or a list of names of Pods",
+        ),
+        (
+            "[[permissions.rule]]\naction = \"perhaps\"",
+            "`permissions.rule.action` is \"perhaps\", but must be one of `allow`, `ask`, `deny`",
+        ),
+    ] {
+        let (_, said) = Settings::read(Path::new("c"), text);
+        let [said] = &said[..] else { panic!("{said:?}") };
+        assert_eq!(said.message, expected);
+    }
+}
+
+#[test]
+fn the_sentence_about_a_limit_names_its_default() {
+    let head = "[limits]\n";
+    let error = toml::from_str::<Settings>("limits.no_such_key = 1").unwrap_err();
+    let (_, known) = error.message().split_once(", expected").unwrap();
+    let keys: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+    assert!(keys.len() > 10, "{known}");
+    for key in keys {
+        let number = Limits::default_of(key).expect(key);
+        let (settings, said) = read(&format!("{head}{key} = {number}"));
+        assert_eq!((settings.limits, said), (Limits::default(), Vec::new()), "{key}");
+    }
 }

@@ -1,5 +1,6 @@
 //! The simple commands in what the parser read.
 
+use crate::config::shell::raw::{self, Backticks};
 use crate::config::shell::words::{Word, starts_commands};
 use crate::config::shell::{Piece, SimpleCommand, Unreadable, inner};
 use rable::{Node, NodeKind};
@@ -54,6 +55,7 @@ impl Reader {
     pub fn inner_line(&mut self, line: Option<&str>) {
         self.depth += 1;
         self.inner += 1;
+        let first = self.commands.len();
         let read = match line {
             Some(line) if self.depth <= MAX_INNER_DEPTH && self.inner <= MAX_INNER_LINES => {
                 self.line(line).is_ok()
@@ -63,7 +65,13 @@ impl Reader {
         if !read {
             self.unknown();
         }
+        self.run_by_another(first);
         self.depth -= 1;
+    }
+
+    /// Marks the commands from this one on.
+    fn run_by_another(&mut self, first: usize) {
+        self.commands[first..].iter_mut().for_each(|c| c.is_run_by_another = true);
     }
 
     /// From now on the line counts as one that calculates with variables.
@@ -88,10 +96,13 @@ impl Reader {
             }
             NodeKind::Pipeline { commands, .. } => self.nodes(commands),
             NodeKind::List { items } => self.nodes(items.iter().map(|item| &item.command)),
-            NodeKind::Negation { pipeline } | NodeKind::Time { pipeline, .. } => {
-                self.node(pipeline)
+            NodeKind::Negation { pipeline: command }
+            | NodeKind::Time { pipeline: command, .. }
+            | NodeKind::Coproc { command, .. } => {
+                let first = self.commands.len();
+                self.node(command);
+                self.run_by_another(first);
             }
-            NodeKind::Coproc { command, .. } => self.node(command),
             NodeKind::Function { body, .. } => self.node(body),
             NodeKind::Subshell { body, redirects } | NodeKind::BraceGroup { body, redirects } => {
                 self.around(redirects);
@@ -113,7 +124,9 @@ impl Reader {
             NodeKind::ConditionalExpr { redirects, .. }
             | NodeKind::ArithmeticCommand { redirects, .. } => {
                 self.around(redirects);
-                self.calculation(starts_commands(&format!("{:?}", node.kind)));
+                let is_command = matches!(&node.kind, NodeKind::ArithmeticCommand { raw_content, .. }
+                    if !raw::is_arithmetic(&format!("{raw_content}))")));
+                self.calculation(is_command || starts_commands(&format!("{:?}", node.kind)));
             }
             NodeKind::Empty | NodeKind::Comment { .. } => {}
             other => self.repeated(other),
@@ -173,7 +186,8 @@ impl Reader {
         if word.hides_commands || is_executed(&word) {
             self.unknown();
         }
-        if let NodeKind::Word { parts, .. } = &node.kind {
+        if let NodeKind::Word { parts, value, .. } = &node.kind {
+            self.backticks(value);
             for part in parts {
                 if let NodeKind::CommandSubstitution { command, .. }
                 | NodeKind::ProcessSubstitution { command, .. } = &part.kind
@@ -183,6 +197,17 @@ impl Reader {
             }
         }
         word
+    }
+
+    /// The parser reads commands between backticks as they are written, and lets quotes hide the end of them.
+    fn backticks(&mut self, word: &str) {
+        for found in raw::backticks(word) {
+            match found {
+                Backticks::Unescaped(line) => self.inner_line(Some(&line)),
+                Backticks::Plain(line) if rable::parse(&line, false).is_ok() => {}
+                Backticks::Plain(_) | Backticks::Unknown => self.unknown(),
+            }
+        }
     }
 
     fn redirections(&mut self, redirects: &[Node]) -> Redirections {
@@ -230,7 +255,11 @@ impl Reader {
     fn command(&mut self, assignments: &[Node], words: &[Node], redirects: &[Node]) {
         let assignments = self.words(assignments);
         self.assigned(&assignments);
-        let words = self.words(words);
+        let mut words = self.words(words);
+        // The parser knows no option of `time` but `-p`, and takes `--` for the command.
+        if words.first().is_some_and(|word| word.text().as_deref() == Some("--")) {
+            words.insert(0, Word::plain("time"));
+        }
         let redirections = self.redirections(redirects);
         let all: Vec<&Word> = assignments.iter().chain(&words).collect();
         let mut command = SimpleCommand::default();

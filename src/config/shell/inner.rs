@@ -1,6 +1,7 @@
 //! Programs that start another command: the one in their arguments (`sudo x`), or lines of shell in
-//! an argument (`sh -c`, `eval`).
+//! an argument (`sh -c`).
 
+use crate::config::shell::builtins;
 use crate::config::shell::commands::{Reader, Redirections, joined};
 use crate::config::shell::words::{Word, starts_commands};
 use crate::config::shell::{Piece, SimpleCommand};
@@ -40,6 +41,7 @@ const STARTERS: &[&str] = &[
     "hyperfine",
     "i386",
     "ionice",
+    "jobs",
     "linux32",
     "linux64",
     "ltrace",
@@ -113,13 +115,9 @@ pub const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "mksh", "rba
 /// Programs that take a line of shell as an argument.
 const TAKE_LINES: &[&str] = &[
     "capsh",
-    "compgen",
-    "complete",
     "entr",
     "hyperfine",
-    "mapfile",
     "parallel",
-    "readarray",
     "runuser",
     "screen",
     "script",
@@ -132,10 +130,12 @@ const TAKE_LINES: &[&str] = &[
 /// Builtins that declare variables; with the option `i` they evaluate each value as an arithmetic
 /// expression.
 const DECLARE: &[&str] = &["declare", "local", "typeset"];
-/// Builtins that evaluate their arguments as arithmetic expressions, and so run quoted
-/// substitutions.
+/// Builtins that expand their arguments once more, most of them as arithmetic expressions, and so run
+/// quoted substitutions.
 const CALCULATE: &[&str] = &[
     "[",
+    "compgen",
+    "complete",
     "declare",
     "export",
     "let",
@@ -268,10 +268,8 @@ pub fn lines(words: &[&Word], given: &Redirections, reader: &mut Reader) {
     let reads =
         || is_one(first, READ_VARIABLES) && given.input.as_deref().is_some_and(starts_commands);
     let option = |letter| words.iter().any(|word| has_option(word, letter));
-    // An alias and `hash -p` rename a command; an unknown program could be either.
-    let renames = || is_one(first, &["alias"]) || is_one(first, &["hash"]) && option('p');
     let hides = || is_one(first, &["start-stop-daemon"]);
-    if program(first).is_none() || renames() || hides() || calculates() || reads() {
+    if program(first).is_none() || hides() || calculates() || reads() {
         reader.unknown();
     }
     if is_one(first, &["let"]) || is_one(first, DECLARE) && option('i') {
@@ -281,22 +279,17 @@ pub fn lines(words: &[&Word], given: &Redirections, reader: &mut Reader) {
         let [first, arguments @ ..] = words else { continue };
         match program(first).as_deref() {
             Some(name) if SHELLS.contains(&name) => shell(arguments, given, reader),
-            Some("eval") => {
-                let dashes =
-                    arguments.first().is_some_and(|word| word.text().as_deref() == Some("--"));
-                reader.inner_line(text(&arguments[usize::from(dashes)..]).as_deref());
-            }
             Some("." | "source") => sourced(arguments, given, reader),
             Some("env") => env(arguments, reader),
-            Some("trap") => trap(arguments, reader),
             Some(name) if TAKE_LINES.contains(&name) => possible_lines(arguments, reader),
-            Some(_) | None => {}
+            Some(name) => builtins::evaluate(name, arguments, reader),
+            None => {}
         }
     }
 }
 
 /// Whether a word is a group of short options with this one.
-fn has_option(word: &Word, letter: char) -> bool {
+pub fn has_option(word: &Word, letter: char) -> bool {
     word.text().is_some_and(|text| is_group_with(&text, letter))
 }
 
@@ -318,12 +311,6 @@ fn env(arguments: &[&Word], reader: &mut Reader) {
             None => {}
         }
     }
-}
-
-/// The words as one text, if all of it is known.
-fn text(words: &[&Word]) -> Option<String> {
-    let texts: Option<Vec<String>> = words.iter().map(|word| word.text()).collect();
-    texts.map(|texts| texts.join(" "))
 }
 
 /// Options of a shell that take the next word.
@@ -368,18 +355,6 @@ fn script_file(path: &str, given: &Redirections, reader: &mut Reader) {
 
 fn is_option(text: &Option<String>) -> bool {
     text.as_ref().is_some_and(|text| text.starts_with(['-', '+']))
-}
-
-/// `trap` runs its first argument on a signal; `-` or a signal name alone resets the signal's
-/// handler.
-fn trap(arguments: &[&Word], reader: &mut Reader) {
-    let is_option = |word: &&&Word| word.text().is_some_and(|text| text.starts_with("--"));
-    let arguments = &arguments[arguments.iter().take_while(is_option).count()..];
-    if let [line, _, ..] = arguments
-        && line.text().as_deref() != Some("-")
-    {
-        reader.inner_line(line.text().as_deref());
-    }
 }
 
 /// Arguments of more than one word may be lines of shell.

@@ -76,7 +76,7 @@ fn every_command_of_a_line_is_found_wherever_it_stands() {
         ("hash -r", &["hash -r"]),
         ("BASH_ALIASES[a]='b c'; a", &["·", "BASH_ALIASES[a]=b_c", "a"]),
         ("BASH_ENV=x bash -c :", &["·", "bash -c :", ":"]),
-        ("mapfile -C 'a b' x", &["mapfile -C a_b x", "a b"]),
+        ("mapfile -C 'a b' x", &["mapfile -C a_b x", "a b ·"]),
         ("eval a 'b; c'", &["eval a b;_c", "a b", "c"]),
         ("eval $x", &["eval ·", "·"]),
         ("trap 'a b' EXIT", &["trap a_b EXIT", "a b"]),
@@ -88,6 +88,82 @@ fn every_command_of_a_line_is_found_wherever_it_stands() {
     let wrong = table.iter().filter(|(line, expected)| commands(line) != *expected);
     let wrong: Vec<_> = wrong.map(|(line, _)| (line, commands(line))).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Each of them makes bash run `frob`.
+const RUN_FROB: &[&str] = &[
+    "echo `echo \\`frob x\\``",
+    "echo \"`echo \\`frob x\\``\"",
+    "echo `echo \\`echo \\\\\\`frob x\\\\\\`\\``",
+    "echo \"`\\\"frob\\\" x`\"",
+    "echo '`'`echo \\`frob x\\``",
+    "echo ${x}`echo \\`frob x\\``",
+    "echo `echo '`; frob x; echo `'`",
+    "echo `echo \"`; frob x; echo `\"`",
+    "echo `echo # `; frob x # `",
+    "echo $(:)`echo '`; frob x; echo `'`",
+    "x=`echo \\`frob x\\``",
+    "echo > `echo \\`frob x\\``",
+    "echo $((echo a; frob x) )",
+    "echo \"$((echo a; frob x) )\"",
+    "x=$(( (1) ); frob x)",
+    "echo $((echo a); (frob x))",
+    "echo $((echo \"(\"); frob x; (echo \")\"))",
+    "echo $((echo \"))\"; frob x) )",
+    "((echo a); (frob x))",
+    "((echo a; frob x) )",
+    "cat <<A\n$((echo a; frob x) )\nA",
+    "time -- frob x",
+    "time -p -- frob x",
+    "time -- A=1 frob x",
+    "! time -- frob x",
+    "time -- eval 'frob x'",
+    "mapfile -C frob -c1 a <<< x",
+    "mapfile -Cfrob -c1 a <<< x",
+    "readarray -tC frob -c1 a <<< x",
+    "readarray -c1 -C'frob x' a <<< x",
+    "mapfile -c1 -C 'eval :' a <<< ';frob'",
+    "compgen -C frob a",
+    "compgen -W '`frob`' a",
+    "builtin compgen -Cfrob a",
+    "history -s frob; fc -s",
+    "jobs -x frob x",
+    "trap $(echo frob EXIT)",
+    "builtin trap frob EXIT",
+    "command eval frob",
+];
+
+#[test]
+fn each_command_that_bash_runs_may_be_what_a_rule_denies() {
+    let runs = |line: &str| run_by_bash(line).unwrap().iter().any(|run| run[0] == "frob");
+    let shows = |text: &str| text.starts_with("frob") || text.starts_with('·');
+    let may_be = |text: &Vec<Piece>| shows(&shown(text));
+    let is_found = |line: &str| match read(line) {
+        Ok(read) => read.iter().any(|command| command.texts.iter().any(may_be)),
+        Err(_) => true,
+    };
+    let wrong: Vec<_> = RUN_FROB.iter().filter(|line| !runs(line) || !is_found(line)).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn arguments_that_no_builtin_evaluates_are_no_commands() {
+    for (line, expected) in [
+        ("mapfile -t a < b", &["mapfile -t a"][..]),
+        ("complete -F a -o default b", &["complete -F a -o default b"]),
+        ("complete -W 'a b' c", &["complete -W a_b c"]),
+        ("complete -C 'a b' c", &["complete -C a_b c", "a b ·"]),
+        ("enable -n a", &["enable -n a"]),
+        ("bind -p", &["bind -p"]),
+        ("bind -x '\"a\": b'", &["bind -x \"a\":_b", "·"]),
+        ("enable -f ./a.so a", &["enable -f ./a.so a", "·"]),
+        ("a $((1 + (2 * 3))) $(( \"$x\" + 16#ff )) \"$(( (y) ))\"", &["a · · ·"]),
+        ("((x = (1 + 2) * 3))", &["calculation"]),
+        ("a `b '(' \"$x\"` \"`c # d`\"", &["b ( ·", "c", "a · ·"]),
+        ("a `b \\$x`", &["b ·", "b $x", "a ·"]),
+    ] {
+        assert_eq!(commands(line), expected, "{line}");
+    }
 }
 
 #[test]

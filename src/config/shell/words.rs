@@ -1,6 +1,6 @@
 //! The text of a word after quoting.
 
-use crate::config::shell::Piece;
+use crate::config::shell::{Piece, raw};
 use rable::{Node, NodeKind};
 use std::iter::Peekable;
 use std::str::Chars;
@@ -33,11 +33,19 @@ impl Word {
         // The parser omits parts of an arithmetic expression that it does not understand.
         let calculations = parts.iter().filter(|part| is_calculation(part)).count();
         word.calculates = calculations > 0;
+        // `$((a; b) )` is a substitution with a group in it.
+        word.hides_commands |=
+            calculations > 0 && !value.split("$((").skip(1).all(raw::is_arithmetic);
         // `${x@P}` expands the value of `x` once more, with the substitutions in it.
         word.hides_commands |= value.contains("@P}");
         word.hides_commands |=
             calculations > 0 && starts_commands(&value.replacen("$((", "", calculations));
         word
+    }
+
+    /// A word of these characters.
+    pub fn plain(text: &str) -> Self {
+        Self { pieces: text.chars().map(Piece::Char).collect(), ..Self::default() }
     }
 
     /// The text, unless a part is unknown or it is a pattern of file names.

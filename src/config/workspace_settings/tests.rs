@@ -24,6 +24,43 @@ fn a_workspace_restricts_policy_and_its_allowing_rules_are_ignored_with_a_notice
 }
 
 #[test]
+fn while_a_rule_of_a_workspace_cannot_be_used_its_rules_are_not_known() {
+    let rule = "[[permissions.rule]]\ntool = \"Bash\"\n";
+    for (text, why) in [
+        (
+            format!("{rule}action = \"dney\""),
+            "3:10: `permissions.rule`: unknown variant `dney`, expected one of `allow`, `ask`, `deny`",
+        ),
+        (
+            format!("{rule}patern = \"x\"\naction = \"deny\""),
+            "3:1: `permissions.rule`: unknown field `patern`",
+        ),
+        (
+            "[[permissions.rules]]\naction = \"deny\"".into(),
+            "1:15: `permissions.rules` is unknown; rules are written as [[permissions.rule]]",
+        ),
+        (
+            "[[rule]]\naction = \"deny\"".into(),
+            "1:3: `rule` is no table of a workspace; rules are written as",
+        ),
+        ("[[permissions.rule]\naction = \"deny\"".into(), "1:20: unclosed array table"),
+        ("permissions.default = \"aks\"".into(), "1:13: `permissions.default` must be one of"),
+    ] {
+        let found = WorkspaceSettings::read(Path::new("/w/.yoi/config.toml"), &text);
+        let [notice] = &found.notices[..] else { panic!("{text}: {:?}", found.notices) };
+        assert!(
+            notice.message.ends_with("; calls that it could deny need an approval"),
+            "{notice}"
+        );
+        let unread = found.unread.unwrap_or_default();
+        assert!(unread.starts_with(why), "{text}: {unread}");
+    }
+    let both = format!("{rule}action = \"dney\"\n{rule}action = \"deny\"");
+    let found = WorkspaceSettings::read(Path::new("/w/.yoi/config.toml"), &both);
+    assert_eq!((found.rules.len(), found.unread.is_some()), (1, true), "the other rule counts");
+}
+
+#[test]
 fn a_workspace_may_choose_a_model_and_lower_a_limit_and_nothing_else() {
     let found = WorkspaceSettings::read(
         Path::new("/w/.yoi/config.toml"),

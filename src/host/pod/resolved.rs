@@ -18,6 +18,9 @@ pub(crate) struct Resolved {
     /// Stands in the place of the general instruction in the system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) instruction: Option<String>,
+    /// Whether another Pod spawned it, so that a model chose its initial scope; true also after that Pod is deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) spawned: bool,
 }
 
 fn default_max_turns() -> u32 {
@@ -31,6 +34,7 @@ impl Resolved {
             model: None,
             max_turns: default_max_turns(),
             instruction: None,
+            spawned: false,
         })
     }
 

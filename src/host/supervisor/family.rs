@@ -1,5 +1,6 @@
 //! The family as a step sees it: everything in memory, nothing that can wait.
 
+use crate::host::pod::resolved::Resolved;
 use crate::host::pod::{self, Birth, Granted, Handle};
 use crate::host::supervisor::marks::Marked;
 use crate::host::supervisor::{Doing, Mark, Step, missing};
@@ -328,6 +329,7 @@ pub(super) fn holder(row: &PodRow) -> Holder {
     Holder {
         parent: row.parent.as_ref().map(PodName::key),
         wanted: row.scope.clone(),
+        spawned: Resolved::read(&row.config).spawned,
         live: row.wanted == Wanted::Live,
         restrictions: row.restrictions.clone(),
         created: row.created,

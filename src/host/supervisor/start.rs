@@ -18,6 +18,7 @@ pub(crate) async fn bring_back(
 ) -> Result<Supervisor, HostError> {
     let mut rows = read_rows(shared).await?;
     repair::cut_circles(shared, &mut rows).await?;
+    mark_spawned(shared, &mut rows).await?;
     let mut table = LeaseTable::default();
     for row in &rows {
         table.add(row.name.key(), holder(row));
@@ -77,6 +78,18 @@ async fn stop_ephemeral(
     let change = Change { wanted, leases: table.changes(), ..Change::default() };
     shared.store.change_family(change).await?;
     table.commit();
+    Ok(())
+}
+
+/// Marks the children that an earlier version recorded without the mark: once their parent is deleted, their rows
+/// do not say any more that a Pod spawned them.
+async fn mark_spawned(shared: &Shared, rows: &mut [PodRow]) -> Result<(), StoreError> {
+    for row in rows.iter_mut().filter(|row| row.parent.is_some()) {
+        let Some(config) = row.config.as_object_mut() else { continue };
+        if config.insert("spawned".into(), true.into()) != Some(true.into()) {
+            shared.store.set_config(&row.name, &row.config).await?;
+        }
+    }
     Ok(())
 }
 

@@ -6,12 +6,18 @@ use crate::host::tests::family::{name, write};
 use crate::host::tests::pods::sql;
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, LastRun, Method, PodInfo, Refusal, SpawnPod, State};
-use crate::scope::Permission;
+use crate::scope::{Permission, Rule};
 use crate::store::PodRow;
 
 impl Bench {
     async fn row(&self, pod: &str) -> PodRow {
         self.host.shared.store.pod(&name(pod)).await.unwrap().unwrap()
+    }
+
+    /// What a person gave to a Pod or to one above it.
+    fn given(&self, pod: &str) -> Vec<Rule> {
+        let handle = self.host.shared.pod(&name(pod)).unwrap();
+        handle.granted.borrow().given.allow.clone()
     }
 
     async fn resolved(&self, pod: &str) -> Resolved {
@@ -62,6 +68,50 @@ async fn a_child_is_back_with_its_own_model_directory_instruction_and_scope() {
     assert_eq!(bench.resolved("kid").await.instruction.as_deref(), Some("You test."));
     assert_eq!(bench.writers("a/x"), ["kid"]);
     assert_eq!(bench.writers("b/x"), ["p"]);
+}
+
+#[tokio::test]
+async fn no_person_gave_the_scope_of_a_child_whose_parent_is_deleted() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    bench.spawn("kid", "sub", "a/deep").await.unwrap();
+    let w = [write(bench.root.join("w"))];
+    assert_eq!(bench.given("sub"), w);
+    bench.stop("p", true).await.unwrap();
+    bench.back("sub").await.unwrap();
+    assert_eq!(bench.given("sub"), w, "its uppermost parent is stopped and not deleted");
+    bench.back("p").await.unwrap();
+    bench.call(&name("kid"), Method::Remove).await.unwrap();
+    assert_eq!(bench.given("sub"), []);
+    assert_eq!(bench.writers("a/deep/x"), ["sub"]);
+    bench.call(&name("sub"), Method::Fork { name: Some(name("f")), at: None }).await.unwrap();
+    let bench = bench.restarted().await;
+    assert_eq!((bench.given("sub"), bench.given("f")), (vec![], vec![]));
+    let part = write(bench.root.join("w/b"));
+    let lend = Method::Lend { to: "sub".into(), rule: part.clone() };
+    bench.call(&name("p"), lend).await.unwrap();
+    assert_eq!(bench.given("sub"), [part]);
+}
+
+#[tokio::test]
+async fn the_mark_of_a_child_outlives_its_parent_in_older_records_and_without_the_store() {
+    let mut bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    bench.rested("kid", None).await;
+    let older = |root: &std::path::Path| {
+        sql(root, "UPDATE pods SET config = json_remove(config, '$.spawned')");
+    };
+    let bench = bench.damaged_while_away(older).await;
+    bench.stop("p", false).await.unwrap();
+    bench.call(&name("p"), Method::Remove).await.unwrap();
+    let bench = bench.restarted().await;
+    assert_eq!(bench.given("kid"), []);
+    let lost =
+        |root: &std::path::Path| std::fs::remove_file(root.join("home/data/yoi.db")).unwrap();
+    let bench = bench.damaged_while_away(lost).await;
+    bench.back("kid").await.unwrap();
+    assert_eq!(bench.given("kid"), []);
+    assert_eq!(bench.writers("a/x"), ["kid"]);
 }
 
 #[tokio::test]

@@ -303,5 +303,9 @@ async fn a_model_is_named_without_a_pod_as_a_new_pod_would_get_it() {
     std::fs::write(&config, settings).unwrap();
     let refused = find(Some("mine/a"), BTreeMap::new()).await.unwrap_err().message;
     let at = |text: &str| refused.find(text).unwrap_or_else(|| panic!("{text}: {refused}"));
-    assert!(at("config.toml:2:8: unknown variant") < at("there is no provider mine"), "{refused}");
+    assert!(
+        at("`provider.mine.wire` is \"openai-chat\", but must be one of")
+            < at("there is no provider mine"),
+        "{refused}"
+    );
 }

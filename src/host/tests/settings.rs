@@ -286,6 +286,16 @@ async fn every_key_of_the_settings_changes_something() {
 async fn a_file_that_cannot_be_read_at_the_start_lets_nothing_run() {
     let (bench, pod) = Bench::scripted().await;
     let broken = "[[permissions.rule]]\naction = 'deny'\ntool = 'Bash'\nfrob = [\n";
+    let wrong = "model = 'a/b'\n[[permissions.rule]]\ntool = 'Bash'\naction = 'dney'\n";
+    let bench = bench
+        .damaged_while_away(|root| {
+            std::fs::create_dir_all(root.join("home/config")).unwrap();
+            std::fs::write(root.join("home/config/config.toml"), wrong).unwrap();
+        })
+        .await;
+    let refused = bench.call(&pod, Method::say("hello")).await.unwrap_err().message;
+    assert!(refused.contains("config.toml:4:10: `permissions.rule.action` is 'dney'"), "{refused}");
+    assert!(refused.contains("the rules of this file are not known"), "{refused}");
     let bench = bench
         .damaged_while_away(|root| {
             std::fs::create_dir_all(root.join("home/config")).unwrap();

@@ -82,6 +82,7 @@ async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
         model: choice.map_err(Refusal::invalid)?,
         max_turns: max_turns.unwrap_or(limits.max_turns.get()),
         instruction: profile.instruction,
+        spawned: false,
     };
     let asked = match new.scope {
         Some(rules) => Some(real(rules, cx).await?),

@@ -18,7 +18,7 @@ const DEFAULTS: [(&str, &str, Action); 9] = [
     ("Write+git, Edit+git", "(hooks and configuration of git)", Action::Ask),
     (
         "Write+outside, Edit+outside",
-        "(directories on PATH, .yoi, files of direnv and editors)",
+        "(directories on PATH, .yoi, files of direnv, editors and agents)",
         Action::Ask,
     ),
     ("RestorePod", "(a peer)", Action::Ask),

@@ -194,6 +194,7 @@ async fn child_config(
         }
     };
     let mut resolved = parental.resolved.clone();
+    resolved.spawned = true;
     resolved.model = inherited(resolved.model.as_ref(), parent);
     if let Some((name, profile)) = profile {
         if let Some(spec) = profile.model {

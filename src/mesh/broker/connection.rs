@@ -13,12 +13,6 @@ use tokio::net::UnixStream;
 /// The longest line before a connection has registered, in bytes.
 const FIRST_LINE: usize = 64 * 1024;
 
-impl Default for Framer {
-    fn default() -> Self {
-        Self::new(FIRST_LINE)
-    }
-}
-
 pub(crate) struct Connection {
     pub(crate) stream: Arc<UnixStream>,
     pub(crate) framer: Framer,
@@ -65,7 +59,7 @@ impl Connection {
     pub(crate) fn new(stream: Arc<UnixStream>) -> Self {
         Self {
             stream,
-            framer: Framer::default(),
+            framer: Framer::new(FIRST_LINE),
             queue: Queue::default(),
             stage: Stage::Unregistered(now()),
             unconfirmed: HashMap::new(),

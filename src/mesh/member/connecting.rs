@@ -239,23 +239,37 @@ async fn asked(stream: &mut UnixStream) -> Option<Vec<String>> {
     let until = Instant::now() + FROZEN;
     timeout_at(until, stream.write_all(b"{\"type\":\"list_peers\"}\n")).await.ok()?.ok()?;
     let (mut framer, mut buffer, mut names) = (Framer::new(LINE), vec![0; 16 * 1024], None);
-    while names.is_none() {
+    loop {
         let count = timeout_at(until, stream.read(&mut buffer)).await.ok()?.ok()?;
         if count == 0 {
             return None;
         }
-        let _ = framer.feed(&buffer[..count], |_, cut| {
-            if let Cut::Line(line) = cut {
-                names = listed(&text_of(line));
-            }
-            ControlFlow::Break(())
+        let flow = framer.feed(&buffer[..count], |_, cut| {
+            let Cut::Line(line) = cut else { return ControlFlow::Break(()) };
+            names = listed(&text_of(line));
+            if names.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
+        if flow.is_break() {
+            return names;
+        }
     }
-    names
 }
 
 fn listed(line: &str) -> Option<Vec<String>> {
     let envelope = Envelope::read(line)?;
     let roster: Roster<'_> = serde_json::from_str(envelope.body).ok()?;
     Some(roster.peers.into_iter().map(|name| name.0.into_owned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_roster_behind_another_line_of_the_same_read_is_found() {
+        let (mut own, mut leader) = UnixStream::pair().unwrap();
+        let roster = br#"{"from":"leader","to":"x","id":"0198c0de-0000-7000-8000-000000000001","re":null,"body":{"type":"list_peers_reply","peers":["alice"]}}"#;
+        leader.write_all(&[b"{}\n".as_slice(), roster, b"\n"].concat()).await.unwrap();
+        assert_eq!(asked(&mut own).await, Some(vec!["alice".to_owned()]));
+    }
 }

@@ -85,7 +85,7 @@ impl Session {
 
     /// Takes bytes that arrived.
     pub(super) fn take(&mut self, bytes: &[u8]) {
-        let mut framer = std::mem::take(&mut self.framer);
+        let mut framer = std::mem::replace(&mut self.framer, Framer::new(0));
         let _ = framer.feed(bytes, |_, cut| {
             if let Cut::Line(line) = cut {
                 self.line(line);

@@ -112,7 +112,7 @@ fn without_rules_only_actions_outside_the_scope_need_an_approval() {
             "Write",
             r#"{"file_path":"/w/.envrc"}"#,
             guarded("/w/.envrc", Need::Outside),
-            "to change files that direnv, an editor or a development container executes or reads as settings [Write+outside:/w/.envrc]",
+            "to change files that direnv, an editor, an agent or a development container executes or reads as settings [Write+outside:/w/.envrc]",
         ),
         (
             "Write",
@@ -323,6 +323,18 @@ fn a_decision_about_a_script_holds_while_its_content_stays_and_then_it_is_asked_
             once.rule
         );
     }
+    let unheld = || {
+        let mut claim = claim("a", &network);
+        claim.subject.scripts.push(ScriptHash::unheld("/w/build.sh".into()));
+        claim
+    };
+    let Decision::NeedsApproval(each) = judge(&rules, &answers, unheld()) else {
+        panic!("another Pod may exchange it")
+    };
+    let why = "network access; another Pod may exchange /w/build.sh while the command runs, so each call needs \
+               an approval until that Pod stops";
+    assert_eq!(each.because, why);
+    assert_eq!(each.rule, first.rule, "it holds when that Pod has stopped");
     let many = || {
         let mut claim = claim("a", &network);
         let scripts =

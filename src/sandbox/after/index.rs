@@ -1,132 +1,149 @@
-//! Guarded files in the index of a repository. A command may change the index, and with a commit of it the branch; git
-//! writes such a file into the working tree when the person checks out, stashes or resets. That is said.
+//! Guarded files in the index of a repository. A command may change the index, and by a commit the
+//! branch; git writes such a file into the working tree when the person checks out, stashes or
+//! resets. So the result names it.
 
 use crate::files::{Limit, WorkspaceFiles};
+use crate::sandbox::after::index_file::{self, Entry, IDS};
 use crate::sandbox::after::{Before, ViewByPath};
 use crate::sandbox::guard::Found;
 use crate::sandbox::project::PROJECT_FILES;
 use crate::sandbox::view::RULES;
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The largest index that is read, in bytes, and the most indexes of one command.
 const LIMIT: u64 = 16 * 1024 * 1024;
 const MOST: usize = 64;
+/// The most guarded files that are compared of one index.
+const FILES: usize = 50_000;
+/// The most names that are shown of one index, and the most characters of each.
+const SHOWN: usize = 10;
+const SHOWN_CHARS: usize = 200;
+/// Linux opens no longer path, in bytes. An index of version 4 compresses its paths, so that a small one can hold
+/// thousands of long ones.
+const LONGEST_PATH: usize = 4095;
 /// The name of the file in a repository.
 const INDEX: &str = "index";
-/// The fields of an entry before the id of its content; the mode is the seventh of them.
-const FIELDS: usize = 40;
-const MODE: usize = 24;
-/// Bytes of an id: SHA-1 or SHA-256.
-const IDS: [usize; 2] = [20, 32];
-/// The bits of an entry's flags: its path's length, and whether more flags follow.
-const LENGTH: u16 = 0xfff;
-const EXTENDED: u16 = 0x4000;
 /// The first byte of every guarded name.
 const FIRST: u8 = b'.';
+
+/// The beginning of a hash of a file's path, its mode and the id of its content.
+type FileHash = [u8; 16];
 
 /// The guarded files in one index, as they were before the command.
 #[derive(Debug)]
 pub struct Index {
     path: PathBuf,
-    before: BTreeSet<Entry>,
-}
-
-/// A path with its mode and the id of its content.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    path: String,
-    content: Vec<u8>,
+    before: HashSet<FileHash>,
 }
 
 impl Before {
-    /// Remembers the guarded files in the index of each repository.
+    /// Records the guarded files in the index of each repository.
     pub fn keep_indexes(&mut self, view: &ViewByPath, found: &Found) {
         let paths = found.dirs.keys().map(|dir| dir.join(INDEX)).filter(|path| view.opens(path));
-        let index = |path: PathBuf| Index { before: guarded(&path), path };
-        self.indexes.extend(paths.take(MOST).map(index));
+        self.indexes.extend(paths.take(MOST).map(Index::of));
     }
 }
 
 impl Index {
+    fn of(path: PathBuf) -> Self {
+        let mut before = HashSet::new();
+        for_each_guarded(&path, |_, hash| {
+            before.insert(hash);
+        });
+        Self { path, before }
+    }
+
+    /// A sentence that names the files that were not in the index before.
     pub fn said(&self) -> Option<String> {
-        let now = guarded(&self.path);
-        let mut changed = now.difference(&self.before).map(|entry| entry.path.as_str());
-        let first = changed.next()?;
-        let more = changed.map(|path| format!(", {path}")).collect::<String>();
+        let (mut names, mut changed) = (Vec::new(), 0_usize);
+        let compared = for_each_guarded(&self.path, |path, hash| {
+            if !self.before.contains(&hash) {
+                changed += 1;
+                names.extend((names.len() < SHOWN).then(|| path.to_owned()));
+            }
+        });
+        let index = self.path.display();
+        let cut = (!compared).then(|| {
+            format!(
+                "{index} holds more than {FILES} guarded files, and only the first {FILES} are compared: look at it \
+                 with `git ls-files --stage`"
+            )
+        });
+        let Some(first) = names.first() else { return cut };
+        let look = match is_plain(first) {
+            true => format!("git show :{first}"),
+            false => "git ls-files --stage".to_owned(),
+        };
+        let shown = names.iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ");
+        let more = match changed - names.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let cut = cut.map(|cut| format!("; {cut}")).unwrap_or_default();
         Some(format!(
-            "{} has another {first}{more} than before the command; git writes it at a checkout, stash or reset: \
-             look at it with `git show :{first}`",
-            self.path.display()
+            "{index} has another {shown}{more} than before the command; git writes it at a checkout, stash or \
+             reset: look at it with `{look}`{cut}"
         ))
     }
 }
 
-fn guarded(index: &Path) -> BTreeSet<Entry> {
+/// Whether a shell takes a name as it is, so that a command with it can be pasted.
+fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
+    name.len() <= SHOWN_CHARS && name.bytes().all(plain)
+}
+
+fn shown(name: &str) -> String {
+    if is_plain(name) {
+        return name.to_owned();
+    }
+    let begin: String = name.chars().take(SHOWN_CHARS).collect();
+    let cut = if begin.len() < name.len() { "…" } else { "" };
+    format!("{begin:?}{cut}")
+}
+
+/// Calls `on_file` with the path and the hash of each guarded file in an index, up to [`FILES`]. Returns whether these
+/// were all.
+fn for_each_guarded(index: &Path, mut on_file: impl FnMut(&str, FileHash)) -> bool {
     let dir = index.parent().unwrap_or(index);
     let found = WorkspaceFiles::of(dir).read(index, Limit::whole(LIMIT));
     let bytes = found.map(|found| found.bytes).unwrap_or_default();
-    IDS.into_iter().find_map(|id| entries(&bytes, id)).unwrap_or_default()
+    let Some(id) = IDS.into_iter().find(|id| index_file::parse(&bytes, *id, |_| {}).is_some())
+    else {
+        return true;
+    };
+    let mut files = 0_usize;
+    index_file::parse(&bytes, id, |entry| {
+        let Some(path) = guarded_path(entry.path) else { return };
+        files += 1;
+        if files <= FILES {
+            on_file(path, hash(&entry));
+        }
+    });
+    files <= FILES
+}
+
+fn hash(entry: &Entry<'_>) -> FileHash {
+    let mut hasher = blake3::Hasher::new();
+    // No path contains a NUL, so that one ends it.
+    for part in [entry.path, b"\0", &entry.mode.to_be_bytes(), entry.id] {
+        hasher.update(part);
+    }
+    let mut hash = FileHash::default();
+    hasher.finalize_xof().fill(&mut hash);
+    hash
 }
 
 /// The path as text, if it is a guarded one.
 fn guarded_path(path: &[u8]) -> Option<&str> {
     // Nearly all paths of an index are others, and there can be millions of them.
-    let path = str::from_utf8(path.starts_with(&[FIRST]).then_some(path)?).ok()?;
+    let may_be = path.starts_with(&[FIRST]) && path.len() <= LONGEST_PATH;
+    let path = str::from_utf8(may_be.then_some(path)?).ok()?;
     let within = |name: &str| {
         path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     PROJECT_FILES.into_iter().chain([RULES]).any(within).then_some(path)
-}
-
-/// The guarded files in the bytes of an index whose ids have this length; `None` if they are no such index.
-fn entries(bytes: &[u8], id: usize) -> Option<BTreeSet<Entry>> {
-    let mut rest = bytes.strip_prefix(b"DIRC")?;
-    let (version, count) = (number(&mut rest)?, number(&mut rest)?);
-    let (mut found, mut path) = (BTreeSet::new(), Vec::new());
-    for _ in 0..count {
-        let begin = rest;
-        let fields = rest.split_off(..FIELDS + id)?;
-        let flags = u16::from_be_bytes(*rest.split_off(..2)?.first_chunk()?);
-        if flags & EXTENDED != 0 {
-            rest.split_off(..2)?;
-        }
-        // Since version 4 a path begins with the number of bytes to remove from the end of the
-        // previous path.
-        let kept = if version < 4 { 0 } else { path.len().checked_sub(varint(&mut rest)?)? };
-        path.truncate(kept);
-        let end = rest.iter().position(|byte| *byte == 0)?;
-        path.extend_from_slice(rest.split_off(..end)?);
-        let length = usize::from(flags & LENGTH);
-        if length != path.len().min(usize::from(LENGTH)) {
-            return None;
-        }
-        let long = begin.len() - rest.len();
-        // Zeroes end the path, and fill entries of earlier versions up to eight bytes.
-        rest.split_off(..if version < 4 { 8 - long % 8 } else { 1 })?;
-        if let Some(path) = guarded_path(&path) {
-            let content = [&fields[MODE..MODE + 4], &fields[FIELDS..]].concat();
-            found.insert(Entry { path: path.to_owned(), content });
-        }
-    }
-    Some(found)
-}
-
-fn number(rest: &mut &[u8]) -> Option<u32> {
-    rest.split_off(..4)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
-}
-
-/// Parses a number of variable length in git's encoding of offsets: seven bits in each byte.
-fn varint(rest: &mut &[u8]) -> Option<usize> {
-    let mut value = 0_usize;
-    loop {
-        let byte = *rest.split_off_first()?;
-        value = value.checked_shl(7)?.checked_add(usize::from(byte & 0x7f))?;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-        value = value.checked_add(1)?;
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub struct Package {
 }
 
 impl Before {
-    /// Remembers the `package.json` of the scope's directories and of the projects beside them.
+    /// Records the `package.json` files of the scope's directories and of the working trees found.
     pub fn keep_packages(&mut self, view: &ViewByPath, found: &Found) {
         let own = view
             .asked
@@ -23,7 +23,12 @@ impl Before {
             .filter(|grant| grant.level == Level::Write && grant.links == Links::Refused);
         let dirs = own.map(|grant| &grant.path).chain(&found.projects);
         let files = dirs.map(|dir| dir.join(PACKAGE)).filter(|path| view.opens(path));
-        self.packages.extend(files.map(|path| Package { before: known_at(&path), path }));
+        for path in files {
+            let before = self.recorded.known_at(&path);
+            if !self.recorded.closes(&path) {
+                self.packages.push(Package { path, before });
+            }
+        }
     }
 }
 

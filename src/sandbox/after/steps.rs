@@ -1,54 +1,96 @@
-//! The steps of a rebase and the paths of a bisect, which git goes on with when a person says so. A
-//! command may go on with them, too; it may not add programs.
+//! Files of an unfinished rebase, cherry-pick, `git am` or bisect, with which git continues later. A command may
+//! continue these, too, but may not add programs, or options with which git writes other files.
+
+mod words;
 
 use crate::sandbox::after::{Before, Known, ViewByPath, known_at, remove, restore};
 use crate::sandbox::guard::Found;
 use std::path::{Path, PathBuf};
 
-/// The directory of a rebase's state in a repository.
-const REBASE: &str = "rebase-merge";
-const TODO: &str = "git-rebase-todo";
-/// The quoted paths of a bisect: versions of git that are shell scripts evaluate them.
-const BISECT: &str = "BISECT_NAMES";
+/// The files in the directory of a repository or worktree.
+const FILES: [(&str, Kind); 8] = [
+    ("rebase-merge/git-rebase-todo", Kind::Todo),
+    ("rebase-merge/strategy", Kind::Strategy),
+    ("rebase-merge/strategy_opts", Kind::StrategyOptions),
+    ("rebase-apply/strategy", Kind::Strategy),
+    ("rebase-apply/strategy_opts", Kind::StrategyOptions),
+    ("rebase-apply/apply-opt", Kind::ApplyOptions),
+    ("sequencer/opts", Kind::Options),
+    ("BISECT_NAMES", Kind::Bisect),
+];
 
-/// A file from which git continues a rebase or a bisect.
+/// A file from which git continues.
 #[derive(Debug)]
 pub struct Step {
     path: PathBuf,
     /// `None` if it did not exist.
     before: Option<Known>,
+    /// Its directory was a link before.
+    was_linked: bool,
     kind: Kind,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    Rebase,
+    /// The todo list of a rebase.
+    Todo,
+    /// The name of a merge strategy: git runs the program `git-merge-<name>`.
+    Strategy,
+    /// The options of a strategy. Some strategies of git pass them to `git read-tree`.
+    StrategyOptions,
+    /// The options of `git apply` that `git am` passes.
+    ApplyOptions,
+    /// The options of a cherry-pick or revert, in the format of a configuration.
+    Options,
+    /// The quoted paths of a bisect: versions of git that are shell scripts evaluate them.
     Bisect,
 }
 
 impl Before {
-    /// Remembers the steps of each repository.
+    /// Records these files of each repository.
     pub fn keep_steps(&mut self, view: &ViewByPath, found: &Found) {
         for dir in found.dirs.keys() {
-            let rebase = dir.join(REBASE);
-            let steps = [(rebase.join(TODO), Kind::Rebase), (dir.join(BISECT), Kind::Bisect)];
-            let open = steps.into_iter().filter(|(path, _)| view.opens(path));
-            self.steps.extend(open.map(|(path, kind)| Step::of(path, kind)));
+            for (path, kind) in steps_in(dir).filter(|(path, _)| view.opens(path)) {
+                let before = self.recorded.known_at(&path);
+                if before.is_none() && path.symlink_metadata().is_ok() {
+                    self.recorded.close(&path);
+                } else {
+                    let was_linked = linked_dir(&path).is_some();
+                    self.steps.push(Step { path, before, was_linked, kind });
+                }
+            }
         }
+    }
+
+    /// Undoes programs that the command added; also in worktrees that it added.
+    pub fn mend_steps(&self) -> Vec<String> {
+        let fresh = self.new_worktrees().flat_map(|dir| steps_in(&dir));
+        let fresh = fresh
+            .filter_map(|(path, kind)| Step { path, before: None, was_linked: false, kind }.mend());
+        self.steps.iter().filter_map(Step::mend).chain(fresh).collect()
     }
 }
 
-impl Step {
-    fn of(path: PathBuf, kind: Kind) -> Self {
-        Self { before: known_at(&path), path, kind }
-    }
+fn steps_in(dir: &Path) -> impl Iterator<Item = (PathBuf, Kind)> + use<> {
+    FILES.map(|(file, kind)| (dir.join(file), kind)).into_iter()
+}
 
+/// The directory of a path, if it is a link.
+fn linked_dir(path: &Path) -> Option<&Path> {
+    path.parent().filter(|dir| dir.is_symlink())
+}
+
+impl Step {
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Undoes added programs. A missing file means that the rebase or bisect has ended.
-    pub fn mend(&self) -> Option<String> {
+    /// Undoes added programs. A missing file means that git's work has ended, or has no such options.
+    fn mend(&self) -> Option<String> {
+        let is_new = self.before.is_none() && !self.was_linked;
+        if let Some(dir) = linked_dir(&self.path).filter(|_| is_new) {
+            return remove(dir);
+        }
         let now = known_at(&self.path);
         self.path.symlink_metadata().ok()?;
         match &self.before {
@@ -63,16 +105,25 @@ impl Step {
 
     fn is_well(&self, now: &Known) -> bool {
         let Known::File { bytes, .. } = now else { return self.before.as_ref() == Some(now) };
+        if self.before.as_ref() == Some(now) {
+            return true;
+        }
         match (self.kind, &self.before) {
-            (Kind::Rebase, Some(Known::File { bytes: before, .. })) => {
+            (Kind::Todo, Some(Known::File { bytes: before, .. })) => {
                 let mut known = programs(before);
                 programs(bytes).iter().all(|new| {
                     let at = known.iter().position(|old| old == new);
                     at.map(|at| known.swap_remove(at)).is_some()
                 })
             }
-            (Kind::Rebase, _) => true,
-            (Kind::Bisect, before) => are_quoted(bytes) || before.as_ref() == Some(now),
+            (Kind::Todo, _) => true,
+            (Kind::Strategy, _) => {
+                words::is_own_strategy(bytes.strip_suffix(b"\n").unwrap_or(bytes))
+            }
+            (Kind::StrategyOptions, _) => words::are_strategy_options(bytes),
+            (Kind::ApplyOptions, _) => words::are_apply_options(bytes),
+            (Kind::Options, _) => words::are_options(bytes),
+            (Kind::Bisect, _) => are_quoted(bytes),
         }
     }
 
@@ -80,8 +131,8 @@ impl Step {
     fn said(&self, now: &Known) -> Option<String> {
         let Known::File { bytes, .. } = now else { return None };
         let programs = match self.kind {
-            Kind::Rebase => programs(bytes).len(),
-            Kind::Bisect => 0,
+            Kind::Todo => programs(bytes).len(),
+            _ => 0,
         };
         let shown = self.path.display();
         (programs > 0).then(|| {

@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a configuration that are read, and files that one leads to.
+/// The most bytes of a configuration that are read, and the most files that it includes.
 const CONFIG: u64 = 256 * 1024;
 const INCLUDED: usize = 500;
 /// The links in a directory of hooks that are followed.
 const LINKED: usize = 100;
-/// The files of settings in a repository.
+/// The configuration files in a repository.
 const OWN: [&str; 2] = ["config", "config.worktree"];
 /// The configuration files for every repository: of the machine, and below the home directory.
 const MACHINE: &str = "/etc/gitconfig";
@@ -52,8 +52,9 @@ fn linked_hooks(dir: &Path) -> Vec<PathBuf> {
     links.flat_map(|link| led_to(&link).into_iter().chain([link])).collect()
 }
 
-/// Whether a path, or a directory it lies in, is where hooks or settings of a repository lead, or is named as such
-/// by its configuration: of one around the path, or one that a command with this scope would find.
+/// Whether a path, or an ancestor of it, is the target of a hook or a configuration of a
+/// repository, or is named by its configuration. The repositories are those in the ancestors of the
+/// path and those that a command with this scope would find.
 pub fn is_named(path: &Path, scope: &Scope, home: Option<&Path>) -> bool {
     let mut search = Search::new(&|_| true);
     path.ancestors().skip(1).for_each(|dir| search.look_at(&dir.join(GIT)));

@@ -121,8 +121,8 @@ pub fn is_obeyed_by_name(path: &Path) -> bool {
 }
 
 impl Person<'_> {
-    /// The files that this person's programs run or obey: settings, and toolchains, which commands only read
-    /// elsewhere too.
+    /// The files that this person's programs execute or read as settings, and toolchains, which are
+    /// always read-only for commands.
     pub fn obeyed(&self) -> Vec<PathBuf> {
         let caches: Vec<PathBuf> = self.caches().into_iter().chain(self.caches_by_name()).collect();
         let holds_cache = |path: &PathBuf| caches.iter().any(|cache| cache.starts_with(path));

@@ -73,11 +73,11 @@ impl LeaseTable {
     }
 
     /// The rules that a person gave to this holder or to one above it: the initial scope of the uppermost one, and
-    /// what a person lent. A model chose the initial scopes of the others.
+    /// what a person lent. A model chose the initial scopes of the others, and that of a child whose parent was deleted.
     pub fn given_by_person(&self, key: &str) -> Scope {
         let above = self.above(key);
         let top = self.holder(above.last().map_or(key, String::as_str));
-        let initial = top.into_iter().filter(|top| top.parent.is_none());
+        let initial = top.into_iter().filter(|top| !top.spawned);
         let borrowed = above.iter().map(String::as_str).chain([key]);
         let lent = borrowed.flat_map(|key| self.borrowed_by(key));
         let lent = lent.filter(|lease| lease.kind == LeaseKind::Lent).map(|lease| &lease.rule);

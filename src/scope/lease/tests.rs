@@ -64,6 +64,28 @@ fn a_child_is_given_by_a_person_what_its_root_is_and_what_is_lent_to_those_above
 }
 
 #[test]
+fn a_person_gave_only_what_they_lent_to_a_child_whose_parent_is_deleted() {
+    for deleted in ["p", "g"] {
+        let mut table = family();
+        for key in ["p", "c"] {
+            let holder = table.holder(key).cloned().unwrap();
+            table.set_holder(key, Some(Holder { spawned: true, ..holder }));
+        }
+        table.add("z", holder(None, vec![write("/z")], 4));
+        table.go_live("z");
+        table.lend("z", "c", write("/z/a")).unwrap();
+        table.stop(deleted);
+        assert_eq!(table.given_by_person("c").allow, [write("/w"), write("/z/a")]);
+        table.remove(deleted);
+        assert_eq!(table.given_by_person("c").allow, [write("/z/a")], "without {deleted}");
+        assert_eq!(table.given_by_person("p").allow.len(), 0, "without {deleted}");
+        table.stop("c");
+        table.go_live("c");
+        assert!(table.given_by_person("c").allow.is_empty(), "without {deleted}");
+    }
+}
+
+#[test]
 fn a_grandchild_keeps_what_it_has_when_its_parent_stops_and_comes_back() {
     let mut table = family();
     table.stop("p");

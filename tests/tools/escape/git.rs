@@ -154,7 +154,7 @@ async fn a_configuration_that_is_replaced_from_outside_is_put_back_after_the_com
     let (did, ()) = tokio::join!(cell.run(program), replace);
     assert_eq!(fs::read_to_string(cell.path("ws/.git/config")).unwrap(), before);
     let [said] = did.ended.undone.as_slice() else { panic!("{:?}", did.ended) };
-    let aside = said.rsplit_once(" is ").unwrap().1;
+    let aside = said.rsplit_once(" moved to ").unwrap().1;
     assert!(fs::read_to_string(aside).unwrap().contains("new@x"), "{said}");
     let did = cell.run("true").await;
     assert!(did.ended.undone.is_empty(), "{:?}", did.ended);
@@ -278,4 +278,51 @@ async fn a_guarded_file_that_a_command_puts_into_the_index_is_named() {
         assert!(said.starts_with(&begins), "{said}");
         assert!(cell.run("git status --short").await.ended.undone.is_empty());
     }
+}
+
+/// Has git write an index of version 4, which stores of each path only what differs from the path before.
+fn index(cell: &Cell, paths: impl Iterator<Item = String>) {
+    let empty = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+    let entries: String = paths.map(|path| format!("100644 {empty} 0\t{path}\0")).collect();
+    let (entered, made) = (cell.path("entries"), cell.path("ws/made"));
+    fs::write(&entered, entries).unwrap();
+    let _ = fs::remove_file(&made);
+    let mut git = std::process::Command::new("git");
+    git.args(["update-index", "--index-version", "4", "-z", "--index-info"]);
+    git.current_dir(cell.path("ws")).env("GIT_INDEX_FILE", &made);
+    assert!(git.stdin(fs::File::open(entered).unwrap()).status().unwrap().success());
+}
+
+#[tokio::test]
+async fn an_index_of_many_long_guarded_names_is_named_in_a_short_sentence() {
+    let cell = repository();
+    let dir = format!(".idea/{}", "x".repeat(3_800));
+    let path = |n: u32| match n {
+        20_000 => ".vim/$(id)\n".to_owned(),
+        n => format!("{dir}{n:05}"),
+    };
+    index(&cell, (0..20_001).map(path));
+    assert!(fs::metadata(cell.path("ws/made")).unwrap().len() < 2 << 20);
+    let did = cell.run("cp made .git/index").await;
+    let [said] = did.ended.undone.as_slice() else { panic!("{:?}", did.ended.outcome) };
+    assert!(said.len() < 4096, "{}", said.len());
+    assert!(said.contains(" and 19991 more than before the command"), "{said}");
+    assert!(said.ends_with("look at it with `git ls-files --stage`"), "{said}");
+    let again = cell.run("true").await;
+    assert_eq!(again.ended.undone, [""; 0]);
+    index(&cell, (20_000..20_001).map(path));
+    let fewer = cell.run("cp made .git/index").await;
+    assert_eq!(fewer.ended.undone, [""; 0]);
+    index(&cell, [".vim/$(id) 2\n".to_owned()].into_iter());
+    let quoted = cell.run("cp made .git/index").await;
+    let [said] = quoted.ended.undone.as_slice() else { panic!("{quoted:?}") };
+    assert!(said.contains(r#"has another ".vim/$(id) 2\n" than before"#), "{said}");
+    index(&cell, (0..50_001).map(|n| format!(".vim/{n:05}")));
+    let many = cell.run("cp made .git/index").await;
+    let [said] = many.ended.undone.as_slice() else { panic!("{many:?}") };
+    assert!(said.contains(" and 49990 more than before the command"), "{said}");
+    assert!(said.contains("only the first 50000 are compared"), "{said}");
+    let more = cell.run("true").await;
+    let [said] = more.ended.undone.as_slice() else { panic!("{more:?}") };
+    assert!(said.contains("only the first 50000 are compared"), "{said}");
 }

@@ -173,7 +173,7 @@ async fn a_link_in_the_home_directory_guards_what_a_model_gave_to_a_child() {
 }
 
 /// The grant that `Write` needs for a path.
-fn needs(cell: &Cell, path: &Path) -> Vec<Need> {
+pub fn needs(cell: &Cell, path: &Path) -> Vec<Need> {
     let arguments = serde_json::json!({ "file_path": path }).to_string();
     touched("Write", &arguments, &cell.bench.ctx).unwrap().needs
 }

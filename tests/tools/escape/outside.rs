@@ -90,7 +90,8 @@ async fn a_program_is_reached_only_through_the_socket_that_is_named() {
         true => did.refused(),
         // Landlock below 9 cannot restrict single sockets, and the result says so.
         false => {
-            let said = "every socket of other programs in what it sees, beside those it was given";
+            let said =
+                "every socket of another program whose path a command sees can be connected to";
             assert_eq!(did.confinement().open.iter().any(|open| open == said), did.text.is_empty());
             return;
         }

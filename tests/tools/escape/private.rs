@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use yoi::protocol::LimitKind;
-use yoi::sandbox::CommandLimits;
+use yoi::sandbox::{CommandLimits, Outcome};
 
 /// A person with caches and settings of toolchains; `None` where commands have no world of their own.
 async fn person() -> Option<Cell> {
@@ -219,13 +219,32 @@ async fn a_command_ends_when_its_pod_keeps_too_much() {
     cell.only_in_a_world();
     let limits = CommandLimits { tmp_mib: 2, cache_mib: 2, ..CommandLimits::default() };
     cell.bench.ctx.command_limits = limits;
-    for (place, said) in [("/tmp", "keeps in /tmp"), ("~/.npm", "wrote to the caches")] {
+    for (place, said) in [("/tmp", "files in /tmp"), ("~/.npm", "files in the caches")] {
         let program = format!("head -c 4M /dev/zero > {place}/big; sleep 600");
         let output = cell.bench.bash(&program).await;
         let text = output.content.clone().unwrap_or_default();
         assert!(output.is_error && text.contains(said) && text.contains("2 MiB"), "{output:?}");
         let output = cell.bench.bash(&format!("rm {place}/big")).await;
         assert!(!output.is_error, "a command that makes room goes on: {output:?}");
+    }
+}
+
+/// Which of them wrote is not known, so both are ended.
+#[tokio::test]
+async fn commands_that_run_at_the_same_time_are_ended_together_and_each_result_says_so() {
+    let Some(mut cell) = person().await else { return };
+    cell.only_in_a_world();
+    cell.limits = CommandLimits { tmp_mib: 2, ..CommandLimits::default() };
+    let fills = async {
+        while !cell.path("ws/ready").exists() {
+            tokio::task::yield_now().await;
+        }
+        cell.run("head -c 4M /dev/zero > /tmp/big; sleep 600").await
+    };
+    for did in <[_; 2]>::from(tokio::join!(cell.run("touch ready; sleep 600"), fills)) {
+        assert_eq!(did.ended.outcome, Outcome::AtLimit, "{did:?}");
+        let sentence = &did.ended.limit.as_ref().expect("a limit").sentence;
+        assert!(sentence.contains("another command of the Pod that ran"), "{sentence}");
     }
 }
 

@@ -1,20 +1,23 @@
-//! Files that direnv, editors and development containers execute or read as settings when a person
+//! Files that direnv, editors, agents and development containers execute or read as settings when a person
 //! opens a project.
 
 use crate::escape::cell::{Cell, no_world_to_test};
 use crate::escape::git::family;
+use crate::escape::home::needs;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use yoi::protocol::OutsideAccess;
+use yoi::sandbox::Need;
 use yoi::scope::{Permission, Rule};
 
 /// A file of each kind, and the path that is guarded for it.
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 24] = [
     (".envrc", ".envrc"),
     (".vscode/tasks.json", ".vscode/tasks.json"),
     (".vscode/settings.json", ".vscode/settings.json"),
     (".vscode/launch.json", ".vscode/launch.json"),
+    (".vscode/mcp.json", ".vscode/mcp.json"),
     (".idea/runConfigurations/a.xml", ".idea"),
     (".devcontainer/devcontainer.json", ".devcontainer"),
     (".devcontainer.json", ".devcontainer.json"),
@@ -23,6 +26,17 @@ const FILES: [(&str, &str); 12] = [
     (".nvim.lua", ".nvim.lua"),
     (".vimrc", ".vimrc"),
     (".vim/coc-settings.json", ".vim"),
+    (".zed/settings.json", ".zed/settings.json"),
+    (".zed/tasks.json", ".zed/tasks.json"),
+    (".mcp.json", ".mcp.json"),
+    (".claude/hooks/before.sh", ".claude/hooks"),
+    (".claude/settings.json", ".claude/settings.json"),
+    (".claude/settings.local.json", ".claude/settings.local.json"),
+    (".codex/config.toml", ".codex/config.toml"),
+    (".codex/hooks.json", ".codex/hooks.json"),
+    (".cursor/hooks.json", ".cursor/hooks.json"),
+    (".cursor/mcp.json", ".cursor/mcp.json"),
+    (".gemini/settings.json", ".gemini/settings.json"),
 ];
 /// The scope's root, a repository beside it, a submodule and a worktree.
 const PROJECTS: [&str; 4] = [".", "beside", "deep/down/mod", "tree"];
@@ -141,9 +155,15 @@ async fn no_link_leads_an_editor_to_files_that_a_command_made() {
     fs::create_dir(ws.join("settings")).unwrap();
     symlink("settings", ws.join(".vscode")).unwrap();
     symlink("settings/envrc", ws.join(".envrc")).unwrap();
-    let did = cell.run("echo x > settings/tasks.json; echo x > settings/envrc").await;
-    did.undone(2);
-    assert!(!ws.join(".vscode/tasks.json").exists() && !ws.join(".envrc").exists());
+    fs::create_dir(ws.join("agents")).unwrap();
+    symlink("agents", ws.join(".claude")).unwrap();
+    let did = cell
+        .run("echo x > settings/tasks.json; echo x > settings/envrc; echo x > agents/settings.json")
+        .await;
+    did.undone(3);
+    for made in [".vscode/tasks.json", ".envrc", ".claude/settings.json"] {
+        assert!(!ws.join(made).exists(), "{made}");
+    }
     fs::write(ws.join("settings/tasks.json"), "first").unwrap();
     cell.run("echo x > settings/tasks.json").await.refused();
     let did = cell.run("rm .vscode; ln -s made .vscode").await;
@@ -202,7 +222,13 @@ async fn a_child_that_has_only_the_directory_of_an_editor_changes_nothing_guarde
 #[tokio::test]
 async fn a_command_that_names_a_file_of_a_project_changes_it_and_no_other() {
     let mut cell = Cell::new();
-    for file in [".vscode/settings.json", ".vscode/tasks.json", ".envrc", ".idea/a"] {
+    for file in [
+        ".vscode/settings.json",
+        ".vscode/tasks.json",
+        ".envrc",
+        ".idea/a",
+        ".claude/settings.json",
+    ] {
         cell.bench.file(file, "first");
     }
     if no_world_to_test() {
@@ -210,10 +236,102 @@ async fn a_command_that_names_a_file_of_a_project_changes_it_and_no_other() {
     }
     cell.name(&[(OutsideAccess::Write, "ws/.envrc"), (OutsideAccess::Write, "ws/.idea")]);
     cell.run("rm .envrc; echo x > .envrc; echo x > .idea/a").await.well();
-    cell.run("echo x > .vscode/tasks.json").await.refused();
-    cell.name(&[(OutsideAccess::Write, "ws/.vscode")]);
-    let did = cell.run("echo x > .vscode/tasks.json; echo x > .vscode/launch.json").await;
-    did.well();
-    assert!(did.ended.undone.is_empty(), "{:?}", did.ended.undone);
+    for (dir, file, missing) in
+        [(".vscode", "tasks.json", "launch.json"), (".claude", "settings.json", "hooks")]
+    {
+        cell.run(&format!("echo x > {dir}/{file}")).await.refused();
+        cell.name(&[(OutsideAccess::Write, &format!("ws/{dir}"))]);
+        let did = cell.run(&format!("echo x > {dir}/{file}; echo x > {dir}/{missing}")).await;
+        did.well();
+        assert!(did.ended.undone.is_empty(), "{:?}", did.ended.undone);
+    }
     cell.run("echo x > .envrc").await.refused();
+}
+
+/// A child that a model gave `area`, to which project files of the workspace around it are links.
+fn child_with_links_around_it() -> Cell {
+    let mut cell = Cell::new();
+    for file in ["env", "vs/tasks.json", "idea/a", "rules/config.toml", "real.lua", "plain"] {
+        cell.bench.file(&format!("area/{file}"), "person");
+    }
+    let ws = cell.path("ws");
+    for (link, to) in [
+        (".envrc", "area/env"),
+        (".vscode", "area/vs"),
+        (".idea", "area/idea"),
+        (".yoi", "area/rules"),
+        (".nvim.lua", "area/hop"),
+        (".exrc", "area/missing"),
+        ("area/hop", "real.lua"),
+    ] {
+        symlink(to, ws.join(link)).unwrap();
+    }
+    let rules = [(ws.join("area"), Permission::Write), (ws.clone(), Permission::Read)];
+    cell.bench.ctx.scope.allow = rules.map(|(path, may)| Rule::new(path, may)).into();
+    cell.bench.ctx.cwd = ws.join("area");
+    // The parent, which is live, may write around the scope.
+    cell.bench.ctx.others = vec![ws];
+    cell
+}
+
+#[tokio::test]
+async fn what_a_child_makes_for_an_editor_beside_its_live_parent_is_moved_aside() {
+    let cell = child_with_links_around_it();
+    if no_world_to_test() {
+        return;
+    }
+    let did = cell.run("mkdir .vscode; for file in .envrc .vscode/tasks.json; do echo evil > $file; done; true").await;
+    did.undone(2);
+    for planted in [".envrc", ".vscode/tasks.json"] {
+        assert!(!cell.path("ws/area").join(planted).exists(), "{planted}: {:?}", did.ended);
+    }
+}
+
+#[tokio::test]
+async fn a_child_does_not_change_what_a_link_around_its_scope_leads_to() {
+    let mut cell = child_with_links_around_it();
+    if no_world_to_test() {
+        return;
+    }
+    for file in ["env", "vs/tasks.json", "idea/a", "rules/config.toml", "real.lua"] {
+        cell.run(&format!("echo evil > {file}")).await.refused();
+        cell.run(&format!("mv {file} {file}-moved")).await.refused();
+    }
+    for dir in ["vs", "idea", "rules"] {
+        cell.run(&format!("mv {dir} {dir}-moved")).await.refused();
+    }
+    cell.run("echo x > plain").await.well();
+    let area = cell.path("ws/area");
+    let did = cell
+        .run("echo x > other; echo evil > missing; echo evil > vs/settings.json; ln -sfn other hop")
+        .await;
+    did.undone(3);
+    assert_eq!(area.join("other").exists(), cell.has_world(), "{}", did.text);
+    assert!(!area.join("missing").exists() && !area.join("vs/settings.json").exists());
+    assert_eq!(fs::read_link(area.join("hop")).unwrap(), Path::new("real.lua"));
+    cell.name(&[(OutsideAccess::Write, "ws/area/env")]);
+    cell.run("echo x > env").await.well();
+    cell.run("echo evil > idea/a").await.refused();
+}
+
+#[tokio::test]
+async fn what_a_link_of_a_project_leads_to_is_changed_where_a_person_gave_exactly_that() {
+    let mut cell = child_with_links_around_it();
+    if no_world_to_test() {
+        return;
+    }
+    let ws = cell.path("ws");
+    for dir in ["idea", "rules"] {
+        let path = ws.join("area").join(dir);
+        let (model, person) = (cell.bench.ctx.given.clone(), Rule::new(&path, Permission::Write));
+        cell.bench.ctx.scope.allow = vec![person];
+        cell.bench.ctx.cwd = path.clone();
+        let write = "for file in *; do echo x >> $file; done; echo x > new";
+        cell.run(write).await.refused();
+        assert_eq!(needs(&cell, &path.join("new")), [Need::Outside]);
+        cell.bench.ctx.given = cell.bench.ctx.scope.clone();
+        cell.run(write).await.well();
+        assert!(needs(&cell, &path.join("new")).is_empty());
+        cell.bench.ctx.given = model;
+    }
 }

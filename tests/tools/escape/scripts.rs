@@ -6,6 +6,7 @@ use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use yoi::protocol::ScriptHash;
+use yoi::scope::{Permission, Rule, Scope};
 use yoi::tools::{MAX_SCRIPTS, command_needs};
 
 /// A workspace with scripts in it.
@@ -30,7 +31,9 @@ fn scripts(cell: &Cell, line: &str) -> Vec<ScriptHash> {
 #[test]
 fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
     let cell = cell();
-    let table: [(&str, &[&str]); 41] = [
+    fs::create_dir_all(cell.path("ws/pack")).unwrap();
+    cell.bench.file("pack/__main__.py", "print(1)");
+    let table: [(&str, &[&str]); 54] = [
         ("./build.sh", &["build.sh"]),
         ("bash build.sh data.csv", &["build.sh"]),
         ("bash -x build.sh", &["build.sh"]),
@@ -63,6 +66,19 @@ fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
         ("make --file=build.sh", &["build.sh"]),
         ("ruby -r./lib -e 1; ruby -r ./lib", &["lib.rb"]),
         ("uv run sub/tool.py", &["sub/tool.py"]),
+        ("python3 pack; python3 -u ./pack/", &["pack/__main__.py"]),
+        ("python3 -W ignore -u sub/tool.py data.csv", &["sub/tool.py"]),
+        ("bash -eo pipefail build.sh data.csv", &["build.sh"]),
+        ("bash +o posix -- build.sh", &["build.sh"]),
+        ("bash --rcfile build.sh -i; bash --init-file=sub/run -i", &["build.sh", "sub/run"]),
+        ("node hook; node .", &["", "hook.js"]),
+        ("node --test hook.js 8080", &["hook.js"]),
+        ("awk '{ print }' data.csv", &[]),
+        ("awk -F: -v x=1 -f build.sh data.csv", &["build.sh"]),
+        ("perl -lne print data.csv -w", &["data.csv"]),
+        ("make all -f sub/run", &["sub/run"]),
+        ("uv run -p 3.12 sub/tool.py", &["sub/tool.py"]),
+        ("python3 - data.csv", &["data.csv"]),
         ("poetry run python sub/tool.py", &["sub/tool.py"]),
         ("node --require=./hook.js -e 1", &["hook.js"]),
         ("fish build.sh", &["build.sh"]),
@@ -78,6 +94,50 @@ fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
         let mut expected: Vec<_> = expected.iter().map(|name| cell.path("ws").join(name)).collect();
         expected.sort();
         assert_eq!(found, expected, "{line}");
+    }
+}
+
+/// The mount of the approved copy does not stop a process in another view that renames a directory.
+#[test]
+fn a_script_that_another_pod_may_exchange_is_marked() {
+    let mut cell = cell();
+    cell.bench.file("lent/dir/x.sh", "echo approved");
+    cell.bench.file("own/x.sh", "echo approved");
+    symlink("../own", cell.path("ws/lent/link")).unwrap();
+    symlink("lent/dir", cell.path("ws/into")).unwrap();
+    let all = cell.bench.ctx.scope.clone();
+    let lent = Rule::new(cell.path("ws/lent"), Permission::Write);
+    let parent = Scope { deny: vec![lent], ..all.clone() };
+    let read = Rule::new(cell.path("ws"), Permission::Read);
+    let child = Scope::new(vec![read, Rule::new(cell.path("ws/own"), Permission::Write)]);
+    let beside = vec![cell.path("ws/lent")];
+    let around = vec![cell.path("ws")];
+    let file = vec![cell.path("ws/lent/dir/x.sh")];
+    let storage = vec![cell.path("")];
+    let table = [
+        (&parent, &beside, "bash lent/dir/x.sh", true),
+        (&parent, &beside, "cd lent/dir && ./x.sh", true),
+        (&parent, &beside, "cd lent && bash dir/../link/x.sh", true),
+        (&parent, &beside, "bash lent/link/x.sh", true),
+        (&parent, &beside, "bash into/../../own/x.sh", true),
+        (&parent, &beside, "bash own/x.sh", false),
+        (&parent, &file, "bash lent/dir/x.sh", false),
+        (&parent, &Vec::new(), "bash lent/dir/x.sh", false),
+        (&child, &around, "bash lent/dir/x.sh", true),
+        (&child, &around, "bash own/x.sh", false),
+        (&all, &beside, "bash lent/dir/x.sh", false),
+        (&all, &storage, "bash /tmp/x.sh", false),
+    ];
+    fs::create_dir_all(cell.path("private/tmp")).unwrap();
+    fs::write(cell.path("private/tmp/x.sh"), "echo approved").unwrap();
+    for (scope, others, line, marked) in table {
+        cell.bench.ctx.scope = scope.clone();
+        cell.bench.ctx.others = others.clone();
+        let found = scripts(&cell, line);
+        let (marks, contents): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(ScriptHash::is_unheld);
+        assert!(contents.len() == 1 && contents[0].is_content(), "{line}: {contents:?}");
+        assert_eq!(marks.iter().map(|mark| &mark.path).eq([&contents[0].path]), marked, "{line}");
     }
 }
 
@@ -120,7 +180,47 @@ fn a_script_that_cannot_be_read_yet_is_named_without_a_content() {
         let [script] = found.as_slice() else { panic!("{line}: {found:?}") };
         assert!(script.is_unread(), "{line}: {found:?}");
     }
-    for line in ["python3 -m later", "bash -c later", "bash -eo pipefail -c later", "node later"] {
+    for line in [
+        "python3 -u later.sh",
+        "python3 -W ignore later.sh data.csv",
+        "python3 sub -x",
+        "bash -o pipefail later.sh",
+        "bash --rcfile later.sh -i",
+        "bash - later.sh",
+        "BASH_ENV=later.sh bash -c :",
+        "ENV=./later.sh sh -ic :",
+        "awk -f later.sh data.csv",
+        "sed -nf later.sh data.csv",
+        "make -f later.sh all; make --makefile=later.sh",
+        "node later.sh; node --inspect later.sh 8080",
+        "node -r ./later.sh -e 1",
+        "perl -w later.sh",
+        "ruby -w later.sh",
+        "tclsh later.sh; tclsh -encoding utf-8 later.sh",
+        "fish later.sh; fish -C : later.sh",
+        "php -f later.sh",
+        "lua -e 'x = 1' later.sh",
+        "deno run -A later.sh",
+        "uv run --with x later.sh",
+    ] {
+        let found = scripts(&cell, line);
+        let [script] = found.as_slice() else { panic!("{line}: {found:?}") };
+        assert!(script.is_unread(), "{line}: {found:?}");
+    }
+    for line in [
+        "python3 -m later",
+        "python3 - <<< later",
+        "bash -c later",
+        "bash -eo pipefail -c later",
+        "perl -lne 'print' later",
+        "ruby -r json -e 1",
+        "node -r dotenv/config -e 1",
+        "uv pip install later==2.1",
+        "bun install",
+        "ENV=prod make",
+        "awk later",
+        "gdb -ex run later",
+    ] {
         assert_eq!(scripts(&cell, line), [], "{line}");
     }
 }

@@ -46,6 +46,7 @@ const OPEN: [(&str, &[&str]); 9] = [
         ways::TEMPORARY,
         &[
             "private::a_command_ends_when_its_pod_keeps_too_much",
+            "private::commands_that_run_at_the_same_time_are_ended_together_and_each_result_says_so",
             "private::a_command_that_ended_by_itself_is_measured_at_its_end",
         ],
     ),
@@ -74,8 +75,12 @@ const LESS: [(&str, &str, &[&str]); 5] = [
         "no new file can be created directly in a directory that contains a guarded path, so git does not work there (docs/confinement.md)",
         &[
             "git::a_guarded_file_that_a_command_puts_into_the_index_is_named",
+            "git::an_index_of_many_long_guarded_names_is_named_in_a_short_sentence",
             "home::the_rest_of_a_home_directory_is_worked_in_as_ever",
+            "index::a_command_adds_no_worktree_whose_index_leads_out_of_it",
+            "index::every_index_that_git_writes_is_kept",
             "project::a_command_that_changes_the_scripts_of_a_package_says_so",
+            "steps::a_command_continues_with_options_of_git",
             "steps::a_command_goes_on_with_the_rebase_of_a_person_and_its_programs",
             "steps::a_command_rebases_and_bisects_without_a_grant",
             "together::no_command_takes_for_the_persons_what_one_beside_it_made",

@@ -4,8 +4,9 @@
 use crate::escape::cell::{Cell, no_world_to_test, seconds};
 use crate::escape::git;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use yoi::sandbox::Outcome;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use tokio_util::sync::CancellationToken;
+use yoi::sandbox::{Command, Outcome, Sandbox, SandboxError, StartGroup};
 
 async fn repository_in_a_world() -> Option<Cell> {
     let cell = git::repository();
@@ -108,4 +109,39 @@ async fn processes_that_spin_and_ignore_a_request_to_end_are_ended() {
     let (did, ()) = tokio::join!(cell.run("exec python3 bomb.py"), full);
     assert_eq!(did.ended.outcome, Outcome::Cancelled);
     assert!(did.ended.stuck.is_empty(), "{:?}", did.ended.stuck);
+}
+
+#[tokio::test]
+async fn a_report_without_end_is_not_read_whole() {
+    let cell = Cell::new();
+    let report = |bytes: &str| {
+        format!(
+            "#!/bin/sh\nprintf '{{\"ordered\":false,\"ended\":[],\"stuck\":[],\"undone\":[\"'\n\
+             head -c {bytes} /dev/zero | tr '\\0' x\nprintf '\"]}}\\n'\n"
+        )
+    };
+    let helper = cell.path("ws/helper");
+    fs::write(&helper, "").unwrap();
+    fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).unwrap();
+    for (bytes, is_read) in [("1M", true), ("8M", false)] {
+        fs::write(cell.path("ws/made"), report(bytes)).unwrap();
+        // A fork of this process could keep a file that it has open for writing, which could not be executed then.
+        cell.run("cat made > helper").await.well();
+        let sandbox = Sandbox { helper: helper.clone(), nofile: None };
+        let command = Command {
+            program: ":".into(),
+            cwd: "/".into(),
+            env: std::collections::BTreeMap::new(),
+            timeout: std::time::Duration::from_secs(60),
+            view: None,
+            group: StartGroup::default(),
+        };
+        let ended = sandbox.run(&command, &CancellationToken::new(), |_| {}).await;
+        match ended {
+            Ok(ended) => assert!(is_read && ended.undone.len() == 1),
+            Err(error) => {
+                assert!(!is_read && matches!(error, SandboxError::HelperLost { .. }), "{error}");
+            }
+        }
+    }
 }

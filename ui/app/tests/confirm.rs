@@ -66,7 +66,7 @@ pub(super) const ALL: [(&str, Opens, &[&str]); 7] = [
     ("rule", rule, &["enter"]),
 ];
 
-const EARLY: &str = "Ignored: the confirmation had only just appeared. Press again.";
+const EARLY: &str = "Ignored: too soon after this appeared or after the last key. Press again.";
 
 fn each(check: impl Fn(&str, &mut Bench, &str)) {
     for (name, open, keys) in ALL {

@@ -216,3 +216,23 @@ fn the_answer_of_who_names_the_whole_path_that_was_looked_up() {
     answer(&mut bench, asked, Event::Holders { holders: Vec::new() });
     assert!(bench.notice().starts_with("/repo/docs is in no live Pod"), "{}", bench.notice());
 }
+
+#[test]
+fn a_warning_that_is_cut_begins_with_the_key_and_names_the_verb_that_shows_all_of_it() {
+    let text = "`limits.processes` is 0, but must be a whole number from 301 to 4294967295; the default is \
+                4096; until you correct it, the default is used (/home/me/.config/yoi/config.toml:2:13)";
+    let mut bench = alone(State::Idle);
+    bench.size(80, 24);
+    bench.host(None, Event::HostNotices { notices: vec![text.into()] });
+    let screen = bench.screen();
+    let bar = screen.lines().find(|line| line.trim_end().ends_with("… :notices"));
+    let bar = bar.unwrap_or_else(|| panic!("{screen}"));
+    assert!(bar.contains("`limits.processes` is 0, but must be a whole number from 301"), "{bar}");
+    bench.type_in(":notices");
+    bench.press("enter");
+    let screen = bench.screen().replace(['│', '\n'], " ");
+    let words: Vec<&str> = screen.split_whitespace().collect();
+    for word in text.split_whitespace() {
+        assert!(words.contains(&word), "{word}: {screen}");
+    }
+}

@@ -14,6 +14,29 @@ fn the_first_message_makes_a_pod_and_is_sent_to_it() {
 }
 
 #[test]
+fn the_first_message_makes_the_pod_that_the_command_line_named() {
+    let mut bench = Bench::naming("docs", vec![pod("repo", State::Idle)]);
+    assert!(bench.screen().contains("to docs (new) ›"), "{}", bench.screen());
+    for _ in 0..2 {
+        bench.type_in("hello");
+        let made = bench.press("enter");
+        let [(None, Method::New(new))] = calls(&made)[..] else { panic!("{made:?}") };
+        assert_eq!(new.name.as_ref().map(PodName::as_str), Some("docs"));
+        refuse(&mut bench, made, "the disk is full");
+        bench.press("ctrl-u");
+    }
+    bench.type_in(":open repo");
+    bench.press("enter");
+    assert!(bench.screen().contains("to repo ›"), "another Pod was chosen: {}", bench.screen());
+}
+
+#[test]
+fn the_pod_that_the_command_line_named_is_shown_first() {
+    let mut bench = Bench::naming("docs", vec![pod("repo", State::Idle), pod("docs", State::Idle)]);
+    assert!(bench.screen().contains("to docs ›"), "{}", bench.screen());
+}
+
+#[test]
 fn a_refused_message_comes_back_into_the_composer() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
     bench.type_in("precious");

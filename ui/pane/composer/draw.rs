@@ -19,7 +19,7 @@ pub struct View<'a> {
     /// The Pod it sends to, if it exists.
     pub info: Option<&'a PodInfo>,
     /// The name before the text.
-    pub to: &'a str,
+    pub to: String,
     /// Shown while nothing is written.
     pub placeholder: String,
     pub theme: &'a Theme,
@@ -36,7 +36,7 @@ impl View<'_> {
     /// The words before the text: never more than half of the width.
     pub fn prompt(&self, width: u16) -> String {
         let room = usize::from(width / 2).saturating_sub(6);
-        self.glyphs.plain(&format!("to {} › ", cut(self.to, room)))
+        self.glyphs.plain(&format!("to {} › ", cut(&self.to, room)))
     }
 
     /// Where in `area` the text stands.

@@ -160,7 +160,7 @@ fn the_caret_stands_after_the_last_cluster() {
         let view = View {
             composer: &composer,
             info: None,
-            to: "alice",
+            to: "alice".into(),
             placeholder: "".into(),
             theme: &theme,
             glyphs: crate::pane::glyph::Glyphs::Unicode,

@@ -100,7 +100,7 @@ fn a_message_that_was_taken_back_leaves_the_transcript() {
 
 #[test]
 fn a_folded_command_shows_what_it_changed_of_guarded_files() {
-    let summary = "Exit 0 after 1.0 s; /w/.envrc is guarded and was not there before the command";
+    let summary = "Exit 0 after 1.0 s; /w/.envrc is guarded and was created while the command ran";
     let log = vec![
         you("go"),
         call("a", "Bash", json!({"command": "x"})),
