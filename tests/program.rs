@@ -18,6 +18,8 @@ mod deliveries;
 mod diagnostics;
 #[path = "shared/dice.rs"]
 mod dice;
+#[path = "program/earlier.rs"]
+mod earlier;
 #[path = "program/endless.rs"]
 mod endless;
 #[path = "program/ephemeral.rs"]

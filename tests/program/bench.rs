@@ -80,6 +80,16 @@ impl Bench {
         Self { dir }
     }
 
+    /// A place below `/tmp` whose path is as long as the one of the directories in `tests/earlier`.
+    pub fn of_earlier_data() -> Self {
+        let dir = tempfile::Builder::new().prefix("yoi-").rand_bytes(6).tempdir_in("/tmp");
+        let dir = dir.expect("a temporary directory");
+        for name in ["home", "ws"] {
+            fs::create_dir(dir.path().join(name)).expect("a new directory");
+        }
+        Self { dir }
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
