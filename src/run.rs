@@ -32,6 +32,8 @@ mod compact;
 pub mod context;
 /// The details of a call for an approval request.
 mod details;
+/// What changed since the system prompt was made.
+mod environment;
 /// Interrupting a run.
 mod interrupt;
 /// Mailbox messages on their way into the history.
@@ -390,9 +392,13 @@ impl Run {
                 crate::crash_point!("input-committed");
                 self.taken(row).await;
                 answer(accepted, id);
+                self.note_changes().await?;
                 crate::run::attach::references(self, &segments).await
             }
-            Start::MailboxMessage => self.commit_invoke_for_mailbox().await,
+            Start::MailboxMessage => {
+                self.commit_invoke_for_mailbox().await?;
+                self.note_changes().await
+            }
             Start::Resume { accepted } => {
                 let resumed = vec![Entry::extension(domain::RESUMED, json!({}))];
                 let accepted = self.commit_for(accepted, resumed).await?;

@@ -78,8 +78,10 @@ impl Run {
         history.extend(places.map(|kept| Kept { output: None, ..kept }));
         let (turn_count, cost) =
             (self.session_state.state.turn_count, self.session_state.state.cost);
+        // The cache is lost here anyway: the prompt is made of the files, the scope and the date of today.
+        let system = session_state::new_prompt(&self.setup, &self.ports.out).await?;
         let start = session_state::Start {
-            system: self.session_state.system.clone(),
+            system,
             history,
             compacted_from: Some(SegmentOrigin {
                 segment_id: self.session_state.segment,

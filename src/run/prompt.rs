@@ -3,6 +3,7 @@
 use crate::files::{FileError, Found, Limit, WorkspaceFiles, size};
 use crate::mesh;
 use crate::protocol::{AgentOrigin, PodEvent, SentByPerson};
+use crate::run::environment::Part;
 use crate::scope::Scope;
 use crate::text::SafeText;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,8 @@ const NO_MODEL: &str = include_str!("../../prompts/no-model.md");
 
 /// Files of a workspace that tell agents how to work there; the first of each directory counts.
 const INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+/// The beginning of the sentence about a file that cannot be read.
+const NOT_READ: &str = "instructions are not read";
 /// The most bytes of such a file in the prompt.
 const MAX_INSTRUCTIONS: u64 = 64 * 1024;
 
@@ -113,16 +116,31 @@ pub struct Facts<'a> {
 /// shortened in it. Blocking.
 pub fn system(facts: &Facts<'_>) -> (String, Vec<String>) {
     let (instructions, diagnostics) = instructions(facts);
-    let today = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
     let text = SYSTEM
         .replace("{work}", facts.instruction.unwrap_or(WORK))
         .replace("{pod}", facts.pod)
         .replace("{cwd}", &facts.cwd.display().to_string())
         .replace("{workspace}", &facts.workspace.display().to_string())
         .replace("{scope}", &facts.reads.summary())
-        .replace("{date}", &today)
+        .replace("{date}", &today())
         .replace("{instructions}", &instructions);
     (text, diagnostics)
+}
+
+fn today() -> String {
+    jiff::Zoned::now().strftime("%Y-%m-%d").to_string()
+}
+
+/// The parts of [`system`] that change while a Pod lives, each as it stands there. The instruction files
+/// are left out while one of them cannot be read. Blocking.
+pub(crate) fn parts(facts: &Facts<'_>) -> Vec<Part> {
+    let (instructions, diagnostics) = instructions(facts);
+    let scope = format!("\n{}\nPaths outside of this", facts.reads.summary());
+    let always = [("date", format!("Date: {}\n", today())), ("scope", scope)];
+    let part = |(slug, text)| Part { slug, text, at_end: false };
+    let readable = !diagnostics.iter().any(|why| why.starts_with(NOT_READ));
+    let files = Part { slug: "instructions", text: instructions, at_end: true };
+    always.map(part).into_iter().chain(readable.then_some(files)).collect()
 }
 
 /// The instruction files from the workspace down to the working directory, each with its path.
@@ -139,7 +157,7 @@ fn instructions(facts: &Facts<'_>) -> (String, Vec<String>) {
                     break;
                 }
                 Err(FileError::Missing(_)) => {}
-                Err(error) => diagnostics.push(format!("instructions are not read: {error}")),
+                Err(error) => diagnostics.push(format!("{NOT_READ}: {error}")),
             }
         }
     }

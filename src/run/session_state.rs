@@ -4,6 +4,7 @@ use crate::protocol::entry::domain;
 use crate::protocol::{
     AlertSource, Entry, Fact, Refusal, RequestConfig, SegmentId, SegmentOrigin, SessionId, Trigger,
 };
+use crate::run::environment::Part;
 use crate::run::{RunEvent, Setup, damage, prompt};
 use crate::sandbox::Person;
 use crate::session::{self, Journal, Replay};
@@ -106,13 +107,24 @@ async fn first(setup: &Setup, out: &mpsc::Sender<RunEvent>) -> Result<SessionSta
     begin(setup, setup.session, start, out).await
 }
 
+/// The parts of the system prompt that can change, as they are now.
+pub(super) async fn prompt_parts(setup: &Setup) -> Result<Vec<Part>, Refusal> {
+    let own = setup.clone();
+    let parts = setup.path_threads.run(move || with_facts(&own, prompt::parts)).await;
+    parts.map_err(internal)
+}
+
 fn system_prompt(setup: &Setup) -> (String, Vec<String>) {
+    with_facts(setup, prompt::system)
+}
+
+fn with_facts<T>(setup: &Setup, make: impl Fn(&prompt::Facts<'_>) -> T) -> T {
     let secrets = Person { env: &setup.tools.env }.secrets();
-    prompt::system(&prompt::Facts {
+    make(&prompt::Facts {
         pod: setup.pod.as_str(),
         cwd: &setup.tools.cwd,
         workspace: &setup.workspace,
-        reads: &setup.tools.scope,
+        reads: &(setup.scope)(),
         secrets: &secrets,
         instruction: setup.instruction.as_deref(),
     })

@@ -148,3 +148,39 @@ fn a_draft_outlives_the_kill_of_its_screen() {
     first.ends();
     Terminal::open(&bench, &[]).waits_for(DRAFT);
 }
+
+#[test]
+fn a_changed_instruction_file_enters_the_history_once_and_a_compaction_makes_the_prompt_anew() {
+    let bench = Bench::new();
+    let _host = bench.serve();
+    std::fs::write(bench.ws().join("AGENTS.md"), "use tabs\n").expect("a writable workspace");
+    assert_eq!(bench.yoi(&["new", "lead", "--model", &bench.model()]).code, Some(0));
+    let say = |text: &str| {
+        assert_eq!(bench.yoi(&["send", "lead", text]).code, Some(0));
+        let heard = format!("heard: {text}");
+        let log = || serde_json::Value::from(bench.log("lead")).to_string();
+        eventually(&heard, || {
+            log().contains(&heard) && bench.pod("lead").is_some_and(|pod| pod["state"] == "idle")
+        });
+        log()
+    };
+    let notes = |log: &str| log.matches("[Changed: instructions]").count();
+    assert_eq!(notes(&say("one")), 0);
+    std::fs::write(bench.ws().join("AGENTS.md"), "use spaces\n").expect("a writable workspace");
+    let log = say("two");
+    assert_eq!(notes(&log), 1, "{log}");
+    assert!(log.contains("use spaces"), "{log}");
+    assert_eq!(notes(&say("three")), 1, "it is told once");
+    assert_eq!(bench.yoi(&["compact", "lead"]).code, Some(0));
+    let prompts = || -> Vec<String> {
+        let log = bench.log("lead");
+        let starts = log.iter().filter(|entry| entry["kind"] == "segment_start");
+        starts.map(|start| start["system_prompt"].to_string()).collect()
+    };
+    eventually("the prompt is made anew", || {
+        prompts().last().is_some_and(|prompt| prompt.contains("use spaces"))
+    });
+    say("four");
+    let last = prompts().pop().expect("a prompt");
+    assert!(!last.contains("use tabs"), "{last}");
+}

@@ -1,0 +1,108 @@
+//! The parts of the system prompt that change while a Pod lives: the date, its scope, instruction files.
+//! The prompt of a segment stays as it is, so that providers find their cache; a change enters the history
+//! once, as a note at its end.
+
+use crate::protocol::entry::Kept;
+use crate::protocol::{Entry, Fact, Item, Role, SystemItem};
+use crate::run::{Run, Stopped, session_state};
+
+/// One part of the system prompt that can change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Names the part in the log.
+    pub(crate) slug: &'static str,
+    /// The part as it stands in a system prompt.
+    pub(crate) text: String,
+    /// Whether the part stands at the end of the prompt: only there is a text known to be whole.
+    pub(crate) at_end: bool,
+}
+
+impl Part {
+    /// The first line of the note that replaces this part.
+    fn head(&self) -> String {
+        format!("[Changed: {}]\n", self.slug)
+    }
+
+    fn note(&self) -> String {
+        let text = self.text.trim();
+        let text = if text.is_empty() { "There is none any more." } else { text };
+        format!("{}This replaces what was said before.\n\n{text}", self.head())
+    }
+
+    /// Whether the model was told this part as it is now, by the last note about it or by the prompt.
+    fn is_known(&self, system: &str, history: &[Kept]) -> bool {
+        let head = self.head();
+        let notes = history.iter().rev().filter_map(|kept| match &kept.item {
+            Item::Message { role: Role::System, .. } => kept.item.text(),
+            _ => None,
+        });
+        let last = notes.into_iter().find(|text| text.starts_with(&head));
+        match last {
+            Some(note) => note == self.note(),
+            None if self.at_end && self.text.trim().is_empty() => {
+                !system.contains("\n# Instructions from ")
+            }
+            None if self.at_end => system.trim_end().ends_with(self.text.trim()),
+            None => system.contains(&self.text),
+        }
+    }
+}
+
+impl Run {
+    /// Commits a note for each part that is another one than the model was told. Where the parts cannot
+    /// be read now, nothing is said: the next run looks again.
+    pub(crate) async fn note_changes(&mut self) -> Result<(), Stopped> {
+        let Ok(parts) = session_state::prompt_parts(&self.setup).await else { return Ok(()) };
+        let state = &self.session_state;
+        let history = &state.state.history;
+        let changed = parts.into_iter().filter(|part| !part.is_known(&state.system, history));
+        let note = |part: Part| {
+            let item = SystemItem::Knowledge { slug: part.slug.into(), body: part.note() };
+            Entry::new(Fact::SystemItem { item, taken: None })
+        };
+        let notes: Vec<Entry> = changed.map(note).collect();
+        match notes.is_empty() {
+            true => Ok(()),
+            false => self.commit(notes).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(text: &str) -> Part {
+        Part { slug: "instructions", text: text.into(), at_end: true }
+    }
+
+    fn told(text: &str) -> Kept {
+        Kept::new(None, Item::message(Role::System, part(text).note()))
+    }
+
+    #[test]
+    fn a_part_is_known_from_the_prompt_until_a_note_replaces_it() {
+        let system = "You are a Pod.\n# Instructions from /w/AGENTS.md\n\nuse tabs\n";
+        let (old, new) = ("\n# Instructions from /w/AGENTS.md\n\nuse tabs\n", "use spaces");
+        assert!(part(old).is_known(system, &[]));
+        assert!(!part(new).is_known(system, &[]));
+        assert!(part(new).is_known(system, &[told(new)]), "once told, it is not told again");
+        assert!(!part(old).is_known(system, &[told(new)]), "the way back is a change, too");
+        assert!(part(old).is_known(system, &[told(new), told(old)]));
+    }
+
+    #[test]
+    fn a_file_that_became_shorter_or_went_is_a_change() {
+        let system = "You are.\n# Instructions from /w/AGENTS.md\n\none\ntwo\n";
+        assert!(!part("\n# Instructions from /w/AGENTS.md\n\none\n").is_known(system, &[]));
+        assert!(!part("").is_known(system, &[]));
+        assert!(part("").is_known(system, &[told("")]));
+        assert!(part("").is_known("You are.", &[]));
+    }
+
+    #[test]
+    fn a_message_of_a_person_is_no_note() {
+        let forged = Kept::new(None, Item::message(Role::User, part("new").note()));
+        assert!(!part("new").is_known("old", &[forged]));
+    }
+}
