@@ -144,7 +144,13 @@ impl Rules {
         if let Some(deny) = of(Action::Deny) {
             return Said::Deny(deny);
         }
-        let asking = of(Action::Ask).or_else(|| doubt.cloned());
+        let hidden = || {
+            let (of_user, of_workspace) = (&self.user.rule, &self.workspace);
+            let user = hidden(of_user, part).map(|rule| named(rule, &self.user_file, part));
+            let workspace = || hidden(of_workspace, part);
+            user.or_else(|| workspace().map(|rule| named(rule, &self.workspace_file, part)))
+        };
+        let asking = of(Action::Ask).or_else(|| doubt.cloned()).or_else(hidden);
         if let (Some((rule, _)), None) = (user, &asking) {
             return Said::allow(&rule.tool);
         }
@@ -198,6 +204,15 @@ fn first<'a>(rules: &'a [FileRule], part: &Part<'_>) -> Option<&'a FileRule> {
         let pattern = Pattern { tool: rule.tool.clone(), pattern: rule.pattern.clone() };
         part.matches(&pattern, rule.action)
     })
+}
+
+/// The first rule that refuses or asks and could be about a line that cannot be read, in front of the rule
+/// that decides.
+fn hidden<'a>(rules: &'a [FileRule], part: &Part<'_>) -> Option<&'a FileRule> {
+    let decides = first(rules, part);
+    let before = rules.iter().take_while(|rule| decides.is_none_or(|d| !std::ptr::eq(*rule, d)));
+    let mut narrowing = before.filter(|rule| rule.action != Action::Allow);
+    narrowing.find(|rule| part.may_hide(&rule.tool, rule.action))
 }
 
 /// Names the rule, and the reason why it matches if the call does not show it.

@@ -45,9 +45,8 @@ enum Named {
 /// The scripts of a command line, in order, each once. Every word that may name a script counts, so
 /// more files may be compared than run. Reads the disk.
 pub fn of_line(ctx: &Context, line: &str) -> Vec<ScriptHash> {
-    let Ok(commands) = shell::read(line) else { return Vec::new() };
     let mut search = Search::new(ctx, stays(line));
-    for words in commands.iter().flat_map(|command| command.words().collect::<Vec<_>>()) {
+    for words in shell::named_commands(line) {
         search.command(&words);
     }
     // The first beyond the most stands for all further ones. Without a hash no rule for certain contents holds.

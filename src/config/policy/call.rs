@@ -76,7 +76,12 @@ impl Part<'_> {
             (Kind::Unreadable(_), Action::Allow) => {
                 raw.is_exact() && certain(text(subject), Reach::Anything)
             }
-            (Kind::Unreadable(_), Action::Ask | Action::Deny) => true,
+            (Kind::Unreadable(_), Action::Ask | Action::Deny) => {
+                certain(text(subject), Reach::Anything) || stands(&pattern.pattern, text(subject))
+            }
+            (Kind::Command(command), Action::Ask | Action::Deny) if command.starts_another => {
+                certain(text(subject), Reach::Anything) || stands(&pattern.pattern, text(subject))
+            }
             (Kind::Command(command), Action::Allow) => {
                 self.is_allowed_whole(&raw) || allows(&pattern.pattern, command)
             }
@@ -103,17 +108,21 @@ impl Part<'_> {
     fn is_allowed_whole(&self, pattern: &Matcher) -> bool {
         let Some(Ok(commands)) = &self.call.line else { return false };
         pattern.fits(text(self.call.subject), Reach::OneCommand)
-            && (pattern.is_exact()
-                || !commands.iter().any(|c| c.starts_another || c.is_run_by_another)
-                || names_command(pattern))
+            && (pattern.is_exact() || !commands.iter().any(|command| command.starts_another))
+    }
+
+    /// Whether a rule that refuses or asks could be about this part although nothing of it shows that.
+    pub fn may_hide(&self, tool: &str, action: Action) -> bool {
+        matches!(self.kind, Kind::Unreadable(_)) && Tool::of(tool).speaks(action, self.call.subject)
     }
 
     /// Why a rule that refuses counts although the text of the call does not show that it fits.
     pub fn doubt(&self, pattern: &str) -> Option<String> {
         match self.kind {
-            Kind::Unreadable(why) if pattern != "*" => {
-                Some(format!("the command is refused because {}", why.sentence()))
-            }
+            Kind::Unreadable(why) if pattern != "*" => Some(format!(
+                "it may fit, because the command cannot be compared: {}",
+                why.sentence()
+            )),
             Kind::Command(command) if !is_shown(pattern, command, text(self.call.subject)) => Some(
                 "it may fit: a part of the command is known only when it runs; write that part out"
                     .into(),
@@ -127,8 +136,16 @@ impl Part<'_> {
 fn allows(pattern: &str, command: &SimpleCommand) -> bool {
     let pattern = Matcher::of_words(pattern);
     let Some(text) = &command.known else { return false };
-    (!command.starts_another || pattern.is_exact() || names_command(&pattern))
-        && pattern.fits_pieces(text.iter().copied(), Fit::Certain, Reach::Words)
+    pattern.fits_pieces(text.iter().copied(), Fit::Certain, Reach::Words)
+}
+
+/// Whether the first word of a pattern stands anywhere in a line.
+fn stands(pattern: &str, line: &str) -> bool {
+    let first = pattern.split_whitespace().next().unwrap_or_default();
+    // A wildcard may stand for a blank and what follows it.
+    let end = first.find('*').map_or(first.len(), |at| at + 1);
+    let word = Matcher::of(&first[..end]);
+    shell::stands(line, |text| word.fits(text, Reach::Anything))
 }
 
 /// Whether a rule may speak about a simple command.
@@ -145,15 +162,4 @@ fn is_shown(pattern: &str, command: &SimpleCommand, line: &str) -> bool {
     let certain =
         |text: &Vec<_>| words.fits_pieces(text.iter().copied(), Fit::Certain, Reach::Anything);
     Matcher::of(pattern).fits(line, Reach::Anything) || command.texts.iter().any(certain)
-}
-
-/// Whether a pattern names the command that a starter is given, before its first wildcard: `env *` does not,
-/// `env A=1 cargo *` does.
-fn names_command(pattern: &Matcher) -> bool {
-    let beginning = pattern.beginning();
-    let Some((words, _)) = beginning.rsplit_once([' ', '\t']) else { return false };
-    words.split_whitespace().skip(1).any(|word| {
-        let option = word.starts_with(['-', '+']) || word.contains('=');
-        !option && !word.starts_with(|c: char| c.is_ascii_digit())
-    })
 }

@@ -199,7 +199,12 @@ fn a_rule_that_denies_matches_a_command_however_it_is_spelled_and_wherever_it_st
     ];
     let passes = |line: &&str| {
         let of = |action| said(action, &["git push*"], line);
-        !matches!((of(Action::Deny), of(Action::Ask)), (Said::Deny(_), Said::Ask(_)))
+        let shows = line.contains("git") && !line.contains("(echo git)");
+        match (of(Action::Deny), of(Action::Ask)) {
+            (Said::Deny(_), Said::Ask(_)) => false,
+            (Said::Ask(_), Said::Ask(_)) => shows,
+            _ => true,
+        }
     };
     let passing: Vec<_> = evading.into_iter().filter(passes).collect();
     assert!(passing.is_empty(), "{passing:#?}");
@@ -211,18 +216,80 @@ fn a_rule_that_denies_matches_a_command_however_it_is_spelled_and_wherever_it_st
         "git commit -m \"$x\"",
         "ls 'git push'",
         "cargo test $x",
-        "sh build.sh git push",
-        "cat <<'E'\n$(git push)\nE",
         "echo '$(git push)'",
         "# git push",
-        "ls {} ;",
-        "awk '{ print $1 }' x",
+        "timeout 5 cargo test",
+        "[ -f x ] && ls *.rs",
     ];
     let denied = harmless
         .iter()
         .filter(|line| said(Action::Deny, &["git push*"], line) != Said::Nothing(None));
     let denied: Vec<_> = denied.collect();
     assert!(denied.is_empty(), "{denied:#?}");
+    assert_eq!(said(Action::Deny, &["git push"], "ls; make"), Said::Nothing(None));
+    assert!(matches!(said(Action::Deny, &["git push"], "git $x push"), Said::Deny(_)));
+}
+
+#[test]
+fn a_command_inside_of_braces_a_loop_or_a_word_is_never_passed_by_a_rule_for_another() {
+    let hiding = [
+        "git log {$(rm x),b}",
+        "git log {`rm x`,b}",
+        "git log {<(rm x),b}",
+        "git log {${x:-$(rm x)},b}",
+        "git log {$((a[$(rm x)])),b}",
+        "git log {a,{b,$(rm x)}}",
+        "git log {$(rm x)..3}",
+        "git log {a..$(rm x)}",
+        "git log {$'\\x41',$(rm x)}",
+        "for x in {$(rm x),b}; do git log a; done",
+        "case {$(rm x),b} in *) git log a;; esac",
+        "for PATH in /w/evil; do git log a; done",
+        "select PATH in /w/evil; do git log a; done",
+        "git log a {PATH}>/dev/null",
+        "git log a {PATH}<&0",
+        "PATH=/w/evil git log a",
+        "LD_PRELOAD=/w/x git log a",
+        "BASH_ENV=/w/x git log a",
+        "PATH+=:/w git log a",
+        "read PATH < /w/x; git log a",
+        "printf -v PATH /w; git log a",
+        "export PATH=/w; git log a",
+        "git log a\r; rm x",
+        "git log \u{a0}a",
+        "git log \\\n a",
+    ];
+    for line in hiding {
+        let of = |action, pattern| said(action, &[pattern], line);
+        assert_eq!(of(Action::Allow, "git log *"), Said::Nothing(None), "{line}");
+        assert!(matches!(of(Action::Deny, "git log *"), Said::Deny(_)), "{line}");
+        assert!(matches!(of(Action::Deny, "curl *"), Said::Ask(_)), "{line}");
+        assert!(matches!(of(Action::Ask, "curl *"), Said::Ask(_)), "{line}");
+        assert_eq!(
+            of(Action::Allow, &line.replace('\\', r"\\").replace('*', r"\*")),
+            Said::Allow,
+            "{line}"
+        );
+    }
+    let pushes = "echo {$(git push origin main >&2),b}";
+    assert!(matches!(said(Action::Deny, &["git push*"], pushes), Said::Deny(_)));
+}
+
+#[test]
+fn a_line_that_cannot_be_compared_waits_only_where_a_rule_could_deny_it() {
+    let line = "for x in a; do wc $x; done";
+    assert_eq!(rules(vec![], vec![]).said(&bash(line), &[]), Said::Nothing(None));
+    assert_eq!(said(Action::Allow, &["cargo *"], line), Said::Nothing(None));
+    let deny = || rule("Bash", "git push*", Action::Deny);
+    let everything = || rule("Bash", "*", Action::Allow);
+    let of = |user, workspace| rules(user, workspace).said(&bash(line), &[]);
+    assert!(matches!(of(vec![deny(), everything()], vec![]), Said::Ask(_)));
+    assert!(matches!(of(vec![everything()], vec![deny()]), Said::Ask(_)));
+    assert_eq!(of(vec![everything(), deny()], vec![]), Said::Allow, "the first rule counts");
+    let network = rule("Bash+network", "git push*", Action::Deny);
+    assert_eq!(of(vec![network], vec![]), Said::Nothing(None), "it needs no network");
+    let answer = (exactly(&bash(line)), Action::Allow);
+    assert_eq!(rules(vec![deny()], vec![]).said(&bash(line), &[answer]), Said::Allow);
 }
 
 #[test]
@@ -250,10 +317,15 @@ fn a_line_passes_only_if_a_rule_allows_each_command_in_it() {
         "cargo test > /dev/null",
         "cargo test && ls",
         "cargo test | cargo fmt; git status -s",
-        "(cargo test)",
         "cargo test *.rs",
-        "if ls; then cargo test; fi",
         "cargo test 'a|b'",
+    ];
+    let refused = passing.iter().filter(|line| said(Action::Allow, &rules, line) != Said::Allow);
+    let refused: Vec<_> = refused.collect();
+    assert!(refused.is_empty(), "{refused:#?}");
+    let held = [
+        "(cargo test)",
+        "if ls; then cargo test; fi",
         "env A=1 cargo test",
         "sh build.sh",
         "sh -c 'cargo test; ls'",
@@ -263,11 +335,6 @@ fn a_line_passes_only_if_a_rule_allows_each_command_in_it() {
         "trap ls EXIT",
         "bash -c 'cargo test'",
         "mapfile -t a",
-    ];
-    let refused = passing.iter().filter(|line| said(Action::Allow, &rules, line) != Said::Allow);
-    let refused: Vec<_> = refused.collect();
-    assert!(refused.is_empty(), "{refused:#?}");
-    let held = [
         "cargo test; rm x",
         "cargo test && rm x",
         "cargo test || rm x",
@@ -370,8 +437,8 @@ fn a_command_that_cannot_be_compared_with_a_rule_that_denies_is_refused_with_the
         Said::Deny(sentence) => sentence,
         other => panic!("{line}: {other:?}"),
     };
-    assert!(sentence("ls 'x").contains("cannot be read as a shell command"));
-    assert!(sentence(&"x ".repeat(9000)).contains("more than 16 KiB: put it into a script file"));
+    assert!(sentence("git 'x").contains("write the commands out"));
+    assert!(sentence(&"git ".repeat(9000)).contains("more than 16 KiB: put it into a script file"));
     assert!(sentence("git $x").contains("known only when it runs; write that part out"));
     assert!(sentence("git push").ends_with("config.toml") || !sentence("git push").contains('('));
 }
