@@ -75,3 +75,6 @@ pub fn read(line: &str) -> Result<Vec<SimpleCommand>, Unreadable> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod differential;
