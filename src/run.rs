@@ -48,6 +48,8 @@ mod session_state;
 pub mod policy;
 /// The system prompt and the notes of the runtime.
 mod prompt;
+/// The end of a reply and what follows it.
+mod reply_end;
 /// The limits on the size of a reply.
 mod reply_size;
 /// The MCP servers of a Pod.
@@ -446,6 +448,7 @@ impl Run {
 
     /// Makes model requests and calls tools until the model calls no more tools.
     async fn turns(&mut self) -> Result<End, Stopped> {
+        let mut unfinished = reply_end::Unfinished::default();
         loop {
             self.drain_mailbox().await?;
             if self.requests >= self.setup.limits.max_turns {
@@ -456,13 +459,24 @@ impl Run {
             self.requests += 1;
             let turn = self.session_state.state.turn_count;
             self.publish(Event::TurnStart { turn }).await;
-            let calls = self.request_reply().await?;
+            let (calls, stop) = self.request_reply().await?;
             self.session_state.state.turn_count = turn + 1;
             self.publish(Event::TurnEnd { turn, result: TurnResult::Finished }).await;
             if !calls.is_empty() {
+                unfinished = reply_end::Unfinished::default();
+                let calls = self.refuse_cut_calls(calls, &stop).await?;
                 self.call_tools(&calls).await?;
-            } else if !self.drain_at_end().await? {
-                return Ok(End::Finished);
+                continue;
+            }
+            match self.after_reply(&stop, &mut unfinished).await? {
+                reply_end::Next::Request => {}
+                reply_end::Next::End(end) => return Ok(end),
+                reply_end::Next::Finished => {
+                    if !self.drain_at_end().await? {
+                        return Ok(End::Finished);
+                    }
+                    unfinished = reply_end::Unfinished::default();
+                }
             }
         }
     }

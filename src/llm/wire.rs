@@ -116,6 +116,20 @@ pub fn arguments_text(raw: &str) -> String {
     Value::Object(arguments(raw)).to_string()
 }
 
+/// The arguments of a received call for the log: an object as it came, `{}` for none, and every other text
+/// as it came, so that the call is refused with what stands there. [`arguments_text`] is what is sent back.
+pub fn received_arguments(raw: &str) -> String {
+    match serde_json::from_str(raw) {
+        _ if raw.trim().is_empty() => "{}".to_owned(),
+        _ if ValueCount::is_too_many(raw) => raw.trim().to_owned(),
+        Ok(Value::Null) => "{}".to_owned(),
+        Ok(Value::String(inner)) if serde_json::from_str::<Map<String, Value>>(&inner).is_ok() => {
+            arguments_text(raw)
+        }
+        _ => raw.trim().to_owned(),
+    }
+}
+
 /// What a model reads of a tool result.
 pub fn result_text(summary: &str, content: Option<&str>) -> String {
     match content {

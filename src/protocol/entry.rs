@@ -297,6 +297,8 @@ pub mod domain {
     pub const POD: &str = "yoi.pod";
     /// `{id}`: a mailbox or queue row that was taken without becoming an entry of its own.
     pub const TAKEN: &str = "yoi.taken";
+    /// `{reason, words}`: a reply ended in another way than at its own end: cut by its limit, declined, paused.
+    pub const STOPPED: &str = "yoi.stopped";
     /// An interrupted run goes on.
     pub const RESUMED: &str = "yoi.resumed";
     /// A run was cut off by the end of its host; `{at}` in milliseconds.

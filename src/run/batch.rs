@@ -112,7 +112,7 @@ impl Run {
     }
 
     /// Commits the result of a call that does not start.
-    async fn refuse(&mut self, call: &Call, why: String) -> Result<(), Stopped> {
+    pub(crate) async fn refuse(&mut self, call: &Call, why: String) -> Result<(), Stopped> {
         self.conclude(context::refused(&call.id, why), Vec::new(), None).await
     }
 

@@ -29,7 +29,7 @@ impl Part {
         format!("{}This replaces what was said before.\n\n{text}", self.head())
     }
 
-    /// Whether the model was told this part as it is now, by the last note about it or by the prompt.
+    /// Whether the model was sent this part as it is now, by the last note about it or by the prompt.
     fn is_known(&self, system: &str, history: &[Kept]) -> bool {
         let head = self.head();
         let notes = history.iter().rev().filter_map(|kept| match &kept.item {
@@ -76,7 +76,7 @@ mod tests {
         Part { slug: "instructions", text: text.into(), at_end: true }
     }
 
-    fn told(text: &str) -> Kept {
+    fn noted(text: &str) -> Kept {
         Kept::new(None, Item::message(Role::System, part(text).note()))
     }
 
@@ -86,9 +86,9 @@ mod tests {
         let (old, new) = ("\n# Instructions from /w/AGENTS.md\n\nuse tabs\n", "use spaces");
         assert!(part(old).is_known(system, &[]));
         assert!(!part(new).is_known(system, &[]));
-        assert!(part(new).is_known(system, &[told(new)]), "once told, it is not told again");
-        assert!(!part(old).is_known(system, &[told(new)]), "the way back is a change, too");
-        assert!(part(old).is_known(system, &[told(new), told(old)]));
+        assert!(part(new).is_known(system, &[noted(new)]), "once noted, it is not noted again");
+        assert!(!part(old).is_known(system, &[noted(new)]), "the way back is a change, too");
+        assert!(part(old).is_known(system, &[noted(new), noted(old)]));
     }
 
     #[test]
@@ -96,7 +96,7 @@ mod tests {
         let system = "You are.\n# Instructions from /w/AGENTS.md\n\none\ntwo\n";
         assert!(!part("\n# Instructions from /w/AGENTS.md\n\none\n").is_known(system, &[]));
         assert!(!part("").is_known(system, &[]));
-        assert!(part("").is_known(system, &[told("")]));
+        assert!(part("").is_known(system, &[noted("")]));
         assert!(part("").is_known("You are.", &[]));
     }
 

@@ -17,6 +17,9 @@ pub const CUT_OFF: &str = "[The previous turn was cut off because the program th
 /// Added after a partial reply when the connection broke.
 pub const GO_ON: &str = "[The connection broke in the middle of your answer. What arrived of it \
                          stands above. Go on exactly where it ends; repeat nothing.]";
+/// Added after a reply that its limit of output tokens cut.
+pub const CUT_BY_LIMIT: &str = "[Your answer was cut by its limit of output tokens. What arrived of it stands above. \
+                                Go on exactly where it ends; repeat nothing.]";
 /// Added after a partial reply when a person resumes an interrupted run.
 pub const RESUMED: &str =
     "[The turn was interrupted in the middle of your answer. Go on exactly where it ends.]";

@@ -22,7 +22,7 @@ const MAX_REFUSAL: usize = 64 * 1024;
 
 /// The outcome of one request.
 enum Reply {
-    Done(Vec<Call>),
+    Done(Vec<Call>, Stop),
     Interrupted,
     /// `shown`: a part of the reply had arrived.
     Broken {
@@ -83,16 +83,16 @@ fn writes(delta: &Delta) -> Option<&'static str> {
 }
 
 impl Run {
-    /// Makes one model request and commits its reply; returns its tool calls.
-    pub(crate) async fn request_reply(&mut self) -> Result<Vec<Call>, Stopped> {
+    /// Makes one model request and commits its reply; returns its tool calls and why it ended.
+    pub(crate) async fn request_reply(&mut self) -> Result<(Vec<Call>, Stop), Stopped> {
         let llm_call = self.session_state.state.turn_count;
         self.publish(Event::LlmCallStart { llm_call }).await;
         let (started, mut failed, mut continued) = (Instant::now(), 0, 0);
         loop {
             match self.request().await? {
-                Reply::Done(calls) => {
+                Reply::Done(calls, stop) => {
                     self.session_state.compacted = false;
-                    return Ok(calls);
+                    return Ok((calls, stop));
                 }
                 Reply::Interrupted => return Err(Stopped::Interrupted),
                 Reply::Broken { failure, shown: true } if failure.retryable() => {
@@ -320,6 +320,7 @@ impl Run {
         if !answer.has_content {
             entries.push(Entry::extension(domain::EMPTY_ANSWER, json!({})));
         }
+        entries.extend(stopped_entry(&stop));
         entries.extend(self.usage_entry(answer.usage, asked));
         crate::crash_point!("reply-received");
         if !entries.is_empty() {
@@ -334,7 +335,7 @@ impl Run {
         let llm_call = self.session_state.state.turn_count;
         self.publish(Event::LlmCallEnd { llm_call }).await;
         self.publish_context().await;
-        Ok(Reply::Done(calls))
+        Ok(Reply::Done(calls, stop))
     }
 
     /// Keeps the received part of a broken reply in the history, without unfinished tool calls.
@@ -389,6 +390,18 @@ fn has_content(item: &Item) -> bool {
 fn call(item: &Item) -> Option<Call> {
     let Item::ToolCall { call_id, name, arguments } = item else { return None };
     Some(Call { id: call_id.clone(), name: name.clone(), arguments: arguments.clone() })
+}
+
+/// Why a reply ended, where that is not its own end.
+fn stopped_entry(stop: &Stop) -> Option<Entry> {
+    let (reason, words) = match stop {
+        Stop::EndTurn | Stop::ToolUse => return None,
+        Stop::MaxTokens => ("max_tokens", ""),
+        Stop::Refusal(words) => ("refusal", words.as_str()),
+        Stop::Other(word) => ("other", word.as_str()),
+    };
+    let words = &words[..words.floor_char_boundary(MAX_REFUSAL)];
+    Some(Entry::extension(domain::STOPPED, json!({"reason": reason, "words": words})))
 }
 
 /// The event for a complete block.

@@ -231,3 +231,40 @@ fn a_closed_standard_error_is_no_fault() {
     let log = std::fs::read_to_string(bench.path("home/state/yoi.log")).unwrap_or_default();
     assert!(!log.contains("panic"), "{log}");
 }
+
+#[test]
+fn a_reply_that_its_limit_cuts_is_continued_three_times_and_then_the_program_exits_4() {
+    let bench = Bench::new();
+    bench.play("[[when]]\nany = true\n[[when.step]]\ntext = 'a part'\nstop = 'max_tokens'\n");
+    let done = bench.say("write");
+    assert_eq!(done.code, Some(4), "{done:?}");
+    assert!(done.err.contains("cut by its limit"), "{done:?}");
+}
+
+#[test]
+fn a_declined_reply_exits_3_with_the_words_of_the_provider() {
+    let bench = Bench::new();
+    bench.play("[[when]]\nany = true\n[[when.step]]\nfault = { refuse = 'not that' }\n");
+    let done = bench.say("write");
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(done.err.contains("declined to answer: not that"), "{done:?}");
+}
+
+#[test]
+fn a_call_that_the_limit_cut_is_not_run() {
+    let bench = Bench::new();
+    bench.play(
+        r#"
+[[when]]
+any = true
+[[when.step]]
+stop = "max_tokens"
+call = [{ name = "Write", args = {} }]
+[[when.step]]
+text = "{result}"
+"#,
+    );
+    let done = bench.say("write");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.out.contains("not run: the limit of output tokens cut"), "{done:?}");
+}

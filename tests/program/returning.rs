@@ -157,10 +157,10 @@ fn a_changed_instruction_file_enters_the_history_once_and_a_compaction_makes_the
     assert_eq!(bench.yoi(&["new", "lead", "--model", &bench.model()]).code, Some(0));
     let say = |text: &str| {
         assert_eq!(bench.yoi(&["send", "lead", text]).code, Some(0));
-        let heard = format!("heard: {text}");
+        let answer = format!("heard: {text}");
         let log = || serde_json::Value::from(bench.log("lead")).to_string();
-        eventually(&heard, || {
-            log().contains(&heard) && bench.pod("lead").is_some_and(|pod| pod["state"] == "idle")
+        eventually(&answer, || {
+            log().contains(&answer) && bench.pod("lead").is_some_and(|pod| pod["state"] == "idle")
         });
         log()
     };
@@ -170,7 +170,7 @@ fn a_changed_instruction_file_enters_the_history_once_and_a_compaction_makes_the
     let log = say("two");
     assert_eq!(notes(&log), 1, "{log}");
     assert!(log.contains("use spaces"), "{log}");
-    assert_eq!(notes(&say("three")), 1, "it is told once");
+    assert_eq!(notes(&say("three")), 1, "it is noted once");
     assert_eq!(bench.yoi(&["compact", "lead"]).code, Some(0));
     let prompts = || -> Vec<String> {
         let log = bench.log("lead");

@@ -1,6 +1,7 @@
 //! Follows the runs of one Pod by its events: which input began each run, and how it ended.
 
 use crate::headless::exit::{Exit, Failure};
+use yoi::protocol::entry::domain;
 use yoi::protocol::{Entry, EntryId, Event, Fact, RunOutcome, RunResult};
 
 /// How a run ended.
@@ -27,6 +28,8 @@ pub struct RunTracker {
     seen: Vec<Seen>,
     /// Set if `seen` comes from the tail of a transcript: an input that is not in it is older.
     tail: bool,
+    /// Whether the last reply was declined: the failure of its run is a refusal.
+    declined: bool,
 }
 
 #[derive(Debug)]
@@ -93,7 +96,10 @@ impl RunTracker {
             Event::RunEnd { result, .. } => {
                 self.end(seq, End { exit: (*result).into(), why: said(*result) });
             }
-            Event::Error { message, .. } => self.end(seq, failed(message)),
+            Event::Error { message, .. } => {
+                let end = self.failed(message);
+                self.end(seq, end);
+            }
             _ => {}
         }
     }
@@ -113,7 +119,10 @@ impl RunTracker {
             let (exit, why) = match RunOutcome::of(&entry.fact) {
                 None | Some(RunOutcome::RolledBack) => continue,
                 Some(RunOutcome::Finished | RunOutcome::Yielded) => (Exit::Finished, None),
-                Some(RunOutcome::Failed(why)) => (Exit::Failed, Some(why.to_owned())),
+                Some(RunOutcome::Failed(why)) => {
+                    let End { exit, why } = self.failed(why);
+                    (exit, why)
+                }
                 Some(RunOutcome::CutOff(why)) => (Exit::StoppedShort, Some(why.to_owned())),
                 Some(outcome) => (Exit::StoppedShort, outcome.result().and_then(said)),
             };
@@ -122,7 +131,16 @@ impl RunTracker {
         self.seen.extend(later);
     }
 
+    fn failed(&mut self, message: &str) -> End {
+        let declined = std::mem::take(&mut self.declined);
+        let exit = if declined { Exit::Refused } else { Exit::Failed };
+        End { exit, why: Some(message.to_owned()) }
+    }
+
     fn note_entry(&mut self, seq: u64, entry: &Entry) {
+        if let Fact::Extension { domain, payload } = &entry.fact {
+            self.declined |= domain == domain::STOPPED && payload["reason"] == "refusal";
+        }
         let (Fact::UserInput { taken, .. }, Some(id)) = (&entry.fact, entry.id) else { return };
         if !self.seen.iter().any(|seen| Begun::Entry(id).is(&seen.mark)) {
             let mark = Mark::Input { id, taken: taken.clone() };
@@ -184,10 +202,6 @@ fn said(result: RunResult) -> Option<String> {
         RunResult::Failed => "the run failed",
     };
     Some(why.to_owned())
-}
-
-fn failed(message: &str) -> End {
-    End { exit: Exit::Failed, why: Some(message.to_owned()) }
 }
 
 #[cfg(test)]

@@ -222,7 +222,7 @@ fn call(native: &Value, json: &str) -> Item {
     Item::ToolCall {
         call_id: text(native, "id").into(),
         name: text(native, "name").into(),
-        arguments: wire::arguments_text(&raw),
+        arguments: wire::received_arguments(&raw),
     }
 }
 

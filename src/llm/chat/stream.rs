@@ -329,6 +329,7 @@ impl Decoder {
         for (key, value) in more {
             native[key] = value;
         }
+        let arguments = wire::received_arguments(&call.arguments);
         let item = Item::ToolCall { call_id: id, name, arguments };
         out.push(Delta::Block { item, native: Some(native) });
     }

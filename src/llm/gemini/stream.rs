@@ -136,7 +136,7 @@ impl Decoder {
         let given = text(call, "id");
         let id = if given.is_empty() { wire::call_id() } else { given.to_owned() };
         let name = text(call, "name").to_owned();
-        let arguments = wire::arguments_text(&at(call, "args").to_string());
+        let arguments = wire::received_arguments(&at(call, "args").to_string());
         out.push(Delta::ToolCallStart { id: id.clone(), name: name.clone() });
         out.push(Delta::ToolCallArgs { id: id.clone(), json: arguments.clone() });
         let item = Item::ToolCall { call_id: id, name, arguments };

@@ -216,8 +216,9 @@ impl Decoder {
             CALL => {
                 self.saw_call = true;
                 let raw = Some(text(&native, "arguments")).filter(|raw| !raw.is_empty());
-                let arguments = wire::arguments_text(raw.unwrap_or(&open.arguments));
-                native["arguments"] = json!(arguments);
+                let raw = raw.unwrap_or(&open.arguments).to_owned();
+                native["arguments"] = json!(wire::arguments_text(&raw));
+                let arguments = wire::received_arguments(&raw);
                 let (id, name) = (text(&native, "call_id"), text(&native, "name"));
                 Item::ToolCall { call_id: id.into(), name: name.into(), arguments }
             }
