@@ -210,7 +210,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect_s: const { seconds(10) },
-            first_event_s: const { seconds(30) },
+            first_event_s: const { seconds(300) },
             idle_s: const { seconds(120) },
         }
     }

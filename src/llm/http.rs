@@ -28,7 +28,8 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            first_event: Duration::from_secs(30),
+            // A long prompt takes minutes on a small machine.
+            first_event: Duration::from_secs(300),
             idle: Duration::from_secs(120),
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Policy {
     /// All attempts, the first one included.
     pub attempts: u32,
-    /// The longest wait after the first failure; doubles with each further one.
+    /// The longest wait after the first failure; doubles with each further one. The shortest is half of it.
     pub base: Duration,
     /// The longest wait after any failure, unless the provider names a time.
     pub cap: Duration,
@@ -21,10 +21,11 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            attempts: 4,
-            base: Duration::from_millis(500),
-            cap: Duration::from_secs(10),
-            budget: Duration::from_secs(40),
+            attempts: 40,
+            base: Duration::from_secs(1),
+            cap: Duration::from_secs(30),
+            // An overload of a provider passes in minutes; a run that was given up is not taken up by itself.
+            budget: Duration::from_secs(600),
             connect_budget: Duration::from_secs(10),
         }
     }
@@ -46,7 +47,9 @@ impl Policy {
         }
         let doubled = 2_u32.saturating_pow(failed_attempt.saturating_sub(1));
         let ceiling = self.base.saturating_mul(doubled).min(self.cap);
-        let wait = failure.retry_after().unwrap_or(ceiling.mul_f64(random.clamp(0.0, 1.0)));
+        // At least half of it, so that a minute of overload costs few requests.
+        let jittered = ceiling.mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0);
+        let wait = failure.retry_after().unwrap_or(jittered);
         let budget = match failure {
             Failure::Connect(_) => self.connect_budget,
             _ => self.budget,
@@ -97,19 +100,34 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_and_are_jittered_from_zero() {
+    fn waits_double_and_are_jittered_from_half_of_them() {
         let busy = status(503, None);
         let longest: Vec<_> = (1..5).map(|attempt| wait(attempt, 0, &busy, 1.0)).collect();
-        assert_eq!(longest, [Some(500), Some(1000), Some(2000), None]);
-        assert_eq!(wait(3, 0, &busy, 0.25), Some(500));
-        assert_eq!(wait(1, 0, &busy, 0.0), Some(0));
+        assert_eq!(longest, [Some(1000), Some(2000), Some(4000), Some(8000)]);
+        assert_eq!(wait(3, 0, &busy, 0.5), Some(3000));
+        assert_eq!(wait(1, 0, &busy, 0.0), Some(500));
+    }
+
+    #[test]
+    fn a_minute_of_overload_takes_at_most_twelve_requests_and_ends_no_run() {
+        for failure in [status(429, None), status(529, None), status(500, None)] {
+            for random in [0.0, 0.5, 1.0] {
+                let (mut now, mut requests) = (NO_TIME, 1);
+                while now < Duration::from_secs(60) {
+                    now += Policy::default().wait(requests, now, &failure, random).unwrap();
+                    requests += 1;
+                }
+                assert!(requests <= 12, "{failure}: {requests} requests");
+            }
+        }
+        assert_eq!(wait(1, 0, &status(429, Some(70)), 0.0), Some(70_000));
     }
 
     #[test]
     fn a_wait_never_exceeds_the_cap() {
         let patient = Policy { attempts: 99, ..Policy::default() };
         let wait = patient.wait(40, NO_TIME, &status(500, None), 1.0);
-        assert_eq!(wait, Some(Duration::from_secs(10)));
+        assert_eq!(wait, Some(Duration::from_secs(30)));
     }
 
     #[test]
@@ -129,20 +147,20 @@ mod tests {
     #[test]
     fn the_delay_a_provider_wants_is_kept_within_the_budget() {
         assert_eq!(wait(1, 0, &status(429, Some(20)), 0.0), Some(20_000));
-        assert_eq!(wait(2, 21, &status(429, Some(20)), 0.0), None);
+        assert_eq!(wait(2, 581, &status(429, Some(20)), 0.0), None);
         assert_eq!(wait(1, 0, &status(429, Some(3600)), 0.0), None);
     }
 
     #[test]
     fn no_request_is_retried_after_the_budget() {
-        assert_eq!(wait(1, 40, &status(500, None), 0.0), None);
-        assert_eq!(wait(1, 60, &Failure::Timeout(String::new()), 0.0), None);
+        assert_eq!(wait(1, 600, &status(500, None), 0.0), None);
+        assert_eq!(wait(1, 660, &Failure::Timeout(String::new()), 0.0), None);
     }
 
     #[test]
     fn a_provider_that_cannot_be_reached_is_given_up_within_the_connect_timeout() {
         let dead = Failure::Connect(String::new());
-        assert_eq!(wait(1, 0, &dead, 1.0), Some(500));
+        assert_eq!(wait(1, 0, &dead, 1.0), Some(1000));
         assert_eq!(wait(1, 10, &dead, 0.0), None);
     }
 }

@@ -15,7 +15,7 @@ fn without_a_file_the_documented_defaults_hold() {
     assert_eq!(diagnostics, []);
     assert_eq!(settings.limits.max_turns.get(), 200);
     assert_eq!(settings.timeouts.connect(), Duration::from_secs(10));
-    assert_eq!(settings.timeouts.first_event(), Duration::from_secs(30));
+    assert_eq!(settings.timeouts.first_event(), Duration::from_secs(300));
     assert_eq!(settings.timeouts.idle(), Duration::from_secs(120));
     assert_eq!(settings.host.idle_exit(), Some(Duration::from_secs(600)));
     assert!((settings.compaction.threshold_ratio.get() - 0.85).abs() < 1e-9);
