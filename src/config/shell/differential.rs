@@ -13,10 +13,11 @@ const FEWEST_READ: usize = 6_000;
 const SHELLS: usize = 2;
 
 /// Runs each line in an empty directory of its own. Programs are not run: a function takes the place of each, or
-/// the handler of a name that is not found, and records the name and the arguments with one write.
+/// the handler of a name that is not found, and records the name and the arguments with one write, also where
+/// commands run at the same time: bash writes after each end of a line, so another character stands for it.
 const DRIVER: &str = r#"
 PATH=/nowhere FUNCNEST=8
-__record() { printf '%s\037' "$@" $'\036' >> "$__log"; }
+__record() { local IFS=$'\037'; printf '%s\037\036\037' "${*//$'\n'/$'\035'}" >> "$__log"; }
 command_not_found_handle() { __record "$@"; }
 frob() { __record frob "$@"; }
 git() { __record git "$@"; }
@@ -304,7 +305,8 @@ fn start(dir: &Path, lines: &[(usize, String)], share: usize) -> Child {
 fn runs(log: &Path) -> Vec<Vec<String>> {
     let text = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
     let words = |run: &str| {
-        let mut words: Vec<String> = run.split('\u{1f}').map(str::to_owned).collect();
+        let mut words: Vec<String> =
+            run.split('\u{1f}').map(|word| word.replace('\u{1d}', "\n")).collect();
         words.pop();
         words
     };
