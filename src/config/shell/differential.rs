@@ -1,6 +1,6 @@
 //! Compares the reader with bash itself: of a line that is read, bash runs no command that the reader did not see.
 
-use super::{Piece, SimpleCommand, read};
+use crate::config::shell::{Piece, SimpleCommand, read};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
