@@ -49,7 +49,8 @@ impl Policy {
         let ceiling = self.base.saturating_mul(doubled).min(self.cap);
         // At least half of it, so that a minute of overload costs few requests.
         let jittered = ceiling.mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0);
-        let wait = failure.retry_after().unwrap_or(jittered);
+        // A provider that names no time, or one that has passed, is not asked in a burst.
+        let wait = failure.retry_after().map_or(jittered, |named| named.max(jittered));
         let budget = match failure {
             Failure::Connect(_) => self.connect_budget,
             _ => self.budget,
@@ -121,6 +122,7 @@ mod tests {
             }
         }
         assert_eq!(wait(1, 0, &status(429, Some(70)), 0.0), Some(70_000));
+        assert_eq!(wait(4, 0, &status(429, Some(0)), 1.0), Some(8_000), "no burst");
     }
 
     #[test]
