@@ -78,8 +78,8 @@ pub enum Delta {
         json: String,
     },
     /// A block is complete: the item to commit and the provider's own form of it. Its text is the
-    /// whole, not the rest. Tool call arguments are a JSON object as text, `{}` when the provider
-    /// sent nothing usable.
+    /// whole, not the rest. Tool call arguments are the text that came, `{}` when there was none; a
+    /// text that is no JSON object is kept, and its call is not run.
     Block {
         item: Item,
         native: Option<Value>,

@@ -75,6 +75,3 @@ pub fn read(line: &str) -> Result<Vec<SimpleCommand>, Unreadable> {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod differential;

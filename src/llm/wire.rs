@@ -119,15 +119,15 @@ pub fn arguments_text(raw: &str) -> String {
 /// The arguments of a received call for the log: an object as it came, `{}` for none, and every other text
 /// as it came, so that the call is refused with what stands there. [`arguments_text`] is what is sent back.
 pub fn received_arguments(raw: &str) -> String {
-    match serde_json::from_str(raw) {
-        _ if raw.trim().is_empty() => "{}".to_owned(),
-        _ if ValueCount::is_too_many(raw) => raw.trim().to_owned(),
-        Ok(Value::Null) => "{}".to_owned(),
-        Ok(Value::String(inner)) if serde_json::from_str::<Map<String, Value>>(&inner).is_ok() => {
-            arguments_text(raw)
-        }
-        _ => raw.trim().to_owned(),
+    let text = raw.trim();
+    if text.is_empty() || text == "null" {
+        return "{}".to_owned();
     }
+    // Only a text may hold the object once more; everything else need not be read to be kept.
+    let is_nested = text.starts_with('"')
+        && serde_json::from_str::<String>(text)
+            .is_ok_and(|inner| serde_json::from_str::<Map<String, Value>>(&inner).is_ok());
+    if is_nested { arguments_text(raw) } else { text.to_owned() }
 }
 
 /// What a model reads of a tool result.

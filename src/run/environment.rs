@@ -4,18 +4,8 @@
 
 use crate::protocol::entry::Kept;
 use crate::protocol::{Entry, Fact, Item, Role, SystemItem};
+use crate::run::prompt::Part;
 use crate::run::{Run, Stopped, session_state};
-
-/// One part of the system prompt that can change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
-    /// Names the part in the log.
-    pub(crate) slug: &'static str,
-    /// The part as it stands in a system prompt.
-    pub(crate) text: String,
-    /// Whether the part stands at the end of the prompt: only there is a text known to be whole.
-    pub(crate) at_end: bool,
-}
 
 impl Part {
     /// The first line of the note that replaces this part.
@@ -32,11 +22,11 @@ impl Part {
     /// Whether the model was sent this part as it is now, by the last note about it or by the prompt.
     fn is_known(&self, system: &str, history: &[Kept]) -> bool {
         let head = self.head();
-        let notes = history.iter().rev().filter_map(|kept| match &kept.item {
+        let mut notes = history.iter().rev().filter_map(|kept| match &kept.item {
             Item::Message { role: Role::System, .. } => kept.item.text(),
             _ => None,
         });
-        let last = notes.into_iter().find(|text| text.starts_with(&head));
+        let last = notes.find(|text| text.starts_with(&head));
         match last {
             Some(note) => note == self.note(),
             None if self.at_end && self.text.trim().is_empty() => {

@@ -3,7 +3,6 @@
 use crate::files::{FileError, Found, Limit, WorkspaceFiles, size};
 use crate::mesh;
 use crate::protocol::{AgentOrigin, PodEvent, SentByPerson};
-use crate::run::environment::Part;
 use crate::scope::Scope;
 use crate::text::SafeText;
 use std::path::{Path, PathBuf};
@@ -128,6 +127,17 @@ pub fn system(facts: &Facts<'_>) -> (String, Vec<String>) {
         .replace("{date}", &today())
         .replace("{instructions}", &instructions);
     (text, diagnostics)
+}
+
+/// One part of the system prompt that can change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Names the part in the log.
+    pub(crate) slug: &'static str,
+    /// The part as it stands in a system prompt.
+    pub(crate) text: String,
+    /// Whether the part stands at the end of the prompt: only there is a text known to be whole.
+    pub(crate) at_end: bool,
 }
 
 fn today() -> String {

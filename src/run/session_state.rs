@@ -4,7 +4,6 @@ use crate::protocol::entry::domain;
 use crate::protocol::{
     AlertSource, Entry, Fact, Refusal, RequestConfig, SegmentId, SegmentOrigin, SessionId, Trigger,
 };
-use crate::run::environment::Part;
 use crate::run::{RunEvent, Setup, damage, prompt};
 use crate::sandbox::Person;
 use crate::session::{self, Journal, Replay};
@@ -108,7 +107,7 @@ async fn first(setup: &Setup, out: &mpsc::Sender<RunEvent>) -> Result<SessionSta
 }
 
 /// The parts of the system prompt that can change, as they are now.
-pub(super) async fn prompt_parts(setup: &Setup) -> Result<Vec<Part>, Refusal> {
+pub(super) async fn prompt_parts(setup: &Setup) -> Result<Vec<prompt::Part>, Refusal> {
     let own = setup.clone();
     let parts = setup.path_threads.run(move || with_facts(&own, prompt::parts)).await;
     parts.map_err(internal)

@@ -65,6 +65,8 @@ impl Part<'_> {
             return true;
         }
         let certain = |text: &str, reach| raw.fits(text, reach);
+        let names =
+            || certain(text(subject), Reach::Anything) || stands(&pattern.pattern, text(subject));
         match (self.kind, action) {
             (Kind::Whole, Action::Allow) => certain(text(subject), Reach::Anything),
             (Kind::Whole, Action::Ask | Action::Deny) if subject.texts.is_empty() => {
@@ -76,11 +78,9 @@ impl Part<'_> {
             (Kind::Unreadable(_), Action::Allow) => {
                 raw.is_exact() && certain(text(subject), Reach::Anything)
             }
-            (Kind::Unreadable(_), Action::Ask | Action::Deny) => {
-                certain(text(subject), Reach::Anything) || stands(&pattern.pattern, text(subject))
-            }
+            (Kind::Unreadable(_), Action::Ask | Action::Deny) => names(),
             (Kind::Command(command), Action::Ask | Action::Deny) if command.starts_another => {
-                certain(text(subject), Reach::Anything) || stands(&pattern.pattern, text(subject))
+                names()
             }
             (Kind::Command(command), Action::Allow) => {
                 self.is_allowed_whole(&raw) || allows(&pattern.pattern, command)

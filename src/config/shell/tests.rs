@@ -1,6 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 
+mod differential;
+
 /// A command as text: `·` is an unknown part, a blank inside a word is `_`.
 fn shown(pieces: &[Piece]) -> String {
     let piece = |piece: &Piece| match piece {

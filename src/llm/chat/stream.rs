@@ -322,9 +322,9 @@ impl Decoder {
         }
         self.called = true;
         let Call { id, name, more, .. } = call;
-        let arguments = wire::arguments_text(&call.arguments);
+        let sent_back = wire::arguments_text(&call.arguments);
         let mut native = json!({
-            "id": id, "type": "function", "function": {"name": name, "arguments": arguments},
+            "id": id, "type": "function", "function": {"name": name, "arguments": sent_back},
         });
         for (key, value) in more {
             native[key] = value;
