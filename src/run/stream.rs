@@ -5,7 +5,7 @@ use crate::protocol::entry::domain;
 use crate::protocol::item::{Content, Item, Role};
 use crate::protocol::{Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
 use crate::run::batch::Call;
-use crate::run::call_ids::distinct;
+use crate::run::call_ids::{bounded, distinct};
 use crate::run::reply_size::{ReplyLimits, ReplySize, within_a_line};
 use crate::run::usage::merged;
 use crate::run::{Run, Stopped, context, interrupted, prompt};
@@ -193,7 +193,7 @@ impl Run {
             match delta {
                 Some(Ok(Delta::End(stop))) => return self.end(answer, asked, stop).await,
                 Some(Ok(delta)) => match answer.size.add(&delta) {
-                    Ok(()) => self.receive(&mut answer, delta).await?,
+                    Ok(()) => self.receive(&mut answer, bounded(delta)).await?,
                     Err(too_large) => {
                         // Ends the connection, so that the provider stops generating.
                         drop((deltas, delta));
