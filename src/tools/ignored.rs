@@ -31,32 +31,48 @@ pub struct Ignored {
 }
 
 struct Known {
-    directories: HashMap<PathBuf, Arc<Patterns>>,
+    directories: HashMap<PathBuf, Around>,
     scope: Scope,
     /// yoi's own directories.
     own: Vec<PathBuf>,
     /// Bytes read so far.
     read: usize,
     is_cut: bool,
+    /// Directories and lists of patterns that were looked at.
+    #[cfg(test)]
+    visits: usize,
 }
 
-/// The patterns of one directory, in the order of [`NAMES`].
+/// The patterns that count in one directory: for each of [`NAMES`] the nearest list. Directories without patterns
+/// share the lists of the directory above them, so that depth alone costs nothing.
+type Around = [Option<Arc<Patterns>>; NAMES.len()];
+
+/// The patterns of one file; never empty.
 struct Patterns {
-    files: [Vec<IgnorePattern>; NAMES.len()],
-    has_git: bool,
+    list: Vec<IgnorePattern>,
+    /// Where a path below the directory of the file becomes relative to it, in bytes.
+    from: usize,
+    /// The next list of the same name above.
+    above: Option<Arc<Patterns>>,
 }
 
 impl Ignored {
     /// The patterns that count for a search below a canonical directory.
     pub fn below(ctx: &Context, base: &Path, named: Override) -> Self {
+        Self::from_top(top(ctx, base), ctx.scope.clone(), ctx.own.clone(), named)
+    }
+
+    fn from_top(top: &Path, scope: Scope, own: Vec<PathBuf>, named: Override) -> Self {
         let known = Known {
             directories: HashMap::new(),
-            scope: ctx.scope.clone(),
-            own: ctx.own.clone(),
+            scope,
+            own,
             read: 0,
             is_cut: false,
+            #[cfg(test)]
+            visits: 0,
         };
-        Self { named, top: top(ctx, base).to_owned(), known: Mutex::new(known) }
+        Self { named, top: top.to_owned(), known: Mutex::new(known) }
     }
 
     /// Whether a file or directory is ignored. `.ignore` files decide before `.gitignore`, and these before `exclude`;
@@ -65,18 +81,21 @@ impl Ignored {
         if self.named.matched(path, is_directory).is_whitelist() {
             return false;
         }
+        let Some(directory) = path.parent().filter(|dir| dir.starts_with(&self.top)) else {
+            return false;
+        };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let directories = path.ancestors().skip(1).take_while(|dir| dir.starts_with(&self.top));
-        let around: Vec<_> = directories.map(|dir| (dir, known.of(dir))).collect();
-        for (index, (_, of_git)) in NAMES.iter().enumerate() {
-            for (dir, patterns) in &around {
-                let relative = path.strip_prefix(dir).unwrap_or(path).as_os_str().as_bytes();
-                let mut last_first = patterns.files[index].iter().rev();
-                match last_first.find(|pattern| pattern.matches(relative, is_directory)) {
-                    Some(pattern) => return !pattern.is_exception,
-                    None if *of_git && patterns.has_git => break,
-                    None => {}
+        let bytes = path.as_os_str().as_bytes();
+        for mut nearest in known.around(directory, &self.top) {
+            while let Some(patterns) = nearest {
+                #[cfg(test)]
+                (known.visits += 1);
+                let relative = bytes.get(patterns.from..).unwrap_or_default();
+                let mut last_first = patterns.list.iter().rev();
+                if let Some(found) = last_first.find(|one| one.matches(relative, is_directory)) {
+                    return !found.is_exception;
                 }
+                nearest = patterns.above.clone();
             }
         }
         false
@@ -102,14 +121,44 @@ fn has_git(dir: &Path) -> bool {
 }
 
 impl Known {
-    fn of(&mut self, dir: &Path) -> Arc<Patterns> {
-        if let Some(patterns) = self.directories.get(dir) {
-            return patterns.clone();
+    /// The patterns that count in a directory. A walk comes to it from the directory above, whose patterns are
+    /// known by then; the directories above a search are read once.
+    fn around(&mut self, dir: &Path, top: &Path) -> Around {
+        let mut unknown = Vec::new();
+        let mut around = Around::default();
+        for dir in dir.ancestors() {
+            #[cfg(test)]
+            (self.visits += 1);
+            if let Some(known) = self.directories.get(dir) {
+                around = known.clone();
+                break;
+            }
+            unknown.push(dir);
+            if dir == top {
+                break;
+            }
         }
-        let files = NAMES.map(|(name, _)| self.patterns(dir, name).unwrap_or_default());
-        let patterns = Arc::new(Patterns { files, has_git: has_git(dir) });
-        self.directories.insert(dir.to_owned(), patterns.clone());
-        patterns
+        for dir in unknown.into_iter().rev() {
+            around = self.within(dir, around);
+            self.directories.insert(dir.to_owned(), around.clone());
+        }
+        around
+    }
+
+    /// The patterns that count in a directory, from those that count above it.
+    fn within(&mut self, dir: &Path, mut around: Around) -> Around {
+        let has_git = has_git(dir);
+        let length = dir.as_os_str().len();
+        let from = if dir.parent().is_some() { length + 1 } else { length };
+        for ((name, of_git), nearest) in NAMES.into_iter().zip(&mut around) {
+            let above = nearest.take().filter(|_| !(of_git && has_git));
+            let list = self.patterns(dir, name).unwrap_or_default();
+            *nearest = match list.is_empty() {
+                true => above,
+                false => Some(Arc::new(Patterns { list, from, above })),
+            };
+        }
+        around
     }
 
     /// The patterns of one file, `None` if there is no such file.
@@ -158,4 +207,34 @@ impl Known {
 /// The path in a file of git, which ends with its line.
 fn path_in(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes.trim_ascii_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scope::{Permission, Rule};
+
+    /// Directories below each other, and a file in each; the visits of a search that comes to all of them.
+    fn visits(depth: usize) -> usize {
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().canonicalize().unwrap();
+        std::fs::write(base.join(".ignore"), "*.log\n").unwrap();
+        let scope = Scope::new(vec![Rule::new(&base, Permission::Read)]);
+        let ignored = Ignored::from_top(&base, scope, Vec::new(), Override::empty());
+        let mut dir = base.clone();
+        for _ in 0..depth {
+            dir.push("d");
+            std::fs::create_dir(&dir).unwrap();
+            assert!(!ignored.contains(&dir, true));
+            assert!(ignored.contains(&dir.join("a.log"), false));
+        }
+        let known = ignored.known.lock().unwrap();
+        known.visits
+    }
+
+    #[test]
+    fn a_search_looks_at_each_directory_once_however_deep_it_lies() {
+        let (low, high) = (visits(10), visits(200));
+        assert!(high <= 20 * low, "{low} visits for 10 levels, {high} for 200");
+    }
 }
