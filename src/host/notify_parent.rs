@@ -79,13 +79,14 @@ async fn note(shared: &Shared, row: &mut PodRow, end: &Entry) {
     row.last_run = Some(last);
 }
 
-/// Stores a child event and hands it to the parent, which takes it up according to its state.
+/// Stores a child event and puts it into the queue of the parent, which takes it up according to its state. The actor of
+/// the child does not wait for that: a parent that is late must not stop its children.
 async fn deliver(shared: &Shared, parent: &PodName, message: MailboxMessage) {
     // The fact stays where it came from: the next start finds an event that could not be stored.
     let Ok(true) = shared.store.add_message(parent, message.clone()).await else { return };
     crate::crash_point!("upward-stored");
     if let Some(handle) = shared.pod(parent) {
-        handle.tell(pod::Fact::ChildEvent(message)).await;
+        handle.post(pod::Fact::ChildEvent(message)).await;
     }
 }
 

@@ -5,6 +5,8 @@ use crate::host::tests::Bench;
 use crate::host::tests::family::name;
 use crate::protocol::method::NewPod;
 use crate::protocol::{CompletionKind, Event, Method, PodName, RewindTargetId, Segment, SegmentId};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// How many messages are acknowledged while spawns fail and succeed; the whole thousand takes a
@@ -181,6 +183,31 @@ async fn a_committed_fact_reaches_a_pod_whose_queue_is_full() {
     ));
     assert!(matches!(inbox.recv().await, Some(PodRequest::Fact { fact: Fact::Orphaned, .. })));
     assert!(matches!(inbox.recv().await, Some(PodRequest::Fact { fact: Fact::Stopped, .. })));
+}
+
+#[tokio::test]
+async fn a_child_serves_requests_while_its_parent_answers_nothing() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    let parent = bench.host.shared.pod(&name("p")).unwrap();
+    let (requests, mut inbox) = mpsc::channel(64);
+    let deaf = Handle { requests, ..parent.clone() };
+    bench.host.shared.members.send_modify(|members| {
+        Arc::make_mut(&mut members.0).insert(parent.name.key(), deaf);
+    });
+    let kid = name("kid");
+    bench.call(&kid, message("again")).await.unwrap();
+    let event = loop {
+        let request = inbox.recv().await.unwrap();
+        if let PodRequest::Fact { fact: Fact::ChildEvent(_), .. } = &request {
+            break request;
+        }
+    };
+    let complete =
+        Method::ListCompletions { kind: CompletionKind::Workflow, prefix: String::new() };
+    let reply = tokio::time::timeout(Duration::from_secs(5), bench.call(&kid, complete)).await;
+    reply.expect("the child waits for its parent").unwrap();
+    drop(event);
 }
 
 #[tokio::test]
