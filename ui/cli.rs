@@ -204,8 +204,8 @@ fn checked_model(opening: &Opening, model: Option<String>) -> Result<Option<Stri
     let (settings, _) = Settings::load(&opening.dirs.config);
     let (workspace, keys) = (WorkspaceSettings::default(), Keys::at(&opening.dirs.config));
     let (env, cwd) = (&opening.env, opening.cwd.as_path());
-    let context =
-        ModelContext { settings: &settings, workspace: &workspace, env, keys: &keys, cwd };
+    let (workspace, keys) = (&workspace, &keys);
+    let context = ModelContext { settings: &settings, workspace, env, host: env, keys, cwd };
     let found = yoi::config::resolve(&Catalogue::with(&settings), &model, &context);
     let (found, _) = found.map_err(|error| Failure::usage(error.to_string()))?;
     let script = (found.wire == Wire::Rehearsal).then_some(found.model);

@@ -113,14 +113,17 @@ impl Keys {
         Ok(self.read()?.into_keys().collect())
     }
 
-    /// The key a model's source names; `None` when it needs none.
-    pub fn resolve(&self, source: &KeySource, env: &Env) -> Result<Option<Secret>, MissingKey> {
+    /// The key a model's source names; `None` when it needs none. A variable is looked for in each
+    /// environment in turn.
+    pub fn resolve(&self, source: &KeySource, envs: &[&Env]) -> Result<Option<Secret>, MissingKey> {
         match source {
             KeySource::None => Ok(None),
-            KeySource::Env(name) => match env.get(name).map(|key| key.trim()) {
-                Some(key) if !key.is_empty() => Ok(Some(Secret::new(key))),
-                _ => Err(MissingKey::NotSet(name.clone())),
-            },
+            KeySource::Env(name) => {
+                let set = envs.iter().filter_map(|env| Some(env.get(name)?.trim()));
+                let key = set.into_iter().find(|key| !key.is_empty());
+                let key = key.ok_or_else(|| MissingKey::NotSet(name.clone()))?;
+                Ok(Some(Secret::new(key)))
+            }
             KeySource::File(provider) => match self.get(provider)? {
                 Some(key) => Ok(Some(key)),
                 None => Err(MissingKey::NotStored(provider.clone())),
@@ -243,19 +246,19 @@ mod tests {
     fn a_key_is_found_where_its_source_says_and_a_missing_one_says_how_to_get_it() {
         let (_dir, keys) = keys();
         let env = Env::from([("FULL".into(), KEY.into()), ("EMPTY".into(), String::new())]);
-        let got = keys.resolve(&KeySource::Env("FULL".into()), &env).unwrap();
+        let got = keys.resolve(&KeySource::Env("FULL".into()), &[&env]).unwrap();
         assert_eq!(got.unwrap().expose(), KEY);
-        assert_eq!(keys.resolve(&KeySource::None, &env).unwrap(), None);
+        assert_eq!(keys.resolve(&KeySource::None, &[&env]).unwrap(), None);
         for (source, words) in [
             (KeySource::Env("EMPTY".into()), "EMPTY is not set"),
             (KeySource::Env("ABSENT".into()), "ABSENT is not set"),
             (KeySource::File("groq".into()), "yoi auth groq"),
         ] {
-            let sentence = keys.resolve(&source, &env).unwrap_err().to_string();
+            let sentence = keys.resolve(&source, &[&env]).unwrap_err().to_string();
             assert!(sentence.contains(words), "{sentence}");
         }
         keys.set("groq", KEY).unwrap();
-        let got = keys.resolve(&KeySource::File("groq".into()), &env).unwrap();
+        let got = keys.resolve(&KeySource::File("groq".into()), &[&env]).unwrap();
         assert_eq!(got.unwrap().expose(), KEY);
     }
 

@@ -55,10 +55,27 @@ impl WantedModel {
 pub struct ModelContext<'a> {
     pub settings: &'a Settings,
     pub workspace: &'a WorkspaceSettings,
+    /// What a client offered, or the environment of this program.
     pub env: &'a Env,
+    /// What the host was started with.
+    pub host: &'a Env,
     pub keys: &'a Keys,
     /// What a relative script path is relative to.
     pub cwd: &'a Path,
+}
+
+impl ModelContext<'_> {
+    /// The environment with the variables of a provider: the offered one, or, where neither that nor the
+    /// key file knows the provider, that of the host. An address and a key that come from variables are
+    /// always those of one environment.
+    fn env_of(&self, id: &str, provider: &Provider) -> &Env {
+        let mut names = provider.key_variables().iter().chain(provider.url_variables());
+        let is_offered = names.any(|name| var(self.env, name).is_some());
+        // The host's key must not hide what is wrong with the file.
+        let is_stored =
+            self.keys.list().map_or(true, |stored| stored.iter().any(|name| name == id));
+        if is_offered || is_stored { self.env } else { self.host }
+    }
 }
 
 /// The model that was named cannot be used.
@@ -213,6 +230,7 @@ pub fn rehearsal(script: &str) -> Model {
         images: true,
         reasoning: crate::config::Reasoning::None,
         own_url: true,
+        url_variable: None,
     }
 }
 
@@ -277,13 +295,14 @@ fn build(
     place: &ModelContext<'_>,
 ) -> Result<Model, ModelError> {
     let wire = provider.wire.ok_or_else(|| ModelError::NoWire(id.to_owned()))?;
-    let (base_url, own_url) = base_url(id, provider, place)?;
+    let env = place.env_of(id, provider);
+    let Address { base_url, own_url, url_variable } = address(id, provider, env)?;
     let known = known.cloned().unwrap_or_default();
     Ok(Model {
         wire,
         provider: id.to_owned(),
         model: name,
-        key: key_source(id, provider, &base_url, place),
+        key: key_source(id, provider, &base_url, env, place.keys),
         window: known.window.or(provider.window).unwrap_or(WINDOW),
         max_output: known.max_output.or(provider.max_output).unwrap_or(MAX_OUTPUT),
         price: known.price,
@@ -291,19 +310,23 @@ fn build(
         reasoning: known.reasoning.or(provider.reasoning).unwrap_or_default(),
         base_url,
         own_url,
+        url_variable,
     })
 }
 
-/// The address to send to, and whether it is the provider's own.
-fn base_url(
-    id: &str,
-    provider: &Provider,
-    place: &ModelContext<'_>,
-) -> Result<(String, bool), ModelError> {
+/// Where a provider is, with what a [`Model`] says of it.
+struct Address {
+    base_url: String,
+    own_url: bool,
+    url_variable: Option<String>,
+}
+
+fn address(id: &str, provider: &Provider, env: &Env) -> Result<Address, ModelError> {
     let set = provider
         .url_variables()
         .iter()
-        .find_map(|name| var(place.env, name).map(|value| (name.clone(), value.to_owned())));
+        .find_map(|name| var(env, name).map(|value| (name.clone(), value.to_owned())));
+    let url_variable = set.as_ref().map(|(name, _)| name.clone());
     let in_settings = || {
         let base = provider.base_url.clone()?;
         Some((format!("[provider.{id}]"), base))
@@ -322,20 +345,15 @@ fn base_url(
         url::join(provider.base_url.as_deref()?, provider.version.as_deref().unwrap_or("")).ok()
     });
     let own_url = own.as_ref() == Some(&joined);
-    Ok((joined, own_url))
+    Ok(Address { base_url: joined, own_url, url_variable })
 }
 
-fn key_source(
-    id: &str,
-    provider: &Provider,
-    base_url: &str,
-    place: &ModelContext<'_>,
-) -> KeySource {
+fn key_source(id: &str, provider: &Provider, base_url: &str, env: &Env, keys: &Keys) -> KeySource {
     let names = provider.key_variables();
-    if let Some(name) = names.iter().find(|name| var(place.env, name).is_some()) {
+    if let Some(name) = names.iter().find(|name| var(env, name).is_some()) {
         return KeySource::Env(name.clone());
     }
-    match (place.keys.list(), names.first()) {
+    match (keys.list(), names.first()) {
         (Ok(stored), _) if stored.iter().any(|name| name == id) => KeySource::File(id.into()),
         (_, None) => KeySource::None,
         _ if url::is_loopback(base_url) => KeySource::None,
@@ -393,7 +411,10 @@ fn named_by_workspace(
             "{spec} is not a known model; [models.{spec:?}] with its context window makes it one, in your settings or beside its provider"
         ));
     }
-    place.keys.resolve(&choice.model.key, place.env).map_err(|why| why.to_string())?;
+    place
+        .keys
+        .resolve(&choice.model.key, &[place.env, place.host])
+        .map_err(|why| why.to_string())?;
     Ok(choice)
 }
 

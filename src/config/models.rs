@@ -105,6 +105,9 @@ pub struct Model {
     pub reasoning: Reasoning,
     /// Whether the base URL is the provider's own, not one that settings or environment gave.
     pub own_url: bool,
+    /// The environment variable that gave the base URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url_variable: Option<String>,
 }
 
 impl Model {

@@ -63,7 +63,7 @@ fn by_rule(shared: &Shared, search: Search, trusted: Option<&str>) -> (Search, F
     // A variable may hold a key by the workspace's file.
     register_secrets(&shared.env, &settings);
     register_secrets(&search.env, &settings);
-    let context = context(&search, &says, &settings, &keys);
+    let context = context(shared, &search, &says, &settings, &keys);
     let choice = model_select::choose(search.wanted.as_ref(), &context).map_err(|error| {
         // A mistake in the settings may be why the model is not known: it comes first.
         let mistakes = reading.mistakes.iter().map(|mistake| format!("{mistake}\n"));
@@ -77,18 +77,21 @@ fn by_rule(shared: &Shared, search: Search, trusted: Option<&str>) -> (Search, F
 
 async fn on_this_machine(shared: &Shared, search: &Search, found: &Found) -> Option<ModelChoice> {
     let keys = Keys::at(&shared.dirs.config);
-    let context = context(search, &found.says, &found.reading.settings, &keys);
+    let context = context(shared, search, &found.says, &found.reading.settings, &keys);
     let http = shared.http.near()?;
     model_select::probe_local(http, &context).await.into_iter().next()
 }
 
-fn context<'a>(
+/// What the model of a Pod is found by.
+pub(crate) fn context<'a>(
+    shared: &'a Shared,
     search: &'a Search,
     says: &'a WorkspaceSettings,
     settings: &'a Settings,
     keys: &'a Keys,
 ) -> ModelContext<'a> {
-    ModelContext { settings, workspace: says, env: &search.env, keys, cwd: &search.cwd }
+    let (env, cwd) = (&search.env, search.cwd.as_path());
+    ModelContext { settings, workspace: says, env, host: &shared.env, keys, cwd }
 }
 
 /// A consent, as it is listed.

@@ -2,13 +2,13 @@
 //! answers requests. It awaits neither a run nor a caller.
 
 use crate::config::dirs::Env;
-use crate::config::settings::Settings;
 use crate::host::Shared;
 use crate::host::events::Publisher;
 use crate::host::mesh::membership::Membership;
 use crate::host::pod::approval::PendingApproval;
 use crate::host::pod::exchange::Exchange;
 use crate::host::pod::handle::REQUESTS;
+use crate::host::pod::model::LookedAt;
 use crate::host::pod::phase::{Admission, Phase};
 use crate::host::pod::resolved::Resolved;
 use crate::mcp::PodServers;
@@ -113,8 +113,7 @@ pub(crate) struct Pod {
     info: watch::Sender<PodInfo>,
     publisher: Publisher,
     resolved: Resolved,
-    /// The settings by which the model was looked at last.
-    settings: Arc<Settings>,
+    looked_at: LookedAt,
     /// While there is no model: the mistakes that were met when one was looked for.
     mistakes: Vec<String>,
     /// The environment that clients offered; never written.
@@ -152,8 +151,11 @@ pub(crate) fn spawn(
     let (requests, inbox) = mpsc::channel(REQUESTS);
     let resolved = Resolved::read(&row.config);
     let newborn = matches!(birth, Birth::Child { .. });
+    let settings = shared.settings.last().settings;
     let (queue, waiting, env) = match birth {
-        Birth::Restarted { queue, waiting } => (queue, waiting, row.env.clone()),
+        Birth::Restarted { queue, waiting } => {
+            (queue, waiting, model::stored_env(&row, &resolved, &settings))
+        }
         Birth::New { env } | Birth::Child { env } => {
             (Vec::new(), Vec::new(), with_offered(&row.env, env))
         }
@@ -176,7 +178,7 @@ pub(crate) fn spawn(
         row,
         info,
         resolved,
-        settings: shared.settings.last().settings,
+        looked_at: LookedAt { settings, env: env.clone() },
         mistakes: Vec::new(),
         env,
         phase: Phase::Idle(None),

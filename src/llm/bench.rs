@@ -21,6 +21,7 @@ pub fn model(wire: Wire) -> Model {
         images: true,
         reasoning: Reasoning::None,
         own_url: false,
+        url_variable: None,
     }
 }
 

@@ -4,20 +4,29 @@ use crate::bench::Bench;
 use crate::pty::Terminal;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const ANSWER: &str = "mangrove is the answer";
 
 /// A provider that speaks Anthropic Messages and Chat Completions and lists one model.
 fn provider() -> SocketAddr {
+    counting_provider().0
+}
+
+/// The same with the number of requests that came.
+fn counting_provider() -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("its address");
+    let (address, count) = (listener.local_addr().expect("its address"), Arc::default());
+    let counted: Arc<AtomicUsize> = Arc::clone(&count);
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
+            counted.fetch_add(1, Ordering::SeqCst);
             // A client that is gone wants no answer.
             let _ = answer(&stream);
         }
     });
-    address
+    (address, count)
 }
 
 fn answer(mut stream: &TcpStream) -> std::io::Result<()> {
@@ -126,6 +135,40 @@ fn without_consent_p_sends_nothing_unless_it_is_given_with_yes() {
     assert!(refused.err.contains("--yes") && refused.err.contains("ANTHROPIC_API_KEY"));
     assert_eq!(run(&["--yes", "-p", "hello"]).out.trim(), ANSWER);
     assert_eq!(run(&["-p", "hello"]).out.trim(), ANSWER);
+}
+
+#[test]
+fn text_and_key_go_to_the_address_of_the_environment_that_came_with_the_message() {
+    let (bench, _) = bare(provider());
+    let (elsewhere, wrong) = counting_provider();
+    let (first, at_first) = counting_provider();
+    let (second, at_second) = counting_provider();
+    let local = bench.without_local_models();
+    bench.settings(&format!("{local}provider.anthropic.base_url = 'http://{elsewhere}'\n"));
+    assert_eq!(bench.yoi(&["--model", &bench.model(), "-c", "new bob"]).code, Some(0));
+    let yoi = |args: &[&str], address: Option<SocketAddr>| {
+        let mut command = bench.command(args);
+        command.env("ANTHROPIC_API_KEY", "sk-test");
+        if let Some(address) = address {
+            command.env("ANTHROPIC_BASE_URL", format!("http://{address}"));
+        }
+        bench.finish(command.spawn().expect("the program starts"))
+    };
+    let answers = |args: &[&str], address: Option<SocketAddr>| {
+        let done = yoi(args, address);
+        assert_eq!((done.code, done.out.trim()), (Some(0), ANSWER), "{args:?}: {done:?}");
+    };
+    assert_eq!(bench.yoi(&["stop", "bob"]).code, Some(0));
+    let with_model = ["--pod", "bob", "--model", "anthropic/claude-x", "-p", "hello"];
+    answers(&with_model, Some(first));
+    answers(&["--pod", "bob", "-p", "hello"], Some(second));
+    assert_eq!(bench.yoi(&["restore", "bob"]).code, Some(0));
+    answers(&["--pod", "bob", "-p", "hello"], Some(first));
+    let set = yoi(&["model", "--pod", "bob", "anthropic/claude-y"], Some(second));
+    assert_eq!(set.code, Some(0), "{set:?}");
+    answers(&["--pod", "bob", "-p", "hello"], None);
+    let count = |count: &AtomicUsize| count.load(Ordering::SeqCst);
+    assert_eq!((count(&wrong), count(&at_first), count(&at_second)), (0, 2, 2));
 }
 
 #[test]

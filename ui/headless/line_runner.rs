@@ -266,8 +266,10 @@ impl<'a> LineRunner<'a> {
         let mut results = Vec::new();
         for request in requests {
             let begins = request.pod.clone().filter(|_| request.begins_work());
-            if let Some(pod) = &begins {
+            if let Some(pod) = request.pod.as_ref().filter(|_| request.needs_environment()) {
                 self.offer_environment(client, pod).await?;
+            }
+            if let Some(pod) = &begins {
                 self.agree(client, pod).await?;
                 client.take_charge_of(pod);
             }

@@ -14,6 +14,8 @@ use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
 struct Addressee {
     name: PodName,
     after: After,
+    /// The model that a Pod which exists is to use.
+    model: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,7 +47,7 @@ pub async fn once(
         },
     };
     client.take_charge_of(&addressee.name);
-    let mut given = give(client, runner, &addressee.name, &input).await;
+    let mut given = give(client, runner, &addressee, &input).await;
     for _ in 0..TRIES {
         let again = match &given {
             Ok(_) | Err(Failure { exit: Exit::Signal(_) | Exit::NoModel, .. }) => false,
@@ -58,7 +60,7 @@ pub async fn once(
         if addressee.after == After::LeaveLive {
             addressee.after = After::Stop;
         }
-        given = give(client, runner, &addressee.name, &input).await;
+        given = give(client, runner, &addressee, &input).await;
     }
     let result = match given {
         Ok(begun) => converse(client, &addressee.name, &begun).await,
@@ -108,7 +110,7 @@ async fn create(
     if !is_named {
         print_notes(client, &info);
     }
-    Ok(Addressee { name: info.name, after: After::StopTree })
+    Ok(Addressee { name: info.name, after: After::StopTree, model: None })
 }
 
 async fn continue_with(
@@ -122,10 +124,7 @@ async fn continue_with(
     let is_back = client.bring_back(&name).await?;
     let was_stopped = is_back && info.state != State::Failed;
     let after = if was_stopped { After::Stop } else { After::LeaveLive };
-    if let Some(model) = work.model.clone() {
-        client.call(Some(&name), Method::SetModel { model }).await?;
-    }
-    Ok(Addressee { name, after })
+    Ok(Addressee { name, after, model: work.model.clone() })
 }
 
 /// Prints the model of the Pod and the notes about its scope.
@@ -138,16 +137,21 @@ fn print_notes(client: &mut LineClient, info: &PodInfo) {
     }
 }
 
-/// Offers the environment to the Pod and sends it the message. Returns the message as the host names it.
+/// Offers the environment to the Pod, then sets its model, whose address and key may stand there, then
+/// sends the message. Returns the message as the host names it.
 async fn give(
     client: &mut LineClient,
     runner: &mut LineRunner<'_>,
-    name: &PodName,
+    addressee: &Addressee,
     input: &[Segment],
 ) -> Result<Begun, Failure> {
+    let name = &addressee.name;
     if runner.work.pod.is_some() {
         let env = runner.opening.env.clone();
         client.call(Some(name), Method::Open { env }).await?;
+        if let Some(model) = addressee.model.clone() {
+            client.call(Some(name), Method::SetModel { model }).await?;
+        }
         let info = client.find(name)?.clone();
         print_notes(client, &info);
     }

@@ -264,6 +264,12 @@ impl Request {
     pub fn begins_work(&self) -> bool {
         matches!(self.method, Method::Send { .. } | Method::Resume | Method::Compact)
     }
+
+    /// Whether the environment of this program is offered to the Pod first: it may hold the address and
+    /// the key of the model.
+    pub fn needs_environment(&self) -> bool {
+        self.begins_work() || matches!(self.method, Method::SetModel { .. })
+    }
 }
 
 impl Said {

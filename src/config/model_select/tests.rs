@@ -23,7 +23,7 @@ impl Bench {
 
     fn place(&self) -> ModelContext<'_> {
         let Self { settings, workspace, env, keys, .. } = self;
-        ModelContext { settings, workspace, env, keys, cwd: Path::new("/w/dir") }
+        ModelContext { settings, workspace, env, host: env, keys, cwd: Path::new("/w/dir") }
     }
 
     fn choose(&self, asked: &str) -> Result<ModelChoice, ModelError> {
@@ -273,7 +273,7 @@ fn no_key_is_in_anything_that_a_choice_writes_or_shows() {
     for choice in [bench.found().unwrap(), bench.choose("openai/").unwrap()] {
         written += &serde_json::to_string(&choice.model).unwrap();
         written += &format!("{choice:?}");
-        let secret = bench.keys.resolve(&choice.model.key, &bench.env).unwrap();
+        let secret = bench.keys.resolve(&choice.model.key, &[&bench.env]).unwrap();
         assert_eq!(secret.as_ref().unwrap().expose(), KEY);
         written += &format!("{secret:?}");
         let model: Model =

@@ -13,7 +13,7 @@ impl Pod {
         let (shared, others, threads) =
             (self.shared.clone(), self.others(), self.path_threads.clone());
         let offered = self.env.clone();
-        let ctx = self.tools(&self.settings, crate::sandbox::Isolation::Namespaces);
+        let ctx = self.tools(&self.looked_at.settings, crate::sandbox::Isolation::Namespaces);
         tokio::spawn(async move {
             let (of, dir) = (shared.clone(), shared.dirs.config.clone());
             let now = shared.files.run(&dir, move || of.settings_now().settings).await;

@@ -1,8 +1,9 @@
 //! The model of a Pod, its key, a person's consent to it, and the environment that clients offer.
 
 use crate::config::Catalogue;
+use crate::config::dirs::Env;
 use crate::config::keys::{Keys, MissingKey, Secret};
-use crate::config::model_select::{self, ModelChoice, ModelContext, WantedModel};
+use crate::config::model_select::{self, ModelChoice, WantedModel};
 use crate::config::models::Model;
 use crate::config::settings::Settings;
 use crate::config::workspace_settings::WorkspaceSettings;
@@ -14,9 +15,42 @@ use crate::host::pod::{Pod, resolved};
 use crate::llm::Provider;
 use crate::protocol::{Event, Refusal, State};
 use crate::run::Start;
+use crate::store::PodRow;
 use crate::trace::OrLog as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// What the model of a Pod was looked up by.
+#[derive(Clone)]
+pub(super) struct LookedAt {
+    pub(super) settings: Arc<Settings>,
+    /// The environment of the Pod.
+    pub(super) env: Env,
+}
+
+impl LookedAt {
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.settings, &other.settings) && self.env == other.env
+    }
+}
+
+/// The environment of a Pod that is older than this host: what the store has of it, and the variable that
+/// gave the address of its model, which no client need offer again.
+pub(super) fn stored_env(row: &PodRow, resolved: &Resolved, settings: &Settings) -> Env {
+    let mut env = row.env.clone();
+    let Some(model) = resolved.model.as_ref().map(|choice| &choice.model) else { return env };
+    // Earlier releases stored the address without the variable that gave it.
+    let may_be_of_variable = || {
+        let own = settings.provider.get(&model.provider).and_then(|own| own.base_url.as_ref());
+        let all = Catalogue::with(settings);
+        let provider = all.providers.get(&model.provider)?;
+        provider.url_variables().first().filter(|_| !model.own_url && own.is_none()).cloned()
+    };
+    if let Some(name) = model.url_variable.clone().or_else(may_be_of_variable) {
+        env.insert(name, model.base_url.clone());
+    }
+    env
+}
 
 impl Pod {
     /// A client's environment: commands and keys come from it from now on.
@@ -42,7 +76,7 @@ impl Pod {
     async fn change_model(&mut self, wanted: WantedModel) -> Result<Event, Refusal> {
         let found = models::find(&self.shared, self.search(Some(wanted)), Local::Ignored).await?;
         let choice = found.choice.map_err(Refusal::invalid)?;
-        self.settings = found.reading.settings;
+        self.looked_at = self.by(found.reading.settings);
         self.use_model(choice.ok_or_else(|| Refusal::invalid("name a model"))?).await?;
         let choice = self.resolved.model.as_ref();
         Ok(self.shared.model_found(choice, found.reading.mistakes))
@@ -73,12 +107,12 @@ impl Pod {
     }
 
     /// Looks for a model where the Pod has none, for its key where that is missing, and at what the
-    /// settings say of it where they changed. What the Pod has stays where nothing better is found.
+    /// settings and the environment say of it where they changed. What the Pod has stays where nothing better is found.
     pub(super) async fn find_model_again(&mut self) {
         let found = match self.resolved.model.clone() {
             None => self.find_first_model().await,
             Some(choice) if self.key(&choice).is_err() => self.find_key(&choice).await,
-            Some(choice) => self.look_at_settings(&choice).await,
+            Some(choice) => self.look_again(&choice).await,
         };
         if let Some(choice) = found {
             self.use_model(choice).await.or_log("store the model of a Pod");
@@ -95,7 +129,7 @@ impl Pod {
                 return None;
             }
         };
-        self.settings = found.reading.settings;
+        self.looked_at = self.by(found.reading.settings);
         match found.choice {
             Ok(choice) => {
                 self.mistakes = found.reading.mistakes;
@@ -117,25 +151,32 @@ impl Pod {
         self.key(&found).is_ok().then_some(found)
     }
 
-    /// The same model as the settings define it now, if that differs from what they said before.
-    async fn look_at_settings(&mut self, choice: &ModelChoice) -> Option<ModelChoice> {
+    /// The same model as the settings and the environment define it now, if that differs from what they
+    /// said before.
+    async fn look_again(&mut self, choice: &ModelChoice) -> Option<ModelChoice> {
         let (shared, dir) = (self.shared.clone(), self.shared.dirs.config.clone());
         let now = move || shared.settings_now().settings;
-        let now = self.shared.files.run(&dir, now).await.ok()?;
-        let before = std::mem::replace(&mut self.settings, now.clone());
-        if Arc::ptr_eq(&before, &now) {
+        let now = self.by(self.shared.files.run(&dir, now).await.ok()?);
+        let before = std::mem::replace(&mut self.looked_at, now.clone());
+        if before.is(&now) {
             return None;
         }
-        let was = self.defined_by(&before, choice)?;
         let is = self.defined_by(&now, choice)?;
-        (was != is).then(|| ModelChoice { model: is, ..choice.clone() }.with_sends())
+        let was = self.defined_by(&before, choice);
+        (was.as_ref() != Some(&is))
+            .then(|| ModelChoice { model: is, ..choice.clone() }.with_sends())
     }
 
-    fn defined_by(&self, settings: &Settings, choice: &ModelChoice) -> Option<Model> {
+    /// What a model is found by from now on.
+    fn by(&self, settings: Arc<Settings>) -> LookedAt {
+        LookedAt { settings, env: self.env.clone() }
+    }
+
+    fn defined_by(&self, by: &LookedAt, choice: &ModelChoice) -> Option<Model> {
         let (workspace, keys) = (WorkspaceSettings::default(), Keys::at(&self.shared.dirs.config));
-        let (env, cwd) = (&self.env, self.row.cwd.as_path());
-        let context = ModelContext { settings, workspace: &workspace, env, keys: &keys, cwd };
-        let all = Catalogue::with(settings);
+        let search = Search { env: by.env.clone(), ..self.search(None) };
+        let context = models::context(&self.shared, &search, &workspace, &by.settings, &keys);
+        let all = Catalogue::with(&by.settings);
         Some(model_select::resolve(&all, &choice.model.spec(), &context).ok()?.0)
     }
 
@@ -211,9 +252,6 @@ impl Pod {
     /// first.
     fn key(&self, choice: &ModelChoice) -> Result<Option<Secret>, MissingKey> {
         let keys = Keys::at(&self.shared.dirs.config);
-        let offered = keys.resolve(&choice.model.key, &self.env);
-        offered.or_else(|missing| {
-            keys.resolve(&choice.model.key, &self.shared.env).map_err(|_| missing)
-        })
+        keys.resolve(&choice.model.key, &[&self.env, &self.shared.env])
     }
 }

@@ -249,6 +249,54 @@ async fn a_base_url_that_is_changed_in_the_settings_is_used_and_shown_by_the_nex
     assert!(base().await.to_string().contains(&second.to_string()));
 }
 
+impl Bench {
+    /// The address that the store has for a Pod's model.
+    async fn stored_address(&self, pod: &PodName) -> String {
+        let config = self.host.shared.store.pod(pod).await.unwrap().unwrap().config;
+        config["model"]["model"]["base_url"].as_str().unwrap().to_owned()
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_an_environment_gives_is_used_by_a_live_pod_from_its_next_message_on() {
+    let bench = Bench::with_settings(&settings(dead())).await;
+    let env = BTreeMap::from([("ANTHROPIC_API_KEY".to_owned(), "sk-test".to_owned())]);
+    let pod = bench.pod_with(env).await.name;
+    assert_eq!(bench.stored_address(&pod).await, "https://api.anthropic.com/v1");
+    let offered = key("ANTHROPIC_API_KEY");
+    let address = format!("{}/v1", offered["ANTHROPIC_BASE_URL"]);
+    bench.call(&pod, Method::Open { env: offered }).await.unwrap();
+    assert_eq!(bench.stored_address(&pod).await, address);
+    bench.call(&pod, Method::Open { env: BTreeMap::new() }).await.unwrap();
+    bench.call(&pod, Method::SetModel { model: "anthropic/claude-x".into() }).await.unwrap();
+    assert_eq!(bench.stored_address(&pod).await, address, "another model of the provider");
+}
+
+#[tokio::test]
+async fn an_address_that_an_environment_gave_is_kept_when_the_host_starts_again_without_it() {
+    let mut bench = Bench::with_settings(&settings(dead())).await;
+    let offered = key("ANTHROPIC_API_KEY");
+    let address = format!("{}/v1", offered["ANTHROPIC_BASE_URL"]);
+    let pod = bench.pod_with(offered).await.name;
+    for is_of_earlier_release in [false, true] {
+        if is_of_earlier_release {
+            let mut config = bench.host.shared.store.pod(&pod).await.unwrap().unwrap().config;
+            let model = config["model"]["model"].as_object_mut().unwrap();
+            assert_eq!(model.remove("url_variable").unwrap(), "ANTHROPIC_BASE_URL");
+            bench.host.shared.store.set_config(&pod, &config).await.unwrap();
+        }
+        bench = bench.restarted().await;
+        let restore = Method::Restore { name: pod.to_string() };
+        bench.client.call(None, restore).await.unwrap();
+        let window = 1000 + u64::from(is_of_earlier_release);
+        let more = format!("[models.'anthropic/claude-x']\nwindow = {window}\n");
+        bench.write_settings(&format!("{}{more}", settings(dead())));
+        bench.call(&pod, Method::SetModel { model: "anthropic/claude-x".into() }).await.unwrap();
+        assert_eq!(bench.info(&pod).await.context_window, window);
+        assert_eq!(bench.stored_address(&pod).await, address);
+    }
+}
+
 #[tokio::test]
 async fn a_provider_without_a_model_is_answered_with_the_model_that_it_came_to() {
     let bench = Bench::with_settings(&settings(dead())).await;

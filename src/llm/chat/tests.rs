@@ -407,6 +407,7 @@ fn each_server_gets_the_settings_it_knows() {
     let openai = Model {
         provider: "openai".into(),
         own_url: true,
+        url_variable: None,
         reasoning: Reasoning::Effort,
         ..server()
     };

@@ -21,7 +21,7 @@ const CONNECT: &str = "set ANTHROPIC_API_KEY or another key and start yoi there,
 pub async fn findings(settings: &Settings, env: &Env, keys: &Keys, cwd: &Path) -> Vec<Finding> {
     let root = Workspace::root_of(cwd, env);
     let workspace = WorkspaceSettings::load(&root);
-    let context = ModelContext { settings, workspace: &workspace, env, keys, cwd };
+    let context = ModelContext { settings, workspace: &workspace, env, host: env, keys, cwd };
     let (local, serves) = local(&context).await;
     let mut found = vec![match (choose(None, &context), serves) {
         (Ok(None), true) => {
@@ -56,7 +56,7 @@ fn model(choice: &Result<Option<ModelChoice>, ModelError>, keys: &Keys, env: &En
         KeySource::None => "requests go without a key".into(),
     };
     let text = format!("{}: {}; {key}", choice.model.spec(), choice.why);
-    match (keys.resolve(&choice.model.key, env), &choice.notice) {
+    match (keys.resolve(&choice.model.key, &[env]), &choice.notice) {
         (Err(missing), _) => Finding::broken(ABOUT, name, text, missing.to_string()),
         (Ok(_), Some(notice)) => {
             let way_out = "add [models.\"provider/model\"] with its window to config.toml";
@@ -125,6 +125,7 @@ mod tests {
             settings: &settings,
             workspace: &workspace,
             env: &env,
+            host: &env,
             keys: &keys,
             cwd: temp.path(),
         };
