@@ -23,7 +23,6 @@ mod tool;
 
 pub use launch::{Launch, Surroundings};
 pub use listing::{Agreed, Listing, Offer};
-pub use names::is_of_a_server;
 pub use pod::{Accepted, Asked, Decided, PodServers, Topic};
 pub use pool::Pool;
 pub use server::Server;

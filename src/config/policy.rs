@@ -6,14 +6,16 @@ use crate::config::policy::tool::Tool;
 use crate::protocol::{Action, OutsidePath, Pattern, ScriptHash};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use std::cell::OnceCell;
 use toml::de::DeValue;
 
+mod arguments;
 mod call;
 mod pattern;
 mod tool;
 
-pub use tool::{TOOLS, check as check_tool};
+pub use tool::{TOOLS, check as check_tool, is_of_a_server};
 
 /// `[permissions]` of a settings file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -76,6 +78,15 @@ pub struct Subject {
     /// The texts that patterns are compared with: the argument as the model wrote it and then, for
     /// a path, the resolved path. Empty if a call has none.
     pub texts: Vec<String>,
+    /// The arguments of a call of an external tool. Patterns are compared with them instead of `texts`.
+    pub arguments: Option<Value>,
+}
+
+impl Subject {
+    /// Whether the call affects only the Pod itself, so that it needs no policy.
+    pub fn is_own_business(&self) -> bool {
+        self.texts.is_empty() && self.arguments.is_none()
+    }
 }
 
 /// All rules of files that bind a Pod.
@@ -121,8 +132,7 @@ impl Rules {
             return Said::Nothing(self.user.default);
         }
         let call = Call::of(subject);
-        // A call without texts affects only the Pod itself and needs no approval.
-        let doubt = self.in_doubt().filter(|_| !subject.texts.is_empty());
+        let doubt = self.in_doubt().filter(|_| !subject.is_own_business());
         let said = call.parts().map(|part| self.said_of(&part, answers, doubt.as_ref()));
         // Of several that are equally strict, the first.
         said.rev().max_by_key(Said::strictness).unwrap_or(Said::Nothing(self.user.default))
@@ -262,7 +272,10 @@ fn is_command(subject: &Subject) -> bool {
 
 /// The rule that matches exactly this call and no other.
 pub fn exactly(subject: &Subject) -> Pattern {
-    let text = subject.texts.last().map_or("", String::as_str);
+    let text = match &subject.arguments {
+        Some(arguments) => arguments.to_string(),
+        None => subject.texts.last().cloned().unwrap_or_default(),
+    };
     let mut pattern = String::with_capacity(text.len());
     for c in text.chars() {
         if matches!(c, '*' | '?' | '\\') {

@@ -225,6 +225,7 @@ fn request(client: &McpClient, call: &ClientCall) -> ApprovalRequest {
         call_id: String::new(),
         tool: call.tool.to_owned(),
         action: call.action.clone(),
+        arguments: None,
         details: call.details.clone(),
         because,
         reason: None,

@@ -22,11 +22,6 @@ pub fn of_tool(server: &str, tool: &str) -> String {
     format!("{name}_{}", &hash[..DIGITS])
 }
 
-/// Whether a tool of this name belongs to a server.
-pub fn is_of_a_server(tool: &str) -> bool {
-    tool.starts_with(PREFIX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,8 +27,12 @@ pub struct ApprovalRequest {
     /// The tool call that waits.
     pub call_id: String,
     pub tool: String,
-    /// The exact action: the whole command, the path, the name.
+    /// The exact action: the whole command, the path, the name, for an external tool all arguments as JSON text.
     pub action: String,
+    /// The arguments of a call of an external tool, with which rules are compared. Requests of earlier releases have
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<serde_json::Value>,
     /// The other arguments of the call: the lines that `Write` and `Edit` add to a file (`+ `) or
     /// remove from it (`- `), and for other tools each further argument with its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,7 +113,8 @@ impl ApprovalRequest {
 /// The calls that a rule of policy is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pattern {
-    /// A tool's name, ignoring case, or `*`. `Bash+network` is a command that needs at most that, and
+    /// A tool's name, ignoring case, or `*`. `mcp__sh__run(command)` is the argument `command` of an external tool, and
+    /// `mcp__sh__run()` the JSON text of all its arguments. `Bash+network` is a command that needs at most that, and
     /// `Bash+read=/srv/data` one that names at most that path.
     pub tool: String,
     /// A pattern with `*` and `?` for the call's command, its file, the pattern and the directory
@@ -251,6 +256,7 @@ mod tests {
             call_id: "c".into(),
             tool: "Bash".into(),
             action: "cargo fetch".into(),
+            arguments: None,
             details: None,
             because: String::new(),
             reason: None,

@@ -130,6 +130,7 @@ impl Run {
             call_id: call.id.clone(),
             tool: call.name.clone(),
             action: draft.action.clone(),
+            arguments: draft.arguments.clone(),
             details: draft.details.clone(),
             because: draft.because.clone(),
             reason: draft.reason.clone(),

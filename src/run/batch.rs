@@ -5,7 +5,7 @@
 use crate::protocol::mesh::SentMessage;
 use crate::protocol::{ApprovalRequest, Entry, Event, Fact, Item, Verdict};
 use crate::run::approval::denial;
-use crate::run::policy::{ApprovalDraft, Decision, Grant, telling};
+use crate::run::policy::{ApprovalDraft, Decision, Grant};
 use crate::run::{Interrupt, Run, RunEvent, Stopped, context, interrupted};
 use crate::sandbox::{MAX_TOGETHER, StartGroup};
 use crate::tools::{self, Done, Lane, ToolSet};
@@ -302,10 +302,14 @@ fn together(decisions: &[Decision]) -> usize {
     decisions.iter().take_while(runs_beside).count().max(1)
 }
 
+/// The arguments of external tools that usually name what a call is about.
+const TELLING: &[&str] = &["command", "file_path", "path", "pattern", "query", "url", "name"];
+
 /// A one-line label of a call: the tool and its main argument, or the subject of its task.
 pub(crate) fn label(name: &str, arguments: &str) -> String {
     let parsed: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
-    let mut keys = telling(name).iter().chain(&["subject"]);
+    let keys = tools::find(name).map_or(TELLING, |tool| tool.telling);
+    let mut keys = keys.iter().chain(&["subject"]);
     let telling = keys.find_map(|key| parsed.get(key)?.as_str());
     let line = telling.unwrap_or("").lines().next().unwrap_or("");
     let short: String = line.chars().take(120).collect();

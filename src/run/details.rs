@@ -1,7 +1,9 @@
 //! What a tool call carries besides the action it names, as an approval request shows it.
 
 use crate::files::{self, FileError, Limit, Miss};
-use crate::run::policy::{MAX_DETAILS, telling};
+use crate::run::policy::MAX_DETAILS;
+use crate::text::SafeText;
+use crate::tools::Tool;
 use serde_json::Value;
 use similar::algorithms::{Capture, Compact, Replace, myers};
 use similar::{ChangeTag, DiffOp};
@@ -14,11 +16,11 @@ const MAX_LINES: usize = 2000;
 /// Lines shown around a change.
 const AROUND: usize = 3;
 
-/// The details of a call: for `Write` and `Edit` the lines that go (`- `) and come (`+ `), for every
-/// other tool each argument under its name. `None` if the action says everything.
-pub(crate) fn details(tool: &str, arguments: &Value) -> Option<String> {
+/// The details of a call of the program's own tool: for `Write` and `Edit` the lines that go (`- `) and come (`+ `),
+/// for every other tool each argument under its name. `None` if the action says everything.
+pub(crate) fn details(tool: &Tool, arguments: &Value) -> Option<String> {
     let text = |key: &str| arguments.get(key).and_then(Value::as_str);
-    match tool {
+    match tool.name {
         "Write" => text("content").map(|content| marked("+ ", content)),
         "Edit" => {
             let (old, new) = (text("old_string")?, text("new_string")?);
@@ -29,7 +31,7 @@ pub(crate) fn details(tool: &str, arguments: &Value) -> Option<String> {
         _ => {
             // An approval request has lines of its own for the model's reason, the needs and their paths.
             let own = ["reason", "needs", "outside"];
-            let said = |name: &str| telling(tool).contains(&name) || own.contains(&name);
+            let said = |name: &str| tool.telling.contains(&name) || own.contains(&name);
             let shown: Vec<String> = arguments
                 .as_object()?
                 .iter()
@@ -39,6 +41,15 @@ pub(crate) fn details(tool: &str, arguments: &Value) -> Option<String> {
             (!shown.is_empty()).then(|| shown.join("\n"))
         }
     }
+}
+
+/// The details of a call of an external tool, whose action is the JSON text of all its arguments: each argument under
+/// its name if one of them has several lines. None is left out, because the schema is its server's.
+pub(crate) fn details_of_external(arguments: &Value) -> Option<String> {
+    let arguments = arguments.as_object()?;
+    let has_lines = |value: &Value| value.as_str().is_some_and(|text| text.contains('\n'));
+    let all = arguments.iter().map(|(name, value)| named(name, value)).collect::<Vec<_>>();
+    arguments.values().any(has_lines).then(|| all.join("\n"))
 }
 
 /// The details of a `Write` to this canonical path: the lines that go and come if it replaces a file. Where those
@@ -116,6 +127,7 @@ fn shown(group: &[DiffOp], old: &[&str], new: &[&str]) -> String {
 }
 
 fn named(name: &str, value: &Value) -> String {
+    let name = SafeText::spelled(name);
     match value.as_str() {
         Some(text) if text.contains('\n') => format!("{name}:\n{}", marked("  ", text)),
         Some(text) => format!("{name}: {text}"),
@@ -138,12 +150,25 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn details_of(tool: &str, arguments: &Value) -> Option<String> {
+        details(crate::tools::find(tool).unwrap(), arguments)
+    }
+
+    #[test]
+    fn an_argument_of_several_lines_of_an_external_tool_stands_under_its_name_with_all_others() {
+        let hiding =
+            json!({ "command": "a\nb", "needs": ["x"], "outside": 1, "reason": "r", "x\ny": {} });
+        let rows = "command:\n  a\n  b\nneeds: [\"x\"]\noutside: 1\nreason: r\nx⏎y: {}";
+        assert_eq!(details_of_external(&hiding).unwrap(), rows);
+        assert_eq!(details_of_external(&json!({ "command": "a", "name": "b" })), None);
+    }
+
     #[test]
     fn a_change_of_a_file_shows_each_line_that_goes_and_comes() {
         let write = json!({ "file_path": "/w/a", "content": "#!/bin/sh\nrm x\n" });
-        assert_eq!(details("Write", &write).unwrap(), "+ #!/bin/sh\n+ rm x");
+        assert_eq!(details_of("Write", &write).unwrap(), "+ #!/bin/sh\n+ rm x");
         let edit = json!({ "file_path": "/w/a", "old_string": "a\nb", "new_string": "", "replace_all": true });
-        assert_eq!(details("Edit", &edit).unwrap(), "at each place:\n- a\n- b\n+ (nothing)");
+        assert_eq!(details_of("Edit", &edit).unwrap(), "at each place:\n- a\n- b\n+ (nothing)");
     }
 
     #[test]
@@ -177,10 +202,13 @@ mod tests {
     #[test]
     fn other_tools_show_each_argument_that_the_action_does_not_say() {
         let spawn = json!({ "name": "kid", "message": "one\ntwo", "scope": ["/w"], "reason": "r" });
-        assert_eq!(details("SpawnPod", &spawn).unwrap(), "message:\n  one\n  two\nscope: [\"/w\"]");
-        assert_eq!(details("Bash", &json!({ "command": "ls", "needs": ["git"] })), None);
         assert_eq!(
-            details("Bash", &json!({ "command": "ls", "timeout": 5 })).unwrap(),
+            details_of("SpawnPod", &spawn).unwrap(),
+            "message:\n  one\n  two\nscope: [\"/w\"]"
+        );
+        assert_eq!(details_of("Bash", &json!({ "command": "ls", "needs": ["git"] })), None);
+        assert_eq!(
+            details_of("Bash", &json!({ "command": "ls", "timeout": 5 })).unwrap(),
             "timeout: 5"
         );
     }

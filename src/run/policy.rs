@@ -1,42 +1,32 @@
 //! The decision of policy on a call before it starts: it passes, it waits for an approval, or it is
 //! denied.
 
-use crate::config::policy::{Rules, Said, Subject, changed_scripts, exactly, matches};
-use crate::protocol::{
-    Action, ApprovalRequest, ErrorCode, OutsideAccess, OutsidePath, Pattern, PodName, Refusal,
-    ScriptHash,
-};
+use crate::config::policy::{Rules, Subject, matches};
+use crate::protocol::{Action, ErrorCode, OutsidePath, Pattern, PodName, Refusal, ScriptHash};
 use crate::run::Run;
 use crate::run::batch::Call;
-use crate::run::details::{details, replacement};
+use crate::run::details::replacement;
+use crate::run::policy::claim::{Claim, claim};
+use crate::run::policy::judge::{judge, within_limit};
+use crate::run::policy::look::{Looked, Seen, look};
 use crate::sandbox::Need;
 use crate::scope::{Permission, Rule};
 use crate::store::StoredRule;
-use crate::tools::{self, CommandNeeds, Lane, PathThreads, Touch};
+use crate::tools::{self, Lane};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The texts of an argument. Of a list that is each element, and the whole list last: a rule that denies looks at
-/// each text, one that allows at the last.
-fn texts_of(argument: &Value) -> Vec<String> {
-    match argument {
-        Value::String(text) => vec![text.clone()],
-        Value::Array(list) => {
-            let each = list.iter().filter_map(Value::as_str).map(str::to_owned);
-            each.chain([argument.to_string()]).collect()
-        }
-        _ => Vec::new(),
-    }
-}
+mod claim;
+mod judge;
+mod look;
 
-/// The arguments that name the subject of a call of an external tool.
-const TELLING: &[&str] = &["command", "file_path", "path", "pattern", "query", "url", "name"];
-/// Bytes of an action in an approval request: it is shown whole, or the call is refused.
-const MAX_ACTION: usize = 16 * 1024;
+pub use claim::subject_of;
+
 /// The most bytes of a call's details, such as the text that `Write` writes.
 pub(crate) const MAX_DETAILS: usize = 32 * 1024;
+
 /// A question about an MCP server: about its definition, or about the list of its tools.
 pub(crate) struct ServerQuestion {
     /// The tool name of its rules.
@@ -110,38 +100,13 @@ impl Grant {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApprovalDraft {
     pub(crate) action: String,
+    /// The arguments of a call of an external tool.
+    pub(crate) arguments: Option<Value>,
     pub(crate) details: Option<String>,
     pub(crate) because: String,
     pub(crate) reason: Option<String>,
     pub(crate) rule: Pattern,
     pub(crate) grant: Grant,
-}
-
-/// The needs of a call.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Claim {
-    subject: Subject,
-    grant: Grant,
-    /// Why the call needs an approval where no rule applies, for example `network access`.
-    because: Option<String>,
-    reason: Option<String>,
-    details: Option<String>,
-    /// Whether a permanent decision covers all calls of the tool: the arguments of an external tool
-    /// do not show what it does.
-    whole_tool: bool,
-}
-
-/// A tool of an MCP server.
-#[derive(Default)]
-struct External {
-    is_one: bool,
-    approval_reason: Option<String>,
-}
-
-impl External {
-    fn of(offered: &tools::ToolSet, name: &str) -> Self {
-        Self { is_one: offered.is_external(name), approval_reason: offered.approval_reason(name) }
-    }
 }
 
 impl Run {
@@ -161,8 +126,8 @@ impl Run {
                 return Decision::Deny(why.to_owned());
             }
             let fails = seen.fails();
-            let external = External::of(&self.offered, &call.name);
-            match (judge(&policy.rules, &answers, claim(call, seen, policy, external)), fails) {
+            let reason = self.offered.approval_reason(&call.name);
+            match (judge(&policy.rules, &answers, claim(call, seen, policy, reason)), fails) {
                 (Decision::NeedsApproval(_), Some(why)) => Decision::Deny(why),
                 (decision, _) => decision,
             }
@@ -257,59 +222,6 @@ impl Run {
     }
 }
 
-/// The state of a call's paths on the disk before it starts.
-#[derive(Clone, Debug, PartialEq)]
-enum Seen {
-    /// A call without a path.
-    Plain,
-    Path(Touch),
-    Command(CommandNeeds),
-}
-
-impl Seen {
-    fn of(call: &Call, ctx: &tools::Context) -> Self {
-        if call.name == "Bash" {
-            return Self::Command(tools::command_needs(&call.arguments, ctx));
-        }
-        tools::touched(&call.name, &call.arguments, ctx).map_or(Self::Plain, Self::Path)
-    }
-
-    /// Why no approval can grant the needs of the call.
-    fn closed(&self) -> Option<&str> {
-        match self {
-            Self::Plain => None,
-            Self::Path(touch) => touch.closed.as_deref(),
-            Self::Command(command) => command.closed.as_deref(),
-        }
-    }
-
-    /// Why the call fails even if it is allowed.
-    fn fails(&self) -> Option<String> {
-        match self {
-            Self::Path(touch) => touch.fails.clone(),
-            Self::Plain | Self::Command(_) => None,
-        }
-    }
-}
-
-/// The state of a call's paths, or the error that prevented reading it.
-type Looked = Result<Seen, String>;
-
-/// Examines each call separately, so that a panic for one call affects no other.
-async fn look(
-    calls: &[Call],
-    threads: &PathThreads,
-    see: impl Fn(&Call) -> Seen + Clone + Send + 'static,
-) -> Vec<Looked> {
-    let looking = calls.iter().cloned().map(|call| {
-        let see = see.clone();
-        threads.run(move || see(&call))
-    });
-    let looked = futures_util::future::join_all(looking).await;
-    let not_started = |why| format!("not started: {why}");
-    looked.into_iter().map(|seen| seen.map_err(not_started)).collect()
-}
-
 /// The stored rules that bind a Pod, in the order in which they apply.
 pub fn in_force(pod: &PodName, lineage: &[PodName], stored: Vec<StoredRule>) -> Vec<StoredRule> {
     let near: Vec<String> = lineage.iter().rev().map(PodName::key).collect();
@@ -338,176 +250,6 @@ pub fn opens(pattern: &Pattern, scope: &Rule) -> bool {
         let subject = Subject { tool: tool.name.into(), texts, ..Subject::default() };
         matches(pattern, Action::Allow, &subject)
     })
-}
-
-/// The call of an approval request, as policy sees it.
-pub fn subject_of(approval: &ApprovalRequest) -> Subject {
-    let word = |need: Need| approval.needs().any(|word| word == need.word()).then(|| need.word());
-    let needs = Need::ALL.into_iter().filter_map(word).collect();
-    let (tool, outside) = (approval.tool.clone(), approval.outside.clone());
-    let scripts = approval.scripts.clone();
-    Subject { tool, needs, outside, scripts, texts: vec![approval.action.clone()] }
-}
-
-fn claim(call: &Call, seen: Seen, policy: &Policy, external: External) -> Claim {
-    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
-    let text = |key: &str| arguments.get(key)?.as_str().map(str::to_owned);
-    let named = telling(&call.name).iter().filter_map(|key| arguments.get(key));
-    let mut texts: Vec<String> = named.flat_map(texts_of).collect();
-    let path = match &seen {
-        Seen::Path(touch) => touch.path.clone(),
-        Seen::Plain | Seen::Command(_) => PathBuf::new(),
-    };
-    let grant = match seen {
-        Seen::Plain => Grant::default(),
-        Seen::Path(Touch { path, lacks, needs, .. }) => {
-            texts.push(path.display().to_string());
-            Grant { path: Some(path), needs, lease: lacks, ..Grant::default() }
-        }
-        Seen::Command(CommandNeeds { needs, outside, scripts, .. }) => {
-            Grant { needs, outside, scripts, ..Grant::default() }
-        }
-    };
-    let peer =
-        call.name == "RestorePod" && text("name").is_some_and(|n| policy.relations.is_peer(&n));
-    let because = because(call, &path, &grant, policy)
-        .or_else(|| peer.then(|| "your approval: it is a peer, not a child".into()))
-        .or_else(|| external.approval_reason.map(|what| format!("your approval: {what}")));
-    let needs = grant.needs.iter().map(|need| need.word()).collect();
-    let reason = text("reason").filter(|reason| !reason.trim().is_empty());
-    let (outside, scripts) = (grant.outside.clone(), grant.scripts.clone());
-    let subject = Subject { tool: call.name.clone(), needs, outside, scripts, texts };
-    let details = details(&call.name, &arguments);
-    Claim { subject, grant, because, reason, details, whole_tool: external.is_one }
-}
-
-/// The arguments that name the subject of a call of this tool. Rules look at these arguments and at
-/// no other.
-pub(crate) fn telling(tool: &str) -> &'static [&'static str] {
-    tools::find(tool).map_or(TELLING, |found| found.telling)
-}
-
-/// Why a call needs an approval by the program's defaults.
-fn because(call: &Call, path: &Path, grant: &Grant, policy: &Policy) -> Option<String> {
-    if !grant.needs.is_empty() {
-        let wants = |need: &Need| match call.name.as_str() {
-            "Bash" => wants(*need, &grant.outside),
-            _ => tools::purpose(path, *need),
-        };
-        return Some(grant.needs.iter().map(wants).collect::<Vec<_>>().join("; "));
-    }
-    if let Some(Rule { permission, .. }) = &grant.lease {
-        let verb = if *permission == Permission::Write { "write" } else { "read" };
-        return Some(format!("to {verb} outside its scope"));
-    }
-    let open = call.name == "Bash" && policy.walls == Walls::Missing;
-    open.then(|| "your approval: the sandbox is off".into())
-}
-
-fn wants(need: Need, outside: &[OutsidePath]) -> &'static str {
-    let socket = || outside.iter().any(|path| path.access == OutsideAccess::Socket);
-    match need {
-        Need::Network => "network access",
-        Need::Git => tools::CHANGES_GIT,
-        Need::Outside if socket() => "to ask another program through its socket, for anything",
-        Need::Outside => "paths outside its scope",
-    }
-}
-
-/// The decision, from the rules and the needs of the call. Reads no disk.
-fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) -> Decision {
-    let tool = &claim.subject.tool;
-    let approval = |because, claim| approval(because, answers, claim);
-    match rules.said(&claim.subject, answers) {
-        Said::AllowContent => Decision::Allow(claim.grant),
-        Said::Allow => Decision::Allow(claim.grant.of_any_content()),
-        Said::Deny(rule) => denied(&format!("{rule} denies {tool} here")),
-        Said::Ask(rule) => approval(format!("your approval: {rule} asks"), claim),
-        Said::Nothing(default) => {
-            // A call that affects only the Pod itself needs no policy.
-            let default = default.filter(|_| !claim.subject.texts.is_empty());
-            let stands = || format!("`[permissions] default` in {}", rules.user_file);
-            match (default, claim.because.clone()) {
-                (Some(Action::Deny), _) => denied(&format!("{} denies {tool}", stands())),
-                (Some(Action::Ask) | None, Some(because)) => approval(because, claim),
-                (Some(Action::Ask), None) => {
-                    approval(format!("your approval: {} asks", stands()), claim)
-                }
-                (Some(Action::Allow), _) | (None, None) => {
-                    Decision::Allow(claim.grant.of_any_content())
-                }
-            }
-        }
-    }
-}
-
-fn denied(why: &str) -> Decision {
-    Decision::Deny(format!("denied by policy: {why}"))
-}
-
-/// Denies a call whose details are more than a person can judge.
-fn within_limit(decision: Decision) -> Decision {
-    let Decision::NeedsApproval(draft) = &decision else { return decision };
-    match draft.details.as_ref().map_or(0, String::len) {
-        more if more > MAX_DETAILS => {
-            too_much(&draft.because, more, "make the change in smaller calls")
-        }
-        _ => decision,
-    }
-}
-
-fn too_much(because: &str, bytes: usize, instead: &str) -> Decision {
-    denied(&format!(
-        "this needs {because}, which a person has to allow, and {} KiB are too much to judge; {instead}",
-        bytes.div_ceil(1024)
-    ))
-}
-
-/// The paths of these scripts; `None` if there are none.
-fn paths<'a>(scripts: impl Iterator<Item = &'a ScriptHash>) -> Option<String> {
-    let paths: Vec<String> = scripts.map(|script| script.path.display().to_string()).collect();
-    (!paths.is_empty()).then(|| paths.join(", "))
-}
-
-fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Decision {
-    let Claim { subject, grant, because: own, reason, details, whole_tool } = claim;
-    let mut because = match own {
-        Some(own) if own != because => format!("{because}; {own}"),
-        _ => because,
-    };
-    let changed = changed_scripts(answers, &subject);
-    if let Some(changed) = paths(changed.into_iter().filter(|script| !script.is_unheld())) {
-        because.push_str(&format!("; you allowed this before, and since then {changed} changed"));
-    }
-    if let Some(unread) = paths(subject.scripts.iter().filter(|script| script.is_unread())) {
-        because.push_str(&format!(
-            "; {unread} cannot be read now, so an approval counts once and for any content"
-        ));
-    }
-    if let Some(unheld) = paths(subject.scripts.iter().filter(|script| script.is_unheld())) {
-        because.push_str(&format!(
-            "; another Pod may exchange {unheld} while the command runs, so each call needs an \
-             approval until that Pod stops"
-        ));
-    }
-    let rule = match whole_tool {
-        true => Pattern { tool: subject.tool.clone(), pattern: "*".into() },
-        false => exactly(&subject),
-    };
-    let action = subject.texts.last().cloned().unwrap_or_default();
-    let count = subject.scripts.iter().filter(|script| !script.is_unheld()).count();
-    if count > tools::MAX_SCRIPTS {
-        return denied(&format!(
-            "this needs {because}, which a person has to allow, and more than {} scripts are too many to judge; run \
-             them in several commands",
-            tools::MAX_SCRIPTS
-        ));
-    }
-    if action.len() > MAX_ACTION {
-        return too_much(&because, action.len(), "put it into a script file and run that");
-    }
-    let draft = ApprovalDraft { action, details, because, reason, rule, grant };
-    Decision::NeedsApproval(Box::new(draft))
 }
 
 #[cfg(test)]

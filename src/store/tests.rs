@@ -628,6 +628,7 @@ fn question(id: &str) -> ApprovalRequest {
         call_id: "c".into(),
         tool: "Bash".into(),
         action: "cargo fetch".into(),
+        arguments: None,
         details: None,
         because: "it needs the network".into(),
         reason: None,

@@ -113,11 +113,6 @@ impl ToolSet {
         }
     }
 
-    /// Whether there is an external tool of this name.
-    pub fn is_external(&self, name: &str) -> bool {
-        matches!(self.0.get(name), Some(Member::External(_)))
-    }
-
     /// Why a call cannot succeed even if it is approved: the tool does not exist, or its arguments
     /// are invalid. An external tool checks its own arguments when it is called.
     pub fn check(&self, name: &str, arguments: &str) -> Result<(), String> {

@@ -94,7 +94,7 @@ fn a_server_that_policy_does_not_let_start_is_asked_about_with_all_that_it_gets(
     bench.settings(&format!("{settings}[[permissions.rule]]\n{rule}\n"));
     let done = bench.yoi(&args);
     assert!(
-        done.out.contains("--allow 'mcp__demo__echo:*'"),
+        done.out.contains(r#"--allow 'mcp__demo__echo():{"text":"hello"}'"#),
         "it starts, as it was told: {done:?}"
     );
     let asked = bench.log("ws").into_iter().find(|entry| entry["domain"] == "yoi.asked");
@@ -585,7 +585,20 @@ fn a_server_over_http_is_used_with_its_headers_and_each_call_waits_for_an_approv
     assert!(done.out.contains(&header), "{done:?}");
     let done = bench.go(&[]);
     assert_eq!(done.code, Some(3), "{done:?}");
-    assert!(done.err.contains("--allow 'mcp__demo__echo:*'"), "{done:?}");
+    let exact = r#"mcp__demo__echo():{"text":"hello"}"#;
+    assert!(done.err.contains(&format!("--allow '{exact}'")), "{done:?}");
+    let header = ["--allow", "mcp__demo__header:*"];
+    for (echo, code) in [
+        (exact, 0),
+        ("mcp__demo__echo(text):hel*", 0),
+        ("mcp__demo__echo:hel*", 0),
+        (r#"mcp__demo__echo():{"text":"hell"}"#, 3),
+        ("mcp__demo__echo(name):*", 3),
+    ] {
+        let done = bench.go(&[&["--allow", echo][..], &header].concat());
+        assert_eq!(done.code, Some(code), "{echo}: {done:?}");
+        assert_eq!(done.out.contains("<hello"), code == 0, "{echo}: {done:?}");
+    }
 }
 
 #[test]

@@ -336,6 +336,7 @@ fn approval() -> ApprovalRequest {
         call_id: "c".into(),
         tool: "Bash".into(),
         action: "cargo fetch".into(),
+        arguments: None,
         details: None,
         because: "it needs the network".into(),
         reason: Some("deps".into()),
@@ -346,6 +347,16 @@ fn approval() -> ApprovalRequest {
         rule: pattern(),
         since: 7,
     }
+}
+
+#[test]
+fn a_request_for_an_external_tool_carries_its_arguments() {
+    let approval = ApprovalRequest { arguments: Some(json!({ "text": "x" })), ..approval() };
+    let action = r#""action":"cargo fetch","#;
+    let line = APPROVAL.replace(action, &format!(r#"{action}"arguments":{{"text":"x"}},"#));
+    assert_eq!(serde_json::to_string(&approval).expect("a line"), line);
+    let read: ApprovalRequest = serde_json::from_str(&line).expect("a request");
+    assert_eq!(read, approval);
 }
 
 #[test]

@@ -15,8 +15,7 @@ use yoi::run::policy::subject_of;
 use yoi::text::SafeText;
 
 /// Why an edited rule is refused.
-const WRONG_RULE: &str =
-    "that rule does not allow what is asked: it has to fit each command in the line";
+const WRONG_RULE: &str = "that rule does not allow what is asked: it has to fit each command in the line, or each argument";
 
 /// The reason why the consent to a client cannot be edited.
 const NO_RULE: &str = "what a client may do is one consent: it cannot be edited";

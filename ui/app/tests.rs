@@ -73,6 +73,7 @@ pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRe
         call_id: format!("call-{id}"),
         tool: "Bash".into(),
         action: command.into(),
+        arguments: None,
         details: None,
         because: "network access".into(),
         reason: Some("fetch what is missing".into()),

@@ -340,6 +340,7 @@ mod tests {
             call_id: "c".into(),
             tool: "Bash".into(),
             action: "cargo fetch".into(),
+            arguments: None,
             details: None,
             because: "network access".into(),
             reason: Some("crates".into()),

@@ -1,11 +1,13 @@
 //! A call as rules see it: in parts, each of which is one simple command of a command line. A call of any other tool
 //! is one part.
 
+use crate::config::policy::arguments;
 use crate::config::policy::pattern::{Fit, Matcher, Reach};
 use crate::config::policy::tool::Tool;
 use crate::config::policy::{Subject, is_command};
 use crate::config::shell::{self, SimpleCommand, Unreadable};
 use crate::protocol::{Action, Pattern};
+use serde_json::Value;
 
 /// A call that was read.
 pub struct Call<'a> {
@@ -24,6 +26,8 @@ pub struct Part<'a> {
 enum Kind<'a> {
     /// A call of another tool than Bash.
     Whole,
+    /// A call of an external tool.
+    External(&'a Value),
     Command(&'a SimpleCommand),
     Unreadable(&'a Unreadable),
 }
@@ -36,12 +40,13 @@ impl<'a> Call<'a> {
 
     /// At least one.
     pub fn parts(&'a self) -> impl DoubleEndedIterator<Item = Part<'a>> {
-        let kinds: Vec<Kind<'a>> = match &self.line {
-            None => vec![Kind::Whole],
-            Some(Err(why)) => vec![Kind::Unreadable(why)],
+        let kinds: Vec<Kind<'a>> = match (&self.subject.arguments, &self.line) {
+            (Some(arguments), _) => vec![Kind::External(arguments)],
+            (None, None) => vec![Kind::Whole],
+            (None, Some(Err(why))) => vec![Kind::Unreadable(why)],
             // A line without a command: a comment, or nothing.
-            Some(Ok(commands)) if commands.is_empty() => vec![Kind::Whole],
-            Some(Ok(commands)) => commands.iter().map(Kind::Command).collect(),
+            (None, Some(Ok(commands))) if commands.is_empty() => vec![Kind::Whole],
+            (None, Some(Ok(commands))) => commands.iter().map(Kind::Command).collect(),
         };
         kinds.into_iter().map(|kind| Part { call: self, kind })
     }
@@ -57,17 +62,19 @@ impl Part<'_> {
     /// allows must fit what the call is really about.
     pub fn matches(&self, pattern: &Pattern, action: Action) -> bool {
         let subject = self.call.subject;
-        if !Tool::of(&pattern.tool).speaks(action, subject) {
+        let tool = Tool::of(&pattern.tool);
+        if !tool.speaks(action, subject) {
             return false;
         }
         let raw = Matcher::of(&pattern.pattern);
-        if raw.is_everything() {
-            return true;
-        }
         let certain = |text: &str, reach| raw.fits(text, reach);
         let names =
             || certain(text(subject), Reach::Anything) || stands(&pattern.pattern, text(subject));
         match (self.kind, action) {
+            (Kind::External(arguments), _) => {
+                arguments::matches(arguments, tool.argument(), &raw, action)
+            }
+            _ if raw.is_everything() => true,
             (Kind::Whole, Action::Allow) => certain(text(subject), Reach::Anything),
             (Kind::Whole, Action::Ask | Action::Deny) if subject.texts.is_empty() => {
                 certain("", Reach::Anything)
@@ -127,7 +134,7 @@ impl Part<'_> {
                 "it may fit: a part of the command is known only when it runs; write that part out"
                     .into(),
             ),
-            Kind::Command(_) | Kind::Unreadable(_) | Kind::Whole => None,
+            Kind::Command(_) | Kind::Unreadable(_) | Kind::Whole | Kind::External(_) => None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The first part of a rule: which tool it is about, and what a call of it may need.
 
+use crate::config::policy::arguments;
 use crate::config::policy::pattern::{Matcher, Reach};
 use crate::config::policy::{Subject, is_command};
 use crate::protocol::{Action, OutsideAccess, OutsidePath, ScriptHash, tool_words};
@@ -48,9 +49,15 @@ const NEEDS: [&str; 3] = ["network", "git", OUTSIDE];
 /// Refuses the first part of a rule that no call fits; the error says why.
 pub fn check(text: &str) -> Result<(), String> {
     let mut words = tool_words::split(text).into_iter();
-    let name = words.next().unwrap_or_default().trim().to_owned();
+    let (name, argument) = name_and_argument(&words.next().unwrap_or_default());
     let is_known = |known: &[&str], word: &str| known.iter().any(|k| k.eq_ignore_ascii_case(word));
-    let is_open = name.contains(['*', '?']) || name.to_lowercase().starts_with(OF_SERVERS);
+    let is_open = name.contains(['*', '?']) || is_of_a_server(&name);
+    if let (false, Some(argument)) = (is_open, argument) {
+        return Err(format!(
+            "only a rule for a tool of an MCP server names an argument in brackets, such as \
+             `mcp__shell__run(command)`; write `{name}`, and `{argument}` as the pattern"
+        ));
+    }
     if !is_open && !is_known(&TOOLS, &name) {
         let all = TOOLS.join(", ");
         return Err(format!("no tool is named `{name}`; there are {all}, mcp__<server>__<tool>"));
@@ -67,9 +74,26 @@ pub fn check(text: &str) -> Result<(), String> {
     }
 }
 
+/// Whether a tool of this name belongs to an MCP server, whatever the case.
+pub fn is_of_a_server(tool: &str) -> bool {
+    tool.get(..OF_SERVERS.len()).is_some_and(|start| start.eq_ignore_ascii_case(OF_SERVERS))
+}
+
+/// The name of a tool, and the argument that follows it in brackets: `mcp__shell__run(command)`.
+fn name_and_argument(word: &str) -> (String, Option<String>) {
+    let word = word.trim();
+    let named = word.strip_suffix(')').and_then(|word| word.split_once('('));
+    match named {
+        Some((name, argument)) => (name.to_owned(), Some(argument.to_owned())),
+        None => (word.to_owned(), None),
+    }
+}
+
 /// `Bash+network+read=/srv/data`, read.
 pub struct Tool {
     name: String,
+    /// The argument of an external tool that the rule names.
+    argument: Option<String>,
     needs: Vec<String>,
     paths: Vec<(OutsideAccess, Matcher)>,
     /// Beginnings of the SHA-256 of scripts.
@@ -79,8 +103,9 @@ pub struct Tool {
 impl Tool {
     pub fn of(text: &str) -> Self {
         let mut words = tool_words::split(text).into_iter();
-        let name = words.next().unwrap_or_default().trim().to_owned();
-        let mut tool = Self { name, needs: Vec::new(), paths: Vec::new(), hashes: Vec::new() };
+        let (name, argument) = name_and_argument(&words.next().unwrap_or_default());
+        let (needs, paths, hashes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut tool = Self { name, argument, needs, paths, hashes };
         for word in words {
             match (path_word(&word), hash_word(&word)) {
                 (Some(path), _) => tool.paths.push(path),
@@ -96,7 +121,7 @@ impl Tool {
     /// that allows a file tool without a need does not speak about calls that have one: `Write: /w/*` does not
     /// open `/w/.git/hooks`.
     pub fn speaks(&self, action: Action, subject: &Subject) -> bool {
-        if !self.is_named(&subject.tool) {
+        if !self.is_named(&subject.tool) || self.argument.is_some() && subject.arguments.is_none() {
             return false;
         }
         let bare = self.needs.is_empty() && self.paths.is_empty() && self.hashes.is_empty();
@@ -115,6 +140,11 @@ impl Tool {
                     || subject.scripts.iter().any(|script| self.knows(script))
             }
         }
+    }
+
+    /// The argument of an external tool that the rule names.
+    pub fn argument(&self) -> Option<&str> {
+        self.argument.as_deref()
     }
 
     /// Whether the rule names a tool: whatever the case, and with wildcards (`mcp__git__*`).
@@ -200,7 +230,11 @@ pub fn exactly(subject: &Subject) -> String {
         let digits = script.sha256.get(..DIGITS).unwrap_or(&script.sha256);
         format!("{HASH}{OF}{digits}")
     });
-    let words = [subject.tool.clone()].into_iter().chain(needs).chain(paths).chain(hashes);
+    let name = match subject.arguments {
+        Some(_) => format!("{}({})", subject.tool, arguments::ALL),
+        None => subject.tool.clone(),
+    };
+    let words = [name].into_iter().chain(needs).chain(paths).chain(hashes);
     let words: Vec<String> = words.collect();
     words.join("+")
 }
@@ -277,6 +311,8 @@ mod tests {
             "Task*",
             "mcp__git__*",
             "mcp__git__log",
+            "mcp__git__log(options.path)",
+            "MCP__*()",
             r"Bash+network+read=/srv/a\+b*+sha256=00",
             "McpServer",
         ] {
@@ -287,6 +323,8 @@ mod tests {
         let why = check("Bash+netwrk").unwrap_err();
         assert!(why.starts_with("no call needs `netwrk`"), "{why}");
         assert!(check("Bash+exec=/srv").is_err() && check("").is_err());
+        let why = check("Bash(git push*)").unwrap_err();
+        assert!(why.ends_with("write `Bash`, and `git push*` as the pattern"), "{why}");
     }
 
     #[test]

@@ -1,5 +1,9 @@
+use super::judge::{MAX_ACTION, denied};
 use super::*;
 use crate::config::policy::{FileRule, Permissions};
+use crate::protocol::{ApprovalRequest, OutsideAccess};
+use crate::tools::{CommandNeeds, PathThreads, Touch};
+use serde_json::json;
 use std::path::PathBuf;
 
 struct Alone;
@@ -37,7 +41,7 @@ fn claimed(name: &str, arguments: &str, touch: Option<Touch>, policy: &Policy) -
         ("Bash", _) => Seen::Command(command(arguments)),
         (_, touch) => touch.map_or(Seen::Plain, Seen::Path),
     };
-    claim(&call, seen, policy, External::default())
+    claim(&call, seen, policy, None)
 }
 
 /// The needs of a command with these arguments, whose paths are assumed to be canonical.
@@ -193,12 +197,81 @@ fn an_argument_that_a_tool_does_not_have_hides_nothing_from_policy() {
         ("Grep", "/w/no*", r#"{"command":"x","pattern":"a","path":"/w/no/b"}"#),
         ("Grep", "key*", r#"{"pattern":"key=","path":"/w"}"#),
         ("SpawnPod", "kid", r#"{"query":"x","url":"y","name":"kid","task":"z"}"#),
+        ("mcp__sh__run", "rm *", r#"{"command":"ls","steps":[{"script":"rm x"}]}"#),
     ];
     for (tool, pattern, arguments) in evading {
         let claim = claimed(tool, arguments, None, &policy(Walls::Hold));
         let decided = judge(&deny(tool, pattern), &[], claim);
         assert!(matches!(decided, Decision::Deny(_)), "{tool} {arguments}: {decided:?}");
     }
+}
+
+#[test]
+fn a_request_for_an_external_tool_shows_each_argument_and_its_rule_is_for_these_arguments_alone() {
+    let hiding = r#"{"command":"rm -rf ~","name":"ls","needs":["x"],"outside":1,"reason":"deps"}"#;
+    let claimed = |arguments: &str| {
+        let reason = Some("a call of the MCP server `sh`".into());
+        let call =
+            Call { id: "c".into(), name: "mcp__sh__run".into(), arguments: arguments.into() };
+        claim(&call, Seen::Plain, &policy(Walls::Hold), reason)
+    };
+    let decide = |answers: &[(Pattern, Action)], arguments: &str| {
+        judge(&Rules::default(), answers, claimed(arguments))
+    };
+    let allow = |rule: &str| [(rule.parse::<Pattern>().unwrap(), Action::Allow)];
+    let Decision::NeedsApproval(draft) = decide(&[], hiding) else { panic!("it is asked about") };
+    assert_eq!((draft.action.as_str(), draft.details), (hiding, None));
+    assert_eq!(draft.reason.as_deref(), Some("deps"), "it is shown as the model's words");
+    let rule = draft.rule.to_string();
+    assert_eq!(rule, format!("mcp__sh__run():{hiding}"));
+    assert_eq!(decide(&allow(&rule), hiding), Decision::Allow(Grant::default()));
+    for other in [r#"{"command":"rm -rf ~"}"#, &hiding.replace("ls", "lt"), "{}"] {
+        assert!(matches!(decide(&allow(&rule), other), Decision::NeedsApproval(_)), "{other}");
+    }
+    let by_name = decide(&allow("mcp__sh__run:ls*"), hiding);
+    assert!(matches!(by_name, Decision::NeedsApproval(_)), "{by_name:?}");
+    let long = json!({ "text": "x".repeat(MAX_DETAILS) }).to_string();
+    let Decision::Deny(why) = decide(&[], &long) else { panic!("it is too much") };
+    assert!(
+        why.ends_with("33 KiB are too much to judge; make the change in smaller calls"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_stored_request_is_compared_by_all_its_arguments_and_an_old_one_only_by_a_rule_for_everything()
+{
+    let arguments = json!({ "command": "rm -rf ~", "name": "ls" });
+    let rule = Pattern { tool: "mcp__sh__run".into(), pattern: "*".into() };
+    let stored = |arguments: Option<Value>| ApprovalRequest {
+        id: "a".into(),
+        pod: PodName::parse("alice").unwrap(),
+        client: None,
+        lineage: Vec::new(),
+        call_id: "c".into(),
+        tool: "mcp__sh__run".into(),
+        action: arguments.as_ref().map_or("ls".into(), Value::to_string),
+        arguments,
+        details: None,
+        because: String::new(),
+        reason: None,
+        scope: Vec::new(),
+        lease: None,
+        outside: Vec::new(),
+        scripts: Vec::new(),
+        rule: rule.clone(),
+        since: 0,
+    };
+    let allows = |rule: &str, stored: &ApprovalRequest| {
+        let stored = serde_json::from_str(&serde_json::to_string(stored).unwrap()).unwrap();
+        matches(&rule.parse().unwrap(), Action::Allow, &subject_of(&stored))
+    };
+    let (new, old) = (stored(Some(arguments)), stored(None));
+    assert!(!allows("mcp__sh__run:ls", &new) && allows("mcp__sh__run(name):ls", &new));
+    for narrow in ["mcp__sh__run:ls", "mcp__sh__run(name):ls", "mcp__sh__run(command):ls", "*:ls"] {
+        assert!(!allows(narrow, &old), "{narrow}");
+    }
+    assert!(allows("mcp__sh__run:*", &old) && allows("*:*", &new));
 }
 
 #[test]
@@ -251,6 +324,15 @@ fn a_default_stands_in_for_the_programs_own_but_not_for_what_is_only_the_pods() 
     let network = r#"{"command":"x","needs":["network"]}"#;
     assert_eq!(word(&decide(Action::Allow, "Bash", network)), "allow");
     assert_eq!(word(&decide(Action::Deny, "TaskList", "{}")), "allow");
+    for arguments in ["{}", r#"{"text":"x"}"#] {
+        let stands = denied("`[permissions] default` in config.toml denies mcp__demo__echo");
+        assert_eq!(decide(Action::Deny, "mcp__demo__echo", arguments), stands);
+        let asked = format!(
+            "{} asks [mcp__demo__echo():{arguments}]",
+            "your approval: `[permissions] default` in config.toml"
+        );
+        assert_eq!(word(&decide(Action::Ask, "mcp__demo__echo", arguments)), asked);
+    }
 }
 
 #[test]
@@ -285,7 +367,7 @@ fn a_decision_about_a_script_holds_while_its_content_stays_and_then_it_is_asked_
         };
         let arguments = r#"{"command":"./build.sh"}"#.into();
         let call = Call { id: "c".into(), name: "Bash".into(), arguments };
-        super::claim(&call, Seen::Command(needs), &policy(Walls::Hold), External::default())
+        super::claim(&call, Seen::Command(needs), &policy(Walls::Hold), None)
     };
     let rules = Rules::default();
     let network = [Need::Network];

@@ -1,0 +1,105 @@
+//! What a call claims: what it is about, as rules see it, and what it needs beyond its scope.
+
+use crate::config::policy::{Subject, is_of_a_server};
+use crate::protocol::{ApprovalRequest, OutsideAccess, OutsidePath};
+use crate::run::batch::Call;
+use crate::run::details::{details, details_of_external};
+use crate::run::policy::look::Seen;
+use crate::run::policy::{Grant, Policy, Walls};
+use crate::sandbox::Need;
+use crate::scope::{Permission, Rule};
+use crate::tools::{self, CommandNeeds, Touch};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// The needs of a call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Claim {
+    pub(super) subject: Subject,
+    pub(super) grant: Grant,
+    /// Why the call needs an approval where no rule applies, for example `network access`.
+    pub(super) because: Option<String>,
+    pub(super) reason: Option<String>,
+    pub(super) details: Option<String>,
+}
+
+/// The claim of a call. `approval_reason` is why each call of its tool needs an approval where no rule applies.
+pub(super) fn claim(
+    call: &Call,
+    seen: Seen,
+    policy: &Policy,
+    approval_reason: Option<String>,
+) -> Claim {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let text = |key: &str| arguments.get(key)?.as_str().map(str::to_owned);
+    let own_tool = tools::find(&call.name);
+    let telling = own_tool.map_or(&[][..], |tool| tool.telling);
+    let mut texts: Vec<String> = telling.iter().filter_map(|key| text(key)).collect();
+    let path = match &seen {
+        Seen::Path(touch) => touch.path.clone(),
+        Seen::Plain | Seen::Command(_) => PathBuf::new(),
+    };
+    let grant = match seen {
+        Seen::Plain => Grant::default(),
+        Seen::Path(Touch { path, lacks, needs, .. }) => {
+            texts.push(path.display().to_string());
+            Grant { path: Some(path), needs, lease: lacks, ..Grant::default() }
+        }
+        Seen::Command(CommandNeeds { needs, outside, scripts, .. }) => {
+            Grant { needs, outside, scripts, ..Grant::default() }
+        }
+    };
+    let peer =
+        call.name == "RestorePod" && text("name").is_some_and(|n| policy.relations.is_peer(&n));
+    let because = because(call, &path, &grant, policy)
+        .or_else(|| peer.then(|| "your approval: it is a peer, not a child".into()))
+        .or_else(|| approval_reason.map(|what| format!("your approval: {what}")));
+    let needs = grant.needs.iter().map(|need| need.word()).collect();
+    let reason = text("reason").filter(|reason| !reason.trim().is_empty());
+    let (outside, scripts) = (grant.outside.clone(), grant.scripts.clone());
+    let details = match own_tool {
+        Some(tool) => details(tool, &arguments),
+        None => details_of_external(&arguments),
+    };
+    let arguments = own_tool.is_none().then_some(arguments);
+    let subject = Subject { tool: call.name.clone(), needs, outside, scripts, texts, arguments };
+    Claim { subject, grant, because, reason, details }
+}
+
+/// The call of an approval request, as policy sees it.
+pub fn subject_of(approval: &ApprovalRequest) -> Subject {
+    let word = |need: Need| approval.needs().any(|word| word == need.word()).then(|| need.word());
+    let needs = Need::ALL.into_iter().filter_map(word).collect();
+    let ApprovalRequest { tool, action, outside, scripts, arguments, .. } = approval.clone();
+    // The action of a request of an earlier release is one of several arguments of an external tool.
+    let is_whole = arguments.is_none() && !is_of_a_server(&tool);
+    let texts = is_whole.then_some(action).into_iter().collect();
+    Subject { tool, needs, outside, scripts, texts, arguments }
+}
+
+/// Why a call needs an approval by the program's defaults.
+fn because(call: &Call, path: &Path, grant: &Grant, policy: &Policy) -> Option<String> {
+    if !grant.needs.is_empty() {
+        let wants = |need: &Need| match call.name.as_str() {
+            "Bash" => wants(*need, &grant.outside),
+            _ => tools::purpose(path, *need),
+        };
+        return Some(grant.needs.iter().map(wants).collect::<Vec<_>>().join("; "));
+    }
+    if let Some(Rule { permission, .. }) = &grant.lease {
+        let verb = if *permission == Permission::Write { "write" } else { "read" };
+        return Some(format!("to {verb} outside its scope"));
+    }
+    let open = call.name == "Bash" && policy.walls == Walls::Missing;
+    open.then(|| "your approval: the sandbox is off".into())
+}
+
+fn wants(need: Need, outside: &[OutsidePath]) -> &'static str {
+    let socket = || outside.iter().any(|path| path.access == OutsideAccess::Socket);
+    match need {
+        Need::Network => "network access",
+        Need::Git => tools::CHANGES_GIT,
+        Need::Outside if socket() => "to ask another program through its socket, for anything",
+        Need::Outside => "paths outside its scope",
+    }
+}
