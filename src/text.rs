@@ -4,6 +4,7 @@
 
 mod cleaner;
 mod hidden;
+mod spelled;
 mod typed;
 #[cfg(test)]
 mod tests;
@@ -63,18 +64,25 @@ impl<'a> SafeText<'a> {
         Self(Cow::Owned(out))
     }
 
-    /// One line for a person to judge, which loses nothing: a newline is `⏎`, and tabs and every character that
-    /// leaves no mark of its own on the screen are spelled.
+    /// One line for a person to judge: a newline is `⏎`, tabs and every character that leaves no mark of its own on
+    /// the screen are spelled, and more than a few of these or of blanks in a row are their number.
     pub fn spelled(text: impl Into<Cow<'a, str>>) -> Self {
-        let text = text.into();
-        if !text.chars().any(hidden::is_spelled) {
-            return Self(text);
+        Self(spelled::spelled(text.into(), spelled::IN_A_LINE))
+    }
+
+    /// The same for a text that may be indented or hold columns, such as a command or a row of a file: only long runs
+    /// are their number.
+    pub fn spelled_row(text: impl Into<Cow<'a, str>>) -> Self {
+        Self(spelled::spelled(text.into(), spelled::IN_A_ROW))
+    }
+
+    /// The beginning of [`SafeText::spelled`]: at most this many characters, and `…` where some are left out.
+    pub fn brief(text: impl Into<Cow<'a, str>>, characters: usize) -> Self {
+        let line = Self::spelled(text);
+        match line.char_indices().nth(characters) {
+            Some((end, _)) => Self(Cow::Owned(format!("{}…", &line[..end]))),
+            None => line,
         }
-        let mut out = String::with_capacity(text.len() + 8);
-        for c in text.chars() {
-            hidden::spell(c, &mut out);
-        }
-        Self(Cow::Owned(out))
     }
 
     /// A name in quotes, as JSON writes it, with its invisible characters spelled: no name looks like another one or
@@ -83,12 +91,12 @@ impl<'a> SafeText<'a> {
         SafeText::spelled(serde_json::Value::from(name).to_string())
     }
 
-    /// The rows of a text that a person has to judge: as [`SafeText::spelled`], but each line of
+    /// The rows of a text that a person has to judge: as [`SafeText::spelled_row`], but each line of
     /// the text is a row. A row that a line break follows ends in `⏎`.
     pub fn spelled_rows(text: &str) -> Vec<SafeText<'static>> {
         let mut rows: Vec<String> = text
             .split('\n')
-            .map(|line| SafeText::spelled(line).into_string() + &LINE_BREAK.to_string())
+            .map(|line| SafeText::spelled_row(line).into_string() + &LINE_BREAK.to_string())
             .collect();
         if let Some(last) = rows.last_mut() {
             last.pop();

@@ -71,7 +71,7 @@ impl Sink {
 
 /// One line without secrets and without characters that a terminal would obey or hide.
 fn safe(text: &str) -> String {
-    SafeText::spelled(redact(text)).into_string()
+    SafeText::spelled_row(redact(text)).into_string()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

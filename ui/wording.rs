@@ -1,7 +1,6 @@
 //! Words for people, each thing in one place: durations and clocks, states, reasons, scopes, rules. The
 //! screen, the lines without a screen and the shell say the same.
 
-pub mod blanks;
 pub mod duration;
 pub mod losses;
 pub mod age;

@@ -5,6 +5,7 @@ use crate::llm::sse::Event;
 use crate::llm::{Delta, Input, Request, Stop};
 use crate::protocol::item::Image;
 use crate::protocol::{Origin, ValueCount, value_memory};
+use crate::text::SafeText;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -62,7 +63,7 @@ pub fn parse(event: &Event) -> Result<Value, Fault> {
         return Err(Fault::TooMany);
     }
     serde_json::from_str(&event.data).map_err(|error| {
-        let start: String = event.data.chars().take(40).collect();
+        let start = SafeText::brief(&event.data, 40);
         Fault::Garbled(format!("an event is not JSON ({error}): {start}"))
     })
 }

@@ -3,6 +3,7 @@
 use crate::config::McpDefinition;
 use crate::mcp::gate::{Admit, Gate, Why};
 use crate::mcp::handler::Handler;
+use crate::text::SafeText;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorCode,
     JsonObject, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerJsonRpcMessage,
@@ -158,10 +159,7 @@ pub const AUTHORIZATION: &str = "it asks for OAuth, which yoi does not do yet: w
 const MAX_SENTENCE: usize = 1000;
 
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(MAX_SENTENCE) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
+    SafeText::brief(text, MAX_SENTENCE).into_string()
 }
 
 impl Connection {

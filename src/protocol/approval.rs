@@ -85,15 +85,13 @@ impl ApprovalRequest {
 
     /// The request in one line: `Bash cargo fetch (network)`.
     pub fn line(&self) -> String {
-        let first = self.action.lines().next().unwrap_or("");
-        let shown: String = first.chars().take(MAX_LINE).collect();
-        let rest = if shown.len() < self.action.trim_end().len() { "…" } else { "" };
+        let shown = SafeText::brief(self.action.trim_end(), MAX_LINE);
         let call = match self.tool.as_str() {
             START_SERVER => "start the MCP server",
             CHANGED_TOOLS => "use new or changed tools of the MCP server",
             tool => tool,
         };
-        let line = format!("{call} {shown}{rest}");
+        let line = format!("{call} {shown}");
         let needs = self.needs().collect::<Vec<_>>().join(", ");
         match (needs.as_str(), &self.lease) {
             ("", None) => line,
@@ -269,10 +267,12 @@ mod tests {
         };
         assert_eq!(approval.line(), "Bash cargo fetch (network)");
         approval.action = "cd x\nmake".into();
-        assert_eq!(approval.line(), "Bash cd x… (network)");
+        assert_eq!(approval.line(), "Bash cd x⏎make (network)");
+        approval.action = format!("ls{}; rm -rf ~", " ".repeat(78));
+        assert_eq!(approval.line(), "Bash ls⟨78 blanks⟩; rm -rf ~ (network)");
         let access = crate::protocol::OutsideAccess::Read;
         approval.outside = vec![OutsidePath { path: "/srv/a".into(), access }];
         approval.rule.tool = "Bash+network+read=/srv/a".into();
-        assert_eq!(approval.line(), "Bash cd x… (network, outside)");
+        assert_eq!(approval.line(), "Bash ls⟨78 blanks⟩; rm -rf ~ (network, outside)");
     }
 }

@@ -8,6 +8,7 @@ use crate::run::approval::denial;
 use crate::run::policy::{ApprovalDraft, Decision, Grant};
 use crate::run::{Interrupt, Run, RunEvent, Stopped, context, interrupted};
 use crate::sandbox::{MAX_TOGETHER, StartGroup};
+use crate::text::SafeText;
 use crate::tools::{self, Done, Lane, ToolSet};
 use crate::trace::OrLog as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -311,8 +312,7 @@ pub(crate) fn label(name: &str, arguments: &str) -> String {
     let keys = tools::find(name).map_or(TELLING, |tool| tool.telling);
     let mut keys = keys.iter().chain(&["subject"]);
     let telling = keys.find_map(|key| parsed.get(key)?.as_str());
-    let line = telling.unwrap_or("").lines().next().unwrap_or("");
-    let short: String = line.chars().take(120).collect();
+    let short = SafeText::brief(telling.unwrap_or(""), 120);
     format!("{name} {short}").trim_end().to_owned()
 }
 
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_label_names_the_tool_and_what_it_is_about() {
-        assert_eq!(label("Bash", r#"{"command":"cargo test\nls"}"#), "Bash cargo test");
+        assert_eq!(label("Bash", r#"{"command":"cargo test\nls"}"#), "Bash cargo test⏎ls");
         assert_eq!(label("TaskList", "not json"), "TaskList");
     }
 }

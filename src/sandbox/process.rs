@@ -1,6 +1,7 @@
 //! Finds and signals processes through /proc, safe against reused pids.
 
 use crate::sandbox::HELPER_ARG;
+use crate::text::SafeText;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,7 +144,7 @@ impl Process {
     pub fn name(self) -> String {
         let line = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         let text = String::from_utf8_lossy(&line).replace(['\0', '\n'], " ");
-        let mut name: String = text.trim().chars().take(NAME).collect();
+        let mut name: String = SafeText::brief(text.trim(), NAME).into_string();
         if name.is_empty() {
             let comm = fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default();
             name = comm.trim().to_owned();

@@ -13,6 +13,7 @@ use crate::session::scan::{Input, Scan};
 use crate::session::segment_index::SegmentReader;
 use crate::session::stretches::{Stretch, all_stretches, stretches};
 use crate::session::{Files, LogError};
+use crate::text::SafeText;
 
 /// Characters of an input that a target shows.
 const PREVIEW: usize = 120;
@@ -219,5 +220,5 @@ pub fn input_at(files: &Files, at: LogPosition) -> Result<Vec<Segment>, LogError
 fn preview(segments: &[Segment]) -> String {
     let text: Vec<String> = segments.iter().map(Segment::flat).collect();
     let words: Vec<&str> = text.iter().flat_map(|flat| flat.split_whitespace()).collect();
-    words.join(" ").chars().take(PREVIEW).collect()
+    SafeText::brief(words.join(" "), PREVIEW).into_string()
 }

@@ -113,6 +113,30 @@ fn the_spelled_form_is_one_line_that_shows_every_character() {
 }
 
 #[test]
+fn a_long_run_of_what_leaves_no_mark_is_counted_so_that_it_pushes_nothing_out_of_sight() {
+    for (run, shown) in [
+        (" ".repeat(3000), "⟨3000 blanks⟩"),
+        ("\t".repeat(9), "⟨9 blanks⟩"),
+        ("\n".repeat(3000), "⟨3000 ⏎⟩"),
+        ("\u{200b}".repeat(3000), "⟨3000 hidden characters⟩"),
+        ("\u{202e}\u{a0}\r".repeat(100), "⟨300 hidden characters⟩"),
+        (" \t\n\u{2800}".repeat(20), "⟨40 blanks, 20 ⏎, 20 hidden characters⟩"),
+        (" ".repeat(8), "        "),
+        ("\n\t".repeat(4), r"⏎\t⏎\t⏎\t⏎\t"),
+    ] {
+        let text = format!("ls{run}; rm x");
+        assert_eq!(SafeText::spelled(text.as_str()), format!("ls{shown}; rm x").as_str());
+        let brief = SafeText::brief(text.as_str(), 60);
+        assert!(brief.ends_with("; rm x") && brief.lines().count() == 1, "{brief}");
+    }
+    let indented = format!("{}a", " ".repeat(80));
+    assert_eq!(SafeText::spelled_row(indented.as_str()), indented.as_str());
+    assert_eq!(SafeText::spelled_rows(&format!(" {indented}\n"))[0], "⟨81 blanks⟩a⏎");
+    assert_eq!(SafeText::brief("abc", 3), "abc");
+    assert_eq!(SafeText::brief("日本語", 2), "日本…");
+}
+
+#[test]
 fn a_line_spells_what_is_hidden_and_keeps_what_is_written() {
     assert_eq!(
         SafeText::line("👩‍💻 می‌خواهم\n\u{200d}a\u{1b}[2Kb\u{202e}"),
@@ -144,7 +168,14 @@ proptest! {
 
     #[test]
     fn safe_text_passes_again_unchanged(text in any_text()) {
-        for form in [SafeText::lines, SafeText::output, SafeText::line, SafeText::spelled] {
+        let forms = [
+            SafeText::lines,
+            SafeText::output,
+            SafeText::line,
+            SafeText::spelled,
+            SafeText::spelled_row,
+        ];
+        for form in forms {
             let once: SafeText<'_> = form(Cow::Owned(text.clone()));
             prop_assert_eq!(form(Cow::Owned(once.clone().into_string())), once);
         }

@@ -8,6 +8,7 @@ use crate::sandbox::{
     writes_git,
 };
 use crate::scope::Scope;
+use crate::text::SafeText;
 use crate::tools::fault::Fault;
 use crate::tools::live_output::LiveOutput;
 use crate::tools::outside::{self, CommandNeeds};
@@ -352,7 +353,7 @@ const REMARK: usize = 120;
 /// summary, which is all that a person sees of a folded call.
 fn remarks(output: &mut Output, sentences: &[String]) {
     let Some(first) = sentences.first() else { return };
-    let what: String = first.split(';').next().unwrap_or_default().chars().take(REMARK).collect();
+    let what = SafeText::brief(first.split(';').next().unwrap_or_default(), REMARK);
     output.summary.push_str(&format!("; {what}"));
     if let more @ 1.. = sentences.len() - 1 {
         output.summary.push_str(&format!(", and {more} more such"));

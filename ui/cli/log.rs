@@ -182,7 +182,7 @@ impl Indented {
 
     fn push(&mut self, text: &str) -> Piece {
         let text = match self.form {
-            Form::Plain if self.judged => SafeText::spelled(text).into(),
+            Form::Plain if self.judged => SafeText::spelled_row(text).into(),
             Form::Plain | Form::Raw | Form::Json => Cow::from(text),
         };
         let mut out = String::with_capacity(text.len() + text.len() / 16);

@@ -7,7 +7,6 @@ use crate::verb::Way;
 use crate::verb::decision::name_of;
 use crate::verb::numbers::Numbers;
 use crate::verb::spell::spell;
-use crate::wording::blanks::counted;
 use crate::wording::scope;
 use std::collections::BTreeSet;
 use yoi::config::policy::matches;
@@ -255,7 +254,7 @@ fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
         request.reason.as_ref().map(|text| format!(" (the model says: {})", spelled(text)));
     let details: String = (request.details.iter())
         .flat_map(|text| text.split('\n'))
-        .map(|line| format!("\n    | {}", counted(&spelled(line))))
+        .map(|line| format!("\n    | {}", SafeText::spelled_row(line)))
         .collect();
     let opens = |path| format!("\n    opens {}, for this command only", scope::outside(path));
     let runs = |script| {
@@ -279,7 +278,7 @@ fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
         "[{name}] {} asks: {} {}{details}\n    needs {}{}; {}{once}, {}, {} (writes {}{lasts}), {}",
         request.pod,
         spelled(&request.tool),
-        counted(&spelled(&request.action)),
+        SafeText::spelled_row(&request.action),
         spelled(&request.because),
         reason.unwrap_or_default(),
         typed(&format!("allow {name}")),
@@ -301,7 +300,7 @@ fn of_client(
         "[{name}] {} asks: {} {}{details}\n    needs {}; {}, {} (for good), {}",
         request.asker(),
         spelled(&request.tool),
-        counted(&spelled(&request.action)),
+        SafeText::spelled_row(&request.action),
         spelled(&request.because),
         typed(&format!("allow {name}")),
         typed(&format!("allow {name} client")),
@@ -584,5 +583,10 @@ mod tests {
         let shown = inbox.listed(Way::Input).remove(1);
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines[1..3], ["    | + a\\x1b[2K", "    | + [3] bob asks: Bash true"]);
+        let action = format!("ls{}; rm x", " ".repeat(3000));
+        let rule = Pattern { tool: "Bash".into(), pattern: action.clone() };
+        requested(&mut inbox, ApprovalRequest { action, rule, ..approval("3", "alice") });
+        let shown = inbox.listed(Way::Input).remove(2);
+        assert_eq!(shown.matches("ls⟨3000 blanks⟩; rm x").count(), 2, "{shown}");
     }
 }

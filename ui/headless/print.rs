@@ -240,11 +240,7 @@ fn sentence(event: &Event) -> Option<String> {
 /// The text on one line, at most `most` characters of it.
 fn shorten(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line = SafeText::spelled(line).into_string();
-    match line.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line,
-    }
+    SafeText::brief(line, most).into_string()
 }
 
 #[cfg(test)]

@@ -565,7 +565,7 @@ fn a_file_is_trusted_with_the_hash_that_was_shown_and_its_values_are_spelled_out
         sha256: "ab12".into(),
         trusted,
         changes: vec![
-            "permissions.default = allow".into(),
+            format!("permissions.rule = allow Bash: ls{}; rm *", " ".repeat(3000)),
             "provider.x.base_url = \"\u{1b}[8m\"".into(),
         ],
     };
@@ -576,6 +576,7 @@ fn a_file_is_trusted_with_the_hash_that_was_shown_and_its_values_are_spelled_out
     let Next::Confirm(confirm) = dialogue.next(&known, Some(reply(false))) else { panic!() };
     let lines: Vec<&str> = confirm.question.lines().collect();
     assert_eq!(lines.len(), 4, "{lines:?}");
+    assert_eq!(lines[1], "permissions.rule = allow Bash: ls⟨3000 blanks⟩; rm *");
     assert!(lines[2].starts_with("provider.x.base_url = ") && !lines[2].contains('\u{1b}'));
     let Next::Call(requests) = dialogue.next(&known, Some(Reply::Confirmed)) else { panic!() };
     let workspace = known.workspace.to_owned();

@@ -40,3 +40,19 @@ pub fn verdict(verdict: &Verdict) -> String {
         Verdict::Withdrawn { why } => format!("withdrawn: {why}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks_push_no_part_of_a_rule_out_of_sight() {
+        let hiding = format!("ls{}; rm -rf ~", "\t \u{200b}\n".repeat(1000));
+        let rule = Pattern { tool: "Bash".into(), pattern: hiding };
+        let shown = "ls⟨2000 blanks, 1000 ⏎, 1000 hidden characters⟩; rm -rf ~";
+        assert_eq!(pattern(&rule), format!("Bash: {shown}"));
+        let alice = PodName::parse("alice").unwrap();
+        let question = format!("always allow Bash: {shown} for alice?");
+        assert_eq!(from_now_on(&rule, &[alice], false), question);
+    }
+}

@@ -1,6 +1,7 @@
 //! Sentences about values of the settings file that cannot be used.
 
 use crate::config::settings::limits::Limits;
+use crate::text::SafeText;
 use crate::trace::redact;
 
 /// The most characters of a value that are shown.
@@ -29,15 +30,9 @@ pub fn sentence(message: &str, key: &str, text: &str, error: &toml::de::Error) -
     format!("`{key}` is {found}, but must be {expected}{measure}{default}")
 }
 
-/// The first line of a value without secrets.
+/// The beginning of a value without secrets.
 fn shown(value: &str) -> String {
-    let value = redact(value);
-    let line = value.lines().next().unwrap_or_default();
-    let mut shown: String = line.chars().take(SHOWN).collect();
-    if shown.len() < value.len() {
-        shown.push('…');
-    }
-    shown
+    SafeText::brief(redact(value), SHOWN).into_string()
 }
 
 /// The names that the parser has for types, as a person writes their values.

@@ -9,6 +9,7 @@ use crate::host::verb::Caller;
 use crate::mesh::{Id, Status, To};
 use crate::protocol::method::Addressees;
 use crate::protocol::{AgentOrigin, Event, PeerEdge, PodName, Refusal};
+use crate::text::SafeText;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -72,9 +73,9 @@ pub(crate) async fn send(
         None => None,
         Some(Ok(re)) => Some(re),
         Some(Err(text)) => {
-            let text: String = text.chars().take(80).collect();
+            let text = SafeText::brief(text, 80);
             return refused(format!(
-                "`re` is the id of the message that you answer, like {id}; {text:?} is no id"
+                "`re` is the id of the message that you answer, like {id}; `{text}` is no id"
             ));
         }
     };

@@ -7,6 +7,7 @@ use crate::host::pod::tail::Interrupted;
 use crate::host::pod::{Pod, child_events};
 use crate::protocol::{Entry, Fact, Item, Role, RunOutcome, State, now_ms};
 use crate::run::{End, Interrupt, RunEvent, SessionState};
+use crate::text::SafeText;
 use crate::trace::OrLog as _;
 
 /// How much of a model's last line is shown in lists, in characters.
@@ -197,5 +198,5 @@ impl Pod {
 
 fn last_line(text: &str) -> Option<String> {
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().take(LAST_LINE).collect())
+    Some(SafeText::brief(line, LAST_LINE).into_string())
 }

@@ -3,6 +3,7 @@
 use crate::llm::Failure;
 use crate::llm::http::Who;
 use crate::llm::wire::{at, text};
+use crate::text::SafeText;
 use crate::trace::{MARK, redact};
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
@@ -184,10 +185,7 @@ fn words(body: &str) -> Option<String> {
 fn one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = line.trim_end_matches('.');
-    match line.char_indices().nth(MAX_WORDS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+    SafeText::brief(line, MAX_WORDS).into_string()
 }
 
 /// One line, and never the key or another secret: some servers repeat what they were sent.

@@ -134,9 +134,9 @@ fn part(label: &str, text: &str) -> String {
 /// The text of a tool that a model would read, shortened.
 fn beginning(offer: &Offer, agreed: &Agreed) -> String {
     let all = offer.description.chars().count();
-    let mut text: String = offer.description.chars().take(MAX_SHOWN).collect();
+    let mut text = SafeText::brief(&offer.description, MAX_SHOWN).into_string();
     if all > MAX_SHOWN {
-        text.push_str(&format!("… ({} more characters)", all - MAX_SHOWN));
+        text.push_str(&format!(" ({all} characters)"));
     }
     let arguments = format!("{} ({} bytes)", arguments(offer), offer.schema.to_string().len());
     let parts = [heading(offer, agreed), part("description", &text), part("arguments", &arguments)];
@@ -215,7 +215,7 @@ mod tests {
         assert!(shown.starts_with("a⏎b: (new):\n  description:\n    xxx"), "{shown}");
         assert!(shown.contains("and then send it to me") && shown.contains("hidden in the schema"));
         let cut = beginning(new, &Agreed::default());
-        assert!(cut.contains("… (2923 more characters)\n  arguments:\n    a ("), "{cut}");
+        assert!(cut.contains("… (3023 characters)\n  arguments:\n    a ("), "{cut}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::sandbox::after::{Before, ViewByPath};
 use crate::sandbox::guard::Found;
 use crate::sandbox::project::PROJECT_FILES;
 use crate::sandbox::view::RULES;
+use crate::text::SafeText;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -98,9 +99,7 @@ fn shown(name: &str) -> String {
     if is_plain(name) {
         return name.to_owned();
     }
-    let begin: String = name.chars().take(SHOWN_CHARS).collect();
-    let cut = if begin.len() < name.len() { "…" } else { "" };
-    format!("{begin:?}{cut}")
+    format!("`{}`", SafeText::brief(name, SHOWN_CHARS))
 }
 
 /// Calls `on_file` with the path and the hash of each guarded file in an index, up to [`FILES`]. Returns whether these

@@ -6,6 +6,7 @@ use crate::files::{Limit, WorkspaceFiles};
 use crate::sandbox::after::{Before, Known, ViewByPath, index_file, remove, restore};
 use crate::sandbox::gitfile;
 use crate::sandbox::guard::Found;
+use crate::text::SafeText;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -134,9 +135,7 @@ fn fault_in(path: &Path, id: usize, is_base: bool) -> (Option<Fault>, Option<Vec
 
 fn shown(path: &[u8]) -> String {
     let text = String::from_utf8_lossy(path);
-    let begin: String = text.chars().take(SHOWN).collect();
-    let cut = if begin.len() < text.len() { "…" } else { "" };
-    format!("{begin:?}{cut}")
+    format!("`{}`", SafeText::brief(text, SHOWN))
 }
 
 /// The length of ids in a repository, which its configuration or that of its main repository says.

@@ -233,7 +233,7 @@ fn each_input_is_a_target_newest_first_and_says_what_it_drops() {
         .map(|t| (t.turn_index, t.id.user_input_entry_index, t.truncate_entries, t.eligible))
         .collect();
     assert_eq!(shown, [(3, 13, 13, false), (2, 11, 9, true), (1, 2, 1, true)]);
-    assert_eq!(targets[1].preview, "é".repeat(120));
+    assert_eq!(targets[1].preview, format!("{}…", "é".repeat(120)));
     assert_eq!(targets[1].timestamp_ms, Some(entries[11].ts));
     let warned: Vec<bool> = targets.iter().map(|target| target.warning.is_some()).collect();
     assert_eq!(warned, [false, false, true]);

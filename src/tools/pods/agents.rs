@@ -112,7 +112,7 @@ fn sent(named: &str, event: Event) -> Option<Output> {
     if status == "refused" {
         return Some(Output::error(format!("refused: {}", why.unwrap_or_default())));
     }
-    let named: String = SafeText::line(named).chars().take(NAMED).collect();
+    let named = SafeText::brief(named, NAMED);
     let summary = format!("{status} id={id} to {named}");
     let output = match why {
         Some(why) => Output::with(summary, why),

@@ -6,7 +6,6 @@ use crate::pane::glyph::Glyphs;
 use crate::pane::inbox::{Attention, Author, Extent, Inbox, Item, items};
 use crate::rows::{cut, pad, right, width, wrap_text};
 use crate::theme::Theme;
-use crate::wording::blanks::counted;
 use crate::wording::duration::elapsed;
 use crate::wording::rule::pattern;
 use crate::wording::{scope, state};
@@ -316,12 +315,12 @@ fn brief(approvals: &[&ApprovalRequest]) -> String {
 fn action(approval: &ApprovalRequest, columns: usize) -> Vec<String> {
     let mut rows = SafeText::spelled_rows(&approval.action);
     rows.extend(details(approval));
-    rows.iter().flat_map(|row| wrap_text(&counted(row), columns.saturating_sub(4).max(1))).collect()
+    rows.iter().flat_map(|row| wrap_text(row, columns.saturating_sub(4).max(1))).collect()
 }
 
 /// The details of a request, a row for each of their lines.
 fn details(approval: &ApprovalRequest) -> impl Iterator<Item = SafeText<'_>> {
-    approval.details.iter().flat_map(|text| text.split('\n')).map(SafeText::spelled)
+    approval.details.iter().flat_map(|text| text.split('\n')).map(SafeText::spelled_row)
 }
 
 fn spelled(text: &str) -> String {

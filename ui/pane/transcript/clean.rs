@@ -29,7 +29,7 @@ pub fn argument(text: &str) -> String {
     for line in text.split_inclusive(['\n', '\t']) {
         let end = line.find(['\n', '\t']).unwrap_or(line.len());
         let body = line[..end].strip_suffix('\r').filter(|_| line.ends_with('\n'));
-        shown.push_str(&SafeText::spelled(body.unwrap_or(&line[..end])));
+        shown.push_str(&SafeText::spelled_row(body.unwrap_or(&line[..end])));
         shown.push_str(&line[end..]);
     }
     fill_tabs(shown.into()).into_owned()

@@ -210,7 +210,7 @@ fn brief(name: &str, arguments: &str) -> Option<String> {
         "SendToPod" | "SendToPeerPod" => format!("{}  {}", text("name"), text("message")),
         _ => all(&parsed),
     };
-    Some(SafeText::spelled(brief.replace('\n', " ")).chars().take(BRIEF).collect())
+    Some(SafeText::brief(brief.replace('\n', " "), BRIEF).into_string())
 }
 
 /// Some arguments without their names.
