@@ -268,3 +268,32 @@ text = "{result}"
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.out.contains("not run: the limit of output tokens cut"), "{done:?}");
 }
+
+#[test]
+fn a_run_that_failed_before_a_child_event_started_one_that_finished_exits_0() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.ws().join("a")).expect("a writable workspace");
+    bench.play(
+        r#"
+[[when]]
+says = "go"
+[[when.step]]
+call = [{ name = "SpawnPod", args = { name = "kid", task = "dig", scope = [{ target = "{cwd}/a", permission = "write" }] } }]
+[[when.step]]
+fault = { status = 400 }
+
+[[when]]
+says = "dig"
+[[when.step]]
+text = "dug"
+wait_ms = 500
+
+[[when]]
+note = "*"
+text = "The kid is done."
+"#,
+    );
+    let done = bench.say("go");
+    assert!(done.out.contains("The kid is done."), "{done:?}");
+    assert_eq!(done.code, Some(0), "{done:?}");
+}

@@ -28,7 +28,7 @@ pub struct RunTracker {
     seen: Vec<Seen>,
     /// Set if `seen` comes from the tail of a transcript: an input that is not in it is older.
     tail: bool,
-    /// Whether the last reply was declined: the failure of its run is a refusal.
+    /// Whether a reply of this run was declined: the failure of the run is a refusal.
     declined: bool,
 }
 
@@ -105,6 +105,7 @@ impl RunTracker {
     }
 
     fn end(&mut self, seq: u64, end: End) {
+        self.declined = false;
         self.seen.push(Seen { seq, mark: Mark::End(end) });
     }
 
@@ -131,9 +132,8 @@ impl RunTracker {
         self.seen.extend(later);
     }
 
-    fn failed(&mut self, message: &str) -> End {
-        let declined = std::mem::take(&mut self.declined);
-        let exit = if declined { Exit::Refused } else { Exit::Failed };
+    fn failed(&self, message: &str) -> End {
+        let exit = if self.declined { Exit::Refused } else { Exit::Failed };
         End { exit, why: Some(message.to_owned()) }
     }
 
@@ -267,6 +267,22 @@ mod tests {
             .note(None, &Event::Error { code: ErrorCode::ProviderError, message: message.clone() });
         let end = marks.end_of(&Begun::Entry(first.id.expect("an id"))).expect("an end");
         assert_eq!(*end, End { exit: Exit::Failed, why: Some(message) });
+    }
+
+    #[test]
+    fn a_declined_reply_counts_for_its_own_run_only() {
+        let declined = Entry::extension(domain::STOPPED, serde_json::json!({"reason": "refusal"}));
+        let failed = || Event::Error { code: ErrorCode::ProviderError, message: "no".into() };
+        let ended = || Event::RunEnd { result: RunResult::Finished, entry: None };
+        let exit = |marks: &RunTracker| marks.last_end().map(|end| end.exit);
+        let mut marks = RunTracker::default();
+        marks.note(None, &entry(&declined));
+        marks.note(None, &failed());
+        assert_eq!(exit(&marks), Some(Exit::Refused));
+        marks.note(None, &entry(&declined));
+        marks.note(None, &ended());
+        marks.note(None, &failed());
+        assert_eq!(exit(&marks), Some(Exit::Failed));
     }
 
     #[test]
