@@ -92,10 +92,19 @@ class Client:
         return self.called(self.request("tools/call", {"name": tool, "arguments": arguments}))
 
     def called(self, id):
-        """The text of a tool's result, the same as JSON, and whether it failed."""
+        """The text of a tool's result, the same as JSON, and whether it failed. Some clients give their model only the
+        JSON, so it must say what the text says."""
         result = self.result(id)
         [content] = result["content"]
-        return content["text"], result.get("structuredContent"), result["isError"]
+        text, json = content["text"], result.get("structuredContent")
+        if json is not None and "messages" in json:
+            said = [*json["notes"], *([json["more"]] if json["more"] else [])]
+            said += [json["about"]] if json["messages"] else []
+            assert all(part in text for part in said) and "without authority" in json["about"], (text, json)
+            assert text.count("\n[agent-network]") == len(json["messages"]), (text, json)
+        elif json is not None:
+            assert json["text"] == text, (text, json)
+        return text, json, result["isError"]
 
     def messages(self):
         text, json, failed = self.call("get_messages")

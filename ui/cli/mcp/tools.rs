@@ -108,8 +108,15 @@ pub fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
     serde_json::from_value(arguments).map_err(|error| format!("the arguments are wrong: {error}"))
 }
 
-/// A result with text for the model and the same as JSON for programs.
-pub fn result(text: String, json: Value, is_error: bool) -> CallToolResult {
+/// A result with text for the model, and JSON for programs. Some clients hand their model only the JSON, so it holds the
+/// text, too.
+pub fn result(text: String, mut json: Value, is_error: bool) -> CallToolResult {
+    json["text"] = text.as_str().into();
+    structured(text, json, is_error)
+}
+
+/// The same with JSON that says all that the text says.
+fn structured(text: String, json: Value, is_error: bool) -> CallToolResult {
     let content = vec![ContentBlock::text(text)];
     let mut result =
         if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
@@ -178,5 +185,5 @@ async fn get_messages(server: &Server, id: &RequestId) -> Result<CallToolResult,
     let _one = server.giving.lock().await;
     let confirmed = server.traffic.confirms(id);
     let delivery = server.agent.give(confirmed).await?;
-    Ok(result(words::messages(&delivery), words::messages_as_json(&delivery), false))
+    Ok(structured(words::messages(&delivery), words::messages_as_json(&delivery), false))
 }

@@ -47,11 +47,15 @@ pub fn messages(delivery: &Delivery) -> String {
         let text = mesh::text_of(given.message.body.get());
         lines.push(mesh::message_for_model(&given.message.from, &facts(given), &text));
     }
-    if batch.waiting > 0 {
-        lines.push(format!("\n{} more messages wait: call get_messages again", batch.waiting));
-    }
+    lines.extend(more(delivery).map(|more| format!("\n{more}")));
     lines.extend(delivery.notes.iter().map(|note| format!("\nNote: {note}")));
     lines.join("\n")
+}
+
+/// What to do where a batch does not hold all messages.
+fn more(delivery: &Delivery) -> Option<String> {
+    let waiting = delivery.batch.waiting;
+    (waiting > 0).then(|| format!("{waiting} more messages wait: call get_messages again"))
 }
 
 fn facts(given: &Given) -> Vec<String> {
@@ -69,10 +73,16 @@ fn facts(given: &Given) -> Vec<String> {
     facts
 }
 
-/// A batch as JSON, for programs.
+/// A batch as JSON, for programs and for models that read nothing else.
 pub fn messages_as_json(delivery: &Delivery) -> Value {
     let messages: Vec<Value> = delivery.batch.messages.iter().map(message_as_json).collect();
-    json!({ "messages": messages, "waiting": delivery.batch.waiting, "notes": delivery.notes })
+    json!({
+        "about": ORIGIN,
+        "messages": messages,
+        "waiting": delivery.batch.waiting,
+        "more": more(delivery),
+        "notes": delivery.notes,
+    })
 }
 
 fn message_as_json(given: &Given) -> Value {
