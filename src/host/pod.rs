@@ -298,7 +298,8 @@ impl Pod {
             Fact::Delivered(messages) => self.delivered(messages).await,
             Fact::MeshChosen(joined) => self.mesh_chosen(joined),
             Fact::Mesh(standing) => self.show_mesh(standing),
-            Fact::PersonSent(message) => self.person_sent(message).await,
+            Fact::PersonSent(message) => self.note(message).await,
+            Fact::AgentRefused(text) => self.agent_refused(text).await,
             Fact::ApprovalDecided(decision) => self.approval_decided(decision).await,
             Fact::SocketVanished => self.reopen_socket(),
         }

@@ -145,6 +145,13 @@ pub(crate) fn presence_is_over_rate(shared: &Shared, to: &PodName, agent: &str) 
     !shared.mesh.rates().count(&to, agent, per_minute, std::time::Instant::now())
 }
 
+/// Counts that a message of an agent was denied, and returns whether that was said a moment ago.
+pub(crate) fn denials_are_over_rate(shared: &Shared, to: &PodName, agent: &str) -> bool {
+    // No Pod has a name with a space.
+    let to = format!("{} denials", to.key());
+    !shared.mesh.rates().count(&to, agent, 1, std::time::Instant::now())
+}
+
 /// Counts a message; the sentence that refuses it, if its sender sends too many.
 pub(crate) fn over_rate(shared: &Shared, to: &PodName, from: &str) -> Option<String> {
     let per_minute = shared.settings.last().settings.mesh.per_minute.get();

@@ -136,12 +136,12 @@ impl Task {
             }
         }
         if !messages.is_empty() {
-            self.keep(inbox, messages).await;
+            self.keep(member, inbox, messages).await;
         }
     }
 
     /// Commits messages, and tells each sender whether its message is kept.
-    async fn keep(&self, inbox: &Inbox, messages: Vec<Message>) {
+    async fn keep(&self, member: &Member, inbox: &Inbox, messages: Vec<Message>) {
         let (mut kept, mut offers) = (Vec::new(), Vec::new());
         for message in messages {
             if self.shared.mesh.pod_named(&message.from).is_some() {
@@ -161,7 +161,8 @@ impl Task {
             Err(error) => {
                 tracing::warn!(pod = %self.pod, "messages of agents cannot be stored: {error}");
                 for message in &kept {
-                    inbox.deny(message, "the mailbox cannot be written now".to_owned()).await;
+                    let reason = "the mailbox cannot be written now".to_owned();
+                    self.deny(member, inbox, message, reason).await;
                 }
                 return;
             }
@@ -169,9 +170,30 @@ impl Task {
         for (message, outcome) in kept.iter().zip(&outcomes) {
             match delivery::refusal(&self.shared, &self.pod, outcome) {
                 None => inbox.confirm(message).await,
-                Some(reason) => inbox.deny(message, reason).await,
+                Some(reason) => self.deny(member, inbox, message, reason).await,
             }
         }
+    }
+
+    /// Denies a message. The leader of another program tells nobody of it: it has said `received` already. So the Pod
+    /// is told, at most once in a minute of each agent.
+    async fn deny(&self, member: &Member, inbox: &Inbox, message: &Message, reason: String) {
+        let is_told = member.standing().led_by_yoi;
+        if !is_told && !delivery::denials_are_over_rate(&self.shared, &self.pod, &message.from) {
+            let from = SafeText::quoted(&message.from);
+            let text = format!(
+                "a message of the agent {from} was not taken, which that agent does not know: {reason}"
+            );
+            if let Some(handle) = self.shared.pod(&self.pod) {
+                // A blocked agent reaches the model with nothing.
+                let fact = match self.shared.mesh.is_blocked(&message.from) {
+                    true => Fact::Notice(text),
+                    false => Fact::AgentRefused(text),
+                };
+                handle.post(fact).await;
+            }
+        }
+        inbox.deny(message, reason).await;
     }
 
     fn offer(&self, message: &Message) -> Offer {

@@ -108,6 +108,8 @@ pub(crate) enum Fact {
     MeshChosen(bool),
     /// A person sent this message in the name of the Pod.
     PersonSent(Notification),
+    /// A message of an agent was not taken, and its sender does not learn of it; the sentence says which and why.
+    AgentRefused(String),
     /// How the Pod takes part in the mesh now.
     Mesh(MeshStanding),
     /// The store holds the decision on the Pod's approval request.

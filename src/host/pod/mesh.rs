@@ -55,21 +55,29 @@ impl Pod {
         }
     }
 
-    /// Notes a message that a person sent in the name of the Pod, so that screens and the model know of it. A run
+    /// Says and notes that a message to the Pod was not taken.
+    pub(super) async fn agent_refused(&mut self, text: String) {
+        self.publisher.publish(&alert(AlertSource::Pod, text.clone()));
+        self.note(Notification { message: format!("[agent-network] {text}"), from: None }).await;
+    }
+
+    /// Notes in the log what happened to a message of the mesh, so that screens and the model know of it. A run
     /// writes it before its next request; a Pod that cannot be written now takes it with its next run.
-    pub(super) async fn person_sent(&mut self, message: Notification) {
+    pub(super) async fn note(&mut self, message: Notification) {
         let payload = message.payload();
         if self.info.borrow().state == State::Idle && self.row.segment.is_some() {
             let item = message.item();
             let entry = Entry::new(LogFact::SystemItem { item, taken: None });
             match self.write_log(vec![entry]).await {
                 Ok(()) => return,
-                Err(refusal) => tracing::warn!("a sent message was not noted at once: {refusal}"),
+                Err(refusal) => {
+                    tracing::warn!("what happened to a message was not noted at once: {refusal}")
+                }
             }
         }
         match self.put(MailboxKind::Notify, payload).await {
             Ok(row) => self.hand_over(row),
-            Err(refusal) => tracing::warn!("a sent message was not noted: {refusal}"),
+            Err(refusal) => tracing::warn!("what happened to a message was not noted: {refusal}"),
         }
     }
 

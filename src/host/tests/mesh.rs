@@ -683,3 +683,54 @@ async fn joins_and_leaves_of_an_agent_use_up_none_of_its_messages() {
     }
     assert_eq!(agent.say(&pod, "hi").await.status, Status::Denied);
 }
+
+#[tokio::test]
+async fn a_message_that_is_not_taken_under_a_leader_of_another_program_is_said_and_noted_here() {
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    let mut bench = alone().await;
+    bench.turn("alice", "hello").await;
+    let path = bench.root.join("other.sock");
+    let config = bench.root.join("home/config/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let settings = format!("[mesh]\nsocket = '{}'\nmessage_kib = 1\n", path.display());
+    std::fs::write(config, settings).unwrap();
+    let mut bench = bench.restarted().await;
+    let listener = tokio::net::UnixListener::bind(&path).unwrap();
+    // The reply lists the agents, so it waits for the leader.
+    let client = bench.client.clone();
+    tokio::spawn(async move { client.call(Some(&name("alice")), Method::MeshJoin).await });
+    let (stream, _) = listener.accept().await.unwrap();
+    let (read, mut write) = stream.into_split();
+    let mut lines = BufReader::new(read).lines();
+    let register = lines.next_line().await.unwrap().unwrap();
+    assert!(register.contains("register") && register.contains("alice"), "{register}");
+    write.write_all(b"{\"type\":\"register_ack\",\"name_assigned\":\"alice\"}\n").await.unwrap();
+    let line = |from: &str, body: &str| {
+        let id = Id::new().to_string();
+        let line = json!({"from": from, "to": "alice", "id": id, "re": null, "body": body});
+        format!("{line}\n")
+    };
+    let large = "x".repeat(2000);
+    // The second one of an agent in the same minute is not said again.
+    for (from, body) in [("pi-1", &large), ("pi-1", &large), ("pi-2", &large)] {
+        write.write_all(line(from, body).as_bytes()).await.unwrap();
+    }
+    for from in ["pi-1", "pi-2"] {
+        let alert = bench.next(|event| matches!(event, Event::Alert(_))).await;
+        let Event::Alert(alert) = alert else { panic!("{alert:?}") };
+        let said = format!("a message of the agent \"{from}\" was not taken");
+        assert!(alert.message.starts_with(&said), "{alert:?}");
+        assert!(alert.message.ends_with("has at most 1 KiB"), "{alert:?}");
+    }
+    bench.turn("alice", "and?").await;
+    let note = |fact: Fact| match fact {
+        Fact::SystemItem { item: SystemItem::Notification { message, .. }, .. } => Some(message),
+        _ => None,
+    };
+    let facts = bench.facts(&name("alice")).await;
+    let noted: Vec<String> = facts.into_iter().filter_map(note).collect();
+    let of =
+        |from: &str| format!("[agent-network] a message of the agent \"{from}\" was not taken");
+    assert_eq!(noted.len(), 2, "{noted:?}");
+    assert!(noted[0].starts_with(&of("pi-1")) && noted[1].starts_with(&of("pi-2")), "{noted:?}");
+}
