@@ -1,7 +1,7 @@
 //! One connection to a server, from the greeting to the end.
 
 use crate::config::McpDefinition;
-use crate::mcp::gate::{Admit, Gate, Why};
+use crate::mcp::gate::{Admit, Gate};
 use crate::mcp::handler::Handler;
 use crate::text::SafeText;
 use rmcp::model::{
@@ -18,7 +18,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -40,7 +40,7 @@ const PROGRESS: usize = 32;
 pub struct Connection {
     peer: Peer<RoleClient>,
     handler: Handler,
-    why: Why,
+    gate: Gate,
     timeout: Duration,
 }
 
@@ -84,7 +84,7 @@ pub async fn open<T>(
     transport: T,
     greeting: Greeting,
     definition: &McpDefinition,
-    why: Why,
+    gate: Gate,
     end: CancellationToken,
 ) -> Result<(Connection, Running), NotGreeted>
 where
@@ -102,7 +102,7 @@ where
         Ok(Ok(running)) => running,
         Ok(Err(error)) => {
             let is_refused = matches!(error, ClientInitializeError::JsonRpcError(_));
-            let why = why.get().unwrap_or_else(|| not_greeted(&error));
+            let why = gate.why().get().unwrap_or_else(|| not_greeted(&error));
             return Err(NotGreeted { why, is_refused });
         }
         Err(_) => {
@@ -112,7 +112,7 @@ where
         }
     };
     let (peer, timeout) = (running.peer().clone(), definition.timeout);
-    Ok((Connection { peer, handler, why, timeout }, running))
+    Ok((Connection { peer, handler, gate, timeout }, running))
 }
 
 /// Why a greeting failed; what the server sent in its place is not repeated.
@@ -163,14 +163,14 @@ fn cut(text: &str) -> String {
 }
 
 impl Connection {
-    /// Tells when the server says that its tools are others.
-    pub async fn changed(&self) {
-        self.handler.changed.notified().await;
+    /// How often the server said that its tools changed.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.gate.changes()
     }
 
     /// Why the connection ended, where that is known.
     pub fn why(&self) -> Option<String> {
-        self.why.get()
+        self.gate.why().get()
     }
 
     /// The tools that the server lists, each unchanged. `patience` is the time for each page.

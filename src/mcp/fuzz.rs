@@ -78,7 +78,8 @@ async fn connected(timeout: Duration) -> (Connection, Running, Server) {
     let (output, answers) = pipe().unwrap();
     let mut server = Server { lines: BufReader::new(requests).lines(), output };
     let (why, end) = (Why::default(), CancellationToken::new());
-    let pipes = Pipes::new(input, answers, Gate::new(why.clone()));
+    let gate = Gate::new(why);
+    let pipes = Pipes::new(input, answers, gate.clone());
     let definition = McpDefinition {
         name: "s".into(),
         reach: Reach::Program { command: "s".into(), args: vec![], env: BTreeMap::new() },
@@ -93,7 +94,7 @@ async fn connected(timeout: Duration) -> (Connection, Running, Server) {
     let greeting = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
         "serverInfo": {"name": "s", "version": "1"}});
     let (opened, _) = tokio::join!(
-        connection::open(pipes, Greeting::Initialize, &definition, why, end),
+        connection::open(pipes, Greeting::Initialize, &definition, gate, end),
         server.answer(&greeting)
     );
     let (connection, running) = opened.expect("a greeting");

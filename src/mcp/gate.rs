@@ -1,5 +1,6 @@
 //! Filters the messages of a server: admits responses to our requests, and a limited amount of
-//! unsolicited messages.
+//! unsolicited messages. It also counts how often the server said that its tools changed, before an answer that follows
+//! is handed on.
 
 use rmcp::model::{
     ClientJsonRpcMessage, JsonRpcError, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
@@ -8,6 +9,7 @@ use rmcp::model::{
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use tokio::sync::watch;
 
 /// Bytes of unasked messages that a server may send at once, and in a second from then on.
 const BURST: f64 = 8.0 * 1024.0 * 1024.0;
@@ -24,6 +26,7 @@ pub struct Why(Arc<Mutex<Option<String>>>);
 pub struct Gate {
     state: Arc<Mutex<State>>,
     why: Why,
+    changes: Arc<watch::Sender<u64>>,
 }
 
 #[derive(Debug)]
@@ -60,11 +63,16 @@ impl Why {
 impl Gate {
     pub fn new(why: Why) -> Self {
         let state = State { open: HashSet::new(), left: BURST, at: Instant::now() };
-        Self { state: Arc::new(Mutex::new(state)), why }
+        Self { state: Arc::new(Mutex::new(state)), why, changes: Arc::default() }
     }
 
     pub fn why(&self) -> &Why {
         &self.why
+    }
+
+    /// How often the server said that its tools changed.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// Notes a message of ours.
@@ -76,6 +84,16 @@ impl Gate {
 
     /// Decides about a message of the server that takes so many bytes.
     pub fn admit(&self, message: &ServerJsonRpcMessage, bytes: usize) -> Admit {
+        let admit = self.decide(message, bytes);
+        if let (Admit::Pass, JsonRpcMessage::Notification(notification)) = (admit, message)
+            && let ServerNotification::ToolListChangedNotification(_) = notification.notification
+        {
+            self.changes.send_modify(|changes| *changes += 1);
+        }
+        admit
+    }
+
+    fn decide(&self, message: &ServerJsonRpcMessage, bytes: usize) -> Admit {
         let pass = match message {
             JsonRpcMessage::Response(response) if self.is_awaited(&response.id) => {
                 return Admit::Pass;

@@ -8,14 +8,12 @@ use rmcp::model::{
 use rmcp::service::NotificationContext;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
 /// The client's side of one connection; clones share it. It declares no capability, so sampling, roots and
 /// elicitation are refused.
 #[derive(Clone, Debug, Default)]
 pub struct Handler {
-    /// The tools may be others now.
-    pub changed: Arc<Notify>,
     progress: Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<String>>>>,
 }
 
@@ -57,10 +55,6 @@ impl ClientHandler for Handler {
         let Some(to) = self.lock().get(&progress.progress_token).cloned() else { return };
         // A screen that lags misses a line; the result holds everything.
         let _ = to.try_send(sentence(&progress));
-    }
-
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changed.notify_one();
     }
 }
 

@@ -2,12 +2,12 @@
 //! event costs more memory than its bytes.
 
 use crate::mcp::gate::Gate;
-use crate::mcp::incoming::{Named, unread};
+use crate::mcp::incoming::{Named, too_long, unread};
 use crate::protocol::ValueCount;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use reqwest::header::{HeaderName, HeaderValue};
-use rmcp::model::ClientJsonRpcMessage;
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId};
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
     StreamableHttpResponseLimits,
@@ -65,13 +65,51 @@ impl Bounded {
         events.map(bounded).boxed()
     }
 
-    fn response(&self, response: StreamableHttpPostResponse) -> StreamableHttpPostResponse {
-        match response {
-            StreamableHttpPostResponse::Sse(events, session) => {
-                StreamableHttpPostResponse::Sse(self.events(events), session)
+    /// The response to a message, which has this id if it is a request. What is too long becomes the failure of the
+    /// request.
+    fn response(
+        &self,
+        id: Option<RequestId>,
+        response: Result<StreamableHttpPostResponse, Failure>,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        match (response, id) {
+            (Ok(StreamableHttpPostResponse::Sse(events, session)), id) => {
+                let events = self.events(events);
+                let events = events.map(move |event| within_limit(event, id.as_ref())).boxed();
+                Ok(StreamableHttpPostResponse::Sse(events, session))
             }
-            other => other,
+            (Err(StreamableHttpError::ResponseBodyTooLarge { max_size }), Some(id)) => {
+                Ok(StreamableHttpPostResponse::Json(too_long(id, max_size), None))
+            }
+            (other, _) => other,
         }
+    }
+}
+
+/// The id of a request.
+fn id_of(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    match message {
+        JsonRpcMessage::Request(request) => Some(request.id.clone()),
+        JsonRpcMessage::Response(_)
+        | JsonRpcMessage::Error(_)
+        | JsonRpcMessage::Notification(_) => None,
+    }
+}
+
+/// How the library says that an event is too long; its error has no public type.
+const EVENT_TOO_LARGE: &str = "SSE event exceeded the maximum size";
+
+/// An event of the stream that answers a request. One that is too long becomes the failure of the request.
+fn within_limit(event: Result<Sse, SseError>, id: Option<&RequestId>) -> Result<Sse, SseError> {
+    let error = match event {
+        Ok(event) => return Ok(event),
+        Err(error) => error,
+    };
+    let is_too_long = error.to_string().contains(EVENT_TOO_LARGE);
+    let failure = id.filter(|_| is_too_long).map(|id| too_long(id.clone(), MAX_EVENT));
+    match failure.and_then(|failure| serde_json::to_string(&failure).ok()) {
+        Some(failure) => Ok(Sse::default().data(failure)),
+        None => Err(error),
     }
 }
 
@@ -86,8 +124,9 @@ impl StreamableHttpClient for Bounded {
         token: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failure> {
+        let id = id_of(&message);
         let response = self.client.post_message(uri, message, session, token, headers).await;
-        response.map(|response| self.response(response))
+        self.response(id, response)
     }
 
     async fn post_message_with_response_limits(
@@ -99,10 +138,11 @@ impl StreamableHttpClient for Bounded {
         headers: Headers,
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, Failure> {
+        let id = id_of(&message);
         let response = self
             .client
             .post_message_with_response_limits(uri, message, session, token, headers, limits);
-        response.await.map(|response| self.response(response))
+        self.response(id, response.await)
     }
 
     async fn delete_session(

@@ -1,5 +1,5 @@
 //! Checks the text of a message before it is decoded. A value takes much more memory than its text, so a message with
-//! too many values becomes the failure of the request that it answers.
+//! too many values, or one that is too long, becomes the failure of the request that it answers.
 
 use crate::protocol::{MAX_VALUES, ValueCount};
 use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
@@ -27,6 +27,103 @@ pub fn unread(text: &str) -> Option<ServerJsonRpcMessage> {
     Some(ServerJsonRpcMessage::error(ErrorData::parse_error(why, None), Some(id)))
 }
 
+/// The failure of a request whose answer is longer than the limit, in bytes.
+pub fn too_long(id: RequestId, limit: usize) -> ServerJsonRpcMessage {
+    let why = format!(
+        "its answer is longer than {} MiB, which is the most that is read: ask for less at once",
+        limit >> 20
+    );
+    ServerJsonRpcMessage::error(ErrorData::parse_error(why, None), Some(id))
+}
+
+/// Bytes of a key or an id that are kept.
+const MAX_TOKEN: usize = 256;
+
+/// Finds the `id` of a message while its text passes by, without keeping the text.
+#[derive(Debug, Default)]
+pub struct IdFinder {
+    /// Open objects and lists.
+    depth: usize,
+    in_string: bool,
+    /// Whether the byte before was the backslash of an escape.
+    is_escaped: bool,
+    /// Whether the value of a member of the message is read, not its key.
+    in_value: bool,
+    is_of_id: bool,
+    /// The beginning of the key, or of the value if that is no object and no list.
+    token: Vec<u8>,
+    id: Option<RequestId>,
+}
+
+impl IdFinder {
+    pub fn read(&mut self, mut text: &[u8]) {
+        while let Some((byte, rest)) = text.split_first() {
+            self.byte(*byte);
+            text = rest;
+            if self.in_string && !self.is_escaped && self.depth != 1 {
+                // Nothing else counts in a text that is no part of a key or an id.
+                let end = memchr::memchr2(b'"', b'\\', text).unwrap_or(text.len());
+                text = &text[end..];
+            }
+        }
+    }
+
+    /// The id of the message, if it has one so far.
+    pub fn id(self) -> Option<RequestId> {
+        self.id
+    }
+
+    fn byte(&mut self, byte: u8) {
+        let is_member = self.depth == 1;
+        if self.in_string {
+            self.keep(byte);
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' => self.is_escaped = true,
+                b'"' => self.in_string = false,
+                _ => {}
+            }
+            return;
+        }
+        match byte {
+            b'"' => {
+                self.in_string = true;
+                self.keep(byte);
+            }
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => {
+                if is_member {
+                    self.end_member();
+                }
+                self.depth = self.depth.saturating_sub(1);
+            }
+            b':' if is_member && !self.in_value => {
+                self.is_of_id = self.token == br#""id""#;
+                self.in_value = true;
+                self.token.clear();
+            }
+            b',' if is_member => self.end_member(),
+            _ if byte.is_ascii_whitespace() => {}
+            _ => self.keep(byte),
+        }
+    }
+
+    /// Keeps a byte of a key or a value of the message itself.
+    fn keep(&mut self, byte: u8) {
+        if self.depth == 1 && self.token.len() < MAX_TOKEN {
+            self.token.push(byte);
+        }
+    }
+
+    fn end_member(&mut self) {
+        if self.is_of_id && self.id.is_none() {
+            self.id = serde_json::from_slice(&self.token).ok();
+        }
+        (self.in_value, self.is_of_id) = (false, false);
+        self.token.clear();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,6 +146,40 @@ mod tests {
         };
         assert_eq!(error.id, Some(RequestId::Number(7)));
         assert!(error.error.message.contains("more than 262144 JSON values"), "{error:?}");
+    }
+
+    /// The id that is found when a text arrives in pieces of this length.
+    fn found(text: &str, piece: usize) -> Option<RequestId> {
+        let mut finder = IdFinder::default();
+        text.as_bytes().chunks(piece).for_each(|piece| finder.read(piece));
+        finder.id()
+    }
+
+    #[test]
+    fn the_id_of_a_message_is_found_wherever_it_stands_and_in_no_other_place() {
+        let tricky = r#"{"id": 1, "\"id\"": ["id", 2, {"id": 3}], "x\\": "\",\"id\":4}"}"#;
+        for (text, id) in [
+            (
+                r#"{"jsonrpc":"2.0","id":7,"result":{"id":8}}"#.to_owned(),
+                Some(RequestId::Number(7)),
+            ),
+            (
+                r#"{"result":{"id":8},"jsonrpc":"2.0", "id" : 7 }"#.to_owned(),
+                Some(RequestId::Number(7)),
+            ),
+            (
+                format!(r#"{{"result":{tricky},"id":"a\"b"}}"#),
+                Some(RequestId::String("a\"b".into())),
+            ),
+            (format!(r#"{{"result":[{tricky}],"error":"id"}}"#), None),
+            (r#"["id",7]"#.to_owned(), None),
+            ("id: 7".to_owned(), None),
+            (format!(r#"{{"id":"{}"}}"#, "x".repeat(1000)), None),
+        ] {
+            for piece in [1, 3, text.len()] {
+                assert_eq!(found(&text, piece), id, "{text}");
+            }
+        }
     }
 
     #[test]

@@ -263,20 +263,23 @@ impl Started {
         let Self { how, why, definition, end } = self;
         match how {
             How::Http { client, config } => {
-                let gate = Gate::new(why.clone());
+                let gate = Gate::new(why);
                 let client = Bounded { client, gate: gate.clone() };
                 let inner = StreamableHttpClientTransport::with_client(client, *config);
-                (open(Gated { inner, gate }, greeting, &definition, why, end).await, None)
+                let gated = Gated { inner, gate: gate.clone() };
+                (open(gated, greeting, &definition, gate, end).await, None)
             }
             How::Program { pipes, process } => {
-                (open(*pipes, greeting, &definition, why, end).await, Some(process))
+                let gate = pipes.gate().clone();
+                (open(*pipes, greeting, &definition, gate, end).await, Some(process))
             }
             #[cfg(test)]
             How::Test(stream) => {
                 let (read, write) = tokio::io::split(stream);
                 let inner = rmcp::transport::async_rw::AsyncRwTransport::new_client(read, write);
-                let gate = Gate::new(why.clone());
-                (open(Gated { inner, gate }, greeting, &definition, why, end).await, None)
+                let gated = Gated { inner, gate: Gate::new(why) };
+                let gate = gated.gate.clone();
+                (open(gated, greeting, &definition, gate, end).await, None)
             }
         }
     }

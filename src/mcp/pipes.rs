@@ -1,7 +1,7 @@
 //! The standard streams of a server as a transport: lines of JSON, bounded.
 
 use crate::mcp::gate::{Admit, Gate};
-use crate::mcp::incoming;
+use crate::mcp::incoming::{self, IdFinder};
 use bytes::{Buf as _, BytesMut};
 use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
@@ -15,8 +15,9 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of a line.
+/// Bytes of a line that is read, and of a longer one, which is passed over.
 const MAX_LINE: usize = 8 * 1024 * 1024;
+const MAX_PASSED: usize = 64 * 1024 * 1024;
 /// Longer lines are parsed on a blocking thread.
 const LONG_LINE: usize = 256 * 1024;
 /// Bytes read at once.
@@ -33,6 +34,8 @@ pub struct Pipes {
     /// The length of the searched part of the buffer, which contains no line end.
     searched: usize,
     parsing: Option<JoinHandle<Parsed>>,
+    /// The line that is being passed over, because it is too long.
+    passed: Option<PassedLine>,
     gate: Gate,
     /// Cancelled when the server does not read its input any more.
     stuck: CancellationToken,
@@ -41,6 +44,25 @@ pub struct Pipes {
 struct Parsed {
     message: Option<ServerJsonRpcMessage>,
     bytes: usize,
+}
+
+/// A line that is too long to be read: it fails the request that it answers.
+#[derive(Default)]
+struct PassedLine {
+    bytes: usize,
+    id: IdFinder,
+}
+
+impl PassedLine {
+    fn read(&mut self, piece: &[u8]) {
+        self.bytes += piece.len();
+        self.id.read(piece);
+    }
+
+    fn parsed(self) -> Parsed {
+        let message = self.id.id().map(|id| incoming::too_long(id, MAX_LINE));
+        Parsed { message, bytes: self.bytes }
+    }
 }
 
 impl Parsed {
@@ -57,9 +79,14 @@ impl Pipes {
             buffer: BytesMut::new(),
             searched: 0,
             parsing: None,
+            passed: None,
             gate,
             stuck: CancellationToken::new(),
         }
+    }
+
+    pub fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     /// The next line in the buffer, without its end.
@@ -72,6 +99,35 @@ impl Pipes {
         self.buffer.advance(1);
         self.searched = 0;
         Some(line)
+    }
+
+    /// Passes over what has come of a line that is too long; the failure that it becomes, once it has ended.
+    fn pass_over(&mut self) -> Option<Parsed> {
+        let passed = self.passed.as_mut()?;
+        self.searched = 0;
+        match memchr::memchr(b'\n', &self.buffer) {
+            Some(at) => {
+                passed.read(&self.buffer.split_to(at));
+                self.buffer.advance(1);
+                self.passed.take().map(PassedLine::parsed)
+            }
+            None => {
+                passed.read(&self.buffer);
+                self.buffer.clear();
+                None
+            }
+        }
+    }
+
+    /// Begins to pass over a line that is too long; `false` if it ends the connection.
+    fn begin_to_pass_over(&mut self) -> bool {
+        // Only an object may answer a request; the other lines are a flood.
+        if self.buffer.trim_ascii_start().first() == Some(&b'{') {
+            self.passed = Some(PassedLine::default());
+            return true;
+        }
+        self.gate.why().set("it sent a line of more than 8 MiB");
+        false
     }
 
     /// Admits, drops or refuses a message; `Err` ends the connection.
@@ -94,8 +150,8 @@ impl Pipes {
 
     /// Reads more; `false` at the end.
     async fn read(&mut self) -> bool {
-        if self.buffer.len() > MAX_LINE {
-            self.gate.why().set("it sent a line of more than 8 MiB");
+        if self.passed.as_ref().is_some_and(|passed| passed.bytes > MAX_PASSED) {
+            self.gate.why().set("it sent a line of more than 64 MiB");
             return false;
         }
         self.buffer.reserve(CHUNK);
@@ -155,6 +211,11 @@ impl Transport<RoleClient> for Pipes {
                     self.parsing = None;
                     parsed
                 }
+                None if self.passed.is_some() => match self.pass_over() {
+                    Some(parsed) => Some(parsed),
+                    None if self.read().await => continue,
+                    None => return None,
+                },
                 None => match self.line() {
                     Some(line) if line.len() > LONG_LINE => {
                         let parse = move || Parsed::of(&line);
@@ -163,12 +224,14 @@ impl Transport<RoleClient> for Pipes {
                     }
                     Some(line) if line.trim_ascii().is_empty() => continue,
                     Some(line) => Some(Parsed::of(&line)),
-                    None => {
-                        if !self.read().await {
-                            return None;
+                    None if self.buffer.len() > MAX_LINE => {
+                        if self.begin_to_pass_over() {
+                            continue;
                         }
-                        continue;
+                        return None;
                     }
+                    None if self.read().await => continue,
+                    None => return None,
                 },
             };
             if let Some(message) = self.admitted(parsed?).ok()? {

@@ -23,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a Pod waits for the tools of a server that it starts.
 const FIRST_WAIT: Duration = Duration::from_secs(15);
+/// How long a request waits for the list of tools that changed.
+const LIST_WAIT: Duration = Duration::from_secs(3);
 /// How long a call waits for a server that failed to be started again.
 const RESTART_WAIT: Duration = Duration::from_secs(3);
 /// How long a call waits for the reason why its connection ended.
@@ -52,6 +54,8 @@ struct State {
     phase: Phase,
     /// The tools as they were listed last; they stay while it is started again.
     listing: Option<Arc<Listing>>,
+    /// The changes of its tools that its connection had told when they were listed last.
+    listed_at: u64,
     /// The newest error, as a sentence without a subject; it stays after the server works again.
     last_error: Option<String>,
     /// The number of failures of the server.
@@ -68,10 +72,26 @@ enum Phase {
     Ended,
 }
 
+impl State {
+    /// Whether the tools were listed since the server said last that they changed.
+    fn is_listed(&self) -> bool {
+        match &self.phase {
+            Phase::Ready(connection) => *connection.changes().borrow() <= self.listed_at,
+            Phase::Starting | Phase::Failed(_) | Phase::Ended => true,
+        }
+    }
+}
+
 impl Server {
     /// Starts a server; it runs until the last handle is dropped.
     pub fn start(definition: McpDefinition, launch: Launch) -> Arc<Self> {
-        let first = State { phase: Phase::Starting, listing: None, last_error: None, failures: 0 };
+        let first = State {
+            phase: Phase::Starting,
+            listing: None,
+            listed_at: 0,
+            last_error: None,
+            failures: 0,
+        };
         let (tell, state) = watch::channel(first);
         let (wanted, wishes) = watch::channel(());
         let (end, at_once) = (CancellationToken::new(), CancellationToken::new());
@@ -115,13 +135,15 @@ impl Server {
     }
 
     /// Asks for a restart if the server failed, and waits until the server offers its tools or fails, but no longer
-    /// than for the start of a server.
+    /// than for the start of a server. Tools that the server said it changed are listed anew first.
     pub async fn want_and_wait(&self) {
         self.wanted.send_replace(());
         let mut state = self.state.clone();
         let started = state.wait_for(|state| !matches!(state.phase, Phase::Starting));
         // Whatever came of it, its state says it.
         let _ = timeout_at(self.first_wait, started).await;
+        // A server that lists its tools late again is not waited for: what it listed before is offered.
+        let _ = timeout(LIST_WAIT, state.wait_for(State::is_listed)).await;
     }
 
     /// Whether it was started and neither offered tools nor failed so far.

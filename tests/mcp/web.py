@@ -46,6 +46,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         line = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
         if message["method"] != "tools/call":
             return self.reply(200, line.encode(), Content_Type="application/json", Mcp_Session_Id="s1")
+        if MODE == "huge-body":
+            line = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"content": "x" * (3 << 20)}})
+            return self.reply(200, line.encode(), Content_Type="application/json")
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")

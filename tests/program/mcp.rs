@@ -344,6 +344,23 @@ fn a_line_without_an_end_ends_its_server_alone() {
 }
 
 #[test]
+fn an_answer_over_the_limit_fails_its_call_and_the_server_goes_on() {
+    let bench = bench("good", "");
+    let count = ("mcp__demo__count", "{}");
+    bench.plan(&[count, ("mcp__demo__huge", "{}"), count]);
+    let done = bench.go(&[]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.out.contains("its answer is longer than 8 MiB"), "{done:?}");
+    assert!(done.out.contains("<call 2"), "the server was started again: {done:?}");
+}
+
+#[test]
+fn an_answer_without_an_end_ends_its_server_alone() {
+    let bench = bench("endless-answer", "");
+    bench.harms_only_its_call("echo", r#"{"text": "x"}"#, "a line of more than 64 MiB");
+}
+
+#[test]
 fn noise_on_the_standard_streams_and_bytes_that_are_no_text_harm_nothing() {
     for mode in ["flood-errors", "chatty", "not-utf8"] {
         let done = bench(mode, "").call("echo", r#"{"text": "hello"}"#);
@@ -445,6 +462,15 @@ fn a_list_that_changes_in_a_run_counts_from_the_next_turn_on() {
 }
 
 #[test]
+fn a_tool_that_a_call_adds_is_offered_with_the_next_request() {
+    let bench = bench("changing", "write = true");
+    bench.plan(&[("mcp__demo__grow", "{}"), ("mcp__demo__new", "{}")]);
+    let done = bench.go(&["--allow", "McpTools:demo"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.out.contains("<there is no new"), "the server was called: {done:?}");
+}
+
+#[test]
 fn an_interrupted_call_is_cancelled_at_the_server_and_its_progress_is_shown() {
     let bench = bench("good", "write = true");
     bench.plan(&[("mcp__demo__slow", "{}")]);
@@ -480,7 +506,7 @@ fn servers_are_listed_with_their_state_their_tools_and_their_last_error() {
     assert_eq!(done.code, Some(0), "{done:?}");
     let done = bench.yoi(&["-c", "mcp"]);
     for part in [
-        "good: ready, 11 tools · used by a",
+        "good: ready, 12 tools · used by a",
         "mcp__good__echo",
         "demo: does not work now · used by a",
         "exit code 1; it said: no token",
@@ -623,9 +649,12 @@ fn a_server_that_wants_oauth_or_leads_elsewhere_is_refused_with_what_to_do() {
 
 #[test]
 fn a_server_over_http_that_hangs_or_floods_fails_its_own_calls() {
-    for (mode, said) in
-        [("hangs", "did not answer within 2 s"), ("floods", "it floods"), ("huge", "")]
-    {
+    for (mode, said) in [
+        ("hangs", "did not answer within 2 s"),
+        ("floods", "it floods"),
+        ("huge", "its answer is longer than 8 MiB"),
+        ("huge-body", "its answer is longer than 2 MiB"),
+    ] {
         let web = Web::start(mode);
         let bench = web.bench();
         let file = bench.ws().join("after.txt").display().to_string();

@@ -180,7 +180,9 @@ impl Task {
         listed: &mut Option<Instant>,
     ) -> String {
         let mut patience = self.definition.timeout;
+        let mut changes = connection.changes();
         loop {
+            let listed_at = *changes.borrow_and_update();
             let tools = match connection.tools(patience).await {
                 Err(Failed::Closed) => std::future::pending().await,
                 tools => tools.map_err(not_listed),
@@ -191,19 +193,26 @@ impl Task {
                     self.state.send_modify(|state| {
                         state.phase = Phase::Ready(connection.clone());
                         state.listing = Some(listing);
+                        state.listed_at = listed_at;
                     });
                 }
                 Err(why) if listed.is_none() => return why,
                 Err(why) => {
                     let why = format!("{why}; the tools that it listed before are offered");
-                    self.state.send_modify(|state| state.last_error = Some(why));
+                    self.state.send_modify(|state| {
+                        state.last_error = Some(why);
+                        state.listed_at = listed_at;
+                    });
                 }
             }
             listed.get_or_insert_with(Instant::now);
             // A server that handles one call at a time lists its tools after that call.
             patience = LONGEST;
             sleep(BETWEEN_LISTS).await;
-            connection.changed().await;
+            if changes.changed().await.is_err() {
+                // The connection holds the other end.
+                return "the connection ended".into();
+            }
         }
     }
 }
