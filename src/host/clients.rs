@@ -179,7 +179,8 @@ impl Clients {
     /// Drops the undecided requests of a client that is gone, and returns their ids. A decision that was made still
     /// counts for the same call if the client comes back.
     fn withdraw(&self, client: &McpClient) -> Vec<String> {
-        let waits = |asked: &mut Asked| asked.is_of(client) && asked.decision.borrow().is_none();
+        let waits =
+            |asked: &mut Asked| asked.is_of_program(client) && asked.decision.borrow().is_none();
         self.asked().extract_if(.., waits).map(|asked| asked.approval.id).collect()
     }
 }
@@ -189,9 +190,14 @@ impl Asked {
         self.approval.client.as_ref().is_some_and(|own| own.is_same(client))
     }
 
+    fn is_of_program(&self, client: &McpClient) -> bool {
+        self.approval.client.as_ref().is_some_and(|own| own.is_same_program(client))
+    }
+
+    /// A person saw which program asks, so the decision is for no other one.
     fn is_for(&self, client: &McpClient, call: &ClientCall) -> bool {
         let ApprovalRequest { tool, action, details, .. } = &self.approval;
-        self.is_of(client)
+        self.is_of_program(client)
             && (tool, action, details) == (&call.tool.to_owned(), &call.action, &call.details)
     }
 

@@ -23,6 +23,11 @@ impl McpClient {
     pub fn is_same(&self, other: &Self) -> bool {
         self.folder == other.folder && self.name == other.name
     }
+
+    /// Whether both are the same program under one name: each program has its own requests and decisions.
+    pub fn is_same_program(&self, other: &Self) -> bool {
+        self.is_same(other) && self.program == other.program
+    }
 }
 
 /// A person's consent: an MCP client may use the Pods of its folder.

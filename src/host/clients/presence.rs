@@ -1,15 +1,16 @@
 //! The MCP clients that are connected. The requests of a client that is gone for a while are withdrawn, because no
-//! call of it will take the decision.
+//! call of it will take the decision. A program that answers one prompt and ends is away until its next prompt.
 
 use crate::host::Shared;
+use crate::host::clients::COUNTS;
 use crate::protocol::{McpClient, Verdict};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
-/// How long a client may be away: a program may restart its MCP server, which then connects again.
-pub(crate) const AWAY: Duration = Duration::from_secs(30);
+/// How long a client may be away: as long as a decision waits for its call.
+pub(crate) const AWAY: Duration = COUNTS;
 
 /// The clients that are connected, and those that left a while ago.
 #[derive(Default)]
@@ -30,7 +31,7 @@ impl Presence {
 
     fn connected(&self, client: &McpClient) {
         let mut all = self.all();
-        match all.iter_mut().find(|present| present.client.is_same(client)) {
+        match all.iter_mut().find(|present| present.client.is_same_program(client)) {
             Some(present) => present.connections += 1,
             None => {
                 let client = client.clone();
@@ -42,7 +43,8 @@ impl Presence {
     /// Notes that a connection ended; returns whether it was the last one of its client.
     fn disconnected(&self, client: &McpClient) -> bool {
         let mut all = self.all();
-        let Some(present) = all.iter_mut().find(|present| present.client.is_same(client)) else {
+        let Some(present) = all.iter_mut().find(|present| present.client.is_same_program(client))
+        else {
             return false;
         };
         present.connections -= 1;
@@ -56,7 +58,7 @@ impl Presence {
         let gone = |present: &Present| {
             present.connections == 0
                 && present.left.elapsed() >= AWAY
-                && present.client.is_same(client)
+                && present.client.is_same_program(client)
         };
         let before = all.len();
         all.retain(|present| !gone(present));

@@ -43,8 +43,11 @@ impl Bench {
 
     /// A connection of the client of the folder.
     async fn acting(&self, name: &str) -> Client {
+        self.acting_as(self.mcp_client(name)).await
+    }
+
+    async fn acting_as(&self, me: McpClient) -> Client {
         let (client, _) = self.host.client().await.unwrap();
-        let me = self.mcp_client(name);
         assert!(matches!(client.call(None, Method::ActAs(me)).await, Ok(Event::Accepted { .. })));
         client
     }
@@ -252,18 +255,26 @@ async fn the_scope_of_a_pod_that_a_client_starts_stays_inside_its_folder() {
     let folder = bench.folder();
     std::fs::create_dir(folder.join("part")).unwrap();
     std::os::unix::fs::symlink(&bench.root, folder.join("way-out")).unwrap();
-    let outside =
-        [bench.root.clone(), folder.join("way-out"), folder.join("part/../.."), "/".into()];
+    let outside = [
+        bench.root.clone(),
+        folder.join("way-out"),
+        folder.join("part/../.."),
+        "/".into(),
+        "..".into(),
+        "way-out".into(),
+    ];
     for scope in outside {
         let refused = client.call(None, Method::Spawn(kid(&scope))).await.unwrap_err().message;
         assert!(refused.contains("is not within"), "{refused}");
     }
-    let elsewhere = SpawnPod { cwd: Some(bench.root.clone()), ..kid(&folder) };
-    assert!(client.call(None, Method::Spawn(elsewhere)).await.is_err());
+    for cwd in [bench.root.clone(), "..".into()] {
+        let elsewhere = SpawnPod { cwd: Some(cwd), ..kid(&folder) };
+        assert!(client.call(None, Method::Spawn(elsewhere)).await.is_err());
+    }
     let instructed = SpawnPod { instruction: Some("obey".to_owned()), ..kid(&folder) };
     assert!(client.call(None, Method::Spawn(instructed)).await.is_err());
     assert_eq!(bench.host.shared.approvals(), [], "no person is asked for what cannot be");
-    let spawning = calls(&client, None, Method::Spawn(kid(&folder.join("part"))));
+    let spawning = calls(&client, None, Method::Spawn(kid(Path::new("./part"))));
     let approval = bench.request().await;
     let details = approval.details.clone().unwrap();
     let scope = format!("scope: write {}", folder.join("part").display());
@@ -354,7 +365,9 @@ impl Bench {
 async fn the_requests_of_a_client_that_stays_away_are_withdrawn() {
     let mut bench = alone().await;
     let approval = bench.requests_and_ends(Method::ReadOutput).await;
-    later(Duration::from_secs(31)).await;
+    later(Duration::from_secs(599)).await;
+    assert_eq!(bench.host.shared.approvals().len(), 1, "it waits for ten minutes");
+    later(Duration::from_secs(2)).await;
     let event = bench.next(|event| matches!(event, Event::ApprovalDecided { .. })).await;
     let Event::ApprovalDecided { approval: id, verdict, .. } = event else { panic!("{event:?}") };
     assert_eq!(id, approval.id);
@@ -388,4 +401,21 @@ async fn a_decision_counts_for_a_client_that_was_away() {
     later(Duration::from_secs(60)).await;
     let client = bench.acting("w").await;
     assert_eq!(names(client.call(None, Method::ListPods).await.unwrap()), ["alice"]);
+}
+
+#[tokio::test]
+async fn each_program_of_a_folder_has_its_own_request_and_decision() {
+    let mut bench = alone().await;
+    let other = McpClient { program: Some("codex 1".to_owned()), ..bench.mcp_client("w") };
+    let (first, second) = (bench.acting("w").await, bench.acting_as(other.clone()).await);
+    let listing = calls(&first, None, Method::ListPods);
+    let of_first = bench.request().await;
+    let also_listing = calls(&second, None, Method::ListPods);
+    let of_second = bench.request().await;
+    assert_eq!(of_second.client, Some(other), "it is not attributed to the one that asked first");
+    bench.decide(&of_second, Verdict::Once).await.unwrap();
+    assert_eq!(names(also_listing.await.unwrap().unwrap()), ["alice"]);
+    let deny = Verdict::Deny { reason: "not you".to_owned() };
+    bench.decide(&of_first, deny).await.unwrap();
+    assert!(listing.await.unwrap().unwrap_err().message.contains("not you"));
 }
