@@ -193,14 +193,9 @@ fn shell<D: Args>(command: Command) -> Command {
     let pod = Arg::new(SELECTED).long("pod").value_name("NAME");
     let pod = pod.help("The Pod that is meant where none is named");
     let yes = Arg::new(YES).long("yes").action(ArgAction::SetTrue);
-    // An option of the shell may follow the words of a verb, unless these may begin with a hyphen
-    // themselves.
-    let words = |argument: Arg| match argument.is_allow_hyphen_values_set() {
-        true => argument,
-        false => argument.trailing_var_arg(false),
-    };
+    // An option of the shell may follow the words of a verb. Behind `--` stands nothing but words.
     D::augment_args(command)
-        .mut_args(words)
+        .mut_args(|argument| argument.trailing_var_arg(false))
         .arg(pod.value_parser(clap::value_parser!(PodName)))
         .arg(yes.help("Confirm whatever is asked"))
 }

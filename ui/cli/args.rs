@@ -185,10 +185,9 @@ pub const SOCKET: &str = "socket";
 
 fn socket() -> Arg {
     let socket = Arg::new(SOCKET).long("socket").value_name("PATH");
-    socket.value_parser(clap::value_parser!(PathBuf)).help(
-        "The pod's own socket, also one of another program that speaks the pod protocol; stands before \
-         the pod",
-    )
+    socket
+        .value_parser(clap::value_parser!(PathBuf))
+        .help("The pod's own socket, also one of another program that speaks the pod protocol")
 }
 
 /// Commands about the host.
@@ -229,6 +228,29 @@ mod tests {
         assert_eq!(matches("stop alice --all").err(), Some(ErrorKind::ArgumentConflict));
         assert!(matches("peer bob --pod alice").is_ok() && matches("restore a --plan").is_ok());
         assert_eq!(matches("theme day").err(), Some(ErrorKind::InvalidSubcommand));
+    }
+
+    #[test]
+    fn an_option_behind_a_text_is_no_part_of_it_unless_the_text_stands_behind_two_hyphens() {
+        let words = |line: &str, verb: &str, id: &str| {
+            let read = matches(line).expect(line);
+            let verb = read.subcommand_matches(verb).expect("the verb");
+            let words = verb.get_many::<String>(id).expect("a text").cloned().collect::<Vec<_>>();
+            (words.join(" "), verb.get_one::<PodName>(verb::SELECTED).map(ToString::to_string))
+        };
+        let pod = || Some("p2".to_owned());
+        for line in
+            ["send ra fix it --pod p2", "send --pod p2 ra fix it", "send ra --pod=p2 fix it"]
+        {
+            assert_eq!(words(line, "send", "text"), ("fix it".to_owned(), pod()), "{line}");
+        }
+        let behind = words("send ra --pod p2 -- --pod is an option", "send", "text");
+        assert_eq!(behind, ("--pod is an option".to_owned(), pod()));
+        assert_eq!(words("send ra -", "send", "text"), ("-".to_owned(), None));
+        assert_eq!(matches("send ra why --verbose").err(), Some(ErrorKind::UnknownArgument));
+        let denied = words("deny 1a2b3c not now --pod p2", "deny", "words");
+        assert_eq!(denied, ("1a2b3c not now".to_owned(), pod()));
+        assert!(matches("send ra text --socket /run/sock").is_ok());
     }
 
     #[test]

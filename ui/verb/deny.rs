@@ -19,7 +19,7 @@ pub static VERB: Verb = of::<Deny>(Verb {
 #[derive(Args)]
 struct Deny {
     /// The request, then the reason
-    #[arg(value_name = "REQUEST [WHY]", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "REQUEST [WHY]", trailing_var_arg = true)]
     words: Vec<String>,
     #[arg(skip)]
     decision: Decision,

@@ -16,7 +16,7 @@ pub static VERB: Verb = of::<Send>(Verb {
         "A name that no Pod has is that of an agent of the mesh, if the selected Pod takes part there: the agent gets \
          the message from that Pod, and an answer comes to it.",
         "In a shell a single `-` is the text of the standard input, as in `yoi send <pod> -`; no other message \
-         reads it.",
+         reads it. Options stand before or behind the text; a word of the text that begins with `-` stands behind `--`.",
     ],
     ..verb("send", "send a message to a Pod or an agent")
 });
@@ -29,7 +29,7 @@ pub struct Send {
     /// The Pod, or an agent of the mesh
     pub addressee: String,
     /// The message
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true)]
     pub text: Vec<String>,
     /// The message when it does not come from a line.
     #[arg(skip)]

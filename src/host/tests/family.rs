@@ -137,8 +137,9 @@ async fn a_spawn_that_cannot_be_is_refused_whole_and_leaves_nothing() {
     );
     let empty = SpawnPod { scope: Vec::new(), ..bench.spawn_request("x", "b") };
     assert_eq!(refusal(empty).await, "scope must not be empty");
-    let relative = SpawnPod { scope: vec![write("ws")], ..bench.spawn_request("x", "b") };
-    assert_eq!(refusal(relative).await, "scope.target must be absolute: ws");
+    let relative = SpawnPod { scope: vec![write("../ws")], ..bench.spawn_request("x", "b") };
+    let text = refusal(relative).await;
+    assert!(text.contains("`p` cannot give ") && !text.contains(".."), "{text}");
     let own = refusal(bench.spawn_request("p", "b")).await;
     assert_eq!(own, "a child cannot have its parent's name `p`");
     let taken = refusal(bench.spawn_request("KID", "b")).await;
@@ -409,6 +410,26 @@ async fn scope_never_moves_from_under_a_running_command() {
         (vec!["z".into()], vec!["old".into()])
     );
     assert_eq!(bench.writers("c/x"), ["kid"]);
+}
+
+#[tokio::test]
+async fn relative_paths_of_a_spawn_are_meant_from_the_directory_of_the_parent() {
+    let bench = Bench::family().await;
+    let parent = bench.info(&name("p")).await.cwd;
+    let whole = SpawnPod { scope: vec![write(".")], ..bench.spawn_request("all", "a") };
+    let part = SpawnPod {
+        scope: vec![write("./a/../b")],
+        cwd: Some("b".into()),
+        ..bench.spawn_request("part", "b")
+    };
+    for (spawn, cwd) in [(part, parent.join("b")), (whole, parent.clone())] {
+        let info = bench.spawn_with("p", spawn).await.unwrap();
+        assert_eq!(info.cwd, cwd);
+        let held: Vec<_> = info.scope.iter().map(|rule| rule.target.clone()).collect();
+        assert!(held.contains(&cwd), "{held:?}");
+        let stop = Method::StopPods { tree: false, unless_busy: false };
+        bench.call(&info.name, stop).await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ impl Acting {
         shared: &Shared,
     ) -> Result<Arc<Self>, Refusal> {
         let client = checked(client)?;
-        let same = before.filter(|before| before.client.is_same(&client));
+        let same = before.filter(|before| before.client.is_same_program(&client));
         let connection = match same {
             Some(before) => before.connection.clone(),
             None => Arc::new(ClientConnection::new(shared.clone())),
@@ -217,7 +217,7 @@ impl Asker {
         }
         let mut rules = Vec::new();
         for rule in asked {
-            let target = create::scope_target(&rule.target, &self.cx).await?;
+            let target = create::scope_target(&rule.target, &self.client.folder, &self.cx).await?;
             self.must_be_inside("scope.target", &target)?;
             rules.push(Rule { target, ..rule.clone() });
         }
@@ -226,7 +226,7 @@ impl Asker {
 
     async fn cwd(&self, asked: Option<PathBuf>) -> Result<PathBuf, Refusal> {
         let Some(asked) = asked else { return Ok(self.client.folder.clone()) };
-        let real = canonical(&self.cx, &asked).await?;
+        let real = canonical(&self.cx, &self.client.folder.join(asked)).await?;
         self.must_be_inside("cwd", &real)?;
         Ok(real)
     }

@@ -89,14 +89,11 @@ pub(super) async fn undo(cx: &Cx, handle: &Handle) {
     removed.await.or_log("take back a pod that could not become live");
 }
 
-/// The path of a rule in the form that scopes compare.
-pub(super) async fn scope_target(target: &Path, cx: &Cx) -> Result<PathBuf, Refusal> {
-    if !target.is_absolute() {
-        let text = format!("scope.target must be absolute: {}", target.display());
-        return Err(Refusal::invalid(text));
-    }
+/// The path of a rule in the form that scopes compare. A relative one is meant from `from`, the directory of the Pod or
+/// client that asks.
+pub(super) async fn scope_target(target: &Path, from: &Path, cx: &Cx) -> Result<PathBuf, Refusal> {
     let named = |refusal: Refusal| {
         Refusal::new(refusal.code, format!("scope.target cannot be resolved: {refusal}"))
     };
-    canonical(cx, target).await.map_err(named)
+    canonical(cx, &from.join(target)).await.map_err(named)
 }

@@ -85,7 +85,7 @@ async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
         spawned: false,
     };
     let asked = match new.scope {
-        Some(rules) => Some(real(rules, cx).await?),
+        Some(rules) => Some(real(rules, &cwd, cx).await?),
         None => None,
     };
     let (scope, mut notes) = wanted_scope(shared, asked, &workspace);
@@ -118,10 +118,10 @@ async fn place(cwd: &Path, cx: &Cx) -> Result<(Workspace, PathBuf), Refusal> {
 }
 
 /// Rules in the form that scopes compare.
-async fn real(rules: Vec<Rule>, cx: &Cx) -> Result<Vec<Rule>, Refusal> {
+async fn real(rules: Vec<Rule>, cwd: &Path, cx: &Cx) -> Result<Vec<Rule>, Refusal> {
     let mut found = Vec::new();
     for rule in rules {
-        let target = create::scope_target(&rule.target, cx).await?;
+        let target = create::scope_target(&rule.target, cwd, cx).await?;
         found.push(Rule { target, ..rule });
     }
     Ok(found)

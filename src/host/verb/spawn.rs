@@ -25,7 +25,8 @@ impl Verb for SpawnPod {
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let parent = cx.pod()?;
-        let asked = Asked::read(&self, &parent.name, &cx).await?;
+        let from = parent.info.borrow().cwd.clone();
+        let asked = Asked::read(&self, &parent.name, &from, &cx).await?;
         let checking = asked.clone();
         let scope = cx.family(move |family| checking.check(family)).await?;
         let parental = parent.parental().await?;
@@ -58,7 +59,8 @@ struct Asked {
 }
 
 impl Asked {
-    async fn read(new: &SpawnPod, parent: &PodName, cx: &Cx) -> Result<Self, Refusal> {
+    /// Relative paths are meant from the directory `from` of the parent.
+    async fn read(new: &SpawnPod, parent: &PodName, from: &Path, cx: &Cx) -> Result<Self, Refusal> {
         let name = PodName::parse(&new.name).map_err(|e| Refusal::invalid(e.to_string()))?;
         if name.key() == parent.key() {
             let text = format!("a child cannot have its parent's name `{name}`");
@@ -73,7 +75,7 @@ impl Asked {
         }
         let mut rules = Vec::new();
         for rule in &new.scope {
-            let target = create::scope_target(&rule.target, cx).await?;
+            let target = create::scope_target(&rule.target, from, cx).await?;
             rules.push(Rule { target, ..rule.clone() });
         }
         Ok(Self { parent: parent.clone(), name, rules })
@@ -129,7 +131,7 @@ async fn plan(
     cx: &Cx,
 ) -> Result<Plan, Refusal> {
     let cwd = match &new.cwd {
-        Some(asked) => asked_cwd(asked, &scope, cx).await?,
+        Some(asked) => asked_cwd(&parental.cwd.join(asked), &scope, cx).await?,
         None => usual_cwd(&parental.cwd, &scope, cx).await?,
     };
     let resolved = child_config(new, parent, &parental, &cwd, cx).await?;

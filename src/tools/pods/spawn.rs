@@ -29,13 +29,13 @@ pub struct Input {
     profile: Option<String>,
     /// Stands in the place of the general instruction in its system prompt.
     instruction: Option<String>,
-    /// Its working directory, absolute; yours when it may read that, else its first target.
+    /// Its working directory; yours when it may read that, else its first target.
     cwd: Option<PathBuf>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct ScopeRule {
-    /// An absolute path.
+    /// A path; a relative one is meant from your working directory.
     target: PathBuf,
     /// What the child may do there; write includes read.
     permission: Access,

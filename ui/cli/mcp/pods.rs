@@ -64,7 +64,7 @@ fn arguments_of_spawn() -> Value {
     let text = |does: &str| json!({ "type": "string", "description": does });
     let rule = arguments(
         &json!({
-            "target": text("An absolute path inside this folder"),
+            "target": text("A path inside this folder; a relative one is meant from it"),
             "permission": { "type": "string", "enum": ["read", "write"], "description": "Write includes read" },
             "recursive": {
                 "type": "boolean",
@@ -81,7 +81,7 @@ fn arguments_of_spawn() -> Value {
         "name": text("A new name: letters and digits of any script, `.`, `_`, `-`"),
         "task": text("Its task: what to do, where, and what to report when it is done"),
         "scope": scope,
-        "cwd": text("Its working directory, absolute and inside this folder; without it, this folder")
+        "cwd": text("Its working directory inside this folder; without it, this folder")
     });
     arguments(&properties, &["name", "task", "scope"])
 }
