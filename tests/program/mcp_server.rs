@@ -109,10 +109,17 @@ fn a_client_learns_of_yoi_after_its_change_was_shown_and_agreed_to() {
     let file = bench.path("home/.gemini/settings.json");
     fs::create_dir_all(file.parent().expect("a directory")).expect("a writable home");
     let before = "{\n  // mine\n  \"theme\": \"dark\"\n}\n";
+    let one_line = bench.path("home/.claude.json");
+    fs::write(&one_line, r#"{"history":["words"],"oauthAccount":{"token":"s3cret"}}"#)
+        .expect("a writable home");
+    let shown = install(&bench, &["claude"]);
+    assert!(shown.out.contains("@@ mcpServers.yoi @@"), "{shown:?}");
+    assert!(!shown.out.contains("s3cret") && !shown.out.contains("words"), "{shown:?}");
     fs::write(&file, before).expect("a writable home");
     let shown = install(&bench, &["gemini"]);
     assert_eq!(shown.code, Some(2), "{shown:?}");
-    assert!(shown.out.contains("+  \"mcpServers\": {"), "{shown:?}");
+    assert!(shown.out.contains("@@ mcpServers.yoi @@\n+{\n+  \"args\": "), "{shown:?}");
+    assert!(!shown.out.contains("dark"), "nothing else is shown: {shown:?}");
     assert!(shown.last_words().contains("nothing was changed"), "{shown:?}");
     assert_eq!(fs::read_to_string(&file).expect("a file"), before);
     let done = install(&bench, &["gemini", "--name", "reviewer", "--yes"]);

@@ -20,8 +20,6 @@ mod toml;
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 /// The mode of a settings file that is made: other servers in it may have keys.
 const MODE: u32 = 0o600;
-/// Unchanged lines that are shown around a change.
-const CONTEXT: usize = 2;
 
 /// The MCP clients whose settings are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -109,6 +107,16 @@ impl Client {
             _ => json::edit(text, key, fields.as_ref()),
         }
     }
+
+    /// The place of yoi's entry in the settings, and the lines of the entry in a text that was edited.
+    fn entry(self, text: &str) -> (String, Vec<String>) {
+        let (key, _) = self.place();
+        let lines = match self {
+            Self::Codex => toml::entry(text, key),
+            _ => json::entry(text, key),
+        };
+        (format!("{key}.{}", entry::SERVER), lines)
+    }
 }
 
 /// What is done with the settings of a client.
@@ -150,7 +158,7 @@ pub fn change(
         Change::Uninstall if says_nothing && !is_link => None,
         _ => Some(after),
     };
-    show(&path, before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default());
+    show(client, &path, before.as_deref().unwrap_or_default(), after.as_deref());
     if !yes && !agreed(&path)? {
         return Err(Failure::new(Exit::Refused, "nothing was changed"));
     }
@@ -205,26 +213,30 @@ fn agreed(path: &Path) -> Result<bool, Failure> {
     Ok(console::agrees(&answer))
 }
 
-/// Prints what changes, as a unified diff.
-fn show(path: &Path, before: &str, after: &str) {
-    console::out(&format!("--- {0}\n+++ {0}", path.display()));
-    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
-    let ops = similar::capture_diff_slices(Algorithm::Myers, &old, &new);
-    for group in similar::group_diff_ops(ops, CONTEXT) {
-        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
-        let range = |start: usize, end: usize| format!("{},{}", start + 1, end - start);
-        let was = range(first.old_range().start, last.old_range().end);
-        let is = range(first.new_range().start, last.new_range().end);
-        console::out(&format!("@@ -{was} +{is} @@"));
-        for change in group.iter().flat_map(|op| op.iter_changes(&old, &new)) {
-            let sign = match change.tag() {
-                ChangeTag::Equal => ' ',
-                ChangeTag::Delete => '-',
-                ChangeTag::Insert => '+',
-            };
-            console::out(&format!("{sign}{}", change.value()));
-        }
+/// Prints what changes of yoi's entry, with its place. Nothing else of the file is shown: it may hold keys of other
+/// servers, and all of it may stand on one line.
+fn show(client: Client, path: &Path, before: &str, after: Option<&str>) {
+    let path = path.display();
+    match after {
+        Some(_) => console::out(&format!("--- {path}\n+++ {path}")),
+        None => console::out(&format!("--- {path}\n+++ /dev/null")),
     }
+    let (place, old) = client.entry(before);
+    let (_, new) = client.entry(after.unwrap_or_default());
+    console::out(&format!("@@ {place} @@"));
+    changed_lines(&old, &new).iter().for_each(|line| console::out(line));
+}
+
+/// The lines that differ, each with its sign.
+fn changed_lines(old: &[String], new: &[String]) -> Vec<String> {
+    let ops = similar::capture_diff_slices(Algorithm::Myers, old, new);
+    let changes = ops.iter().flat_map(|op| op.iter_changes(old, new));
+    let signed = changes.filter_map(|change| match change.tag() {
+        ChangeTag::Equal => None,
+        ChangeTag::Delete => Some(format!("-{}", change.value())),
+        ChangeTag::Insert => Some(format!("+{}", change.value())),
+    });
+    signed.collect()
 }
 
 fn unchanged(client: Client, change: &Change, path: &Path) -> String {

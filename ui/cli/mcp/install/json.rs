@@ -47,6 +47,15 @@ pub fn edit(text: &str, key: &str, entry: Option<&Fields>) -> Result<Edited, Str
     Ok(if after == text { Edited::Unchanged } else { Edited::Changed(after) })
 }
 
+/// The lines of yoi's entry among the servers under `key`; none where there is no entry.
+pub fn entry(text: &str, key: &str) -> Vec<String> {
+    let root = CstRootNode::parse(text, &LENIENT).ok();
+    let servers = root.and_then(|root| root.object_value()?.object_value(key));
+    let own = servers.and_then(|servers| servers.get(SERVER)?.value()?.to_serde_value());
+    let written = own.and_then(|own: Value| serde_json::to_string_pretty(&own).ok());
+    written.iter().flat_map(|text| text.lines()).map(str::to_owned).collect()
+}
+
 /// Whether a part of an object has no meaning: its braces, blanks and line ends.
 fn is_filling(part: &CstNode) -> bool {
     part.is_trivia() && !part.is_comment() || part.is_token()

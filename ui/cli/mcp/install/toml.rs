@@ -20,6 +20,14 @@ pub fn edit(text: &str, key: &str, entry: Option<&Fields>) -> Result<Edited, Str
     Ok(if after == text { Edited::Unchanged } else { Edited::Changed(after) })
 }
 
+/// The lines of yoi's entry among the servers under `key`; none where there is no entry.
+pub fn entry(text: &str, key: &str) -> Vec<String> {
+    let document: Option<toml::Table> = toml::from_str(text).ok();
+    let own = document.as_ref().and_then(|document| document.get(key)?.get(SERVER));
+    let written = own.and_then(|own| toml::to_string_pretty(own).ok());
+    written.iter().flat_map(|text| text.lines()).map(str::to_owned).collect()
+}
+
 fn set(document: &mut Table, key: &str, fields: &Fields) -> Result<(), String> {
     if !document.contains_key(key) {
         let mut servers = Table::new();

@@ -146,3 +146,38 @@ fn the_program_is_named_by_the_link_that_stays_when_a_newer_one_comes() {
     std::fs::write(bin.join("yoi-1.0"), "another").unwrap();
     assert_eq!(called("yoi-1.0"), bin.join("yoi"));
 }
+
+#[test]
+fn what_is_shown_of_a_change_is_the_entry_of_yoi_alone_also_in_a_file_of_one_line() {
+    let shown = |client: Client, before: &str, after: &str| {
+        let (place, old) = client.entry(before);
+        let (_, new) = client.entry(after);
+        (place, super::changed_lines(&old, &new).join("\n"))
+    };
+    let before = r#"{"history":["my words"],"oauthAccount":{"token":"s3cret"},"mcpServers":{"git":{"env":{"KEY":"s3cret"}}}}"#;
+    let after = changed(Client::Claude, before, Some(&entry()));
+    let expected = r#"+{
++  "args": [
++    "mcp"
++  ],
++  "command": "/usr/bin/yoi",
++  "env": {
++    "XDG_RUNTIME_DIR": "/run/user/7"
++  },
++  "type": "stdio"
++}"#;
+    let place = || "mcpServers.yoi".to_owned();
+    assert_eq!(shown(Client::Claude, before, &after), (place(), expected.to_owned()));
+    let removed = changed(Client::Claude, &after, None);
+    let (_, lines) = shown(Client::Claude, &after, &removed);
+    assert_eq!(lines, expected.replace('+', "-"));
+    let moved = after.replace("/usr/bin/yoi", "/old/yoi");
+    let (_, lines) = shown(Client::Claude, &moved, &after);
+    assert_eq!(lines, "-  \"command\": \"/old/yoi\",\n+  \"command\": \"/usr/bin/yoi\",");
+    let before = "[mcp_servers.git.env]\nKEY = \"s3cret\"\n";
+    let after = changed(Client::Codex, before, Some(&entry()));
+    let (place, lines) = shown(Client::Codex, before, &after);
+    assert_eq!(place, "mcp_servers.yoi");
+    assert!(lines.contains("+command = \"/usr/bin/yoi\""), "{lines}");
+    assert!(lines.contains("XDG_RUNTIME_DIR") && !lines.contains("s3cret"), "{lines}");
+}
