@@ -1,5 +1,5 @@
 use crate::protocol::RewindTarget;
-use crate::protocol::entry::{Entry, Fact, FileMark};
+use crate::protocol::entry::{Entry, Fact, FileMark, domain};
 use crate::protocol::item::Item;
 use crate::protocol::name::{SegmentId, SessionId};
 use crate::session::tests::bench::{
@@ -309,6 +309,40 @@ async fn a_fork_parts_at_any_entry_also_above_a_compaction_and_behind_a_rewind()
         assert_eq!(said[expected.len()..], ["own", "re own"]);
     }
     assert_eq!(bench.content(), before);
+}
+
+#[tokio::test]
+async fn a_fork_has_cost_nothing_before_its_own_requests() {
+    let cost = |files: &Files, segment| replay(files, segment, None).unwrap().cost;
+    let paid = |cost| {
+        Entry::new(Fact::LlmUsage {
+            history_len: 2,
+            input_total_tokens: 70,
+            cache_read_tokens: 0,
+            cache_write_tokens: 0,
+            output_tokens: 3,
+            cost: Some(cost),
+        })
+    };
+    let bench = Bench::new();
+    let before = json!({"name": "a", "cost": 8.0});
+    append(&bench, &[bench.start(), Entry::extension(domain::POD, before)]);
+    append(&bench, &run("one"));
+    append(&bench, &[paid(0.5)]);
+    let (files, segment) = forked(&bench, None).await;
+    let replayed = replay(&files, segment, None).unwrap();
+    assert_eq!(
+        (replayed.cost, replayed.pod),
+        (None, None),
+        "the record of the source is not its own"
+    );
+    let own = Bench { files, segment, ..Bench::new() };
+    append(&own, &run("two"));
+    append(&own, &[paid(0.25)]);
+    assert_eq!(cost(&own.files, own.segment), Some(0.25));
+    rewind(&own, "one");
+    assert_eq!(cost(&own.files, own.segment), Some(0.25), "what was paid stays paid");
+    assert_eq!(cost(&bench.files, bench.segment), Some(0.5));
 }
 
 #[tokio::test]
