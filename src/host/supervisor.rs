@@ -159,6 +159,8 @@ pub(crate) fn patience(settings: &Settings, idle_exit: IdleExit) -> Option<Durat
 pub(crate) fn is_idle(shared: &Shared) -> bool {
     shared.connections.borrow().open == 0
         && !shared.uses_mesh()
+        // The event of a child that waits there may start a run.
+        && shared.members.borrow().0.values().all(Handle::has_no_request)
         && shared.family().iter().all(|info| {
             !matches!(info.state, State::Running | State::NeedsYou) && info.queue.is_empty()
         })

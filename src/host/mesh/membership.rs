@@ -178,8 +178,9 @@ impl Task {
     /// Denies a message. The leader of another program tells nobody of it: it has said `received` already. So the Pod
     /// is told, at most once in a minute of each agent.
     async fn deny(&self, member: &Member, inbox: &Inbox, message: &Message, reason: String) {
-        let is_told = member.standing().led_by_yoi;
-        if !is_told && !delivery::denials_are_over_rate(&self.shared, &self.pod, &message.from) {
+        let sender_knows = member.standing().led_by_yoi;
+        if !sender_knows && !delivery::denials_are_over_rate(&self.shared, &self.pod, &message.from)
+        {
             let from = SafeText::quoted(&message.from);
             let text = format!(
                 "a message of the agent {from} was not taken, which that agent does not know: {reason}"

@@ -94,8 +94,8 @@ impl Pod {
         self.store_activity().await;
         let ended = run.ended.as_ref().map_or_else(now_ms, |entry| entry.ts);
         let (state, why) = self.pending_state().unwrap_or_else(|| self.state_after(&end, ended));
-        // The parent is notified before the state is shown: while a child event is on its way, a
-        // screen sees at least one Pod of the family at work.
+        // The parent is notified before the state is shown: the child event waits in its queue then, before every
+        // request that a client makes because it saw the state.
         self.run_is_over(&end, run.ended).await;
         self.enter(state, why);
         self.store_since().await;

@@ -251,6 +251,11 @@ impl Handle {
         self.hand_over(PodRequest::Fact { fact, answer }).await;
     }
 
+    /// Whether no request and no fact waits for the Pod.
+    pub(crate) fn has_no_request(&self) -> bool {
+        self.requests.capacity() == self.requests.max_capacity()
+    }
+
     /// Puts a fact into the Pod's queue. Where the queue is full, a task of its own keeps the place
     /// in the order, so that the fact is not lost.
     async fn hand_over(&self, fact: PodRequest) {

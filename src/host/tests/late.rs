@@ -1,6 +1,8 @@
 //! Paths and Pods that never answer, and messages for children that are still being made.
 
+use crate::host::Connections;
 use crate::host::pod::{Fact, Handle, PodRequest};
+use crate::host::supervisor::is_idle;
 use crate::host::tests::Bench;
 use crate::host::tests::family::name;
 use crate::protocol::method::NewPod;
@@ -208,6 +210,20 @@ async fn a_child_serves_requests_while_its_parent_answers_nothing() {
     let reply = tokio::time::timeout(Duration::from_secs(5), bench.call(&kid, complete)).await;
     reply.expect("the child waits for its parent").unwrap();
     drop(event);
+}
+
+#[tokio::test]
+async fn a_host_is_not_idle_while_something_waits_for_a_pod() {
+    let bench = Bench::new().await;
+    let (pod, _inbox) = bench.stuck_pod(64).await;
+    let shared = &bench.host.shared;
+    shared.connections.send_replace(Connections::default());
+    shared.members.send_modify(|members| {
+        Arc::make_mut(&mut members.0).insert(pod.name.key(), pod.clone());
+    });
+    assert!(is_idle(shared));
+    pod.post(Fact::SocketVanished).await;
+    assert!(!is_idle(shared), "it may start a run");
 }
 
 #[tokio::test]
