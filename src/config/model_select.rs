@@ -30,7 +30,8 @@ pub struct ModelChoice {
     pub why: String,
     /// Whether the person chose it.
     pub chosen: bool,
-    /// The sentence before the first message goes to a model that no person chose.
+    /// The sentence before the first message goes to a model that no person chose, neither by its name nor
+    /// by a key for its provider.
     pub sends: Option<String>,
     /// A remark, such as that the model's window is not known.
     pub notice: Option<String>,
@@ -159,7 +160,7 @@ impl ModelChoice {
     /// The same with the sentence about where its model is now.
     #[must_use]
     pub fn with_sends(self) -> Self {
-        let sends = (!self.chosen).then(|| sends(&self.model));
+        let sends = self.sends.as_ref().map(|_| sends(&self.model));
         Self { sends, ..self }
     }
 
@@ -194,7 +195,7 @@ pub fn choose(
     };
     for id in ORDER {
         if let Some(name) = set(id) {
-            return found(&all, &format!("{id}/"), format!("{name} is set"), place).map(Some);
+            return found_by_key(&all, id, format!("{name} is set"), place).map(Some);
         }
     }
     of_stored(&all, place)
@@ -207,7 +208,7 @@ fn of_stored(all: &Catalogue, place: &ModelContext<'_>) -> Result<Option<ModelCh
     let first = ORDER.into_iter().filter(|id| stored.iter().any(|name| name == id));
     let rest = stored.iter().map(String::as_str).filter(|id| !ORDER.contains(id));
     for id in first.chain(rest) {
-        match found(all, &format!("{id}/"), format!("a key for {id} is stored"), place) {
+        match found_by_key(all, id, format!("a key for {id} is stored"), place) {
             Ok(choice) => return Ok(Some(choice)),
             Err(error) if ORDER.contains(&id) => return Err(error),
             Err(_) => {}
@@ -370,6 +371,19 @@ fn chosen(
 ) -> Result<ModelChoice, ModelError> {
     let (model, notice) = resolve(all, &asked.spec, place)?;
     Ok(ModelChoice { model, why: asked.why.clone(), chosen: true, sends: None, notice })
+}
+
+/// The default model of a provider whose key is there. Whoever sets a key chooses where it goes, unless a
+/// workspace's file says where that is.
+fn found_by_key(
+    all: &Catalogue,
+    id: &str,
+    why: String,
+    place: &ModelContext<'_>,
+) -> Result<ModelChoice, ModelError> {
+    let choice = found(all, &format!("{id}/"), why, place)?;
+    let own = !place.workspace.defines(id, place.settings);
+    Ok(ModelChoice { sends: choice.sends.filter(|_| !own), ..choice })
 }
 
 fn found(

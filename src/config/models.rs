@@ -85,6 +85,17 @@ pub enum KeySource {
     None,
 }
 
+impl KeySource {
+    /// The source in words, such as `key from ANTHROPIC_API_KEY`.
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Env(name) => format!("key from {name}"),
+            Self::File(provider) => format!("key stored for {provider}"),
+            Self::None => "no key".into(),
+        }
+    }
+}
+
 /// A model, and how to reach it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Model {

@@ -231,6 +231,12 @@ impl Settings {
         self
     }
 
+    /// Whether a provider of these settings is the one of the trusted file.
+    pub fn defines(&self, provider: &str, settings: &Settings) -> bool {
+        let given = self.granted.provider.get(provider);
+        given.is_some() && settings.provider.get(provider) == given
+    }
+
     /// Adds the providers and models of a trusted file. Those of the user do not change.
     #[must_use]
     pub fn with_providers_of(mut self, workspace: &WorkspaceSettings) -> Self {

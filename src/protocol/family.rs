@@ -85,6 +85,12 @@ pub struct PodInfo {
     /// What a message would send where, with which key; `None` once a person chose the model or agreed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_sends: Option<String>,
+    /// The host that requests go to, with its port where the address names one; `None` for a script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_address: Option<String>,
+    /// The source of the key in words: `key from ANTHROPIC_API_KEY` …; `None` for a script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_key: Option<String>,
     pub context_tokens: u64,
     pub context_window: u64,
     /// US dollars so far by the price table; `None` when the price is unknown.
@@ -148,6 +154,8 @@ impl PodInfo {
             model_why: String::new(),
             model_chosen: false,
             model_sends: None,
+            model_address: None,
+            model_key: None,
             context_tokens: 0,
             context_window: 0,
             cost: None,

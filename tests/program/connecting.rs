@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const ANSWER: &str = "mangrove is the answer";
 
-/// A provider that speaks Anthropic Messages and Chat Completions and lists one model.
+/// A provider that speaks all four wires and lists one model.
 fn provider() -> SocketAddr {
     counting_provider().0
 }
@@ -50,6 +50,8 @@ fn answer(mut stream: &TcpStream) -> std::io::Result<()> {
             ("application/json", r#"{"data":[{"id":"qwen3"}]}"#.to_owned())
         }
         path if path.ends_with("/messages") => ("text/event-stream", anthropic()),
+        path if path.ends_with("/responses") => ("text/event-stream", responses()),
+        path if path.contains(":streamGenerateContent") => ("text/event-stream", gemini()),
         _ => ("text/event-stream", chat()),
     };
     let length = body.len();
@@ -82,6 +84,23 @@ fn anthropic() -> String {
     events.map(event).concat()
 }
 
+fn responses() -> String {
+    let item = format!(
+        r#"{{"type":"message","id":"m","role":"assistant","content":[{{"type":"output_text","text":"{ANSWER}"}}]}}"#
+    );
+    let usage = r#"{"input_tokens":1,"output_tokens":2}"#;
+    format!(
+        "data: {{\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{item}}}\n\n\
+         data: {{\"type\":\"response.completed\",\"response\":{{\"status\":\"completed\",\"output\":[{item}],\"usage\":{usage}}}}}\n\n"
+    )
+}
+
+fn gemini() -> String {
+    format!(
+        "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"{ANSWER}\"}}]}},\"finishReason\":\"STOP\"}}]}}\n\n"
+    )
+}
+
 fn chat() -> String {
     let delta = format!(r#"{{"role":"assistant","content":"{ANSWER}"}}"#);
     let chunk = |delta: &str, end: &str| {
@@ -107,34 +126,70 @@ fn agrees_and_reads(terminal: &mut Terminal) {
 }
 
 #[test]
-fn a_key_in_the_environment_of_the_first_start_leads_to_an_answer_and_is_asked_about_once() {
+fn a_key_in_the_environment_of_the_first_start_leads_to_an_answer_and_the_header_names_all_of_it() {
     let (bench, base) = bare(provider());
     let env = [("ANTHROPIC_API_KEY", "sk-test"), ("ANTHROPIC_BASE_URL", base.as_str())];
-    let mut terminal = Terminal::with_env(&bench, &[], &env);
+    let mut terminal = Terminal::start(&bench, &[], &env, (160, 40));
     terminal.waits_for("ANTHROPIC_API_KEY is set");
     terminal.press("hello\r");
-    agrees_and_reads(&mut terminal);
-    let once = bench.command(&["-p", "hello"]).envs(env).spawn().expect("the program starts");
-    let once = bench.finish(once);
-    assert_eq!(
-        (once.code, once.out.trim()),
-        (Some(0), ANSWER),
-        "the consent is remembered: {once:?}"
-    );
+    terminal.waits_for(ANSWER);
+    terminal.waits_for("anthropic/claude");
+    terminal.waits_for(base.trim_start_matches("http://"));
+    terminal.waits_for("key from ANTHROPIC_API_KEY");
 }
 
 #[test]
-fn without_consent_p_sends_nothing_unless_it_is_given_with_yes() {
-    let (bench, base) = bare(provider());
-    let env = [("ANTHROPIC_API_KEY", "sk-test"), ("ANTHROPIC_BASE_URL", base.as_str())];
-    let run = |args: &[&str]| {
-        bench.finish(bench.command(args).envs(env).spawn().expect("the program starts"))
-    };
-    let refused = run(&["-p", "hello"]);
+fn p_answers_at_once_with_a_key_and_names_model_address_and_key_in_one_line() {
+    let address = provider();
+    let base = format!("http://{address}");
+    for (provider, key, url) in [
+        ("anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
+        ("openai", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+        ("gemini", "GEMINI_API_KEY", "GEMINI_BASE_URL"),
+        ("openrouter", "OPENROUTER_API_KEY", "OPENROUTER_BASE_URL"),
+    ] {
+        let (bench, _) = bare(address);
+        let yoi = |variables: &[(&str, &str)]| {
+            let mut command = bench.command(&["-p", "hello"]);
+            command.envs(variables.iter().copied());
+            bench.finish(command.spawn().expect("the program starts"))
+        };
+        let says = |done: &crate::bench::Done, source: &str, why: &str| {
+            assert_eq!((done.code, done.out.trim()), (Some(0), ANSWER), "{done:?}");
+            let lines: Vec<&str> = done.err.lines().filter(|line| !line.is_empty()).collect();
+            let [line] = lines.as_slice() else { panic!("one line: {done:?}") };
+            assert!(line.contains(&format!(": {provider}/")), "{line}");
+            assert!(line.ends_with(&format!(" at {address}, {source}, because {why}")), "{line}");
+        };
+        let of_variable = yoi(&[(key, "sk-test"), (url, &base)]);
+        says(&of_variable, &format!("key from {key}"), &format!("{key} is set"));
+        let stored = bench.yoi_reading(&["auth", provider], "sk-test\n");
+        assert_eq!(stored.code, Some(0), "{stored:?}");
+        let of_file = yoi(&[(url, &base)]);
+        says(
+            &of_file,
+            &format!("key stored for {provider}"),
+            &format!("a key for {provider} is stored"),
+        );
+    }
+}
+
+#[test]
+fn without_consent_p_sends_nothing_to_a_server_that_was_found_unless_it_is_given_with_yes() {
+    let (bench, _) = bare(provider());
+    let (server, asked) = counting_provider();
+    let local = bench.without_local_models();
+    let nowhere = local.lines().next().expect("a line for ollama");
+    bench.settings(
+        &local.replace(nowhere, &format!("provider.ollama.base_url = 'http://{server}'")),
+    );
+    let refused = bench.yoi(&["-p", "hello"]);
     assert_eq!((refused.code, refused.out.as_str()), (Some(3), ""), "{refused:?}");
-    assert!(refused.err.contains("--yes") && refused.err.contains("ANTHROPIC_API_KEY"));
-    assert_eq!(run(&["--yes", "-p", "hello"]).out.trim(), ANSWER);
-    assert_eq!(run(&["-p", "hello"]).out.trim(), ANSWER);
+    assert!(refused.err.contains("--yes") && refused.err.contains(&server.to_string()));
+    let lists = asked.load(Ordering::SeqCst);
+    assert_eq!(bench.yoi(&["--yes", "-p", "hello"]).out.trim(), ANSWER);
+    assert_eq!(bench.yoi(&["-p", "hello"]).out.trim(), ANSWER, "the consent is remembered");
+    assert!(asked.load(Ordering::SeqCst) > lists);
 }
 
 #[test]
@@ -185,7 +240,7 @@ fn a_key_in_the_environment_of_the_next_screen_leads_the_same_pod_to_an_answer()
     let mut second = Terminal::with_env(&bench, &[], &env);
     second.waits_for("claude");
     second.press("hello again\r");
-    agrees_and_reads(&mut second);
+    second.waits_for(ANSWER);
 }
 
 #[test]
@@ -199,7 +254,7 @@ fn a_key_that_is_stored_beside_the_screen_leads_the_next_message_to_an_answer() 
     let stored = bench.yoi_reading(&["auth", "anthropic"], "sk-test\n");
     assert_eq!(stored.code, Some(0), "{stored:?}");
     terminal.press("hello again\r");
-    agrees_and_reads(&mut terminal);
+    terminal.waits_for(ANSWER);
 }
 
 #[test]

@@ -41,7 +41,12 @@ impl Terminal {
         Self::start(bench, args, &[], (cols, rows))
     }
 
-    fn start(bench: &Bench, args: &[&str], env: &[(&str, &str)], (cols, rows): (u16, u16)) -> Self {
+    pub fn start(
+        bench: &Bench,
+        args: &[&str],
+        env: &[(&str, &str)],
+        (cols, rows): (u16, u16),
+    ) -> Self {
         let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a terminal");
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_yoi"));

@@ -63,6 +63,8 @@ fn info() -> PodInfo {
         model_why: "ANTHROPIC_API_KEY is set".into(),
         model_chosen: true,
         model_sends: None,
+        model_address: Some("api.anthropic.com".into()),
+        model_key: Some("key from ANTHROPIC_API_KEY".into()),
         context_tokens: 3,
         context_window: 200,
         cost: None,
@@ -81,7 +83,7 @@ fn info() -> PodInfo {
     }
 }
 
-const INFO: &str = r#"{"name":"alice","state":"idle","since":1,"seq":2,"unseen":false,"cwd":"/w","workspace":"/w","model":"anthropic/m","model_why":"ANTHROPIC_API_KEY is set","model_chosen":true,"context_tokens":3,"context_window":200,"scope":[],"last_activity":5,"confined":"partly","notes":[],"queue":[{"id":"q","input":[{"kind":"text","content":"next"}]}]}"#;
+const INFO: &str = r#"{"name":"alice","state":"idle","since":1,"seq":2,"unseen":false,"cwd":"/w","workspace":"/w","model":"anthropic/m","model_why":"ANTHROPIC_API_KEY is set","model_chosen":true,"model_address":"api.anthropic.com","model_key":"key from ANTHROPIC_API_KEY","context_tokens":3,"context_window":200,"scope":[],"last_activity":5,"confined":"partly","notes":[],"queue":[{"id":"q","input":[{"kind":"text","content":"next"}]}]}"#;
 
 fn met() -> LimitMet {
     LimitMet { kind: LimitKind::FileSize, sentence: "1 MiB".into() }

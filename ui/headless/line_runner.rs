@@ -165,8 +165,7 @@ impl<'a> LineRunner<'a> {
         }
         client.call(Some(&info.name), Method::Open { env: self.opening.env.clone() }).await?;
         self.offered.insert(info.name.clone());
-        let model = if info.model.is_empty() { "no model" } else { &info.model };
-        client.printer.note(&format!("{}: {model}", info.name));
+        client.printer.note(&model_in_words(&info));
         for note in &info.notes {
             client.printer.note(note);
         }
@@ -373,6 +372,21 @@ impl<'a> LineRunner<'a> {
             result = result.and(ended);
         }
         result
+    }
+}
+
+/// Which model a Pod uses, where that is, which key it gets, and why.
+pub fn model_in_words(info: &PodInfo) -> String {
+    if info.model.is_empty() {
+        return format!("{}: no model", info.name);
+    }
+    let mut text = format!("{}: {}", info.name, info.model);
+    if let (Some(address), Some(key)) = (&info.model_address, &info.model_key) {
+        text += &format!(" at {address}, {key}");
+    }
+    match info.model_why.as_str() {
+        "" => text,
+        why => format!("{text}, because {why}"),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::headless::Work;
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::line_client::{Awaited, LineClient, View, stuck};
-use crate::headless::line_runner::{LineRunner, without_model};
+use crate::headless::line_runner::{LineRunner, model_in_words, without_model};
 use crate::headless::run_tracker::{Begun, End};
 use crate::start::Opening;
 use crate::verb;
@@ -16,6 +16,8 @@ struct Addressee {
     after: After,
     /// The model that a Pod which exists is to use.
     model: Option<String>,
+    /// Whether its model and its notes were printed.
+    is_noted: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,7 @@ pub async fn once(
         },
     };
     client.take_charge_of(&addressee.name);
-    let mut given = give(client, runner, &addressee, &input).await;
+    let mut given = give(client, runner, &mut addressee, &input).await;
     for _ in 0..TRIES {
         let again = match &given {
             Ok(_) | Err(Failure { exit: Exit::Signal(_) | Exit::NoModel, .. }) => false,
@@ -60,7 +62,7 @@ pub async fn once(
         if addressee.after == After::LeaveLive {
             addressee.after = After::Stop;
         }
-        given = give(client, runner, &addressee, &input).await;
+        given = give(client, runner, &mut addressee, &input).await;
     }
     let result = match given {
         Ok(begun) => converse(client, &addressee.name, &begun).await,
@@ -110,7 +112,7 @@ async fn create(
     if !is_named {
         print_notes(client, &info);
     }
-    Ok(Addressee { name: info.name, after: After::StopTree, model: None })
+    Ok(Addressee { name: info.name, after: After::StopTree, model: None, is_noted: !is_named })
 }
 
 async fn continue_with(
@@ -124,14 +126,12 @@ async fn continue_with(
     let is_back = client.bring_back(&name).await?;
     let was_stopped = is_back && info.state != State::Failed;
     let after = if was_stopped { After::Stop } else { After::LeaveLive };
-    Ok(Addressee { name, after, model: work.model.clone() })
+    Ok(Addressee { name, after, model: work.model.clone(), is_noted: false })
 }
 
 /// Prints the model of the Pod and the notes about its scope.
 fn print_notes(client: &mut LineClient, info: &PodInfo) {
-    let model = if info.model.is_empty() { "no model" } else { &info.model };
-    let why = if info.model_why.is_empty() { "" } else { ", because " };
-    client.printer.note(&format!("{}: {model}{why}{}", info.name, info.model_why));
+    client.printer.note(&model_in_words(info));
     for note in &info.notes {
         client.printer.note(note);
     }
@@ -142,7 +142,7 @@ fn print_notes(client: &mut LineClient, info: &PodInfo) {
 async fn give(
     client: &mut LineClient,
     runner: &mut LineRunner<'_>,
-    addressee: &Addressee,
+    addressee: &mut Addressee,
     input: &[Segment],
 ) -> Result<Begun, Failure> {
     let name = &addressee.name;
@@ -153,7 +153,9 @@ async fn give(
             client.call(Some(name), Method::SetModel { model }).await?;
         }
         let info = client.find(name)?.clone();
-        print_notes(client, &info);
+        if !std::mem::replace(&mut addressee.is_noted, true) {
+            print_notes(client, &info);
+        }
     }
     if let Some(failure) = without_model(client.find(name)?, runner.opening) {
         return Err(failure);

@@ -1,4 +1,4 @@
-//! The header of a transcript: the Pod, its model and the reason for it, its state and since when, what it
+//! The header of a transcript: the Pod, its model, its address, its key and the reason for it, its state and since when, what it
 //! has used, and its notes.
 
 use crate::app::App;
@@ -65,8 +65,10 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
         Some(model) => pieces.push(piece(model, theme.dim, 3)),
         None => pieces.push(piece("no model".into(), theme.warn, 3)),
     }
+    pieces.extend(info.model_address.clone().map(|address| piece(address, theme.dim, 6)));
+    pieces.extend(info.model_key.clone().map(|key| piece(key, theme.dim, 7)));
     if !info.model_why.is_empty() {
-        pieces.push(piece(format!("({})", info.model_why), theme.dim, 6));
+        pieces.push(piece(format!("({})", info.model_why), theme.dim, 8));
     }
     pieces.push(piece(state, theme.style(sign.role), 1));
     if info.context_window > 0 && info.context_tokens > 0 {
@@ -79,7 +81,7 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     }
     if let Some(confined) = info.confined {
         let style = if confined == Confined::Enforced { theme.dim } else { theme.warn };
-        pieces.push(piece(format!("sandbox {confined}"), style, 7));
+        pieces.push(piece(format!("sandbox {confined}"), style, 9));
     }
     pieces
 }

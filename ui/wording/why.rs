@@ -176,6 +176,9 @@ fn authority(info: &PodInfo) -> Vec<(&'static str, String)> {
     several("works in", vec![info.cwd.display().to_string()]);
     if !info.model.is_empty() {
         several("model", vec![format!("{} ({})", info.model, info.model_why)]);
+        let key = info.model_key.as_deref().unwrap_or_default();
+        let to = info.model_address.as_ref().map(|address| format!("{address}, {key}"));
+        several("sends to", to.into_iter().collect());
     }
     lines
 }

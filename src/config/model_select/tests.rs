@@ -71,19 +71,51 @@ fn keys_in_the_environment_are_tried_in_the_documented_order() {
 }
 
 #[test]
-fn a_default_model_says_what_is_sent_where_with_which_key() {
+fn a_key_chooses_its_provider_unless_a_workspace_says_where_that_is() {
+    for id in ["anthropic", "near"] {
+        for is_of_workspace in [false, true] {
+            let mut bench = Bench::new(&[]);
+            bench.keys.set(id, "k").unwrap();
+            let provider = Provider {
+                wire: Some(Wire::Chat),
+                base_url: Some("https://near.example/v1".into()),
+                default_model: Some("m".into()),
+                ..Provider::default()
+            };
+            if is_of_workspace {
+                bench.workspace.granted.provider.insert(id.into(), provider);
+                bench.settings = bench.settings.clone().with_providers_of(&bench.workspace);
+            } else if id == "near" {
+                bench.settings.provider.insert(id.into(), provider);
+            }
+            let choice = bench.found().unwrap();
+            assert_eq!((choice.model.provider.as_str(), choice.chosen), (id, false));
+            let sends = is_of_workspace.then(|| {
+                format!("sends text of your Pods, in every workspace, to near.example with the key stored for {id}")
+            });
+            assert_eq!(choice.sends, sends, "{id}");
+        }
+    }
     let choice = Bench::new(&[("ANTHROPIC_API_KEY", "k")]).found().unwrap();
-    assert_eq!(
-        choice.sends.as_deref(),
-        Some(
-            "sends text of your Pods, in every workspace, to api.anthropic.com with the key from ANTHROPIC_API_KEY"
-        )
-    );
-    let bench = Bench::new(&[]);
-    bench.keys.set("openai", "k").unwrap();
-    let choice = bench.found().unwrap();
-    assert_eq!(choice.model.key, KeySource::File("openai".into()));
-    assert!(choice.sends.unwrap().ends_with("api.openai.com with the key stored for openai"));
+    assert_eq!((choice.chosen, choice.sends), (false, None));
+}
+
+#[test]
+fn address_and_key_that_come_from_variables_are_of_one_environment() {
+    let bench = |offered: &[(&str, &str)], host: &[(&str, &str)]| {
+        let (bench, host) = (Bench::new(offered), Bench::new(host).env);
+        let asked = WantedModel::new("anthropic/x", "--model");
+        let place = ModelContext { host: &host, ..bench.place() };
+        let model = choose(Some(&asked), &place).unwrap().unwrap().model;
+        (model.base_url, model.url_variable)
+    };
+    const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "k");
+    const URL: (&str, &str) = ("ANTHROPIC_BASE_URL", "https://other.example");
+    let public = ("https://api.anthropic.com/v1".to_owned(), None);
+    let other = ("https://other.example/v1".to_owned(), Some("ANTHROPIC_BASE_URL".to_owned()));
+    assert_eq!(bench(&[KEY], &[KEY, URL]), public, "the host has another key for its address");
+    assert_eq!(bench(&[], &[KEY, URL]), other, "the key of the host goes to the host's address");
+    assert_eq!(bench(&[URL], &[KEY]), other);
 }
 
 #[test]

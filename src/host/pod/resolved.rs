@@ -1,6 +1,8 @@
 //! The configuration of a Pod, and what is known of a Pod from the store alone.
 
 use crate::config::model_select::ModelChoice;
+use crate::config::models::Wire;
+use crate::config::url;
 use crate::host::Shared;
 use crate::protocol::{PodInfo, PodName, Queued, State, now_ms};
 use crate::run::Input;
@@ -53,6 +55,9 @@ pub(crate) fn show_model(shared: &Shared, info: &mut PodInfo, choice: Option<&Mo
     info.model_why.clone_from(&choice.why);
     info.model_chosen = choice.chosen;
     info.model_sends = shared.unagreed(choice);
+    let is_remote = choice.model.wire != Wire::Rehearsal;
+    info.model_address = is_remote.then(|| url::host(&choice.model.base_url));
+    info.model_key = is_remote.then(|| choice.model.key.in_words());
     info.context_window = choice.model.window;
 }
 

@@ -16,7 +16,7 @@ text = "Done."
 "#;
 
 impl Bench {
-    fn write_workspace_file(&self, text: &str) {
+    pub fn write_workspace_file(&self, text: &str) {
         std::fs::create_dir_all(self.root.join("w/.yoi")).unwrap();
         std::fs::write(self.root.join("w/.yoi/config.toml"), text).unwrap();
     }

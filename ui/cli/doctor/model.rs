@@ -51,9 +51,8 @@ fn model(choice: &Result<Option<ModelChoice>, ModelError>, keys: &Keys, env: &En
         }
     };
     let key = match &choice.model.key {
-        KeySource::Env(name) => format!("key from {name}"),
-        KeySource::File(provider) => format!("key stored for {provider}"),
         KeySource::None => "requests go without a key".into(),
+        source => source.in_words(),
     };
     let text = format!("{}: {}; {key}", choice.model.spec(), choice.why);
     match (keys.resolve(&choice.model.key, &[env]), &choice.notice) {
