@@ -11,6 +11,8 @@ pub mod diagnostic;
 pub mod dirs;
 /// Keys of providers: where one comes from, and the file that holds the stored ones.
 pub mod keys;
+/// Keys that a command of the person prints.
+pub mod key_command;
 /// MCP servers as settings name them.
 pub mod mcp;
 /// A model to talk to, resolved.
@@ -33,6 +35,7 @@ pub mod workspace_settings;
 pub use catalogue::Catalogue;
 pub use diagnostic::Diagnostic;
 pub use dirs::{ConfigError, Dirs, Env};
+pub use key_command::{KeyCommand, PrintedKeys};
 pub use keys::{Keys, KeysError, MissingKey, Secret};
 pub use mcp::{McpDefinition, McpServer, McpServers};
 pub use model_select::{

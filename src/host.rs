@@ -167,6 +167,7 @@ pub(crate) struct Inner {
     pub(crate) consents: watch::Sender<Arc<BTreeSet<Destination>>>,
     pub(crate) env: Env,
     pub(crate) http: crate::llm::http::Http,
+    pub(crate) printed_keys: crate::config::PrintedKeys,
     /// The MCP servers that run.
     pub(crate) mcp: crate::mcp::Pool,
     pub(crate) timeouts: crate::llm::http::Timeouts,
@@ -360,6 +361,7 @@ impl Host {
         let (pod_api, requests) = mpsc::channel(crate::client::pod_api::WAITING);
         let shared = Shared(Arc::new(Inner {
             http: crate::llm::http::Http::new(&timeouts),
+            printed_keys: crate::config::PrintedKeys::default(),
             mcp: crate::mcp::Pool::default(),
             timeouts,
             sockets: watch::Sender::new(Arc::new(dirs.clone())),

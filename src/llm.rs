@@ -26,7 +26,7 @@ mod bench;
 mod faults;
 
 pub use http::{Http, Timeouts, install_crypto};
-pub use provider::Provider;
+pub use provider::{Key, Provider};
 pub use retry::Policy;
 
 /// A tool as a model is told about it.

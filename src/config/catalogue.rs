@@ -18,6 +18,8 @@ pub struct Provider {
     pub version: Option<String>,
     /// Environment variables that may hold the key, the first that is set counts.
     pub key_env: Option<Names>,
+    /// The command that prints the key and its arguments. Only the person's own settings may name one.
+    pub key_command: Option<Vec<String>>,
     /// Environment variables that may hold another base URL.
     pub base_url_env: Option<Names>,
     /// The model of `provider/`.
@@ -106,6 +108,11 @@ impl Provider {
         self.key_env.as_ref().map_or(&[], Names::all)
     }
 
+    /// The command that prints the key; an empty list names none.
+    pub fn key_command(&self) -> Option<&[String]> {
+        self.key_command.as_deref().filter(|argv| !argv.is_empty())
+    }
+
     pub fn url_variables(&self) -> &[String] {
         self.base_url_env.as_ref().map_or(&[], Names::all)
     }
@@ -115,6 +122,7 @@ impl Provider {
         take(&mut self.base_url, &over.base_url);
         take(&mut self.version, &over.version);
         take(&mut self.key_env, &over.key_env);
+        take(&mut self.key_command, &over.key_command);
         take(&mut self.base_url_env, &over.base_url_env);
         take(&mut self.default_model, &over.default_model);
         take(&mut self.window, &over.window);

@@ -48,6 +48,8 @@ pub enum MissingKey {
     NotSet(String),
     #[error("no key is stored for {0}: run `yoi auth {0}`, or :model")]
     NotStored(String),
+    #[error("key_command of [provider.{0}] is gone: set it again, or :model")]
+    NoCommand(String),
     #[error(transparent)]
     Unreadable(#[from] KeysError),
 }
@@ -113,11 +115,11 @@ impl Keys {
         Ok(self.read()?.into_keys().collect())
     }
 
-    /// The key a model's source names; `None` when it needs none. A variable is looked for in each
-    /// environment in turn.
+    /// The key a model's source names; `None` when it needs none or a command prints it. A variable is
+    /// looked for in each environment in turn.
     pub fn resolve(&self, source: &KeySource, envs: &[&Env]) -> Result<Option<Secret>, MissingKey> {
         match source {
-            KeySource::None => Ok(None),
+            KeySource::None | KeySource::Command(_) => Ok(None),
             KeySource::Env(name) => {
                 let set = envs.iter().filter_map(|env| Some(env.get(name)?.trim()));
                 let key = set.into_iter().find(|key| !key.is_empty());

@@ -66,16 +66,17 @@ pub struct ModelContext<'a> {
 }
 
 impl ModelContext<'_> {
-    /// The environment with the variables of a provider: the offered one, or, where neither that nor the
-    /// key file knows the provider, that of the host. An address and a key that come from variables are
+    /// The environment with the variables of a provider: the offered one, or, where that gives none of them
+    /// and no key of the provider is stored or printed, that of the host. An address and a key that come from variables are
     /// always those of one environment.
     fn env_of(&self, id: &str, provider: &Provider) -> &Env {
         let mut names = provider.key_variables().iter().chain(provider.url_variables());
         let is_offered = names.any(|name| var(self.env, name).is_some());
         // The host's key must not hide what is wrong with the file.
+        let is_printed = provider.key_command().is_some();
         let is_stored =
             self.keys.list().map_or(true, |stored| stored.iter().any(|name| name == id));
-        if is_offered || is_stored { self.env } else { self.host }
+        if is_offered || is_printed || is_stored { self.env } else { self.host }
     }
 }
 
@@ -128,7 +129,7 @@ pub fn example(id: &str, config: &Path) -> String {
 pub struct Destination {
     pub provider: String,
     pub base_url: String,
-    /// Where the key comes from: `env NAME`, `file provider` or `none`.
+    /// Where the key comes from: `env NAME`, `file provider`, `command provider` or `none`.
     pub key: String,
 }
 
@@ -137,6 +138,7 @@ impl Destination {
         let key = match &model.key {
             KeySource::Env(name) => format!("env {name}"),
             KeySource::File(provider) => format!("file {provider}"),
+            KeySource::Command(provider) => format!("command {provider}"),
             KeySource::None => "none".into(),
         };
         Self { provider: model.provider.clone(), base_url: model.base_url.clone(), key }
@@ -147,6 +149,9 @@ impl Destination {
         match self.key.split_once(' ') {
             Some(("env", name)) => format!("with the key from {name}"),
             Some(("file", provider)) => format!("with the key stored for {provider}"),
+            Some(("command", provider)) => {
+                format!("with the key printed by key_command of {provider}")
+            }
             _ => "without a key".into(),
         }
     }
@@ -173,7 +178,7 @@ impl ModelChoice {
 }
 
 /// The model to use, `None` if there is nothing to connect to. In order: what was asked for,
-/// `YOI_MODEL`, the settings, the workspace, a key in the environment, a stored key.
+/// `YOI_MODEL`, the settings, the workspace, a key in the environment, one that a command prints, a stored one.
 pub fn choose(
     asked: Option<&WantedModel>,
     place: &ModelContext<'_>,
@@ -198,17 +203,41 @@ pub fn choose(
             return found_by_key(&all, id, format!("{name} is set"), place).map(Some);
         }
     }
+    if let Some(choice) = of_command(&all, place)? {
+        return Ok(Some(choice));
+    }
     of_stored(&all, place)
 }
 
-/// The default model of the first provider with a stored key. A key alone does not say which model of a
-/// provider without a default to use, or where a configured one is.
+/// The default model of the first provider whose key a command prints.
+fn of_command(
+    all: &Catalogue,
+    place: &ModelContext<'_>,
+) -> Result<Option<ModelChoice>, ModelError> {
+    let named = all.providers.iter().filter(|(_, provider)| provider.key_command().is_some());
+    let named = named.map(|(id, _)| id.as_str()).collect();
+    of_key(all, named, |id| format!("key_command of {id} is set"), place)
+}
+
+/// The default model of the first provider with a stored key.
 fn of_stored(all: &Catalogue, place: &ModelContext<'_>) -> Result<Option<ModelChoice>, ModelError> {
     let stored = place.keys.list().unwrap_or_default();
-    let first = ORDER.into_iter().filter(|id| stored.iter().any(|name| name == id));
-    let rest = stored.iter().map(String::as_str).filter(|id| !ORDER.contains(id));
+    let stored = stored.iter().map(String::as_str).collect();
+    of_key(all, stored, |id| format!("a key for {id} is stored"), place)
+}
+
+/// The default model of the first of these providers. A key alone does not say which model of a provider
+/// without a default to use, or where a configured one is.
+fn of_key(
+    all: &Catalogue,
+    providers: Vec<&str>,
+    why: impl Fn(&str) -> String,
+    place: &ModelContext<'_>,
+) -> Result<Option<ModelChoice>, ModelError> {
+    let first = ORDER.into_iter().filter(|id| providers.contains(id));
+    let rest = providers.iter().copied().filter(|id| !ORDER.contains(id));
     for id in first.chain(rest) {
-        match found_by_key(all, id, format!("a key for {id} is stored"), place) {
+        match found_by_key(all, id, why(id), place) {
             Ok(choice) => return Ok(Some(choice)),
             Err(error) if ORDER.contains(&id) => return Err(error),
             Err(_) => {}
@@ -354,6 +383,9 @@ fn key_source(id: &str, provider: &Provider, base_url: &str, env: &Env, keys: &K
     if let Some(name) = names.iter().find(|name| var(env, name).is_some()) {
         return KeySource::Env(name.clone());
     }
+    if provider.key_command().is_some() {
+        return KeySource::Command(id.into());
+    }
     match (keys.list(), names.first()) {
         (Ok(stored), _) if stored.iter().any(|name| name == id) => KeySource::File(id.into()),
         (_, None) => KeySource::None,
@@ -382,7 +414,7 @@ fn found_by_key(
     place: &ModelContext<'_>,
 ) -> Result<ModelChoice, ModelError> {
     let choice = found(all, &format!("{id}/"), why, place)?;
-    let own = !place.workspace.defines(id, place.settings);
+    let own = !place.settings.has_provider_of(place.workspace, id);
     Ok(ModelChoice { sends: choice.sends.filter(|_| !own), ..choice })
 }
 

@@ -81,6 +81,8 @@ pub enum KeySource {
     Env(String),
     /// This provider's entry in `keys.toml`.
     File(String),
+    /// The `key_command` of this provider in the person's settings.
+    Command(String),
     /// No key is needed.
     None,
 }
@@ -91,6 +93,7 @@ impl KeySource {
         match self {
             Self::Env(name) => format!("key from {name}"),
             Self::File(provider) => format!("key stored for {provider}"),
+            Self::Command(provider) => format!("key printed by key_command of {provider}"),
             Self::None => "no key".into(),
         }
     }

@@ -339,7 +339,7 @@ fn right_place(message: &str) -> Option<String> {
 
 /// Keys that are often written in a wrong table, and the right table of each; the empty one is the
 /// top of the file.
-const PLACES: [(&str, &str); 23] = [
+const PLACES: [(&str, &str); 24] = [
     ("model", ""),
     ("max_turns", "limits"),
     ("depth", "limits"),
@@ -363,6 +363,7 @@ const PLACES: [(&str, &str); 23] = [
     ("wire", "provider.<name>"),
     ("base_url", "provider.<name>"),
     ("key_env", "provider.<name>"),
+    ("key_command", "provider.<name>"),
 ];
 
 /// A part of a settings file that cannot be used.

@@ -232,9 +232,9 @@ impl Settings {
     }
 
     /// Whether a provider of these settings is the one of the trusted file.
-    pub fn defines(&self, provider: &str, settings: &Settings) -> bool {
-        let given = self.granted.provider.get(provider);
-        given.is_some() && settings.provider.get(provider) == given
+    pub fn has_provider_of(&self, workspace: &WorkspaceSettings, id: &str) -> bool {
+        let given = workspace.granted.provider.get(id);
+        given.is_some() && self.provider.get(id) == given
     }
 
     /// Adds the providers and models of a trusted file. Those of the user do not change.
@@ -364,7 +364,10 @@ impl Reader<'_> {
         for (key, value) in providers {
             let id = key.get_ref().to_string();
             let name = format!("provider.{id}");
-            let provider = typed::<Provider>(value).filter(|_| !known.contains_key(&id));
+            // A workspace must not run a command outside of all walls, trusted or not.
+            let may_be_trusted =
+                |own: &Provider| !known.contains_key(&id) && own.key_command.is_none();
+            let provider = typed::<Provider>(value).filter(may_be_trusted);
             let Some(provider) = provider else {
                 self.ignore(&name, key.span().start, Ignored::Always);
                 continue;

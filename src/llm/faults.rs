@@ -1,9 +1,11 @@
 //! A provider that misbehaves on purpose, on all four wires, and what becomes of its answers.
 
+use crate::config::Env;
+use crate::config::key_command::PrintedKeys;
 use crate::config::keys::Secret;
 use crate::config::models::{KeySource, Model, Reasoning, Wire};
 use crate::llm::bench::{blocks, model, plain, request};
-use crate::llm::{Delta, Failure, Http, Provider, Request, Stop, Timeouts};
+use crate::llm::{Delta, Failure, Http, Key, Provider, Request, Stop, Timeouts};
 use crate::protocol::{Item, Role};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -423,6 +425,29 @@ async fn a_missing_key_is_said_and_nothing_is_sent() {
     let said = "no key for prov: start yoi where PROV_API_KEY is set, or :model";
     assert_eq!(failure, Failure::Unusable(said.into()));
     assert!(fake.paths().is_empty());
+}
+
+#[tokio::test]
+async fn a_printed_key_is_sent_and_printed_anew_for_the_run_after_a_refusal() {
+    let good = || Reply::bytes(&whole(Wire::Anthropic));
+    let (fake, base_url) = Fake::start(vec![good(), Reply::status(401, "{}"), good()]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let runs = dir.path().join("runs").display().to_string();
+    let script = format!("echo run >> '{runs}'; echo sk-$(wc -l < '{runs}' | tr -d ' ')");
+    let (argv, env) = (["sh", "-c", &script].map(str::to_owned), std::env::vars().collect::<Env>());
+    let model =
+        Model { base_url, key: KeySource::Command("prov".into()), ..model(Wire::Anthropic) };
+    let printed = PrintedKeys::default();
+    for is_answered in [true, false, true] {
+        let key = Key::Printed(printed.command("prov", &argv, env.clone()));
+        let provider = Provider::new(&model, key, PATIENT, Http::new(&PATIENT));
+        assert_eq!(send(&provider).await.is_ok(), is_answered);
+        assert!(!format!("{provider:?}").contains("sk-"));
+    }
+    let asked = fake.asked.lock().unwrap();
+    let keys: Vec<&str> =
+        asked.iter().map(|asked| asked.headers["x-api-key"].to_str().unwrap()).collect();
+    assert_eq!(keys, ["sk-1", "sk-1", "sk-2"]);
 }
 
 #[tokio::test]

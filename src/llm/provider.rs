@@ -1,5 +1,6 @@
 //! A model with its key, ready to be asked: which address, which headers, which wire.
 
+use crate::config::key_command::KeyCommand;
 use crate::config::keys::Secret;
 use crate::config::models::{KeySource, Model, Reasoning, Wire};
 use crate::llm::http::{Call, Http, Timeouts, Who};
@@ -13,6 +14,22 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// The key of a model.
+#[derive(Clone, Debug)]
+pub enum Key {
+    /// There is none, or none is needed.
+    Absent,
+    Known(Secret),
+    /// A command prints it when it is needed.
+    Printed(KeyCommand),
+}
+
+impl From<Option<Secret>> for Key {
+    fn from(key: Option<Secret>) -> Self {
+        key.map_or(Self::Absent, Self::Known)
+    }
+}
+
 /// A model that can be asked; clones share what was learned about its server.
 #[derive(Clone, Debug)]
 pub struct Provider {
@@ -22,7 +39,7 @@ pub struct Provider {
 #[derive(Debug)]
 struct Inner {
     model: Model,
-    key: Option<Secret>,
+    key: Key,
     timeouts: Timeouts,
     http: Http,
     /// The server does not know the Responses wire.
@@ -33,8 +50,8 @@ struct Inner {
 
 impl Provider {
     /// `key` is what the model's key source led to.
-    pub fn new(model: &Model, key: Option<Secret>, timeouts: Timeouts, http: Http) -> Self {
-        let model = model.clone();
+    pub fn new(model: &Model, key: impl Into<Key>, timeouts: Timeouts, http: Http) -> Self {
+        let (model, key) = (model.clone(), key.into());
         let (speaks_chat, no_summaries) = (AtomicBool::new(false), AtomicBool::new(false));
         Self { inner: Arc::new(Inner { model, key, timeouts, http, speaks_chat, no_summaries }) }
     }
@@ -86,19 +103,31 @@ impl Provider {
         if model.wire == Wire::Rehearsal {
             return rehearsal::open(Path::new(&model.model), request);
         }
-        self.check_key(model)?;
+        let key = self.key(model).await?;
         let call = Call {
-            who: self.who(model)?,
+            who: who(model, key.as_ref())?,
             url: address(model)?,
-            headers: self.headers(model)?,
+            headers: headers(model, key.as_ref())?,
             body: self.body(model, request).await,
         };
-        self.inner.http.open(call, decoder(model, request), self.inner.timeouts).await
+        let opened = self.inner.http.open(call, decoder(model, request), self.inner.timeouts).await;
+        if let (Err(Failure::Status { status: 401 | 403, .. }), Key::Printed(command)) =
+            (&opened, &self.inner.key)
+        {
+            command.forget();
+        }
+        opened
     }
 
-    fn check_key(&self, model: &Model) -> Result<(), Failure> {
-        if model.key == KeySource::None || self.inner.key.is_some() {
-            return Ok(());
+    async fn key(&self, model: &Model) -> Result<Option<Secret>, Failure> {
+        match &self.inner.key {
+            Key::Known(key) => return Ok(Some(key.clone())),
+            Key::Printed(command) => {
+                let key = command.key().await;
+                return key.map(Some).map_err(|why| Failure::Unusable(why.to_string()));
+            }
+            Key::Absent if model.key == KeySource::None => return Ok(None),
+            Key::Absent => {}
         }
         let provider = &model.provider;
         Err(Failure::Unusable(match &model.key {
@@ -107,40 +136,6 @@ impl Provider {
             }
             _ => format!("no key for {provider}: run `yoi auth {provider}`, or :model"),
         }))
-    }
-
-    fn who(&self, model: &Model) -> Result<Who, Failure> {
-        let key = match &model.key {
-            KeySource::Env(name) => format!("the key in {name}"),
-            KeySource::File(name) => format!("the key that `yoi auth {name}` stored"),
-            KeySource::None => "a request without a key".into(),
-        };
-        let host = Who::host_of(&address(model)?);
-        let secret = self.inner.key.clone();
-        Ok(Who { provider: model.provider.clone(), host, key, secret })
-    }
-
-    fn headers(&self, model: &Model) -> Result<HeaderMap, Failure> {
-        let mut headers = HeaderMap::new();
-        headers.insert("accept", HeaderValue::from_static("text/event-stream"));
-        if model.wire == Wire::Anthropic {
-            headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
-        }
-        let Some(key) = &self.inner.key else { return Ok(headers) };
-        let (name, value) = match model.wire {
-            Wire::Anthropic => ("x-api-key", key.expose().to_owned()),
-            Wire::Gemini => ("x-goog-api-key", key.expose().to_owned()),
-            Wire::Responses | Wire::Chat | Wire::Rehearsal => {
-                ("authorization", format!("Bearer {}", key.expose()))
-            }
-        };
-        let mut value = HeaderValue::from_str(&value).map_err(|_| {
-            let provider = &model.provider;
-            Failure::Unusable(format!("the key for {provider} has characters no header can carry"))
-        })?;
-        value.set_sensitive(true);
-        headers.insert(name, value);
-        Ok(headers)
     }
 
     /// The body of the request. Images are read from disk for it, off the async threads. What it is
@@ -160,6 +155,41 @@ impl Provider {
         // Only a runtime that is shutting down gives no result, and then this one is not used.
         made.unwrap_or_default()
     }
+}
+
+fn who(model: &Model, secret: Option<&Secret>) -> Result<Who, Failure> {
+    let key = match &model.key {
+        KeySource::Env(name) => format!("the key in {name}"),
+        KeySource::File(name) => format!("the key that `yoi auth {name}` stored"),
+        KeySource::Command(name) => format!("the key that key_command of {name} printed"),
+        KeySource::None => "a request without a key".into(),
+    };
+    let host = Who::host_of(&address(model)?);
+    let secret = secret.cloned();
+    Ok(Who { provider: model.provider.clone(), host, key, secret })
+}
+
+fn headers(model: &Model, key: Option<&Secret>) -> Result<HeaderMap, Failure> {
+    let mut headers = HeaderMap::new();
+    headers.insert("accept", HeaderValue::from_static("text/event-stream"));
+    if model.wire == Wire::Anthropic {
+        headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+    }
+    let Some(key) = key else { return Ok(headers) };
+    let (name, value) = match model.wire {
+        Wire::Anthropic => ("x-api-key", key.expose().to_owned()),
+        Wire::Gemini => ("x-goog-api-key", key.expose().to_owned()),
+        Wire::Responses | Wire::Chat | Wire::Rehearsal => {
+            ("authorization", format!("Bearer {}", key.expose()))
+        }
+    };
+    let mut value = HeaderValue::from_str(&value).map_err(|_| {
+        let provider = &model.provider;
+        Failure::Unusable(format!("the key for {provider} has characters no header can carry"))
+    })?;
+    value.set_sensitive(true);
+    headers.insert(name, value);
+    Ok(headers)
 }
 
 fn body(request: &Request, model: &Model, summaries: Summaries) -> Vec<u8> {

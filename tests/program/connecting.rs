@@ -175,6 +175,28 @@ fn p_answers_at_once_with_a_key_and_names_model_address_and_key_in_one_line() {
 }
 
 #[test]
+fn a_command_prints_the_key_once_for_all_messages_and_nothing_of_it_is_logged() {
+    let address = provider();
+    let (bench, _) = bare(address);
+    let (local, runs) = (bench.without_local_models(), bench.path("runs"));
+    let script =
+        format!("echo run >> {}; echo sk-printed-$((6+1)) | tee /dev/stderr", runs.display());
+    bench.settings(&format!(
+        "{local}[provider.anthropic]\nbase_url = 'http://{address}'\n\
+         key_command = ['sh', '-c', '{script}']\n"
+    ));
+    let done = bench.yoi_reading(&["--no-ui"], "hello\n:new bob\nhello\n");
+    assert_eq!((done.code, done.out.matches(ANSWER).count()), (Some(0), 2), "{done:?}");
+    let says = format!(" at {address}, key printed by key_command of anthropic, because");
+    assert!(done.err.contains(&says), "{done:?}");
+    assert_eq!(std::fs::read_to_string(&runs).expect("it ran"), "run\n");
+    for file in crate::bench::files(&bench.path("home")) {
+        let bytes = std::fs::read(&file).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&bytes).contains("sk-printed-7"), "{}", file.display());
+    }
+}
+
+#[test]
 fn without_consent_p_sends_nothing_to_a_server_that_was_found_unless_it_is_given_with_yes() {
     let (bench, _) = bare(provider());
     let (server, asked) = counting_provider();

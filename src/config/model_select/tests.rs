@@ -72,32 +72,46 @@ fn keys_in_the_environment_are_tried_in_the_documented_order() {
 
 #[test]
 fn a_key_chooses_its_provider_unless_a_workspace_says_where_that_is() {
-    for id in ["anthropic", "near"] {
-        for is_of_workspace in [false, true] {
-            let mut bench = Bench::new(&[]);
-            bench.keys.set(id, "k").unwrap();
-            let provider = Provider {
-                wire: Some(Wire::Chat),
-                base_url: Some("https://near.example/v1".into()),
-                default_model: Some("m".into()),
-                ..Provider::default()
-            };
-            if is_of_workspace {
-                bench.workspace.granted.provider.insert(id.into(), provider);
-                bench.settings = bench.settings.clone().with_providers_of(&bench.workspace);
-            } else if id == "near" {
-                bench.settings.provider.insert(id.into(), provider);
-            }
-            let choice = bench.found().unwrap();
-            assert_eq!((choice.model.provider.as_str(), choice.chosen), (id, false));
-            let sends = is_of_workspace.then(|| {
-                format!("sends text of your Pods, in every workspace, to near.example with the key stored for {id}")
-            });
-            assert_eq!(choice.sends, sends, "{id}");
+    for is_of_workspace in [false, true] {
+        let mut bench = Bench::new(&[]);
+        bench.keys.set("near", "k").unwrap();
+        let text = "[provider.near]\nwire = 'openai_chat'\nbase_url = 'https://near.example/v1'\n\
+                    default_model = 'm'\n";
+        if is_of_workspace {
+            let file = WorkspaceSettings::read(Path::new(".yoi/config.toml"), text);
+            let trusted = file.sha256.clone();
+            bench.workspace = file.with_trust(trusted.as_deref());
+            bench.settings = Settings::default().with_providers_of(&bench.workspace);
+        } else {
+            bench.settings = Settings::read(Path::new("config.toml"), text).0;
         }
+        let choice = bench.found().unwrap();
+        assert_eq!((choice.model.provider.as_str(), choice.chosen), ("near", false));
+        let sends = "sends text of your Pods, in every workspace, to near.example with the key stored for near";
+        assert_eq!(choice.sends.as_deref(), is_of_workspace.then_some(sends));
     }
     let choice = Bench::new(&[("ANTHROPIC_API_KEY", "k")]).found().unwrap();
     assert_eq!((choice.chosen, choice.sends), (false, None));
+}
+
+#[test]
+fn a_command_that_prints_a_key_chooses_its_provider_after_variables_and_before_stored_keys() {
+    let mut bench = Bench::new(&[("OPENAI_API_KEY", "k")]);
+    bench.keys.set("openrouter", "k").unwrap();
+    let text = "[provider.anthropic]\nkey_command = ['pass', 'show', 'anthropic']\n\
+                [provider.gemini]\nkey_command = []\n";
+    bench.settings = Settings::read(Path::new("config.toml"), text).0;
+    assert_eq!(bench.found().unwrap().model.provider, "openai");
+    bench.env.clear();
+    let choice = bench.found().unwrap();
+    assert_eq!((choice.why.as_str(), choice.sends), ("key_command of anthropic is set", None));
+    assert_eq!(choice.model.key, KeySource::Command("anthropic".into()));
+    bench.settings = Settings::default();
+    assert_eq!(bench.found().unwrap().model.provider, "openrouter");
+    // A variable is nearer at hand than a command.
+    bench.settings = Settings::read(Path::new("config.toml"), text).0;
+    bench.env.insert("ANTHROPIC_API_KEY".into(), "k".into());
+    assert_eq!(bench.found().unwrap().model.key, KeySource::Env("ANTHROPIC_API_KEY".into()));
 }
 
 #[test]
@@ -262,7 +276,8 @@ fn a_workspace_chooses_only_a_known_model_with_a_key_and_it_is_said() {
         bench.workspace.model = Some(asked.into());
         let choice = bench.found().unwrap();
         assert_eq!(choice.model.spec(), used, "{asked}");
-        assert!(!choice.chosen && choice.sends.is_some());
+        assert!(!choice.chosen);
+        assert_eq!(choice.sends.is_some(), asked == used, "{asked}: a key is a choice");
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::config::Catalogue;
 use crate::config::dirs::Env;
-use crate::config::keys::{Keys, MissingKey, Secret};
+use crate::config::keys::{Keys, MissingKey};
 use crate::config::model_select::{self, ModelChoice, WantedModel};
-use crate::config::models::Model;
+use crate::config::models::{KeySource, Model};
 use crate::config::settings::Settings;
 use crate::config::workspace_settings::WorkspaceSettings;
 use crate::host::Answer;
@@ -12,7 +12,7 @@ use crate::host::models::{self, Local, Search};
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::resolved::Resolved;
 use crate::host::pod::{Pod, resolved};
-use crate::llm::Provider;
+use crate::llm::{Key, Provider};
 use crate::protocol::{Event, Refusal, State};
 use crate::run::Start;
 use crate::store::PodRow;
@@ -148,7 +148,11 @@ impl Pod {
         let search = self.search(choice.wanted());
         let found = models::find(&self.shared, search, Local::Ignored).await.ok()?;
         let found = found.choice.ok()??;
-        self.key(&found).is_ok().then_some(found)
+        // An address that the Pod remembers needs no key only where it never got one.
+        let lost = found.model.key == KeySource::None
+            && found.model.url_variable.is_some()
+            && found.model.base_url == choice.model.base_url;
+        (!lost && self.key(&found).is_ok()).then_some(found)
     }
 
     /// The same model as the settings and the environment define it now, if that differs from what they
@@ -250,8 +254,26 @@ impl Pod {
     /// The key of a model: from the environment that clients offered this Pod, else from the one
     /// that the host was started in. So a family goes on after a restart, whichever client connects
     /// first.
-    fn key(&self, choice: &ModelChoice) -> Result<Option<Secret>, MissingKey> {
+    fn key(&self, choice: &ModelChoice) -> Result<Key, MissingKey> {
+        if let KeySource::Command(id) = &choice.model.key {
+            // Only the person's own settings may name a command.
+            let settings = self.shared.settings.last().settings;
+            let command = settings.provider.get(id).and_then(|provider| provider.key_command());
+            let command = command.ok_or_else(|| MissingKey::NoCommand(id.clone()))?;
+            return Ok(Key::Printed(self.shared.printed_keys.command(
+                id,
+                command,
+                self.whole_env(),
+            )));
+        }
         let keys = Keys::at(&self.shared.dirs.config);
-        keys.resolve(&choice.model.key, &[&self.env, &self.shared.env])
+        Ok(keys.resolve(&choice.model.key, &[&self.env, &self.shared.env])?.into())
+    }
+
+    /// The environment of the host with what clients offered.
+    pub(super) fn whole_env(&self) -> Env {
+        let mut env = self.shared.env.clone();
+        env.extend(self.env.clone());
+        env
     }
 }

@@ -170,8 +170,7 @@ impl Pod {
     }
 
     fn servers(&self, configured: McpServers) -> run::Servers {
-        let mut env = self.shared.env.clone();
-        env.extend(self.env.clone());
+        let env = self.whole_env();
         let (shared, workspace) = (self.shared.clone(), self.row.workspace.clone());
         let configured_now = move || -> BoxFuture<'static, Option<McpServers>> {
             let (shared, workspace) = (shared.clone(), workspace.clone());

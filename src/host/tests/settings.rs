@@ -108,6 +108,7 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("provider.*.base_url", BASE, "provider.fake.base_url = 'http://127.0.0.1:9'", Effect::NewPod),
     ("provider.*.version", BARE, "provider.fake.version = 'v7'", Effect::NewPod),
     ("provider.*.key_env", KEYLESS, "provider.fake.key_env = ['HOME']", Effect::NewPod),
+    ("provider.*.key_command", FAKE, "provider.fake.key_command = ['true']", Effect::NewPod),
     ("provider.*.base_url_env", FAKE, "provider.fake.base_url_env = ['FAKE_URL']", Effect::NewPod),
     ("provider.*.default_model", DEFAULT, "provider.fake.default_model = 'm'", Effect::NewPod),
     ("provider.*.window", FAKE, "provider.fake.window = 5", Effect::NewPod),
