@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
@@ -44,7 +44,9 @@ pub struct KeyCommand {
 
 /// The keys that commands printed to this process; clones share them.
 #[derive(Clone, Default)]
-pub struct PrintedKeys(Arc<Mutex<BTreeMap<Vec<String>, Arc<OnceCell<Secret>>>>>);
+pub struct PrintedKeys(Arc<Mutex<ByCommand>>);
+
+type ByCommand = BTreeMap<Vec<String>, Arc<OnceCell<Secret>>>;
 
 impl PrintedKeys {
     /// The command that prints the key of a provider; it runs in `env`.
@@ -60,7 +62,7 @@ impl PrintedKeys {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Vec<String>, Arc<OnceCell<Secret>>>> {
+    fn lock(&self) -> MutexGuard<'_, ByCommand> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -129,7 +129,7 @@ fn agrees_and_reads(terminal: &mut Terminal) {
 fn a_key_in_the_environment_of_the_first_start_leads_to_an_answer_and_the_header_names_all_of_it() {
     let (bench, base) = bare(provider());
     let env = [("ANTHROPIC_API_KEY", "sk-test"), ("ANTHROPIC_BASE_URL", base.as_str())];
-    let mut terminal = Terminal::start(&bench, &[], &env, (160, 40));
+    let mut terminal = Terminal::start(&bench, &[], &env, (220, 40));
     terminal.waits_for("ANTHROPIC_API_KEY is set");
     terminal.press("hello\r");
     terminal.waits_for(ANSWER);
