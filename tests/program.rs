@@ -28,6 +28,8 @@ mod ephemeral;
 mod exits;
 #[path = "program/family.rs"]
 mod family;
+#[path = "program/hangs.rs"]
+mod hangs;
 #[path = "program/headless.rs"]
 mod headless;
 #[path = "program/host.rs"]

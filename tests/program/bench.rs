@@ -1,5 +1,6 @@
 //! A home and a workspace of its own for every test, and ways to run the program in them.
 
+use crate::hangs;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -77,6 +78,7 @@ impl Bench {
             fs::create_dir(dir.path().join(name)).expect("a new directory");
         }
         fs::write(dir.path().join("script.toml"), SCRIPT).expect("a writable directory");
+        hangs::watch(dir.path());
         Self { dir }
     }
 
@@ -87,6 +89,7 @@ impl Bench {
         for name in ["home", "ws"] {
             fs::create_dir(dir.path().join(name)).expect("a new directory");
         }
+        hangs::watch(dir.path());
         Self { dir }
     }
 
@@ -257,6 +260,7 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
+        let _unwatched = hangs::Unwatch(self.dir.path());
         if self.host_pid().is_some() {
             let _ = self.command(&["host", "stop"]).output();
         }
