@@ -168,6 +168,7 @@ pub(crate) struct Inner {
     pub(crate) env: Env,
     pub(crate) http: crate::llm::http::Http,
     pub(crate) printed_keys: crate::config::PrintedKeys,
+    pub(crate) providers: crate::llm::provider::Providers,
     /// The MCP servers that run.
     pub(crate) mcp: crate::mcp::Pool,
     pub(crate) timeouts: crate::llm::http::Timeouts,
@@ -362,6 +363,7 @@ impl Host {
         let shared = Shared(Arc::new(Inner {
             http: crate::llm::http::Http::new(&timeouts),
             printed_keys: crate::config::PrintedKeys::default(),
+            providers: Default::default(),
             mcp: crate::mcp::Pool::default(),
             timeouts,
             sockets: watch::Sender::new(Arc::new(dirs.clone())),

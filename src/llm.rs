@@ -10,6 +10,7 @@ use std::time::Duration;
 
 pub mod anthropic;
 pub mod chat;
+pub mod gate;
 pub mod gemini;
 pub mod http;
 pub mod messages;
@@ -77,12 +78,14 @@ pub enum Delta {
         id: String,
         json: String,
     },
-    /// A block is complete: the item to commit and the provider's own form of it. Its text is the
+    /// A block has ended: the item to commit and the provider's own form of it. Its text is the
     /// whole, not the rest. Tool call arguments are the text that came, `{}` when there was none; a
     /// text that is no JSON object is kept, and its call is not run.
     Block {
         item: Item,
         native: Option<Value>,
+        /// The reply ended within this block: the provider did not say that it is complete.
+        cut: bool,
     },
     /// So many bytes came that no other delta shows before its block is complete: citations, the notes
     /// of a router, a call without a name. They count to the size of the answer.
@@ -99,10 +102,23 @@ pub enum Delta {
 pub enum Stop {
     EndTurn,
     ToolUse,
+    /// The limit of output tokens cut the reply.
     MaxTokens,
-    /// The model or the provider declined; the words it gave, if any.
+    /// The context window was full before the reply was complete.
+    ContextExceeded,
+    /// The provider paused; the same request with the reply so far continues it.
+    Pause,
+    /// The model or the provider declined; its words or the word of its filter, never empty.
     Refusal(String),
+    /// A word that no wire documents.
     Other(String),
+}
+
+impl Stop {
+    /// Whether the model ended its reply itself, so that every block in it is whole.
+    pub fn is_own_end(&self) -> bool {
+        matches!(self, Self::EndTurn | Self::ToolUse)
+    }
 }
 
 /// Tokens of one request, cumulative within it; `None` = not reported.
@@ -135,6 +151,9 @@ pub enum Failure {
     /// The provider reported an error inside the stream.
     #[error("{message}")]
     Provider { message: String, retryable: bool },
+    /// The request is longer than the model reads, in the provider's words.
+    #[error("{0}")]
+    TooLong(String),
     /// The request cannot be made: no key, a bad address, a script that does not fit.
     #[error("{0}")]
     Unusable(String),

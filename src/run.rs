@@ -7,7 +7,7 @@ use crate::protocol::{
     Entry, EntryId, ErrorCode, Event, Fact, Item, LimitMet, Refusal, Role, RunOutcome, RunResult,
     Segment, SegmentId, SessionId, SystemItem, Trigger, TurnResult,
 };
-use crate::session::{Files, LogPosition, load_output};
+use crate::session::{Files, LogPosition, Replay, load_output};
 use crate::store::{MailboxMessage, Store};
 use crate::{config::models::Model, protocol::PodName, tools};
 use serde_json::json;
@@ -49,6 +49,7 @@ pub mod policy;
 /// The system prompt and the notes of the runtime.
 mod prompt;
 /// The end of a reply and what follows it.
+mod pruning;
 mod reply_end;
 /// The limits on the size of a reply.
 mod reply_size;
@@ -124,7 +125,6 @@ pub struct Limits {
     pub compact_at: f64,
     /// The number of tokens of the newest history that a compaction keeps verbatim.
     pub keep_tokens: u64,
-    pub pruning: context::Pruning,
     pub reply: ReplyLimits,
 }
 
@@ -191,7 +191,8 @@ pub enum RunEvent {
 pub enum End {
     Finished,
     Paused,
-    LimitReached,
+    /// With what was reached.
+    LimitReached(String),
     /// Nothing was added to the history: the input was taken back.
     RolledBack,
     Cancelled,
@@ -214,7 +215,7 @@ impl End {
             Self::Failed(refusal) => tracing::warn!(ms, turns, "failed: {refusal}"),
             Self::Finished
             | Self::Paused
-            | Self::LimitReached
+            | Self::LimitReached(_)
             | Self::RolledBack
             | Self::Cancelled
             | Self::Compacted
@@ -452,23 +453,27 @@ impl Run {
         loop {
             self.drain_mailbox().await?;
             if self.requests >= self.setup.limits.max_turns {
-                return Ok(End::LimitReached);
+                let why = format!("stopped after {} model requests", self.requests);
+                return Ok(End::LimitReached(why));
             }
             self.start_servers().await?;
+            self.prune_when_full().await?;
             self.compact_when_full().await?;
             self.requests += 1;
             let turn = self.session_state.state.turn_count;
             self.publish(Event::TurnStart { turn }).await;
-            let (calls, stop) = self.request_reply().await?;
+            let reply = self.request_reply().await?;
             self.session_state.state.turn_count = turn + 1;
             self.publish(Event::TurnEnd { turn, result: TurnResult::Finished }).await;
-            if !calls.is_empty() {
-                unfinished = reply_end::Unfinished::default();
-                let calls = self.refuse_cut_calls(calls, &stop).await?;
-                self.call_tools(&calls).await?;
-                continue;
-            }
-            match self.after_reply(&stop, &mut unfinished).await? {
+            let was_called = !reply.calls.is_empty();
+            let (calls, stop) = self.refuse_cut_calls(reply).await?;
+            self.call_tools(&calls).await?;
+            let calls_of_reply = match (was_called, calls.is_empty()) {
+                (false, _) => reply_end::CallsOfReply::None,
+                (true, true) => reply_end::CallsOfReply::Refused,
+                (true, false) => reply_end::CallsOfReply::Ran,
+            };
+            match self.after_reply(&stop, calls_of_reply, &mut unfinished).await? {
                 reply_end::Next::Request => {}
                 reply_end::Next::End(end) => return Ok(end),
                 reply_end::Next::Finished => {
@@ -494,7 +499,7 @@ impl Run {
     /// Reads outputs that the next request carries and that were left in the log.
     pub(crate) async fn load_wanted(&mut self) -> Result<(), Stopped> {
         let history = &self.session_state.state.history;
-        let wanted = context::wanted(history, self.setup.limits.pruning);
+        let wanted = context::wanted(history);
         self.load(wanted).await
     }
 
@@ -548,16 +553,17 @@ impl Run {
 
     /// The number of tokens of the next request.
     pub(crate) fn tokens(&self) -> u64 {
-        context::tokens(
-            &self.session_state.system,
-            &self.session_state.state.history,
-            self.session_state.state.usage,
-        )
+        let Replay { history, usage, .. } = &self.session_state.state;
+        let beginning = match usage {
+            Some(_) => 0,
+            None => self.session_state.system.len() + self.offered.spec_bytes(),
+        };
+        context::tokens(beginning, history, *usage)
     }
 
     async fn close(&mut self, end: End) -> End {
         let (outcome, result) = match end {
-            End::LimitReached => (RunOutcome::LimitReached, RunResult::LimitReached),
+            End::LimitReached(_) => (RunOutcome::LimitReached, RunResult::LimitReached),
             _ => (RunOutcome::Finished, RunResult::Finished),
         };
         crate::crash_point!("run-ending");

@@ -12,6 +12,8 @@ mod bench;
 mod classic;
 #[path = "program/connecting.rs"]
 mod connecting;
+#[path = "program/context.rs"]
+mod context;
 #[path = "program/deliveries.rs"]
 mod deliveries;
 #[path = "program/diagnostics.rs"]

@@ -8,6 +8,7 @@ pub mod rule;
 pub mod scope;
 pub mod sent;
 pub mod command;
+pub mod context;
 pub mod state;
 pub mod wait;
 pub mod why;

@@ -67,6 +67,15 @@ impl PrintedKeys {
     }
 }
 
+/// Two commands are equal while they share the key that one of them printed or will print.
+impl PartialEq for KeyCommand {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.key, &other.key)
+    }
+}
+
+impl Eq for KeyCommand {}
+
 impl KeyCommand {
     /// The key: the one that the command printed before, else the command runs. Callers that come
     /// meanwhile wait for that one run.

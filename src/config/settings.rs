@@ -35,6 +35,7 @@ pub struct Settings {
     pub model: Option<String>,
     pub limits: Limits,
     pub timeouts: Timeouts,
+    pub retry: Retry,
     pub host: Host,
     pub shell: Shell,
     pub compaction: Compaction,
@@ -68,8 +69,17 @@ pub struct Profile {
 #[serde(deny_unknown_fields, default)]
 pub struct Timeouts {
     pub connect_s: NonZeroU64,
+    /// Three times as long from servers of this machine or of a private network.
     pub first_event_s: NonZeroU64,
     pub idle_s: NonZeroU64,
+}
+
+/// How patient a run is with its provider.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retry {
+    /// Minutes for which a run waits for a provider that is overloaded, fails or cannot be reached; 0 = not at all.
+    pub minutes: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -97,10 +107,9 @@ pub struct Compaction {
     pub threshold_ratio: Ratio,
     /// Tokens of the newest history that a compaction keeps verbatim.
     pub keep_tokens: u64,
-    /// Tokens of the newest tool output that are always sent.
-    pub prune_protect: u64,
-    /// Old tool output is left out only if it saves this many tokens.
-    pub prune_min: u64,
+    /// Without effect, as the next: outputs leave the context only when it is nearly full.
+    pub prune_protect: Option<u64>,
+    pub prune_min: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -253,13 +262,20 @@ impl Default for Shell {
     }
 }
 
+impl Default for Retry {
+    fn default() -> Self {
+        // An overload of a provider passes in minutes, and a run that was given up is not taken up by itself.
+        Self { minutes: 10 }
+    }
+}
+
 impl Default for Compaction {
     fn default() -> Self {
         Self {
             threshold_ratio: Ratio(0.85),
             keep_tokens: 8_000,
-            prune_protect: 8_000,
-            prune_min: 4_096,
+            prune_protect: None,
+            prune_min: None,
         }
     }
 }
@@ -303,6 +319,17 @@ impl Settings {
             }
             settings.unread.extend(hides_rules.then(|| diagnostic.to_string()));
             diagnostics.push(diagnostic);
+        }
+        let compaction = &settings.compaction;
+        let given =
+            [("prune_protect", compaction.prune_protect), ("prune_min", compaction.prune_min)];
+        for (key, _) in given.into_iter().filter(|(_, value)| value.is_some()) {
+            let at = text.find(key).unwrap_or(0);
+            let message = format!(
+                "`compaction.{key}` has no effect any more and can be deleted: outputs of tools leave the context \
+                 only when three quarters of the window are in use"
+            );
+            diagnostics.push(Diagnostic::at(file, text, at, message));
         }
         (settings, diagnostics)
     }

@@ -1,9 +1,9 @@
 //! Anthropic Messages: what its requests look like. The answer is read in [`stream`].
 
 use crate::config::models::{Model, Reasoning};
-use crate::llm::Request;
-use crate::llm::messages::{List, Messages, put_first};
+use crate::llm::messages::{FirstMarker, List, Messages, mark, put_first};
 use crate::llm::wire::{self, text};
+use crate::llm::{Request, ToolSpec};
 use crate::protocol::item::{Content, Image};
 use crate::protocol::{Item, Role};
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ pub use stream::Decoder;
 const MAX_TOKENS: u64 = 8192;
 /// The smallest thinking budget the API takes.
 const MIN_BUDGET: u64 = 1024;
-/// How many of the last user messages end in a cache marker. With one after the system prompt and
-/// one after the tools this makes four, the most the API takes.
+/// How many of the last user messages end in a cache marker. With one after the system prompt, which covers the
+/// tools before it, and one after the first message this makes four, the most the API takes.
 const MARKED_TURNS: usize = 2;
 
 /// The request for `model`.
@@ -30,7 +30,7 @@ pub fn body(request: &Request, model: &Model) -> Vec<u8> {
     let max_tokens = max_tokens(request, model);
     let mut body = json!({"model": model.model, "max_tokens": max_tokens, "stream": true});
     if !request.system.is_empty() {
-        body["system"] = json!([marked(json!({"type": "text", "text": request.system}))]);
+        body["system"] = json!([{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]);
     }
     if !request.tools.is_empty() {
         body["tools"] = tools(request);
@@ -68,17 +68,8 @@ fn sampling(body: &mut Value, request: &Request) {
 }
 
 fn tools(request: &Request) -> Value {
-    let mut tools: Vec<Value> = request
-        .tools
-        .iter()
-        .map(|tool| {
-            json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema})
-        })
-        .collect();
-    if let Some(last) = tools.pop() {
-        tools.push(marked(last));
-    }
-    Value::Array(tools)
+    let tool = |tool: &ToolSpec| json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema});
+    request.tools.iter().map(tool).collect()
 }
 
 fn max_tokens(request: &Request, model: &Model) -> u64 {
@@ -135,8 +126,10 @@ impl Turn {
 /// The conversation, neighbours of one role joined.
 fn messages(request: &Request, model: &Model, turn: &mut Turn) -> List {
     let origin = wire::origin(model);
+    let mut first = FirstMarker::default();
     let finish = |message: &mut Value| {
         results_first(message);
+        first.take(message);
         turn.take(message);
         true
     };
@@ -210,17 +203,9 @@ fn results_first(message: &mut Value) {
     put_first(message, "content", |block| text(block, "type") == "tool_result");
 }
 
-fn marked(mut block: Value) -> Value {
-    block["cache_control"] = json!({"type": "ephemeral"});
-    block
-}
-
 fn mark_last_turns(messages: &mut Messages) {
     for message in messages.newest_users() {
         results_first(message);
-        let last = message["content"].as_array_mut().and_then(|blocks| blocks.last_mut());
-        if let Some(block) = last {
-            *block = marked(block.take());
-        }
+        mark(message);
     }
 }

@@ -123,7 +123,16 @@ fn data(event: &Value) -> Event {
 /// The blocks among `deltas`.
 pub fn blocks(deltas: &[Delta]) -> Vec<(Item, Option<Value>)> {
     let block = |delta: &Delta| match delta {
-        Delta::Block { item, native } => Some((item.clone(), native.clone())),
+        Delta::Block { item, native, .. } => Some((item.clone(), native.clone())),
+        _ => None,
+    };
+    deltas.iter().filter_map(block).collect()
+}
+
+/// Whether the reply ended within them, for each block among `deltas`.
+pub fn cut_blocks(deltas: &[Delta]) -> Vec<bool> {
+    let block = |delta: &Delta| match delta {
+        Delta::Block { cut, .. } => Some(*cut),
         _ => None,
     };
     deltas.iter().filter_map(block).collect()

@@ -2,7 +2,7 @@
 //! requests look like. The answer is read in [`stream`].
 
 use crate::config::models::{Model, Reasoning};
-use crate::llm::messages::{List, Messages};
+use crate::llm::messages::{FirstMarker, List, Messages, mark};
 use crate::llm::wire::{self, at, text};
 use crate::llm::{Request, ToolSpec};
 use crate::protocol::item::{Content, Image};
@@ -85,13 +85,6 @@ fn wants_markers(model: &Model) -> bool {
     model.provider == "openrouter" && model.model.starts_with("anthropic/")
 }
 
-fn mark(message: &mut Value) {
-    let last = message["content"].as_array_mut().and_then(|parts| parts.last_mut());
-    if let Some(part) = last {
-        part["cache_control"] = json!({"type": "ephemeral"});
-    }
-}
-
 /// Makes a message ready to be sent; one that holds nothing a server would take is left out.
 fn finish(message: &mut Value) -> bool {
     flatten(message);
@@ -121,6 +114,13 @@ struct Conversation<'a> {
 impl<'a> Conversation<'a> {
     fn of(request: &'a Request, model: &'a Model) -> Self {
         let marked = if wants_markers(model) { MARKED_TURNS } else { 0 };
+        let mut first = wants_markers(model).then(FirstMarker::default);
+        let finish = move |message: &mut Value| {
+            if let Some(first) = &mut first {
+                first.take(message);
+            }
+            finish(message)
+        };
         let messages = Messages::new(marked, Box::new(finish));
         let mut this = Self { request, model, messages, images: Vec::new() };
         this.system();

@@ -108,6 +108,30 @@ impl<'f> Messages<'f> {
     }
 }
 
+/// Ends a message in a cache marker of Anthropic.
+pub fn mark(message: &mut Value) {
+    let last = message["content"].as_array_mut().and_then(|parts| parts.last_mut());
+    if let Some(part) = last {
+        part["cache_control"] = json!({"type": "ephemeral"});
+    }
+}
+
+/// Marks the first message of a user that it is given: that marker stays where it is while the conversation
+/// grows, so that the beginning is found in the cache also behind a change of what follows.
+#[derive(Default)]
+pub struct FirstMarker {
+    is_set: bool,
+}
+
+impl FirstMarker {
+    pub fn take(&mut self, message: &mut Value) {
+        if !self.is_set && text(message, "role") == "user" {
+            self.is_set = true;
+            mark(message);
+        }
+    }
+}
+
 /// Puts the blocks of a message for which `is_first` holds before the others.
 pub fn put_first(message: &mut Value, key: &str, is_first: impl Fn(&Value) -> bool) {
     if let Some(blocks) = message.get_mut(key).and_then(Value::as_array_mut) {

@@ -3,6 +3,7 @@
 use crate::config::key_command::KeyCommand;
 use crate::config::keys::Secret;
 use crate::config::models::{KeySource, Model, Reasoning, Wire};
+use crate::llm::gate::Gate;
 use crate::llm::http::{Call, Http, Timeouts, Who};
 use crate::llm::responses::Summaries;
 use crate::llm::wire::{self, Decode};
@@ -11,11 +12,11 @@ use crate::protocol::{Item, Origin};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The key of a model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
     /// There is none, or none is needed.
     Absent,
@@ -46,6 +47,35 @@ struct Inner {
     speaks_chat: AtomicBool,
     /// The account may not have summaries of the thinking.
     no_summaries: AtomicBool,
+    gate: Gate,
+}
+
+/// The providers of a host. A model with the same address and key is the same provider for all Pods, so that what was
+/// learned about its server outlives a run, and its gate is one for all.
+#[derive(Debug, Default)]
+pub struct Providers(Mutex<Vec<Provider>>);
+
+/// The most providers that are kept although no run uses them.
+const MAX_KEPT: usize = 64;
+
+impl Providers {
+    /// The provider of this model; `key` is what the model's key source led to.
+    pub fn get(&self, model: &Model, key: Key, timeouts: Timeouts, http: &Http) -> Provider {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |known: &&Provider| {
+            let known = &known.inner;
+            known.model == *model && known.key == key && known.timeouts == timeouts
+        };
+        if let Some(known) = all.iter().find(same) {
+            return known.clone();
+        }
+        if all.len() >= MAX_KEPT {
+            all.retain(|known| Arc::strong_count(&known.inner) > 1);
+        }
+        let new = Provider::new(model, key, timeouts, http.clone());
+        all.push(new.clone());
+        new
+    }
 }
 
 impl Provider {
@@ -53,7 +83,14 @@ impl Provider {
     pub fn new(model: &Model, key: impl Into<Key>, timeouts: Timeouts, http: Http) -> Self {
         let (model, key) = (model.clone(), key.into());
         let (speaks_chat, no_summaries) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { inner: Arc::new(Inner { model, key, timeouts, http, speaks_chat, no_summaries }) }
+        let gate = Gate::default();
+        let inner = Inner { model, key, timeouts, http, speaks_chat, no_summaries, gate };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The gate that every request must pass.
+    pub fn gate(&self) -> &Gate {
+        &self.inner.gate
     }
 
     /// What items of this model are marked with. The wire of a server that turns out not to know

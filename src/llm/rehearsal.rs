@@ -62,6 +62,7 @@ const TOUR_SCRIPT: &str = include_str!("../../prompts/tour.toml");
 /// column are named), and with whatever fault the script asks for.
 pub fn open(script: &Path, request: &Request) -> Result<Deltas, Failure> {
     let script = load(script)?;
+    play::check_length(&script, request)?;
     let acts = play::reply(&script, request)?;
     Ok(Box::pin(stream::unfold(VecDeque::from(acts), |mut acts| async move {
         loop {

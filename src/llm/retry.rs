@@ -14,8 +14,6 @@ pub struct Policy {
     pub cap: Duration,
     /// No wait ends later than this after the first attempt began.
     pub budget: Duration,
-    /// The same where there is no connection at all: shorter, because a person may be waiting.
-    pub connect_budget: Duration,
 }
 
 impl Default for Policy {
@@ -23,10 +21,9 @@ impl Default for Policy {
         Self {
             attempts: 40,
             base: Duration::from_secs(1),
-            cap: Duration::from_secs(30),
+            cap: Duration::from_secs(20),
             // An overload of a provider passes in minutes; a run that was given up is not taken up by itself.
             budget: Duration::from_secs(600),
-            connect_budget: Duration::from_secs(10),
         }
     }
 }
@@ -45,17 +42,18 @@ impl Policy {
         if failed_attempt >= self.attempts || !failure.retryable() {
             return None;
         }
-        let doubled = 2_u32.saturating_pow(failed_attempt.saturating_sub(1));
+        let wait = self.pause(failed_attempt, failure, random);
+        (elapsed.saturating_add(wait) < self.budget).then_some(wait)
+    }
+
+    /// How long nobody should ask after so many failures in a row, counted from 1.
+    pub fn pause(&self, failures: u32, failure: &Failure, random: f64) -> Duration {
+        let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
         let ceiling = self.base.saturating_mul(doubled).min(self.cap);
         // At least half of it, so that a minute of overload costs few requests.
         let jittered = ceiling.mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0);
         // A provider that names no time, or one that has passed, is not asked in a burst.
-        let wait = failure.retry_after().map_or(jittered, |named| named.max(jittered));
-        let budget = match failure {
-            Failure::Connect(_) => self.connect_budget,
-            _ => self.budget,
-        };
-        (elapsed.saturating_add(wait) < budget).then_some(wait)
+        failure.retry_after().map_or(jittered, |named| named.max(jittered))
     }
 }
 
@@ -66,7 +64,7 @@ impl Failure {
             Self::Connect(_) | Self::Timeout(_) | Self::Cut(_) => true,
             Self::Status { status, .. } => passing_status(*status),
             Self::Provider { retryable, .. } => *retryable,
-            Self::Unusable(_) => false,
+            Self::TooLong(_) | Self::Unusable(_) => false,
         }
     }
 
@@ -129,7 +127,7 @@ mod tests {
     fn a_wait_never_exceeds_the_cap() {
         let patient = Policy { attempts: 99, ..Policy::default() };
         let wait = patient.wait(40, NO_TIME, &status(500, None), 1.0);
-        assert_eq!(wait, Some(Duration::from_secs(30)));
+        assert_eq!(wait, Some(Duration::from_secs(20)));
     }
 
     #[test]
@@ -160,9 +158,10 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_cannot_be_reached_is_given_up_within_the_connect_timeout() {
+    fn a_provider_that_cannot_be_reached_is_waited_for_as_long_as_one_that_is_overloaded() {
         let dead = Failure::Connect(String::new());
         assert_eq!(wait(1, 0, &dead, 1.0), Some(1000));
-        assert_eq!(wait(1, 10, &dead, 0.0), None);
+        assert_eq!(wait(12, 500, &dead, 1.0), Some(20_000));
+        assert_eq!(wait(40, 590, &dead, 1.0), None);
     }
 }

@@ -193,6 +193,36 @@ pub fn passing(code: &Value) -> bool {
     }
 }
 
+/// Whether a provider's words say that a request is longer than its model reads.
+pub fn is_too_long(words: &str) -> bool {
+    const SAYINGS: [&str; 17] = [
+        // Anthropic, and the gate before it.
+        "prompt is too long",
+        "request_too_large",
+        "request exceeds the maximum size",
+        "exceed context limit",
+        // OpenAI, and most servers that imitate it.
+        "context_length_exceeded",
+        "maximum context length",
+        "exceeds the context window",
+        "context window exceeds",
+        // Google.
+        "exceeds the maximum number of tokens",
+        // Amazon, Groq, xAI, Alibaba.
+        "input is too long",
+        "reduce the length of the messages",
+        "maximum prompt length",
+        "range of input length should be",
+        // llama.cpp, LM Studio, Ollama, Mistral.
+        "exceeds the available context size",
+        "greater than the context length",
+        "input length exceeds",
+        "too large for model",
+    ];
+    let words = words.to_lowercase();
+    SAYINGS.iter().any(|saying| words.contains(saying))
+}
+
 /// The error a provider reported inside its stream; `codes` are the fields that name its kind.
 pub fn reported(error: &Value, codes: &[&str]) -> Fault {
     let code = codes.iter().map(|key| at(error, key)).find(|code| !code.is_null());
@@ -231,6 +261,24 @@ mod tests {
             assert!(!passing(&code), "{code}");
         }
         assert!(passing(&Value::Null));
+    }
+
+    #[test]
+    fn a_request_that_is_too_long_is_known_by_the_words_of_each_provider() {
+        for words in [
+            "prompt is too long: 208310 tokens > 200000 maximum",
+            "This model's maximum context length is 128000 tokens. However, you requested 130000",
+            "Your input exceeds the context window of this model. Please adjust your input",
+            "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576)",
+            "the request exceeds the available context size, try increasing it",
+            "Input is too long for requested model.",
+            "This model's maximum prompt length is 131072 but the request contains 200000 tokens.",
+        ] {
+            assert!(is_too_long(words), "{words}");
+        }
+        for words in ["max_tokens is too large", "overloaded", "tool name is too long", "quota"] {
+            assert!(!is_too_long(words), "{words}");
+        }
     }
 
     #[test]

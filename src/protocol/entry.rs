@@ -124,7 +124,30 @@ pub struct Kept {
     /// to a log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputPlace>,
+    /// Set where requests no longer carry the content of this tool result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pruned: Option<Pruned>,
 }
+
+/// What is left of an output that requests no longer carry.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pruned {
+    /// The file that holds the text; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<std::path::PathBuf>,
+}
+
+/// A tool result whose output leaves the context, in a `yoi.pruned` entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrunedResult {
+    /// The entry of the result.
+    pub id: EntryId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<std::path::PathBuf>,
+}
+
+/// What an image takes in a request, in bytes of text.
+pub const IMAGE_BYTES: u64 = 4_000;
 
 /// A long output of a tool in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,7 +162,7 @@ pub struct OutputPlace {
 impl Kept {
     /// An item without a provider's form.
     pub fn new(id: Option<EntryId>, item: Item) -> Self {
-        Self { id, origin: None, native: None, item, output: None }
+        Self { id, origin: None, native: None, item, output: None, pruned: None }
     }
 
     /// The length of the content of a tool result, also where it is left in the log; 0 for others.
@@ -149,6 +172,16 @@ impl Kept {
             (Item::ToolResult { content: None, .. }, Some(place)) => place.bytes,
             _ => 0,
         }
+    }
+
+    /// The tokens that the content and the images of a tool result take in a request, by the rule of thumb
+    /// of four bytes each; 0 for others.
+    pub fn output_tokens(&self) -> u64 {
+        let images = match &self.item {
+            Item::ToolResult { images, .. } => images.len() as u64,
+            _ => 0,
+        };
+        (self.output_bytes() + images * IMAGE_BYTES).div_ceil(4)
     }
 
     /// Whether the content is left in the log.
@@ -297,6 +330,9 @@ pub mod domain {
     pub const POD: &str = "yoi.pod";
     /// `{id}`: a mailbox or queue row that was taken without becoming an entry of its own.
     pub const TAKEN: &str = "yoi.taken";
+    /// `{results, why}`: outputs of tools that no request behind this entry carries; each of the results is a
+    /// [`super::PrunedResult`].
+    pub const PRUNED: &str = "yoi.pruned";
     /// `{reason, words}`: a reply ended in another way than at its own end: cut by its limit, declined, paused.
     pub const STOPPED: &str = "yoi.stopped";
     /// An interrupted run goes on.
@@ -323,6 +359,10 @@ impl Fact {
         matches!(self, Self::Extension { domain, .. } if domain == domain::EMPTY_ANSWER)
     }
 }
+
+/// The note behind a partial reply whose connection broke.
+pub const GO_ON: &str = "[The connection broke in the middle of your answer. What arrived of it \
+                         stands above. Go on exactly where it ends; repeat nothing.]";
 
 /// The first words of the item with which a segment begins after a compaction.
 pub const COMPACTED: &str = "[The conversation so far was compacted. What follows is the handover \

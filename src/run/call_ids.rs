@@ -23,10 +23,10 @@ pub(crate) fn bounded(delta: Delta) -> Delta {
             Delta::ToolCallStart { id: bounded_id(id), name: bounded_name(name) }
         }
         Delta::ToolCallArgs { id, json } => Delta::ToolCallArgs { id: bounded_id(id), json },
-        Delta::Block { item: Item::ToolCall { call_id, name, arguments }, native } => {
+        Delta::Block { item: Item::ToolCall { call_id, name, arguments }, native, cut } => {
             let native = native.filter(|_| call_id.len() <= MAX && name.len() <= MAX);
             let (call_id, name) = (bounded_id(call_id), bounded_name(name));
-            Delta::Block { item: Item::ToolCall { call_id, name, arguments }, native }
+            Delta::Block { item: Item::ToolCall { call_id, name, arguments }, native, cut }
         }
         Delta::Text(_)
         | Delta::ThinkingStart
@@ -95,7 +95,7 @@ mod tests {
     fn call(id: &str, name: &str) -> Delta {
         let (call_id, name) = (id.to_owned(), name.to_owned());
         let item = Item::ToolCall { call_id, name, arguments: "{}".into() };
-        Delta::Block { item, native: Some(json!({})) }
+        Delta::Block { item, native: Some(json!({})), cut: false }
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
         let piece = bounded(Delta::ToolCallArgs { id: long.clone(), json: "{}".into() });
         let Delta::ToolCallStart { id, name } = start else { panic!("{start:?}") };
         assert_eq!(piece, Delta::ToolCallArgs { id: id.clone(), json: "{}".into() });
-        let Delta::Block { item, native } = bounded(call(&long, "Read")) else { panic!() };
+        let Delta::Block { item, native, .. } = bounded(call(&long, "Read")) else { panic!() };
         assert_eq!(item, Item::ToolCall { call_id: id.clone(), name, arguments: "{}".into() });
         assert_eq!((native, id.len()), (None, 29));
         let Delta::ToolCallArgs { id: other, .. } =
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_long_name_is_cut_to_one_that_every_provider_takes() {
         for name in ["n".repeat(129), "ü ".repeat(1 << 19)] {
-            let Delta::Block { item, native } = bounded(call("c", &name)) else { panic!() };
+            let Delta::Block { item, native, .. } = bounded(call("c", &name)) else { panic!() };
             let Item::ToolCall { call_id, name, .. } = item else { panic!() };
             assert_eq!((call_id.as_str(), native), ("c", None));
             assert!(name.len() <= 64 && name.ends_with(TOO_LONG), "{name}");

@@ -2,14 +2,20 @@
 //! segment stays, so a rewind can go back behind it.
 
 use crate::llm::{Delta, Failure, Input, Provider, Request, Stop, Usage};
-use crate::protocol::entry::{COMPACTED, Kept};
-use crate::protocol::{Entry, ErrorCode, Event, Fact, Item, Refusal, Role, SegmentOrigin};
-use crate::run::reply_size::{ReplyLimits, ReplySize};
+use crate::protocol::entry::{COMPACTED, Kept, Pruned};
+use crate::protocol::{
+    AlertSource, Entry, ErrorCode, Event, Fact, Item, Refusal, Role, SegmentOrigin,
+};
+use crate::run::reply_size::ReplySize;
+use crate::run::stream::{Failures, Refused};
 use crate::run::usage::merged;
 use crate::run::{
-    Accepted, End, Run, Stopped, answer, context, interrupted, prompt, session_state,
+    Accepted, End, Run, Stopped, answer, attach, context, interrupted, prompt, pruning,
+    session_state,
 };
+use crate::tools::pods;
 use futures_util::StreamExt as _;
+use tokio_util::sync::CancellationToken;
 
 impl Run {
     /// Compacts when the next request would take too much of the window. A failure is published and
@@ -22,7 +28,7 @@ impl Run {
         if model.window == 0 || !full || !has_past || self.session_state.compacted {
             return Ok(());
         }
-        match self.compact().await {
+        match self.compact(false).await {
             Ok(()) => Ok(()),
             Err(Stopped::Interrupted) => Err(Stopped::Interrupted),
             Err(Stopped::Failed(refusal)) if refusal.code == ErrorCode::Internal => {
@@ -49,7 +55,7 @@ impl Run {
             return End::Compacted;
         }
         answer(accepted, None);
-        match self.compact().await {
+        match self.compact(false).await {
             Ok(()) => End::Compacted,
             Err(Stopped::Interrupted) => {
                 self.publish(Event::CompactFailed { error: "cancelled".into() }).await;
@@ -65,14 +71,18 @@ impl Run {
         }
     }
 
-    async fn compact(&mut self) -> Result<(), Stopped> {
+    /// Begins a new segment with a summary. Where `needed`, it is made without a model if none answers.
+    pub(crate) async fn compact(&mut self, needed: bool) -> Result<(), Stopped> {
         self.publish(Event::CompactStart).await;
         self.doing("compacting").await;
-        let summary = self.handover().await?;
-        let mut history =
-            vec![kept(Item::message(Role::System, format!("{}\n\n{summary}", COMPACTED)))];
+        let summary = self.summary(needed).await?;
+        let window = self.setup.model.as_ref().map_or(0, |(model, _)| model.window);
+        let keep = self.setup.limits.keep_tokens.min(window / 8);
+        let places = verbatim(&self.session_state.state.history, keep);
+        let facts = self.facts(&places).await;
+        let handover = format!("{COMPACTED}\n\n{summary}{facts}");
+        let mut history = vec![kept(Item::message(Role::System, handover))];
         history.extend(self.session_state.tasks.snapshot().into_iter().map(kept));
-        let places = verbatim(&self.session_state.state.history, self.setup.limits.keep_tokens);
         self.load(places.clone()).await?;
         let places = places.into_iter().map(|at| self.session_state.state.history[at].clone());
         history.extend(places.map(|kept| Kept { output: None, ..kept }));
@@ -110,90 +120,242 @@ impl Run {
         Ok(())
     }
 
-    /// Requests the handover text from the model.
-    async fn handover(&mut self) -> Result<String, Stopped> {
+    /// The summary of the history up to what the model has not read yet. Where `needed`, there is one without a
+    /// model, too.
+    async fn summary(&mut self, needed: bool) -> Result<String, Stopped> {
+        self.load_wanted().await?;
+        self.offered = self.tools_now();
+        let history = &self.session_state.state.history;
+        // Messages that the model has not read yet are kept verbatim, and may take much of the window.
+        let past = history[..unread(history)].to_vec();
+        // A request that is too long is made again with less.
+        let mut sent = past.clone();
+        let (mut failures, mut unusable) = (Failures::default(), 0);
+        loop {
+            let (failure, until) = match self.request_summary(&sent).await? {
+                Ok(text) => return Ok(text),
+                Err(failed) => failed,
+            };
+            let why = match failure {
+                Failure::TooLong(_) if leave_out(&mut sent) => continue,
+                Failure::Unusable(_) if unusable < MAX_UNUSABLE => {
+                    unusable += 1;
+                    continue;
+                }
+                failure if failure.retryable() => {
+                    let turn = self.session_state.state.turn_count;
+                    match self.back_off(turn, &mut failures, &failure, until).await {
+                        Ok(()) => continue,
+                        Err(Stopped::Interrupted) => return Err(Stopped::Interrupted),
+                        Err(Stopped::Failed(refusal)) => refusal.message,
+                    }
+                }
+                failure => failure.to_string(),
+            };
+            if !needed {
+                return Err(failed(&why));
+            }
+            tracing::warn!("the history is shortened without a model: {why}");
+            return Ok(without_a_model(&past));
+        }
+    }
+
+    /// The model's summary of this history: the request that it would get next, with one message more.
+    async fn request_summary(&mut self, past: &[Kept]) -> Result<Result<String, Refused>, Stopped> {
         let Some((_, provider)) = self.setup.model.clone() else {
             return Err(failed("there is no model to compact with"));
         };
-        self.load_wanted().await?;
-        let history = &self.session_state.state.history;
-        // Messages that the model has not read yet are kept verbatim, and may take much of the window.
-        let past = &history[..unread(history)];
-        let mut input = context::input(past, self.setup.limits.pruning);
+        let mut input = context::input(past);
         let item = Item::message(Role::User, prompt::COMPACTION);
         input.push(Input { item, origin: None, native: None });
-        let request = Request {
-            system: self.session_state.system.clone(),
-            input,
-            tools: Vec::new(),
-            config: self.session_state.state.config.clone(),
-            cache_key: self.session_state.segment.to_string(),
-            blobs: self.setup.files.blobs(),
-        };
-        let asked = past.len() as u64;
+        let request = self.carrying(input);
         let (mut interrupt, mut usage) = (self.ports.interrupt.clone(), Usage::default());
         let text = tokio::select! {
             biased;
             () = interrupted(&mut interrupt) => None,
-            text = collect(&provider, &request, self.setup.limits.reply, &mut usage) => Some(text),
+            text = self.collect(&provider, &request, &mut usage) => Some(text),
         };
-        self.commit_usage(usage, asked).await?;
-        match text {
-            None => Err(Stopped::Interrupted),
-            Some(Ok(text)) if text.trim().is_empty() => Err(failed("the model gave no summary")),
-            Some(Ok(text)) => Ok(text),
-            Some(Err(failure)) => Err(failed(&failure.to_string())),
-        }
+        // With less than the history, what it took is no measure of it.
+        let history = &self.session_state.state.history;
+        let is_whole = past.len() == unread(history)
+            && past.iter().zip(history).all(|(sent, kept)| sent.pruned == kept.pruned);
+        self.commit_usage(usage, if is_whole { past.len() as u64 } else { 0 }).await?;
+        text.ok_or(Stopped::Interrupted)
     }
+
+    /// The text of an answer. What the provider reports in between is in `usage`, also when the answer
+    /// fails or this is dropped.
+    async fn collect(
+        &self,
+        provider: &Provider,
+        request: &Request,
+        usage: &mut Usage,
+    ) -> Result<String, Refused> {
+        let mut deltas = self.send_through_gate(provider, request).await?;
+        let (mut text, mut size) = (String::new(), ReplySize::new(self.setup.limits.reply));
+        let unusable = |why: &str| (Failure::Unusable(why.to_owned()), None);
+        while let Some(delta) = deltas.next().await {
+            let delta = delta.map_err(|failure| (failure, None))?;
+            size.add(&delta).map_err(|too_large| unusable(&too_large.to_string()))?;
+            match delta {
+                Delta::Text(piece) => text.push_str(&piece),
+                Delta::Usage(now) => *usage = merged(*usage, now),
+                Delta::End(Stop::MaxTokens | Stop::ContextExceeded | Stop::Pause) => {
+                    return Err(unusable("the summary was cut"));
+                }
+                Delta::End(Stop::Refusal(why)) => {
+                    return Err(unusable(&format!("the model declined: {why}")));
+                }
+                Delta::End(Stop::EndTurn | Stop::ToolUse | Stop::Other(_)) => {
+                    return match text.trim() {
+                        "" => Err(unusable("the model gave no summary")),
+                        _ => Ok(text),
+                    };
+                }
+                Delta::ThinkingStart
+                | Delta::Thinking(_)
+                | Delta::ToolCallStart { .. }
+                | Delta::ToolCallArgs { .. }
+                | Delta::Block { .. }
+                | Delta::Unseen(_)
+                | Delta::Unknown(_) => {}
+            }
+        }
+        Err((Failure::Cut("the answer ended before the provider said so".into()), None))
+    }
+
+    /// Makes the next request shorter, because the provider says that the last one was too long: old outputs leave
+    /// the context, then the others, then the history is compacted.
+    pub(crate) async fn shorten(&mut self, attempt: u32, why: &str) -> Result<(), Stopped> {
+        let history = &self.session_state.state.history;
+        let (old, all) = (pruning::prunable(history), pruning::outputs(history));
+        let can_compact = unread(history) > 0 && !self.session_state.compacted;
+        let reason = "the request was too long for the model";
+        let said = match attempt {
+            1 if !old.is_empty() => {
+                let count = old.len();
+                self.prune(old, reason).await?;
+                format!("{reason}: {count} old outputs left the context")
+            }
+            ..=2 if !all.is_empty() => {
+                let count = all.len();
+                self.prune(all, reason).await?;
+                format!("{reason}: {count} outputs left the context")
+            }
+            ..=3 if can_compact => {
+                self.compact(true).await?;
+                format!("{reason}: the history was compacted")
+            }
+            _ => {
+                return Err(Stopped::Failed(Refusal::new(
+                    ErrorCode::ProviderError,
+                    format!(
+                        "{why}; nothing more can leave the context: `:rewind` takes messages back, `:model` takes a \
+                         model with a larger window"
+                    ),
+                )));
+            }
+        };
+        self.publish(attach::alert(AlertSource::Pod, said)).await;
+        Ok(())
+    }
+
+    /// What the next model must know beside the summary, from what the runtime itself knows.
+    async fn facts(&self, kept_verbatim: &[usize]) -> String {
+        let state = &self.session_state.state;
+        let others = (0..state.history.len()).filter(|place| !kept_verbatim.contains(place));
+        let said = others.filter_map(|place| match &state.history[place].item {
+            item @ Item::Message { role: Role::User, .. } => item.text(),
+            _ => None,
+        });
+        let said: Vec<String> = said.map(|text| head(&text, MAX_MESSAGE)).collect();
+        let said = said[said.len().saturating_sub(MAX_MESSAGES)..].iter();
+        let files = state.files.keys().rev().take(MAX_FILES);
+        let pods = match &self.setup.tools.pod_api {
+            Some(api) => {
+                let none = CancellationToken::new();
+                let pods = pods::act(&pods::list::VERB, "{}", Some(api), &none).await;
+                // A Pod alone lists itself.
+                pods.ok()
+                    .filter(|list| !list.summary.starts_with("1 "))
+                    .and_then(|list| list.content)
+            }
+            None => None,
+        };
+        let sections = [
+            (
+                "What the person said, oldest first",
+                said.map(|text| format!("- {text}\n")).collect(),
+            ),
+            ("Files touched", files.map(|path| format!("- {}\n", path.display())).collect()),
+            ("Pods", pods.unwrap_or_default()),
+        ];
+        let section = |(title, text): (&str, String)| match text.is_empty() {
+            true => String::new(),
+            false => format!("\n\n# {title}\n{text}"),
+        };
+        sections.into_iter().map(section).collect()
+    }
+}
+
+/// The most summaries that are no use before a compaction fails.
+const MAX_UNUSABLE: u32 = 1;
+/// The most messages of the person that a compaction repeats, and the most characters of each.
+const MAX_MESSAGES: usize = 12;
+const MAX_MESSAGE: usize = 1_000;
+/// The most files that a compaction names.
+const MAX_FILES: usize = 50;
+
+fn head(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Makes the request for a summary shorter: the oldest half of the outputs that are still in it leaves, then the
+/// oldest half of all; `false` where nothing is left to leave.
+fn leave_out(sent: &mut Vec<Kept>) -> bool {
+    let outputs = pruning::outputs(sent);
+    if outputs.is_empty() {
+        let half = sent.len() / 2;
+        sent.drain(..half);
+        return half > 0;
+    }
+    for place in &outputs[..outputs.len().div_ceil(2)] {
+        sent[*place].pruned = Some(Pruned::default());
+    }
+    true
+}
+
+/// The end of a history in the words of the conversation, where no model summarises it.
+fn without_a_model(past: &[Kept]) -> String {
+    let last = past.iter().rev().find_map(|kept| match &kept.item {
+        Item::Message { role: Role::Assistant, .. } => kept.item.text(),
+        _ => None,
+    });
+    let last = last.map(|text| head(&text, 4 * MAX_MESSAGE)).unwrap_or_default();
+    format!("No summary could be made. The last words of the model before this point:\n\n{last}")
 }
 
 fn failed(why: &str) -> Stopped {
     Stopped::Failed(Refusal::new(ErrorCode::ProviderError, format!("cannot compact: {why}")))
 }
 
-/// The text of an answer. What the provider reports in between is in `usage`, also when the answer
-/// fails or this is dropped.
-async fn collect(
-    provider: &Provider,
-    request: &Request,
-    limits: ReplyLimits,
-    usage: &mut Usage,
-) -> Result<String, Failure> {
-    let mut deltas = provider.open(request).await?;
-    let (mut text, mut size) = (String::new(), ReplySize::new(limits));
-    while let Some(delta) = deltas.next().await {
-        let delta = delta?;
-        size.add(&delta).map_err(|too_large| Failure::Unusable(too_large.to_string()))?;
-        match delta {
-            Delta::Text(piece) => text.push_str(&piece),
-            Delta::End(Stop::EndTurn | Stop::MaxTokens | Stop::Other(_)) => return Ok(text),
-            Delta::End(Stop::Refusal(why)) => {
-                return Err(Failure::Unusable(format!("the model declined: {why}")));
-            }
-            Delta::Usage(now) => *usage = merged(*usage, now),
-            Delta::End(Stop::ToolUse)
-            | Delta::ThinkingStart
-            | Delta::Thinking(_)
-            | Delta::ToolCallStart { .. }
-            | Delta::ToolCallArgs { .. }
-            | Delta::Block { .. }
-            | Delta::Unseen(_)
-            | Delta::Unknown(_) => {}
-        }
-    }
-    Err(Failure::Cut("the answer ended before the provider said so".into()))
-}
-
 fn kept(item: Item) -> Kept {
     Kept::new(None, item)
 }
 
-/// The index behind the last text of the model and the last tool result. The messages from there on have not been
-/// sent to the model yet.
+/// The index from which on the model has not read the history yet: behind its last reply, or, where that has calls
+/// whose results no request has carried, its beginning, so that the calls stay with their results.
 fn unread(history: &[Kept]) -> usize {
-    let is_message =
-        |kept: &Kept| matches!(kept.item, Item::Message { role: Role::User | Role::System, .. });
-    history.iter().rposition(|kept| !is_message(kept)).map_or(0, |at| at + 1)
+    let Some(last) = history.iter().rposition(pruning::is_of_model) else { return 0 };
+    let has_results =
+        history[last..].iter().any(|kept| matches!(kept.item, Item::ToolResult { .. }));
+    if !has_results {
+        return last + 1;
+    }
+    history[..last].iter().rposition(|kept| !pruning::is_of_model(kept)).map_or(0, |at| at + 1)
 }
 
 /// The places of the history that a compaction keeps verbatim: the newest message of a person, messages that the
@@ -212,7 +374,7 @@ fn tail(history: &[Kept], tokens: u64) -> usize {
     let mut from = history.len();
     let mut sum = 0;
     for (at, kept) in history.iter().enumerate().rev() {
-        sum += context::tokens("", std::slice::from_ref(kept), None);
+        sum += context::tokens(0, std::slice::from_ref(kept), None);
         if sum > tokens {
             break;
         }

@@ -13,9 +13,6 @@ pub const INTERRUPTED: &str =
 /// Added before the next request after a run was dropped because its host was killed.
 pub const CUT_OFF: &str = "[The previous turn was cut off because the program that ran it ended. The \
                            user's next request follows.]";
-/// Added after a partial reply when the connection broke.
-pub const GO_ON: &str = "[The connection broke in the middle of your answer. What arrived of it \
-                         stands above. Go on exactly where it ends; repeat nothing.]";
 /// Added after a reply that its limit of output tokens cut.
 pub const CUT_BY_LIMIT: &str = "[Your answer was cut by its limit of output tokens. What arrived of it stands above. \
                                 Go on exactly where it ends; repeat nothing.]";

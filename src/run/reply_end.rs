@@ -3,33 +3,30 @@
 use crate::llm::Stop;
 use crate::protocol::{AlertSource, Entry, ErrorCode, Fact, Refusal, SystemItem};
 use crate::run::batch::Call;
+use crate::run::stream::Complete;
 use crate::run::{End, Run, Stopped, attach, prompt};
 use serde_json::{Map, Value};
 
 /// The most replies in a row that the limit of output tokens cuts and the run continues.
 const MAX_CUT_REPLIES: u32 = 3;
-/// The most requests in a row that a provider pauses.
+/// The most requests in a row that a provider pauses and the run continues.
 const MAX_PAUSES: u32 = 10;
 /// The most bytes of a call's arguments that its result repeats.
 const MAX_HEAD: usize = 200;
-
-/// The stop reason of Anthropic for a reply that the context window cut.
-const CONTEXT_EXCEEDED: &str = "model_context_window_exceeded";
-/// The stop reason of Anthropic for a reply that the same request continues.
-const PAUSED_BY_PROVIDER: &str = "pause_turn";
 
 /// How often in a row the replies of a run did not reach their own end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Unfinished {
     cut: u32,
     paused: u32,
+    shortened: bool,
 }
 
-/// What follows a reply without calls.
+/// What follows a reply.
 pub(crate) enum Next {
     /// The model has finished.
     Finished,
-    /// Another request continues the reply.
+    /// Another request continues.
     Request,
     /// The run ends.
     End(End),
@@ -37,57 +34,105 @@ pub(crate) enum Next {
 
 impl Run {
     /// Refuses the calls of a reply that were cut or cannot be read, and returns the others: a part of a
-    /// call is never run.
+    /// call is never run, and no call of a reply that was declined.
     pub(crate) async fn refuse_cut_calls(
         &mut self,
-        calls: Vec<Call>,
-        stop: &Stop,
-    ) -> Result<Vec<Call>, Stopped> {
-        let last = calls.len().saturating_sub(1);
+        reply: Complete,
+    ) -> Result<(Vec<Call>, Stop), Stopped> {
+        let Complete { calls, cut_calls, stop } = reply;
         let mut whole = Vec::with_capacity(calls.len());
-        for (place, call) in calls.into_iter().enumerate() {
-            match unusable(&call, limit(stop).filter(|_| place == last)) {
+        for call in calls {
+            match unusable(&call.arguments, cut_calls.contains(&call.id), &stop) {
                 Some(why) => self.refuse(&call, why).await?,
                 None => whole.push(call),
             }
         }
-        Ok(whole)
+        Ok((whole, stop))
     }
 
-    /// Acts on the end of a reply without calls.
+    /// Acts on the end of a reply whose calls have results.
     pub(crate) async fn after_reply(
         &mut self,
         stop: &Stop,
+        calls: CallsOfReply,
         unfinished: &mut Unfinished,
     ) -> Result<Next, Stopped> {
+        if matches!(calls, CallsOfReply::Ran) {
+            *unfinished = Unfinished::default();
+        }
         match stop {
+            Stop::MaxTokens | Stop::Pause if matches!(calls, CallsOfReply::Ran) => {
+                Ok(Next::Request)
+            }
             Stop::MaxTokens if unfinished.cut < MAX_CUT_REPLIES => {
                 unfinished.cut += 1;
-                let item = SystemItem::Interrupt { body: prompt::CUT_BY_LIMIT.into() };
-                self.commit(vec![Entry::new(Fact::SystemItem { item, taken: None })]).await?;
+                if matches!(calls, CallsOfReply::None) {
+                    self.commit_note_to_go_on().await?;
+                }
                 Ok(Next::Request)
             }
             Stop::MaxTokens => {
                 let tokens = self.session_state.state.config.max_tokens;
                 let limit = tokens.map(|tokens| format!(" of {tokens} tokens")).unwrap_or_default();
-                let why = format!(
-                    "the reply was cut by its limit{limit} {} times in a row; a message continues",
-                    MAX_CUT_REPLIES + 1
-                );
-                self.publish(attach::alert(AlertSource::Pod, why)).await;
-                Ok(Next::End(End::LimitReached))
+                let times = MAX_CUT_REPLIES + 1;
+                let why = format!("the reply was cut by its limit{limit} {times} times in a row");
+                self.stop_short(why).await
             }
-            Stop::Other(word) if word == PAUSED_BY_PROVIDER && unfinished.paused < MAX_PAUSES => {
+            Stop::Pause if unfinished.paused < MAX_PAUSES => {
                 unfinished.paused += 1;
                 Ok(Next::Request)
             }
-            Stop::Other(word) if word == CONTEXT_EXCEEDED => Err(failed(
-                "the context window is full: `:compact` shortens the history, then a message continues",
+            Stop::Pause => {
+                let times = MAX_PAUSES + 1;
+                self.stop_short(format!("the provider paused its reply {times} times in a row"))
+                    .await
+            }
+            Stop::ContextExceeded if unfinished.shortened => Err(failed(
+                "the context window is full although the history was just compacted: `:rewind` takes messages \
+                 back, `:model` takes a model with a larger window",
             )),
+            Stop::ContextExceeded => {
+                unfinished.shortened = true;
+                self.compact(true).await?;
+                if matches!(calls, CallsOfReply::None) {
+                    self.commit_note_to_go_on().await?;
+                }
+                Ok(Next::Request)
+            }
             Stop::Refusal(words) => Err(failed(&declined(words))),
-            Stop::EndTurn | Stop::ToolUse | Stop::Other(_) => Ok(Next::Finished),
+            Stop::EndTurn | Stop::ToolUse | Stop::Other(_)
+                if !matches!(calls, CallsOfReply::None) =>
+            {
+                Ok(Next::Request)
+            }
+            Stop::Other(word) => {
+                let why = format!("the reply ended for a reason that yoi does not know: {word}");
+                self.publish(attach::alert(AlertSource::Pod, why)).await;
+                Ok(Next::Finished)
+            }
+            Stop::EndTurn | Stop::ToolUse => Ok(Next::Finished),
         }
     }
+
+    /// Commits a note that tells the model to continue the reply that was cut.
+    async fn commit_note_to_go_on(&mut self) -> Result<(), Stopped> {
+        let item = SystemItem::Interrupt { body: prompt::CUT_BY_LIMIT.into() };
+        self.commit(vec![Entry::new(Fact::SystemItem { item, taken: None })]).await
+    }
+
+    async fn stop_short(&mut self, why: String) -> Result<Next, Stopped> {
+        self.publish(attach::alert(AlertSource::Pod, format!("{why}; a message continues"))).await;
+        Ok(Next::End(End::LimitReached(why)))
+    }
+}
+
+/// What a reply has of tool calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallsOfReply {
+    None,
+    /// None of them was whole.
+    Refused,
+    Ran,
 }
 
 fn failed(why: &str) -> Stopped {
@@ -102,34 +147,36 @@ fn declined(words: &str) -> String {
     }
 }
 
-/// The limit that cut a reply.
-fn limit(stop: &Stop) -> Option<&'static str> {
+/// What cut a reply; `None` where the model ended it.
+fn cutter(stop: &Stop) -> Option<String> {
     match stop {
-        Stop::MaxTokens => Some("the limit of output tokens"),
-        Stop::Other(word) if word == CONTEXT_EXCEEDED => Some("the end of the context window"),
-        Stop::EndTurn | Stop::ToolUse | Stop::Refusal(_) | Stop::Other(_) => None,
+        Stop::EndTurn | Stop::ToolUse => None,
+        Stop::MaxTokens => Some("the limit of output tokens".to_owned()),
+        Stop::ContextExceeded => Some("the end of the context window".to_owned()),
+        Stop::Pause => Some("a pause of the provider".to_owned()),
+        Stop::Refusal(_) => Some("the refusal".to_owned()),
+        Stop::Other(word) => Some(format!("the end of the reply ({word})")),
     }
 }
 
-/// Why a call is not run; `cut` is the limit that cut the reply right after this call began.
-fn unusable(call: &Call, cut: Option<&'static str>) -> Option<String> {
-    let arguments = call.arguments.as_str();
-    match (serde_json::from_str::<Map<String, Value>>(arguments), cut) {
-        // The reply was cut before any argument arrived.
-        (Ok(object), Some(limit)) if object.is_empty() => {
-            Some(format!("not run: {limit} cut this call before its arguments. Call again."))
+/// Why a call with these arguments is not run; `cut`: its reply ended within it, for the reason `stop`.
+fn unusable(arguments: &str, cut: bool, stop: &Stop) -> Option<String> {
+    if let Stop::Refusal(words) = stop {
+        return Some(format!("not run: {}", declined(words)));
+    }
+    let (bytes, head) = (arguments.len(), head(arguments));
+    match (serde_json::from_str::<Map<String, Value>>(arguments), cutter(stop)) {
+        // Not closed by its provider, and no argument arrived.
+        (Ok(object), Some(cutter)) if cut && object.is_empty() => {
+            Some(format!("not run: {cutter} cut this call before its arguments. Call again."))
         }
         (Ok(_), _) => None,
-        (Err(_), Some(limit)) => Some(format!(
-            "not run: {limit} cut the arguments of this call after {} bytes. Call again with less text, or in \
-             several calls. They begin: {}",
-            arguments.len(),
-            head(arguments)
+        (Err(_), Some(cutter)) if cut => Some(format!(
+            "not run: {cutter} cut the arguments of this call after {bytes} bytes. Call again with less text, or \
+             in several calls. They begin: {head}"
         )),
-        (Err(error), None) => Some(format!(
-            "not run: the arguments of this call ({} bytes) are no JSON object ({error}). They begin: {}",
-            arguments.len(),
-            head(arguments)
+        (Err(error), _) => Some(format!(
+            "not run: the arguments of this call ({bytes} bytes) are no JSON object ({error}). They begin: {head}"
         )),
     }
 }
@@ -142,32 +189,52 @@ fn head(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn call(arguments: &str) -> Call {
-        Call { id: "c".into(), name: "Write".into(), arguments: arguments.into() }
+    #[test]
+    fn a_call_that_was_cut_is_not_run_and_its_result_says_where_and_by_what() {
+        let stops = [
+            (Stop::MaxTokens, "limit of output tokens"),
+            (Stop::ContextExceeded, "context window"),
+            (Stop::Pause, "pause"),
+            (Stop::Other("odd".into()), "odd"),
+        ];
+        for (stop, words) in stops {
+            let why = unusable(r#"{"file_path":"/w/a","content":"on"#, true, &stop).unwrap();
+            assert!(why.contains("after 33 bytes") && why.contains(words), "{why}");
+            assert!(why.contains("file_path"), "{why}");
+            let why = unusable("{}", true, &stop).unwrap();
+            assert!(why.contains("before its arguments") && why.contains(words), "{why}");
+            for (whole, cut) in [("{}", false), (r#"{"a":1}"#, false), (r#"{"a":1}"#, true)] {
+                assert_eq!(unusable(whole, cut, &stop), None, "a complete call runs: {whole}");
+            }
+        }
     }
 
     #[test]
-    fn a_call_that_was_cut_is_not_run_and_its_result_says_where_and_by_what() {
-        let cut = limit(&Stop::MaxTokens);
-        let why = unusable(&call(r#"{"file_path":"/w/a","content":"on"#), cut).unwrap();
-        assert!(why.contains("after 33 bytes") && why.contains("limit of output tokens"), "{why}");
-        assert!(why.contains("file_path"), "{why}");
-        assert!(unusable(&call("{}"), cut).unwrap().contains("before its arguments"));
-        assert_eq!(unusable(&call(r#"{"a":1}"#), cut), None, "a complete call runs");
+    fn a_call_that_the_model_ended_is_whole_though_its_provider_did_not_close_it() {
+        for stop in [Stop::ToolUse, Stop::EndTurn] {
+            assert_eq!(unusable("{}", true, &stop), None);
+            assert!(unusable("{", true, &stop).unwrap().contains("no JSON object"));
+        }
+    }
+
+    #[test]
+    fn no_call_of_a_declined_reply_is_run() {
+        let why = unusable(r#"{"a":1}"#, false, &Stop::Refusal("not this".into())).unwrap();
+        assert!(why.contains("declined to answer: not this"), "{why}");
     }
 
     #[test]
     fn a_call_whose_arguments_are_no_object_is_not_run() {
         for arguments in ["[1]", "7", "{\"a\":", "text", "\"{\\\"a\\\":\""] {
-            let why = unusable(&call(arguments), None).unwrap();
+            let why = unusable(arguments, false, &Stop::ToolUse).unwrap();
             assert!(why.contains("no JSON object") && why.contains(arguments), "{why}");
         }
-        assert_eq!(unusable(&call("{}"), None), None);
     }
 
     #[test]
     fn a_long_argument_is_repeated_in_part() {
-        let why = unusable(&call(&format!("{{\"a\":\"{}", "é".repeat(10_000))), None).unwrap();
+        let long = format!("{{\"a\":\"{}", "é".repeat(10_000));
+        let why = unusable(&long, false, &Stop::ToolUse).unwrap();
         assert!(why.len() < 500 && why.contains("20006 bytes"), "{why}");
     }
 }

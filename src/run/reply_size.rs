@@ -104,7 +104,7 @@ impl ReplySize {
                 self.arguments(bytes)?;
                 self.whole(more)
             }
-            Delta::Block { item, native } => self.complete(item, native.as_ref()),
+            Delta::Block { item, native, .. } => self.complete(item, native.as_ref()),
             Delta::Unseen(bytes) => self.whole(*bytes as u64),
             Delta::Usage(_) | Delta::Unknown(_) | Delta::End(_) => Ok(()),
         }
@@ -224,7 +224,7 @@ mod tests {
     fn a_block_begins_to_count_anew_when_the_one_before_it_is_complete() {
         let said = "x".repeat(900);
         let item = Item::message(Role::Assistant, said.clone());
-        let block = Delta::Block { item, native: None };
+        let block = Delta::Block { item, native: None, cut: false };
         let two = [text(&said), block.clone(), text(&said), block];
         assert_eq!(passed(two), None);
         let thought = Delta::Thinking(said.clone());
@@ -236,7 +236,8 @@ mod tests {
     fn every_kind_of_answer_without_end_passes_a_limit() {
         let call = |id: usize| Delta::ToolCallStart { id: id.to_string(), name: "Read".into() };
         let json = Delta::ToolCallArgs { id: "a".into(), json: "{\"".into() };
-        let empty = Delta::Block { item: Item::message(Role::Assistant, ""), native: None };
+        let empty =
+            Delta::Block { item: Item::message(Role::Assistant, ""), native: None, cut: false };
         let over = |limit: Option<(usize, TooLarge)>| limit.expect("a limit").1;
         assert_eq!(over(passed(endless(text("x")))), TooLarge::Block(1_000));
         assert_eq!(over(passed(endless(Delta::Thinking("x".into())))), TooLarge::Block(1_000));
@@ -254,7 +255,7 @@ mod tests {
         let whole = |id: usize| {
             let (call_id, name) = (id.to_string(), "Read".into());
             let item = Item::ToolCall { call_id, name, arguments: "{}".into() };
-            Delta::Block { item, native: None }
+            Delta::Block { item, native: None, cut: false }
         };
         let streamed = |id: usize| [start(id), whole(id)];
         let stop = |deltas: Vec<Delta>| {
@@ -273,7 +274,7 @@ mod tests {
     fn a_block_that_did_not_stream_is_counted_when_it_is_complete() {
         let arguments = "x".repeat(501);
         let item = Item::ToolCall { call_id: "c".into(), name: "Write".into(), arguments };
-        let whole = Delta::Block { item, native: None };
+        let whole = Delta::Block { item, native: None, cut: false };
         assert_eq!(passed([whole]), Some((0, TooLarge::Arguments(500))));
     }
 
@@ -290,14 +291,17 @@ mod tests {
         assert_eq!(stop(pieces(MAX_VALUES / 2_000 + 1)), Some(TooLarge::Values));
         let arguments = "[0,".repeat(MAX_VALUES / 2 + 1);
         let item = Item::ToolCall { call_id: "c".into(), name: "Write".into(), arguments };
-        assert_eq!(stop(vec![Delta::Block { item, native: None }]), Some(TooLarge::Values));
+        assert_eq!(
+            stop(vec![Delta::Block { item, native: None, cut: false }]),
+            Some(TooLarge::Values)
+        );
     }
 
     #[test]
     fn what_a_provider_adds_to_its_form_of_a_block_is_counted() {
         let block = |more: Value| {
             let native = Some(json!({"type": "text", "text": "hi", "more": more}));
-            Delta::Block { item: Item::message(Role::Assistant, "hi"), native }
+            Delta::Block { item: Item::message(Role::Assistant, "hi"), native, cut: false }
         };
         assert_eq!(passed([block(Value::Null)]), None);
         let long = block(json!("x".repeat(100_000)));

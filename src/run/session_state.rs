@@ -15,6 +15,9 @@ use tokio::sync::mpsc;
 /// After this time the screen says that a log is being read.
 const LONG_FOLD: Duration = Duration::from_millis(300);
 
+/// How many bytes of the newest long outputs are read with a log; a request reads what it carries.
+const HELD: u64 = 48 * 1024;
+
 /// What a Pod cost in the segments before this one, in its `yoi.pod` record.
 pub(crate) const COST: &str = "cost";
 
@@ -199,9 +202,8 @@ async fn fold_with_word(
 
 pub(crate) async fn fold(setup: &Setup, segment: SegmentId) -> Result<Replay, Refusal> {
     let files = setup.files.clone();
-    let held = setup.limits.pruning.held();
     let begun = tokio::time::Instant::now();
-    let folded = tokio::task::spawn_blocking(move || session::fold(&files, segment, held)).await;
+    let folded = tokio::task::spawn_blocking(move || session::fold(&files, segment, HELD)).await;
     let folded = folded.map_err(internal)?.map_err(internal)?;
     tracing::debug!(read = folded.read, ms = begun.elapsed().as_millis(), "folded the log");
     let mut state = folded.keep();

@@ -1,33 +1,52 @@
 //! One model call: the request, its retries and continuations, and the stream of its reply.
 
-use crate::llm::{Delta, Deltas, Failure, Request, Stop, Usage};
-use crate::protocol::entry::domain;
+use crate::llm::{Delta, Deltas, Failure, Input, Provider, Request, Stop, Usage};
+use crate::protocol::entry::{GO_ON, domain};
 use crate::protocol::item::{Content, Item, Role};
 use crate::protocol::{Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
 use crate::run::batch::Call;
 use crate::run::call_ids::{bounded, distinct};
 use crate::run::reply_size::{ReplyLimits, ReplySize, within_a_line};
 use crate::run::usage::merged;
-use crate::run::{Run, Stopped, context, interrupted, prompt};
+use crate::run::{Run, Stopped, context, interrupted};
 use crate::session::Partial;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// The most continuations of a reply whose connection broke.
-const MAX_CONTINUATIONS: u32 = 3;
+/// After so long a request that then broke, the next failure is the first one again.
+const LONG_REQUEST: Duration = Duration::from_secs(60);
 
 /// The most bytes of a provider's refusal that are stored.
 const MAX_REFUSAL: usize = 64 * 1024;
 
+/// A committed reply.
+pub(crate) struct Complete {
+    pub(crate) calls: Vec<Call>,
+    /// The ids of the calls within which the reply ended.
+    pub(crate) cut_calls: Vec<String>,
+    pub(crate) stop: Stop,
+}
+
+/// Why a request got no reply, and until when the gate of its provider is shut because of it.
+pub(crate) type Refused = (Failure, Option<tokio::time::Instant>);
+
+/// The failures in a row of the requests for one reply.
+#[derive(Debug, Default)]
+pub(crate) struct Failures {
+    count: u32,
+    first: Option<Instant>,
+}
+
 /// The outcome of one request.
 enum Reply {
-    Done(Vec<Call>, Stop),
+    Done(Complete),
     Interrupted,
-    /// `shown`: a part of the reply had arrived.
+    /// `shown`: a part of the reply had arrived. `until`: the provider is overloaded, and its gate is shut until then.
     Broken {
         failure: Failure,
         shown: bool,
+        until: Option<tokio::time::Instant>,
     },
 }
 
@@ -40,6 +59,8 @@ struct Answer {
     /// Complete blocks that wait for the end: tool calls count only in a complete reply, and later
     /// blocks keep their order.
     held: Vec<(Item, Option<Value>)>,
+    /// The ids of the calls within which the reply ended.
+    cut_calls: Vec<String>,
     usage: Usage,
     shown: bool,
     said: bool,
@@ -56,6 +77,7 @@ impl Answer {
             text: String::new(),
             thinking: String::new(),
             held: Vec::new(),
+            cut_calls: Vec::new(),
             usage: Usage::default(),
             shown: false,
             said: false,
@@ -83,85 +105,101 @@ fn writes(delta: &Delta) -> Option<&'static str> {
 }
 
 impl Run {
-    /// Makes one model request and commits its reply; returns its tool calls and why it ended.
-    pub(crate) async fn request_reply(&mut self) -> Result<(Vec<Call>, Stop), Stopped> {
+    /// Makes one model request and commits its reply.
+    pub(crate) async fn request_reply(&mut self) -> Result<Complete, Stopped> {
         let llm_call = self.session_state.state.turn_count;
         self.publish(Event::LlmCallStart { llm_call }).await;
-        let (started, mut failed, mut continued) = (Instant::now(), 0, 0);
+        let (mut failures, mut continued, mut shortened) = (Failures::default(), 0, 0);
         loop {
+            let asked = Instant::now();
             match self.request().await? {
-                Reply::Done(calls, stop) => {
+                Reply::Done(reply) => {
                     self.session_state.compacted = false;
-                    return Ok((calls, stop));
+                    return Ok(reply);
                 }
                 Reply::Interrupted => return Err(Stopped::Interrupted),
-                Reply::Broken { failure, shown: true } if failure.retryable() => {
-                    continued += 1;
-                    if continued > MAX_CONTINUATIONS {
-                        return Err(provider_error(&failure));
-                    }
-                    self.go_on(llm_call, continued, &failure).await?;
+                Reply::Broken { failure: Failure::TooLong(why), .. } => {
+                    shortened += 1;
+                    self.shorten(shortened, &why).await?;
                 }
-                Reply::Broken { failure, .. } => {
-                    failed += 1;
-                    self.back_off(llm_call, failed, started, &failure).await?;
+                Reply::Broken { failure, shown, until } => {
+                    if shown && failure.retryable() {
+                        if asked.elapsed() > LONG_REQUEST {
+                            failures = Failures::default();
+                        }
+                        continued += 1;
+                        self.go_on(llm_call, continued, &failure).await?;
+                    }
+                    self.back_off(llm_call, &mut failures, &failure, until).await?;
                 }
             }
         }
     }
 
     async fn go_on(&mut self, llm_call: u64, attempt: u32, why: &Failure) -> Result<(), Stopped> {
-        let item = SystemItem::Interrupt { body: prompt::GO_ON.into() };
+        let item = SystemItem::Interrupt { body: GO_ON.into() };
         self.commit(vec![Entry::new(Fact::SystemItem { item, taken: None })]).await?;
         let reason = why.to_string();
-        self.doing(format!("stream broke, going on {attempt}/{MAX_CONTINUATIONS}")).await;
-        let max_attempts = MAX_CONTINUATIONS;
+        let max_attempts = self.setup.retries.attempts;
         self.publish(Event::LlmContinuation { llm_call, attempt, max_attempts, reason }).await;
         Ok(())
     }
 
-    /// Waits before the next attempt, or fails when there is none.
-    async fn back_off(
+    /// Waits before the next attempt, or fails when there is none. Where the gate of the provider is shut, `until` then, the
+    /// next request waits there.
+    pub(crate) async fn back_off(
         &mut self,
         llm_call: u64,
-        failed_attempt: u32,
-        started: Instant,
+        failures: &mut Failures,
         failure: &Failure,
+        until: Option<tokio::time::Instant>,
     ) -> Result<(), Stopped> {
+        failures.count += 1;
+        let elapsed = failures.first.get_or_insert_with(Instant::now).elapsed();
         let policy = &self.setup.retries;
-        let random = random();
-        let Some(wait) = policy.wait(failed_attempt, started.elapsed(), failure, random) else {
-            return Err(provider_error(failure));
-        };
-        let max_attempts = policy.attempts;
-        tracing::warn!(failed_attempt, wait_ms = wait.as_millis(), "retrying: {failure}");
-        let status = match failure {
-            Failure::Status { status, .. } => Some(*status),
-            _ => None,
-        };
-        let millis = |d: std::time::Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
-        let doing = match limited_until(failure, &jiff::Zoned::now()) {
-            Some(limited) => {
-                format!("{limited}, then attempt {}/{max_attempts}", failed_attempt + 1)
-            }
-            None => format!("retrying {failed_attempt}/{max_attempts}: {failure}"),
-        };
-        self.doing(doing).await;
-        self.publish(Event::LlmRetry {
-            llm_call,
-            failed_attempt,
-            max_attempts,
-            wait_ms: millis(wait),
-            elapsed_ms: millis(started.elapsed()),
-            status,
-            error: failure.to_string(),
-        })
-        .await;
+        let wait =
+            match until.map(|until| until.saturating_duration_since(tokio::time::Instant::now())) {
+                Some(pause) => (elapsed + pause < policy.budget).then_some(pause),
+                None => policy.wait(failures.count, elapsed, failure, random()),
+            };
+        let Some(wait) = wait else { return Err(provider_error(failure)) };
+        self.say_retry(llm_call, failures.count, elapsed, wait, failure).await;
+        if until.is_some() {
+            return Ok(());
+        }
+        self.doing(format!("{}, tries again {}", state_of(failure), clock_in(wait))).await;
         let mut interrupt = self.ports.interrupt.clone();
         tokio::select! {
             () = tokio::time::sleep(wait) => Ok(()),
             () = interrupted(&mut interrupt) => Err(Stopped::Interrupted),
         }
+    }
+
+    async fn say_retry(
+        &self,
+        llm_call: u64,
+        failed_attempt: u32,
+        elapsed: Duration,
+        wait: Duration,
+        failure: &Failure,
+    ) {
+        let max_attempts = self.setup.retries.attempts;
+        tracing::warn!(failed_attempt, wait_ms = wait.as_millis(), "retrying: {failure}");
+        let status = match failure {
+            Failure::Status { status, .. } => Some(*status),
+            _ => None,
+        };
+        let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+        self.publish(Event::LlmRetry {
+            llm_call,
+            failed_attempt,
+            max_attempts,
+            wait_ms: millis(wait),
+            elapsed_ms: millis(elapsed),
+            status,
+            error: failure.to_string(),
+        })
+        .await;
     }
 
     async fn request(&mut self) -> Result<Reply, Stopped> {
@@ -177,7 +215,7 @@ impl Run {
         };
         let mut deltas = match opened {
             Ok(deltas) => deltas,
-            Err(failure) => return Ok(Reply::Broken { failure, shown: false }),
+            Err((failure, until)) => return Ok(Reply::Broken { failure, shown: false, until }),
         };
         let asked = self.session_state.state.history.len() as u64;
         let mut answer = Answer::new(self.setup.limits.reply);
@@ -207,22 +245,56 @@ impl Run {
         };
         let shown = answer.shown;
         self.keep_partial(answer, asked).await?;
-        Ok(Reply::Broken { failure, shown })
+        Ok(Reply::Broken { failure, shown, until: None })
     }
 
-    async fn open(&self) -> Result<Deltas, Failure> {
+    async fn open(&self) -> Result<Deltas, Refused> {
         let Some((_, provider)) = &self.setup.model else {
             return Ok(without_a_model(self.setup.without_model.clone()));
         };
-        let request = Request {
+        let request = self.carrying(context::input(&self.session_state.state.history));
+        self.send_through_gate(provider, &request).await
+    }
+
+    /// Sends a request when the gate of its provider lets it through. With a failure comes the time until which
+    /// the gate is shut because of it.
+    pub(crate) async fn send_through_gate(
+        &self,
+        provider: &Provider,
+        request: &Request,
+    ) -> Result<Deltas, Refused> {
+        let say = |until: tokio::time::Instant| {
+            let wait = until.saturating_duration_since(tokio::time::Instant::now());
+            self.doing(format!("its provider is overloaded, tries again {}", clock_in(wait)))
+        };
+        let waits = provider.gate().shut_until().is_some();
+        let pass = provider.gate().pass(say).await;
+        if waits {
+            self.doing(ASKED).await;
+        }
+        match provider.open(request).await {
+            Ok(deltas) => {
+                pass.answered();
+                Ok(deltas)
+            }
+            Err(failure) if failure.is_overload() => {
+                let until = pass.refused(&failure, &self.setup.retries, random());
+                Err((failure, Some(until)))
+            }
+            Err(failure) => Err((failure, None)),
+        }
+    }
+
+    /// The request that carries this input, behind the beginning that all requests of a segment share.
+    pub(crate) fn carrying(&self, input: Vec<Input>) -> Request {
+        Request {
             system: self.session_state.system.clone(),
-            input: context::input(&self.session_state.state.history, self.setup.limits.pruning),
+            input,
             tools: self.offered.specs(),
             config: self.session_state.state.config.clone(),
             cache_key: self.session_state.segment.to_string(),
             blobs: self.setup.files.blobs(),
-        };
-        provider.open(&request).await
+        }
     }
 
     async fn receive(&mut self, answer: &mut Answer, delta: Delta) -> Result<(), Stopped> {
@@ -251,7 +323,7 @@ impl Run {
             Delta::ToolCallArgs { id, json } => {
                 self.publish(Event::ToolCallArgsDelta { id, json }).await;
             }
-            Delta::Block { item, native } => self.block(answer, item, native).await?,
+            Delta::Block { item, native, cut } => self.block(answer, item, native, cut).await?,
             Delta::Usage(usage) => answer.usage = merged(answer.usage, usage),
             Delta::Unseen(_) | Delta::Unknown(_) | Delta::End(_) => {}
         }
@@ -264,6 +336,7 @@ impl Run {
         answer: &mut Answer,
         item: Item,
         native: Option<Value>,
+        cut: bool,
     ) -> Result<(), Stopped> {
         match &item {
             Item::Reasoning { .. } => answer.thinking.clear(),
@@ -272,6 +345,11 @@ impl Run {
         }
         answer.has_content |= has_content(&item);
         let Some((item, native)) = distinct(&answer.held, item, native) else { return Ok(()) };
+        if let Item::ToolCall { call_id, .. } = &item
+            && cut
+        {
+            answer.cut_calls.push(call_id.clone());
+        }
         if matches!(item, Item::ToolCall { .. }) || !answer.held.is_empty() {
             answer.held.push((item, native));
             return Ok(());
@@ -305,7 +383,6 @@ impl Run {
     /// Commits the held blocks of a complete reply together with its cost.
     async fn end(&mut self, mut answer: Answer, asked: u64, stop: Stop) -> Result<Reply, Stopped> {
         if let (Stop::Refusal(refusal), false) = (&stop, answer.said) {
-            let refusal = if refusal.is_empty() { "the model declined" } else { refusal };
             let refusal = &refusal[..refusal.floor_char_boundary(MAX_REFUSAL)];
             let content = vec![Content::Refusal { refusal: refusal.to_owned() }];
             answer.held.push((Item::Message { role: Role::Assistant, content }, None));
@@ -335,7 +412,7 @@ impl Run {
         let llm_call = self.session_state.state.turn_count;
         self.publish(Event::LlmCallEnd { llm_call }).await;
         self.publish_context().await;
-        Ok(Reply::Done(calls, stop))
+        Ok(Reply::Done(Complete { calls, cut_calls: answer.cut_calls, stop }))
     }
 
     /// Keeps the received part of a broken reply in the history, without unfinished tool calls.
@@ -373,8 +450,11 @@ impl Run {
 /// The reply to a message without a model.
 fn without_a_model(text: String) -> Deltas {
     let item = Item::message(Role::Assistant, text.clone());
-    let deltas =
-        [Delta::Text(text), Delta::Block { item, native: None }, Delta::End(Stop::EndTurn)];
+    let deltas = [
+        Delta::Text(text),
+        Delta::Block { item, native: None, cut: false },
+        Delta::End(Stop::EndTurn),
+    ];
     Box::pin(futures_util::stream::iter(deltas.map(Ok)))
 }
 
@@ -397,6 +477,8 @@ fn stopped_entry(stop: &Stop) -> Option<Entry> {
     let (reason, words) = match stop {
         Stop::EndTurn | Stop::ToolUse => return None,
         Stop::MaxTokens => ("max_tokens", ""),
+        Stop::ContextExceeded => ("context_exceeded", ""),
+        Stop::Pause => ("pause", ""),
         Stop::Refusal(words) => ("refusal", words.as_str()),
         Stop::Other(word) => ("other", word.as_str()),
     };
@@ -435,6 +517,29 @@ fn provider_error(failure: &Failure) -> Stopped {
     Stopped::Failed(Refusal::new(ErrorCode::ProviderError, text))
 }
 
+/// The reason for a wait in two or three words.
+fn state_of(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Connect(_) => "not reachable",
+        Failure::Timeout(_) => "silent",
+        Failure::Cut(_) => "cut off",
+        Failure::Status { status: 429, .. } => "limited",
+        Failure::Status { .. } | Failure::Provider { .. } => "failed",
+        Failure::TooLong(_) | Failure::Unusable(_) => "refused",
+    }
+}
+
+/// The clock after this time: `12:40:05`, with the date when that is another day.
+fn clock_in(wait: Duration) -> String {
+    let now = jiff::Zoned::now();
+    now.checked_add(wait).map(|then| clock(&then, &now)).unwrap_or_default()
+}
+
+fn clock(then: &jiff::Zoned, now: &jiff::Zoned) -> String {
+    let format = if then.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
+    then.strftime(format).to_string()
+}
+
 /// When a rate limit of a provider ends, if the provider reports it: `rate limited until 12:40:05`,
 /// with the date when that is another day.
 fn limited_until(failure: &Failure, now: &jiff::Zoned) -> Option<String> {
@@ -442,14 +547,12 @@ fn limited_until(failure: &Failure, now: &jiff::Zoned) -> Option<String> {
         return None;
     };
     let until = now.checked_add(*wait).ok()?;
-    let format = if until.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
-    Some(format!("rate limited until {}", until.strftime(format)))
+    Some(format!("rate limited until {}", clock(&until, now)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn a_provider_that_says_when_it_answers_again_is_quoted_with_the_time() {

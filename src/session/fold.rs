@@ -18,7 +18,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 /// To be raised when the same log is folded into something else, or the form of the file changes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of log that are folded without a new checkpoint.
 const EVERY: u64 = 16 * 1024 * 1024;
 /// How much at the beginning and at the end of the covered bytes is compared, in bytes.

@@ -4,7 +4,9 @@
 mod lines;
 
 use crate::protocol::approval::ApprovalRequest;
-use crate::protocol::entry::{Entry, Fact, FileMark, Kept, SegmentOrigin, domain};
+use crate::protocol::entry::{
+    Entry, Fact, FileMark, GO_ON, Kept, Pruned, PrunedResult, SegmentOrigin, domain,
+};
 use crate::protocol::item::{Item, RequestConfig, Role, flatten};
 use crate::protocol::name::{EntryId, SegmentId, SessionId};
 use crate::session::jump::Jump;
@@ -14,7 +16,7 @@ use crate::session::stretches::{Stretch, stretches};
 use crate::session::{Files, LogError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 /// A segment, folded.
@@ -67,6 +69,8 @@ struct BeforeRun {
     turn_count: u64,
     usage: Option<(u64, u64)>,
     config: RequestConfig,
+    /// The places of the outputs that left the context since.
+    pruned: Vec<usize>,
 }
 
 /// Folds a segment, or its first `upto` bytes, together with the parts of older segments that it
@@ -175,6 +179,11 @@ impl Replay {
         let of_last = |before: &mut BeforeRun| Some(before.first) == from;
         let Some(before) = self.before_run.take_if(of_last) else { return };
         self.history.truncate(before.history);
+        for place in before.pruned {
+            if let Some(kept) = self.history.get_mut(place) {
+                kept.pruned = None;
+            }
+        }
         self.approvals.truncate(before.approvals);
         self.turn_count = before.turn_count;
         self.usage = before.usage;
@@ -196,6 +205,9 @@ impl Replay {
             Fact::AssistantItem { item, origin, native, partial } => {
                 self.under_way();
                 let native = native.filter(|_| !partial);
+                if partial && self.continues(&item) {
+                    return;
+                }
                 if !partial || is_text(&item) {
                     self.remember(Kept { origin, native, ..Kept::new(id, item) });
                 }
@@ -216,6 +228,22 @@ impl Replay {
             Fact::Extension { domain, payload } => self.extension(&domain, payload),
             Fact::Unknown(_) => {}
         }
+    }
+
+    /// Joins the next part of a reply whose connection broke to the part before it, in the place of the note between
+    /// them: a reply that broke several times is one message and one note.
+    fn continues(&mut self, item: &Item) -> bool {
+        let Item::Message { role: Role::Assistant, content: more } = item else { return false };
+        let [.., first, note] = self.history.as_mut_slice() else { return false };
+        let Item::Message { role: Role::Assistant, content } = &mut first.item else {
+            return false;
+        };
+        if note.item.text().as_deref() != Some(GO_ON) {
+            return false;
+        }
+        content.extend_from_slice(more);
+        self.history.pop();
+        true
     }
 
     fn result(&mut self, kept: Kept, files: Vec<FileMark>) {
@@ -246,6 +274,10 @@ impl Replay {
                     self.interrupted = false;
                 }
             }
+            domain::PRUNED => {
+                let results = payload.get("results").cloned().unwrap_or_default();
+                self.prune(serde_json::from_value(results).unwrap_or_default());
+            }
             domain::CUT => self.cut_at = payload.get("at").and_then(Value::as_u64),
             domain::ASKED => {
                 self.approvals.extend(serde_json::from_value::<ApprovalRequest>(payload).ok())
@@ -255,6 +287,28 @@ impl Replay {
                 self.approvals.retain(|approval| approval.id != id);
             }
             _ => {}
+        }
+    }
+
+    /// Marks outputs that leave the context. What they took is no part of the next request, so it is
+    /// taken off the last count.
+    fn prune(&mut self, results: Vec<PrunedResult>) {
+        let mut files: HashMap<EntryId, _> =
+            results.into_iter().map(|result| (result.id, result.file)).collect();
+        for (place, kept) in self.history.iter_mut().enumerate() {
+            let Some(file) = kept.id.and_then(|id| files.remove(&id)) else { continue };
+            if kept.pruned.is_some() {
+                continue;
+            }
+            if let Some((len, tokens)) = &mut self.usage
+                && (place as u64) < *len
+            {
+                *tokens = tokens.saturating_sub(kept.output_tokens());
+            }
+            kept.pruned = Some(Pruned { file });
+            if let Some(before) = &mut self.before_run {
+                before.pruned.push(place);
+            }
         }
     }
 
@@ -272,6 +326,7 @@ impl Replay {
             turn_count: self.turn_count,
             usage: self.usage,
             config: self.config.clone(),
+            pruned: Vec::new(),
         }
     }
 

@@ -97,6 +97,14 @@ impl ToolSet {
         self.0.values().map(spec).collect()
     }
 
+    /// The size of all descriptions in a request, in bytes.
+    pub fn spec_bytes(&self) -> usize {
+        let size = |spec: ToolSpec| {
+            spec.name.len() + spec.description.len() + spec.schema.to_string().len()
+        };
+        self.specs().into_iter().map(size).sum()
+    }
+
     /// Which calls a call of this tool may run beside; `None` for an unknown tool.
     pub fn lane(&self, name: &str) -> Option<Lane> {
         self.0.get(name).map(|member| match member {

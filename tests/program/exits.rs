@@ -175,6 +175,7 @@ fn no_model_because_of_a_mistake_in_the_settings_names_the_mistake() {
 #[test]
 fn a_dead_provider_ends_the_run_with_a_sentence_that_names_it() {
     let bench = Bench::new();
+    bench.settings("[retry]\nminutes = 0\n");
     // A port that was free a moment ago: no process listens there.
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = free.local_addr().expect("its address");
@@ -259,14 +260,68 @@ fn a_call_that_the_limit_cut_is_not_run() {
 any = true
 [[when.step]]
 stop = "max_tokens"
-call = [{ name = "Write", args = {} }]
+call = [
+    { name = "Glob", args = { pattern = "*.a" } },
+    { name = "Write", args = { file_path = "{cwd}/a", content = "one" }, cut = 17 },
+]
+[[when.step]]
+text = "{result}"
+stop = "max_tokens"
+call = [{ name = "TaskList", args = {}, cut = 0 }]
+[[when.step]]
+text = "{result}"
+stop = "max_tokens"
+call = [{ name = "TaskList", args = {} }]
 [[when.step]]
 text = "{result}"
 "#,
     );
     let done = bench.say("write");
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert!(done.out.contains("not run: the limit of output tokens cut"), "{done:?}");
+    let said = "the limit of output tokens cut the arguments of this call after 17 bytes";
+    assert!(done.out.contains(said), "{done:?}");
+    assert!(done.out.contains("cut this call before its arguments"), "{done:?}");
+    let last = done.out.rsplit("before its arguments").next().unwrap_or_default();
+    assert!(!last.contains("not run"), "a complete call without arguments runs: {done:?}");
+    assert!(!bench.ws().join("a").exists());
+}
+
+#[test]
+fn replies_of_cut_calls_alone_end_as_cut_replies_do() {
+    let bench = Bench::new();
+    let call = "call = [{ name = 'TaskList', args = {}, cut = 0 }]";
+    let step = format!("[[when.step]]\nstop = 'max_tokens'\n{call}\n");
+    bench.play(&format!("[[when]]\nany = true\n{}", step.repeat(9)));
+    let done = bench.say("write");
+    assert_eq!(done.code, Some(4), "{done:?}");
+    assert!(done.last_words().contains("limit of output tokens"), "{done:?}");
+}
+
+#[test]
+fn no_call_of_a_declined_reply_is_run_and_the_program_exits_3() {
+    let bench = Bench::new();
+    let call = "call = [{ name = 'Write', args = { file_path = '{cwd}/a', content = 'b' } }]";
+    let fault = "fault = { refuse = 'not that' }";
+    bench.play(&format!("[[when]]\nany = true\n[[when.step]]\n{call}\n{fault}\n"));
+    let done = bench.say("write");
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(done.err.contains("declined to answer: not that"), "{done:?}");
+    assert!(!bench.ws().join("a").exists());
+}
+
+#[test]
+fn a_provider_that_pauses_for_ever_and_a_window_that_stays_full_end_the_run_with_their_reason() {
+    for (stop, code, words) in [
+        ("pause", 4, "paused its reply"),
+        ("context_exceeded", 1, "context window is full"),
+        ("odd", 0, "a reason that yoi does not know: odd"),
+    ] {
+        let bench = Bench::new();
+        bench.play(&format!("[[when]]\nany = true\n[[when.step]]\ntext = 'a'\nstop = '{stop}'\n"));
+        let done = bench.say("write");
+        assert_eq!(done.code, Some(code), "{done:?}");
+        assert!(done.err.contains(words), "{done:?}");
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ const IN_ORDER: &[(&str, Player)] = &[
     (r#"yoi -p "and now the docs" --pod docs"#, the_named_pod_is_begun_and_goes_on),
     (r#"git diff | yoi -p "review this""#, the_diff_is_text),
     ("git diff | yoi send docs -", the_diff_is_the_message),
+    ("yoi send docs --pod lead -- --help is out", the_words_behind_the_dashes_are_the_message),
     ("yoi -p - --json < prompt.txt", each_line_is_an_event),
     (r#"yoi -c ":new api" -c ":send api hello""#, verbs_run_in_order),
     (r#"yoi -p "test" --allow 'Bash+network:cargo *'"#, only_what_is_allowed_passes),
@@ -134,6 +135,7 @@ const NO_INSTRUCTION: &[(&str, &str)] = &[
     ("cargo *", "a pattern of a rule"),
     ("cargo x; rm y", "a command of a model"),
     ("./build.sh", "a command of a model"),
+    ("--", "the end of the options"),
 ];
 
 /// Every line of the texts with the text that it stands in.

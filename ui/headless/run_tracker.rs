@@ -28,8 +28,8 @@ pub struct RunTracker {
     seen: Vec<Seen>,
     /// Set if `seen` comes from the tail of a transcript: an input that is not in it is older.
     tail: bool,
-    /// Whether a reply of this run was declined: the failure of the run is a refusal.
-    declined: bool,
+    /// Why the last reply did not reach its own end, in the word of its entry.
+    stopped: Option<String>,
 }
 
 #[derive(Debug)]
@@ -94,7 +94,8 @@ impl RunTracker {
             // The error event before it has the reason.
             Event::RunEnd { result: RunResult::Failed, .. } => {}
             Event::RunEnd { result, .. } => {
-                self.end(seq, End { exit: (*result).into(), why: said(*result) });
+                let why = self.said(*result);
+                self.end(seq, End { exit: (*result).into(), why });
             }
             Event::Error { message, .. } => {
                 let end = self.failed(message);
@@ -105,7 +106,7 @@ impl RunTracker {
     }
 
     fn end(&mut self, seq: u64, end: End) {
-        self.declined = false;
+        self.stopped = None;
         self.seen.push(Seen { seq, mark: Mark::End(end) });
     }
 
@@ -125,7 +126,9 @@ impl RunTracker {
                     (exit, why)
                 }
                 Some(RunOutcome::CutOff(why)) => (Exit::StoppedShort, Some(why.to_owned())),
-                Some(outcome) => (Exit::StoppedShort, outcome.result().and_then(said)),
+                Some(outcome) => {
+                    (Exit::StoppedShort, outcome.result().and_then(|result| self.said(result)))
+                }
             };
             self.end(0, End { exit, why });
         }
@@ -133,19 +136,46 @@ impl RunTracker {
     }
 
     fn failed(&self, message: &str) -> End {
-        let exit = if self.declined { Exit::Refused } else { Exit::Failed };
+        let declined = self.stopped.as_deref() == Some("refusal");
+        let exit = if declined { Exit::Refused } else { Exit::Failed };
         End { exit, why: Some(message.to_owned()) }
     }
 
     fn note_entry(&mut self, seq: u64, entry: &Entry) {
-        if let Fact::Extension { domain, payload } = &entry.fact {
-            self.declined |= domain == domain::STOPPED && payload["reason"] == "refusal";
+        match &entry.fact {
+            Fact::Extension { domain, payload } if domain == domain::STOPPED => {
+                self.stopped = payload["reason"].as_str().map(str::to_owned);
+            }
+            // A later reply, or the next run.
+            Fact::AssistantItem { .. } | Fact::Invoke { .. } => self.stopped = None,
+            _ => {}
         }
         let (Fact::UserInput { taken, .. }, Some(id)) = (&entry.fact, entry.id) else { return };
         if !self.seen.iter().any(|seen| Begun::Entry(id).is(&seen.mark)) {
             let mark = Mark::Input { id, taken: taken.clone() };
             self.seen.push(Seen { seq, mark });
         }
+    }
+
+    /// The last sentence about a run that ended so.
+    fn said(&self, result: RunResult) -> Option<String> {
+        let why = match (result, self.stopped.as_deref()) {
+            (RunResult::Finished, _) => return None,
+            (RunResult::Paused, _) => "the run was paused: `:resume` continues",
+            (RunResult::LimitReached, Some("max_tokens")) => {
+                "the replies were cut by their limit of output tokens: a message continues"
+            }
+            (RunResult::LimitReached, Some("pause")) => {
+                "the provider paused its reply too often: a message continues"
+            }
+            (RunResult::LimitReached, _) => {
+                "the run reached its limit of model requests: a message continues"
+            }
+            (RunResult::RolledBack, _) => "the run was taken back before an answer began",
+            (RunResult::Cancelled, _) => "the run was cancelled",
+            (RunResult::Failed, _) => "the run failed",
+        };
+        Some(why.to_owned())
     }
 
     /// The end of the run of this input, once it has ended.
@@ -188,20 +218,6 @@ impl Mark {
             Self::Input { .. } => None,
         }
     }
-}
-
-fn said(result: RunResult) -> Option<String> {
-    let why = match result {
-        RunResult::Finished => return None,
-        RunResult::Paused => "the run was paused: `:resume` continues",
-        RunResult::LimitReached => {
-            "the run reached its limit of model requests: a message continues"
-        }
-        RunResult::RolledBack => "the run was taken back before an answer began",
-        RunResult::Cancelled => "the run was cancelled",
-        RunResult::Failed => "the run failed",
-    };
-    Some(why.to_owned())
 }
 
 #[cfg(test)]

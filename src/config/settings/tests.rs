@@ -272,3 +272,16 @@ fn the_sentence_about_a_limit_names_its_default() {
         assert_eq!((settings.limits, said), (Limits::default(), Vec::new()), "{key}");
     }
 }
+
+#[test]
+fn a_key_without_effect_is_accepted_and_named() {
+    let text = "[compaction]\nkeep_tokens = 9\nprune_protect = 8000\nprune_min = 1\n";
+    let (settings, said) = Settings::read(Path::new("config.toml"), text);
+    assert_eq!(settings.compaction.keep_tokens, 9);
+    let said: Vec<String> = said.iter().map(ToString::to_string).collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    for (line, key) in [(3, "prune_protect"), (4, "prune_min")] {
+        let named = format!(":{line}:1: `compaction.{key}` has no effect any more");
+        assert!(said.iter().any(|said| said.contains(&named)), "{said:?}");
+    }
+}

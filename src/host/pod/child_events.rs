@@ -111,7 +111,7 @@ fn outcome(end: &End) -> Option<(RunResult, Option<String>)> {
     match end {
         End::Finished => Some((RunResult::Finished, None)),
         End::Paused => Some((RunResult::Paused, None)),
-        End::LimitReached => Some((RunResult::LimitReached, None)),
+        End::LimitReached(_) => Some((RunResult::LimitReached, None)),
         End::RolledBack => Some((RunResult::RolledBack, None)),
         End::Cancelled => Some((RunResult::Cancelled, None)),
         End::Failed(refusal) => Some((RunResult::Failed, Some(refusal.message.clone()))),

@@ -102,7 +102,7 @@ impl Pod {
         for answer in run.interrupting {
             reply(answer, Ok(done()));
         }
-        if matches!(end, End::Finished | End::LimitReached | End::Failed(_)) {
+        if matches!(end, End::Finished | End::LimitReached(_) | End::Failed(_)) {
             self.set_seen(false).await;
         }
         self.load_queue().await;
@@ -111,7 +111,7 @@ impl Pod {
         }
         let goes_on = matches!(
             end,
-            End::Finished | End::LimitReached | End::Compacted | End::NotCompacted(_)
+            End::Finished | End::LimitReached(_) | End::Compacted | End::NotCompacted(_)
         );
         if goes_on {
             self.take_next().await;
@@ -161,11 +161,7 @@ impl Pod {
                 (State::Idle, None)
             }
             End::NotCompacted(why) => (State::Idle, Some(why.clone())),
-            End::LimitReached => {
-                let limit = self.resolved.max_turns;
-                let why = format!("stopped after {limit} model requests; a message continues");
-                (State::Idle, Some(why))
-            }
+            End::LimitReached(why) => (State::Idle, Some(format!("{why}; a message continues"))),
             End::Paused => (State::Paused, Some(Interrupted::paused(at).sentence())),
             End::CutOff => (State::Paused, Some(Interrupted::aborted(at, ABORTED).sentence())),
             End::Failed(refusal) => (State::Failed, Some(refusal.message.clone())),

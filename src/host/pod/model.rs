@@ -247,8 +247,9 @@ impl Pod {
     pub(super) fn provider(&self) -> Result<Option<(Model, Provider)>, MissingKey> {
         let Some(choice) = &self.resolved.model else { return Ok(None) };
         let key = self.key(choice)?;
-        let (timeouts, http) = (self.shared.timeouts, self.shared.http.clone());
-        Ok(Some((choice.model.clone(), Provider::new(&choice.model, key, timeouts, http))))
+        let (timeouts, http) = (self.shared.timeouts, &self.shared.http);
+        let provider = self.shared.providers.get(&choice.model, key, timeouts, http);
+        Ok(Some((choice.model.clone(), provider)))
     }
 
     /// The key of a model: from the environment that clients offered this Pod, else from the one

@@ -11,6 +11,7 @@ use crate::host::pod::Pod;
 use crate::host::pod::calls::already_running;
 use crate::host::pod::phase::{Phase, Running};
 use crate::host::rules;
+use crate::llm::Policy;
 use crate::protocol::{ErrorCode, Event, Refusal, State};
 use crate::run::{self, Accepted, Interrupt, Limits, Ports, Setup, Start};
 use crate::sandbox::{CommandLimits, Isolation};
@@ -149,7 +150,7 @@ impl Pod {
             tool_set: self.tool_set.subscribe(),
             servers: self.servers(named),
             limits: limits(&settings, self.resolved.max_turns),
-            retries: crate::llm::retry::Policy::default(),
+            retries: retries(&settings),
             workspace: self.row.workspace.clone(),
             identity: self.row.record(),
             instruction: self.resolved.instruction.clone(),
@@ -237,6 +238,12 @@ impl Pod {
     }
 }
 
+/// The patience of a run with its provider.
+pub(crate) fn retries(settings: &Settings) -> Policy {
+    let budget = std::time::Duration::from_secs(settings.retry.minutes.saturating_mul(60));
+    Policy { budget, ..Policy::default() }
+}
+
 /// The limits of a run.
 pub(crate) fn limits(settings: &Settings, max_turns: u32) -> Limits {
     let compaction = &settings.compaction;
@@ -244,10 +251,6 @@ pub(crate) fn limits(settings: &Settings, max_turns: u32) -> Limits {
         max_turns,
         compact_at: compaction.threshold_ratio.get(),
         keep_tokens: compaction.keep_tokens,
-        pruning: run::context::Pruning {
-            protect: compaction.prune_protect,
-            min_savings: compaction.prune_min,
-        },
         reply: run::ReplyLimits {
             whole: settings.limits.reply_mib.bytes(),
             block: settings.limits.block_mib.bytes(),

@@ -82,3 +82,63 @@ async fn a_message_larger_than_the_window_is_refused_before_it_is_recorded() {
     bench.call(&pod, fits).await.unwrap();
     assert_eq!(bench.info(&pod).await.queue.len(), 1);
 }
+
+/// Reads of files of random sizes, so many in a reply and so many replies for a message, as a script of a model that
+/// refuses long requests.
+fn reads(dice: &mut Dice, root: &std::path::Path) -> String {
+    for file in 0..8 {
+        let bytes = [300, 3_000, 20_000, 60_000][dice.below(4)] + dice.below(500);
+        let line = format!("{file} {}\n", "word ".repeat(12));
+        let text = line.repeat(bytes.div_ceil(line.len()));
+        std::fs::write(root.join(format!("w/f{file}")), text).unwrap();
+    }
+    let mut script = format!("reads = {}\n", 14_000 + dice.below(80_000));
+    for kind in 0..4 {
+        script += &format!("[[when]]\nsays = 'read {kind}*'\n");
+        for _ in 0..1 + dice.below(2) {
+            let count = 1 + dice.below(5);
+            let call = |_| {
+                let file = dice.below(8);
+                format!("{{ name = 'Read', args = {{ file_path = '{{cwd}}/f{file}' }} }}")
+            };
+            let calls: Vec<String> = (0..count).map(call).collect();
+            script += &format!("[[when.step]]\ncall = [{}]\n", calls.join(", "));
+        }
+        script += "[[when.step]]\ntext = 'done {input}'\n";
+    }
+    script
+}
+
+/// Random numbers by a seed.
+struct Dice(usize);
+
+impl Dice {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+#[tokio::test]
+async fn no_history_traps_a_pod_whose_provider_refuses_long_requests() {
+    // Further histories: YOI_HISTORIES=1000.
+    let count = std::env::var("YOI_HISTORIES").ok().and_then(|count| count.parse().ok());
+    for seed in 0..count.unwrap_or(8) {
+        let mut dice = Dice(seed);
+        let mut bench = Bench::new().await;
+        let script = bench.root.join("script.toml");
+        std::fs::write(&script, reads(&mut dice, &bench.root)).unwrap();
+        let pod = bench.new_pod(Some(&script)).await.name;
+        for message in 0..6 {
+            let text = format!("read {} of {message}", dice.below(4));
+            bench.call(&pod, Method::say(&text)).await.unwrap();
+            bench.next(run_end).await;
+            let info = bench.is(&pod, State::Idle).await;
+            let said = bench.said(&pod).await.pop();
+            assert_eq!(said, Some(format!("done {text}")), "seed {seed}: {info:?}");
+        }
+        let rows = bench.host.shared.pod(&pod).unwrap();
+        assert_eq!(rows.info.borrow().state, State::Idle, "seed {seed}");
+    }
+}

@@ -4,7 +4,7 @@
 use crate::config::dirs::Env;
 use crate::config::settings::Settings;
 use crate::host::IdleExit;
-use crate::host::pod::start::{command_env, command_limits, command_time, limits};
+use crate::host::pod::start::{command_env, command_limits, command_time, limits, retries};
 use crate::host::supervisor::patience;
 use crate::host::tests::Bench;
 use crate::protocol::method::NewPod;
@@ -47,6 +47,9 @@ const BASE: &str = "provider.fake.wire = 'chat'\nprovider.fake.key_env = []\nmod
 const DEFAULT: &str = "provider.fake.wire = 'chat'\nmodel = 'fake/'\n\
     provider.fake.base_url = 'http://127.0.0.1:9/v1'\nprovider.fake.key_env = []\n";
 
+const SETTINGS: &str = "src/config/settings/tests.rs";
+const WITHOUT_EFFECT: &str = "a_key_without_effect_is_accepted_and_named";
+
 /// A key, the rest of the file, the line with the key, and the observation of its effect. `*` in a
 /// key is a name that the user chooses.
 const ROWS: &[(&str, &str, &str, Effect)] = &[
@@ -75,14 +78,15 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("timeouts.connect_s", "", "timeouts.connect_s = 1", Effect::Timeouts),
     ("timeouts.first_event_s", "", "timeouts.first_event_s = 1", Effect::Timeouts),
     ("timeouts.idle_s", "", "timeouts.idle_s = 1", Effect::Timeouts),
+    ("retry.minutes", "", "retry.minutes = 0", Effect::Run),
     ("host.idle_exit_min", "", "host.idle_exit_min = 0", Effect::Run),
     ("shell.pass", "", "shell.pass = ['GITHUB_TOKEN']", Effect::Run),
     ("shell.timeout_s", "", "shell.timeout_s = 1", Effect::Run),
     ("shell.max_timeout_s", "", "shell.max_timeout_s = 1", Effect::Run),
     ("compaction.threshold_ratio", "", "compaction.threshold_ratio = 0.5", Effect::Run),
     ("compaction.keep_tokens", "", "compaction.keep_tokens = 1", Effect::Run),
-    ("compaction.prune_protect", "", "compaction.prune_protect = 1", Effect::Run),
-    ("compaction.prune_min", "", "compaction.prune_min = 1", Effect::Run),
+    ("compaction.prune_protect", "", "", Effect::Test(SETTINGS, WITHOUT_EFFECT)),
+    ("compaction.prune_min", "", "", Effect::Test(SETTINGS, WITHOUT_EFFECT)),
     ("permissions.default", "", "permissions.default = 'ask'", Effect::Policy),
     (
         "permissions.rule.tool",
@@ -218,7 +222,8 @@ impl Effect {
                 let (time, most) = (command_time(settings), command_limits(settings));
                 let commands = (time, most, command_env(settings, &env));
                 let patience = patience(settings, IdleExit::BySettings);
-                format!("{:?} {commands:?} {patience:?}", limits(settings, 1))
+                let retries = retries(settings);
+                format!("{:?} {commands:?} {patience:?} {retries:?}", limits(settings, 1))
             }
             Self::Policy => format!("{:?}", bench.client.call(None, Method::ListPolicy).await),
             Self::Test(..) => unreachable!("such a row names its test"),

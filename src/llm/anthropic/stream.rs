@@ -60,7 +60,7 @@ impl Decode for Decoder {
             return None;
         }
         for (_, block) in std::mem::take(&mut self.blocks) {
-            self.close(block, out);
+            self.close(block, true, out);
         }
         let silent = if self.calls { Stop::ToolUse } else { Stop::EndTurn };
         Some(self.stop.take().unwrap_or(silent))
@@ -89,7 +89,7 @@ impl Decoder {
         out.push(wire::kept(&native));
         let lost = self.blocks.insert(index(data), Block { native, json: String::new() });
         if let Some(lost) = lost {
-            self.close(lost, out);
+            self.close(lost, true, out);
         }
     }
 
@@ -136,11 +136,11 @@ impl Decoder {
 
     fn stop(&mut self, data: &Value, out: &mut Vec<Delta>) {
         if let Some(block) = self.blocks.remove(&index(data)) {
-            self.close(block, out);
+            self.close(block, false, out);
         }
     }
 
-    fn close(&mut self, block: Block, out: &mut Vec<Delta>) {
+    fn close(&mut self, block: Block, cut: bool, out: &mut Vec<Delta>) {
         let Block { mut native, json } = block;
         if !json.is_empty() {
             native["input"] = Value::Object(wire::arguments(&json));
@@ -159,7 +159,7 @@ impl Decoder {
             }
             _ => Item::Unknown(native.clone()),
         };
-        out.push(Delta::Block { item, native: Some(native) });
+        out.push(Delta::Block { item, native: Some(native), cut });
     }
 
     fn message(&mut self, data: &Value, out: &mut Vec<Delta>) {
@@ -231,7 +231,10 @@ fn stop(reason: &str, words: &str) -> Stop {
         "end_turn" | "stop_sequence" => Stop::EndTurn,
         "tool_use" => Stop::ToolUse,
         "max_tokens" => Stop::MaxTokens,
+        "refusal" if words.is_empty() => Stop::Refusal(reason.into()),
         "refusal" => Stop::Refusal(words.into()),
+        "pause_turn" => Stop::Pause,
+        "model_context_window_exceeded" => Stop::ContextExceeded,
         other => Stop::Other(other.into()),
     }
 }

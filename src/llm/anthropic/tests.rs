@@ -1,8 +1,8 @@
 use super::*;
 use crate::config::models::Wire;
 use crate::llm::bench::{
-    blocks, call, fault, foreign, model, native, plain, request, result, rich_result, run, shown,
-    thought, usage,
+    blocks, call, cut_blocks, fault, foreign, model, native, plain, request, result, rich_result,
+    run, shown, thought, usage,
 };
 use crate::llm::wire::Fault;
 use crate::llm::{Delta, Stop, Usage};
@@ -222,14 +222,27 @@ fn a_refusal_carries_the_words_that_came_with_it() {
     };
     let words = json!({"type": "refusal", "explanation": "not this"});
     assert_eq!(refused(words), Some(Stop::Refusal("not this".into())));
-    assert_eq!(refused(Value::Null), Some(Stop::Refusal(String::new())));
+    assert_eq!(refused(Value::Null), Some(Stop::Refusal("refusal".into())));
 }
 
 #[test]
 fn every_stop_reason_has_its_meaning() {
     let stop = |reason: &str| run(Decoder::default(), &answer([], reason)).1.unwrap();
     assert_eq!(stop("stop_sequence"), Stop::EndTurn);
-    assert_eq!(stop("pause_turn"), Stop::Other("pause_turn".into()));
+    assert_eq!(stop("pause_turn"), Stop::Pause);
+    assert_eq!(stop("model_context_window_exceeded"), Stop::ContextExceeded);
+    assert_eq!(stop("new"), Stop::Other("new".into()));
+}
+
+#[test]
+fn a_call_that_the_provider_did_not_close_is_marked_as_cut() {
+    let begun =
+        |index| start(index, json!({"type": "tool_use", "id": "t", "name": "Now", "input": {}}));
+    for (blocks, cut) in [(vec![begun(0)], [true].as_slice()), (vec![begun(0), stop(0)], &[false])]
+    {
+        let (deltas, _) = run(Decoder::default(), &answer(blocks, "max_tokens"));
+        assert_eq!(cut_blocks(&deltas), cut);
+    }
 }
 
 #[test]
@@ -270,7 +283,7 @@ fn a_conversation_is_sent_with_roles_joined_and_four_cache_markers() {
     assert_eq!(
         body["messages"],
         json!([
-            {"role": "user", "content": [{"type": "text", "text": "one"}]},
+            {"role": "user", "content": [{"type": "text", "text": "one", "cache_control": marker}]},
             {"role": "assistant", "content": [
                 {"type": "text", "text": "two"},
                 {"type": "tool_use", "id": "functions_Read_0", "name": "Read", "input": {"path": "a"}},
@@ -289,8 +302,7 @@ fn a_conversation_is_sent_with_roles_joined_and_four_cache_markers() {
         body["system"],
         json!([{"type": "text", "text": "be brief", "cache_control": marker}])
     );
-    assert_eq!(body["tools"][0].get("cache_control"), None);
-    assert_eq!(body["tools"][1]["cache_control"], marker);
+    assert_eq!(body["tools"][1].get("cache_control"), None, "the one of the system covers them");
     assert_eq!(body["tools"][1]["input_schema"]["type"], "object");
     assert_eq!(body.to_string().matches("ephemeral").count(), 4);
     assert_eq!((&body["max_tokens"], &body["stream"]), (&json!(4096), &json!(true)));

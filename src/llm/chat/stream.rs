@@ -10,6 +10,10 @@ use crate::protocol::{Item, Role};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
+/// Finish reasons of a reply that failed at the provider: OpenRouter and Mistral (`error`), vLLM and SGLang
+/// (`abort`), DeepSeek.
+const BROKEN: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
+
 /// Reads the events of one answer.
 #[derive(Default)]
 pub struct Decoder {
@@ -75,7 +79,7 @@ impl Decode for Decoder {
         }
         if let Some(choice) = data.pointer_mut("/choices/0") {
             let choice = choice.take();
-            self.choice(choice, out);
+            self.choice(choice, out)?;
         }
         Ok(())
     }
@@ -107,16 +111,21 @@ impl Decoder {
         Self { taken: ids.collect(), ..Self::default() }
     }
 
-    fn choice(&mut self, mut choice: Value, out: &mut Vec<Delta>) {
+    fn choice(&mut self, mut choice: Value, out: &mut Vec<Delta>) -> Result<(), Fault> {
         let key = if choice.get("delta").is_some() { "delta" } else { "message" };
         if let Value::Object(delta) = choice[key].take() {
             self.delta(delta, out);
         }
         let reason = text(&choice, "finish_reason");
+        if BROKEN.contains(&reason) {
+            let message = format!("the provider broke off its reply ({reason})");
+            return Err(Fault::Reported { message, retryable: true });
+        }
         if !reason.is_empty() {
             self.reason = Some(reason.to_owned());
             self.close_all(out);
         }
+        Ok(())
     }
 
     /// One piece of the message. The order within it is the order models speak in.
@@ -297,13 +306,13 @@ impl Decoder {
         match kind {
             Kind::Text => {
                 let item = Item::message(Role::Assistant, words);
-                out.push(Delta::Block { item, native: None });
+                out.push(Delta::Block { item, native: None, cut: false });
             }
             Kind::Refusal => {
                 self.refusal.push_str(&words);
                 let content = vec![Content::Refusal { refusal: words }];
                 let item = Item::Message { role: Role::Assistant, content };
-                out.push(Delta::Block { item, native: None });
+                out.push(Delta::Block { item, native: None, cut: false });
             }
             Kind::Thinking(name) => {
                 let mut native = json!({name: words});
@@ -321,7 +330,7 @@ impl Decoder {
             return;
         }
         self.called = true;
-        let Call { id, name, more, .. } = call;
+        let Call { id, name, more, closed, .. } = call;
         let sent_back = wire::arguments_text(&call.arguments);
         let mut native = json!({
             "id": id, "type": "function", "function": {"name": name, "arguments": sent_back},
@@ -331,17 +340,22 @@ impl Decoder {
         }
         let arguments = wire::received_arguments(&call.arguments);
         let item = Item::ToolCall { call_id: id, name, arguments };
-        out.push(Delta::Block { item, native: Some(native) });
+        // The wire does not say that a call is complete.
+        out.push(Delta::Block { item, native: Some(native), cut: !closed.is_closed() });
     }
 
     fn stop(&self) -> Stop {
         match self.reason.as_deref() {
-            Some("length") => Stop::MaxTokens,
-            Some("content_filter") => Stop::Refusal(self.refusal.clone()),
+            Some("length" | "max_tokens") => Stop::MaxTokens,
+            // Mistral.
+            Some("model_length") => Stop::ContextExceeded,
             _ if !self.refusal.is_empty() => Stop::Refusal(self.refusal.clone()),
-            // Whatever the reason says, calls that are there want an answer.
-            _ if self.called => Stop::ToolUse,
-            None | Some("stop" | "tool_calls" | "function_call" | "eos") => Stop::EndTurn,
+            Some(filter @ ("content_filter" | "refusal" | "safety")) => {
+                Stop::Refusal(filter.into())
+            }
+            None | Some("stop" | "tool_calls" | "function_call" | "eos" | "end_turn") => {
+                if self.called { Stop::ToolUse } else { Stop::EndTurn }
+            }
             Some(other) => Stop::Other(other.into()),
         }
     }
@@ -356,7 +370,7 @@ fn thought(words: &str, native: Value) -> Delta {
         encrypted_content: find("data").map(str::to_owned),
         signature: find("signature").map(str::to_owned),
     };
-    Delta::Block { item, native: Some(native) }
+    Delta::Block { item, native: Some(native), cut: false }
 }
 
 fn count(usage: &Value) -> Usage {

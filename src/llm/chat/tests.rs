@@ -1,8 +1,8 @@
 use super::*;
 use crate::config::models::Wire;
 use crate::llm::bench::{
-    blocks, call, fault, foreign, model, native, plain, request, result, rich_result, run, shown,
-    thought, usage,
+    blocks, call, cut_blocks, fault, foreign, model, native, plain, request, result, rich_result,
+    run, shown, thought, usage,
 };
 use crate::llm::wire::Fault;
 use crate::llm::{Delta, Stop, Usage};
@@ -292,9 +292,30 @@ fn either_a_finish_reason_or_done_ends_an_answer_and_nothing_else_does() {
     assert_eq!(stop(&[read.clone(), done()]), Some(Stop::ToolUse));
     assert_eq!(stop(&[read.clone(), finish("stop")]), Some(Stop::ToolUse));
     assert_eq!(stop(&[hi.clone(), finish("length")]), Some(Stop::MaxTokens));
-    assert_eq!(stop(&[hi.clone(), finish("content_filter")]), Some(Stop::Refusal(String::new())));
+    assert_eq!(
+        stop(&[hi.clone(), finish("content_filter")]),
+        Some(Stop::Refusal("content_filter".into()))
+    );
     assert_eq!(stop(&[hi.clone(), finish("odd")]), Some(Stop::Other("odd".into())));
+    assert_eq!(stop(&[hi.clone(), finish("model_length")]), Some(Stop::ContextExceeded));
+    assert_eq!(stop(&[read.clone(), finish("length")]), Some(Stop::MaxTokens));
+    assert_eq!(stop(&[read.clone(), finish("odd")]), Some(Stop::Other("odd".into())));
+    for broken in ["error", "abort", "insufficient_system_resource"] {
+        let failed = fault(Decoder::default(), &[hi.clone(), finish(broken)]);
+        assert!(matches!(failed, Fault::Reported { retryable: true, .. }), "{broken}: {failed:?}");
+    }
     assert_eq!(stop(&[hi, read]), None);
+}
+
+#[test]
+fn a_call_without_a_closed_object_of_arguments_is_marked_as_cut() {
+    for (arguments, cut) in
+        [("", true), ("{\"a\": \"}", true), ("{}", false), ("{\"a\": 1}", false)]
+    {
+        let piece = call_piece(json!({"index": 0, "id": "x"}), Some("Read"), arguments);
+        let (deltas, _) = run(Decoder::default(), &[piece, finish("length")]);
+        assert_eq!(cut_blocks(&deltas), [cut], "{arguments}");
+    }
 }
 
 #[test]
@@ -439,6 +460,6 @@ fn anthropics_models_behind_a_router_get_cache_markers() {
         .iter()
         .map(|message| message["content"][0].get("cache_control").is_some())
         .collect();
-    assert_eq!(marked, [true, false, false, true, false, true, false]);
+    assert_eq!(marked, [true, true, false, true, false, true, false]);
     assert_eq!(body["reasoning"], json!({"effort": "high"}));
 }

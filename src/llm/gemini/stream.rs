@@ -76,10 +76,23 @@ impl Decoder {
             "" => return Ok(()),
             "STOP" => Some(Stop::EndTurn),
             "MAX_TOKENS" => Some(Stop::MaxTokens),
-            reason @ ("SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
-            | "LANGUAGE" | "IMAGE_SAFETY") => Some(Stop::Refusal(refusal(words, reason))),
-            // The model stumbled over its own call; asked again it rarely does.
-            reason @ ("MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE") => {
+            reason @ ("SAFETY"
+            | "RECITATION"
+            | "BLOCKLIST"
+            | "PROHIBITED_CONTENT"
+            | "SPII"
+            | "LANGUAGE"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "IMAGE_RECITATION") => Some(Stop::Refusal(refusal(words, reason))),
+            // The model stumbled over its own call, or broke off for no reason that is named; asked again it
+            // rarely does.
+            reason @ ("MALFORMED_FUNCTION_CALL"
+            | "MALFORMED_RESPONSE"
+            | "UNEXPECTED_TOOL_CALL"
+            | "TOO_MANY_TOOL_CALLS"
+            | "MISSING_THOUGHT_SIGNATURE"
+            | "OTHER") => {
                 let message = refusal(words, reason);
                 return Err(Fault::Reported { message, retryable: true });
             }
@@ -98,7 +111,11 @@ impl Decoder {
         else {
             self.close(out);
             let native = Some(part.clone());
-            return out.push(Delta::Block { item: Item::Unknown(part.clone()), native });
+            return out.push(Delta::Block {
+                item: Item::Unknown(part.clone()),
+                native,
+                cut: false,
+            });
         };
         let thought = at(part, "thought").as_bool().unwrap_or(false);
         let signed = part.get("thoughtSignature").is_some();
@@ -140,7 +157,8 @@ impl Decoder {
         out.push(Delta::ToolCallStart { id: id.clone(), name: name.clone() });
         out.push(Delta::ToolCallArgs { id: id.clone(), json: arguments.clone() });
         let item = Item::ToolCall { call_id: id, name, arguments };
-        out.push(Delta::Block { item, native: Some(part.clone()) });
+        // The wire sends a call whole.
+        out.push(Delta::Block { item, native: Some(part.clone()), cut: false });
     }
 
     fn close(&mut self, out: &mut Vec<Delta>) {
@@ -158,7 +176,7 @@ impl Decoder {
             (false, false) => Item::message(Role::Assistant, words),
         };
         let native = (signed || !thought).then_some(Value::Object(more));
-        out.push(Delta::Block { item, native });
+        out.push(Delta::Block { item, native, cut: false });
     }
 }
 

@@ -129,6 +129,11 @@ fn every_finish_reason_has_its_meaning() {
     let stop = |reason: &str| run(Decoder::default(), &[finish(reason)]).1.unwrap();
     assert_eq!(stop("MAX_TOKENS"), Stop::MaxTokens);
     assert_eq!(stop("SAFETY"), Stop::Refusal("SAFETY".into()));
+    assert_eq!(stop("IMAGE_RECITATION"), Stop::Refusal("IMAGE_RECITATION".into()));
+    for broken in ["OTHER", "UNEXPECTED_TOOL_CALL"] {
+        let failed = fault(Decoder::default(), &[finish(broken)]);
+        assert!(matches!(failed, Fault::Reported { retryable: true, .. }), "{broken}: {failed:?}");
+    }
     assert_eq!(stop("NEW"), Stop::Other("NEW".into()));
     let blocked = json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}});
     let expected = Some(Stop::Refusal("PROHIBITED_CONTENT".into()));

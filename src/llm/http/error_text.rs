@@ -2,7 +2,7 @@
 
 use crate::llm::Failure;
 use crate::llm::http::Who;
-use crate::llm::wire::{at, text};
+use crate::llm::wire::{at, is_too_long, text};
 use crate::text::SafeText;
 use crate::trace::{MARK, redact};
 use reqwest::StatusCode;
@@ -58,7 +58,11 @@ pub(super) fn cut(who: &Who, cause: &str) -> Failure {
 
 /// The provider reported an error inside its stream.
 pub(super) fn reported(who: &Who, message: &str, retryable: bool) -> Failure {
+    let is_too_long = is_too_long(message);
     let message = format!("{who} reported an error: {}", cleaned(who, message));
+    if is_too_long {
+        return Failure::TooLong(message);
+    }
     Failure::Provider { message, retryable }
 }
 
@@ -94,6 +98,9 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
     let no_credit = text(error_of(&json), "code") == "insufficient_quota";
     if no_credit || header(headers, "x-should-retry") == Some("false") {
         return Failure::Provider { message: format!("{what}: {said}"), retryable: false };
+    }
+    if code == 413 || (code == 400 || code == 422) && is_too_long(body) {
+        return Failure::TooLong(format!("{what}: {said}"));
     }
     let asked = retry_after(headers).or_else(|| retry_delay(&json));
     let retry_after = asked.map(|time| time.min(MAX_WAIT));
@@ -295,6 +302,16 @@ mod tests {
         assert!(!refusal(429, &[], body).retryable());
         assert!(!refusal(500, &[("x-should-retry", "false")], "").retryable());
         assert!(refusal(500, &[], "").retryable());
+    }
+
+    #[test]
+    fn a_request_that_is_too_long_is_no_failure_that_passes_and_is_known() {
+        let body = r#"{"error":{"code":"context_length_exceeded","message":"too many"}}"#;
+        assert!(matches!(refusal(400, &[], body), Failure::TooLong(_)));
+        assert!(matches!(refusal(413, &[], ""), Failure::TooLong(_)));
+        assert!(matches!(refusal(400, &[], r#"{"error":"bad"}"#), Failure::Status { .. }));
+        let said = reported(&who(), "prompt is too long: 9 > 8", true);
+        assert!(matches!(said, Failure::TooLong(_)) && !said.retryable());
     }
 
     #[test]

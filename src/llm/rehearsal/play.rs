@@ -2,7 +2,7 @@
 
 use crate::llm::rehearsal::pattern::Fill;
 use crate::llm::rehearsal::script::{Call, FaultKind, On, Pace, Script, Step, When};
-use crate::llm::{Delta, Failure, Input, Request, Stop, Usage};
+use crate::llm::{Delta, Failure, Input, Request, Stop, Usage, wire};
 use crate::protocol::{Item, Role};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -77,6 +77,16 @@ struct Position<'a> {
     fill: Fill,
 }
 
+/// Refuses a request that is longer than the script reads.
+pub fn check_length(script: &Script, request: &Request) -> Result<(), Failure> {
+    let (bytes, most) = (bytes(request), script.reads.unwrap_or(u64::MAX));
+    if bytes <= most {
+        return Ok(());
+    }
+    let words = format!("rehearsal: prompt is too long: {bytes} bytes, the script reads {most}");
+    Err(Failure::TooLong(words))
+}
+
 /// The reply to a request. Fails at once where a provider would: on a fault before any answer.
 pub fn reply(script: &Script, request: &Request) -> Result<Vec<Act>, Failure> {
     let position = find(script, request);
@@ -103,20 +113,28 @@ pub fn reply(script: &Script, request: &Request) -> Result<Vec<Act>, Failure> {
     if position.said.is_empty() {
         acts.think(&filled(&step.think)?);
     }
+    let calls = |acts: &mut Acts| {
+        for (index, call) in step.calls.iter().enumerate() {
+            let arguments =
+                arguments(call, &position.fill).map_err(|name| unfilled(script, name))?;
+            acts.call(call_id(request, index), call.name.clone(), arguments, call.cut);
+        }
+        Ok(())
+    };
     if let Some(fault) = fault {
         // As providers do that count the input before they answer.
         if let Some(Usage { input, cache_read, cache_write, .. }) = step.usage {
             let counted = Usage { input, cache_read, cache_write, ..Usage::default() };
             acts.say(Delta::Usage(counted));
         }
+        if matches!(fault, FaultKind::Refuse(_)) {
+            calls(&mut acts)?;
+        }
         acts.broken(fault, text);
         return Ok(acts.all);
     }
     acts.text(text);
-    for (index, call) in step.calls.iter().enumerate() {
-        let arguments = arguments(call, &position.fill).map_err(|name| unfilled(script, name))?;
-        acts.call(call_id(request, index), call.name.clone(), arguments);
-    }
+    calls(&mut acts)?;
     acts.say(Delta::Usage(step.usage.unwrap_or_else(|| estimate(request, text))));
     acts.say(Delta::End(stop(step)));
     Ok(acts.all)
@@ -302,6 +320,8 @@ fn arguments(call: &Call, fill: &Fill) -> Result<String, &'static str> {
 fn stop(step: &Step) -> Stop {
     match step.stop.as_deref() {
         Some("max_tokens") => Stop::MaxTokens,
+        Some("context_exceeded") => Stop::ContextExceeded,
+        Some("pause") => Stop::Pause,
         Some("end_turn") => Stop::EndTurn,
         Some("tool_use") => Stop::ToolUse,
         Some(other) => Stop::Other(other.to_owned()),
@@ -314,8 +334,8 @@ fn head(text: &str, chars: usize) -> String {
     text.chars().take(chars).collect()
 }
 
-/// Tokens by the rule of thumb of four bytes each.
-fn estimate(request: &Request, answer: &str) -> Usage {
+/// The bytes of a request, without the tools.
+fn bytes(request: &Request) -> u64 {
     let size = |input: &Input| match &input.item {
         Item::Message { .. } => text_of(input).len(),
         Item::ToolCall { arguments, .. } => arguments.len(),
@@ -325,9 +345,14 @@ fn estimate(request: &Request, answer: &str) -> Usage {
         Item::Reasoning { text, .. } => text.len(),
         Item::Unknown(_) => 0,
     };
-    let input = request.system.len() + request.input.iter().map(size).sum::<usize>();
-    let tokens = |bytes: usize| Some((bytes as u64).div_ceil(4));
-    Usage { input: tokens(input), output: tokens(answer.len()), ..Usage::default() }
+    (request.system.len() + request.input.iter().map(size).sum::<usize>()) as u64
+}
+
+/// Tokens by the rule of thumb of four bytes each.
+fn estimate(request: &Request, answer: &str) -> Usage {
+    let tokens = |bytes: u64| Some(bytes.div_ceil(4));
+    let (input, output) = (tokens(bytes(request)), tokens(answer.len() as u64));
+    Usage { input, output, ..Usage::default() }
 }
 
 /// The reply as it grows.
@@ -359,7 +384,11 @@ impl Acts {
             return;
         }
         self.pieces(text);
-        self.say(Delta::Block { item: Item::message(Role::Assistant, text), native: None });
+        self.say(Delta::Block {
+            item: Item::message(Role::Assistant, text),
+            native: None,
+            cut: false,
+        });
     }
 
     fn think(&mut self, text: &str) {
@@ -374,14 +403,18 @@ impl Acts {
             encrypted_content: None,
             signature: None,
         };
-        self.say(Delta::Block { item, native: None });
+        self.say(Delta::Block { item, native: None, cut: false });
     }
 
-    fn call(&mut self, id: String, name: String, arguments: String) {
+    fn call(&mut self, id: String, name: String, mut arguments: String, cut: Option<usize>) {
+        if let Some(bytes) = cut {
+            arguments.truncate(arguments.floor_char_boundary(bytes));
+        }
         self.say(Delta::ToolCallStart { id: id.clone(), name: name.clone() });
         self.stream(&arguments, TextOf::Arguments(id.clone()));
+        let arguments = wire::received_arguments(&arguments);
         let item = Item::ToolCall { call_id: id.clone(), name, arguments };
-        self.say(Delta::Block { item, native: None });
+        self.say(Delta::Block { item, native: None, cut: cut.is_some() });
     }
 
     /// What comes before things go wrong, and how they do.

@@ -16,6 +16,8 @@ const CHUNK: usize = 12;
 pub struct Script {
     pub file: PathBuf,
     pub otherwise: Option<String>,
+    /// Requests of more bytes are refused as too long.
+    pub reads: Option<u64>,
     pub when: Vec<When>,
 }
 
@@ -66,6 +68,8 @@ pub struct Call {
     pub name: String,
     #[serde(default)]
     pub args: Value,
+    /// The reply ends after so many bytes of its arguments.
+    pub cut: Option<usize>,
 }
 
 /// What goes wrong.
@@ -97,6 +101,7 @@ struct RawScript {
     #[serde(default)]
     delay_ms: u64,
     otherwise: Option<String>,
+    reads: Option<u64>,
     #[serde(default)]
     when: Vec<Spanned<RawWhen>>,
 }
@@ -172,7 +177,8 @@ impl Script {
             Pace { chunk: raw.chunk.unwrap_or(CHUNK).max(1), delay_ms: raw.delay_ms, wait_ms: 0 };
         let when = raw.when.into_iter().map(|when| read_when(when, pace)).collect::<Result<_, _>>();
         let when = when.map_err(|(at, message)| Diagnostic::at(file, text, at, message))?;
-        Ok(Self { file: file.into(), otherwise: raw.otherwise, when })
+        let (otherwise, reads) = (raw.otherwise, raw.reads);
+        Ok(Self { file: file.into(), otherwise, reads, when })
     }
 }
 

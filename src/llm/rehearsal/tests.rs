@@ -180,7 +180,7 @@ async fn a_reply_is_streamed_in_order_and_ends_with_usage_and_reason() {
         "chunk = 4\n[[when]]\nany = true\n[[when.step]]\nthink = \"hm\"\ntext = \"abcdef\"\n\
          usage = { input = 10, output = 3, cache_read = 8, reasoning = 1 }\nstop = \"max_tokens\"",
     );
-    let block = |item| Delta::Block { item, native: None };
+    let block = |item| Delta::Block { item, native: None, cut: false };
     let thought = Item::Reasoning {
         text: "hm".into(),
         summary: vec![],

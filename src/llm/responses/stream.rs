@@ -70,8 +70,15 @@ impl Decode for Decoder {
             }
             "response.reasoning_summary_part.added" => self.paragraph(&data, out),
             "response.function_call_arguments.delta" => self.arguments(&data, out),
-            "response.completed" => self.end(&data, "", out),
-            "response.incomplete" => self.end(&data, "incomplete", out),
+            "response.completed" => self.end(&data, out),
+            "response.incomplete" => {
+                self.end(&data, out);
+                if self.stop.as_ref().is_some_and(Stop::is_own_end) {
+                    self.stop = None;
+                    let message = "the provider broke off its reply without a reason".to_owned();
+                    return Err(Fault::Reported { message, retryable: true });
+                }
+            }
             "response.failed" => {
                 return Err(wire::reported(at(at(&data, "response"), "error"), &["code"]));
             }
@@ -189,12 +196,12 @@ impl Decoder {
         let item = at(data, "item");
         let open = self.take(item, at(data, "output_index").as_u64());
         self.closed.push((text(item, "id").into(), text(item, "type").into()));
-        self.close(item.clone(), open, out);
+        self.close(item.clone(), open, is_cut(item), out);
     }
 
-    /// An item is complete: commits it in the provider's form, filled from what was streamed where
+    /// An item has ended: commits it in the provider's form, filled from what was streamed where
     /// a server left the final form empty.
-    fn close(&mut self, mut native: Value, open: Open, out: &mut Vec<Delta>) {
+    fn close(&mut self, mut native: Value, open: Open, cut: bool, out: &mut Vec<Delta>) {
         out.push(Delta::Unseen(text(&native, "id").len()));
         let item = match text(&native, "type") {
             MESSAGE => {
@@ -224,29 +231,29 @@ impl Decoder {
             }
             _ => Item::Unknown(native.clone()),
         };
-        out.push(Delta::Block { item, native: Some(native) });
+        out.push(Delta::Block { item, native: Some(native), cut });
     }
 
     /// The last event names all items once more.
-    fn end(&mut self, data: &Value, otherwise: &str, out: &mut Vec<Delta>) {
+    fn end(&mut self, data: &Value, out: &mut Vec<Delta>) {
         let response = at(data, "response");
         let output = list(response, "output");
         let unclosed: Vec<bool> = output.iter().map(|item| !self.has_closed(item)).collect();
         for (place, item) in output.iter().enumerate() {
             if unclosed[place] && !self.has_closed_by_another_id(item) {
                 let open = self.take(item, Some(place as u64));
-                self.close(item.clone(), open, out);
+                self.close(item.clone(), open, is_cut(item), out);
             }
         }
         for open in std::mem::take(&mut self.open) {
             let unannounced = json!({"type": MESSAGE, "role": "assistant", "content": []});
             let item = if open.item.is_null() { unannounced } else { open.item.clone() };
-            self.close(item, open, out);
+            self.close(item, open, true, out);
         }
         if let Some(usage) = response.get("usage").filter(|usage| usage.is_object()) {
             out.push(Delta::Usage(count(usage)));
         }
-        self.stop = Some(self.reason(response, otherwise));
+        self.stop = Some(self.reason(response));
     }
 
     /// Whether an item is complete already, under this id; asked once for each.
@@ -263,17 +270,21 @@ impl Decoder {
         place.map(|place| self.closed.remove(place)).is_some()
     }
 
-    fn reason(&self, response: &Value, otherwise: &str) -> Stop {
+    fn reason(&self, response: &Value) -> Stop {
         match text(at(response, "incomplete_details"), "reason") {
-            "max_output_tokens" => Stop::MaxTokens,
-            "content_filter" => Stop::Refusal(self.refusal.clone()),
-            "" if !self.refusal.is_empty() => Stop::Refusal(self.refusal.clone()),
+            "max_output_tokens" | "max_tokens" => Stop::MaxTokens,
+            _ if !self.refusal.is_empty() => Stop::Refusal(self.refusal.clone()),
+            filter @ "content_filter" => Stop::Refusal(filter.into()),
             "" if self.saw_call => Stop::ToolUse,
-            "" if otherwise.is_empty() => Stop::EndTurn,
-            "" => Stop::Other(otherwise.into()),
+            "" => Stop::EndTurn,
             other => Stop::Other(other.into()),
         }
     }
+}
+
+/// Whether the provider says that its reply ended within this item.
+fn is_cut(item: &Value) -> bool {
+    matches!(text(item, "status"), "incomplete" | "in_progress")
 }
 
 fn content(native: &Value, open: &Open) -> Vec<Content> {

@@ -2,8 +2,8 @@ use super::*;
 use crate::config::models::Wire;
 use crate::llm::Input;
 use crate::llm::bench::{
-    blocks, call, fault, foreign, model, native, plain, request, result, rich_result, run, shown,
-    thought, usage,
+    blocks, call, cut_blocks, fault, foreign, model, native, plain, request, result, rich_result,
+    run, shown, thought, usage,
 };
 use crate::llm::wire::Fault;
 use crate::llm::{Delta, Stop, Usage};
@@ -254,13 +254,35 @@ fn a_refusal_is_the_models_own_words() {
 fn an_incomplete_answer_says_why() {
     let incomplete = |reason: &str| {
         let response = json!({"output": [], "incomplete_details": {"reason": reason}});
-        let event = json!({"type": "response.incomplete", "response": response});
-        run(Decoder::default(), &[event]).1.unwrap()
+        json!({"type": "response.incomplete", "response": response})
     };
+    let broken = fault(Decoder::default(), &[incomplete("")]);
+    assert!(matches!(broken, Fault::Reported { retryable: true, .. }), "{broken:?}");
+    let incomplete = |reason: &str| run(Decoder::default(), &[incomplete(reason)]).1.unwrap();
     assert_eq!(incomplete("max_output_tokens"), Stop::MaxTokens);
-    assert_eq!(incomplete("content_filter"), Stop::Refusal(String::new()));
+    assert_eq!(incomplete("content_filter"), Stop::Refusal("content_filter".into()));
     assert_eq!(incomplete("new"), Stop::Other("new".into()));
-    assert_eq!(incomplete(""), Stop::Other("incomplete".into()));
+}
+
+#[test]
+fn calls_that_the_provider_did_not_complete_are_marked_as_cut() {
+    let call = |n: u64, status: &str| {
+        let mut call = function_call(n, "Now", "");
+        call["status"] = json!(status);
+        call
+    };
+    let response = |output: &[Value]| {
+        let response =
+            json!({"output": output, "incomplete_details": {"reason": "max_output_tokens"}});
+        json!({"type": "response.incomplete", "response": response})
+    };
+    let (first, second) = (call(0, "in_progress"), call(1, "in_progress"));
+    let open = [added(0, &first), added(1, &second), response(&[])];
+    assert_eq!(cut_blocks(&run(Decoder::default(), &open).0), [true, true]);
+    let said =
+        [done(0, &call(0, "completed")), response(&[call(0, "completed"), call(1, "incomplete")])];
+    assert_eq!(cut_blocks(&run(Decoder::default(), &said).0), [false, true]);
+    assert_eq!(run(Decoder::default(), &said).1, Some(Stop::MaxTokens));
 }
 
 #[test]

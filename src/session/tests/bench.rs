@@ -1,6 +1,6 @@
 //! Sessions made for tests.
 
-use crate::protocol::entry::{Entry, Fact, SegmentOrigin, SystemItem, Trigger, domain};
+use crate::protocol::entry::{Entry, Fact, GO_ON, SegmentOrigin, SystemItem, Trigger, domain};
 use crate::protocol::item::{Item, RequestConfig, Role};
 use crate::protocol::method::Segment;
 use crate::protocol::name::{SegmentId, SessionId};
@@ -128,6 +128,14 @@ pub enum Act {
     RolledBack {
         input: usize,
     },
+    /// The outputs so far leave the context, in a run that is taken back or not.
+    Pruned {
+        stands: bool,
+    },
+    /// A reply breaks so often and is continued.
+    Broken {
+        times: usize,
+    },
     Unknown,
 }
 
@@ -139,6 +147,8 @@ pub fn acts() -> impl Strategy<Value = Vec<Act>> {
         length.clone().prop_map(|output| Act::Tool { output }),
         Just(Act::Notify),
         length.prop_map(|input| Act::RolledBack { input }),
+        any::<bool>().prop_map(|stands| Act::Pruned { stands }),
+        (1usize..4).prop_map(|times| Act::Broken { times }),
         Just(Act::Unknown),
     ];
     prop::collection::vec(act, 0..14)
@@ -146,10 +156,34 @@ pub fn acts() -> impl Strategy<Value = Vec<Act>> {
 
 /// What these acts put into a log.
 pub fn play(acts: &[Act]) -> Vec<Entry> {
-    acts.iter().enumerate().flat_map(|(index, act)| entries(index, act)).collect()
+    let mut all = Vec::new();
+    for (index, act) in acts.iter().enumerate() {
+        let next = entries(index, act, &all);
+        all.extend(next);
+    }
+    all
 }
 
-fn entries(index: usize, act: &Act) -> Vec<Entry> {
+/// An entry by which these results leave the context.
+pub fn pruned<'e>(results: impl IntoIterator<Item = &'e Entry>) -> Entry {
+    let result = |entry: &Entry| json!({"id": entry.id, "file": "/outputs/a.txt"});
+    let results: Vec<_> = results.into_iter().map(result).collect();
+    Entry::extension(domain::PRUNED, json!({"results": results, "why": "it is full"}))
+}
+
+/// What a request used over so many items.
+pub fn used(history_len: u64, input_total_tokens: u64) -> Entry {
+    Entry::new(Fact::LlmUsage {
+        history_len,
+        input_total_tokens,
+        cache_read_tokens: 0,
+        cache_write_tokens: 0,
+        output_tokens: 1,
+        cost: None,
+    })
+}
+
+fn entries(index: usize, act: &Act, before: &[Entry]) -> Vec<Entry> {
     let turns = index as u64 + 1;
     let turn_end = Entry::new(Fact::TurnEnd { turn_count: turns });
     let id = format!("c{index}");
@@ -170,6 +204,23 @@ fn entries(index: usize, act: &Act) -> Vec<Entry> {
             let back = json!({ "from": run[0].id, "input": input });
             let back = Entry::extension(domain::ROLLED_BACK, back);
             run.into_iter().chain([back]).collect()
+        }
+        Act::Pruned { stands } => {
+            let is_result = |entry: &&Entry| matches!(entry.fact, Fact::ToolResult { .. });
+            let results = before.iter().filter(is_result);
+            let run = vec![invoke(), user("more"), used(2, 50_000), pruned(results)];
+            let end = if *stands { completed() } else { rolled_back(&run[0]) };
+            run.into_iter().chain([end]).collect()
+        }
+        Act::Broken { times } => {
+            let part = |n| {
+                let item = SystemItem::Interrupt { body: GO_ON.into() };
+                let text = Item::message(Role::Assistant, format!("part {n}, "));
+                [assistant(text, true), Entry::new(Fact::SystemItem { item, taken: None })]
+            };
+            let parts = (0..*times).flat_map(part);
+            let end = [said("the end"), turn_end, completed()];
+            [invoke(), user("write")].into_iter().chain(parts).chain(end).collect()
         }
         Act::Unknown => {
             let line = json!({"id": crate::protocol::EntryId::new(), "ts": 5,

@@ -244,7 +244,7 @@ fn a_checkpoint_that_does_not_fit_is_not_used() {
         Vec::new(),
         good[..good.len() / 2].to_vec(),
         text.replace("look", "l00k").into_bytes(),
-        text.replacen("\"version\":1", "\"version\":0", 1).into_bytes(),
+        text.replacen("\"version\":2", "\"version\":1", 1).into_bytes(),
         text.replacen(&of, &other, 1).into_bytes(),
         text.replacen(&format!("\"end\":{covered}"), &format!("\"end\":{}", covered - 1), 1).into(),
         b"{}\n{}".to_vec(),

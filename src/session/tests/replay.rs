@@ -1,10 +1,10 @@
-use crate::protocol::entry::{Entry, Fact, FileMark, Origin, domain};
+use crate::protocol::entry::{Entry, Fact, FileMark, GO_ON, Origin, domain};
 use crate::protocol::item::{Item, RequestConfig, Role};
 use crate::protocol::name::{EntryId, SegmentId};
 use crate::session::line::decode;
 use crate::session::tests::bench::{
-    Bench, acts, assistant, call, completed, invoke, lines, notified, play, result, rolled_back,
-    said, start, user,
+    Act, Bench, acts, assistant, call, completed, invoke, lines, notified, play, pruned, result,
+    rolled_back, said, start, used, user,
 };
 use crate::session::{Damaged, LogError, Replay, replay, spans};
 use proptest::prelude::*;
@@ -151,6 +151,32 @@ fn a_rolled_back_message_leaves_the_history_and_stays_taken() {
 fn a_rollback_to_an_entry_that_is_not_there_changes_nothing() {
     let replayed = replayed(vec![invoke(), user("hi"), rolled_back(&user("elsewhere")), said("x")]);
     assert_eq!(replayed.history.len(), 2);
+}
+
+#[test]
+fn outputs_that_left_the_context_are_back_when_their_run_is_taken_back() {
+    let output = result("c", &"x".repeat(4_000));
+    let before = vec![invoke(), user("hi"), call("c", "Read"), output.clone(), used(3, 9_000)];
+    let run = vec![invoke(), user("more"), pruned([&output])];
+    let replay = replayed([before.clone(), run.clone()].concat());
+    let file = replay.history[2].pruned.as_ref().and_then(|pruned| pruned.file.clone());
+    assert_eq!(file, Some("/outputs/a.txt".into()));
+    assert_eq!(replay.usage, Some((3, 8_000)), "what left is no part of the next request");
+    let mut applied = replayed(vec![]);
+    let back = rolled_back(&run[0]);
+    let all = [before.clone(), run, vec![back]].concat();
+    all.iter().for_each(|entry| applied.apply(entry));
+    assert_eq!(items(&applied), items(&replayed(all.clone())));
+    for replay in [applied, replayed(all)] {
+        assert_eq!((&replay.history[2].pruned, replay.usage), (&None, Some((3, 9_000))));
+    }
+}
+
+#[test]
+fn a_reply_that_broke_three_times_is_one_partial_and_one_note() {
+    let replay = replayed(play(&[Act::Broken { times: 3 }]));
+    let texts: Vec<_> = replay.history.iter().filter_map(|kept| kept.item.text()).collect();
+    assert_eq!(texts, ["write", "part 0, part 1, part 2, ", GO_ON, "the end"]);
 }
 
 #[test]

@@ -70,6 +70,15 @@ pub fn the_diff_is_the_message(place: &Place, line: &str) {
     assert!(refused.err.contains(&format!("`yoi send {pod} -` sends it")), "{refused:?}");
 }
 
+pub fn the_words_behind_the_dashes_are_the_message(place: &Place, line: &str) {
+    place.does("yoi new lead");
+    place.until("docs", "idle");
+    place.does(line);
+    let last = messages(place, "docs").pop().unwrap_or_default();
+    assert!(last.contains(r#""content":"--help is out""#), "{last}");
+    place.until("docs", "idle");
+}
+
 pub fn each_line_is_an_event(place: &Place, line: &str) {
     let line = if line.contains('<') { line } else { "yoi -p - --json < prompt.txt" };
     let out = place.does(line);

@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 
 /// Documents for people who use the program. Those in [`FOR_ENGINEERS`] tell how it is built.
-const GUIDES: [&str; 8] = [
+const GUIDES: [&str; 9] = [
     "README.md",
     "docs/confinement.md",
+    "docs/context.md",
     "docs/diagnostics.md",
     "docs/mesh.md",
     "docs/policy.md",

@@ -25,8 +25,14 @@ pub fn of_item(item: &Item) -> Option<String> {
 
 /// The words of a text, but for what the runtime adds.
 pub fn of_text(text: &str) -> Option<String> {
-    let text = text.strip_prefix(COMPACTED).unwrap_or(text).trim();
-    (!text.is_empty() && !text.starts_with("[The ")).then(|| text.to_owned())
+    let text = match text.strip_prefix(COMPACTED) {
+        // What the runtime knows follows the words of the model.
+        Some(summary) => summary.split("\n\n# ").next().unwrap_or_default(),
+        None => text,
+    };
+    let text = text.trim();
+    let is_of_the_runtime = ["[The ", "# "].iter().any(|start| text.starts_with(start));
+    (!text.is_empty() && !is_of_the_runtime).then(|| text.to_owned())
 }
 
 pub fn is_message(words: &str) -> bool {

@@ -29,7 +29,7 @@ const TEXTS: [(&str, &str); 7] = [
 /// The pieces of these texts that name keys.
 const PLAYS: &[(&str, Player)] = &[
     ("Type a message and press Enter: yoi makes a Pod", enter_makes_a_pod_and_sends),
-    ("waits for Enter (`-p` asks", the_first_message_waits_for_enter),
+    ("wait for Enter once", the_first_message_waits_for_enter),
     ("Enter queues your next message", enter_queues_a_message),
     ("Enter on an empty line sends the first queued message into the run", enter_steers),
     ("Esc pauses, Enter continues, `:cancel` drops the run", a_run_is_paused_and_continued),

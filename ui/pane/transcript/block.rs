@@ -302,9 +302,7 @@ fn ended(fact: &Fact) -> Option<Kind> {
     let (role, text) = match RunOutcome::of(fact)? {
         RunOutcome::Finished | RunOutcome::Yielded | RunOutcome::RolledBack => return None,
         RunOutcome::Paused => (Role::Paused, "paused".to_owned()),
-        RunOutcome::LimitReached => {
-            (Role::Warn, "stopped at the limit of model requests; a message continues".into())
-        }
+        RunOutcome::LimitReached => (Role::Warn, "stopped at a limit; a message continues".into()),
         RunOutcome::Cancelled => (Role::Warn, "cancelled".into()),
         // The entry before it has a row that says when its host ended.
         RunOutcome::CutOff(why) if why == yoi::session::HOST_ENDED => return None,
@@ -338,6 +336,10 @@ fn extension(id: Option<EntryId>, ts: u64, name: &str, payload: &Value) -> Readi
             let text = wording::EMPTY_ANSWER.to_owned();
             shown(Kind::Note { role: Role::Warn, text })
         }
+        domain::STOPPED | domain::PRUNED => match wording::context::note(name, payload) {
+            Some(text) => shown(Kind::Note { role: Role::Warn, text }),
+            None => Reading::Nothing,
+        },
         domain::REWOUND => match jumped(payload) {
             Some(text) => shown(Kind::Border(text)),
             None => Reading::Nothing,

@@ -1,0 +1,43 @@
+//! Notes about the context of a model: replies that did not reach their own end, outputs that left it.
+
+use serde_json::Value;
+use yoi::protocol::entry::domain;
+use yoi::text::SafeText;
+
+/// The note about an entry of one of these domains, where it needs one.
+pub fn note(name: &str, payload: &Value) -> Option<String> {
+    let text = |key: &str| payload.get(key).and_then(Value::as_str).unwrap_or_default();
+    if name == domain::PRUNED {
+        let count = payload.get("results").and_then(Value::as_array).map_or(0, Vec::len);
+        let outputs = if count == 1 { "1 output".to_owned() } else { format!("{count} outputs") };
+        return Some(format!("{outputs} left the context: {}", SafeText::line(text("why"))));
+    }
+    match text("reason") {
+        "max_tokens" => Some("the limit of output tokens cut this reply".to_owned()),
+        "context_exceeded" => Some("the end of the context window cut this reply".to_owned()),
+        "other" => {
+            let word = SafeText::line(text("words"));
+            Some(format!("the reply ended for a reason that yoi does not know: {word}"))
+        }
+        // A failed run says what was declined, and a pause goes on by itself.
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_left_the_context_and_what_cut_a_reply_is_said_and_a_pause_is_not() {
+        let results = json!({"results": [{"id": "a"}, {"id": "b"}], "why": "it is full"});
+        let said = note(domain::PRUNED, &results);
+        assert_eq!(said.as_deref(), Some("2 outputs left the context: it is full"));
+        let stopped =
+            |reason: &str| note(domain::STOPPED, &json!({"reason": reason, "words": "w"}));
+        assert!(stopped("max_tokens").is_some_and(|said| said.contains("cut this reply")));
+        assert!(stopped("other").is_some_and(|said| said.ends_with("know: w")));
+        assert_eq!((stopped("pause"), stopped("refusal")), (None, None));
+    }
+}
