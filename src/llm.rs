@@ -10,6 +10,7 @@ use std::time::Duration;
 
 pub mod anthropic;
 pub mod chat;
+pub mod effort;
 pub mod gate;
 pub mod gemini;
 pub mod http;

@@ -40,7 +40,7 @@ pub use event::{
 };
 pub use family::{LastRun, Lent, PeerEdge, PodInfo, Queued, State};
 pub use frame::{AtHostEnd, Frame, IN_FLIGHT, Incoming, MAX_LINE, Outgoing};
-pub use item::{Content, Item, RequestConfig, Role, flatten};
+pub use item::{Content, Effort, Item, RequestConfig, Role, flatten};
 pub use json_values::{MAX_VALUES, ValueCount, value_memory};
 pub use limit_met::{LimitKind, LimitMet};
 pub use method::{Method, PodEvent, Segment, SpawnPod};

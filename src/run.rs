@@ -4,8 +4,8 @@
 use crate::llm::{Provider, retry};
 use crate::protocol::entry::domain;
 use crate::protocol::{
-    Entry, EntryId, ErrorCode, Event, Fact, Item, LimitMet, Refusal, Role, RunOutcome, RunResult,
-    Segment, SegmentId, SessionId, SystemItem, Trigger, TurnResult,
+    Effort, Entry, EntryId, ErrorCode, Event, Fact, Item, LimitMet, Refusal, Role, RunOutcome,
+    RunResult, Segment, SegmentId, SessionId, SystemItem, Trigger, TurnResult,
 };
 use crate::session::{Files, LogPosition, Replay, load_output};
 use crate::store::{MailboxMessage, Store};
@@ -84,6 +84,8 @@ pub struct Setup {
     pub store: Store,
     /// `None`: no model is known, and a message is answered with what is missing.
     pub model: Option<(Model, Provider)>,
+    /// How much the model is to think; a change counts from the next request on.
+    pub effort: watch::Receiver<Option<Effort>>,
     /// The answer to a message while there is no model.
     pub without_model: String,
     pub tools: tools::Context,

@@ -17,7 +17,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
-use yoi::protocol::{PodInfo, PodName};
+use yoi::protocol::{Effort, PodInfo, PodName};
 use yoi::text::SafeText;
 
 /// Where each pane stands on the screen.
@@ -115,6 +115,8 @@ pub struct Setup {
     pub workspace: PathBuf,
     pub env: BTreeMap<String, String>,
     pub models: Vec<String>,
+    /// The effort of new Pods, if the person chose one.
+    pub effort: Option<Effort>,
     pub themes: Vec<String>,
     pub zone: Option<TimeZone>,
     pub glyphs: Glyphs,

@@ -256,6 +256,7 @@ async fn without_a_screen(opening: &Opening, args: Args) -> Exit {
         pod: args.pod,
         keep: args.keep,
         model: args.model,
+        effort: args.effort,
         cwd: opening.cwd.clone(),
         form,
         unanswered,

@@ -5,7 +5,7 @@ use crate::start::Opening;
 use crate::verb::{self, Dialogue, Runs, Verb, Way};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
-use yoi::protocol::{Pattern, PodName, Segment};
+use yoi::protocol::{Effort, Pattern, PodName, Segment};
 
 mod answer;
 mod approvals;
@@ -43,6 +43,8 @@ pub struct Work {
     pub keep: bool,
     /// The model of a new Pod, or the new model of `pod`.
     pub model: Option<String>,
+    /// The effort of a new Pod, or the new effort of `pod`.
+    pub effort: Option<Effort>,
     /// Absolute; the working directory of a new Pod.
     pub cwd: PathBuf,
     pub form: Form,
@@ -62,6 +64,7 @@ impl Work {
             pod: None,
             keep: false,
             model: None,
+            effort: None,
             cwd,
             form: Form::Plain,
             unanswered: Unanswered::Wait,

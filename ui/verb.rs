@@ -4,6 +4,7 @@
 //!
 //! A new verb is a file in `ui/verb/` and a line in [`LIST`].
 
+pub mod effort;
 pub mod words;
 pub mod dialogue;
 pub mod several;
@@ -87,6 +88,7 @@ pub static LIST: &[&Verb] = &[
     &trust::VERB,
     &mcp::VERB,
     &model::VERB,
+    &effort::VERB,
     &theme::VERB,
     &rm::VERB,
     &pin::VERB,

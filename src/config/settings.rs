@@ -7,7 +7,7 @@ use crate::config::diagnostic::Diagnostic;
 use crate::config::mcp::McpServer;
 use crate::config::policy::{self, Permissions};
 use crate::config::settings::limits::Limits;
-use crate::protocol::PodName;
+use crate::protocol::{Effort, PodName};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -33,6 +33,8 @@ pub const MAX_FILE: u64 = 256 * 1024;
 pub struct Settings {
     /// `provider/model`, `provider/` or `rehearsal:<file>`.
     pub model: Option<String>,
+    /// Of every Pod that has none of its own.
+    pub effort: Option<Effort>,
     pub limits: Limits,
     pub timeouts: Timeouts,
     pub retry: Retry,
@@ -59,6 +61,7 @@ pub struct Settings {
 pub struct Profile {
     /// `provider/model`, `provider/` or `rehearsal:<file>`.
     pub model: Option<String>,
+    pub effort: Option<Effort>,
     pub max_turns: Option<NonZeroU32>,
     /// Replaces the general instruction in the system prompt.
     pub instruction: Option<String>,
@@ -366,8 +369,9 @@ fn right_place(message: &str) -> Option<String> {
 
 /// Keys that are often written in a wrong table, and the right table of each; the empty one is the
 /// top of the file.
-const PLACES: [(&str, &str); 24] = [
+const PLACES: [(&str, &str); 25] = [
     ("model", ""),
+    ("effort", ""),
     ("max_turns", "limits"),
     ("depth", "limits"),
     ("processes", "limits"),

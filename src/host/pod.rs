@@ -12,7 +12,7 @@ use crate::host::pod::model::LookedAt;
 use crate::host::pod::phase::{Admission, Phase};
 use crate::host::pod::resolved::Resolved;
 use crate::mcp::PodServers;
-use crate::protocol::{AlertSource, Lent, PodInfo, Queued};
+use crate::protocol::{AlertSource, Effort, Lent, PodInfo, Queued};
 use crate::run::{Commands, alert};
 use crate::scope::Scope;
 use crate::session::Files;
@@ -114,6 +114,8 @@ pub(crate) struct Pod {
     publisher: Publisher,
     resolved: Resolved,
     looked_at: LookedAt,
+    /// The effort of the next request; a run under way reads it, too.
+    effort: watch::Sender<Option<Effort>>,
     /// While there is no model: the mistakes that were met when one was looked for.
     mistakes: Vec<String>,
     /// The environment that clients offered; never written.
@@ -177,6 +179,7 @@ pub(crate) fn spawn(
         rules_note: None,
         row,
         info,
+        effort: watch::Sender::new(resolved.effort.or(settings.effort)),
         resolved,
         looked_at: LookedAt { settings, env: env.clone() },
         mistakes: Vec::new(),

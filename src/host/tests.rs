@@ -12,6 +12,7 @@ mod call_ids;
 mod clients;
 mod connections;
 mod ephemeral;
+mod effort;
 mod endless;
 mod damage;
 mod sockets;

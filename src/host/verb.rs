@@ -214,6 +214,7 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         | Method::ListCompletions { .. }
         | Method::Open { .. }
         | Method::SetModel { .. }
+        | Method::SetEffort { .. }
         | Method::Consent { .. }
         | Method::EditQueued { .. }
         | Method::Steer { .. }

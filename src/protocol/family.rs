@@ -1,5 +1,6 @@
 //! What a screen knows of every Pod without reading its transcript.
 
+use crate::protocol::item::Effort;
 use crate::protocol::limit_met::LimitMet;
 use crate::protocol::mesh::MeshStanding;
 use crate::protocol::method::Segment;
@@ -91,6 +92,9 @@ pub struct PodInfo {
     /// The source of the key in words: `key from ANTHROPIC_API_KEY` …; `None` for a script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_key: Option<String>,
+    /// How much the model is to think; `None`: as much as its provider chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
     pub context_tokens: u64,
     pub context_window: u64,
     /// US dollars so far by the price table; `None` when the price is unknown.
@@ -156,6 +160,7 @@ impl PodInfo {
             model_sends: None,
             model_address: None,
             model_key: None,
+            effort: None,
             context_tokens: 0,
             context_window: 0,
             cost: None,

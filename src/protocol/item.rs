@@ -75,6 +75,33 @@ pub enum Content {
     Unknown(Value),
 }
 
+/// How much a model is to think before it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    Low,
+    Medium,
+    High,
+    Max,
+    /// As little as the model allows.
+    Off,
+}
+
+impl Effort {
+    pub const ALL: [Self; 5] = [Self::Low, Self::Medium, Self::High, Self::Max, Self::Off];
+
+    /// The name in settings, on the command line and in the header.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Max => "max",
+            Self::Off => "off",
+        }
+    }
+}
+
 /// The request settings that the log records; what is `None` or empty is not sent, and the provider's
 /// default holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 
 use crate::protocol::approval::Verdict;
 use crate::protocol::client::McpClient;
+use crate::protocol::item::Effort;
 use crate::protocol::name::{EntryId, PodName};
 use crate::protocol::piece::ByteRange;
 use crate::protocol::{CompletionKind, RewindTargetId};
@@ -89,6 +90,11 @@ pub enum Method {
     /// Choose the model of a Pod: `provider/model`, `provider/` or `rehearsal:<file>`.
     SetModel {
         model: String,
+    },
+    /// Choose how much the model of a Pod is to think, from its next request on; `None`: what the settings say.
+    SetEffort {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effort: Option<Effort>,
     },
     /// Agree to what `model_sends` says of this Pod's model. It holds for every Pod whose text goes there
     /// with that key.
@@ -257,6 +263,7 @@ impl Method {
             | Self::Open { .. }
             | Self::Remove
             | Self::SetModel { .. }
+            | Self::SetEffort { .. }
             | Self::Consent { .. }
             | Self::FindModel { .. }
             | Self::EditQueued { .. }
@@ -313,6 +320,7 @@ impl Method {
             Self::Open { .. } => "open",
             Self::Remove => "remove",
             Self::SetModel { .. } => "set_model",
+            Self::SetEffort { .. } => "set_effort",
             Self::Consent { .. } => "consent",
             Self::FindModel { .. } => "find_model",
             Self::EditQueued { .. } => "edit_queued",
@@ -377,6 +385,9 @@ pub struct NewPod {
     /// The name of a profile; `None` is the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
+    /// How much its model is to think; `None`: what the profile or the settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
     /// How many model requests one run may make; `None` = the configured limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
@@ -403,6 +414,9 @@ pub struct SpawnPod {
     /// Stands in the place of the general instruction in its system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
+    /// How much its model is to think; `None`: what the profile says, else the parent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
     /// Its working directory; `None` is the parent's when it may read that, else its first target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,

@@ -72,7 +72,7 @@ impl Run {
                 Ok(Next::Request)
             }
             Stop::MaxTokens => {
-                let tokens = self.session_state.state.config.max_tokens;
+                let tokens = self.request_config().max_tokens;
                 let limit = tokens.map(|tokens| format!(" of {tokens} tokens")).unwrap_or_default();
                 let times = MAX_CUT_REPLIES + 1;
                 let why = format!("the reply was cut by its limit{limit} {times} times in a row");

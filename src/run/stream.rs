@@ -1,8 +1,9 @@
 //! One model call: the request, its retries and continuations, and the stream of its reply.
 
+use crate::llm::effort;
 use crate::llm::{Delta, Deltas, Failure, Input, Provider, Request, Stop, Usage};
 use crate::protocol::entry::{GO_ON, domain};
-use crate::protocol::item::{Content, Item, Role};
+use crate::protocol::item::{Content, Item, RequestConfig, Role};
 use crate::protocol::{Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
 use crate::run::batch::Call;
 use crate::run::call_ids::{bounded, distinct};
@@ -248,6 +249,18 @@ impl Run {
         Ok(Reply::Broken { failure, shown, until: None })
     }
 
+    /// The settings of a request to the model that is asked now, whichever one the log began with.
+    pub(crate) fn request_config(&self) -> RequestConfig {
+        let config = self.session_state.state.config.clone();
+        let Some((model, _)) = &self.setup.model else { return config };
+        let effort = *self.setup.effort.borrow();
+        RequestConfig {
+            max_tokens: (model.max_output > 0).then_some(model.max_output),
+            reasoning: effort.and_then(|effort| effort::setting(model, effort)),
+            ..config
+        }
+    }
+
     async fn open(&self) -> Result<Deltas, Refused> {
         let Some((_, provider)) = &self.setup.model else {
             return Ok(without_a_model(self.setup.without_model.clone()));
@@ -291,7 +304,7 @@ impl Run {
             system: self.session_state.system.clone(),
             input,
             tools: self.offered.specs(),
-            config: self.session_state.state.config.clone(),
+            config: self.request_config(),
             cache_key: self.session_state.segment.to_string(),
             blobs: self.setup.files.blobs(),
         }

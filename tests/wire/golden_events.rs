@@ -65,6 +65,7 @@ fn info() -> PodInfo {
         model_sends: None,
         model_address: Some("api.anthropic.com".into()),
         model_key: Some("key from ANTHROPIC_API_KEY".into()),
+        effort: None,
         context_tokens: 3,
         context_window: 200,
         cost: None,

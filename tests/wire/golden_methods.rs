@@ -4,8 +4,8 @@ use crate::{every_variant, golden};
 use std::collections::BTreeMap;
 use yoi::protocol::method::{Addressees, NewPod};
 use yoi::protocol::{
-    ByteRange, CompletionKind, EntryId, McpClient, Method, PodEvent, PodName, RewindTargetId,
-    Segment, SpawnPod, Verdict,
+    ByteRange, CompletionKind, Effort, EntryId, McpClient, Method, PodEvent, PodName,
+    RewindTargetId, Segment, SpawnPod, Verdict,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -33,6 +33,7 @@ fn every_method_has_its_line() {
         model: Some("anthropic/".into()),
         scope: Some(vec![rule()]),
         profile: Some("fast".into()),
+        effort: Some(Effort::Max),
         max_turns: Some(9),
         env: BTreeMap::from([("PATH".into(), "/bin".into())]),
         ephemeral: true,
@@ -89,7 +90,7 @@ fn every_method_has_its_line() {
         ),
         (
             Method::New(new),
-            r#"{"method":"new","params":{"name":"alice","cwd":"/w","model":"anthropic/","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"fast","max_turns":9,"env":{"PATH":"/bin"},"ephemeral":true}}"#,
+            r#"{"method":"new","params":{"name":"alice","cwd":"/w","model":"anthropic/","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"fast","effort":"max","max_turns":9,"env":{"PATH":"/bin"},"ephemeral":true}}"#,
         ),
         (
             Method::New(NewPod { cwd: "/w".into(), ..NewPod::default() }),
@@ -103,6 +104,10 @@ fn every_method_has_its_line() {
         (
             Method::SetModel { model: "ollama/".into() },
             r#"{"method":"set_model","params":{"model":"ollama/"}}"#,
+        ),
+        (
+            Method::SetEffort { effort: Some(Effort::High) },
+            r#"{"method":"set_effort","params":{"effort":"high"}}"#,
         ),
         (
             Method::Consent { sends: "sends it".into() },
@@ -146,9 +151,10 @@ fn every_method_has_its_line() {
                 scope: vec![rule()],
                 profile: Some("inherit".into()),
                 instruction: Some("be brief".into()),
+                effort: Some(Effort::Off),
                 cwd: Some("/w".into()),
             }),
-            r#"{"method":"spawn","params":{"name":"kid","task":"look","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"inherit","instruction":"be brief","cwd":"/w"}}"#,
+            r#"{"method":"spawn","params":{"name":"kid","task":"look","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"inherit","instruction":"be brief","effort":"off","cwd":"/w"}}"#,
         ),
         (Method::StopPods { tree: false, unless_busy: false }, r#"{"method":"stop","params":{}}"#),
         (
@@ -238,7 +244,7 @@ fn every_method_has_its_line() {
         Method,
         lines,
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
-        ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel Consent FindModel EditQueued
+        ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued
         Steer Seen HostStatus Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide
         ListPolicy ExplainCommand Revoke Trust ListServers UndoRewind MeshJoin MeshLeave MeshAgents
         MeshSend MeshBlock ActAs Fork

@@ -94,6 +94,7 @@ impl App {
             name: self.initial_pod.clone(),
             cwd: self.setup.cwd.clone(),
             model: self.model.clone(),
+            effort: self.setup.effort,
             env: self.setup.env.clone(),
             ..NewPod::default()
         });

@@ -12,7 +12,7 @@ use clap::{Arg, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use yoi::config::policy::check_tool;
-use yoi::protocol::{Pattern, PodName};
+use yoi::protocol::{Effort, Pattern, PodName};
 
 /// The exit codes in `--help`.
 const EXIT_CODES: &str = "Exit codes without a screen:
@@ -35,6 +35,9 @@ pub struct Args {
     /// The model of a new pod: provider/model, provider/ or rehearsal:<script>
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
+    /// How much the model of a new pod thinks: low, medium, high, max or off
+    #[arg(long, value_name = "EFFORT", value_parser = crate::verb::effort::parser())]
+    pub effort: Option<Effort>,
     /// The working directory of a new pod
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,

@@ -50,6 +50,7 @@ fn options(opening: &Opening, args: &Args) -> Options {
         workspace,
         read_only,
         model: args.model.clone(),
+        effort: args.effort,
         env: opening.env.clone(),
         theme: args.theme.clone(),
         usual_theme: settings.ui.theme.clone(),

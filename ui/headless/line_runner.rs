@@ -149,6 +149,7 @@ impl<'a> LineRunner<'a> {
         let new = NewPod {
             cwd: self.work.cwd.clone(),
             model: self.model.clone(),
+            effort: self.work.effort,
             env: self.opening.env.clone(),
             ..NewPod::default()
         };

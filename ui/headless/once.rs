@@ -8,7 +8,7 @@ use crate::headless::run_tracker::{Begun, End};
 use crate::start::Opening;
 use crate::verb;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
+use yoi::protocol::{Effort, Event, Method, PodInfo, PodName, Segment, State};
 
 /// The Pod that gets the message, and the state in which it is left.
 struct Addressee {
@@ -16,6 +16,8 @@ struct Addressee {
     after: After,
     /// The model that a Pod which exists is to use.
     model: Option<String>,
+    /// The effort with which it is to use that.
+    effort: Option<Effort>,
     /// Whether its model and its notes were printed.
     is_noted: bool,
 }
@@ -99,6 +101,7 @@ async fn create(
         name,
         cwd: work.cwd.clone(),
         model: work.model.clone(),
+        effort: work.effort,
         env: opening.env.clone(),
         ..NewPod::default()
     };
@@ -112,7 +115,13 @@ async fn create(
     if !is_named {
         print_notes(client, &info);
     }
-    Ok(Addressee { name: info.name, after: After::StopTree, model: None, is_noted: !is_named })
+    Ok(Addressee {
+        name: info.name,
+        after: After::StopTree,
+        model: None,
+        effort: None,
+        is_noted: !is_named,
+    })
 }
 
 async fn continue_with(
@@ -126,7 +135,8 @@ async fn continue_with(
     let is_back = client.bring_back(&name).await?;
     let was_stopped = is_back && info.state != State::Failed;
     let after = if was_stopped { After::Stop } else { After::LeaveLive };
-    Ok(Addressee { name, after, model: work.model.clone(), is_noted: false })
+    let (model, effort) = (work.model.clone(), work.effort);
+    Ok(Addressee { name, after, model, effort, is_noted: false })
 }
 
 /// Prints the model of the Pod and the notes about its scope.
@@ -151,6 +161,9 @@ async fn give(
         client.call(Some(name), Method::Open { env }).await?;
         if let Some(model) = addressee.model.clone() {
             client.call(Some(name), Method::SetModel { model }).await?;
+        }
+        if let Some(effort) = addressee.effort {
+            client.call(Some(name), Method::SetEffort { effort: Some(effort) }).await?;
         }
         let info = client.find(name)?.clone();
         if !std::mem::replace(&mut addressee.is_noted, true) {

@@ -11,7 +11,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 use yoi::client::{Client, Events};
-use yoi::protocol::{PodName, now_ms};
+use yoi::protocol::{Effort, PodName, now_ms};
 
 /// Connects to a host after the first one ended; `None` if none runs and none was to be started.
 /// A dashboard without it ends with its host.
@@ -59,6 +59,8 @@ pub struct Options {
     pub pod: Option<PodName>,
     /// Models that complete after `:model`.
     pub models: Vec<String>,
+    /// The effort of new Pods, if the person chose one.
+    pub effort: Option<Effort>,
     /// The mistakes in the settings file, each with its place.
     pub mistakes: Vec<String>,
 }
@@ -115,6 +117,7 @@ fn open(options: &Options) -> (App, ScreenState) {
         workspace: options.workspace.clone(),
         env: options.env.clone(),
         models: options.models.clone(),
+        effort: options.effort,
         themes: Theme::names(themes.as_deref()),
         zone: Some(jiff::tz::TimeZone::system()),
         glyphs: Glyphs::detect(env),

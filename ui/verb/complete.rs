@@ -1,5 +1,6 @@
 //! Completion of a command line: fuzzy over what its current word can be, which the arguments of the verb say.
 
+use crate::verb::effort;
 use crate::verb::line::{free_text, option, takes_next};
 use crate::verb::words::{self, Word, split_unfinished};
 use crate::verb::{Way, find, reached, source};
@@ -137,6 +138,10 @@ fn values(argument: &Arg, sources: &Sources) -> Vec<Candidate> {
         "agent" => named(&sources.agents),
         "addressee" => [named(&sources.pods), named(&sources.agents)].concat(),
         "model" => plain(&sources.models),
+        "effort" => effort::words()
+            .into_iter()
+            .map(|word| Candidate { text: word.into(), help: String::new() })
+            .collect(),
         "path" | "dir" => plain(&sources.paths),
         "theme" => plain(&sources.themes),
         "verb" => verbs(),

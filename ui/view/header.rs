@@ -65,6 +65,8 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
         Some(model) => pieces.push(piece(model, theme.dim, 3)),
         None => pieces.push(piece("no model".into(), theme.warn, 3)),
     }
+    pieces
+        .extend(info.effort.map(|effort| piece(format!("effort {}", effort.name()), theme.dim, 5)));
     pieces.extend(info.model_address.clone().map(|address| piece(address, theme.dim, 6)));
     pieces.extend(info.model_key.clone().map(|key| piece(key, theme.dim, 7)));
     if !info.model_why.is_empty() {

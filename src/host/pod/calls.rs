@@ -48,6 +48,7 @@ impl Pod {
             | Method::Peer { .. }) => self.pass_on(method, answer),
             Method::Open { env } => self.offer(env, answer).await,
             Method::SetModel { model } => self.set_model(&model, answer).await,
+            Method::SetEffort { effort } => self.set_effort(effort, answer).await,
             Method::Consent { sends } => self.consent(&sends, answer).await,
             Method::EditQueued { id, input } => self.edit_queued(&id, input, answer).await,
             Method::Steer { id, input } => self.steer(id, input, answer).await,

@@ -34,7 +34,8 @@ impl Pod {
             | Method::Resume
             | Method::Compact
             | Method::Rewind { .. }
-            | Method::SetModel { .. } => true,
+            | Method::SetModel { .. }
+            | Method::SetEffort { .. } => true,
             _ => false,
         }
     }

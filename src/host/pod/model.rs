@@ -13,7 +13,7 @@ use crate::host::pod::calls::{done, reply};
 use crate::host::pod::resolved::Resolved;
 use crate::host::pod::{Pod, resolved};
 use crate::llm::{Key, Provider};
-use crate::protocol::{Event, Refusal, State};
+use crate::protocol::{Effort, Event, Refusal, State};
 use crate::run::Start;
 use crate::store::PodRow;
 use crate::trace::OrLog as _;
@@ -70,6 +70,23 @@ impl Pod {
         reply(answer, changed);
         if is_changed {
             self.go_on_with_model().await;
+        }
+    }
+
+    /// The next request is made with this effort, also one of the run under way.
+    pub(super) async fn set_effort(&mut self, effort: Option<Effort>, answer: Answer) {
+        let resolved = Resolved { effort, ..self.resolved.clone() };
+        let stored = self.store_config(resolved).await;
+        self.show_effort();
+        reply(answer, stored.map(|()| done()));
+    }
+
+    /// The effort of the Pod, else that of the settings, for the next request and for screens.
+    pub(super) fn show_effort(&mut self) {
+        let effort = self.resolved.effort.or(self.shared.settings.last().settings.effort);
+        self.effort.send_replace(effort);
+        if self.info.borrow().effort != effort {
+            self.change(|info| info.effort = effort);
         }
     }
 
@@ -195,13 +212,17 @@ impl Pod {
 
     /// Stores a choice, then shows it and works with it.
     async fn use_model(&mut self, choice: ModelChoice) -> Result<(), Refusal> {
-        let resolved = Resolved { model: Some(choice), ..self.resolved.clone() };
+        self.store_config(Resolved { model: Some(choice), ..self.resolved.clone() }).await?;
+        self.mistakes.clear();
+        self.show_model();
+        Ok(())
+    }
+
+    async fn store_config(&mut self, resolved: Resolved) -> Result<(), Refusal> {
         let config = resolved.value();
         self.shared.store.set_config(&self.row.name, &config).await?;
         self.row.config = config;
         self.resolved = resolved;
-        self.mistakes.clear();
-        self.show_model();
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use crate::config::model_select::ModelChoice;
 use crate::config::models::Wire;
 use crate::config::url;
 use crate::host::Shared;
-use crate::protocol::{PodInfo, PodName, Queued, State, now_ms};
+use crate::protocol::{Effort, PodInfo, PodName, Queued, State, now_ms};
 use crate::run::Input;
 use crate::store::{DamagedRow, MailboxKind, MailboxMessage, PodRow};
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,9 @@ use serde_json::Value;
 pub(crate) struct Resolved {
     #[serde(default)]
     pub(crate) model: Option<ModelChoice>,
+    /// The effort of the Pod; `None`: that of the settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) effort: Option<Effort>,
     #[serde(default = "default_max_turns")]
     pub(crate) max_turns: u32,
     /// Stands in the place of the general instruction in the system prompt.
@@ -34,6 +37,7 @@ impl Resolved {
     pub(crate) fn read(config: &Value) -> Self {
         serde_json::from_value(config.clone()).unwrap_or(Self {
             model: None,
+            effort: None,
             max_turns: default_max_turns(),
             instruction: None,
             spawned: false,
@@ -82,6 +86,7 @@ pub(crate) fn info(
         ephemeral: row.ephemeral,
         ..PodInfo::bare(row.name.clone(), State::Stopped, row.since, cwd, workspace)
     };
+    info.effort = resolved.effort.or(shared.settings.last().settings.effort);
     show_model(shared, &mut info, resolved.model.as_ref());
     info
 }

@@ -62,6 +62,7 @@ impl Pod {
             Err(why) => return self.not_started(start, why),
         };
         self.show_rules(&setup.permissions.rules);
+        self.show_effort();
         let handed = BTreeSet::from_iter(start.queued_input());
         let (out, events) = mpsc::channel(EVENTS);
         let (interrupt, interrupted) = watch::channel(Interrupt::Go);
@@ -137,6 +138,7 @@ impl Pod {
         let confinement = self.shared.confinement().await;
         Ok(Setup {
             model,
+            effort: self.effort.subscribe(),
             without_model: crate::run::no_model(&self.shared.settings.path(), &self.mistakes),
             pod: self.row.name.clone(),
             session: self.row.session,

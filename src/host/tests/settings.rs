@@ -31,6 +31,9 @@ enum Effect {
     Test(&'static str, &'static str),
 }
 
+/// The test of the effort.
+const EFFORT: &str =
+    "the_effort_of_the_settings_and_of_a_pod_count_from_the_next_request_on_also_in_a_run";
 /// The beginning of most rows about models.
 const FAKE: &str = "provider.fake.wire = 'chat'\nprovider.fake.base_url = 'http://127.0.0.1:9/v1'\n\
     provider.fake.key_env = []\nmodel = 'fake/m'\n";
@@ -54,6 +57,7 @@ const WITHOUT_EFFECT: &str = "a_key_without_effect_is_accepted_and_named";
 /// key is a name that the user chooses.
 const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("model", "", "model = 'rehearsal:/x.toml'", Effect::NewPod),
+    ("effort", "", "", Effect::Test("src/host/tests/effort.rs", EFFORT)),
     ("limits.max_turns", "", "limits.max_turns = 7", Effect::NewPod),
     ("limits.depth", "", "limits.depth = 1", Effect::Spawn),
     ("limits.live_children", "", "limits.live_children = 1", Effect::Spawn),
@@ -138,6 +142,7 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("models.*.price.cache_read", PRICE, "models.'fake/m'.price.cache_read = 5", Effect::NewPod),
     ("models.*.price.cache_write", PRICE, "models.'fake/m'.price.cache_write = 5", Effect::NewPod),
     ("profile.*.model", "", "profile.p.model = 'rehearsal:/x.toml'", Effect::NewPodOf("p")),
+    ("profile.*.effort", "", "profile.p.effort = 'high'", Effect::NewPodOf("p")),
     ("profile.*.max_turns", "", "profile.p.max_turns = 7", Effect::NewPodOf("p")),
     ("profile.*.instruction", "", "profile.p.instruction = 'Sing.'", Effect::NewPodOf("p")),
     ("mcp.*.command", "", "", Effect::Test(MCP, MCP_USED)),

@@ -177,8 +177,12 @@ impl Asker {
     }
 
     async fn spawn(self, spawn: SpawnPod) -> Result<Event, Refusal> {
-        let SpawnPod { name, task, scope, cwd, profile: None, instruction: None } = spawn else {
-            return Err(Refusal::invalid("an MCP client chooses no profile and no instruction"));
+        let SpawnPod { name, task, scope, cwd, profile: None, instruction: None, effort: None } =
+            spawn
+        else {
+            return Err(Refusal::invalid(
+                "an MCP client chooses no profile, no effort and no instruction",
+            ));
         };
         let name = PodName::parse(&name).map_err(|e| Refusal::invalid(e.to_string()))?;
         self.must_fit(&task)?;

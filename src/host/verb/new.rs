@@ -80,6 +80,7 @@ async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
     let max_turns = new.max_turns.or(profile.max_turns.map(std::num::NonZeroU32::get));
     let resolved = Resolved {
         model: choice.map_err(Refusal::invalid)?,
+        effort: new.effort.or(profile.effort),
         max_turns: max_turns.unwrap_or(limits.max_turns.get()),
         instruction: profile.instruction,
         spawned: false,

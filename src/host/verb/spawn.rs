@@ -206,11 +206,13 @@ async fn child_config(
             let found = models::find(&cx.shared, search, Local::Ignored).await?;
             resolved.model = found.choice.map_err(invalid)?;
         }
+        resolved.effort = profile.effort.or(resolved.effort);
         if let Some(max_turns) = profile.max_turns {
             resolved.max_turns = max_turns.get();
         }
         resolved.instruction = profile.instruction.or(resolved.instruction);
     }
+    resolved.effort = new.effort.or(resolved.effort);
     if let Some(instruction) = &new.instruction {
         resolved.instruction = Some(instruction.clone());
     }

@@ -1,7 +1,7 @@
 //! `SpawnPod`: a child of one's own.
 
 use crate::protocol::method::SpawnPod;
-use crate::protocol::{Event, Method, PodName};
+use crate::protocol::{Effort, Event, Method, PodName};
 use crate::scope::{Permission, Rule};
 use crate::tools::fault::Fault;
 use crate::tools::pods::{self, HostRequest, Verb};
@@ -29,6 +29,8 @@ pub struct Input {
     profile: Option<String>,
     /// Stands in the place of the general instruction in its system prompt.
     instruction: Option<String>,
+    /// How much its model is to think; what the profile says, else as much as yours.
+    effort: Option<Effort>,
     /// Its working directory; yours when it may read that, else its first target.
     cwd: Option<PathBuf>,
 }
@@ -74,11 +76,11 @@ pub const VERB: Verb = Verb {
 };
 
 fn request(arguments: &str, me: &PodName) -> Result<HostRequest, Fault> {
-    let Input { name, task, scope, profile, instruction, cwd } =
+    let Input { name, task, scope, profile, instruction, effort, cwd } =
         input::parse("SpawnPod", arguments)?;
     let scope = scope.into_iter().map(Rule::from).collect();
     let named = name.clone();
-    let method = Method::Spawn(SpawnPod { name, task, scope, profile, instruction, cwd });
+    let method = Method::Spawn(SpawnPod { name, task, scope, profile, instruction, effort, cwd });
     Ok(HostRequest { pod: me.clone(), named, method })
 }
 

@@ -35,7 +35,7 @@ macro_rules! verbs {
 
 verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
-    ListPods Restore Peer Watch Page Fetch New Open Remove SetModel Consent FindModel EditQueued Steer Seen HostStatus
+    ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued Steer Seen HostStatus
     Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide ListPolicy ExplainCommand Revoke
     Trust ListServers UndoRewind MeshJoin MeshLeave MeshAgents MeshSend MeshBlock ActAs Fork
 }
@@ -142,6 +142,7 @@ impl Asker<'_> {
             "Open" => Method::Open { env: BTreeMap::from([("TZ".into(), "UTC".into())]) },
             "Remove" => Method::Remove,
             "SetModel" => Method::SetModel { model: self.model() },
+            "SetEffort" => Method::SetEffort { effort: Some(crate::protocol::Effort::Low) },
             "Consent" => Method::Consent { sends: format!("sends {n}") },
             "FindModel" => {
                 Method::FindModel { cwd: path, model: Some(self.model()), env: BTreeMap::new() }

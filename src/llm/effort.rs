@@ -1,0 +1,147 @@
+//! The effort of a Pod in the terms of each wire and model.
+
+use crate::config::models::{Model, Reasoning, Wire};
+use crate::protocol::Effort;
+use serde_json::{Value, json};
+
+/// The reasoning setting of a request: a label or a number of tokens, as the model takes it; `None` where
+/// the model takes none, or thinks only when asked and shall not.
+pub fn setting(model: &Model, effort: Effort) -> Option<Value> {
+    match (model.reasoning, model.wire) {
+        (Reasoning::None, _) | (_, Wire::Rehearsal) => None,
+        (Reasoning::Effort, Wire::Anthropic) => {
+            (effort != Effort::Off).then(|| json!(effort.name()))
+        }
+        (Reasoning::Effort, Wire::Responses | Wire::Chat) => Some(json!(match effort {
+            Effort::Off => "none",
+            Effort::Max => "xhigh",
+            Effort::Low | Effort::Medium | Effort::High => effort.name(),
+        })),
+        // These models always think.
+        (Reasoning::Effort, Wire::Gemini) => Some(json!(match effort {
+            Effort::Off => "low",
+            Effort::Max => "high",
+            Effort::Low | Effort::Medium | Effort::High => effort.name(),
+        })),
+        (Reasoning::Budget, Wire::Gemini) => Some(json!(match effort {
+            // The least that each of them takes.
+            Effort::Off => 128,
+            _ => tokens(effort)?,
+        })),
+        (Reasoning::Budget, Wire::Anthropic | Wire::Chat | Wire::Responses) => {
+            tokens(effort).map(|tokens| json!(tokens))
+        }
+    }
+}
+
+/// The tokens that a model with a budget may think.
+fn tokens(effort: Effort) -> Option<u64> {
+    match effort {
+        Effort::Off => None,
+        Effort::Low => Some(2_048),
+        Effort::Medium => Some(8_192),
+        Effort::High => Some(16_384),
+        Effort::Max => Some(24_576),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::bench::{model, request};
+    use crate::llm::responses::Summaries;
+    use crate::llm::{Request, anthropic, chat, gemini, responses};
+    use crate::protocol::RequestConfig;
+
+    /// What the body of a request says of thinking.
+    fn sent(model: &Model, effort: Effort) -> Value {
+        let config =
+            RequestConfig { reasoning: setting(model, effort), ..RequestConfig::default() };
+        let request = Request { config, ..request(Vec::new()) };
+        let body = match model.wire {
+            Wire::Anthropic => anthropic::body(&request, model),
+            Wire::Responses => responses::body(&request, model, Summaries::Left),
+            Wire::Chat => chat::body(&request, model),
+            Wire::Gemini => gemini::body(&request, model),
+            Wire::Rehearsal => unreachable!("a script gets no request"),
+        };
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let names = ["thinking", "output_config", "reasoning", "reasoning_effort"];
+        let mut said: Vec<Value> =
+            names.iter().filter_map(|name| body.get(*name).cloned()).collect();
+        said.extend(body["generationConfig"].get("thinkingConfig").cloned());
+        Value::Array(said)
+    }
+
+    #[test]
+    fn each_wire_and_form_gets_the_effort_in_its_own_terms() {
+        use Effort::{High, Low, Max, Medium, Off};
+        let adaptive =
+            |label: &str| json!([{"type": "adaptive", "display": "summarized"}, {"effort": label}]);
+        let budget = |tokens: u64| json!([{"type": "enabled", "budget_tokens": tokens}]);
+        let level = |label: &str| json!([{"includeThoughts": true, "thinkingLevel": label}]);
+        let thoughts = |tokens: u64| json!([{"includeThoughts": true, "thinkingBudget": tokens}]);
+        let label = |label: &str| json!([{"effort": label}]);
+        let nothing = json!([]);
+        let table = [
+            (
+                Wire::Anthropic,
+                Reasoning::Effort,
+                [
+                    adaptive("low"),
+                    adaptive("medium"),
+                    adaptive("high"),
+                    adaptive("max"),
+                    nothing.clone(),
+                ],
+            ),
+            (
+                Wire::Anthropic,
+                Reasoning::Budget,
+                [budget(2048), budget(8192), budget(16_384), budget(24_576), nothing.clone()],
+            ),
+            (
+                Wire::Responses,
+                Reasoning::Effort,
+                [label("low"), label("medium"), label("high"), label("xhigh"), label("none")],
+            ),
+            (
+                Wire::Chat,
+                Reasoning::Effort,
+                [
+                    json!(["low"]),
+                    json!(["medium"]),
+                    json!(["high"]),
+                    json!(["xhigh"]),
+                    json!(["none"]),
+                ],
+            ),
+            (
+                Wire::Gemini,
+                Reasoning::Effort,
+                [level("low"), level("medium"), level("high"), level("high"), level("low")],
+            ),
+            (
+                Wire::Gemini,
+                Reasoning::Budget,
+                [thoughts(2048), thoughts(8192), thoughts(16_384), thoughts(24_576), thoughts(128)],
+            ),
+        ];
+        for (wire, reasoning, expected) in table {
+            let thinks = Model { reasoning, max_output: 64_000, ..model(wire) };
+            let said = [Low, Medium, High, Max, Off].map(|effort| sent(&thinks, effort));
+            assert_eq!(said, expected, "{wire:?} {reasoning:?}");
+        }
+        for wire in [Wire::Anthropic, Wire::Responses, Wire::Chat, Wire::Gemini] {
+            for effort in Effort::ALL {
+                assert_eq!(sent(&model(wire), effort), nothing, "{wire:?}: the model has none");
+            }
+        }
+        let routed = Model {
+            reasoning: Reasoning::Effort,
+            provider: "openrouter".into(),
+            ..model(Wire::Chat)
+        };
+        assert_eq!(sent(&routed, Max), label("xhigh"));
+    }
+}
