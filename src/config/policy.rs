@@ -15,7 +15,7 @@ mod call;
 mod pattern;
 mod tool;
 
-pub use tool::{TOOLS, check as check_tool, is_of_a_server};
+pub use tool::{TOOLS, check as check_tool, is_for_script_contents, is_of_a_server};
 
 /// `[permissions]` of a settings file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -111,8 +111,6 @@ pub struct Rules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     Allow,
-    /// A rule for certain contents of scripts allows; no script may have another content when it runs.
-    AllowContent,
     /// A rule wants an approval, and no decision made a rule yet; the text names the rule.
     Ask(String),
     /// The text names the rule.
@@ -161,16 +159,17 @@ impl Rules {
             user.or_else(|| workspace().map(|rule| named(rule, &self.workspace_file, part)))
         };
         let asking = of(Action::Ask).or_else(|| doubt.cloned()).or_else(hidden);
-        if let (Some((rule, _)), None) = (user, &asking) {
-            return Said::allow(&rule.tool);
+        if user.is_some() && asking.is_none() {
+            return Said::Allow;
         }
         let answer = answers.iter().find(|(pattern, action)| part.is_answered(pattern, *action));
         match (answer, asking) {
-            (Some((pattern, Action::Allow)), _) => Said::allow(&pattern.tool),
+            (Some((_, Action::Allow)), _) => Said::Allow,
             (Some((_, Action::Deny)), _) => Said::Deny("an answer that was given for good".into()),
             (Some((_, Action::Ask)) | None, Some(asking)) => Said::Ask(asking),
-            (Some((_, Action::Ask)) | None, None) => first(&self.trusted, part)
-                .map_or(Said::Nothing(self.user.default), |rule| Said::allow(&rule.tool)),
+            (Some((_, Action::Ask)) | None, None) => {
+                first(&self.trusted, part).map_or(Said::Nothing(self.user.default), |_| Said::Allow)
+            }
         }
     }
 }
@@ -193,18 +192,12 @@ impl Rules {
 }
 
 impl Said {
-    /// The decision of a rule that allows, with these words for its tool.
-    fn allow(tool: &str) -> Self {
-        if Tool::of(tool).is_for_contents() { Self::AllowContent } else { Self::Allow }
-    }
-
     fn strictness(&self) -> u8 {
         match self {
             Self::Allow => 0,
-            Self::AllowContent => 1,
-            Self::Nothing(_) => 2,
-            Self::Ask(_) => 3,
-            Self::Deny(_) => 4,
+            Self::Nothing(_) => 1,
+            Self::Ask(_) => 2,
+            Self::Deny(_) => 3,
         }
     }
 }

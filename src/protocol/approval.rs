@@ -52,10 +52,11 @@ pub struct ApprovalRequest {
     /// The only paths outside its scope that a command gets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<OutsidePath>,
-    /// The scripts that a command runs, by their content: an approval covers only this content.
+    /// The scripts that a command runs and that its Pod can change, by their content: an approval covers only this
+    /// content, and only once. For a server, its definition or its list of tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scripts: Vec<ScriptHash>,
-    /// The rule that an answer for the Pod or the subtree writes.
+    /// The rule that an answer for the Pod or the subtree writes; none is written if [`ApprovalRequest::is_once_only`].
     pub rule: Pattern,
     /// Milliseconds since the Unix epoch.
     pub since: u64,
@@ -98,6 +99,11 @@ impl ApprovalRequest {
             ("", Some(_)) => format!("{line} (outside its scope)"),
             (needs, _) => format!("{line} ({needs})"),
         }
+    }
+
+    /// Whether no rule may come from a decision: the Pod can change a script that the command runs.
+    pub fn is_once_only(&self) -> bool {
+        !self.scripts.is_empty() && self.tool != START_SERVER && self.tool != CHANGED_TOOLS
     }
 
     /// The needs of a command, in words.

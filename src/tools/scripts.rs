@@ -55,12 +55,11 @@ pub fn of_line(ctx: &Context, line: &str) -> Vec<ScriptHash> {
     found.flat_map(|(path, held)| hashed(path, *held)).chain(further).collect()
 }
 
-/// The hash of a script, and the mark that it is not held. A file that is too large has neither.
+/// The hash of a script, and the mark that it is not held.
 fn hashed(path: &Path, held: Held) -> impl Iterator<Item = ScriptHash> {
     let hash = script_hash(path);
-    let compared = hash.as_ref().is_some_and(ScriptHash::is_content);
-    let mark = (compared && held == Held::No).then(|| ScriptHash::unheld(path.to_owned()));
-    hash.into_iter().chain(mark)
+    let mark = (hash.is_content() && held == Held::No).then(|| ScriptHash::unheld(path.to_owned()));
+    [hash].into_iter().chain(mark)
 }
 
 /// Whether a script stays what it is while the command runs.

@@ -68,6 +68,10 @@ fn a_data_directory_of_063d18d_opens_with_everything_in_it() {
 
     let policy = bench.yoi(&["policy"]);
     assert!(policy.out.contains("127.0.0.1:18431"), "the consent stays: {policy:?}");
+    assert!(!policy.out.contains("sha256="), "the rule for a script ends: {policy:?}");
+    let notices = bench.yoi(&["ls"]);
+    let ended = "rules for the content of scripts allow nothing any more: `Bash+network+sha256=";
+    assert!(format!("{}{}", notices.out, notices.err).contains(ended), "{notices:?}");
 }
 
 #[test]

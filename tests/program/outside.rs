@@ -26,13 +26,6 @@ says = "build"
 call = [{ name = "Bash", args = { command = "sh build.sh", needs = ["network"], reason = "to build" } }]
 [[when.step]]
 text = "It said: {result}"
-
-[[when]]
-says = "exchange *, then *"
-[[when.step]]
-call = [{ name = "Bash", args = { command = "{1}; echo > exchanged" } }, { name = "Bash", args = { command = "{2}", needs = ["network"], reason = "to build" } }]
-[[when.step]]
-text = "It said: {result}"
 "#;
 
 /// A bench, and a directory outside its workspace with another one beside it.
@@ -92,7 +85,7 @@ fn a_decision_for_the_pod_is_about_the_paths_that_the_request_showed() {
 }
 
 #[test]
-fn a_decision_about_a_script_ends_when_the_script_changes() {
+fn a_command_with_a_script_that_its_pod_can_change_is_allowed_once_only() {
     let (bench, _) = bench();
     let script = bench.ws().join("build.sh");
     fs::write(&script, "echo first").expect("a script");
@@ -106,46 +99,26 @@ fn a_decision_about_a_script_ends_when_the_script_changes() {
     let runs = lines.next().expect("what it runs");
     // The first digits that sha256sum prints for `echo first`.
     assert!(runs.trim().ends_with("/build.sh, SHA-256 48c38d96b990"), "{runs}");
-    writeln!(input, ":allow 1 pod").expect("an open input");
+    let ways = lines.next().expect("how it is decided");
+    assert!(
+        ways.contains(":allow 1 (it is allowed once only: ") && !ways.contains("pod, :"),
+        "{ways}"
+    );
+    for wider in ["pod", "tree", "pod Bash+network:*"] {
+        writeln!(input, ":allow 1 {wider}").expect("an open input");
+        lines.find(|line| line.contains("it is allowed once only")).expect("the refusal");
+    }
+    writeln!(input, ":allow 1").expect("an open input");
     drop(input);
     std::thread::spawn(move || lines.for_each(drop));
     let done = bench.finish(child);
     assert!(done.out.contains("first"), "{done:?}");
     let build = ["--pod", "ws", "-p", "build"];
     let done = bench.yoi(&build);
+    assert!(done.code == Some(3) && !done.out.contains("said: first"), "{done:?}");
+    assert!(done.out.contains("--allow 'Bash+network:sh build.sh' lets it pass"), "{done:?}");
+    let done = bench.yoi(&[&build[..], &["--allow", "Bash+network:sh build.sh"]].concat());
     assert!(done.code == Some(0) && done.out.contains("first"), "{done:?}");
-    fs::write(&script, "echo second").expect("a script");
-    let done = bench.yoi(&build);
-    assert!(done.code == Some(3) && !done.out.contains("second"), "{done:?}");
-    let rule = done.out.split("Bash+network+sha256=").nth(1).expect("the rule that would allow it");
-    assert!(rule.starts_with("55732a781f1dd7e01786f60759acb3d4:sh build.sh"), "{done:?}");
-}
-
-#[test]
-fn a_script_that_an_earlier_call_of_the_same_reply_exchanges_is_not_the_allowed_one() {
-    let (bench, _) = bench();
-    for (place, text) in [("a", "echo approved"), ("b", "echo exchanged by a call")] {
-        fs::create_dir(bench.ws().join(place)).expect("a directory");
-        fs::write(bench.ws().join(place).join("x.sh"), text).expect("a script");
-    }
-    std::os::unix::fs::symlink("a", bench.ws().join("link")).expect("a link");
-    // Were both calls decided before the first one starts, the second could wait for the first.
-    let build = "until [ -e exchanged ]; do sleep 0.01; done; cd link && sh x.sh";
-    // The first digits that sha256sum prints for `echo approved`.
-    let tool = "Bash+network+sha256=3cd400b72ce0ef0b";
-    bench.settings(&format!(
-        "[[permissions.rule]]\ntool = \"{tool}\"\npattern = \"{build}\"\naction = \"allow\"\n"
-    ));
-    for (exchange, code) in
-        [("true", 0), ("ln -sfn b link", 3), ("ln -sfn a link; cp b/x.sh a/x.sh", 3)]
-    {
-        let say = format!("exchange {exchange}, then {build}");
-        let done = bench.yoi(&["--model", &bench.model(), "-p", &say]);
-        assert_eq!(done.code, Some(code), "{exchange}: {done:?}");
-        assert!(!done.out.contains("by a call"), "{exchange}: {done:?}");
-        assert_eq!(done.out.contains("said: approved"), code == 0, "{exchange}: {done:?}");
-        fs::remove_file(bench.ws().join("exchanged")).expect("the first call ran");
-    }
 }
 
 #[test]

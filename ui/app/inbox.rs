@@ -37,6 +37,8 @@ pub struct ChosenRequests {
     pub client: Option<McpClient>,
     pub rule: Pattern,
     pub author: Author,
+    /// Whether no rule may come from the decision.
+    pub once_only: bool,
 }
 
 /// The Pods that a rule is written for.
@@ -158,7 +160,8 @@ impl App {
                 }
             }
             let ids = item.approvals().iter().map(|approval| approval.id.clone()).collect();
-            Some(ChosenRequests { ids, pods, client, rule: rule.clone(), author })
+            let once_only = item.approvals().iter().any(|approval| approval.is_once_only());
+            Some(ChosenRequests { ids, pods, client, rule: rule.clone(), author, once_only })
         })
     }
 
@@ -169,6 +172,9 @@ impl App {
         };
         if requests.client.is_some() {
             return self.say(Kind::Info, NO_RULE);
+        }
+        if requests.once_only {
+            return self.say(Kind::Info, inbox::ONCE_ONLY);
         }
         let text = requests.rule.to_string();
         self.decided_by_line = Some(requests);
@@ -231,6 +237,9 @@ impl App {
             return self.say(Kind::Info, "there is no request here");
         };
         let requests = if action == Action::AllowOnce { requests.oldest() } else { requests };
+        if requests.once_only && matches!(action, Action::AllowPod | Action::AllowTree) {
+            return self.say(Kind::Info, inbox::ONCE_ONLY);
+        }
         if requests.ids.iter().any(|id| self.deciding.contains(id)) {
             return self.say(Kind::Info, "its decision is under way");
         }

@@ -3,6 +3,7 @@
 
 use crate::headless::Unanswered;
 use crate::headless::exit::{Exit, Failure};
+use crate::pane::inbox::ONCE_ONLY;
 use crate::verb::Way;
 use crate::verb::decision::name_of;
 use crate::verb::numbers::Numbers;
@@ -10,7 +11,7 @@ use crate::verb::spell::spell;
 use crate::wording::scope;
 use std::collections::BTreeSet;
 use yoi::config::policy::matches;
-use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, ScriptHash, Verdict};
+use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, Verdict};
 use yoi::run::is_about_a_server;
 use yoi::run::policy::subject_of;
 use yoi::text::{SafeText, shell_quoted};
@@ -172,10 +173,7 @@ impl Inbox {
             };
             return Handling::Show { note };
         }
-        let way = match approval.scripts.iter().all(ScriptHash::is_content) {
-            true => format!("--allow {} lets it pass", quoted(&approval.rule)),
-            false => "only a rule without sha256= lets it pass".to_owned(),
-        };
+        let way = format!("--allow {} lets it pass", quoted(&approval.rule));
         if is_about_a_server(approval) {
             // The model asked for nothing, and the run goes on without the server or its tools.
             let (tool, server) = (&approval.tool, &approval.action);
@@ -270,6 +268,18 @@ fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
     if request.client.is_some() {
         return of_client(name, request, &details, &typed);
     }
+    if request.is_once_only() {
+        return format!(
+            "[{name}] {} asks: {} {}{details}\n    needs {}{}; {} ({ONCE_ONLY}), {}",
+            request.pod,
+            spelled(&request.tool),
+            SafeText::spelled_row(&request.action),
+            spelled(&request.because),
+            reason.unwrap_or_default(),
+            typed(&format!("allow {name}")),
+            typed(&format!("deny {name} <why>")),
+        );
+    }
     let outside = request.lease.is_some();
     let once = if outside { " (this call only)" } else { "" };
     let lasts =
@@ -324,7 +334,7 @@ mod tests {
     use crate::verb::{self, End, Known, Next, Said, Why};
     use std::collections::BTreeMap;
     use std::path::Path;
-    use yoi::protocol::Method;
+    use yoi::protocol::{Method, ScriptHash};
 
     fn name(text: &str) -> PodName {
         PodName::parse(text).unwrap()
@@ -410,17 +420,17 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_no_rule_for_a_content_allows_says_so() {
-        for mark in [ScriptHash::unread, ScriptHash::unheld] {
-            let mut inbox = inbox(vec![], Unanswered::End);
-            inbox.take_charge_of(&name("alice"), &[]);
-            let scripts = vec![mark("/w/x.sh".into())];
-            requested(&mut inbox, ApprovalRequest { scripts, ..approval("1", "alice") });
-            let Some((_, Handling::Decide { verdict, .. })) = inbox.next() else { panic!() };
-            let reason =
-                "no person is here to decide; only a rule without sha256= lets it pass".into();
-            assert_eq!(verdict, Verdict::Deny { reason });
+    fn a_request_that_is_allowed_once_only_names_no_rule_and_takes_none() {
+        let mut inbox = inbox(vec![], Unanswered::Wait);
+        let scripts = vec![ScriptHash::unread("/w/x.sh".into())];
+        requested(&mut inbox, ApprovalRequest { scripts, ..approval("1", "alice") });
+        let shown = inbox.listed(Way::Input).remove(0);
+        let ways = format!("; :allow 1 ({ONCE_ONLY}), :deny 1 <why>");
+        assert!(shown.ends_with(&ways), "{shown}");
+        for wider in [":allow 1 pod", ":allow 1 tree", ":allow 1 pod Bash:*"] {
+            assert_eq!(typed(&mut inbox, wider), Err(ONCE_ONLY.to_owned()));
         }
+        assert_eq!(typed(&mut inbox, ":allow 1"), Ok(("1".into(), Verdict::Once)));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `:allow`: allows what an approval request wants, once or by a rule.
 
+use crate::pane::inbox::ONCE_ONLY;
 use crate::verb::decision::Decision;
 use crate::verb::{
     Dialogue, End, Known, Next, Reply, Runs, Safety, Verb, WITHOUT_SCREEN, Why, of, verb,
@@ -49,6 +50,9 @@ fn allowed(request: &ApprovalRequest, words: &str) -> Result<Verdict, End> {
             "client" => Ok(Verdict::Pod { rule: None }),
             other => Err(usage(format!("for a client :allow takes client, not {other}"))),
         };
+    }
+    if request.is_once_only() && !matches!(words, "" | "once") {
+        return Err(usage(ONCE_ONLY.into()));
     }
     let (reach, own) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let own = Some(own.trim()).filter(|own| !own.is_empty());

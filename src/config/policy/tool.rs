@@ -3,6 +3,7 @@
 use crate::config::policy::arguments;
 use crate::config::policy::pattern::{Matcher, Reach};
 use crate::config::policy::{Subject, is_command};
+use crate::protocol::approval::{CHANGED_TOOLS, START_SERVER};
 use crate::protocol::{Action, OutsideAccess, OutsidePath, ScriptHash, tool_words};
 use std::path::Path;
 
@@ -43,6 +44,8 @@ pub const TOOLS: [&str; 21] = [
 ];
 /// The beginning of the names of tools of MCP servers.
 const OF_SERVERS: &str = "mcp__";
+/// Decisions about MCP servers, which hold for the content that was shown.
+const OF_CONTENTS: [&str; 2] = [START_SERVER, CHANGED_TOOLS];
 /// The needs that a call can have.
 const NEEDS: [&str; 3] = ["network", "git", OUTSIDE];
 
@@ -89,6 +92,13 @@ fn name_and_argument(word: &str) -> (String, Option<String>) {
     }
 }
 
+/// Whether a rule is about commands while their scripts have certain contents. Earlier releases wrote such rules for
+/// approvals; none of them allows anything.
+pub fn is_for_script_contents(text: &str) -> bool {
+    let tool = Tool::of(text);
+    tool.is_for_contents() && !OF_CONTENTS.iter().any(|name| tool.name.eq_ignore_ascii_case(name))
+}
+
 /// `Bash+network+read=/srv/data`, read.
 pub struct Tool {
     name: String,
@@ -119,7 +129,7 @@ impl Tool {
     /// Whether a rule for this tool speaks about a call. `Bash` is every call of Bash. `Bash+network` is, where
     /// it allows, one that needs at most the network, and where it asks or refuses one that needs it. A rule
     /// that allows a file tool without a need does not speak about calls that have one: `Write: /w/*` does not
-    /// open `/w/.git/hooks`.
+    /// open `/w/.git/hooks`. A rule that allows commands while their scripts have certain contents speaks about none.
     pub fn speaks(&self, action: Action, subject: &Subject) -> bool {
         if !self.is_named(&subject.tool) || self.argument.is_some() && subject.arguments.is_none() {
             return false;
@@ -130,6 +140,7 @@ impl Tool {
                 subject.needs.is_empty() || self.name == "*" || is_command(subject)
             }
             _ if bare => true,
+            Action::Allow if is_command(subject) && self.is_for_contents() => false,
             Action::Allow => {
                 subject.needs.iter().all(|need| self.gives(need, subject))
                     && (self.hashes.is_empty() || self.knows_all(&subject.scripts))
@@ -225,7 +236,8 @@ pub fn exactly(subject: &Subject) -> String {
         let text = path.path.display().to_string();
         format!("{}{OF}{}", path.access.word(), tool_words::literal(&text))
     });
-    let contents = subject.scripts.iter().filter(|script| !script.is_unheld());
+    // A command with scripts is allowed once only.
+    let contents = subject.scripts.iter().filter(|_| !is_command(subject));
     let hashes = contents.map(|script| {
         let digits = script.sha256.get(..DIGITS).unwrap_or(&script.sha256);
         format!("{HASH}{OF}{digits}")
@@ -275,31 +287,33 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_with_hashes_holds_only_while_each_script_has_one_of_them() {
-        let script =
-            |path: &str, digit: &str| ScriptHash { path: path.into(), sha256: digit.repeat(64) };
-        let with = |scripts: &[ScriptHash]| Subject {
-            scripts: scripts.to_vec(),
-            ..call(&["network"], &[])
+    fn a_rule_for_contents_holds_for_a_server_as_it_was_shown_and_allows_no_command() {
+        let content = |digit: &str| ScriptHash { path: "demo".into(), sha256: digit.repeat(64) };
+        let start = |tool: &str, digit: &str| Subject {
+            tool: tool.into(),
+            scripts: vec![content(digit)],
+            ..Subject::default()
         };
-        let both = with(&[script("/w/a.sh", "a"), script("/w/b.sh", "b")]);
-        let rule = exactly(&both);
-        let expected = format!("Bash+network+sha256={}+sha256={}", "a".repeat(32), "b".repeat(32));
-        assert_eq!(rule, expected);
-        let allowed = |subject: &Subject| Tool::of(&rule).speaks(Action::Allow, subject);
-        assert!(allowed(&both) && allowed(&with(&[script("/w/a.sh", "b")])));
-        for scripts in [
-            vec![script("/w/a.sh", "a"), script("/w/b.sh", "c")],
-            vec![script("/w/a.sh", "c")],
-            vec![],
-        ] {
-            assert!(!allowed(&with(&scripts)), "{scripts:?}");
-            let any = Tool::of(&rule).for_any_content();
-            assert!(any.speaks(Action::Allow, &with(&scripts)), "{scripts:?}");
-        }
-        assert!(Tool::of("Bash+network").speaks(Action::Allow, &both), "a rule without a hash");
-        let short = format!("Bash+network+sha256={}", "a".repeat(11));
-        assert!(!Tool::of(&short).speaks(Action::Allow, &with(&[script("/w/a.sh", "a")])));
+        let rule = exactly(&start("McpServer", "a"));
+        assert_eq!(rule, format!("McpServer+sha256={}", "a".repeat(32)));
+        let allows = |rule: &str, subject: &Subject| Tool::of(rule).speaks(Action::Allow, subject);
+        assert!(allows(&rule, &start("McpServer", "a")));
+        assert!(!allows(&rule, &start("McpServer", "b")));
+        assert!(!allows(&rule, &Subject { tool: "McpServer".into(), ..Subject::default() }));
+        let any = Tool::of(&rule).for_any_content();
+        assert!(any.speaks(Action::Allow, &start("McpServer", "b")));
+        let short = format!("McpServer+sha256={}", "a".repeat(11));
+        assert!(!allows(&short, &start("McpServer", "a")));
+
+        let script =
+            |needs: &[&'static str]| Subject { scripts: vec![content("a")], ..call(needs, &[]) };
+        assert_eq!(exactly(&script(&["network"])), "Bash+network", "no hash is written");
+        let old = format!("Bash+network+sha256={}", "a".repeat(32));
+        assert!(!allows(&old, &script(&["network"])) && !allows(&old, &script(&[])));
+        assert!(Tool::of(&old).speaks(Action::Deny, &script(&["network"])), "it goes on denying");
+        assert!(allows("Bash+network", &script(&["network"])), "a rule without a hash");
+        assert!(is_for_script_contents(&old) && is_for_script_contents("*+sha256=00"));
+        assert!(!is_for_script_contents(&rule) && !is_for_script_contents("Bash+network"));
     }
 
     #[test]

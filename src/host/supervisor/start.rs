@@ -1,14 +1,19 @@
 //! The family as the last host left it: read, mended where records are missing, and brought back.
 
+use crate::config::policy::is_for_script_contents;
 use crate::host::pod::{self, resolved};
 use crate::host::supervisor::family::holder;
 use crate::host::supervisor::{Family, Step, Supervisor, repair, unfinished};
 use crate::host::{HostError, Shared, notify_parent};
-use crate::protocol::{PodName, now_ms};
+use crate::protocol::{Action, PodName, now_ms};
 use crate::scope::lease::LeaseTable;
 use crate::store::{Change, DamagedRow, PodRow, StoreError, Wanted};
+use crate::text::SafeText;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
+
+/// The most characters of the rules that a notice names.
+const ENDED: usize = 1000;
 
 /// Starts an actor for every known Pod; those that were live become live again, in the order they
 /// were created, with what they held.
@@ -26,6 +31,7 @@ pub(crate) async fn bring_back(
     for (id, lease) in shared.store.leases().await? {
         table.load_lease(id, lease);
     }
+    end_content_rules(shared).await?;
     // The table that was read is in the store already.
     table.commit();
     unfinished::clear(shared, &mut rows, &mut table).await?;
@@ -52,6 +58,33 @@ pub(crate) async fn bring_back(
         }
     }
     Ok(Supervisor { family })
+}
+
+/// Ends the rules of earlier releases that allow commands while their scripts have certain contents: such a command is
+/// allowed once only.
+async fn end_content_rules(shared: &Shared) -> Result<(), HostError> {
+    let mut stored = shared.store.policy().await?;
+    stored.retain(|rule| is_for_script_contents(&rule.pattern.tool));
+    for rule in &stored {
+        let change = Change { revoke: Some(rule.id), ..Change::default() };
+        shared.store.change_family(change).await?;
+    }
+    let settings = shared.settings.last().settings;
+    let of_file = settings.permissions.rule.iter();
+    let of_file =
+        of_file.filter(|rule| rule.action == Action::Allow && is_for_script_contents(&rule.tool));
+    let of_file = of_file.map(|rule| format!("`{}:{}` of your settings", rule.tool, rule.pattern));
+    let ended = stored.iter().map(|rule| format!("`{}` for {}", rule.pattern, rule.pod));
+    let ended = ended.chain(of_file).collect::<Vec<_>>().join(", ");
+    if !ended.is_empty() {
+        shared.add_notice(format!(
+            "rules for the content of scripts allow nothing any more: {}; a command that runs a script which its pod can \
+             change is allowed once only, or by a rule without sha256= in {}",
+            SafeText::brief(ended, ENDED),
+            shared.settings.path().display()
+        ));
+    }
+    Ok(())
 }
 
 /// Stops the ephemeral Pods that were live when the last host ended: the programs that made them ended with

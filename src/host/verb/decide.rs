@@ -36,6 +36,11 @@ impl Verb for Decide {
             Verdict::Withdrawn { .. } => {
                 return Err(Refusal::invalid("only the pod itself withdraws its approval request"));
             }
+            Verdict::Pod { .. } | Verdict::Tree { .. } if approval.is_once_only() => {
+                return Err(Refusal::invalid(
+                    "no rule is written: the command runs a script that its pod can change, so it is allowed once only",
+                ));
+            }
             Verdict::Pod { rule } => Some(written(&approval, rule.as_ref(), false)?),
             Verdict::Tree { rule } => Some(written(&approval, rule.as_ref(), true)?),
             Verdict::Once | Verdict::Deny { .. } => None,

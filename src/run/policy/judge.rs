@@ -16,7 +16,6 @@ pub(super) fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) 
     let tool = &claim.subject.tool;
     let approval = |because, claim| approval(because, answers, claim);
     match rules.said(&claim.subject, answers) {
-        Said::AllowContent => Decision::Allow(claim.grant),
         Said::Allow => Decision::Allow(claim.grant.of_any_content()),
         Said::Deny(rule) => denied(&format!("{rule} denies {tool} here")),
         Said::Ask(rule) => approval(format!("your approval: {rule} asks"), claim),
@@ -69,20 +68,14 @@ fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Dec
         Some(own) if own != because => format!("{because}; {own}"),
         _ => because,
     };
-    let changed = changed_scripts(answers, &subject);
-    if let Some(changed) = paths(changed.into_iter().filter(|script| !script.is_unheld())) {
+    if let Some(changed) = paths(changed_scripts(answers, &subject).into_iter()) {
         because.push_str(&format!("; you allowed this before, and since then {changed} changed"));
     }
     if let Some(unread) = paths(subject.scripts.iter().filter(|script| script.is_unread())) {
-        because.push_str(&format!(
-            "; {unread} cannot be read now, so an approval counts once and for any content"
-        ));
+        because.push_str(&format!("; the content of {unread} is not compared, so any may run"));
     }
     if let Some(unheld) = paths(subject.scripts.iter().filter(|script| script.is_unheld())) {
-        because.push_str(&format!(
-            "; another Pod may exchange {unheld} while the command runs, so each call needs an \
-             approval until that Pod stops"
-        ));
+        because.push_str(&format!("; another Pod may exchange {unheld} while the command runs"));
     }
     let rule = exactly(&subject);
     let count = subject.scripts.iter().filter(|script| !script.is_unheld()).count();

@@ -110,6 +110,27 @@ fn a_request_to_start_a_server_is_a_sentence_and_shows_its_definition_at_once() 
 }
 
 #[test]
+fn a_request_for_a_script_that_its_pod_can_change_is_allowed_once_only() {
+    let mut bench = alone(State::NeedsYou);
+    bench.size(120, 40);
+    let script = yoi::protocol::ScriptHash { path: "/w/x.sh".into(), sha256: "a".repeat(64) };
+    let request = yoi::protocol::ApprovalRequest {
+        scripts: vec![script],
+        ..approval("q", "alice", "./x.sh")
+    };
+    bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
+    bench.press("ctrl-n");
+    let shown = words(&mut bench);
+    assert!(shown.contains("it is allowed once only") && !shown.contains("would allow"), "{shown}");
+    for key in ["A", "T", "E"] {
+        assert!(calls(&bench.confirm(key)).is_empty(), "{key}");
+        assert!(bench.app.layers.is_empty(), "{key}");
+        assert!(bench.notice().contains("it is allowed once only"), "{key}: {}", bench.notice());
+    }
+    assert_eq!(calls(&bench.confirm("a")).len(), 1);
+}
+
+#[test]
 fn a_warning_leaves_the_key_to_a_request_in_view() {
     for (width, height) in [(40, 12), (80, 24), (120, 40)] {
         let mut bench = alone(State::NeedsYou);

@@ -24,6 +24,9 @@ const LISTED: usize = 3;
 const NOTED: usize = 3;
 /// The columns of the names of facts.
 const NAMES: usize = 11;
+/// Why there is no rule for a request.
+pub const ONCE_ONLY: &str =
+    "it is allowed once only: the command runs a script that its Pod can change";
 /// The columns of the age.
 const AGE: usize = 5;
 
@@ -197,6 +200,9 @@ impl View<'_> {
 
     /// The rule that allowing always would write, with the keys that do so.
     fn rule(&self, item: &Item<'_>) -> Option<String> {
+        if item.approvals().iter().any(|approval| approval.is_once_only()) {
+            return Some(ONCE_ONLY.into());
+        }
         let (rule, author) = self.inbox.rule(item.approvals())?;
         let key = |action| self.keymap.name(Context::Inbox, action);
         let (pod, tree) = (key(Action::AllowPod), key(Action::AllowTree));
