@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 pub const DESCRIPTION: &str = "Runs a command with bash -c in the working directory; standard \
 input is empty, cd and variables do not last to the next call. Standard output and error come \
-together: up to 80 lines and 12 KiB whole, else the last 80 lines and the path of a file with all \
+together: up to 30 kB whole, else the first and the last 15 kB and the path of a file with all \
 of it, for Read or Grep. Everything the command started is ended when it ends, background \
 processes too. To look at files, Read, Glob and Grep are better. Commands are confined: they read \
 the system, toolchains and your scope, write your scope and /tmp, which is yours alone and the same \

@@ -67,7 +67,7 @@ pub fn text(bytes: &[u8]) -> String {
 }
 
 /// The number of bytes without an incomplete character at the end.
-fn whole(bytes: &[u8]) -> usize {
+pub fn whole(bytes: &[u8]) -> usize {
     let len = bytes.len();
     for back in 1..=len.min(3) {
         let byte = bytes[len - back];

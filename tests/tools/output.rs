@@ -40,19 +40,43 @@ async fn a_command_runs_in_the_working_directory_with_empty_input_and_its_own_en
 }
 
 #[tokio::test]
-async fn short_output_is_whole_and_long_output_is_its_end_and_a_file() {
+async fn short_output_is_whole_and_long_output_is_its_beginning_its_end_and_a_file() {
     let mut bench = Bench::new();
-    let output = bench.bash("seq 1 80").await;
-    assert_eq!(content(&output).lines().count(), 80);
+    let output = bench.bash("seq 1 5000").await;
+    assert_eq!(content(&output).lines().count(), 5000);
     assert!(!bench.ctx.outputs.exists());
     let output = bench.bash("seq 1 20000").await;
-    let text = content(&output);
-    let (note, end) = text.split_once('\n').unwrap();
-    assert!(note.contains("the last 80 line(s) are shown; all of it is in "), "{note}");
-    assert!(end.starts_with("19921\n") && end.ends_with("20000\n"));
-    let path = saved(note);
+    let (head, note, tail) = parted(content(&output));
+    let number = |line: Option<&str>| line.unwrap().parse::<usize>().unwrap();
+    let (first, last) = (number(head.lines().last()) + 1, number(tail.lines().next()) - 1);
+    assert!(head.starts_with("1\n2\n") && tail.ends_with("\n20000\n"), "{note}");
+    let said = format!("[lines {first} to {last}, ");
+    assert!(
+        note.starts_with(&said)
+            && note.contains("of 106.3 KiB, are left out here; all of it is in "),
+        "{note}"
+    );
+    assert!(head.len() + tail.len() > 29_900 && content(&output).len() < 31_000);
     let all: String = (1..=20000).map(|n| format!("{n}\n")).collect();
-    assert_eq!(fs::read_to_string(&path).unwrap(), all);
+    assert_eq!(fs::read_to_string(saved(note)).unwrap(), all);
+}
+
+#[tokio::test]
+async fn long_lines_at_the_beginning_of_an_output_stay() {
+    let mut bench = Bench::new();
+    let line = "for n in $(seq 1 100); do printf 'line %s %03200d\\n' $n 0; done";
+    let output = bench.bash(line).await;
+    let (head, note, tail) = parted(content(&output));
+    assert!(head.starts_with("line 1 000") && head.lines().count() == 4, "{note}");
+    assert!(tail.starts_with("line 97 000") && tail.lines().count() == 4, "{note}");
+    assert!(note.starts_with("[lines 5 to 96, "), "{note}");
+}
+
+/// The beginning, the line about what is left out, and the end.
+fn parted(text: &str) -> (&str, &str, &str) {
+    let at = text.find("[lines ").unwrap();
+    let (note, tail) = text[at..].split_once('\n').unwrap();
+    (&text[..at], note, tail)
 }
 
 /// The path that the note names.
@@ -64,8 +88,8 @@ fn saved(note: &str) -> PathBuf {
 async fn a_saved_output_can_be_read_and_searched_but_not_written() {
     let mut bench = Bench::new();
     bench.ctx.scope = bench.ctx.scope.clone().with_deny([bench.path("outputs")]);
-    let output = bench.bash("seq 1 3000").await;
-    let path = saved(content(&output).lines().next().unwrap());
+    let output = bench.bash("seq 1 9000").await;
+    let path = saved(parted(content(&output)).1);
     let part = json!({"file_path": path, "offset": 1500, "limit": 1});
     assert!(content(&bench.call("Read", part).await).starts_with("  1501\t1501\n"));
     let found = bench
@@ -76,12 +100,15 @@ async fn a_saved_output_can_be_read_and_searched_but_not_written() {
 }
 
 #[tokio::test]
-async fn a_long_line_without_an_end_is_shown_by_its_end() {
+async fn a_long_line_without_an_end_is_shown_by_its_beginning_and_its_end() {
     let mut bench = Bench::new();
-    let output = bench.bash("head -c 100000 /dev/zero | tr '\\0' x; printf 日本").await;
-    let text = content(&output);
-    assert!(text.ends_with("xxx日本") && text.len() < 13 * 1024, "{}", text.len());
-    assert!(text.starts_with("[97.6 KiB of output"));
+    let output =
+        bench.bash("printf 日本; head -c 100000 /dev/zero | tr '\\0' x; printf 日本").await;
+    let (head, note, tail) = parted(content(&output));
+    assert!(head.starts_with("日本xxx") && tail.ends_with("xxx日本"), "{note}");
+    assert!(note.starts_with("[lines 1 to 1, 68.") && content(&output).len() < 31_000, "{note}");
+    let output = bench.bash("for n in $(seq 1 20000); do printf 日本; done").await;
+    assert!(!content(&output).contains('\u{fffd}'), "no character is parted");
 }
 
 #[tokio::test]
@@ -89,8 +116,11 @@ async fn binary_output_becomes_text() {
     let mut bench = Bench::new();
     let output = bench.bash("printf 'a\\0\\377b'").await;
     assert_eq!(content(&output), "a\u{fffd}\u{fffd}b");
-    let output = bench.bash("head -c 300000 /dev/urandom").await;
-    assert!(!content(&output).is_empty() && !content(&output).contains('\0'));
+    for bytes in [20_000, 300_000] {
+        let output = bench.bash(&format!("head -c {bytes} /dev/urandom; echo; echo end")).await;
+        let text = content(&output);
+        assert!(text.len() < 31_000 && !text.contains('\0') && text.ends_with("end\n"), "{bytes}");
+    }
 }
 
 #[tokio::test]
@@ -128,7 +158,7 @@ async fn a_flood_is_counted_instead_of_streamed() {
 async fn a_place_that_cannot_take_the_output_is_said_and_the_end_is_shown() {
     let mut bench = Bench::new();
     bench.ctx.outputs = bench.file("not-a-directory", "").join("below");
-    let output = bench.bash("seq 1 1000").await;
+    let output = bench.bash("seq 1 9000").await;
     assert!(content(&output).contains("it could not be saved: "));
-    assert!(content(&output).ends_with("\n1000\n"));
+    assert!(content(&output).ends_with("\n9000\n"));
 }
