@@ -406,7 +406,7 @@ pub struct SpawnPod {
     pub name: String,
     /// Its first message.
     pub task: String,
-    /// What it is lent; at least one rule.
+    /// What it is lent; nothing stands for read of all that its parent may read.
     pub scope: Vec<Rule>,
     /// `default`, `inherit` or the name of a profile; `None` is the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use crate::protocol::{OutsideAccess, OutsidePath, ScriptHash};
 use crate::sandbox::{Isolation, Need, PATH_SOCKETS};
 use crate::scope::Permission;
 use crate::tools::bash::{self, Input};
-use crate::tools::{Context, guard, scripts};
+use crate::tools::{Context, guard, input, scripts};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fs::Metadata;
@@ -47,7 +47,7 @@ pub struct CommandNeeds {
 /// What a call of Bash needs. Reads the disk.
 pub fn command_needs(arguments: &str, ctx: &Context) -> CommandNeeds {
     // A call that cannot be parsed needs nothing: the tool refuses it.
-    let Ok(input) = serde_json::from_str::<Input>(arguments) else {
+    let Ok(input) = input::parse::<Input>("Bash", arguments) else {
         return CommandNeeds::default();
     };
     let needs = input.needs();

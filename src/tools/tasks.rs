@@ -5,7 +5,7 @@ use crate::protocol::Item;
 use crate::tools::fault::Fault;
 use crate::tools::{Output, input, text_limit};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub const CREATE: &str = "Adds a task to your task list, to plan work of several steps and to \
@@ -67,7 +67,6 @@ pub struct Create {
 #[derive(Deserialize, JsonSchema)]
 pub struct Get {
     /// The id of the task.
-    #[serde(deserialize_with = "number")]
     taskid: u64,
 }
 
@@ -77,7 +76,6 @@ pub struct List {}
 #[derive(Deserialize, JsonSchema)]
 pub struct Update {
     /// The id of the task.
-    #[serde(deserialize_with = "number")]
     taskid: u64,
     /// The new status.
     status: Option<Status>,
@@ -85,20 +83,6 @@ pub struct Update {
     subject: Option<String>,
     /// The new description.
     description: Option<String>,
-}
-
-/// A number, also as text: models write both.
-fn number<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Id {
-        Number(u64),
-        Text(String),
-    }
-    match Id::deserialize(from)? {
-        Id::Number(id) => Ok(id),
-        Id::Text(text) => text.trim().parse().map_err(serde::de::Error::custom),
-    }
 }
 
 pub fn create(arguments: &str, tasks: &mut Tasks) -> Result<Output, Fault> {

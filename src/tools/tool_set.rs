@@ -3,7 +3,7 @@
 
 use crate::llm::ToolSpec;
 use crate::tools::fault::Fault;
-use crate::tools::{Context, Done, Lane, MESH, Output, TABLE, Tool, act};
+use crate::tools::{Context, Done, Lane, MESH, Output, TABLE, Tool, act, text_limit};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
@@ -125,11 +125,25 @@ impl ToolSet {
     /// are invalid. An external tool checks its own arguments when it is called.
     pub fn check(&self, name: &str, arguments: &str) -> Result<(), String> {
         match self.0.get(name) {
-            None => Err(not_found(name)),
+            None => Err(self.not_found(name)),
             Some(Member::External(_)) => Ok(()),
             Some(Member::BuiltIn(tool)) => {
                 (tool.takes)(tool.name, arguments).map_err(|fault| fault.to_string())
             }
+        }
+    }
+
+    /// The error for the name of no tool: it names the nearest one, or where none is near, all.
+    fn not_found(&self, name: &str) -> String {
+        let short = text_limit::cut(name, MAX_NAME);
+        let wanted = plain(&short);
+        let alike = self.0.keys().map(|tool| (strsim::jaro_winkler(&wanted, &plain(tool)), tool));
+        let nearest = alike.max_by(|(a, _), (b, _)| a.total_cmp(b));
+        match nearest {
+            Some((likeness, tool)) if likeness >= ALIKE => {
+                format!("Tool '{short}' not found; did you mean {tool}?")
+            }
+            _ => format!("Tool '{short}' not found; the tools are {}", self.names().join(", ")),
         }
     }
 
@@ -144,7 +158,7 @@ impl ToolSet {
         live: &mut (dyn FnMut(String) + Send),
     ) -> Done {
         let Some(member) = self.0.get(name) else {
-            return Done { output: Output::error(not_found(name)), tasks: None };
+            return Done { output: Output::error(self.not_found(name)), tasks: None };
         };
         let work = async {
             match member {
@@ -169,8 +183,14 @@ impl ToolSet {
     }
 }
 
-fn not_found(name: &str) -> String {
-    format!("Tool '{name}' not found")
+/// How alike a name and that of a tool must be for the latter to be named alone.
+const ALIKE: f64 = 0.88;
+/// Characters of an unknown name in its error, and the most that are compared.
+const MAX_NAME: usize = 128;
+
+/// A name to compare: without case and the marks between words.
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -206,5 +226,26 @@ mod tests {
         assert!(more.with(Arc::new(Named("weather"))).is_err());
         assert_eq!(more.without("weather").names(), set.names());
         assert_eq!(set.without("Read").names(), set.names());
+    }
+
+    #[test]
+    fn an_unknown_tool_is_answered_with_the_nearest_name_or_with_all() {
+        let set = ToolSet::default().with(Arc::new(Named("mcp__demo__echo"))).unwrap();
+        for (name, nearest) in [
+            ("bash", "Bash"),
+            ("read_file", "Read"),
+            ("ReadFile", "Read"),
+            ("spawn_pod", "SpawnPod"),
+            ("task-create", "TaskCreate"),
+            ("mcp_demo_ech", "mcp__demo__echo"),
+        ] {
+            let expected = format!("Tool '{name}' not found; did you mean {nearest}?");
+            assert_eq!(set.check(name, "{}"), Err(expected));
+        }
+        let all = set.check("fly", "{}").unwrap_err();
+        assert!(all.starts_with("Tool 'fly' not found; the tools are Bash, Edit, "), "{all}");
+        assert!(all.ends_with(", mcp__demo__echo"), "{all}");
+        let long = set.check(&"x".repeat(1 << 20), "{}").unwrap_err();
+        assert!(long.chars().count() < 1000, "{}", long.len());
     }
 }

@@ -1,14 +1,14 @@
 //! Every process of a command ends with its tool call.
 
 use crate::bench::{Bench, content};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-use yoi::sandbox::{Command, HELPER_ARG, Outcome, Sandbox, SandboxError, StartGroup};
+use yoi::sandbox::{Command, HELPER_ARG, Need, Outcome, Sandbox, SandboxError, StartGroup};
 use yoi::tools::{self, Output};
 
 /// Writes its pid to a file, then runs for ever and ignores TERM and HUP.
@@ -276,4 +276,18 @@ async fn commands_run_beside_each_other() {
         tokio::join!(sandbox.run(&one, &cancel, |_| {}), sandbox.run(&two, &cancel, |_| {}));
     assert_eq!(one.unwrap().outcome, Outcome::Exited(0));
     assert_eq!(two.unwrap().outcome, Outcome::Exited(0));
+}
+
+#[test]
+fn arguments_in_another_spelling_hide_no_need_of_a_command() {
+    let bench = Bench::new();
+    let needs = |timeout: Value| {
+        let arguments =
+            json!({"command": "true", "needs": ["network"], "reason": "x", "timeout": timeout});
+        yoi::tools::command_needs(&arguments.to_string(), &bench.ctx)
+    };
+    let plain = needs(5.into());
+    assert_eq!(plain.needs, [Need::Network]);
+    assert_eq!(needs("5".into()), plain);
+    assert_eq!(needs(Value::Null), plain);
 }

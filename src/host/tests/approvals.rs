@@ -881,11 +881,12 @@ async fn scope_that_cannot_be_given_is_said_to_the_person_and_the_request_goes_o
 async fn a_call_that_cannot_work_is_refused_before_a_person_is_asked() {
     let (mut bench, pod) = Bench::asking().await;
     for (text, why) in [
-        ("fly", "It says: Tool 'Fly' not found"),
+        ("fly", "It says: Tool 'Fly' not found; the tools are Bash, "),
         ("empty", "It says: invalid Write input: missing field `content`"),
         ("fetch", "It says: needs want a reason: say in a sentence what they are for"),
     ] {
-        assert_eq!(bench.refused(&pod, text).await, why);
+        let said = bench.refused(&pod, text).await;
+        assert!(said.starts_with(why), "{said}");
     }
     assert!(!bench.wrote("a.txt"));
 }
@@ -924,7 +925,6 @@ async fn a_path_that_a_tool_refuses_is_refused_before_a_person_is_asked() {
     for (text, why) in [
         ("look note.txt".to_owned(), "path must be absolute: note.txt".to_owned()),
         (format!("look {none}"), format!("file not found: {none}")),
-        (format!("look {dir}"), format!("path is a directory, not a file: {dir}")),
         (
             "write note".into(),
             format!("file has not been read yet: {dir}/note.txt; use Read on it first"),

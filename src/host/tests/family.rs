@@ -119,6 +119,21 @@ async fn a_child_works_in_what_it_was_lent_and_its_parent_only_reads_there() {
 }
 
 #[tokio::test]
+async fn a_child_without_a_scope_reads_what_its_parent_may_read_and_changes_nothing() {
+    let bench = Bench::family().await;
+    let without = SpawnPod { scope: Vec::new(), ..bench.spawn_request("kid", "b") };
+    bench.spawn_with("p", without).await.unwrap();
+    let held = |pod: &str| {
+        let mut held = bench.holding().into_iter();
+        held.find(|(name, _)| name.as_str() == pod).unwrap().1
+    };
+    let (own, lent) = (held("p"), held("kid"));
+    assert!(!own.allow.is_empty() && own.writable().count() > 0);
+    assert_eq!(lent.allow, own.as_read_only().allow);
+    assert_eq!(bench.writers("b/x"), ["p"], "nothing is taken from the parent");
+}
+
+#[tokio::test]
 async fn a_spawn_that_cannot_be_is_refused_whole_and_leaves_nothing() {
     let bench = Bench::family().await;
     bench.spawn("p", "kid", "a").await.unwrap();
@@ -135,8 +150,6 @@ async fn a_spawn_that_cannot_be_is_refused_whole_and_leaves_nothing() {
         twice.contains("cannot give write on") && twice.contains("lent it to `kid`"),
         "{twice}"
     );
-    let empty = SpawnPod { scope: Vec::new(), ..bench.spawn_request("x", "b") };
-    assert_eq!(refusal(empty).await, "scope must not be empty");
     let relative = SpawnPod { scope: vec![write("../ws")], ..bench.spawn_request("x", "b") };
     let text = refusal(relative).await;
     assert!(text.contains("`p` cannot give ") && !text.contains(".."), "{text}");

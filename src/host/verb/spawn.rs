@@ -55,6 +55,7 @@ impl Verb for SpawnPod {
 struct Asked {
     parent: PodName,
     name: PodName,
+    /// Empty: read of what the parent may read.
     rules: Vec<Rule>,
 }
 
@@ -70,9 +71,6 @@ impl Asked {
         ephemeral::give_way(cx, &name).await.or_log("delete an ephemeral pod");
         let named = name.clone();
         cx.family(move |family| must_be_free(family, &named)).await?;
-        if new.scope.is_empty() {
-            return Err(Refusal::invalid("scope must not be empty"));
-        }
         let mut rules = Vec::new();
         for rule in &new.scope {
             let target = create::scope_target(&rule.target, from, cx).await?;
@@ -86,12 +84,36 @@ impl Asked {
         let parent = family.live(&self.parent)?.name;
         family.must_not_be_stopping(&parent)?;
         must_be_free(family, &self.name)?;
-        for rule in &self.rules {
+        let rules = match self.rules.is_empty() {
+            true => readable(family, &parent)?,
+            false => self.rules.clone(),
+        };
+        for rule in &rules {
             let lent = family.table.may_lend(&parent.key(), rule);
             lent.map_err(|why| family.not_within(&parent, rule, &why))?;
         }
         within_limits(family, &parent)?;
-        Ok(family.table.child_scope(&parent.key(), self.rules.clone()))
+        Ok(family.table.child_scope(&parent.key(), rules))
+    }
+}
+
+/// Rules to read what a Pod may read and lend, none inside another.
+fn readable(family: &Family, parent: &PodName) -> Result<Vec<Rule>, Refusal> {
+    let held = family.table.held(&parent.key()).as_read_only().allow;
+    let may_lend = |rule: &Rule| family.table.may_lend(&parent.key(), rule).is_ok();
+    let held: Vec<Rule> = held.into_iter().filter(may_lend).collect();
+    let mut rules: Vec<Rule> = Vec::new();
+    for rule in &held {
+        let inside = |other: &Rule| other != rule && other.contains(rule);
+        if !held.iter().any(inside) && !rules.contains(rule) {
+            rules.push(rule.clone());
+        }
+    }
+    match rules.is_empty() {
+        true => Err(Refusal::invalid(
+            "scope is missing, and there is nothing that you may read and lend",
+        )),
+        false => Ok(rules),
     }
 }
 

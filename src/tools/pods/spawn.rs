@@ -23,7 +23,8 @@ pub struct Input {
     name: String,
     /// Its first message: what to do, where, and what to report when it is done.
     task: String,
-    /// What it is lent, inside your own scope; at least one rule.
+    /// What it is lent, inside your own scope; without it, read of all that you may read.
+    #[serde(default)]
     scope: Vec<ScopeRule>,
     /// `default`, `inherit` (your own model and settings) or the name of a profile.
     profile: Option<String>,
