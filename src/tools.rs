@@ -7,6 +7,7 @@ mod bash;
 mod command_sheet;
 mod edit;
 mod fault;
+mod file_kind;
 mod glob;
 mod grep;
 mod guard;

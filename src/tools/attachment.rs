@@ -3,8 +3,8 @@
 use crate::files::{FileError, Limit};
 use crate::scope::Permission;
 use crate::text::SafeText;
-use crate::tools::Context;
 use crate::tools::scoped_path::{MAX_FILE, ScopedPath};
+use crate::tools::{Context, file_kind, text_limit};
 
 /// How much of a file is attached, in bytes.
 const MAX_ATTACHED: u64 = 256 * 1024;
@@ -21,7 +21,18 @@ pub fn attachment(path: &str, ctx: &Context) -> Result<String, FileError> {
         return Ok(listed(found.names()?));
     }
     let limit = Limit { most: MAX_FILE, head: MAX_ATTACHED };
-    let (_, found) = ScopedPath::read_as_far(ctx, &given, Permission::Read, limit)?;
+    let (target, found) = ScopedPath::read_as_far(ctx, &given, Permission::Read, limit)?;
+    if let Some(kind) = file_kind::image_type(&found.bytes) {
+        let (path, size) = (target.path.display(), text_limit::size(found.size));
+        return Err(FileError::refused(format!(
+            "{path} is an image ({kind}, {size}); Read shows it"
+        )));
+    }
+    let notebook = || file_kind::notebook(&target.path, found.size);
+    if let Some(why) = file_kind::not_text(&target.path, &found.bytes, found.size).or_else(notebook)
+    {
+        return Err(FileError::Refused(why));
+    }
     let mut text = String::from_utf8_lossy(&found.bytes).into_owned();
     if found.size > MAX_ATTACHED {
         text.push_str(&format!("\n[cut at {MAX_ATTACHED} of {} bytes]", found.size));

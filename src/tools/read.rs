@@ -1,21 +1,22 @@
-//! Read: a file as numbered lines, or an image.
+//! Read: a file as numbered lines, an image, or the names in a directory.
 
 use crate::files::Found;
 use crate::protocol::FileMark;
 use crate::protocol::item::Image;
 use crate::scope::Permission;
+use crate::text::SafeText;
 use crate::tools::fault::Fault;
 use crate::tools::scoped_path::ScopedPath;
-use crate::tools::{Context, Output, input, text_limit};
+use crate::tools::{Context, Output, file_kind, input, scoped_path, text_limit};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write;
 use tokio_util::sync::CancellationToken;
 
 pub const DESCRIPTION: &str = "Reads a file. Each line of text comes after its number (from 1) \
-and a tab; png, jpg, gif and webp files come as images. At most 2000 lines are shown by default, fewer \
-if they are long; use offset and limit for other parts of a long file. Read a file before you Edit it \
-or overwrite it with Write.";
+and a tab; png, jpg, gif and webp files come as images, a directory as the names in it. At most 2000 \
+lines are shown by default, fewer if they are long; use offset and limit for other parts of a long \
+file. Read a file before you Edit it or overwrite it with Write.";
 
 /// Lines shown when no limit is given.
 const LIMIT: usize = 2000;
@@ -26,7 +27,7 @@ const MAX_IMAGE: usize = 5 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// Absolute path of the file.
+    /// Absolute path of the file or directory.
     file_path: String,
     /// Lines to skip from the start; 0 by default.
     offset: Option<usize>,
@@ -36,25 +37,56 @@ pub struct Input {
 
 pub fn read(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Output, Fault> {
     let input: Input = input::parse("Read", arguments)?;
+    let target = ScopedPath::find(ctx, &input.file_path, Permission::Read)?;
+    if target.path.is_dir() {
+        return directory(ctx, &target, &input);
+    }
     let (target, found) = ScopedPath::read(ctx, &input.file_path, Permission::Read)?;
     let mark =
         FileMark { path: target.path.clone(), hash: text_limit::hash(&found.bytes), before: None };
-    let mut output = match image_type(&found.bytes) {
+    let mut output = match file_kind::image_type(&found.bytes) {
         Some(kind) => image(ctx, &target, &found, kind)?,
-        None => text(ctx, &target, &found, &input)?,
+        None => {
+            let notebook =
+                || file_kind::notebook(&target.path, found.size).filter(|_| input.limit.is_none());
+            let why = file_kind::not_text(&target.path, &found.bytes, found.size).or_else(notebook);
+            if let Some(why) = why {
+                return Err(Fault::Argument(why));
+            }
+            text(ctx, &target, &found, &input)?
+        }
     };
     output.files.push(mark);
     Ok(output)
 }
 
-fn image_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
+/// The names in a directory, each on a line, without those that the scope hides.
+fn directory(ctx: &Context, target: &ScopedPath, input: &Input) -> Result<Output, Fault> {
+    let path = target.path.display();
+    let shown = |name: &String| {
+        let entry = target.path.join(name.trim_end_matches('/'));
+        scoped_path::readable(ctx, &entry) || scoped_path::reaches(ctx, &entry)
+    };
+    let names: Vec<String> = target.names()?.into_iter().filter(shown).collect();
+    let (total, offset) = (names.len(), input.offset.unwrap_or(0));
+    let room = ctx.max_output.saturating_sub(100);
+    let (mut content, mut listed) = (String::new(), 0);
+    for name in names.iter().skip(offset).take(input.limit.unwrap_or(LIMIT)) {
+        let line = format!("{}\n", SafeText::line(name));
+        if content.len() + line.len() > room {
+            break;
+        }
+        content.push_str(&line);
+        listed += 1;
     }
+    let rest = total.saturating_sub(offset + listed);
+    if rest > 0 {
+        let _ = write!(content, "[{rest} more; continue with offset {}]", offset + listed);
+    }
+    if total == 0 {
+        content.push_str("(empty directory)");
+    }
+    Ok(Output::with(format!("Listed {listed} of {total} entries in directory {path}"), content))
 }
 
 fn image(ctx: &Context, target: &ScopedPath, found: &Found, kind: &str) -> Result<Output, Fault> {

@@ -41,7 +41,12 @@ pub fn touched(name: &str, arguments: &str, ctx: &Context) -> Option<Touch> {
     Some(match files::resolve(&scoped_path::meant(ctx, Path::new(&given))) {
         Ok(found) => {
             let fails = fails(ctx, tool.name, &given, &found);
-            Touch { fails, ..touch(ctx, Path::new(&given), found.path, need) }
+            // A search reads all that lies below a directory, Read the names in it.
+            let depth = match tool.name {
+                "Grep" | "Glob" if found.path.is_dir() => Depth::Everything,
+                _ => Depth::Itself,
+            };
+            Touch { fails, ..touch(ctx, Path::new(&given), found.path, (need, depth)) }
         }
         Err(error) => {
             Touch { path: given.into(), fails: Some(error.to_string()), ..Touch::default() }
@@ -61,18 +66,25 @@ fn fails(
         ("Grep" | "Glob", false) => Some(walk::missing(given)),
         ("Read" | "Edit", false) => Some(FileError::Missing(given.into()).to_string()),
         ("Write" | "Edit", true) if path.is_file() => unread(),
-        ("Read" | "Write" | "Edit", true) if path.is_dir() => {
+        ("Write" | "Edit", true) if path.is_dir() => {
             Some(format!("path is a directory, not a file: {}", path.display()))
         }
         _ => None,
     }
 }
 
-fn touch(ctx: &Context, given: &Path, path: PathBuf, need: Permission) -> Touch {
+/// How much below its path a call accesses.
+#[derive(Clone, Copy, PartialEq)]
+enum Depth {
+    Itself,
+    Everything,
+}
+
+fn touch(ctx: &Context, given: &Path, path: PathBuf, (need, depth): (Permission, Depth)) -> Touch {
     if let Some(why) = guard::closed(ctx, &path, need) {
         return Touch { path, closed: Some(why), ..Touch::default() };
     }
-    let lacks = lacks(ctx, &path, need);
+    let lacks = lacks(ctx, &path, need, depth);
     let needs =
         if need == Permission::Write { guard::needs(ctx, given, &path) } else { Vec::new() };
     // A lease that a file tool obtains widens the scope of commands as well, so guarded files are
@@ -84,8 +96,8 @@ fn touch(ctx: &Context, given: &Path, path: PathBuf, need: Permission) -> Touch 
     Touch { path, lacks, needs, ..Touch::default() }
 }
 
-fn lacks(ctx: &Context, path: &std::path::Path, need: Permission) -> Option<Rule> {
-    let recursive = path.is_dir();
+fn lacks(ctx: &Context, path: &Path, need: Permission, depth: Depth) -> Option<Rule> {
+    let recursive = depth == Depth::Everything;
     if scoped_path::allows(ctx, path, need) || recursive && scoped_path::reaches(ctx, path) {
         return None;
     }

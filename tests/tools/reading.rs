@@ -68,10 +68,62 @@ async fn an_empty_file_is_said_to_be_empty() {
 #[tokio::test]
 async fn bytes_that_are_not_text_are_replaced_and_said() {
     let mut bench = Bench::new();
-    let path = bench.file("a.bin", b"a\xff\0b");
+    let path = bench.file("a.txt", b"a\xff\xfeb");
     let output = bench.read(&path).await;
     assert!(output.summary.contains("not valid UTF-8"));
     assert_eq!(content(&output), "     1\ta\u{fffd}\u{fffd}b\n");
+}
+
+#[tokio::test]
+async fn a_directory_is_listed_without_what_the_scope_hides() {
+    let mut bench = Bench::new();
+    for name in ["b.txt", "src/main.rs", "own/key", ".hidden"] {
+        bench.file(name, "x");
+    }
+    bench.ctx.scope = bench.ctx.scope.clone().with_deny([bench.path("ws/own")]);
+    let ws = bench.path("ws");
+    let output = bench.read(&ws).await;
+    assert_eq!(output.summary, format!("Listed 3 of 3 entries in directory {}", ws.display()));
+    assert_eq!(content(&output), ".hidden\nb.txt\nsrc/\n");
+    assert!(output.files.is_empty() && !output.is_error);
+    let output = bench.call("Read", json!({"file_path": ws, "offset": "1", "limit": "1"})).await;
+    assert_eq!(content(&output), "b.txt\n[1 more; continue with offset 2]");
+    let empty = bench.path("ws/src/none");
+    fs::create_dir(&empty).unwrap();
+    assert_eq!(content(&bench.read(&empty).await), "(empty directory)");
+    let outside = bench.read(&bench.path("outside")).await;
+    assert!(argument_error(&outside).starts_with("path is outside allowed scope: "));
+    let hidden = bench.read(&bench.path("ws/own")).await;
+    assert!(argument_error(&hidden).starts_with("path is outside allowed scope: "));
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_text_is_refused_with_its_kind_its_size_and_a_command_that_reads_it() {
+    let mut bench = Bench::new();
+    let notebook = r##"{"cells": [{"cell_type": "markdown", "source": ["# one\n", "two"]}]}"##;
+    for (name, bytes, said) in [
+        ("a.pdf", b"%PDF-1.7\n".as_slice(), " is a PDF document, 9 bytes, and not shown as text; "),
+        ("a.bin", b"a\0b", " is binary, 3 bytes, and not shown as text; "),
+        (
+            "a.ipynb",
+            notebook.as_bytes(),
+            " is a Jupyter notebook, 68 bytes, and not shown as text; ",
+        ),
+    ] {
+        let path = bench.file(name, bytes);
+        let output = bench.read(&path).await;
+        let error = argument_error(&output);
+        assert!(
+            error.starts_with(&format!("{}{said}read it with Bash: ", path.display())),
+            "{error}"
+        );
+        assert!(output.files.is_empty(), "what was not shown was not read");
+    }
+    let path = bench.path("ws/a.ipynb");
+    let part = bench.call("Read", json!({"file_path": path, "limit": 10})).await;
+    assert!(content(&part).contains("cell_type") && part.files.len() == 1);
+    let hex = bench.bash("od -A x -t x1z a.bin | head -n 40").await;
+    assert!(content(&hex).contains(">a.b<"), "{hex:?}");
 }
 
 #[tokio::test]
@@ -102,7 +154,6 @@ async fn each_kind_of_unreadable_file_is_refused_with_its_own_sentence() {
     big.set_len(33 * 1024 * 1024).unwrap();
     let cases = [
         (ws.join("none"), "file not found: "),
-        (ws.clone(), "path is a directory, not a file: "),
         (ws.join("pipe"), "path is a FIFO, not a file: "),
         (ws.join("sock"), "path is a socket, not a file: "),
         (ws.join("big"), "file is too large: "),
