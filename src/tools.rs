@@ -4,6 +4,7 @@
 
 mod attachment;
 mod bash;
+mod command_changes;
 mod command_sheet;
 mod edit;
 mod fault;
@@ -15,6 +16,7 @@ mod ignore_pattern;
 mod ignored;
 mod input;
 pub mod text_limit;
+pub(crate) mod line_diff;
 mod live_output;
 mod outside;
 mod path_threads;

@@ -4,17 +4,12 @@ use crate::files::{self, FileError, Limit, Miss};
 use crate::run::policy::MAX_DETAILS;
 use crate::text::SafeText;
 use crate::tools::Tool;
+use crate::tools::line_diff::line_diff;
 use serde_json::Value;
-use similar::algorithms::{Capture, Compact, Replace, myers};
-use similar::{ChangeTag, DiffOp};
 use std::path::Path;
 
 /// Bytes of a file that is compared with the text which replaces it.
 const MAX_COMPARED: u64 = 1024 * 1024;
-/// Lines of either side between the first and the last change: comparing takes the square of them.
-const MAX_LINES: usize = 2000;
-/// Lines shown around a change.
-const AROUND: usize = 3;
 
 /// The details of a call of the program's own tool: for `Write` and `Edit` the lines that go (`- `) and come (`+ `),
 /// for every other tool each argument under its name. `None` if the action says everything.
@@ -24,8 +19,12 @@ pub(crate) fn details(tool: &Tool, arguments: &Value) -> Option<String> {
         "Write" => text("content").map(|content| marked("+ ", content)),
         "Edit" => {
             let (old, new) = (text("old_string")?, text("new_string")?);
-            let all = arguments.get("replace_all").and_then(Value::as_bool) == Some(true);
-            let each = if all { "at each place:\n" } else { "" };
+            // Models write a truth value as text, too, and the tool takes it.
+            let all = |value: &Value| {
+                value == true || value.as_str().is_some_and(|text| text.trim() == "true")
+            };
+            let each =
+                if arguments.get("replace_all").is_some_and(all) { "at each place:\n" } else { "" };
             Some(format!("{each}{}\n{}", marked("- ", old), marked("+ ", new)))
         }
         _ => {
@@ -73,11 +72,9 @@ pub(crate) fn replacement(path: &Path, content: &str) -> Option<String> {
     let Ok(old) = std::str::from_utf8(&found.bytes) else {
         return Some(instead(&format!("a file of {} that is no text:", files::size(found.size))));
     };
-    let (old, new) = (lines(old), lines(content));
-    let changed = match (old == new, is_comparable(&old, &new)) {
-        (true, _) => "the file has this content already".to_owned(),
-        (false, true) => changes(&old, &new),
-        (false, false) => String::new(),
+    let changed = match old == content {
+        true => "the file has this content already".to_owned(),
+        false => line_diff(old, content).unwrap_or_default(),
     };
     let shown = !changed.is_empty() && changed.len() <= MAX_DETAILS;
     Some(if shown {
@@ -85,45 +82,6 @@ pub(crate) fn replacement(path: &Path, content: &str) -> Option<String> {
     } else {
         instead(&format!("a text of {}, too different to show:", files::size(found.size)))
     })
-}
-
-fn lines(text: &str) -> Vec<&str> {
-    text.split_inclusive('\n').collect()
-}
-
-/// Whether few enough lines stand between the first and the last change.
-fn is_comparable(old: &[&str], new: &[&str]) -> bool {
-    let same = old.iter().zip(new).take_while(|(old, new)| old == new).count();
-    let (old, new) = (&old[same..], &new[same..]);
-    let same = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
-    old.len().max(new.len()) - same <= MAX_LINES
-}
-
-/// The lines that go and come, with a few around them and the number of the first of these.
-fn changes(old: &[&str], new: &[&str]) -> String {
-    let mut ops = Compact::new(Replace::new(Capture::new()), old, new);
-    let (all_old, all_new) = (0..old.len(), 0..new.len());
-    let groups = match myers::diff(&mut ops, old, all_old, new, all_new) {
-        Ok(()) => ops.into_inner().into_inner().into_grouped_ops(AROUND),
-        Err(never) => match never {},
-    };
-    groups.iter().map(|group| shown(group, old, new)).collect::<Vec<_>>().join("\n")
-}
-
-fn shown(group: &[DiffOp], old: &[&str], new: &[&str]) -> String {
-    let first = group.first().map_or(0, |op| op.old_range().start) + 1;
-    let mut text = format!("from line {first}:");
-    for change in group.iter().flat_map(|op| op.iter_changes(old, new)) {
-        let mark = match change.tag() {
-            ChangeTag::Delete => "- ",
-            ChangeTag::Insert => "+ ",
-            ChangeTag::Equal => "  ",
-        };
-        let line = change.value();
-        let end = if line.ends_with('\n') { "" } else { " (without a line end)" };
-        text.push_str(&format!("\n{mark}{}{end}", line.trim_end_matches('\n')));
-    }
-    text
 }
 
 fn named(name: &str, value: &Value) -> String {
@@ -148,6 +106,7 @@ fn marked(mark: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::line_diff::MAX_LINES;
     use serde_json::json;
 
     fn details_of(tool: &str, arguments: &Value) -> Option<String> {
@@ -168,7 +127,10 @@ mod tests {
         let write = json!({ "file_path": "/w/a", "content": "#!/bin/sh\nrm x\n" });
         assert_eq!(details_of("Write", &write).unwrap(), "+ #!/bin/sh\n+ rm x");
         let edit = json!({ "file_path": "/w/a", "old_string": "a\nb", "new_string": "", "replace_all": true });
-        assert_eq!(details_of("Edit", &edit).unwrap(), "at each place:\n- a\n- b\n+ (nothing)");
+        let all = "at each place:\n- a\n- b\n+ (nothing)";
+        assert_eq!(details_of("Edit", &edit).unwrap(), all);
+        let edit = json!({ "file_path": "/w/a", "old_string": "a\nb", "new_string": "", "replace_all": "true" });
+        assert_eq!(details_of("Edit", &edit).unwrap(), all, "the tool takes the text, too");
     }
 
     #[test]

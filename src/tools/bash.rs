@@ -9,6 +9,7 @@ use crate::sandbox::{
 };
 use crate::scope::Scope;
 use crate::text::SafeText;
+use crate::tools::command_changes::{KnownChanges, KnownFiles};
 use crate::tools::fault::Fault;
 use crate::tools::live_output::LiveOutput;
 use crate::tools::outside::{self, CommandNeeds};
@@ -104,6 +105,7 @@ pub async fn bash(
     };
     let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: ctx.old_nofile };
     let (mut live, mut saved) = (LiveOutput::new(live), SavedOutput::new(&ctx.outputs));
+    let known = known_files(ctx).await;
     let begun = Instant::now();
     let ended = sandbox.run(&command, cancel, |bytes| {
         live.push(bytes);
@@ -116,7 +118,35 @@ pub async fn bash(
     let content = content.map_err(|_| Fault::Internal("the output was lost".into()))?;
     let mut output = result(&ended, limit, took, content);
     note(&mut output, &ended, ctx, &needs.needs);
+    let changes = known_changes(known, ctx).await;
+    changes.lines.iter().for_each(|line| append(&mut output, line));
+    output.files = changes.files;
     Ok(output)
+}
+
+/// How long a command waits for the files that the model knows: one may lie on a mount that never
+/// answers.
+const KNOWN_FILES: Duration = Duration::from_secs(2);
+
+/// The files that the model knows, before the command.
+async fn known_files(ctx: &Context) -> KnownFiles {
+    if ctx.read.is_empty() {
+        return KnownFiles::default();
+    }
+    let ctx = ctx.clone();
+    let read = tokio::task::spawn_blocking(move || KnownFiles::read(&ctx.canonical()));
+    // Without them, the model has to read again what the command changed.
+    tokio::time::timeout(KNOWN_FILES, read).await.ok().and_then(Result::ok).unwrap_or_default()
+}
+
+/// What the command changed of them.
+async fn known_changes(known: KnownFiles, ctx: &Context) -> KnownChanges {
+    if known.is_empty() {
+        return KnownChanges::default();
+    }
+    let ctx = ctx.clone();
+    let look = tokio::task::spawn_blocking(move || known.changes(&ctx.canonical()));
+    tokio::time::timeout(KNOWN_FILES, look).await.ok().and_then(Result::ok).unwrap_or_default()
 }
 
 /// Whether a command can start with these arguments.
@@ -195,7 +225,7 @@ pub(crate) fn view(ctx: &Context, needs: &CommandNeeds) -> CommandView {
 }
 
 /// Error texts that suggest that the sandbox caused a failure.
-const WALLS: [&str; 10] = [
+const WALLS: [&str; 19] = [
     "no new privileges",
     "Permission denied",
     "permission denied",
@@ -205,7 +235,16 @@ const WALLS: [&str; 10] = [
     "EACCES",
     "EPERM",
     "Temporary failure in name resolution",
+    "Name or service not known",
+    "Network is unreachable",
+    "No matching distribution found",
     "Could not resolve",
+    "could not resolve",
+    "Couldn't resolve",
+    "dns error",
+    "no such host",
+    "EAI_AGAIN",
+    "ENOTFOUND",
 ];
 
 /// Adds what the sandbox does not confine here, and after a failure that it may have caused, the

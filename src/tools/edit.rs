@@ -1,7 +1,10 @@
 //! Replaces one text in a file by another.
 
+mod matching;
+
 use crate::sandbox::changed_package_scripts;
 use crate::scope::Permission;
+use crate::tools::edit::matching::Places;
 use crate::tools::fault::Fault;
 use crate::tools::read::numbered_line;
 use crate::tools::replace::{check_read, replace};
@@ -12,8 +15,9 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 pub const DESCRIPTION: &str = "Replaces a text in a file that was read with Read before and is \
-unchanged since. old_string must match exactly, with its indentation and without the line numbers \
-that Read shows, and must occur once; give more of its surroundings, or set replace_all.";
+unchanged since, but for changes that the result of a command showed. old_string is the text as Read \
+shows it, with its indentation and without the line numbers, and must occur once; give more of its \
+surroundings, or set replace_all.";
 
 /// Lines shown before and after a change.
 const AROUND: usize = 3;
@@ -43,17 +47,37 @@ pub fn edit(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Out
         return Err(Fault::argument(format!("not valid UTF-8: {path}; change it with Bash")));
     };
     let (old, new) = with_line_ends_of(text, &input);
-    let matches = find(text, &old, &input, &target)?;
-    let length = text.len() - matches.len() * old.len() + matches.len() * new.len();
+    let (matches, old, new, how) = match matching::find(text, &old, &new) {
+        Places::Exact(places) if places.is_empty() => return Ok(not_found(text, &old, &target)),
+        Places::Exact(places) if places.len() > 1 && !input.replace_all => {
+            return Err(Fault::argument(format!(
+                "old_string is not unique in {path}: it occurs {} times; give more of its \
+                 surroundings or set replace_all",
+                places.len()
+            )));
+        }
+        Places::Exact(places) => (places, old.len(), new, None),
+        Places::Nearly(place, new, how) => (vec![place.start], place.len(), new, Some(how)),
+        Places::Ambiguous(count) => {
+            return Err(Fault::argument(format!(
+                "old_string was not found in {path}, and {count} places differ from it only in white space, \
+                 quotation marks, dashes or line numbers; give more of its surroundings"
+            )));
+        }
+    };
+    let length = text.len() - matches.len() * old + matches.len() * new.len();
     if length as u64 > MAX_FILE {
         let limit = text_limit::size(MAX_FILE);
         return Err(Fault::argument(format!(
             "{path} would become too large: the limit is {limit}"
         )));
     }
-    let (changed, starts) = apply(text, &matches, old.len(), &new);
+    let (changed, starts) = apply(text, &matches, old, &new);
     let mark = replace(ctx, &target, Some(&found), changed.as_bytes())?;
-    let summary = format!("Edited {path} ({} replacement(s))", matches.len());
+    let mut summary = format!("Edited {path} ({} replacement(s))", matches.len());
+    if let Some(how) = how {
+        summary.push_str(&format!(", {how}"));
+    }
     let mut content = surroundings(&changed, &starts, new.len());
     if let Some(said) =
         changed_package_scripts(&target.path, Some(text.as_bytes()), changed.as_bytes())
@@ -61,6 +85,21 @@ pub fn edit(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Out
         content.push_str(&format!("[{said}]\n"));
     }
     Ok(Output { files: vec![mark], ..Output::with(summary, content) })
+}
+
+/// The error for a text that is not there, with the lines that are most like it.
+fn not_found(text: &str, old: &str, target: &ScopedPath) -> Output {
+    let path = target.path.display();
+    let Some(lines) = matching::nearest(text, old) else {
+        return Output::error(format!(
+            "old_string was not found in {path}, and no line there is like it; look for it with Grep"
+        ));
+    };
+    let shown = text.lines().enumerate().take(lines.end).skip(lines.start);
+    let content = shown.map(|(index, line)| numbered_line(index + 1, line)).collect();
+    let summary =
+        format!("old_string was not found in {path}; these lines there are the most like it:");
+    Output { content: Some(content), ..Output::error(summary) }
 }
 
 fn refuse_useless(input: &Input) -> Result<(), Fault> {
@@ -84,22 +123,6 @@ fn with_line_ends_of(text: &str, input: &Input) -> (String, String) {
     }
     let with_cr = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
     (with_cr(old), with_cr(new))
-}
-
-/// The byte offsets of the old text.
-fn find(text: &str, old: &str, input: &Input, target: &ScopedPath) -> Result<Vec<usize>, Fault> {
-    let matches: Vec<usize> = text.match_indices(old).map(|(at, _)| at).collect();
-    let path = target.path.display();
-    match matches.len() {
-        0 => Err(Fault::argument(format!(
-            "old_string was not found in {path}; it must match exactly, with its whitespace"
-        ))),
-        n if n > 1 && !input.replace_all => Err(Fault::argument(format!(
-            "old_string is not unique in {path}: it occurs {n} times; give more of its \
-             surroundings or set replace_all"
-        ))),
-        _ => Ok(matches),
-    }
 }
 
 /// The text with the replacements, and the offset of each in it.

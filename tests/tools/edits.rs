@@ -139,6 +139,83 @@ async fn a_text_must_be_there_exactly_once_unless_all_are_meant() {
 }
 
 #[tokio::test]
+async fn a_text_that_differs_only_in_its_spelling_is_found_where_one_place_is_meant() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.rs", "fn a() {\n\tsay(\"hi\");\n}\nfn b() {\n\tsay(\"ho\");\n}\n");
+    bench.read(&path).await;
+    let output = bench.edit(&path, "    say(“hi”);\n}", "    say(“hi”);\n    go();\n}").await;
+    assert!(output.summary.contains(", old_string differs there in white space"), "{output:?}");
+    let output = bench.edit(&path, "     6\t\tsay(\"ho\");", "     6\t\tsay(\"no\");").await;
+    assert!(output.summary.ends_with(", without the line numbers in old_string"), "{output:?}");
+    let expected = "fn a() {\n\tsay(\"hi\");\n\tgo();\n}\nfn b() {\n\tsay(\"no\");\n}\n";
+    assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+    let output = bench.edit(&path, "    say(", "    tell(").await;
+    assert!(
+        argument_error(&output).contains(", and 2 places differ from it only in "),
+        "{output:?}"
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_text_that_is_not_there_is_answered_with_the_nearest_lines() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.rs", "one\ntwo\nlet total = count(first, second);\nfour\nfive\nsix\n");
+    bench.read(&path).await;
+    let output = bench.edit(&path, "let total = count(first, third);", "x").await;
+    assert!(output.is_error && output.summary.contains("these lines there are the most like it"));
+    let shown = output.content.as_deref().unwrap();
+    assert!(shown.starts_with("     3\tlet total = count(first, second);\n"), "{output:?}");
+    let output = bench.edit(&path, "@@@@", "x").await;
+    assert!(argument_error(&output).contains("no line there is like it"), "{output:?}");
+}
+
+#[tokio::test]
+async fn a_change_by_a_command_is_shown_and_the_file_counts_as_read() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "one\ntwo\nthree\n");
+    let other = bench.file("b.txt", "never read\n");
+    bench.read(&path).await;
+    let output = bench.bash("sed -i s/two/TWO/ a.txt; echo x >> b.txt").await;
+    let said = format!(
+        "[{} changed while this command ran]\nfrom line 1:\n  one\n- two\n+ TWO\n",
+        path.display()
+    );
+    assert!(content(&output).contains(&said), "{output:?}");
+    assert!(!content(&output).contains("b.txt"), "{output:?}");
+    assert!(!bench.edit(&path, "three", "four").await.is_error);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\nTWO\nfour\n");
+    assert!(bench.edit(&other, "never", "x").await.is_error);
+    assert!(bench.bash("cat a.txt").await.files.is_empty(), "nothing changed");
+}
+
+#[tokio::test]
+async fn a_change_by_a_command_that_is_too_long_to_show_must_be_read() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "short line\n".repeat(3000));
+    let gone = bench.file("gone.txt", "x");
+    bench.read(&path).await;
+    bench.read(&gone).await;
+    let output = bench.bash("sed -i s/short/long/ a.txt; rm gone.txt").await;
+    let said = format!(
+        "[changed or removed while this command ran: {}, {}; use Read",
+        path.display(),
+        gone.display()
+    );
+    assert!(content(&output).contains(&said), "{output:?}");
+    let output = bench.edit(&path, "long", "x").await;
+    assert!(argument_error(&output).starts_with("file was modified since it was read: "));
+    fs::write(&path, "theirs").unwrap();
+    bench.read(&path).await;
+    fs::write(&path, "theirs, later").unwrap();
+    assert!(
+        bench.bash("true").await.files.is_empty(),
+        "what was changed before is not the command's"
+    );
+    assert!(bench.edit(&path, "theirs", "mine").await.is_error);
+}
+
+#[tokio::test]
 async fn many_replacements_on_long_texts_show_a_few_places() {
     let mut bench = Bench::new();
     let path = bench.file("a.txt", "é\n\n\n\n\n\n\n\n\n\n".repeat(50));
