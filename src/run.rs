@@ -34,6 +34,8 @@ pub mod context;
 mod details;
 /// What changed since the system prompt was made.
 mod environment;
+/// Files that tell agents how to work.
+mod instructions;
 /// Interrupting a run.
 mod interrupt;
 /// Mailbox messages on their way into the history.
@@ -64,6 +66,7 @@ pub use approval::ApprovalDecided;
 pub(crate) use attach::alert;
 pub(crate) use batch::label;
 pub use commands::Commands;
+pub use instructions::OF_PERSON;
 pub use interrupt::Interrupt;
 pub(crate) use interrupt::interrupted;
 pub use message::{AgentMessage, Input, Notification};
@@ -105,6 +108,8 @@ pub struct Setup {
     pub identity: serde_json::Value,
     /// Stands in the place of the general instruction in the system prompt.
     pub instruction: Option<String>,
+    /// Files of the person with instructions for all work.
+    pub instruction_files: Vec<PathBuf>,
     /// The Pod's current scope: leases change it during a run.
     pub scope: ScopeNow,
     /// The registry of running commands.

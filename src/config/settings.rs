@@ -35,6 +35,9 @@ pub struct Settings {
     pub model: Option<String>,
     /// Of every Pod that has none of its own.
     pub effort: Option<Effort>,
+    /// Further files with instructions for all Pods; `~/` is the home directory, and a relative path begins
+    /// at the configuration directory.
+    pub instructions: Vec<PathBuf>,
     pub limits: Limits,
     pub timeouts: Timeouts,
     pub retry: Retry,
@@ -369,9 +372,10 @@ fn right_place(message: &str) -> Option<String> {
 
 /// Keys that are often written in a wrong table, and the right table of each; the empty one is the
 /// top of the file.
-const PLACES: [(&str, &str); 25] = [
+const PLACES: [(&str, &str); 26] = [
     ("model", ""),
     ("effort", ""),
+    ("instructions", ""),
     ("max_turns", "limits"),
     ("depth", "limits"),
     ("processes", "limits"),

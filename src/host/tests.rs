@@ -21,6 +21,7 @@ mod full_window;
 mod pods;
 mod family;
 mod histories;
+mod instructions;
 mod kept;
 mod late;
 mod mesh;

@@ -6,12 +6,15 @@ use crate::protocol::mesh::SentMessage;
 use crate::protocol::{ApprovalRequest, Entry, Event, Fact, Item, Verdict};
 use crate::run::approval::denial;
 use crate::run::policy::{ApprovalDraft, Decision, Grant};
-use crate::run::{Interrupt, Run, RunEvent, Stopped, context, interrupted};
+use crate::run::{
+    Interrupt, Run, RunEvent, Stopped, context, instructions, interrupted, session_state,
+};
 use crate::sandbox::{MAX_TOGETHER, StartGroup};
 use crate::text::SafeText;
 use crate::tools::{self, Done, Lane, ToolSet};
 use crate::trace::OrLog as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use std::path::Path;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -213,6 +216,9 @@ impl Run {
         if !output.is_error && grant.lease.as_ref().is_some_and(|rule| !held.covers(rule)) {
             output.summary.push_str(OUTSIDE_SCOPE_NOTE);
         }
+        if let Some(path) = grant.path.as_ref().filter(|_| !output.is_error) {
+            self.add_instructions(path, &mut output).await;
+        }
         let bytes = output.content.as_ref().map_or(0, String::len);
         tracing::debug!(
             tool = call.name,
@@ -231,6 +237,24 @@ impl Run {
         self.conclude(item, output.files, output.sent).await?;
         self.store_read_cursor(output.read).await;
         Ok(())
+    }
+
+    /// Adds the instruction files of directories that a call touches first, each once.
+    async fn add_instructions(&self, path: &Path, output: &mut tools::Output) {
+        let own = output.files.iter().map(|mark| &mark.path);
+        let known = self.session_state.state.files.keys().chain(own).cloned().collect();
+        let (setup, path) = (self.setup.clone(), path.to_owned());
+        let look = move || {
+            session_state::with_sources(&setup, |sources| {
+                instructions::below(sources, &path, &known)
+            })
+        };
+        // Paths that do not answer have none.
+        let Ok((text, marks)) = self.setup.path_threads.run(look).await else { return };
+        if !text.is_empty() {
+            output.content.get_or_insert_default().push_str(&text);
+            output.files.extend(marks);
+        }
     }
 
     /// Output of another Pod counts as read once the log holds it; after a crash in between it is read once

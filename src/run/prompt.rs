@@ -1,11 +1,12 @@
 //! The texts that the runtime adds to a conversation: the system prompt and notes.
 
-use crate::files::{FileError, Found, Limit, WorkspaceFiles, size};
+mod surroundings;
+
 use crate::mesh;
 use crate::protocol::{AgentOrigin, PodEvent, SentByPerson};
-use crate::scope::Scope;
+use crate::run::instructions::{self, Sources};
 use crate::text::SafeText;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Added before the next request after an interrupted run was dropped.
 pub const INTERRUPTED: &str =
@@ -27,13 +28,6 @@ pub const WORK: &str = include_str!("../../prompts/work.md");
 pub const COMPACTION: &str = include_str!("../../prompts/compaction.md");
 /// The answer to a message when no model is known.
 const NO_MODEL: &str = include_str!("../../prompts/no-model.md");
-
-/// Files of a workspace that tell agents how to work there; the first of each directory counts.
-const INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// The beginning of the sentence about a file that cannot be read.
-const NOT_READ: &str = "instructions are not read";
-/// The most bytes of such a file in the prompt.
-const MAX_INSTRUCTIONS: u64 = 64 * 1024;
 
 /// The reply to a message without a model: the state of the message, the errors of the model
 /// selection, and the ways to connect a model.
@@ -100,28 +94,28 @@ pub fn child_event_text(event: &PodEvent) -> String {
 }
 
 /// The inputs of the system prompt.
-pub struct Facts<'a> {
-    pub pod: &'a str,
-    pub cwd: &'a Path,
-    pub workspace: &'a Path,
-    /// The Pod's scope: the target of an instruction file that is a link must be readable in it.
-    pub reads: &'a Scope,
-    pub secrets: &'a [PathBuf],
+pub(crate) struct Facts<'a> {
+    pub(crate) pod: &'a str,
+    pub(crate) sources: Sources<'a>,
     /// Replaces the general instruction.
-    pub instruction: Option<&'a str>,
+    pub(crate) instruction: Option<&'a str>,
+    /// The model, as it is chosen.
+    pub(crate) model: Option<&'a str>,
 }
 
 /// The system prompt of a new segment, and sentences about instruction files that are missing or
 /// shortened in it. Blocking.
-pub fn system(facts: &Facts<'_>) -> (String, Vec<String>) {
-    let (instructions, diagnostics) = instructions(facts);
+pub(crate) fn system(facts: &Facts<'_>) -> (String, Vec<String>) {
+    let (instructions, diagnostics) = instructions::in_prompt(&facts.sources);
+    let Sources { workspace, cwd, reads, .. } = facts.sources;
     let text = SYSTEM
         .replace("{work}", facts.instruction.unwrap_or(WORK))
         .replace("{pod}", facts.pod)
-        .replace("{cwd}", &facts.cwd.display().to_string())
-        .replace("{workspace}", &facts.workspace.display().to_string())
-        .replace("{scope}", &facts.reads.summary())
+        .replace("{cwd}", &cwd.display().to_string())
+        .replace("{workspace}", &workspace.display().to_string())
+        .replace("{scope}", &reads.summary())
         .replace("{date}", &today())
+        .replace("{surroundings}", surroundings::lines(cwd, facts.model).trim_end())
         .replace("{instructions}", &instructions);
     (text, diagnostics)
 }
@@ -144,59 +138,19 @@ fn today() -> String {
 /// The parts of [`system`] that change while a Pod lives, each as it stands there. The instruction files
 /// are left out while one of them cannot be read. Blocking.
 pub(crate) fn parts(facts: &Facts<'_>) -> Vec<Part> {
-    let (instructions, diagnostics) = instructions(facts);
-    let scope = format!("\n{}\nPaths outside of this", facts.reads.summary());
+    let (instructions, diagnostics) = instructions::in_prompt(&facts.sources);
+    let scope = format!("\n{}\nPaths outside of this", facts.sources.reads.summary());
     let always = [("date", format!("Date: {}\n", today())), ("scope", scope)];
     let part = |(slug, text)| Part { slug, text, at_end: false };
-    let readable = !diagnostics.iter().any(|why| why.starts_with(NOT_READ));
+    let readable = !diagnostics.iter().any(|why| why.starts_with(instructions::NOT_READ));
     let files = Part { slug: "instructions", text: instructions, at_end: true };
     always.map(part).into_iter().chain(readable.then_some(files)).collect()
-}
-
-/// The instruction files from the workspace down to the working directory, each with its path.
-fn instructions(facts: &Facts<'_>) -> (String, Vec<String>) {
-    let files = WorkspaceFiles::for_scope(facts.workspace, facts.reads, facts.secrets);
-    let (mut text, mut diagnostics) = (String::new(), Vec::new());
-    for dir in between(facts.workspace, facts.cwd) {
-        for path in INSTRUCTIONS.map(|name| dir.join(name)) {
-            match files.read_obeyed(&path, Limit::head(MAX_INSTRUCTIONS)) {
-                Ok(found) => {
-                    diagnostics.extend(cut_off(&path, &found));
-                    let body = String::from_utf8_lossy(&found.bytes);
-                    text.push_str(&format!("\n# Instructions from {}\n\n{body}\n", path.display()));
-                    break;
-                }
-                Err(FileError::Missing(_)) => {}
-                Err(error) => diagnostics.push(format!("{NOT_READ}: {error}")),
-            }
-        }
-    }
-    (text, diagnostics)
-}
-
-/// A diagnostic if a file is longer than the part that the model gets.
-fn cut_off(path: &Path, found: &Found) -> Option<String> {
-    (found.size > MAX_INSTRUCTIONS).then(|| {
-        format!(
-            "instructions are cut: {} has {}, the first {} are sent",
-            path.display(),
-            size(found.size),
-            size(MAX_INSTRUCTIONS)
-        )
-    })
-}
-
-fn between(top: &Path, bottom: &Path) -> Vec<PathBuf> {
-    let mut dirs: Vec<PathBuf> =
-        bottom.ancestors().take_while(|d| d.starts_with(top)).map(Path::to_path_buf).collect();
-    dirs.reverse();
-    if dirs.is_empty() { vec![bottom.to_path_buf()] } else { dirs }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scope::{Permission, Rule};
+    use crate::scope::{Permission, Rule, Scope};
 
     #[test]
     fn every_child_event_names_its_pod_and_says_where_to_look() {
@@ -273,33 +227,32 @@ mod tests {
     }
 
     #[test]
-    fn instruction_files_are_read_from_the_workspace_down() {
+    fn the_prompt_names_the_machine_the_pod_and_its_places() {
         let dir = tempfile::tempdir().unwrap();
-        let inner = dir.path().join("a/b");
-        std::fs::create_dir_all(&inner).unwrap();
         std::fs::write(dir.path().join("AGENTS.md"), "top rule").unwrap();
-        std::fs::write(dir.path().join("CLAUDE.md"), "not read").unwrap();
-        std::fs::write(inner.join("CLAUDE.md"), "inner rule").unwrap();
-        let facts = Facts {
-            pod: "alice",
-            cwd: &inner,
+        let sources = Sources {
+            person: &[],
+            cwd: dir.path(),
             workspace: dir.path(),
             reads: &Scope::new(vec![Rule::new(dir.path(), Permission::Read)]),
             secrets: &[],
-            instruction: None,
         };
-        let (text, diagnostics) = system(&facts);
-        assert!(diagnostics.is_empty());
-        assert!(text.find("top rule").unwrap() < text.find("inner rule").unwrap(), "{text}");
-        assert!(!text.contains("not read"));
-        assert!(text.contains("alice") && !text.contains("{cwd}"));
-        let foreign = inner.join("CLAUDE.md");
-        if std::os::unix::fs::lchown(&foreign, Some(65534), None).is_err() {
-            println!("not covered: only root can give a file to another owner");
-            return;
+        let facts = Facts { pod: "alice", sources, instruction: None, model: Some("anthropic/x") };
+        let (text, _) = system(&facts);
+        for part in [
+            "alice",
+            "top rule",
+            "\nPlatform: ",
+            "\nShell: bash\n",
+            "\nGit: ",
+            "\nModel: anthropic/x",
+        ] {
+            assert!(text.contains(part), "{part} is missing in {text}");
         }
-        let (text, diagnostics) = system(&facts);
-        assert!(text.contains("top rule") && !text.contains("inner rule"), "{text}");
-        assert!(diagnostics[0].contains("belongs to another user"), "{diagnostics:?}");
+        assert!(!text.contains("{"), "no placeholder is left: {text}");
+        for part in parts(&facts) {
+            assert!(text.contains(part.text.trim()), "{}", part.slug);
+            assert!(!part.text.contains("Git: "), "a change of the branch is no note");
+        }
     }
 }

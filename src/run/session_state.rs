@@ -4,6 +4,7 @@ use crate::protocol::entry::domain;
 use crate::protocol::{
     AlertSource, Entry, Fact, Refusal, RequestConfig, SegmentId, SegmentOrigin, SessionId, Trigger,
 };
+use crate::run::instructions::Sources;
 use crate::run::{RunEvent, Setup, damage, prompt};
 use crate::sandbox::Person;
 use crate::session::{self, Journal, Replay};
@@ -121,14 +122,26 @@ fn system_prompt(setup: &Setup) -> (String, Vec<String>) {
 }
 
 fn with_facts<T>(setup: &Setup, make: impl Fn(&prompt::Facts<'_>) -> T) -> T {
+    let model = setup.model.as_ref().map(|(model, _)| model.spec());
+    with_sources(setup, |sources| {
+        make(&prompt::Facts {
+            pod: setup.pod.as_str(),
+            sources: *sources,
+            instruction: setup.instruction.as_deref(),
+            model: model.as_deref(),
+        })
+    })
+}
+
+/// Hands over where instruction files of the Pod are looked for.
+pub(super) fn with_sources<T>(setup: &Setup, work: impl FnOnce(&Sources<'_>) -> T) -> T {
     let secrets = Person { env: &setup.tools.env }.secrets();
-    make(&prompt::Facts {
-        pod: setup.pod.as_str(),
+    work(&Sources {
+        person: &setup.instruction_files,
         cwd: &setup.tools.cwd,
         workspace: &setup.workspace,
         reads: &(setup.scope)(),
         secrets: &secrets,
-        instruction: setup.instruction.as_deref(),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::client::pod_api::PodApi;
 use crate::config::McpServers;
-use crate::config::dirs::Env;
+use crate::config::dirs::{Env, var};
 use crate::config::keys::MissingKey;
 use crate::config::policy::Rules;
 use crate::config::settings::Settings;
@@ -20,6 +20,7 @@ use crate::store::{MailboxKind, MailboxMessage};
 use crate::tools;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Instrument as _;
@@ -156,11 +157,23 @@ impl Pod {
             workspace: self.row.workspace.clone(),
             identity: self.row.record(),
             instruction: self.resolved.instruction.clone(),
+            instruction_files: self.instruction_files(&settings),
             scope: Arc::new(move || granted.borrow().scope.clone()),
             commands: self.commands.clone(),
             others: self.others(),
             permissions,
         })
+    }
+
+    /// The file of the configuration directory, and those that the settings name.
+    fn instruction_files(&self, settings: &Settings) -> Vec<PathBuf> {
+        let config = &self.shared.dirs.config;
+        let home = var(&self.env, "HOME").or_else(|| var(&self.shared.env, "HOME")).map(Path::new);
+        let named = settings.instructions.iter().map(|path| match (path.strip_prefix("~"), home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => config.join(path),
+        });
+        std::iter::once(config.join(run::OF_PERSON)).chain(named).collect()
     }
 
     /// Shows or removes the notice that the rules of the workspace are unknown.

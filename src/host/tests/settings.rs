@@ -58,6 +58,7 @@ const WITHOUT_EFFECT: &str = "a_key_without_effect_is_accepted_and_named";
 const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("model", "", "model = 'rehearsal:/x.toml'", Effect::NewPod),
     ("effort", "", "", Effect::Test("src/host/tests/effort.rs", EFFORT)),
+    ("instructions", "", "", Effect::Test("src/host/tests/instructions.rs", INSTRUCTIONS)),
     ("limits.max_turns", "", "limits.max_turns = 7", Effect::NewPod),
     ("limits.depth", "", "limits.depth = 1", Effect::Spawn),
     ("limits.live_children", "", "limits.live_children = 1", Effect::Spawn),
@@ -170,6 +171,8 @@ const MCP_REQUEST: &str =
     "a_server_that_policy_does_not_let_start_is_asked_about_with_all_that_it_gets";
 const MCP_HTTP: &str =
     "a_server_over_http_is_used_with_its_headers_and_each_call_waits_for_an_approval_or_a_rule";
+const INSTRUCTIONS: &str =
+    "files_of_the_person_are_in_the_prompt_and_those_of_a_directory_come_with_its_first_call";
 const MAILBOX: &str = "a_full_mailbox_refuses_with_the_limit_and_its_setting";
 const MESH: &str = "a_member_keeps_the_wire_under_a_leader_of_another_program";
 const JOIN: &str = "the_settings_say_which_pods_join_and_a_person_says_otherwise";
