@@ -2,7 +2,7 @@
 //! parent's mailbox message carries its id. So an event that a crash kept from being sent is sent
 //! at the next start, and one that was sent is not sent again.
 
-use crate::host::{Shared, pod};
+use crate::host::{Shared, output, pod};
 use crate::protocol::RunOutcome;
 use crate::protocol::{
     ApprovalRequest, Entry, Fact, LastRun, NotificationSource, PodEvent, PodName, SessionId, now_ms,
@@ -18,8 +18,8 @@ const FAR: u64 = 1024 * 1024;
 
 /// Notifies the parent of a run that finished or failed. A person paused, cancelled or rolled back
 /// every other one, and the parent is not notified of that.
-pub(crate) async fn run_ended(shared: &Shared, pod: &PodName, parent: &PodName, end: &Entry) {
-    if let Some(message) = of_run(pod, end) {
+pub(crate) async fn run_ended(shared: &Shared, child: &PodRow, parent: &PodName, end: &Entry) {
+    if let Some(message) = of_run(shared, child, end).await {
         deliver(shared, parent, message).await;
     }
 }
@@ -46,7 +46,7 @@ pub(crate) async fn catch_up(shared: &Shared, rows: &mut [PodRow]) {
         let Some(parent) = row.parent.clone() else { continue };
         if let Some(end) = last_end(shared, row).await {
             note(shared, row, &end).await;
-            if let Some(message) = of_run(&row.name, &end) {
+            if let Some(message) = of_run(shared, row, &end).await {
                 put(shared, &parent, message).await;
             }
         }
@@ -90,10 +90,17 @@ async fn deliver(shared: &Shared, parent: &PodName, message: MailboxMessage) {
     }
 }
 
-fn of_run(pod: &PodName, end: &Entry) -> Option<MailboxMessage> {
-    let pod_name = pod.to_string();
+async fn of_run(shared: &Shared, child: &PodRow, end: &Entry) -> Option<MailboxMessage> {
+    let pod_name = child.name.to_string();
     let event = match &end.fact {
-        Fact::RunCompleted { interrupted: false, .. } => PodEvent::TurnEnded { pod_name },
+        Fact::RunCompleted { interrupted: false, .. } => {
+            let files = Files::new(&shared.dirs.data, child.session);
+            let result = match child.segment.zip(end.id) {
+                Some((segment, end)) => output::result_of(files, segment, end).await,
+                None => None,
+            };
+            PodEvent::TurnEnded { pod_name, result }
+        }
         Fact::RunErrored { interrupted: false, message } => {
             PodEvent::Errored { pod_name, message: message.clone() }
         }

@@ -78,6 +78,39 @@ pub(crate) async fn read(
     })))
 }
 
+/// Bytes of a result that its parent is notified with, and how far back in the log it may stand.
+const RESULT: usize = 8 * 1024;
+const RESULT_WITHIN: u64 = 1024 * 1024;
+
+/// The last message of the run that ended with this entry, of a long one the beginning. `None` if it has none.
+pub(crate) async fn result_of(files: Files, segment: SegmentId, end: EntryId) -> Option<String> {
+    let find = move || {
+        let mut ended = false;
+        for recent in session::backwards(&files, segment, None).within(RESULT_WITHIN) {
+            let Recent { entry, is_cut, .. } = recent.ok()?;
+            if !ended {
+                ended = entry.id == Some(end);
+                continue;
+            }
+            if matches!(entry.fact, Fact::Invoke { .. }) {
+                return None;
+            }
+            let Some(text) = said(&entry) else { continue };
+            return match is_cut {
+                true => said(&session::fetch(&files, segment, entry.id?).ok()?),
+                false => Some(text),
+            };
+        }
+        None
+    };
+    // Without it, the parent reads the output with a call.
+    let text = tokio::task::spawn_blocking(find).await.ok().flatten()?;
+    Some(match text.len() <= RESULT {
+        true => text,
+        false => format!("{} […]", &text[..text.floor_char_boundary(RESULT)]),
+    })
+}
+
 /// Walks back from the end to where the new texts begin.
 fn find(view: &View, segment: SegmentId, since: Since, limit: usize) -> Result<Found, LogError> {
     let mut begin = Begin::of(view, segment, since)?;

@@ -468,6 +468,9 @@ impl Segment {
 pub enum PodEvent {
     TurnEnded {
         pod_name: String,
+        /// The last message of the turn, or its beginning.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<String>,
     },
     Errored {
         pod_name: String,
@@ -489,7 +492,7 @@ impl PodEvent {
     /// The child that it is about.
     pub fn pod_name(&self) -> &str {
         match self {
-            Self::TurnEnded { pod_name }
+            Self::TurnEnded { pod_name, .. }
             | Self::Errored { pod_name, .. }
             | Self::ShutDown { pod_name } => pod_name,
             Self::ScopeSubDelegated { sub_pod, .. } => sub_pod,
@@ -499,7 +502,7 @@ impl PodEvent {
     /// What the parent agent reads, `None` when it is not told.
     pub fn sentence(&self) -> Option<String> {
         match self {
-            Self::TurnEnded { pod_name } => Some(format!("pod `{pod_name}` finished a turn")),
+            Self::TurnEnded { pod_name, .. } => Some(format!("pod `{pod_name}` finished a turn")),
             Self::Errored { pod_name, message } => {
                 Some(format!("pod `{pod_name}` errored: {message}"))
             }

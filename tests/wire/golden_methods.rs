@@ -52,7 +52,7 @@ fn every_method_has_its_line() {
             r#"{"method":"notify","params":{"message":"green"}}"#,
         ),
         (
-            Method::PodEvent(PodEvent::TurnEnded { pod_name: "kid".into() }),
+            Method::PodEvent(PodEvent::TurnEnded { pod_name: "kid".into(), result: None }),
             r#"{"method":"pod_event","params":{"kind":"turn_ended","pod_name":"kid"}}"#,
         ),
         (Method::Resume, r#"{"method":"resume"}"#),
@@ -277,7 +277,14 @@ fn every_child_event_has_its_line() {
     every_variant!(
         PodEvent,
         vec![
-            (PodEvent::TurnEnded { pod_name: name() }, r#"{"kind":"turn_ended","pod_name":"kid"}"#),
+            (
+                PodEvent::TurnEnded { pod_name: name(), result: None },
+                r#"{"kind":"turn_ended","pod_name":"kid"}"#,
+            ),
+            (
+                PodEvent::TurnEnded { pod_name: name(), result: Some("done".into()) },
+                r#"{"kind":"turn_ended","pod_name":"kid","result":"done"}"#,
+            ),
             (
                 PodEvent::Errored { pod_name: name(), message: "no".into() },
                 r#"{"kind":"errored","pod_name":"kid","message":"no"}"#,

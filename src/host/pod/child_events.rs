@@ -76,7 +76,7 @@ impl Pod {
             LastRun { entry: id, result: result.word().into(), error: error.clone(), at: entry.ts };
         self.keep_last_run(last).await;
         if let Some(parent) = self.row.parent.clone() {
-            notify_parent::run_ended(&self.shared, &self.row.name, &parent, &entry).await;
+            notify_parent::run_ended(&self.shared, &self.row, &parent, &entry).await;
         }
     }
 

@@ -218,14 +218,22 @@ impl Bench {
 
     /// What was told to a Pod of its children, as its history holds it.
     async fn child_event(&self, pod: &str) -> Vec<String> {
+        let sentence = |body: String| {
+            let line = body.lines().nth(1).unwrap();
+            line.split(". ").next().unwrap().to_owned()
+        };
+        self.child_event_bodies(pod).await.into_iter().map(sentence).collect()
+    }
+
+    /// The child events in a Pod's history, as its model reads them.
+    async fn child_event_bodies(&self, pod: &str) -> Vec<String> {
         let page = self.call(&name(pod), Method::Page { before: None, max_bytes: 1 << 20 }).await;
         let Ok(Event::Page { entries, .. }) = page else { panic!("{page:?}") };
         let mut child_event = Vec::new();
         for line in entries {
             let crate::protocol::event::Line::Whole(entry) = line else { continue };
             if let Fact::SystemItem { item: SystemItem::PodEvent { body, .. }, .. } = entry.fact {
-                child_event
-                    .push(body.lines().nth(1).unwrap().split(". ").next().unwrap().to_owned());
+                child_event.push(body);
             }
         }
         child_event
@@ -621,6 +629,29 @@ async fn too_much_text_is_cut_at_its_beginning_and_said_to_be() {
     assert!(read.cut && read.texts.len() == 1);
     assert!(read.texts[0].len() <= 48 * 1024 && read.texts[0].ends_with(" long."));
     assert_eq!(bench.new_texts("kid").await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_notification_of_a_child_holds_its_last_message_to_8_kb_and_the_output_can_be_read_again()
+ {
+    let mut bench = two().await;
+    bench.turn("kid", "hello").await;
+    bench.until("alice", |info| info.last_result.is_some() && info.state == State::Idle).await;
+    let bodies = bench.child_event_bodies("alice").await;
+    let expected =
+        "[Notification]\npod `kid` finished a turn. Its last message:\n> You said hello.\n\n";
+    assert!(bodies.len() == 1 && bodies[0].starts_with(expected), "{bodies:?}");
+    assert_eq!(bench.new_texts("kid").await, ["You said hello."]);
+    bench.turn("kid", &"long ".repeat(5_000)).await;
+    bench.until("alice", |info| info.state == State::Running).await;
+    bench.is(&name("alice"), State::Idle).await;
+    let body = bench.child_event_bodies("alice").await.pop().unwrap();
+    let result = body.lines().find(|line| line.starts_with("> You said long ")).unwrap();
+    assert!(
+        result.ends_with(" […]") && (8 * 1024..8 * 1024 + 20).contains(&result.len()),
+        "{}",
+        result.len()
+    );
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use crate::tools::pods::{self, HostRequest, Named, Verb};
 use crate::tools::{Output, Reading, input};
 
 pub const DESCRIPTION: &str = "Shows what a Pod that you, or one of your children, spawned has said \
-since you last read it, the state it is in, and how its last run ended. Works on stopped Pods, too. \
-Read before you rely on a Pod's work: that it ended a turn does not mean that it is done.";
+since you last read it with this tool, the state it is in, and how its last run ended. Works on \
+stopped Pods, too. That a Pod ended a turn does not mean that its work is done.";
 
 pub const VERB: Verb = Verb {
     request,

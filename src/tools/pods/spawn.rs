@@ -12,10 +12,10 @@ use std::path::PathBuf;
 
 pub const DESCRIPTION: &str = "Starts a child Pod: another agent that works on its own task beside \
 you. It sees nothing of your conversation, so the task must say everything it needs. You lend it a \
-part of your scope; write that you lend is write you do not have until it returns, when the child \
-stops. Returns as soon as the child has its task and does not wait for the work. A notification \
-tells you when the child ends a turn; read what it said with ReadPodOutput, write to it with \
-SendToPod, end it with StopPod.";
+part of your scope, without a scope read of all that you may read; write that you lend is write you \
+do not have until it returns, when the child stops. Returns as soon as the child has its task and does not wait for the work. A notification \
+with its last message, to 8 kB, tells you when the child ends a turn; read all that it said with \
+ReadPodOutput, write to it with SendToPod, end it with StopPod.";
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {

@@ -121,7 +121,9 @@ impl Asker<'_> {
                 Method::Send { input: input(format!("{text} {n}")), queue }
             }
             "Notify" => Method::Notify { message: format!("note {n}") },
-            "PodEvent" => Method::PodEvent(PodEvent::TurnEnded { pod_name: other.to_string() }),
+            "PodEvent" => {
+                Method::PodEvent(PodEvent::TurnEnded { pod_name: other.to_string(), result: None })
+            }
             "Resume" => Method::Resume,
             "Cancel" => Method::Cancel,
             "Pause" => Method::Pause,

@@ -14,7 +14,7 @@ pub fn speaker(item: &SystemItem) -> Option<Speaker> {
         }
         SystemItem::PodEvent { event, .. } => {
             let child = match event {
-                PodEvent::TurnEnded { pod_name }
+                PodEvent::TurnEnded { pod_name, .. }
                 | PodEvent::Errored { pod_name, .. }
                 | PodEvent::ShutDown { pod_name } => pod_name,
                 PodEvent::ScopeSubDelegated { sub_pod, .. } => sub_pod,

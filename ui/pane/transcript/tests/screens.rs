@@ -33,7 +33,7 @@ fn story() -> Vec<Entry> {
         call("3", "Edit", edit),
         result(13_500, "3", "Edited ui/run.rs (1 replacement(s))", Some("   1\tone\n"), false),
         system(SystemItem::PodEvent {
-            event: PodEvent::TurnEnded { pod_name: "scout".into() },
+            event: PodEvent::TurnEnded { pod_name: "scout".into(), result: None },
             body: "[Notification]\npod `scout` finished a turn".into(),
         }),
         system(SystemItem::Notification {
