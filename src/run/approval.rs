@@ -6,6 +6,7 @@ use crate::protocol::{ApprovalRequest, Entry, Item, ScriptHash, Verdict, now_ms}
 use crate::run::batch::Call;
 use crate::run::policy::{ApprovalDraft, Decision, Grant};
 use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, interrupted};
+use crate::tools::Lane;
 use crate::trace::OrLog as _;
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -232,11 +233,15 @@ impl Run {
         crate::run::answer(accepted, None);
         let mut calls = self.open_calls();
         let behind = calls.iter().position(|call| call.id == approval.call_id).map(|at| at + 1);
-        let later = calls.split_off(behind.unwrap_or(calls.len()));
+        let mut later = calls.split_off(behind.unwrap_or(calls.len()));
         let Some(asked) = calls.pop() else { return self.call_tools(&later).await };
-        for call in &calls {
+        // What looks starts behind the commands of its reply.
+        let (looks, started): (Vec<Call>, Vec<Call>) =
+            calls.into_iter().partition(|call| self.offered.lane(&call.name) == Some(Lane::Look));
+        for call in &started {
             self.close_call(call).await?;
         }
+        later.splice(..0, looks);
         self.acted = true;
         self.answered(&asked, &verdict, &approval).await?;
         self.end_if_interrupted(&later).await?;

@@ -14,6 +14,7 @@ use crate::text::SafeText;
 use crate::tools::{self, Done, Lane, ToolSet};
 use crate::trace::OrLog as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use std::borrow::Cow;
 use std::path::Path;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -44,7 +45,8 @@ impl Run {
     /// waits for an approval, and the calls after it.
     pub(crate) async fn call_tools(&mut self, calls: &[Call]) -> Result<(), Stopped> {
         self.acted = true;
-        let mut rest = calls;
+        let ordered = in_order_of_start(&self.offered, calls);
+        let mut rest = ordered.as_ref();
         while !rest.is_empty() {
             let decisions = self.decide(&rest[..alike(&self.offered, rest)]).await;
             let (group, later) = rest.split_at(together(&decisions));
@@ -163,9 +165,14 @@ impl Run {
             .map(|allowed| label(&allowed.call.name, &allowed.call.arguments))
             .map(|what| self.setup.commands.begin(what))
             .collect();
-        let places = group.iter().zip(StartGroup::of(group.len()));
-        let contexts: Vec<tools::Context> = places
-            .map(|(allowed, group)| tools::Context { group, ..self.context_of(&allowed.grant) })
+        // Commands start together; they wait for no call of another tool.
+        let mut places = StartGroup::of(commands.len()).into_iter();
+        let contexts: Vec<tools::Context> = group
+            .iter()
+            .map(|Allowed { call, grant }| {
+                let place = (call.name == "Bash").then(|| places.next()).flatten();
+                tools::Context { group: place.unwrap_or_default(), ..self.context_of(grant) }
+            })
             .collect();
         let (live, mut live_output) = mpsc::channel::<(String, String)>(LIVE_OUTPUT_QUEUE);
         self.doing(label(&first.name, &first.arguments)).await;
@@ -305,6 +312,28 @@ async fn run_call<'a>(
     (allowed, done)
 }
 
+/// The calls in the order in which they start: among calls that look or run commands, all commands come
+/// right behind the first one, so that they run together. What a model looks at before the first command is
+/// as it was before, and what it looks at behind one is as all of them left it.
+fn in_order_of_start<'a>(tools: &ToolSet, calls: &'a [Call]) -> Cow<'a, [Call]> {
+    let lane = |call: &Call| tools.lane(&call.name).unwrap_or(Lane::Look);
+    let is_shell = |call: &Call| lane(call) == Lane::Shell;
+    let stretches = calls
+        .chunk_by(|a, b| [a, b].iter().all(|call| matches!(lane(call), Lane::Look | Lane::Shell)));
+    let mut ordered = Vec::new();
+    for stretch in stretches {
+        let first = stretch.iter().position(is_shell).unwrap_or(0);
+        let (before, rest) = stretch.split_at(first);
+        let (commands, looks): (Vec<&Call>, Vec<&Call>) =
+            rest.iter().partition(|call| is_shell(call));
+        ordered.extend(before.iter().chain(commands).chain(looks));
+    }
+    match ordered.iter().zip(calls).all(|(a, b)| std::ptr::eq(*a, b)) {
+        true => Cow::Borrowed(calls),
+        false => Cow::Owned(ordered.into_iter().cloned().collect()),
+    }
+}
+
 /// The number of next calls whose tools may run together: reads, or commands. Every other call runs
 /// alone, in call order.
 fn alike(tools: &ToolSet, calls: &[Call]) -> usize {
@@ -356,6 +385,28 @@ mod tests {
         assert_eq!(of(&["Bash", "Read"]), 1);
         assert_eq!(of(&["Read"; 100]), usize::from(MAX_TOGETHER));
         assert_eq!(of(&["Bash"; 100]), usize::from(MAX_TOGETHER));
+    }
+
+    #[test]
+    fn commands_around_a_look_start_together_and_the_look_behind_one_waits_for_them() {
+        let set = ToolSet::default();
+        let order = |names: &[&str]| {
+            let call = |(at, name): (usize, &&str)| Call {
+                id: at.to_string(),
+                name: (*name).into(),
+                arguments: "{}".into(),
+            };
+            let calls: Vec<Call> = names.iter().enumerate().map(call).collect();
+            let ordered = in_order_of_start(&set, &calls);
+            let first = alike(&set, &ordered);
+            (ordered.iter().map(|call| call.id.as_str()).collect::<String>(), first)
+        };
+        assert_eq!(order(&["Bash", "Read", "Bash", "Bash"]), ("0231".into(), 3));
+        assert_eq!(order(&["Read", "Bash", "Grep", "Bash", "Glob"]), ("01324".into(), 1));
+        assert_eq!(order(&["Bash", "Read", "Edit", "Read", "Bash"]), ("01234".into(), 1));
+        assert_eq!(order(&["Bash", "Write", "Bash"]), ("012".into(), 1));
+        assert_eq!(order(&["Read", "Read"]), ("01".into(), 2));
+        assert_eq!(order(&[]), (String::new(), 1));
     }
 
     #[test]

@@ -138,3 +138,27 @@ fn the_row_of_a_pod_says_that_a_command_met_a_limit_until_the_next_commands_meet
     bench.yoi(&["-c", "send a rest"]);
     assert_eq!(bench.pod("a").expect("the Pod").get("limit"), None);
 }
+
+#[test]
+fn commands_around_a_read_run_together_and_the_read_sees_what_they_left() {
+    let bench = Bench::new();
+    let pipe = bench.ws().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, pipe, 0o600.into()).expect("a pipe");
+    bench.play(
+        r#"
+[[when]]
+any = true
+[[when.step]]
+call = [
+    { name = "Bash", args = { command = "cat pipe > a.txt", timeout = 20 } },
+    { name = "Read", args = { file_path = "{cwd}/a.txt" } },
+    { name = "Bash", args = { command = "echo met > pipe", timeout = 20 } },
+]
+[[when.step]]
+text = "It said: {result}"
+"#,
+    );
+    bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "send a go"]);
+    let log = bench.yoi(&["log", "a"]);
+    assert!(log.out.contains("\tmet") && !log.out.contains("timed out"), "{log:?}");
+}
