@@ -225,7 +225,7 @@ pub(crate) fn view(ctx: &Context, needs: &CommandNeeds) -> CommandView {
 }
 
 /// Error texts that suggest that the sandbox caused a failure.
-const WALLS: [&str; 19] = [
+const WALLS: [&str; 8] = [
     "no new privileges",
     "Permission denied",
     "permission denied",
@@ -234,6 +234,10 @@ const WALLS: [&str; 19] = [
     "Device or resource busy",
     "EACCES",
     "EPERM",
+];
+
+/// Error texts of programs that find no network.
+const NO_NETWORK: [&str; 11] = [
     "Temporary failure in name resolution",
     "Name or service not known",
     "Network is unreachable",
@@ -246,6 +250,8 @@ const WALLS: [&str; 19] = [
     "EAI_AGAIN",
     "ENOTFOUND",
 ];
+const NETWORK_HINT: &str =
+    "[this command had no network; if it needs one, run it with needs: [\"network\"] and a reason]";
 
 /// Adds what the sandbox does not confine here, and after a failure that it may have caused, the
 /// needs to ask for.
@@ -257,8 +263,11 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
     }
     let failed = !matches!(ended.outcome, Outcome::Exited(0));
     let content = output.content.as_deref().unwrap_or("");
-    let refused = || WALLS.iter().any(|text| content.contains(text));
-    if failed && (refused() || misses_outside(ctx, content)) {
+    let says = |texts: &[&str]| texts.iter().any(|text| content.contains(text));
+    if !needs.contains(&Need::Network) && says(&NO_NETWORK) {
+        // A pipe hides that the program in front of it failed.
+        lines.push(NETWORK_HINT.to_owned());
+    } else if failed && (says(&WALLS) || misses_outside(ctx, content)) {
         lines.push(hint(&ctx.scope, needs));
         let cost = confinement.cost.iter().take(COSTS);
         lines.extend(cost.map(|cost| format!("[not possible here: {cost}]")));

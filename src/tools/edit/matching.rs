@@ -220,7 +220,9 @@ impl<'a> Habits<'a> {
     fn converted(&self, more: &str) -> String {
         let tabs = self.indents.values().any(|there| there.contains('\t'));
         match self.tab {
-            Some(tab) if tabs && more.len() % tab == 0 && more.bytes().all(|b| b == b' ') => {
+            Some(tab)
+                if tabs && more.len().is_multiple_of(tab) && more.bytes().all(|b| b == b' ') =>
+            {
                 "\t".repeat(more.len() / tab)
             }
             Some(tab) if !tabs => more.replace('\t', &" ".repeat(tab)),
@@ -235,7 +237,7 @@ fn indent(line: &str) -> &str {
 
 fn spaces_for_tab(spaces: &str, tabs: &str) -> Option<usize> {
     let all = |text: &str, byte: u8| !text.is_empty() && text.bytes().all(|b| b == byte);
-    let fits = all(spaces, b' ') && all(tabs, b'\t') && spaces.len() % tabs.len() == 0;
+    let fits = all(spaces, b' ') && all(tabs, b'\t') && spaces.len().is_multiple_of(tabs.len());
     fits.then(|| spaces.len() / tabs.len())
 }
 

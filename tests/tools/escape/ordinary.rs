@@ -95,6 +95,17 @@ async fn a_python_program_finds_its_library_and_a_compiler_its_headers() {
 }
 
 #[tokio::test]
+async fn a_command_that_found_no_network_names_that_need_alone_also_behind_a_pipe() {
+    let mut cell = Cell::new();
+    let hint = "[this command had no network; if it needs one, run it with needs: [\"network\"] and a reason]";
+    let fails = "{ echo 'ERROR: No matching distribution found for x'; exit 1; }";
+    for command in [fails.to_owned(), format!("{fails} | tail -1")] {
+        let text = cell.bench.bash(&command).await.content.unwrap();
+        assert!(text.contains(hint) && !text.contains("outside"), "{command}: {text}");
+    }
+}
+
+#[tokio::test]
 async fn a_command_that_was_denied_names_the_need_to_request() {
     let mut cell = Cell::new();
     let said = if cell.has_world() { "No such file or directory" } else { "Permission denied" };
