@@ -58,8 +58,8 @@ pub struct Request {
     pub input: Vec<Input>,
     pub tools: Vec<ToolSpec>,
     pub config: RequestConfig,
-    /// Stays the same over a segment, so that providers find their prompt cache.
-    pub cache_key: String,
+    /// The conversation that the request goes on with.
+    pub conversation: String,
     /// Where the images of tool results lie (file name = `Image::blob`).
     pub blobs: PathBuf,
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// Approval requests of calls.
 pub mod approval;
@@ -162,6 +162,8 @@ pub struct Ports {
     pub mailbox: mpsc::Receiver<MailboxMessage>,
     /// Decisions on the requests of the run.
     pub answers: mpsc::Receiver<ApprovalDecided>,
+    /// A person wants the request that waits for its provider made now.
+    pub try_now: Arc<Notify>,
 }
 
 /// The events of a run for the Pod's actor, in order.
@@ -184,6 +186,11 @@ pub enum RunEvent {
     ApprovalDecided(ApprovalDecided),
     /// The activity of the run, in one line.
     Doing(String),
+    /// The run waits for its provider until then, in milliseconds since the Unix epoch; its activity says why.
+    Waits {
+        activity: String,
+        until: u64,
+    },
     /// The limit that the commands of the last group met; `None` once they ended without meeting one.
     LimitMet(Option<LimitMet>),
     /// The number of tokens of the next request, and the cost of the Pod so far in US dollars.

@@ -46,7 +46,7 @@ impl Family {
         self.agents.lose();
         for pod in self.pods.iter_mut().filter(|pod| pod.state != State::Stopped) {
             pod.state = State::Unknown;
-            (pod.why, pod.activity) = (None, None);
+            (pod.why, pod.activity, pod.retry_at) = (None, None, None);
         }
     }
 

@@ -31,7 +31,7 @@ pub fn request(input: Vec<Input>) -> Request {
         input,
         tools: vec![tool("Read"), tool("Bash")],
         config: RequestConfig::default(),
-        cache_key: "segment-1".into(),
+        conversation: "segment-1".into(),
         blobs: "/nowhere".into(),
     }
 }

@@ -50,7 +50,7 @@ fn settings(body: &mut Value, request: &Request, model: &Model) {
     let (config, openai) = (&request.config, is_openai(model));
     let limit = if openai { "max_completion_tokens" } else { "max_tokens" };
     let stops = (!config.stop_sequences.is_empty()).then(|| json!(config.stop_sequences));
-    let cache_key = (openai && !request.cache_key.is_empty()).then(|| json!(request.cache_key));
+    let cache_key = openai.then(|| json!(wire::cache_key(request)));
     for (key, value) in [
         (limit, config.max_tokens.map(|tokens| json!(tokens))),
         ("temperature", config.temperature.map(|temperature| json!(temperature))),

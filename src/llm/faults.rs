@@ -120,8 +120,8 @@ fn provider(wire: Wire, base_url: &str, timeouts: Timeouts) -> Provider {
     Provider::new(&model, None, timeouts, Http::new(&timeouts))
 }
 
-fn question() -> Request {
-    request(vec![plain(Item::message(Role::User, "q"))])
+fn question() -> Arc<Request> {
+    Arc::new(request(vec![plain(Item::message(Role::User, "q"))]))
 }
 
 /// Asks once and collects all that comes.

@@ -46,6 +46,13 @@ impl Gate {
         self.lock().until
     }
 
+    /// Ends the pause: the next request may probe.
+    pub fn end_pause(&self) {
+        let mut state = self.lock();
+        state.until = state.until.map(|until| until.min(Instant::now()));
+        self.changed.notify_waiters();
+    }
+
     /// Waits until a request may be sent. `waiting` is called with the end of each pause.
     pub async fn pass<F: Future<Output = ()>>(&self, waiting: impl Fn(Instant) -> F) -> Pass<'_> {
         let (mut has_waited, mut said) = (false, None);
@@ -242,6 +249,17 @@ mod tests {
         assert_eq!((begun.elapsed(), said.into_inner()), (Duration::from_secs(70), 1));
         pass.answered();
         assert_eq!(gate.shut_until(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_that_a_person_ends_lets_one_request_probe() {
+        let (gate, begun) = (Gate::default(), Instant::now());
+        let pass = gate.pass(|_| std::future::ready(())).await;
+        pass.refused(&overload(Some(70)), &Policy::default(), 0.0);
+        let waiting = gate.pass(async |_| gate.end_pause());
+        waiting.await.refused(&overload(Some(70)), &Policy::default(), 0.0);
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        assert!(gate.shut_until() >= Some(begun + Duration::from_secs(70)));
     }
 
     #[tokio::test(start_paused = true)]

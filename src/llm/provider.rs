@@ -8,7 +8,7 @@ use crate::llm::http::{Call, Http, Timeouts, Who};
 use crate::llm::responses::Summaries;
 use crate::llm::wire::{self, Decode};
 use crate::llm::{Deltas, Failure, Request, anthropic, chat, gemini, rehearsal, responses};
-use crate::protocol::{Item, Origin};
+use crate::protocol::Origin;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
 use std::path::Path;
@@ -100,7 +100,7 @@ impl Provider {
     }
 
     /// Sends one request; returns when the provider has accepted it and the answer begins.
-    pub async fn open(&self, request: &Request) -> Result<Deltas, Failure> {
+    pub async fn open(&self, request: &Arc<Request>) -> Result<Deltas, Failure> {
         let model = self.model();
         let failure = match self.send(&model, request).await {
             Err(failure) if model.wire == Wire::Responses => failure,
@@ -136,7 +136,7 @@ impl Provider {
         unknown && !self.inner.model.own_url
     }
 
-    async fn send(&self, model: &Model, request: &Request) -> Result<Deltas, Failure> {
+    async fn send(&self, model: &Model, request: &Arc<Request>) -> Result<Deltas, Failure> {
         if model.wire == Wire::Rehearsal {
             return rehearsal::open(Path::new(&model.model), request);
         }
@@ -175,20 +175,16 @@ impl Provider {
         }))
     }
 
-    /// The body of the request. Images are read from disk for it, off the async threads. What it is
-    /// made of is freed here: a client or a connection that came to stand behind that in memory
+    /// The body of the request, made off the async threads: it has megabytes, and images are read from disk for it.
+    /// What it is made of is freed here: a client or a connection that came to stand behind that in memory
     /// would keep all of it from the system.
-    async fn body(&self, model: &Model, request: &Request) -> Vec<u8> {
+    async fn body(&self, model: &Model, request: &Arc<Request>) -> Vec<u8> {
         let summaries = match self.inner.no_summaries.load(Ordering::Relaxed) {
             true => Summaries::Left,
             false => Summaries::Asked,
         };
-        let has_images = |input: &crate::llm::Input| matches!(&input.item, Item::ToolResult { images, .. } if !images.is_empty());
-        if !request.input.iter().any(has_images) {
-            return body(request, model, summaries);
-        }
-        let (owned, for_model) = (request.clone(), model.clone());
-        let made = tokio::task::spawn_blocking(move || body(&owned, &for_model, summaries)).await;
+        let (shared, model) = (request.clone(), model.clone());
+        let made = tokio::task::spawn_blocking(move || body(&shared, &model, summaries)).await;
         // Only a runtime that is shutting down gives no result, and then this one is not used.
         made.unwrap_or_default()
     }

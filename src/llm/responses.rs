@@ -21,9 +21,7 @@ pub fn body(request: &Request, model: &Model, summaries: Summaries) -> Vec<u8> {
     if !request.system.is_empty() {
         body["instructions"] = json!(request.system);
     }
-    if !request.cache_key.is_empty() {
-        body["prompt_cache_key"] = json!(request.cache_key);
-    }
+    body["prompt_cache_key"] = json!(wire::cache_key(request));
     if !request.tools.is_empty() {
         body["tools"] = request.tools.iter().map(tool).collect();
         body["parallel_tool_calls"] = json!(true);

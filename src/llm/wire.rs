@@ -10,6 +10,11 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Map, Value};
 use std::path::Path;
 
+/// The key that leads requests which begin alike to the same cache. Pods with one prompt share it, as forks do.
+pub fn cache_key(request: &Request) -> String {
+    blake3::hash(request.system.as_bytes()).to_hex()[..32].to_owned()
+}
+
 /// Reads the events of one answer.
 pub trait Decode: Send {
     /// Takes one event and appends the deltas it holds.

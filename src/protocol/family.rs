@@ -69,6 +69,9 @@ pub struct PodInfo {
     /// What it does now or did last, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<String>,
+    /// When a request that its provider did not take is made again; milliseconds since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<u64>,
     /// The limit that its last commands met; `None` again once commands ended without meeting one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitMet>,
@@ -150,6 +153,7 @@ impl PodInfo {
             seq: 0,
             why: None,
             activity: None,
+            retry_at: None,
             limit: None,
             unseen: false,
             cwd,

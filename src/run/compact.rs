@@ -15,6 +15,7 @@ use crate::run::{
 };
 use crate::tools::pods;
 use futures_util::StreamExt as _;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 impl Run {
@@ -168,7 +169,7 @@ impl Run {
         let mut input = context::input(past);
         let item = Item::message(Role::User, prompt::COMPACTION);
         input.push(Input { item, origin: None, native: None });
-        let request = self.carrying(input);
+        let request = Arc::new(self.carrying(input));
         let (mut interrupt, mut usage) = (self.ports.interrupt.clone(), Usage::default());
         let text = tokio::select! {
             biased;
@@ -188,7 +189,7 @@ impl Run {
     async fn collect(
         &self,
         provider: &Provider,
-        request: &Request,
+        request: &Arc<Request>,
         usage: &mut Usage,
     ) -> Result<String, Refused> {
         let mut deltas = self.send_through_gate(provider, request).await?;

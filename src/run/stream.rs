@@ -9,10 +9,11 @@ use crate::run::batch::Call;
 use crate::run::call_ids::{bounded, distinct};
 use crate::run::reply_size::{ReplyLimits, ReplySize, within_a_line};
 use crate::run::usage::merged;
-use crate::run::{Run, Stopped, context, interrupted};
+use crate::run::{Run, RunEvent, Stopped, context, interrupted};
 use crate::session::Partial;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// After so long a request that then broke, the next failure is the first one again.
@@ -168,12 +169,21 @@ impl Run {
         if until.is_some() {
             return Ok(());
         }
-        self.doing(format!("{}, tries again {}", state_of(failure), clock_in(wait))).await;
+        self.waits(state_of(failure), wait).await;
         let mut interrupt = self.ports.interrupt.clone();
         tokio::select! {
             () = tokio::time::sleep(wait) => Ok(()),
+            () = self.ports.try_now.notified() => Ok(()),
             () = interrupted(&mut interrupt) => Err(Stopped::Interrupted),
         }
+    }
+
+    /// Shows why the run waits for its provider, and for how long.
+    async fn waits(&self, why: &str, wait: Duration) {
+        let activity = format!("{why}, tries again {}", clock_in(wait));
+        let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let until = crate::protocol::now_ms().saturating_add(wait);
+        self.send(RunEvent::Waits { activity, until }).await;
     }
 
     async fn say_retry(
@@ -266,7 +276,7 @@ impl Run {
             return Ok(without_a_model(self.setup.without_model.clone()));
         };
         let request = self.carrying(context::input(&self.session_state.state.history));
-        self.send_through_gate(provider, &request).await
+        self.send_through_gate(provider, &Arc::new(request)).await
     }
 
     /// Sends a request when the gate of its provider lets it through. With a failure comes the time until which
@@ -274,14 +284,21 @@ impl Run {
     pub(crate) async fn send_through_gate(
         &self,
         provider: &Provider,
-        request: &Request,
+        request: &Arc<Request>,
     ) -> Result<Deltas, Refused> {
         let say = |until: tokio::time::Instant| {
             let wait = until.saturating_duration_since(tokio::time::Instant::now());
-            self.doing(format!("its provider is overloaded, tries again {}", clock_in(wait)))
+            self.waits("its provider is overloaded", wait)
         };
         let waits = provider.gate().shut_until().is_some();
-        let pass = provider.gate().pass(say).await;
+        let passing = provider.gate().pass(say);
+        tokio::pin!(passing);
+        let pass = loop {
+            tokio::select! {
+                pass = &mut passing => break pass,
+                () = self.ports.try_now.notified() => provider.gate().end_pause(),
+            }
+        };
         if waits {
             self.doing(ASKED).await;
         }
@@ -305,7 +322,7 @@ impl Run {
             input,
             tools: self.offered.specs(),
             config: self.request_config(),
-            cache_key: self.session_state.segment.to_string(),
+            conversation: self.session_state.segment.to_string(),
             blobs: self.setup.files.blobs(),
         }
     }

@@ -88,6 +88,8 @@ const PLAYS: &[(&str, Player)] = &[
     ("man -l -", the_manual_page_is_read_by_man),
     // The options that help lists.
     ("yoi --model <MODEL>", the_model_is_chosen),
+    ("yoi --effort <EFFORT>", the_effort_is_chosen),
+    ("--effort", the_effort_is_chosen),
     ("yoi --cwd <DIR>", the_pod_works_in_the_directory),
     ("yoi --pod <NAME>", the_named_pod_is_begun_and_goes_on),
     ("yoi --theme <NAME>", the_theme_is_checked),

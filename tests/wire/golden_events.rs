@@ -55,6 +55,7 @@ fn info() -> PodInfo {
         seq: 2,
         why: None,
         activity: None,
+        retry_at: None,
         limit: None,
         unseen: false,
         cwd: "/w".into(),

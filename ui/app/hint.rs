@@ -243,6 +243,9 @@ impl App {
                 Hint::new(self.keymap.label(Context::Composer, Action::Up), "edits the last"),
                 pause(),
             ],
+            (State::Running, false) if info.retry_at.is_some() => {
+                vec![Hint::new(send, "tries now"), pause()]
+            }
             (State::Running | State::NeedsYou, false) => vec![pause()],
             (State::Paused, false) => {
                 vec![Hint::new(send, "continues"), Hint::new(":cancel", "drops the run")]

@@ -9,6 +9,7 @@ use crate::notice::Kind;
 use crate::pane::actionbar::Prompt;
 use crate::pane::actionbar::Purpose;
 use crate::pane::inbox::{self, Attention, Author, Cut, Extent};
+use crate::wording::rule;
 use yoi::config::policy::matches;
 use yoi::protocol::{self, McpClient, Method, Pattern, PodName, Verdict};
 use yoi::run::policy::subject_of;
@@ -174,7 +175,7 @@ impl App {
             return self.say(Kind::Info, NO_RULE);
         }
         if requests.once_only {
-            return self.say(Kind::Info, inbox::ONCE_ONLY);
+            return self.say(Kind::Info, rule::ONCE_ONLY);
         }
         let text = requests.rule.to_string();
         self.decided_by_line = Some(requests);
@@ -238,7 +239,7 @@ impl App {
         };
         let requests = if action == Action::AllowOnce { requests.oldest() } else { requests };
         if requests.once_only && matches!(action, Action::AllowPod | Action::AllowTree) {
-            return self.say(Kind::Info, inbox::ONCE_ONLY);
+            return self.say(Kind::Info, rule::ONCE_ONLY);
         }
         if requests.ids.iter().any(|id| self.deciding.contains(id)) {
             return self.say(Kind::Info, "its decision is under way");

@@ -3,11 +3,11 @@
 
 use crate::headless::Unanswered;
 use crate::headless::exit::{Exit, Failure};
-use crate::pane::inbox::ONCE_ONLY;
 use crate::verb::Way;
 use crate::verb::decision::name_of;
 use crate::verb::numbers::Numbers;
 use crate::verb::spell::spell;
+use crate::wording::rule::ONCE_ONLY;
 use crate::wording::scope;
 use std::collections::BTreeSet;
 use yoi::config::policy::matches;

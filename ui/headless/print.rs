@@ -4,6 +4,7 @@
 use crate::headless::answer::OpenBlock;
 use crate::headless::output::{Full, Output, Piece};
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
 use yoi::protocol::frame::encode_event;
 use yoi::protocol::{Entry, Event, Fact, Item, Outgoing, PodName, Role};
 use yoi::text::SafeText;
@@ -207,6 +208,12 @@ pub fn message_text(field: &str) -> bool {
     matches!(field, "text" | "refusal")
 }
 
+/// The time of day after a wait.
+fn clock_in(wait_ms: u64) -> String {
+    let then = jiff::Zoned::now().checked_add(Duration::from_millis(wait_ms));
+    then.map_or_else(|_| "later".into(), |then| then.strftime("%H:%M:%S").to_string())
+}
+
 /// The sentence for a person about an event; `None` for most events.
 fn sentence(event: &Event) -> Option<String> {
     let spelled = |text: &str| SafeText::spelled(text.to_owned()).into_string();
@@ -218,12 +225,9 @@ fn sentence(event: &Event) -> Option<String> {
             format!("  error: {}", shorten(summary, 200))
         }
         Event::ToolResult { summary, .. } => format!("  {}", shorten(summary, 200)),
-        Event::LlmRetry { failed_attempt, max_attempts, wait_ms, error, .. } => format!(
-            "attempt {failed_attempt} of {max_attempts} failed, the next in {}.{} s: {}",
-            wait_ms / 1000,
-            wait_ms % 1000 / 100,
-            spelled(error)
-        ),
+        Event::LlmRetry { wait_ms, error, .. } => {
+            format!("{}, tries again {}", spelled(error), clock_in(*wait_ms))
+        }
         Event::LlmContinuation { reason, .. } => {
             format!("the answer broke off, going on: {}", spelled(reason))
         }
@@ -367,9 +371,13 @@ mod tests {
             status: Some(429),
             error: "too many\nrequests\u{1b}[1m".into(),
         });
-        let expected = "▸ Bash  {\"command\": \"ls\"}\n\
-                        attempt 1 of 4 failed, the next in 1.5 s: too many⏎requests\\x1b[1m\n";
-        assert_eq!(runner.written().await, (String::new(), expected.into()));
+        let (out, said) = runner.written().await;
+        let (expected, time) = said.rsplit_once(' ').unwrap();
+        assert_eq!((out.as_str(), time.len()), ("", "12:40:05\n".len()));
+        assert_eq!(
+            expected,
+            "▸ Bash  {\"command\": \"ls\"}\ntoo many⏎requests\\x1b[1m, tries again"
+        );
     }
 
     #[tokio::test]

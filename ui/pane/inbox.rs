@@ -7,7 +7,7 @@ use yoi::protocol::{ApprovalRequest, Pattern, PodInfo, PodName};
 mod draw;
 
 pub use crate::wording::rule::verdict as verdict_words;
-pub use draw::{Cut, ONCE_ONLY, Sight, View, in_view, more_below};
+pub use draw::{Cut, Sight, View, in_view, more_below};
 
 /// How long a request must have had the focus, unchanged, before a decision counts, in milliseconds.
 pub const LOOK: u64 = 300;

@@ -1,10 +1,10 @@
 //! `:allow`: allows what an approval request wants, once or by a rule.
 
-use crate::pane::inbox::ONCE_ONLY;
 use crate::verb::decision::Decision;
 use crate::verb::{
     Dialogue, End, Known, Next, Reply, Runs, Safety, Verb, WITHOUT_SCREEN, Why, of, verb,
 };
+use crate::wording::rule::ONCE_ONLY;
 use clap::Args;
 use yoi::protocol::approval::NotAPattern;
 use yoi::protocol::{ApprovalRequest, Pattern, Verdict};

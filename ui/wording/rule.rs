@@ -3,6 +3,10 @@
 use yoi::protocol::{McpClient, Pattern, PodName, Verdict};
 use yoi::text::SafeText;
 
+/// Why there is no rule for a request.
+pub const ONCE_ONLY: &str =
+    "it is allowed once only: the command runs a script that its Pod can change";
+
 /// A rule: the tool, and the pattern that its calls have to match.
 pub fn pattern(rule: &Pattern) -> String {
     SafeText::spelled(format!("{}: {}", rule.tool, rule.pattern)).into_string()

@@ -150,6 +150,9 @@ fn because(info: &PodInfo) -> String {
             format!("{why}; :resume continues it, :cancel drops it")
         }
         (Some(why), _) => why_and_way_on(info, why),
+        (None, State::Running) if info.retry_at.is_some() => {
+            format!("a run is under way: {doing}; :resume tries now")
+        }
         (None, State::Running) => format!("a run is under way: {doing}"),
         (None, State::NeedsYou) => "it needs a person to continue".into(),
         (None, State::Idle) if info.unseen => {

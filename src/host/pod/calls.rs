@@ -95,6 +95,10 @@ impl Pod {
             return reply(answer, Err(refusal));
         }
         let Some(answer) = self.resume_pending(answer).await else { return };
+        if let Some(run) = self.phase.run().filter(|_| self.info.borrow().retry_at.is_some()) {
+            run.try_now.notify_waiters();
+            return reply(answer, Ok(done()));
+        }
         if let Err(refusal) = self.must_not_run() {
             return reply(answer, Err(refusal));
         }

@@ -47,7 +47,11 @@ impl Pod {
             RunEvent::ApprovalRequested(approval) => self.approval_requested(*approval).await,
             RunEvent::ApprovalDecided(decision) => self.approval_closed(&decision),
             RunEvent::Doing(activity) => self.change(|info| {
-                info.activity = Some(activity);
+                (info.activity, info.retry_at) = (Some(activity), None);
+                info.last_activity = now_ms();
+            }),
+            RunEvent::Waits { activity, until } => self.change(|info| {
+                (info.activity, info.retry_at) = (Some(activity), Some(until));
                 info.last_activity = now_ms();
             }),
             RunEvent::LimitMet(limit) => self.change(|info| info.limit = limit),

@@ -5,8 +5,9 @@ use crate::protocol::Entry;
 use crate::run::{ApprovalDecided, End, Interrupt, RunEvent, SessionState};
 use crate::store::MailboxMessage;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -33,6 +34,7 @@ pub(super) struct Running {
     pub(super) interrupt: watch::Sender<Interrupt>,
     pub(super) mailbox: mpsc::Sender<MailboxMessage>,
     pub(super) decisions: mpsc::Sender<ApprovalDecided>,
+    pub(super) try_now: Arc<Notify>,
     /// Ids of the queued inputs that were sent to the run; it may record them at any moment.
     pub(super) handed: BTreeSet<String>,
     /// Ids of the queued inputs that the log holds already; the store may lag behind.

@@ -92,6 +92,7 @@ impl Pod {
         self.change(|info| {
             info.state = state;
             info.why = why;
+            info.retry_at = None;
         });
         let status = self.status();
         if status != before {

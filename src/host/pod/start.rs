@@ -22,7 +22,7 @@ use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tracing::Instrument as _;
 
 /// Events of a run that may wait for its actor.
@@ -72,7 +72,14 @@ impl Pod {
             self.offer_waiting(&mailbox).await;
         }
         let (decisions, decided) = mpsc::channel(DECISIONS);
-        let ports = Ports { out, interrupt: interrupted, mailbox: inbox, answers: decided };
+        let try_now = Arc::new(Notify::new());
+        let ports = Ports {
+            out,
+            interrupt: interrupted,
+            mailbox: inbox,
+            answers: decided,
+            try_now: try_now.clone(),
+        };
         // Removes the activity of the former run.
         self.change(|info| info.activity = None);
         // Published first, so that no screen gets an event of the run while it shows the Pod as
@@ -87,6 +94,7 @@ impl Pod {
             interrupt,
             mailbox,
             decisions,
+            try_now,
             handed,
             taken: BTreeSet::new(),
             interrupting: Vec::new(),

@@ -44,7 +44,7 @@ async fn provider() -> (String, Bodies, Arc<Semaphore>) {
 }
 
 impl Bench {
-    async fn asks(&mut self, pod: &PodName) {
+    async fn hello_is_answered(&mut self, pod: &PodName) {
         self.call(pod, Method::say("hello")).await.unwrap();
         assert_eq!(self.end().await, RunResult::Finished);
     }
@@ -75,10 +75,10 @@ async fn the_limit_of_a_reply_is_that_of_the_model_that_is_asked() {
     let (url, bodies, _) = provider().await;
     let mut bench = Bench::with_settings(&settings(&url)).await;
     let pod = pod(&bench, NewPod::default()).await;
-    bench.asks(&pod).await;
+    bench.hello_is_answered(&pod).await;
     assert_eq!(taken(&bodies, "max_tokens"), [1000, 1000]);
     bench.call(&pod, Method::SetModel { model: "fake/large".into() }).await.unwrap();
-    bench.asks(&pod).await;
+    bench.hello_is_answered(&pod).await;
     assert_eq!(taken(&bodies, "max_tokens"), [9000, 9000]);
 }
 
@@ -89,18 +89,18 @@ async fn the_effort_of_the_settings_and_of_a_pod_count_from_the_next_request_on_
     let of_profile = NewPod { profile: Some("deep".into()), ..NewPod::default() };
     let deep = pod(&bench, of_profile).await;
     let plain = pod(&bench, NewPod::default()).await;
-    bench.asks(&deep).await;
+    bench.hello_is_answered(&deep).await;
     assert_eq!(taken(&bodies, "reasoning_effort"), ["xhigh", "xhigh"]);
-    bench.asks(&plain).await;
+    bench.hello_is_answered(&plain).await;
     assert_eq!(taken(&bodies, "reasoning_effort"), [Value::Null, Value::Null]);
     bench.write_settings(&format!("effort = 'low'\n{}", settings(&url)));
-    bench.asks(&plain).await;
+    bench.hello_is_answered(&plain).await;
     assert_eq!(taken(&bodies, "reasoning_effort"), ["low", "low"]);
     assert_eq!(bench.info(&plain).await.effort, Some(Effort::Low));
     bench.call(&plain, Method::SetEffort { effort: Some(Effort::Off) }).await.unwrap();
     let mut bench = bench.restarted().await;
     bench.client.call(None, Method::Restore { name: plain.to_string() }).await.unwrap();
-    bench.asks(&plain).await;
+    bench.hello_is_answered(&plain).await;
     assert_eq!(taken(&bodies, "reasoning_effort"), ["none", "none"]);
     permits.forget_permits(PERMITS);
     bench.call(&plain, Method::say("hello")).await.unwrap();

@@ -31,15 +31,15 @@ async fn files_of_the_person_are_in_the_prompt_and_those_of_a_directory_come_wit
     let at = |rule: &str| prompt.find(rule).unwrap_or_else(|| panic!("{rule}: {prompt}"));
     assert!(at("my rule") < at("my second rule") && at("my second rule") < at("top rule"));
     assert!(prompt.contains("\nShell: bash\n") && !prompt.contains("sub rule"), "{prompt}");
-    let told = facts.iter().filter_map(|fact| match fact {
+    let noted = facts.iter().filter_map(|fact| match fact {
         Fact::ToolResult { item: Item::ToolResult { content, .. }, .. } => content.clone(),
         _ => None,
     });
-    let told: Vec<String> = told.filter(|content| content.contains("sub rule")).collect();
-    assert_eq!(told.len(), 1, "once");
+    let noted: Vec<String> = noted.filter(|content| content.contains("sub rule")).collect();
+    assert_eq!(noted.len(), 1, "once");
     assert!(
-        told[0].starts_with("     1\ta\n\n[Instructions from ")
-            && told[0].contains("words of a file"),
-        "{told:?}"
+        noted[0].starts_with("     1\ta\n\n[Instructions from ")
+            && noted[0].contains("words of a file"),
+        "{noted:?}"
     );
 }

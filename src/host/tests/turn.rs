@@ -461,3 +461,32 @@ async fn a_run_is_said_to_do_what_its_own_events_show_and_nothing_of_the_run_bef
     bench.streamed("This answer ").await;
     assert_eq!(bench.info(&pod).await.activity.as_deref(), Some("writing its answer"));
 }
+
+const OVERLOADED: &str = r#"
+[[when]]
+says = "busy"
+[[when.step]]
+text = "served"
+fault = { status = 429, retry_after = 500, times = 1 }
+"#;
+
+#[tokio::test]
+async fn a_person_lets_a_run_that_waits_for_its_provider_try_now() {
+    let mut bench = Bench::with_settings("[retry]\nminutes = 60\n").await;
+    let script = bench.root.join("busy.toml");
+    std::fs::write(&script, OVERLOADED).unwrap();
+    let pod = bench.new_pod(Some(&script)).await.name;
+    bench.call(&pod, Method::say("busy")).await.unwrap();
+    bench.until(pod.as_str(), |info| info.retry_at.is_some()).await;
+    let info = bench.info(&pod).await;
+    let wait = info.retry_at.unwrap().saturating_sub(crate::protocol::now_ms());
+    assert!((400_000..=500_000).contains(&wait), "{wait}");
+    assert!(info.activity.unwrap().starts_with("its provider is overloaded, tries again "));
+    assert_eq!(info.state, State::Running);
+    bench.call(&pod, Method::Resume).await.unwrap();
+    bench.next(run_end).await;
+    bench.is(&pod, State::Idle).await;
+    assert_eq!(bench.said(&pod).await.pop().unwrap(), "served");
+    assert_eq!(bench.info(&pod).await.retry_at, None);
+    assert_eq!(bench.code(&pod, Method::Resume).await, ErrorCode::NotPaused);
+}

@@ -434,7 +434,7 @@ fn each_server_gets_the_settings_it_knows() {
     };
     let own = body(&request, &openai);
     assert_eq!(own["max_completion_tokens"], 100);
-    assert_eq!(own["prompt_cache_key"], "segment-1");
+    assert_eq!(own["prompt_cache_key"], wire::cache_key(&request));
     assert_eq!(own["reasoning_effort"], "low");
     assert_eq!((own.get("max_tokens"), own.get("top_k")), (None, None));
     let other = body(&request, &server());

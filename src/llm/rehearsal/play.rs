@@ -284,7 +284,7 @@ fn attempts(script: &Script, request: &Request, position: &Position<'_>) -> usiz
     let key = format!(
         "{}\n{}\n{}\n{}",
         script.file.display(),
-        request.cache_key,
+        request.conversation,
         request.input.len(),
         position.round
     );
@@ -296,7 +296,7 @@ fn attempts(script: &Script, request: &Request, position: &Position<'_>) -> usiz
 
 /// The same request gets the same ids, and no other request of this conversation gets them.
 fn call_id(request: &Request, index: usize) -> String {
-    let key = format!("{}\n{}\n{index}", request.cache_key, request.input.len());
+    let key = format!("{}\n{}\n{index}", request.conversation, request.input.len());
     format!("call_{}", &blake3::hash(key.as_bytes()).to_hex()[..16])
 }
 

@@ -30,7 +30,7 @@ impl Bench {
             input: Vec::new(),
             tools: vec![tool],
             config: RequestConfig::default(),
-            cache_key: dir.path().display().to_string(),
+            conversation: dir.path().display().to_string(),
             blobs: dir.path().into(),
         };
         Self { _dir: dir, script: path, request }

@@ -330,7 +330,10 @@ fn a_request_is_stateless_and_names_its_cache() {
         ])
     );
     assert_eq!((&body["store"], &body["stream"]), (&json!(false), &json!(true)));
-    assert_eq!(body["prompt_cache_key"], "segment-1");
+    let other = Request { conversation: "another".into(), ..request.clone() };
+    assert_eq!(body["prompt_cache_key"], wire::cache_key(&other), "one prompt, one cache");
+    let other = Request { system: "be long".into(), ..request.clone() };
+    assert_ne!(body["prompt_cache_key"], wire::cache_key(&other));
     assert_eq!(body["instructions"], "be brief");
     assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
     assert_eq!(body["reasoning"], json!({"summary": "auto"}));

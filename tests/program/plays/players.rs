@@ -276,6 +276,12 @@ pub fn the_model_is_chosen(place: &Place, line: &str) {
     assert!(said.contains("new Pods use anthropic/claude-sonnet-4-5"), "{said}");
 }
 
+pub fn the_effort_is_chosen(place: &Place, line: &str) {
+    let option = line.trim_start_matches("yoi ").trim_end_matches(" <EFFORT>");
+    let said = place.does(&format!("yoi {option} high -c ':new strong' -c ':effort'"));
+    assert!(said.contains("strong: effort high"), "{said}");
+}
+
 pub fn the_script_answers(place: &Place, line: &str) {
     place.bench.settings(&place.bench.without_local_models());
     assert_eq!(place.does(&format!("yoi {} -p hello", place.filled(line))), "heard: hello\n");

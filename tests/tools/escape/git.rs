@@ -316,7 +316,7 @@ async fn an_index_of_many_long_guarded_names_is_named_in_a_short_sentence() {
     index(&cell, [".vim/$(id) 2\n".to_owned()].into_iter());
     let quoted = cell.run("cp made .git/index").await;
     let [said] = quoted.ended.undone.as_slice() else { panic!("{quoted:?}") };
-    assert!(said.contains(r#"has another ".vim/$(id) 2\n" than before"#), "{said}");
+    assert!(said.contains(r#"has another `.vim/$(id) 2⏎` than before"#), "{said}");
     index(&cell, (0..50_001).map(|n| format!(".vim/{n:05}")));
     let many = cell.run("cp made .git/index").await;
     let [said] = many.ended.undone.as_slice() else { panic!("{many:?}") };

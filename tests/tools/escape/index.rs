@@ -74,7 +74,7 @@ async fn an_index_that_leads_out_of_its_working_tree_does_not_outlive_its_comman
             let did = cell.run("cat made > .git/index").await;
             did.well();
             let [said] = did.ended.undone.as_slice() else { panic!("{path}: {:?}", did.ended) };
-            assert!(said.contains(&format!("it had the path {path:?}, and")), "{said}");
+            assert!(said.contains(&format!("it had the path `{path}`, and")), "{said}");
             assert!(said.contains(" is put back as it was; "), "{said}");
             assert_eq!(fs::read(&index).unwrap(), own, "{path}");
             git(&ws, &["checkout", "-q", "."]);

@@ -122,6 +122,7 @@ const CASES: &[Case] = &[
     confirms(after(Before::Untrusted, case("trust", &[("trust", ""), ("trust", "")], "is trusted with this content: its rules count from the next run")), "{dir}/alice/.yoi/config.toml asks for:\npermissions.rule = allow Bash: make *\ntrust it with this content?"),
     case("mcp", &[("list_mcp_servers", "")], "no MCP server is named"),
     case("model", &[], "alice uses rehearsal:"),
+    case("effort", &[], "alice: "),
     case("effort high", &[("set_effort", "alice")], "alice: effort high"),
     case("model rehearsal:{dir}/script.toml", &[("set_model", "alice")], "alice uses rehearsal:"),
     case("theme day", &[], ""),

@@ -7,7 +7,7 @@ use crate::pane::inbox::{Attention, Author, Extent, Inbox, Item, items};
 use crate::rows::{cut, pad, right, width, wrap_text};
 use crate::theme::Theme;
 use crate::wording::duration::elapsed;
-use crate::wording::rule::pattern;
+use crate::wording::rule::{ONCE_ONLY, pattern};
 use crate::wording::{scope, state};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -24,9 +24,6 @@ const LISTED: usize = 3;
 const NOTED: usize = 3;
 /// The columns of the names of facts.
 const NAMES: usize = 11;
-/// Why there is no rule for a request.
-pub const ONCE_ONLY: &str =
-    "it is allowed once only: the command runs a script that its Pod can change";
 /// The columns of the age.
 const AGE: usize = 5;
 

@@ -49,18 +49,14 @@ impl Transcript {
                 }
             }
             Event::LlmCallStart { .. } => self.forget_retry(),
-            Event::LlmRetry { failed_attempt, max_attempts, wait_ms, status, error, .. } => {
+            Event::LlmRetry { wait_ms, status, error, .. } => {
                 let code = status.map_or(String::new(), |status| format!("HTTP {status}: "));
-                let next = failed_attempt + 1;
-                self.retry(
-                    format!("attempt {next} of {max_attempts} follows; {code}{error}"),
-                    *wait_ms,
-                );
+                self.retry(format!("{code}{error}"), *wait_ms);
             }
-            Event::LlmContinuation { attempt, max_attempts, reason, .. } => {
+            Event::LlmContinuation { reason, .. } => {
                 // Text that is not committed by now is not part of the history.
                 self.drop_streaming();
-                let text = format!("stream cut, going on ({attempt} of {max_attempts}): {reason}");
+                let text = format!("stream cut, going on: {reason}");
                 self.retry(text, 0);
             }
             Event::RunEnd { .. } => self.run_ended(),

@@ -148,8 +148,11 @@ impl View<'_> {
             Kind::Retry { text, wait_ms, since } if seen.row == 0 => {
                 let end = since.unwrap_or(self.transcript.now) + wait_ms;
                 let left = end.saturating_sub(self.transcript.now);
-                let wait =
-                    if left == 0 { String::new() } else { format!("in {}: ", elapsed(left + 999)) };
+                let wait = if left == 0 {
+                    String::new()
+                } else {
+                    format!("tries again in {}: ", elapsed(left + 999))
+                };
                 Some(vec![Piece::new(format!("{wait}{text}"), Role::Warn)])
             }
             _ => None,

@@ -172,7 +172,7 @@ fn a_retry_counts_down_and_goes_when_the_reply_comes() {
     });
     bench.layout();
     bench.now += 2500;
-    assert!(bench.screen().contains("in 0:06: attempt 2 of 4 follows; HTTP 429: slow down"));
+    assert!(bench.screen().contains("tries again in 0:06: HTTP 429: slow down"));
     assert_eq!(bench.transcript.wakes_at(bench.now), Some(NOON + 3000));
     bench.event(&delta("here"));
     assert!(!bench.screen().contains("429"));
