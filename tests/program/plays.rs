@@ -137,6 +137,7 @@ const NO_INSTRUCTION: &[(&str, &str)] = &[
     ("cargo *", "a pattern of a rule"),
     ("cargo x; rm y", "a command of a model"),
     ("./build.sh", "a command of a model"),
+    ("./target/debug/app", "a program in a command of a model"),
     ("--", "the end of the options"),
 ];
 

@@ -132,6 +132,7 @@ impl App {
             cwd: &self.setup.cwd,
             workspace: &self.setup.workspace,
             model: self.model.as_deref(),
+            effort: self.setup.effort,
             env: &self.setup.env,
             now: self.now,
             zone: self.zone(),

@@ -380,6 +380,7 @@ mod tests {
             cwd: Path::new("/"),
             workspace: Path::new("/"),
             model: None,
+            effort: None,
             env: &BTreeMap::new(),
             now: 0,
             zone: &jiff::tz::TimeZone::UTC,

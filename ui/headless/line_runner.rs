@@ -225,6 +225,7 @@ impl<'a> LineRunner<'a> {
                 cwd: &self.work.cwd,
                 workspace: &self.workspace,
                 model: self.model.as_deref(),
+                effort: self.work.effort,
                 env: &self.opening.env,
                 now: yoi::protocol::now_ms(),
                 zone: &zone,

@@ -7,7 +7,7 @@ use crate::verb::{Way, WithKeys, find, spell};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::Path;
-use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal, State};
+use yoi::protocol::{Effort, Event, Method, PodInfo, PodName, Refusal, State};
 
 /// A verb that is being carried out.
 pub trait Dialogue {
@@ -165,6 +165,8 @@ pub struct Known<'a> {
     pub workspace: &'a Path,
     /// The model of new Pods, when a person chose one.
     pub model: Option<&'a str>,
+    /// The effort of new Pods, when a person chose one.
+    pub effort: Option<Effort>,
     /// The environment that the commands of a new Pod inherit.
     pub env: &'a BTreeMap<String, String>,
     /// Milliseconds since the Unix epoch.

@@ -39,6 +39,7 @@ impl Dialogue for New {
                 name: self.name.clone(),
                 cwd: self.cwd.as_ref().map_or(known.cwd.to_owned(), |dir| known.cwd.join(dir)),
                 model: self.model.clone().or_else(|| known.model.map(str::to_owned)),
+                effort: known.effort,
                 profile: self.profile.clone(),
                 env: known.env.clone(),
                 ..NewPod::default()
