@@ -171,7 +171,8 @@ fn unusable(arguments: &str, cut: bool, stop: &Stop) -> Option<String> {
             Some(format!("not run: {cutter} cut this call before its arguments. Call again."))
         }
         (Ok(_), _) => None,
-        (Err(_), Some(cutter)) if cut => Some(format!(
+        // Some providers close a call that they cut.
+        (Err(error), Some(cutter)) if cut || error.is_eof() => Some(format!(
             "not run: {cutter} cut the arguments of this call after {bytes} bytes. Call again with less text, or \
              in several calls. They begin: {head}"
         )),
@@ -198,9 +199,12 @@ mod tests {
             (Stop::Other("odd".into()), "odd"),
         ];
         for (stop, words) in stops {
-            let why = unusable(r#"{"file_path":"/w/a","content":"on"#, true, &stop).unwrap();
-            assert!(why.contains("after 33 bytes") && why.contains(words), "{why}");
-            assert!(why.contains("file_path"), "{why}");
+            for closed in [false, true] {
+                let begun = r#"{"file_path":"/w/a","content":"on"#;
+                let why = unusable(begun, !closed, &stop).unwrap();
+                assert!(why.contains("after 33 bytes") && why.contains(words), "{why}");
+                assert!(why.contains("file_path"), "{why}");
+            }
             let why = unusable("{}", true, &stop).unwrap();
             assert!(why.contains("before its arguments") && why.contains(words), "{why}");
             for (whole, cut) in [("{}", false), (r#"{"a":1}"#, false), (r#"{"a":1}"#, true)] {

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
 /// Finish reasons of a reply that failed at the provider: OpenRouter and Mistral (`error`), vLLM and SGLang
-/// (`abort`), DeepSeek.
-const BROKEN: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
+/// (`abort`), DeepSeek, Z.ai.
+const BROKEN: [&str; 4] = ["error", "abort", "insufficient_system_resource", "network_error"];
 
 /// Reads the events of one answer.
 #[derive(Default)]
@@ -350,7 +350,7 @@ impl Decoder {
             // Mistral.
             Some("model_length") => Stop::ContextExceeded,
             _ if !self.refusal.is_empty() => Stop::Refusal(self.refusal.clone()),
-            Some(filter @ ("content_filter" | "refusal" | "safety")) => {
+            Some(filter @ ("content_filter" | "refusal" | "safety" | "sensitive")) => {
                 Stop::Refusal(filter.into())
             }
             None | Some("stop" | "tool_calls" | "function_call" | "eos" | "end_turn") => {

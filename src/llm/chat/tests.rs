@@ -300,7 +300,7 @@ fn either_a_finish_reason_or_done_ends_an_answer_and_nothing_else_does() {
     assert_eq!(stop(&[hi.clone(), finish("model_length")]), Some(Stop::ContextExceeded));
     assert_eq!(stop(&[read.clone(), finish("length")]), Some(Stop::MaxTokens));
     assert_eq!(stop(&[read.clone(), finish("odd")]), Some(Stop::Other("odd".into())));
-    for broken in ["error", "abort", "insufficient_system_resource"] {
+    for broken in ["error", "abort", "insufficient_system_resource", "network_error"] {
         let failed = fault(Decoder::default(), &[hi.clone(), finish(broken)]);
         assert!(matches!(failed, Fault::Reported { retryable: true, .. }), "{broken}: {failed:?}");
     }
