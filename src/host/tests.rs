@@ -11,6 +11,7 @@ mod approvals;
 mod call_ids;
 mod clients;
 mod connections;
+mod cost;
 mod ephemeral;
 mod effort;
 mod endless;
