@@ -32,7 +32,7 @@ pub mod workspace;
 /// What the file of a workspace may say, and what it may say once a person trusts it.
 pub mod workspace_settings;
 
-pub use catalogue::Catalogue;
+pub use catalogue::{Catalogue, Known};
 pub use diagnostic::Diagnostic;
 pub use dirs::{ConfigError, Dirs, Env};
 pub use key_command::{KeyCommand, PrintedKeys};
@@ -42,7 +42,7 @@ pub use model_select::{
     Destination, ModelChoice, ModelContext, ModelError, WantedModel, choose, probe_local,
     rehearsal, resolve,
 };
-pub use models::{KeySource, Model, Price, Reasoning, Wire};
+pub use models::{KeySource, LongContextPrice, Model, Price, Reasoning, Wire};
 pub use settings::Settings;
 pub use settings_file::{Reading, SettingsFile};
 pub use workspace::{Access, Workspace};

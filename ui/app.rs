@@ -114,7 +114,7 @@ pub struct Setup {
     /// The workspace that `cwd` belongs to.
     pub workspace: PathBuf,
     pub env: BTreeMap<String, String>,
-    pub models: Vec<String>,
+    pub models: Vec<(String, String)>,
     /// The effort of new Pods, if the person chose one.
     pub effort: Option<Effort>,
     pub themes: Vec<String>,

@@ -20,6 +20,7 @@ mod man;
 mod mcp;
 mod mesh;
 mod mesh_audit;
+mod models;
 mod prompt;
 mod screen;
 
@@ -279,6 +280,7 @@ async fn carry_out(opening: &Opening, command: Command) -> Result<(), Failure> {
         Command::Auth { provider: Some(provider), remove: true } => {
             auth::remove(opening, &provider)
         }
+        Command::Models { text, json } => models::list(opening, &text, json),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut args::command(), "yoi", &mut script);

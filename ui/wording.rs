@@ -3,6 +3,7 @@
 
 pub mod duration;
 pub mod losses;
+pub mod model;
 pub mod age;
 pub mod rule;
 pub mod scope;

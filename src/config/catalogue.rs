@@ -4,8 +4,12 @@ use crate::config::models::{Price, Reasoning, Wire};
 use crate::config::settings::Settings;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-const BUILTIN: &str = include_str!("models.toml");
+/// The providers, and what is known better than the published facts.
+const BY_HAND: &str = include_str!("models.toml");
+/// The published facts of models; `scripts/models` writes them.
+const PUBLISHED: &str = include_str!("models.json");
 
 /// One provider. In settings every field is optional and overrides the built-in one.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -40,6 +44,8 @@ pub struct Known {
     pub images: Option<bool>,
     pub reasoning: Option<Reasoning>,
     pub price: Option<Price>,
+    /// The date after which its provider may switch it off, as `YYYY-MM-DD`.
+    pub deprecated: Option<String>,
 }
 
 /// One name or several.
@@ -65,13 +71,44 @@ impl Names {
 pub struct Catalogue {
     #[serde(rename = "provider")]
     pub providers: BTreeMap<String, Provider>,
+    #[serde(default)]
     pub models: BTreeMap<String, Known>,
+}
+
+/// The generated file: published facts by `provider/model`, and where they come from.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Published {
+    #[serde(rename = "generated")]
+    _generated: String,
+    #[serde(rename = "source")]
+    _source: String,
+    #[serde(rename = "license")]
+    _license: String,
+    models: BTreeMap<String, Known>,
 }
 
 impl Catalogue {
     /// What the program brings along.
     pub fn builtin() -> Self {
-        toml::from_str(BUILTIN).expect("models.toml is part of the program and read by a test")
+        static BUILTIN: LazyLock<Catalogue> = LazyLock::new(Catalogue::read);
+        BUILTIN.clone()
+    }
+
+    fn read() -> Self {
+        let by_hand: Self =
+            toml::from_str(BY_HAND).expect("models.toml is part of the program and read by a test");
+        let published: Published = serde_json::from_str(PUBLISHED)
+            .expect("models.json is part of the program and read by a test");
+        let mut all = Self { providers: by_hand.providers, models: published.models };
+        all.overlay_models(&by_hand.models);
+        all
+    }
+
+    fn overlay_models(&mut self, over: &BTreeMap<String, Known>) {
+        for (spec, over) in over {
+            self.models.entry(spec.clone()).or_default().overlay(over);
+        }
     }
 
     /// The same with the user's settings laid over it, field by field.
@@ -80,9 +117,7 @@ impl Catalogue {
         for (id, over) in &settings.provider {
             all.providers.entry(id.clone()).or_default().overlay(over);
         }
-        for (spec, over) in &settings.models {
-            all.models.entry(spec.clone()).or_default().overlay(over);
-        }
+        all.overlay_models(&settings.models);
         all
     }
 
@@ -139,6 +174,7 @@ impl Known {
         take(&mut self.images, &over.images);
         take(&mut self.reasoning, &over.reasoning);
         take(&mut self.price, &over.price);
+        take(&mut self.deprecated, &over.deprecated);
     }
 }
 
@@ -173,6 +209,57 @@ mod tests {
             let (id, _) = spec.split_once('/').unwrap();
             assert!(all.providers.contains_key(id), "{spec}");
         }
+    }
+
+    #[test]
+    fn every_published_row_is_whole_and_stands_once() {
+        let listed =
+            PUBLISHED.lines().filter(|line| line.starts_with('"') && line.contains("\"window\":"));
+        let published: Published = serde_json::from_str(PUBLISHED).unwrap();
+        assert_eq!(published.models.len(), listed.count(), "a model stands twice");
+        assert!(published.models.len() > 50 && PUBLISHED.len() < 60_000);
+        assert!(published._license.contains("Copyright (c)"), "the licence goes with the data");
+        for (spec, known) in &published.models {
+            let (window, output) = (known.window.unwrap(), known.max_output.unwrap());
+            assert!(output > 0 && output < window && window < 100_000_000, "{spec}");
+            assert!(known.images.is_some() && known.reasoning.is_some(), "{spec}");
+            let price = known.price.unwrap();
+            assert_sane(spec, [price.input, price.output, price.cache_read, price.cache_write]);
+            if let Some(long) = price.long_context {
+                assert!(long.above > 0 && long.above < window, "{spec}");
+                assert!(long.input >= price.input && long.output >= price.output, "{spec}");
+                assert_sane(spec, [long.input, long.output, long.cache_read, long.cache_write]);
+            }
+            let is_date = |text: &String| {
+                text.len() == 10 && text.chars().all(|c| c == '-' || c.is_ascii_digit())
+            };
+            assert!(known.deprecated.as_ref().is_none_or(is_date), "{spec}");
+        }
+    }
+
+    /// Dollars per million tokens: a price for each token would be far below, one for a thousand tokens
+    /// far above.
+    fn assert_sane(spec: &str, [input, output, cache_read, cache_write]: [f64; 4]) {
+        for price in [input, output, cache_read, cache_write] {
+            assert!(price == 0.0 || (0.001..1_000.0).contains(&price), "{spec}: {price}");
+        }
+        assert!(input <= output && cache_read <= input && cache_write >= cache_read, "{spec}");
+    }
+
+    #[test]
+    fn settings_override_single_facts_of_a_published_model() {
+        let (settings, diagnostics) = Settings::read(
+            std::path::Path::new("config.toml"),
+            "models.'anthropic/claude-sonnet-5-5'.window = 5\n\
+             models.'openai/gpt-6.1-sol'.price = { input = 1, output = 2 }",
+        );
+        assert_eq!(diagnostics, []);
+        let (before, after) = (Catalogue::builtin(), Catalogue::with(&settings));
+        let spec = "anthropic/claude-sonnet-5-5";
+        let expected = Known { window: Some(5), ..before.models[spec].clone() };
+        assert_eq!(after.models[spec], expected);
+        let price = Price { input: 1.0, output: 2.0, ..Price::default() };
+        assert_eq!(after.models["openai/gpt-6.1-sol"].price, Some(price));
     }
 
     #[test]

@@ -58,18 +58,50 @@ pub struct Price {
     pub cache_read: f64,
     #[serde(default)]
     pub cache_write: f64,
+    /// What a request with a long input costs, if that differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long_context: Option<LongContextPrice>,
+}
+
+/// What every token of a request costs whose input is above a threshold, in US dollars per million.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongContextPrice {
+    /// The threshold in input tokens, cached ones included.
+    pub above: u64,
+    pub input: f64,
+    pub output: f64,
+    #[serde(default)]
+    pub cache_read: f64,
+    #[serde(default)]
+    pub cache_write: f64,
 }
 
 impl Price {
     /// The dollars of one request. `input` is all input tokens, cached ones included.
     #[allow(clippy::cast_precision_loss)]
     pub fn cost(&self, input: u64, output: u64, cache_read: u64, cache_write: u64) -> f64 {
+        let rates = self.for_input(input);
         let fresh = input.saturating_sub(cache_read).saturating_sub(cache_write);
-        let dollars = fresh as f64 * self.input
-            + output as f64 * self.output
-            + cache_read as f64 * self.cache_read
-            + cache_write as f64 * self.cache_write;
+        let dollars = fresh as f64 * rates.input
+            + output as f64 * rates.output
+            + cache_read as f64 * rates.cache_read
+            + cache_write as f64 * rates.cache_write;
         dollars / 1_000_000.0
+    }
+
+    /// The price of a request with so many input tokens.
+    fn for_input(self, input: u64) -> Self {
+        match self.long_context {
+            Some(long) if input > long.above => Self {
+                input: long.input,
+                output: long.output,
+                cache_read: long.cache_read,
+                cache_write: long.cache_write,
+                ..self
+            },
+            _ => self,
+        }
     }
 }
 
@@ -132,6 +164,12 @@ impl Model {
             _ => format!("{}/{}", self.provider, self.model),
         }
     }
+
+    /// The part of the window, in tokens, in which a request costs the usual price.
+    pub fn usual_window(&self) -> u64 {
+        let long = self.price.and_then(|price| price.long_context);
+        long.map_or(self.window, |long| long.above.min(self.window))
+    }
 }
 
 #[cfg(test)]
@@ -140,10 +178,49 @@ mod tests {
 
     #[test]
     fn a_price_counts_cached_tokens_at_their_own_rate_and_never_twice() {
-        let price = Price { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75 };
+        let price = Price {
+            input: 3.0,
+            output: 15.0,
+            cache_read: 0.3,
+            cache_write: 3.75,
+            long_context: None,
+        };
         let cost = price.cost(1_000_000, 100_000, 500_000, 200_000);
         let expected = 0.3 * 3.0 + 0.1 * 15.0 + 0.5 * 0.3 + 0.2 * 3.75;
         assert!((cost - expected).abs() < 1e-9, "{cost}");
+    }
+
+    #[test]
+    fn a_request_above_the_threshold_costs_the_long_context_price_for_every_token() {
+        let text = r#"{"input": 2, "output": 10, "cache_read": 0.2, "cache_write": 2.5,
+            "long_context": {"above": 200, "input": 4, "output": 15, "cache_read": 0.4, "cache_write": 5}}"#;
+        let price: Price = serde_json::from_str(text).unwrap();
+        let dollars = |input: u64| price.cost(input, 10, 100, 50) * 1e6;
+        assert!((dollars(200) - (50.0 * 2.0 + 100.0 + 20.0 + 125.0)).abs() < 1e-6);
+        assert!((dollars(201) - (51.0 * 4.0 + 150.0 + 40.0 + 250.0)).abs() < 1e-6);
+        let model = |window| Model {
+            wire: Wire::Chat,
+            provider: "p".into(),
+            model: "m".into(),
+            base_url: String::new(),
+            key: KeySource::None,
+            window,
+            max_output: 1,
+            price: Some(price),
+            images: false,
+            reasoning: Reasoning::None,
+            own_url: false,
+            url_variable: None,
+        };
+        assert_eq!([100, 200, 1000].map(|window| model(window).usual_window()), [100, 200, 200]);
+    }
+
+    #[test]
+    fn a_price_that_an_earlier_release_wrote_has_no_long_context() {
+        let text = r#"{"input":3.0,"output":15.0,"cache_read":0.3,"cache_write":3.75}"#;
+        let price: Price = serde_json::from_str(text).unwrap();
+        assert_eq!(price.long_context, None);
+        assert_eq!(serde_json::to_string(&price).unwrap(), text);
     }
 
     #[test]

@@ -24,9 +24,9 @@ const REPORTS: [&str; 1] = ["ReadPodOutput"];
 
 impl Run {
     /// Leaves the oldest outputs out of all further requests, where the next request takes more than three
-    /// quarters of the window and a fifth of it can be freed.
+    /// quarters of the window, or of what costs the usual price, and a fifth of it can be freed.
     pub(crate) async fn prune_when_full(&mut self) -> Result<(), Stopped> {
-        let window = self.setup.model.as_ref().map_or(0, |(model, _)| model.window);
+        let window = self.setup.model.as_ref().map_or(0, |(model, _)| model.usual_window());
         let history = &self.session_state.state.history;
         // Older programs left outputs out without an entry, so the last count says nothing of them.
         let whole = context::tokens(0, history, None);
@@ -39,7 +39,7 @@ impl Run {
         if places.is_empty() {
             return Ok(());
         }
-        self.prune(places, "the context window is three quarters full").await
+        self.prune(places, "three quarters of the context window are full").await
     }
 
     /// Leaves these outputs out of all further requests; the text of each is in a file from then on.

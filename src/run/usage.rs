@@ -72,7 +72,13 @@ mod tests {
 
     #[test]
     fn cached_tokens_are_paid_once_at_their_own_price() {
-        let price = Price { input: 1.0, output: 10.0, cache_read: 0.1, cache_write: 2.0 };
+        let price = Price {
+            input: 1.0,
+            output: 10.0,
+            cache_read: 0.1,
+            cache_write: 2.0,
+            long_context: None,
+        };
         let usage = Usage {
             input: Some(1_000_000),
             output: Some(100_000),

@@ -37,6 +37,7 @@ const IN_ORDER: &[(&str, Player)] = &[
     ("yoi mesh audit [name]", the_messages_of_the_mesh_are_listed),
     ("yoi mcp install <client>", an_mcp_client_learns_of_yoi),
     ("yoi host", the_host_is_shown),
+    ("yoi models sonnet", the_models_are_listed),
     ("yoi doctor", the_doctor_reports),
     ("yoi man", the_manual_page_is_read_by_man),
 ];
@@ -109,6 +110,7 @@ const PLAYS: &[(&str, Player)] = &[
     ("yoi ls --json", the_pods_are_listed),
     ("yoi log --json", the_transcript_is_printed),
     ("yoi log --raw", the_transcript_is_printed),
+    ("yoi models --json", the_models_are_listed),
     ("yoi doctor --json", the_doctor_reports),
     ("yoi doctor --report [<FILE>]", a_report_is_written),
     ("yoi auth --remove", a_key_is_removed),

@@ -117,7 +117,7 @@ impl Bench {
             cwd: "/repo".into(),
             workspace: "/repo".into(),
             themes: vec!["night".into(), "day".into(), "mono".into()],
-            models: vec!["anthropic/claude-sonnet-4".into()],
+            models: vec![("anthropic/claude-sonnet-4".into(), "window 200k".into())],
             reconnects: true,
             read_only: None,
             ..Setup::default()

@@ -150,6 +150,14 @@ pub enum Command {
         #[arg(long, requires = "provider")]
         remove: bool,
     },
+    /// List the models that yoi knows by name, with their windows and prices
+    Models {
+        /// Only models whose names hold these words
+        text: Vec<String>,
+        /// One model a line, as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the completions of a shell
     Completions { shell: clap_complete::Shell },
     /// Print the manual page, for `man -l -`

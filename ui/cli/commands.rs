@@ -128,7 +128,8 @@ fn state_cells(info: &PodInfo, now: u64) -> (String, Option<String>) {
     (state::of_pod(info).to_owned(), Some(cell))
 }
 
-fn aligned(table: &[[String; 5]]) -> String {
+/// The cells under each other, with two blanks between the columns.
+pub fn aligned<const N: usize>(table: &[[String; N]]) -> String {
     let mut text = String::new();
     let width = |column: usize| table.iter().map(|row| rows::width(&row[column])).max();
     for row in table {

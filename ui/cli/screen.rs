@@ -5,6 +5,7 @@ use crate::cli::args::Args;
 use crate::headless::{Exit, Failure, causes};
 use crate::run::{self, Find, Options, Ready, Reconnect, ScreenFiles};
 use crate::start::{self, Opening};
+use crate::wording::model::facts;
 use std::path::{Path, PathBuf};
 use yoi::client::{Client, Events};
 use yoi::config::settings::{IN_USE, Ui};
@@ -59,9 +60,15 @@ fn options(opening: &Opening, args: &Args) -> Options {
         config_dir: Some(opening.dirs.config.clone()),
         copies: Some(opening.dirs.state.join("copies")),
         pod: args.pod.clone(),
-        models: Catalogue::with(&settings).specs(),
+        models: models(&Catalogue::with(&settings)),
         mistakes: mistakes.iter().map(|one| settings.with_value_in_use(one, IN_USE)).collect(),
     }
+}
+
+/// Every model that is known by name, with what is known of it.
+fn models(all: &Catalogue) -> Vec<(String, String)> {
+    let facts = |spec: &str| all.models.get(spec).map(facts).unwrap_or_default();
+    all.specs().into_iter().map(|spec| (spec.clone(), facts(&spec))).collect()
 }
 
 /// The key map of the settings.

@@ -58,7 +58,7 @@ pub struct Options {
     /// The Pod to show first.
     pub pod: Option<PodName>,
     /// Models that complete after `:model`.
-    pub models: Vec<String>,
+    pub models: Vec<(String, String)>,
     /// The effort of new Pods, if the person chose one.
     pub effort: Option<Effort>,
     /// The mistakes in the settings file, each with its place.

@@ -16,7 +16,8 @@ pub struct Sources {
     pub pods: Vec<(String, String)>,
     /// The agents that the selected Pod reaches: name and kind.
     pub agents: Vec<(String, String)>,
-    pub models: Vec<String>,
+    /// `provider/model` and what is known of it.
+    pub models: Vec<(String, String)>,
     /// Paths that some Pod has to do with.
     pub paths: Vec<String>,
     pub themes: Vec<String>,
@@ -137,7 +138,7 @@ fn values(argument: &Arg, sources: &Sources) -> Vec<Candidate> {
         "pod" | "from" | "to" => named(&sources.pods),
         "agent" => named(&sources.agents),
         "addressee" => [named(&sources.pods), named(&sources.agents)].concat(),
-        "model" => plain(&sources.models),
+        "model" => named(&sources.models),
         "effort" => effort::words()
             .into_iter()
             .map(|word| Candidate { text: word.into(), help: String::new() })

@@ -260,7 +260,7 @@ fn words_complete_to_the_values_of_their_argument() {
     let sources = Sources {
         pods: vec![("alice".into(), "idle".into()), ("bob".into(), "running".into())],
         agents: vec![("proj/a".into(), "agent".into()), ("my pi".into(), "yoi".into())],
-        models: vec!["anthropic/claude".into(), "openai/gpt".into()],
+        models: ["anthropic/claude", "openai/gpt"].map(|spec| (spec.into(), String::new())).into(),
         paths: vec!["/repo/ui".into(), "/repo/my docs".into()],
         themes: vec!["night".into(), "day".into()],
     };

@@ -282,6 +282,18 @@ pub fn the_effort_is_chosen(place: &Place, line: &str) {
     assert!(said.contains("strong: effort high"), "{said}");
 }
 
+pub fn the_models_are_listed(place: &Place, line: &str) {
+    let listed = place.does(line);
+    let is_json = line.ends_with("--json");
+    let of = |model: &str| listed.lines().find(|row| row.contains(model)).unwrap_or_default();
+    let row = of("anthropic/claude-sonnet-4-5");
+    assert!(row.contains(if is_json { r#""output":15"# } else { "$3 / $15" }), "{listed}");
+    assert_eq!(of("openai/").is_empty(), line.ends_with("sonnet"), "{listed}");
+    let unknown = place.run("yoi models nothing-has-this-name");
+    assert_eq!(unknown.code, Some(5), "{unknown:?}");
+    assert!(unknown.err.contains("no known model has nothing-has-this-name"), "{unknown:?}");
+}
+
 pub fn the_script_answers(place: &Place, line: &str) {
     place.bench.settings(&place.bench.without_local_models());
     assert_eq!(place.does(&format!("yoi {} -p hello", place.filled(line))), "heard: hello\n");

@@ -1,0 +1,85 @@
+//! The published facts of a model, as people read them.
+
+use yoi::config::{Known, Price, Reasoning};
+
+/// A number of tokens: `200k`, `1M`.
+pub fn tokens(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..1_000_000 => format!("{}k", count / 1_000),
+        _ if count % 1_000_000 < 50_000 => format!("{}M", count / 1_000_000),
+        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
+/// US dollars for a million tokens of input and of output: `$2 / $10`, with the price of long inputs where it differs.
+pub fn price(price: &Price) -> String {
+    let usual = format!("${} / ${}", price.input, price.output);
+    match price.long_context {
+        Some(long) => {
+            format!("{usual}, above {} ${} / ${}", tokens(long.above), long.input, long.output)
+        }
+        None => usual,
+    }
+}
+
+/// What the model takes besides text, and until when it is there.
+pub fn notes(known: &Known) -> String {
+    let thinks = known.reasoning.filter(|reasoning| *reasoning != Reasoning::None);
+    let notes = [
+        known.images.unwrap_or(false).then(|| "images".to_owned()),
+        thinks.map(|_| "effort".to_owned()),
+        known.deprecated.as_ref().map(|date| format!("deprecated, ends {date}")),
+    ];
+    notes.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// All of it in one line.
+pub fn facts(known: &Known) -> String {
+    let facts = [
+        known.window.map(|window| format!("window {}", tokens(window))),
+        known.price.as_ref().map(price),
+        Some(notes(known)).filter(|notes| !notes.is_empty()),
+    ];
+    facts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yoi::config::LongContextPrice;
+
+    #[test]
+    fn the_facts_of_a_model_are_one_line() {
+        let known = Known {
+            window: Some(1_048_576),
+            max_output: Some(64_000),
+            images: Some(true),
+            reasoning: Some(Reasoning::Effort),
+            price: Some(Price {
+                input: 1.25,
+                output: 10.0,
+                long_context: Some(LongContextPrice {
+                    above: 200_000,
+                    input: 2.5,
+                    output: 15.0,
+                    ..LongContextPrice::default()
+                }),
+                ..Price::default()
+            }),
+            deprecated: Some("2026-12-31".into()),
+        };
+        assert_eq!(
+            facts(&known),
+            "window 1M · $1.25 / $10, above 200k $2.5 / $15 · images, effort, deprecated, ends 2026-12-31"
+        );
+        assert_eq!(facts(&Known::default()), "");
+    }
+
+    #[test]
+    fn a_number_of_tokens_is_short() {
+        let counts = [0, 999, 8_192, 200_000, 1_000_000, 1_048_576, 1_500_000, 2_000_000];
+        let short = ["0", "999", "8k", "200k", "1M", "1M", "1.5M", "2M"];
+        assert_eq!(counts.map(tokens), short);
+    }
+}
