@@ -185,6 +185,8 @@ pub struct App {
     decided_by_line: Option<inbox::ChosenRequests>,
     /// Pods whose runs this screen has interrupted and that still run.
     interrupted: HashSet<PodName>,
+    /// Messages, each with its Pod, that had not entered a run when this screen interrupted it.
+    taken_back: Vec<(PodName, String)>,
     /// Approval requests whose decision this screen has sent and the host has not published yet.
     deciding: HashSet<String>,
     /// Approval requests whose decision was confirmed or under way here when the host ended.
@@ -238,8 +240,10 @@ impl App {
         let redraw = self.redraw_after(&msg);
         let mut effects = self.take_in(msg);
         effects.extend(self.look_for_host());
-        let interrupts = effects.iter().filter_map(Effect::interrupts);
-        self.interrupted.extend(interrupts.cloned());
+        for pod in effects.iter().filter_map(Effect::interrupts) {
+            self.takes_back(pod);
+            self.interrupted.insert(pod.clone());
+        }
         self.inbox_follows();
         self.split_follows();
         self.leaving_follows();

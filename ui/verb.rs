@@ -35,6 +35,7 @@ mod pause;
 mod peer;
 mod pin;
 mod policy;
+mod queue;
 mod quit;
 mod reclaim;
 mod redraw;
@@ -71,6 +72,7 @@ pub static LIST: &[&Verb] = &[
     &unpeer::VERB,
     &mesh::VERB,
     &block::VERB,
+    &queue::VERB,
     &pause::VERB,
     &resume::VERB,
     &cancel::VERB,

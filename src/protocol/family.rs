@@ -228,6 +228,9 @@ impl std::fmt::Display for Confined {
 pub struct Queued {
     pub id: String,
     pub input: Vec<Segment>,
+    /// The run under way has it, and takes it before its next request.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub enters: bool,
 }
 
 /// A part of a Pod's scope that another one has.

@@ -77,7 +77,10 @@ fn info() -> PodInfo {
         last_activity: 5,
         confined: Some(Confined::Partly),
         notes: vec![],
-        queue: vec![Queued { id: "q".into(), input: text("next") }],
+        queue: vec![
+            Queued { id: "q".into(), input: text("next"), enters: false },
+            Queued { id: "r".into(), input: text("now"), enters: true },
+        ],
         waiting: vec![],
         segment: None,
         ephemeral: false,
@@ -85,7 +88,7 @@ fn info() -> PodInfo {
     }
 }
 
-const INFO: &str = r#"{"name":"alice","state":"idle","since":1,"seq":2,"unseen":false,"cwd":"/w","workspace":"/w","model":"anthropic/m","model_why":"ANTHROPIC_API_KEY is set","model_chosen":true,"model_address":"api.anthropic.com","model_key":"key from ANTHROPIC_API_KEY","context_tokens":3,"context_window":200,"scope":[],"last_activity":5,"confined":"partly","notes":[],"queue":[{"id":"q","input":[{"kind":"text","content":"next"}]}]}"#;
+const INFO: &str = r#"{"name":"alice","state":"idle","since":1,"seq":2,"unseen":false,"cwd":"/w","workspace":"/w","model":"anthropic/m","model_why":"ANTHROPIC_API_KEY is set","model_chosen":true,"model_address":"api.anthropic.com","model_key":"key from ANTHROPIC_API_KEY","context_tokens":3,"context_window":200,"scope":[],"last_activity":5,"confined":"partly","notes":[],"queue":[{"id":"q","input":[{"kind":"text","content":"next"}]},{"id":"r","input":[{"kind":"text","content":"now"}],"enters":true}]}"#;
 
 fn met() -> LimitMet {
     LimitMet { kind: LimitKind::FileSize, sentence: "1 MiB".into() }

@@ -51,8 +51,10 @@ impl App {
     /// Up in an empty composer takes the last queued message back; otherwise it goes up a line or to an
     /// older message.
     fn composer_up(&mut self) -> Vec<Effect> {
-        let last =
-            self.info().and_then(|info| Some((info.name.clone(), info.queue.last()?.id.clone())));
+        let last = self.info().and_then(|info| {
+            let waits = info.queue.iter().rfind(|queued| !queued.enters);
+            Some((info.name.clone(), waits.or(info.queue.last())?.id.clone()))
+        });
         match last.filter(|_| self.composer.is_empty()) {
             Some((pod, id)) => self.unqueue(&pod, &id),
             None => {

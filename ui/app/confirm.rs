@@ -39,10 +39,10 @@ pub enum Confirm {
 /// What a text is for that looks like a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextFor {
-    /// A message to the Pod, or for its queue.
+    /// A message to the Pod.
     Message,
-    /// A message into the run that is under way.
-    Steering,
+    /// A message for the queue of the Pod.
+    Queue,
     /// The reason of a denial; its line stays open below the confirmation.
     Reason,
 }
@@ -275,7 +275,7 @@ impl App {
         match confirm {
             Confirm::Offered { before, line, text_for } => {
                 match text_for {
-                    TextFor::Message | TextFor::Steering => {
+                    TextFor::Message | TextFor::Queue => {
                         self.composer.write(&Message::plain(&before));
                     }
                     TextFor::Reason => self.leave_reason(),
@@ -302,7 +302,7 @@ impl App {
                 self.layers.pop();
                 match text_for {
                     TextFor::Message => self.send_draft(),
-                    TextFor::Steering => self.steer_with_draft(),
+                    TextFor::Queue => self.queue_draft(),
                     TextFor::Reason => self.deny_as_typed(),
                 }
             }
@@ -341,13 +341,13 @@ impl App {
 /// The sentence that offers to run a verb instead of sending the text that it stands in.
 fn offer(before: &str, line: &str, text_for: TextFor) -> String {
     let leaves = match text_for {
-        TextFor::Message | TextFor::Steering => "the text before it would stay",
+        TextFor::Message | TextFor::Queue => "the text before it would stay",
         TextFor::Reason => "to run it leaves the request undecided",
     };
     match (text_for, before.is_empty()) {
-        (TextFor::Message | TextFor::Steering, true) => format!("`:{line}` is a verb"),
+        (TextFor::Message | TextFor::Queue, true) => format!("`:{line}` is a verb"),
         (TextFor::Reason, true) => format!("`:{line}` is a verb; {leaves}"),
-        (TextFor::Message | TextFor::Steering, false) => {
+        (TextFor::Message | TextFor::Queue, false) => {
             format!("`:{line}` at the end of the message is a verb; {leaves}")
         }
         (TextFor::Reason, false) => {

@@ -235,8 +235,13 @@ impl App {
             _ => Hint::new(self.keymap.label(Context::Everywhere, Action::Back), "pauses"),
         };
         let written = !self.composer.is_empty();
-        let queued = !info.queue.is_empty();
+        let queued = info.queue.iter().any(|queued| !queued.enters);
         match (info.state, written) {
+            (State::Running | State::NeedsYou, true) if self.runs(info) => vec![
+                Hint::new(send, "steers"),
+                Hint::new(self.keymap.label(Context::Composer, Action::Queue), "queues"),
+                pause(),
+            ],
             (State::Running | State::NeedsYou, true) => vec![Hint::new(send, "queues"), pause()],
             (State::Running | State::NeedsYou, false) if queued => vec![
                 Hint::new(send, "sends the first queued into the run"),

@@ -123,7 +123,9 @@ impl App {
         let (name, state) = (info.name.clone(), info.state);
         self.family.set(info);
         self.model_came(&name);
-        self.tour_goes_on(&name, was, state)
+        let mut effects = self.bring_back_unentered(&name);
+        effects.extend(self.tour_goes_on(&name, was, state));
+        effects
     }
 
     fn pod_removed(&mut self, name: &PodName) -> Vec<Effect> {
@@ -312,7 +314,7 @@ impl App {
                 Vec::new()
             }
             Asked::Unqueue(pod, message) => {
-                self.composer.give_back(Some(&pod), &message);
+                self.composer.add(Some(&pod), &message);
                 Vec::new()
             }
             Asked::FirstModel => {

@@ -61,7 +61,11 @@ impl App {
         {
             return effects;
         }
-        let binding = self.keymap.get(self.place(), pressed(key)).cloned();
+        let mut binding = self.keymap.get(self.place(), pressed(key));
+        if binding == Some(&Binding::Do(Action::Queue)) && !self.can_queue() {
+            binding = self.keymap.get(Context::Everywhere, pressed(key));
+        }
+        let binding = binding.cloned();
         let repeat = key.kind == KeyEventKind::Repeat;
         match binding {
             Some(Binding::Do(action)) if repeat && !repeats(action) => Vec::new(),
@@ -222,7 +226,8 @@ impl App {
             Action::CopyAnswer => {
                 self.copy_from(|transcript| transcript.yank_last_answer(), "the last answer")
             }
-            Action::Steer => self.steer(),
+            Action::Steer => self.enter(),
+            Action::Queue => self.queue(),
             Action::EditQueue => self.list_queue(),
             Action::HistorySearch => self.list_history(),
             Action::Mouse => self.toggle_mouse(),
@@ -392,6 +397,7 @@ fn repeats(action: Action) -> bool {
             | Action::AllowTree
             | Action::Deny
             | Action::Steer
+            | Action::Queue
             | Action::Leader
             | Action::Mark
             | Action::Pin

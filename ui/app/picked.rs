@@ -14,12 +14,13 @@ impl App {
 
     /// Removes what is kept by the names of Pods that are gone: a new Pod of such a name is another one.
     pub(super) fn forget_the_gone(&mut self) {
-        let Self { family, tree, beside, interrupted, tour, .. } = self;
+        let Self { family, tree, beside, interrupted, taken_back, tour, .. } = self;
         let gone = |name: &PodName| family.get(name).is_none();
         tree.marks.drop_if(gone);
         tree.pins.drop_if(gone);
         beside.take_if(|name| gone(name));
         interrupted.retain(|name| !gone(name));
+        taken_back.retain(|(name, _)| !gone(name));
         tour.take_if(|tour| gone(&tour.pod));
     }
 

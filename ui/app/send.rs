@@ -8,7 +8,7 @@ use crate::pane::transcript::Scroll;
 use crate::verb::line::{offered, offered_at_end};
 use crate::wording::why::WayOn;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Method, PodName, State};
+use yoi::protocol::{Method, PodInfo, PodName, Queued, State};
 
 impl App {
     /// Enter in the composer.
@@ -45,7 +45,7 @@ impl App {
             return self.open_layer(Layer::Confirm(confirm));
         }
         let pod = info.name.clone();
-        let method = match (info.state, info.queue.first()) {
+        let method = match (info.state, info.queue.iter().find(|queued| !queued.enters)) {
             (State::Paused | State::Failed, _) => Method::Resume,
             (State::Idle, None) if WayOn::of(info).is_some() => Method::Resume,
             (State::Running, None) if info.retry_at.is_some() => Method::Resume,
@@ -124,13 +124,31 @@ impl App {
         vec![Effect::Call { pod: None, method, asked }]
     }
 
-    /// Sends a message; while the Pod works, it waits in its queue.
+    /// Sends a message; into the run if one is under way.
     pub(super) fn send_now(&mut self, name: &PodName, message: Message) -> Vec<Effect> {
+        let input = message.segments.clone();
+        let method = if self.family.get(name).is_some_and(|info| self.runs(info)) {
+            Method::Steer { id: None, input }
+        } else {
+            Method::Send { input, queue: true }
+        };
+        self.send_by(name, message, method)
+    }
+
+    /// Whether a run of the Pod is under way; one that waits for a decision is, one that has no key is not.
+    pub(super) fn runs(&self, info: &PodInfo) -> bool {
+        match info.state {
+            State::Running => true,
+            State::NeedsYou => self.family.approvals().iter().any(|asked| asked.is_of(&info.name)),
+            _ => false,
+        }
+    }
+
+    fn send_by(&mut self, name: &PodName, message: Message, method: Method) -> Vec<Effect> {
         if let Some(transcript) = self.transcripts.get_mut(name) {
             transcript.scroll(Scroll::Tail);
         }
         self.notices.went_on();
-        let method = Method::Send { input: message.segments.clone(), queue: true };
         let asked = Asked::Send(name.clone(), message, self.request_token());
         vec![Effect::Call { pod: Some(name.clone()), method, asked }]
     }
@@ -177,24 +195,52 @@ impl App {
         }
     }
 
-    /// The key that sends the draft into the run that is under way.
-    pub(super) fn steer(&mut self) -> Vec<Effect> {
-        if self.composer.is_empty() {
-            return self.enter_on_nothing();
-        }
+    /// Whether the key that queues does so here: at the end of a text, while the Pod runs.
+    pub(super) fn can_queue(&self) -> bool {
+        let draft = self.composer.draft();
+        !draft.is_empty() && draft.is_at_end() && self.info().is_some_and(|info| self.runs(info))
+    }
+
+    /// The key that queues the draft.
+    pub(super) fn queue(&mut self) -> Vec<Effect> {
         let text = self.composer.draft().message().text;
-        match self.offered_verb(&text, TextFor::Steering) {
+        match self.offered_verb(&text, TextFor::Queue) {
             Some(offer) => self.open_layer(Layer::Confirm(offer)),
-            None => self.steer_with_draft(),
+            None => self.queue_draft(),
         }
     }
 
-    pub(super) fn steer_with_draft(&mut self) -> Vec<Effect> {
-        let Some(pod) = self.info().map(|info| info.name.clone()) else { return Vec::new() };
+    /// Puts the draft into the queue of the current Pod; it is sent at once where no run is under way.
+    pub(super) fn queue_draft(&mut self) -> Vec<Effect> {
+        if self.composer.is_empty() {
+            return self.say(Kind::Info, "write the message first");
+        }
+        let running = self.info().filter(|info| self.runs(info)).map(|info| info.name.clone());
+        let Some(pod) = running else { return self.send_draft() };
         let message = self.take();
-        let method = Method::Steer { id: None, input: message.segments.clone() };
-        let asked = Asked::Send(pod.clone(), message, self.request_token());
-        vec![Effect::Call { pod: Some(pod), method, asked }]
+        let method = Method::Send { input: message.segments.clone(), queue: true };
+        self.send_by(&pod, message, method)
+    }
+
+    /// Notes the messages that have not entered a run which this screen interrupts.
+    pub(super) fn takes_back(&mut self, pod: &PodName) {
+        let Some(info) = self.family.get(pod) else { return };
+        let entering = info.queue.iter().filter(|queued| queued.enters);
+        self.taken_back.extend(entering.map(|queued| (pod.clone(), queued.id.clone())));
+    }
+
+    /// Brings the messages that had not entered an interrupted run back into the draft, once the run has halted.
+    pub(super) fn bring_back_unentered(&mut self, pod: &PodName) -> Vec<Effect> {
+        let Some(info) = self.family.get(pod).filter(|info| !self.runs(info)) else {
+            return Vec::new();
+        };
+        let (of_pod, others): (Vec<_>, _) =
+            std::mem::take(&mut self.taken_back).into_iter().partition(|(of, _)| of == pod);
+        let queued =
+            info.queue.iter().filter(|queued| of_pod.iter().any(|(_, id)| *id == queued.id));
+        let effects = queued.map(|queued| take_out(pod, queued)).collect();
+        self.taken_back = others;
+        effects
     }
 
     /// Takes a queued message back into the empty composer.
@@ -203,11 +249,20 @@ impl App {
         let Some(queued) = info.queue.iter().find(|queued| queued.id == id) else {
             return self.say(Kind::Info, "it was sent already");
         };
+        if queued.enters {
+            let text = "it enters the run next · :pause takes it back";
+            return self.say(Kind::Info, text);
+        }
         if !self.composer.is_empty() {
             return self.say(Kind::Refused, "send or clear what is written first");
         }
-        let (pod, message) = (info.name.clone(), Message::of(&queued.input));
-        let method = Method::EditQueued { id: id.to_owned(), input: None };
-        vec![Effect::Call { pod: Some(pod.clone()), method, asked: Asked::Unqueue(pod, message) }]
+        vec![take_out(pod, queued)]
     }
+}
+
+/// Takes a message out of the queue, for the draft.
+fn take_out(pod: &PodName, queued: &Queued) -> Effect {
+    let method = Method::EditQueued { id: queued.id.clone(), input: None };
+    let asked = Asked::Unqueue(pod.clone(), Message::of(&queued.input));
+    Effect::Call { pod: Some(pod.clone()), method, asked }
 }

@@ -277,8 +277,21 @@ fn refuse(bench: &mut Bench, effects: Vec<Effect>, why: &str) -> Vec<Effect> {
     bench.msg(Msg::Answered(asked.expect("a call"), Err(Refusal::invalid(why))))
 }
 
+/// A message into the run.
+fn steer(text: &str) -> Method {
+    Method::Steer { id: None, input: crate::pane::composer::tests::plain(text) }
+}
+
+fn entering(id: &str, text: &str) -> yoi::protocol::Queued {
+    yoi::protocol::Queued { enters: true, ..queued(id, text) }
+}
+
 fn queued(id: &str, text: &str) -> yoi::protocol::Queued {
-    yoi::protocol::Queued { id: id.into(), input: crate::pane::composer::tests::plain(text) }
+    yoi::protocol::Queued {
+        id: id.into(),
+        input: crate::pane::composer::tests::plain(text),
+        enters: false,
+    }
 }
 
 /// A message that one can go back to.

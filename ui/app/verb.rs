@@ -219,6 +219,7 @@ impl App {
             Action::Theme(name) => vec![Effect::LoadTheme(name)],
             Action::Pin { slot, pod } => self.pin_verb(slot, pod.as_ref()),
             Action::Split(pod) => self.split(pod.as_ref()),
+            Action::Queue => self.queue_draft(),
             Action::Zoom => self.toggle_zoom(),
             Action::Notices => self.list_notices(),
             Action::Tour => vec![Effect::Tour(running.token.clone())],

@@ -340,6 +340,7 @@ impl<'a> LineRunner<'a> {
                 | Action::Pin { .. }
                 | Action::Split(_)
                 | Action::Zoom
+                | Action::Queue
                 | Action::Notices
                 | Action::Tour
                 | Action::Redraw

@@ -97,6 +97,7 @@ pub enum Action {
     NextPod,
     Notices,
     Steer,
+    Queue,
     EditQueue,
     Mouse,
 }
@@ -138,7 +139,8 @@ pub const ACTIONS: &[ActionInfo] = &[
     row("suspend", Action::Suspend, "suspend to the shell"),
     row("help", Action::Help, "help"),
     row("keys", Action::Keys, "the keys possible now"),
-    row("send", Action::Send, "send, queue, steer or continue"),
+    row("send", Action::Send, "send, also into a run, or continue"),
+    row("queue", Action::Queue, "queue: the message waits for the end of the run"),
     row("newline", Action::Newline, "newline"),
     row("up", Action::Up, "up; history"),
     row("down", Action::Down, "down; history"),

@@ -3,7 +3,7 @@
 use crate::keys::Action;
 use std::collections::HashMap;
 use tui_textarea::{CursorMove, TextArea};
-use yoi::protocol::PodName;
+use yoi::protocol::{PodName, Segment};
 
 mod complete;
 mod draft;
@@ -80,6 +80,17 @@ impl Composer {
         if draft.is_empty() {
             *draft = Draft::of(message);
         }
+    }
+
+    /// Adds a message that was taken out of the queue of `pod` to the draft there, below what is written.
+    pub fn add(&mut self, pod: Option<&PodName>, message: &Message) {
+        let draft = self.draft_of(pod);
+        let mut segments = draft.message().segments;
+        if !draft.is_empty() {
+            segments.push(Segment::Text { content: "\n".into() });
+        }
+        segments.extend(message.segments.iter().cloned());
+        *draft = Draft::of(&Message::of(&segments));
     }
 
     /// Puts the message that a rewind took back into the draft of its Pod, if nothing else is written there.

@@ -143,6 +143,7 @@ pub enum Action {
     },
     Split(Option<PodName>),
     Zoom,
+    Queue,
     Notices,
     Tour,
     Redraw,

@@ -213,6 +213,7 @@ fn usage_names_arguments_then_options() {
     assert_eq!(usage("policy"), "[revoke <n>]");
     assert_eq!(usage("send"), "<addressee> <text>");
     assert_eq!(usage("zoom"), "");
+    assert_eq!(usage("queue"), "");
 }
 
 #[test]

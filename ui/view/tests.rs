@@ -46,6 +46,7 @@ fn screen_40x12() {
 #[test]
 fn screen_40x12_tree() {
     let mut bench = bench(40, 12);
+    bench.press("left");
     bench.press("tab");
     insta::assert_snapshot!(bench.screen());
 }
@@ -93,8 +94,11 @@ fn screen_80x24_command_line() {
 fn screen_80x24_queue_and_several_lines() {
     let mut bench = bench(80, 24);
     let queue = ["then run the tests", "and write it down"];
-    let queue = queue
-        .map(|text| Queued { id: text.into(), input: crate::pane::composer::tests::plain(text) });
+    let queue = queue.map(|text| Queued {
+        id: text.into(),
+        input: crate::pane::composer::tests::plain(text),
+        enters: false,
+    });
     bench.shown(PodInfo { queue: queue.to_vec(), ..pod("alice", State::Running) });
     bench.press("ctrl-j");
     bench.type_in("日本語👩‍💻é");

@@ -87,7 +87,8 @@ impl Pod {
         // A mailbox that cannot be read now is shown as it was.
         let Ok(rows) = self.mailbox().await else { return };
         let waiting = waiting::waiting(&rows);
-        let queue = resolved::queue(rows);
+        let run = self.phase.run();
+        let queue = resolved::queue(rows, |id| run.is_some_and(|run| run.handed.contains(id)));
         self.change(|info| (info.queue, info.waiting) = (queue, waiting));
     }
 }

@@ -118,7 +118,8 @@ impl Pod {
         input: Option<Vec<Segment>>,
     ) -> Result<Event, Refusal> {
         if self.phase.run().is_some_and(|run| run.handed.contains(id)) {
-            return Err(not_queued());
+            let why = "the run takes that message next: pause it first";
+            return Err(Refusal::invalid(why));
         }
         let (store, name) = (&self.shared.store, &self.row.name);
         let found = match input {
@@ -145,9 +146,9 @@ impl Pod {
         match row {
             Err(refusal) => reply(answer, Err(refusal)),
             Ok(row) if runs => {
-                self.load_queue().await;
                 let queued = Some(row.id.clone());
                 self.hand_over(row);
+                self.load_queue().await;
                 reply(answer, Ok(Event::Accepted { entry: None, queued }));
             }
             Ok(row) => self.start_queued(row, Some(accepted(answer))).await,

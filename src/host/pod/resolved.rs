@@ -107,9 +107,11 @@ pub(crate) fn damaged_info(row: &DamagedRow) -> Option<PodInfo> {
 }
 
 /// The queued inputs among the rows of a mailbox.
-pub(crate) fn queue(rows: Vec<MailboxMessage>) -> Vec<Queued> {
+pub(crate) fn queue(rows: Vec<MailboxMessage>, enters: impl Fn(&str) -> bool) -> Vec<Queued> {
     let inputs = rows.into_iter().filter(|row| row.kind == MailboxKind::Input);
-    inputs
-        .filter_map(|row| Some(Queued { id: row.id, input: Input::read(row.payload)?.segments }))
-        .collect()
+    let queued = |row: MailboxMessage| {
+        let (enters, input) = (enters(&row.id), Input::read(row.payload)?.segments);
+        Some(Queued { id: row.id, input, enters })
+    };
+    inputs.filter_map(queued).collect()
 }

@@ -144,7 +144,7 @@ async fn start(shared: &Shared, family: &Family, row: PodRow, supervisor: &mpsc:
     let granted = Arc::new(watch::Sender::new(family.granted(&row.name.key())));
     let rows = shared.store.messages(&row.name).await.unwrap_or_default();
     let waiting = pod::waiting::waiting(&rows);
-    let birth = pod::Birth::Restarted { queue: resolved::queue(rows), waiting };
+    let birth = pod::Birth::Restarted { queue: resolved::queue(rows, |_| false), waiting };
     let handle = pod::spawn(shared, supervisor.downgrade(), row, granted, birth);
     shared.members.send_modify(|members| {
         Arc::make_mut(&mut members.0).insert(handle.name.key(), handle);

@@ -1085,3 +1085,63 @@ async fn a_pod_that_waits_for_a_key_reads_as_idle_everywhere() {
     bench.is(&pod, State::NeedsYou).await;
     assert_eq!(bench.words(&pod).await, ["idle"; 3]);
 }
+
+#[tokio::test]
+async fn messages_into_a_run_that_waits_for_a_decision_enter_together_after_it() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a.txt").await;
+    let approval = bench.asked().await;
+    for text in ["one", "two"] {
+        let Method::Send { input, .. } = Method::say(text) else { unreachable!() };
+        let sent = bench.call(&pod, Method::Steer { id: None, input }).await.unwrap();
+        let Event::Accepted { queued: Some(id), .. } = sent else { panic!("{sent:?}") };
+        let refusal = bench.call(&pod, Method::EditQueued { id, input: None }).await.unwrap_err();
+        assert!(refusal.message.contains("pause it first"), "{refusal:?}");
+    }
+    let enters = |info: crate::protocol::PodInfo| {
+        info.queue.iter().map(|queued| queued.enters).collect::<Vec<_>>()
+    };
+    assert_eq!(enters(bench.info(&pod).await), [true, true]);
+    bench.answer(&approval, once()).await.unwrap();
+    bench.ended(&pod).await;
+    bench.is(&pod, State::Idle).await;
+    assert_eq!(bench.said(&pod).await.last().unwrap(), "You said two.");
+    let kinds = bench.transcript(&pod).await;
+    let of = |kind: &str| kinds.iter().rposition(|other| other == kind).unwrap();
+    let result = of("tool_result");
+    assert_eq!(kinds[result + 1..=result + 2], ["user_input", "user_input"], "{kinds:?}");
+    assert!(of("assistant_item") > result + 2, "{kinds:?}");
+    let listed = bench.call(&pod, Method::ListRewindTargets).await.unwrap();
+    let Event::RewindTargets { head_entries, targets, .. } = listed else { panic!() };
+    let previews: Vec<&str> = targets.iter().map(|target| target.preview.as_str()).collect();
+    assert_eq!(previews, ["two", "one", "write a.txt"]);
+    let back =
+        |at: usize| Method::Rewind { target: targets[at].id, expected_head_entries: head_entries };
+    let refusal = bench.call(&pod, back(1)).await.unwrap_err();
+    let said = "sent while a run was under way; go back to the input that began it";
+    assert_eq!(refusal.message, said);
+    let rewound = bench.call(&pod, back(2)).await.unwrap();
+    let Event::RewindApplied { input, .. } = rewound else { panic!("{rewound:?}") };
+    assert_eq!(crate::protocol::flatten(&input), "write a.txt");
+    bench.say(&pod, "three").await;
+    bench.ended(&pod).await;
+    assert_eq!(bench.said(&pod).await.last().unwrap(), "You said three.");
+}
+
+#[tokio::test]
+async fn a_message_that_had_not_entered_a_paused_run_can_be_taken_back() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a.txt").await;
+    bench.asked().await;
+    let Method::Send { input, .. } = Method::say("not that") else { unreachable!() };
+    bench.call(&pod, Method::Steer { id: None, input }).await.unwrap();
+    bench.call(&pod, Method::Pause).await.unwrap();
+    bench.ended(&pod).await;
+    let info = bench.is(&pod, State::Paused).await;
+    let [queued] = &info.queue[..] else { panic!("{info:?}") };
+    let edit = Method::EditQueued { id: queued.id.clone(), input: None };
+    bench.call(&pod, edit).await.unwrap();
+    let queue = bench.info(&pod).await.queue;
+    assert_eq!(queue, Vec::new());
+    assert!(!bench.transcript(&pod).await.iter().rev().take(2).any(|kind| kind == "user_input"));
+}

@@ -291,11 +291,10 @@ fn a_verb_behind_a_message_into_the_run_is_offered_too() {
     bench.press("ctrl-x");
     assert_eq!(calls(&bench.press("s")), []);
     let sent = bench.confirm("s");
-    let steer = Method::Steer {
-        id: None,
-        input: crate::pane::composer::tests::plain("look at b.rs:pause"),
-    };
-    assert_eq!(calls(&sent), [(Some("alice"), &steer)]);
+    assert_eq!(calls(&sent), [(Some("alice"), &steer("look at b.rs:pause"))]);
+    bench.type_in("look at b.rs:pause");
+    assert_eq!(calls(&bench.press("tab")), []);
+    assert_eq!(calls(&bench.confirm("s")), [(Some("alice"), &message("look at b.rs:pause"))]);
 }
 
 #[test]

@@ -111,10 +111,19 @@ impl Live {
 
     /// Lets things happen until the screen shows `text`.
     async fn until(&mut self, text: &str) -> String {
+        self.until_it(text, |_, screen| screen.contains(text)).await
+    }
+
+    /// Lets things happen until this is written in the composer.
+    async fn until_draft(&mut self, text: &str) {
+        self.until_it(text, |app, _| app.composer.draft().message().text == text).await;
+    }
+
+    async fn until_it(&mut self, text: &str, is_so: impl Fn(&App, &str) -> bool) -> String {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             let screen = self.screen();
-            if screen.contains(text) {
+            if is_so(&self.app, &screen) {
                 return screen;
             }
             let msg = tokio::select! {
@@ -178,11 +187,19 @@ async fn a_run_is_paused_by_escape_and_queued_messages_are_shown() {
     live.press("enter");
     live.until("slowly").await;
     live.type_in("and then this");
-    live.press("enter");
+    live.press("tab");
     live.until("queued 1: and then this").await;
+    live.type_in("look at this");
+    live.press("enter");
+    live.until("enters next: look at this").await;
+    live.type_in("and at that");
+    live.press("enter");
+    live.until("enters next: and at that").await;
     live.press("esc");
-    let screen = live.until("‖ paused").await;
-    assert!(screen.contains("continues"), "{screen}");
+    live.until("‖ paused").await;
+    live.until_draft("look at this\nand at that").await;
+    let screen = live.until("queued 1: and then this").await;
+    assert!(!screen.contains("enters next"), "{screen}");
     live.end().await;
 }
 

@@ -30,7 +30,8 @@ const TEXTS: [(&str, &str); 7] = [
 const PLAYS: &[(&str, Player)] = &[
     ("Type a message and press Enter: yoi makes a Pod", enter_makes_a_pod_and_sends),
     ("wait for Enter once", the_first_message_waits_for_enter),
-    ("Enter queues your next message", enter_queues_a_message),
+    ("Enter sends your next message into the run", enter_sends_into_the_run),
+    ("Tab at the\n  end of the text, or `:queue`, keeps it for the end of the run", tab_queues),
     ("Enter on an empty line sends the first queued message into the run", enter_steers),
     ("Esc pauses, Enter continues, `:cancel` drops the run", a_run_is_paused_and_continued),
     ("searched (`/`) and copied (`y`) whole", a_text_is_found_and_copied),
@@ -54,7 +55,8 @@ const PLAYS: &[(&str, Player)] = &[
     ("`Ctrl+X` twice comes back here", the_leader_twice_comes_back),
     ("`checker` waits for you: `Ctrl+N` goes to its question", a_request_is_gone_to),
     ("`:stop` ends me, `:restore` brings me back", the_pod_of_the_tour_is_stopped_and_restored),
-    ("Write while I work: `Enter` queues the message", enter_queues_a_message),
+    ("Write while I work: `Enter` sends the message into the run", enter_sends_into_the_run),
+    ("`Tab` keeps it for the end", tab_queues),
 ];
 
 /// The keys in the pages of `:help`, by verb; those about marks are in the pages of several verbs.
@@ -74,6 +76,7 @@ const HELP: &[(&str, &str, Player)] = &[
     ("inbox", "{inbox unfold}", nothing_else_decides),
     ("allow", "{leader inbox}", the_leader_goes_to_the_requests),
     ("deny", "{leader inbox}", the_leader_goes_to_the_requests),
+    ("queue", "{composer queue}", tab_queues),
     ("pin", "{tree pin}", a_pod_is_pinned),
     ("split", "{everywhere next-pane}", both_transcripts_are_reached),
 ];

@@ -51,7 +51,7 @@ fn defaults_named(screen: &str) -> Vec<String> {
 
 fn bench() -> Bench {
     let text = yoi::protocol::Segment::Text { content: "and then write the report".into() };
-    let queue = vec![yoi::protocol::Queued { id: "one".into(), input: vec![text] }];
+    let queue = vec![yoi::protocol::Queued { id: "one".into(), input: vec![text], enters: false }];
     let pods = vec![
         PodInfo { queue, ..pod("alice", State::Running) },
         pod("scout", State::Idle),

@@ -100,11 +100,105 @@ fn a_message_without_an_answer_returns_to_the_composer_when_its_run_is_interrupt
 }
 
 #[test]
-fn a_message_to_a_running_pod_waits_in_its_queue() {
+fn a_message_to_a_running_pod_goes_into_its_run_or_waits_in_its_queue() {
     let mut bench = Bench::new(vec![pod("alice", State::Running)]);
     bench.type_in("and then tests");
+    assert!(bench.screen().contains("Enter steers"), "{}", bench.screen());
+    assert!(bench.screen().contains("Tab queues"), "{}", bench.screen());
     let sent = bench.press("enter");
-    assert_eq!(calls(&sent), [(Some("alice"), &message("and then tests"))]);
+    assert_eq!(calls(&sent), [(Some("alice"), &steer("and then tests"))]);
+    refuse(&mut bench, sent, "the disk is full");
+    assert_eq!(bench.draft(), "and then tests");
+    assert_eq!(calls(&bench.press("tab")), [(Some("alice"), &message("and then tests"))]);
+    assert_eq!(bench.draft(), "");
+}
+
+#[test]
+fn the_key_that_queues_changes_the_pane_inside_of_a_text_and_while_nothing_runs() {
+    let mut bench = Bench::new(vec![pod("alice", State::Running)]);
+    bench.type_in("and then tests");
+    bench.press("left");
+    assert_eq!(calls(&bench.press("tab")), []);
+    assert_eq!((bench.draft(), bench.app.focus), ("and then tests".into(), Focus::Tree));
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.type_in("and then tests");
+    assert_eq!(calls(&bench.press("tab")), []);
+    assert_eq!((bench.draft(), bench.app.focus), ("and then tests".into(), Focus::Tree));
+    bench.press("esc");
+    bench.type_in(" :queue");
+    bench.press("enter");
+    let sent = bench.confirm("enter");
+    assert_eq!(calls(&sent), [(Some("alice"), &message("and then tests"))], "nothing runs");
+}
+
+#[test]
+fn a_message_to_a_pod_that_waits_for_a_decision_enters_after_the_request() {
+    let mut bench = Bench::new(vec![pod("alice", State::NeedsYou)]);
+    bench.type_in("no key");
+    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &message("no key"))]);
+    let approval = Box::new(approval("q", "alice", "cargo publish"));
+    bench.host(Some("alice"), Event::ApprovalRequested { approval });
+    bench.type_in("not that");
+    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &steer("not that"))]);
+    let queue = vec![queued("q1", "later"), entering("q2", "not that")];
+    bench.shown(PodInfo { queue, ..pod("alice", State::NeedsYou) });
+    let screen = bench.screen();
+    assert!(screen.contains("enters after the request: not that"), "{screen}");
+    assert!(screen.contains("queued 1: later"), "{screen}");
+}
+
+#[test]
+fn messages_that_had_not_entered_a_run_come_back_when_this_screen_pauses_it() {
+    for (key, written) in [("esc", ""), ("esc", "mine"), (":pause alice", "")] {
+        let queue = || vec![queued("q1", "later"), entering("q2", "one"), entering("q3", "two")];
+        let mut bench =
+            Bench::new(vec![PodInfo { queue: queue(), ..pod("alice", State::Running) }]);
+        if key == "esc" {
+            bench.type_in(written);
+            assert_eq!(calls(&bench.press("esc")), [(Some("alice"), &Method::Pause)]);
+        } else {
+            bench.type_in(key);
+            bench.press("enter");
+        }
+        // The second entered before the run halted.
+        let mut left = queue();
+        left.remove(1);
+        assert_eq!(
+            calls(&bench.shown(PodInfo { queue: left.clone(), ..pod("alice", State::Running) })),
+            []
+        );
+        let taken = bench.shown(PodInfo { queue: left.clone(), ..pod("alice", State::Paused) });
+        let edit = Method::EditQueued { id: "q3".into(), input: None };
+        assert_eq!(calls(&taken), [(Some("alice"), &edit)], "{key}");
+        assert_eq!(bench.draft(), written, "it is the host's until the host gave it up");
+        answer(&mut bench, taken, Event::Accepted { entry: None, queued: None });
+        assert_eq!(
+            bench.draft(),
+            format!("{written}{}two", if written.is_empty() { "" } else { "\n" })
+        );
+        left.pop();
+        assert_eq!(calls(&bench.shown(PodInfo { queue: left, ..pod("alice", State::Paused) })), []);
+    }
+    let queue = vec![entering("q1", "one")];
+    let mut bench =
+        Bench::new(vec![PodInfo { queue: queue.clone(), ..pod("alice", State::Running) }]);
+    let elsewhere = bench.shown(PodInfo { queue, ..pod("alice", State::Paused) });
+    assert_eq!(calls(&elsewhere), [], "another screen paused it");
+}
+
+#[test]
+fn a_message_that_enters_next_is_neither_sent_again_nor_edited() {
+    let queue = vec![queued("q1", "later"), entering("q2", "next")];
+    let mut bench = Bench::new(vec![PodInfo { queue, ..pod("alice", State::Running) }]);
+    let first = Method::Steer { id: Some("q1".into()), input: vec![] };
+    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &first)]);
+    let edit = Method::EditQueued { id: "q1".into(), input: None };
+    assert_eq!(calls(&bench.press("up")), [(Some("alice"), &edit)]);
+    let queue = vec![entering("q2", "next")];
+    bench.shown(PodInfo { queue, ..pod("alice", State::Running) });
+    assert_eq!(calls(&bench.press("enter")), []);
+    assert_eq!(calls(&bench.press("up")), []);
+    assert_eq!(bench.notice(), "it enters the run next · :pause takes it back");
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn the_composer_speaks_to_the_current_pod_and_a_verb_to_the_transcript_in_focus(
     assert_eq!(calls(&bench.press("enter")), [(Some("bob"), &Method::Pause)]);
     bench.press("i");
     bench.type_in("hello");
-    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &message("hello"))]);
+    assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &steer("hello"))]);
 }
 
 #[test]

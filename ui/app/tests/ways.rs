@@ -133,6 +133,7 @@ const CASES: &[Case] = &[
     case("split", &[], "no other Pod was current yet"),
     case("split bob", &[], ""),
     case("zoom", &[], ""),
+    case("queue", &[], "write the message first"),
     case("notices", &[], "no notices yet"),
     case("trace", &[("trace", "")], "the host has logged nothing yet"),
     case("trace no such words", &[("trace", "")], "no log line contains `no such words`"),

@@ -217,6 +217,11 @@ impl Draft {
         self.text.lines()[at.0].chars().take(at.1).collect()
     }
 
+    /// Whether the cursor is behind the last character.
+    pub fn is_at_end(&self) -> bool {
+        self.text.cursor().0 + 1 == self.text.lines().len() && self.after_cursor().is_empty()
+    }
+
     fn after_cursor(&self) -> String {
         let at = self.text.cursor();
         self.text.lines()[at.0].chars().skip(at.1).collect()

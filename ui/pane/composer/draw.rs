@@ -8,7 +8,7 @@ use crate::theme::Theme;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::widgets::Widget as _;
-use yoi::protocol::{PodInfo, flatten};
+use yoi::protocol::{PodInfo, State, flatten};
 
 /// Rows of the queue that are shown.
 const QUEUE: usize = 3;
@@ -75,10 +75,18 @@ impl View<'_> {
         let rows = usize::from(queue_rows(self.info).min(area.height.saturating_sub(1)));
         for (i, (queued, y)) in info.queue.iter().zip(area.y..).take(rows).enumerate() {
             let more = info.queue.len() - rows;
+            let label = match (queued.enters, info.state) {
+                (true, State::NeedsYou) => "enters after the request".to_owned(),
+                (true, _) => "enters next".to_owned(),
+                (false, _) => {
+                    let before = info.queue.iter().take(i).filter(|before| !before.enters);
+                    format!("queued {}", before.count() + 1)
+                }
+            };
             let label = if i + 1 == rows && more > 0 {
-                format!("queued {} (+{more} more): ", i + 1)
+                format!("{label} (+{more} more): ")
             } else {
-                format!("queued {}: ", i + 1)
+                format!("{label}: ")
             };
             let text = pad(&format!("{label}{}", flatten(&queued.input)), usize::from(area.width));
             let text = self.glyphs.plain(&text);

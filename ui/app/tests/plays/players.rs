@@ -71,10 +71,24 @@ pub fn the_first_message_waits_for_enter() {
     assert_eq!(calls(&sent), [(Some("tour"), &message("hello"))]);
 }
 
-pub fn enter_queues_a_message() {
+pub fn enter_sends_into_the_run() {
     let mut bench = family(State::Running);
+    bench.type_in("and this");
+    assert_eq!(calls(&bench.press("enter")), [(Some("tour"), &steer("and this"))]);
+    let queue = vec![entering("one", "and this")];
+    bench.shown(PodInfo { queue, ..pod("tour", State::Running) });
+    assert!(bench.screen().contains("enters next: and this"), "{}", bench.screen());
+}
+
+pub fn tab_queues() {
+    let mut bench = family(State::Running);
+    bench.type_in("and that");
+    bench.press("ctrl-x");
+    bench.press(":");
+    bench.type_in("queue");
+    assert_eq!(calls(&bench.press("enter")), [(Some("tour"), &message("and that"))]);
     bench.type_in("and then this");
-    let sent = bench.press("enter");
+    let sent = bench.press("tab");
     assert_eq!(calls(&sent), [(Some("tour"), &message("and then this"))]);
     bench.shown(PodInfo {
         queue: vec![queued("one", "and then this")],
