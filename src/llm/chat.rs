@@ -85,6 +85,15 @@ fn wants_markers(model: &Model) -> bool {
     model.provider == "openrouter" && model.model.starts_with("anthropic/")
 }
 
+/// Whether the model refuses what a person says right behind a result, so that it has to speak in between: that is the
+/// order of Mistral's API and of the templates of its models on other servers.
+fn speaks_after_results(model: &Model) -> bool {
+    let families =
+        ["mistral", "ministral", "mixtral", "magistral", "devstral", "codestral", "pixtral"];
+    let name = model.model.to_lowercase();
+    model.provider == "mistral" || families.iter().any(|family| name.contains(family))
+}
+
 /// Makes a message ready to be sent; one that holds nothing a server would take is left out.
 fn finish(message: &mut Value) -> bool {
     flatten(message);
@@ -189,7 +198,7 @@ impl<'a> Conversation<'a> {
         }
         if role != Role::Assistant {
             let part = json!({"type": "text", "text": words});
-            return self.messages.push_block("user", "content", part);
+            return self.user(part);
         }
         let message = self.assistant();
         let so_far = text(message, "content");
@@ -243,8 +252,15 @@ impl<'a> Conversation<'a> {
         }
         let lead = json!({"type": "text", "text": "Images of the tool results above:"});
         for part in std::iter::once(lead).chain(std::mem::take(&mut self.images)) {
-            self.messages.push_block("user", "content", part);
+            self.user(part);
         }
+    }
+
+    fn user(&mut self, part: Value) {
+        if self.messages.ends_with("tool") && speaks_after_results(self.model) {
+            self.assistant()["content"] = json!("OK.");
+        }
+        self.messages.push_block("user", "content", part);
     }
 }
 

@@ -50,9 +50,14 @@ impl<'f> Messages<'f> {
         Self { written: List::default(), open: VecDeque::new(), marked, finish }
     }
 
+    /// Whether the last message is one of `role`.
+    pub fn ends_with(&self, role: &str) -> bool {
+        self.open.back().is_some_and(|last| text(last, "role") == role)
+    }
+
     /// The last message if it is one of `role`, else the one that begins after it.
     pub fn of_role(&mut self, role: &str, begin: impl FnOnce() -> Value) -> &mut Value {
-        if self.open.back().is_none_or(|last| text(last, "role") != role) {
+        if !self.ends_with(role) {
             self.push(begin());
         }
         let last = self.open.len() - 1;

@@ -400,6 +400,45 @@ fn images_follow_the_last_result_of_their_batch() {
 }
 
 #[test]
+fn a_model_of_mistral_speaks_between_a_result_and_what_a_person_says() {
+    let (dir, rich) = rich_result("c1");
+    let mut request = request(vec![
+        plain(Item::message(Role::User, "go")),
+        plain(call("c1", "Read", "{}")),
+        plain(rich),
+        plain(call("c2", "Read", "{}")),
+        plain(result("c2", "ok")),
+        plain(Item::message(Role::User, "not that")),
+        plain(Item::message(Role::User, "this")),
+    ]);
+    request.blobs = dir.path().into();
+    let roles = |model: &Model| {
+        let body = body(&request, model);
+        let messages = body["messages"].as_array().unwrap().clone();
+        messages
+            .iter()
+            .map(|message| message["role"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let others = ["system", "user", "assistant", "tool", "user", "assistant", "tool", "user"];
+    assert_eq!(roles(&server()), others);
+    let mistral = [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ];
+    assert_eq!(roles(&Model { provider: "mistral".into(), ..server() }), mistral);
+    assert_eq!(roles(&Model { model: "mistralai/Devstral-Small".into(), ..server() }), mistral);
+}
+
+#[test]
 fn a_model_gets_its_thinking_back_within_its_turn_and_signed_details_always() {
     let think = |words: &str| {
         let value = json!({"reasoning_content": words, "reasoning_details": [{"text": words}]});
