@@ -449,7 +449,7 @@ fn ours() -> Vec<(Event, String)> {
             },
             format!(
                 r#"{{"event":"pod_changed","data":{{"info":{}}}}}"#,
-                INFO.replacen(r#""next"}]}]"#, r#""next"}]}],"waiting":["m"]"#, 1)
+                INFO.replacen(r#""enters":true}]"#, r#""enters":true}],"waiting":["m"]"#, 1)
             ),
         ),
         (
