@@ -87,6 +87,10 @@ pub struct Setup {
     pub store: Store,
     /// `None`: no model is known, and a message is answered with what is missing.
     pub model: Option<(Model, Provider)>,
+    /// The models that take its place, in this order, while it is away.
+    pub fallbacks: Vec<(Model, Provider)>,
+    /// The model that summarises the history, where the settings name one.
+    pub summary_model: Option<(Model, Provider)>,
     /// How much the model is to think; a change counts from the next request on.
     pub effort: watch::Receiver<Option<Effort>>,
     /// The answer to a message while there is no model.
@@ -191,6 +195,8 @@ pub enum RunEvent {
         activity: String,
         until: u64,
     },
+    /// The run goes on with another model, and why.
+    UsesModel(Box<Model>, String),
     /// The limit that the commands of the last group met; `None` once they ended without meeting one.
     LimitMet(Option<LimitMet>),
     /// The number of tokens of the next request, and the cost of the Pod so far in US dollars.

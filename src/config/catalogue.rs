@@ -63,6 +63,11 @@ impl Names {
             Self::Many(names) => names,
         }
     }
+
+    /// The one that counts before all others.
+    pub fn first(&self) -> Option<&str> {
+        self.all().first().map(String::as_str)
+    }
 }
 
 /// Everything known, by provider id and by `provider/model`.

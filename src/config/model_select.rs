@@ -1,7 +1,7 @@
 //! Which model answers, and why: what was asked for, else what the settings or the workspace say,
 //! else the first provider whose key is there.
 
-use crate::config::catalogue::{Catalogue, Known, Provider};
+use crate::config::catalogue::{Catalogue, Known, Names, Provider};
 use crate::config::dirs::{Env, var};
 use crate::config::keys::Keys;
 use crate::config::models::{KeySource, Model, Wire};
@@ -188,7 +188,7 @@ pub fn choose(
     if let Some(asked) = asked.cloned().or_else(from_env) {
         return chosen(&all, &asked, place).map(Some);
     }
-    if let Some(spec) = &place.settings.model {
+    if let Some(spec) = place.settings.model.as_ref().and_then(Names::first) {
         return chosen(&all, &WantedModel::new(spec, FROM_CONFIG), place).map(Some);
     }
     if let Some(choice) = of_workspace(&all, place) {
@@ -207,6 +207,21 @@ pub fn choose(
         return Ok(Some(choice));
     }
     of_stored(&all, place)
+}
+
+/// The models that take the place of this one while it is away: those behind it in a list of the settings or of a profile.
+/// What a list names and is not known is left out.
+pub fn fallbacks(model: &Model, place: &ModelContext<'_>) -> Vec<Model> {
+    let all = Catalogue::with(place.settings);
+    let resolved = |spec: &String| Some(resolve(&all, spec, place).ok()?.0);
+    let profiles = place.settings.profile.values().filter_map(|profile| profile.model.as_ref());
+    let mut lists = place.settings.model.iter().chain(profiles).map(Names::all);
+    let list = lists.find_map(|list| {
+        let (first, rest) = list.split_first()?;
+        let begins = resolved(first)?.spec() == model.spec();
+        begins.then_some(rest).filter(|rest| !rest.is_empty())
+    });
+    list.unwrap_or_default().iter().filter_map(resolved).collect()
 }
 
 /// The default model of the first provider whose key a command prints.

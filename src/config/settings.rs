@@ -2,7 +2,7 @@
 //! program: it becomes a diagnostic with its position, and the default stays in force for that one
 //! key.
 
-use crate::config::catalogue::{Known, Provider};
+use crate::config::catalogue::{Known, Names, Provider};
 use crate::config::diagnostic::Diagnostic;
 use crate::config::mcp::McpServer;
 use crate::config::policy::{self, Permissions};
@@ -31,8 +31,9 @@ pub const MAX_FILE: u64 = 256 * 1024;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// `provider/model`, `provider/` or `rehearsal:<file>`.
-    pub model: Option<String>,
+    /// `provider/model`, `provider/` or `rehearsal:<file>`; behind it, in a list, the models that take its place
+    /// while it is away.
+    pub model: Option<Names>,
     /// Of every Pod that has none of its own.
     pub effort: Option<Effort>,
     /// Further files with instructions for all Pods; `~/` is the home directory, and a relative path begins
@@ -62,8 +63,8 @@ pub struct Settings {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Profile {
-    /// `provider/model`, `provider/` or `rehearsal:<file>`.
-    pub model: Option<String>,
+    /// As in [`Settings`].
+    pub model: Option<Names>,
     pub effort: Option<Effort>,
     pub max_turns: Option<NonZeroU32>,
     /// Replaces the general instruction in the system prompt.
@@ -109,6 +110,8 @@ pub struct Shell {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Compaction {
+    /// The model that summarises; `None`: that of the Pod, which reads the history from its cache.
+    pub model: Option<String>,
     /// The part of the context window at which the history is compacted.
     pub threshold_ratio: Ratio,
     /// Tokens of the newest history that a compaction keeps verbatim.
@@ -278,6 +281,7 @@ impl Default for Retry {
 impl Default for Compaction {
     fn default() -> Self {
         Self {
+            model: None,
             threshold_ratio: Ratio(0.85),
             keep_tokens: 8_000,
             prune_protect: None,

@@ -17,6 +17,7 @@ mod effort;
 mod endless;
 mod damage;
 mod sockets;
+mod fallbacks;
 mod faults;
 mod full_window;
 mod pods;

@@ -47,6 +47,8 @@ struct Inner {
     speaks_chat: AtomicBool,
     /// The account may not have summaries of the thinking.
     no_summaries: AtomicBool,
+    /// A run went on with another model, because this one was away; it has not answered since.
+    is_away: AtomicBool,
     gate: Gate,
 }
 
@@ -83,14 +85,23 @@ impl Provider {
     pub fn new(model: &Model, key: impl Into<Key>, timeouts: Timeouts, http: Http) -> Self {
         let (model, key) = (model.clone(), key.into());
         let (speaks_chat, no_summaries) = (AtomicBool::new(false), AtomicBool::new(false));
-        let gate = Gate::default();
-        let inner = Inner { model, key, timeouts, http, speaks_chat, no_summaries, gate };
+        let (is_away, gate) = (AtomicBool::new(false), Gate::default());
+        let inner = Inner { model, key, timeouts, http, speaks_chat, no_summaries, is_away, gate };
         Self { inner: Arc::new(inner) }
     }
 
     /// The gate that every request must pass.
     pub fn gate(&self) -> &Gate {
         &self.inner.gate
+    }
+
+    /// Whether a run gave it up, and it has not answered since.
+    pub fn is_away(&self) -> bool {
+        self.inner.is_away.load(Ordering::Relaxed)
+    }
+
+    pub fn set_away(&self, is_away: bool) {
+        self.inner.is_away.store(is_away, Ordering::Relaxed);
     }
 
     /// What items of this model are marked with. The wire of a server that turns out not to know

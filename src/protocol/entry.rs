@@ -335,6 +335,8 @@ pub mod domain {
     pub const PRUNED: &str = "yoi.pruned";
     /// `{reason, words}`: a reply ended in another way than at its own end: cut by its limit, declined, paused.
     pub const STOPPED: &str = "yoi.stopped";
+    /// The run goes on with another model, because its own is away: `{from, to, why}`.
+    pub const FALLBACK: &str = "yoi.fallback";
     /// An interrupted run goes on.
     pub const RESUMED: &str = "yoi.resumed";
     /// A run was cut off by the end of its host; `{at}` in milliseconds.

@@ -76,7 +76,7 @@ impl Run {
     pub(crate) async fn compact(&mut self, needed: bool) -> Result<(), Stopped> {
         self.publish(Event::CompactStart).await;
         self.doing("compacting").await;
-        let summary = self.summary(needed).await?;
+        let summary = self.summary_by_settings(needed).await?;
         let window = self.setup.model.as_ref().map_or(0, |(model, _)| model.window);
         let keep = self.setup.limits.keep_tokens.min(window / 8);
         let places = verbatim(&self.session_state.state.history, keep);
@@ -119,6 +119,25 @@ impl Run {
         self.publish(Event::CompactDone { new_segment_id: self.session_state.segment }).await;
         self.publish_context().await;
         Ok(())
+    }
+
+    /// The summary by the model that the settings name for it, else by that of the Pod.
+    async fn summary_by_settings(&mut self, needed: bool) -> Result<String, Stopped> {
+        if let Some(named) = self.setup.summary_model.clone() {
+            let spec = named.0.spec();
+            let own = self.setup.model.replace(named);
+            let summary = self.summary(false).await;
+            self.setup.model = own;
+            match summary {
+                Err(Stopped::Failed(refusal)) => {
+                    let said =
+                        format!("{spec}: {}; the model of the Pod summarises", refusal.message);
+                    self.publish(attach::alert(AlertSource::Pod, said)).await;
+                }
+                summary => return summary,
+            }
+        }
+        self.summary(needed).await
     }
 
     /// The summary of the history up to what the model has not read yet. Where `needed`, there is one without a
@@ -178,7 +197,10 @@ impl Run {
         };
         // With less than the history, what it took is no measure of it.
         let history = &self.session_state.state.history;
-        let is_whole = past.len() == unread(history)
+        let named = self.setup.summary_model.as_ref().map(|(model, _)| model);
+        let is_own = named != self.setup.model.as_ref().map(|(model, _)| model);
+        let is_whole = is_own
+            && past.len() == unread(history)
             && past.iter().zip(history).all(|(sent, kept)| sent.pruned == kept.pruned);
         self.commit_usage(usage, if is_whole { past.len() as u64 } else { 0 }).await?;
         text.ok_or(Stopped::Interrupted)

@@ -4,12 +4,12 @@ use crate::llm::effort;
 use crate::llm::{Delta, Deltas, Failure, Input, Provider, Request, Stop, Usage};
 use crate::protocol::entry::{GO_ON, domain};
 use crate::protocol::item::{Content, Item, RequestConfig, Role};
-use crate::protocol::{Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
+use crate::protocol::{AlertSource, Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
 use crate::run::batch::Call;
 use crate::run::call_ids::{bounded, distinct};
 use crate::run::reply_size::{ReplyLimits, ReplySize, within_a_line};
 use crate::run::usage::merged;
-use crate::run::{Run, RunEvent, Stopped, context, interrupted};
+use crate::run::{Run, RunEvent, Stopped, attach, context, interrupted};
 use crate::session::Partial;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
@@ -132,10 +132,36 @@ impl Run {
                         continued += 1;
                         self.go_on(llm_call, continued, &failure).await?;
                     }
-                    self.back_off(llm_call, &mut failures, &failure, until).await?;
+                    match self.back_off(llm_call, &mut failures, &failure, until).await {
+                        Err(Stopped::Failed(_)) if self.falls_back(&failure) => {
+                            self.fall_back(&failure).await?;
+                            failures = Failures::default();
+                        }
+                        waited => waited?,
+                    }
                 }
             }
         }
+    }
+
+    /// Whether another model takes the place of one that failed so beyond its patience.
+    fn falls_back(&self, failure: &Failure) -> bool {
+        failure.retryable() && !self.setup.fallbacks.is_empty()
+    }
+
+    /// Goes on with the next model. The run after this one begins with the first again.
+    async fn fall_back(&mut self, failure: &Failure) -> Result<(), Stopped> {
+        let Some((from, provider)) = self.setup.model.take() else { return Ok(()) };
+        provider.set_away(true);
+        let (model, provider) = self.setup.fallbacks.remove(0);
+        let (from, to, why) = (from.spec(), model.spec(), failure.to_string());
+        self.setup.model = Some((model.clone(), provider));
+        let payload = json!({"from": from, "to": to, "why": why});
+        self.commit(vec![Entry::extension(domain::FALLBACK, payload)]).await?;
+        self.send(RunEvent::UsesModel(Box::new(model), format!("{from} is away"))).await;
+        let said = format!("the run goes on with {to}: {why}");
+        self.publish(attach::alert(AlertSource::Pod, said)).await;
+        Ok(())
     }
 
     async fn go_on(&mut self, llm_call: u64, attempt: u32, why: &Failure) -> Result<(), Stopped> {
@@ -159,12 +185,16 @@ impl Run {
         failures.count += 1;
         let elapsed = failures.first.get_or_insert_with(Instant::now).elapsed();
         let policy = &self.setup.retries;
+        let is_given_up =
+            self.falls_back(failure) && self.setup.model.as_ref().is_some_and(|(_, p)| p.is_away());
         let wait =
             match until.map(|until| until.saturating_duration_since(tokio::time::Instant::now())) {
                 Some(pause) => (elapsed + pause < policy.budget).then_some(pause),
                 None => policy.wait(failures.count, elapsed, failure, random()),
             };
-        let Some(wait) = wait else { return Err(provider_error(failure)) };
+        let Some(wait) = wait.filter(|_| !is_given_up) else {
+            return Err(provider_error(failure));
+        };
         self.say_retry(llm_call, failures.count, elapsed, wait, failure).await;
         if until.is_some() {
             return Ok(());
@@ -305,6 +335,7 @@ impl Run {
         match provider.open(request).await {
             Ok(deltas) => {
                 pass.answered();
+                provider.set_away(false);
                 Ok(deltas)
             }
             Err(failure) if failure.is_overload() => {

@@ -12,6 +12,10 @@ pub fn note(name: &str, payload: &Value) -> Option<String> {
         let outputs = if count == 1 { "1 output".to_owned() } else { format!("{count} outputs") };
         return Some(format!("{outputs} left the context: {}", SafeText::line(text("why"))));
     }
+    if name == domain::FALLBACK {
+        let (from, to) = (SafeText::line(text("from")), SafeText::line(text("to")));
+        return Some(format!("{from} is away, {to} goes on: {}", SafeText::line(text("why"))));
+    }
     match text("reason") {
         "max_tokens" => Some("the limit of output tokens cut this reply".to_owned()),
         "context_exceeded" => Some("the end of the context window cut this reply".to_owned()),
@@ -34,6 +38,9 @@ mod tests {
         let results = json!({"results": [{"id": "a"}, {"id": "b"}], "why": "it is full"});
         let said = note(domain::PRUNED, &results);
         assert_eq!(said.as_deref(), Some("2 outputs left the context: it is full"));
+        let away = json!({"from": "a/x", "to": "b/y", "why": "it is overloaded"});
+        let said = note(domain::FALLBACK, &away);
+        assert_eq!(said.as_deref(), Some("a/x is away, b/y goes on: it is overloaded"));
         let stopped =
             |reason: &str| note(domain::STOPPED, &json!({"reason": reason, "words": "w"}));
         assert!(stopped("max_tokens").is_some_and(|said| said.contains("cut this reply")));

@@ -162,14 +162,14 @@ fn a_choice_is_made_again_as_it_was_made() {
     assert_eq!(bench.found().unwrap().wanted(), None);
     let chosen = bench.choose("openai/x").unwrap();
     assert_eq!(chosen.wanted(), Some(WantedModel::new("openai/x", "--model")));
-    bench.settings.model = Some("groq/".into());
+    bench.settings.model = Some(Names::One("groq/".into()));
     assert_eq!(bench.found().unwrap().wanted(), None, "the file may say another one now");
 }
 
 #[test]
 fn the_model_option_wins_then_yoi_model_then_settings_then_keys() {
     let mut bench = Bench::new(&[("YOI_MODEL", "gemini/"), ("ANTHROPIC_API_KEY", "k")]);
-    bench.settings.model = Some("deepseek/".into());
+    bench.settings.model = Some(Names::One("deepseek/".into()));
     let choice = bench.choose("openai/gpt-6-luna").unwrap();
     assert_eq!(
         (choice.model.spec().as_str(), choice.why.as_str()),
@@ -304,7 +304,7 @@ fn a_workspace_never_overrides_the_model_that_the_person_chose() {
     let mut bench = Bench::new(&[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")]);
     bench.workspace.model = Some("openai/gpt-6-luna".into());
     assert_eq!(bench.found().unwrap().model.spec(), "openai/gpt-6-luna", "no person chose one");
-    bench.settings.model = Some("anthropic/claude-opus-5-5".into());
+    bench.settings.model = Some(Names::One("anthropic/claude-opus-5-5".into()));
     let choice = bench.found().unwrap();
     assert_eq!((choice.model.spec().as_str(), choice.chosen), ("anthropic/claude-opus-5-5", true));
     bench.env.insert("YOI_MODEL".into(), "openai/gpt-6.1-sol".into());

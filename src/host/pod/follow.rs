@@ -1,8 +1,10 @@
 //! How a run is followed and interrupted, and how it ends.
 
+use crate::config::model_select::ModelChoice;
 use crate::host::Answer;
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::phase::{Phase, Running};
+use crate::host::pod::resolved;
 use crate::host::pod::tail::Interrupted;
 use crate::host::pod::{Pod, child_events};
 use crate::protocol::{Entry, Fact, Item, Role, RunOutcome, State, now_ms};
@@ -54,6 +56,12 @@ impl Pod {
                 (info.activity, info.retry_at) = (Some(activity), Some(until));
                 info.last_activity = now_ms();
             }),
+            RunEvent::UsesModel(model, why) => {
+                let choice =
+                    ModelChoice { model: *model, why, chosen: true, sends: None, notice: None };
+                let shared = self.shared.clone();
+                self.change(|info| resolved::show_model(&shared, info, Some(&choice)));
+            }
             RunEvent::LimitMet(limit) => self.change(|info| info.limit = limit),
             RunEvent::Context { tokens, cost } => self.change(|info| {
                 info.context_tokens = tokens;

@@ -3,7 +3,7 @@
 use crate::config::Catalogue;
 use crate::config::dirs::Env;
 use crate::config::keys::{Keys, MissingKey};
-use crate::config::model_select::{self, ModelChoice, WantedModel};
+use crate::config::model_select::{self, ModelChoice, ModelContext, WantedModel};
 use crate::config::models::{KeySource, Model};
 use crate::config::settings::Settings;
 use crate::config::workspace_settings::WorkspaceSettings;
@@ -226,7 +226,43 @@ impl Pod {
         Ok(())
     }
 
-    fn show_model(&mut self) {
+    /// The models that take the place of the Pod's while it is away, as far as their keys are known.
+    pub(super) fn fallbacks(&self) -> Vec<(Model, Provider)> {
+        let Some(choice) = &self.resolved.model else { return Vec::new() };
+        self.of_settings(|context| model_select::fallbacks(&choice.model, context))
+    }
+
+    /// The model of the settings that summarises the history of the Pod, if its key is known.
+    pub(super) fn summary_model(&self) -> Option<(Model, Provider)> {
+        let found = self.of_settings(|context| {
+            let spec = context.settings.compaction.model.as_ref();
+            let all = Catalogue::with(context.settings);
+            let model = spec.and_then(|spec| model_select::resolve(&all, spec, context).ok());
+            model.map(|(model, _)| model).into_iter().collect()
+        });
+        found.into_iter().next()
+    }
+
+    /// The models that the settings name beside that of the Pod, with their providers.
+    fn of_settings(
+        &self,
+        named: impl Fn(&ModelContext<'_>) -> Vec<Model>,
+    ) -> Vec<(Model, Provider)> {
+        let Some(choice) = &self.resolved.model else { return Vec::new() };
+        let (workspace, keys) = (WorkspaceSettings::default(), Keys::at(&self.shared.dirs.config));
+        let (search, settings) = (self.search(None), self.shared.settings.last().settings);
+        let context = models::context(&self.shared, &search, &workspace, &settings, &keys);
+        let with_provider = |model: Model| {
+            let choice = ModelChoice { model, ..choice.clone() };
+            let key = self.key(&choice).ok()?;
+            let (timeouts, http) = (self.shared.timeouts, &self.shared.http);
+            let provider = self.shared.providers.get(&choice.model, key, timeouts, http);
+            Some((choice.model, provider))
+        };
+        named(&context).into_iter().filter_map(with_provider).collect()
+    }
+
+    pub(super) fn show_model(&mut self) {
         let (shared, choice) = (self.shared.clone(), self.resolved.model.clone());
         self.change(|info| resolved::show_model(&shared, info, choice.as_ref()));
     }

@@ -63,6 +63,7 @@ impl Pod {
             Err(why) => return self.not_started(start, why),
         };
         self.show_rules(&setup.permissions.rules);
+        self.show_model();
         self.show_effort();
         let handed = BTreeSet::from_iter(start.queued_input());
         let (out, events) = mpsc::channel(EVENTS);
@@ -147,6 +148,8 @@ impl Pod {
         let confinement = self.shared.confinement().await;
         Ok(Setup {
             model,
+            fallbacks: self.fallbacks(),
+            summary_model: self.summary_model(),
             effort: self.effort.subscribe(),
             without_model: crate::run::no_model(&self.shared.settings.path(), &self.mistakes),
             pod: self.row.name.clone(),

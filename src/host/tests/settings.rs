@@ -32,6 +32,7 @@ enum Effect {
 }
 
 /// The test of the effort.
+const SUMMARY: &str = "the_model_of_the_settings_summarises_and_the_pods_own_where_that_fails";
 const EFFORT: &str =
     "the_effort_of_the_settings_and_of_a_pod_count_from_the_next_request_on_also_in_a_run";
 /// The beginning of most rows about models.
@@ -88,6 +89,7 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("shell.pass", "", "shell.pass = ['GITHUB_TOKEN']", Effect::Run),
     ("shell.timeout_s", "", "shell.timeout_s = 1", Effect::Run),
     ("shell.max_timeout_s", "", "shell.max_timeout_s = 1", Effect::Run),
+    ("compaction.model", "", "", Effect::Test("src/host/tests/fallbacks.rs", SUMMARY)),
     ("compaction.threshold_ratio", "", "compaction.threshold_ratio = 0.5", Effect::Run),
     ("compaction.keep_tokens", "", "compaction.keep_tokens = 1", Effect::Run),
     ("compaction.prune_protect", "", "", Effect::Test(SETTINGS, WITHOUT_EFFECT)),

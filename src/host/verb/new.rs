@@ -70,7 +70,8 @@ async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
     let asked = new.model.map(|spec| WantedModel::new(spec, "--model"));
     let asked = asked.or_else(|| {
         let (name, profile) = profile.as_ref()?;
-        Some(WantedModel::new(profile.model.clone()?, format!("profile {name}")))
+        let spec = profile.model.as_ref()?.first()?;
+        Some(WantedModel::new(spec, format!("profile {name}")))
     });
     let (at, root) = (cwd.clone(), workspace.root.clone());
     let search = Search { wanted: asked, env: env.clone(), cwd: at, workspace: root };

@@ -1,6 +1,7 @@
 //! Spawn: a child of a live Pod. All checks come first; the child is created in one transaction,
 //! listed when its first message is committed, and removed if that message is refused.
 
+use crate::config::catalogue::Names;
 use crate::config::model_select::{ModelChoice, WantedModel};
 use crate::config::workspace::Workspace;
 use crate::host::ephemeral;
@@ -221,7 +222,7 @@ async fn child_config(
     resolved.spawned = true;
     resolved.model = inherited(resolved.model.as_ref(), parent);
     if let Some((name, profile)) = profile {
-        if let Some(spec) = profile.model {
+        if let Some(spec) = profile.model.as_ref().and_then(Names::first) {
             let asked = Some(WantedModel::new(spec, format!("profile {name}")));
             let (env, workspace) = (parental.env.clone(), parental.workspace.clone());
             let search = Search { wanted: asked, env, cwd: cwd.to_owned(), workspace };

@@ -336,10 +336,12 @@ fn extension(id: Option<EntryId>, ts: u64, name: &str, payload: &Value) -> Readi
             let text = wording::EMPTY_ANSWER.to_owned();
             shown(Kind::Note { role: Role::Warn, text })
         }
-        domain::STOPPED | domain::PRUNED => match wording::context::note(name, payload) {
-            Some(text) => shown(Kind::Note { role: Role::Warn, text }),
-            None => Reading::Nothing,
-        },
+        domain::STOPPED | domain::PRUNED | domain::FALLBACK => {
+            match wording::context::note(name, payload) {
+                Some(text) => shown(Kind::Note { role: Role::Warn, text }),
+                None => Reading::Nothing,
+            }
+        }
         domain::REWOUND => match jumped(payload) {
             Some(text) => shown(Kind::Border(text)),
             None => Reading::Nothing,
