@@ -123,6 +123,14 @@ impl Bench {
     }
 }
 
+/// The base URL of a fake provider that listens on this machine.
+async fn serve(app: axum::Router) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    url
+}
+
 pub async fn start(root: &Path) -> Host {
     try_start(root).await.unwrap()
 }

@@ -3,10 +3,11 @@
 
 use crate::bench::Bench;
 use crate::dice::Dice;
+use crate::walks::provider::body;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
@@ -118,24 +119,6 @@ fn provider(bench: &Bench, session: Arc<Mutex<Session>>) -> String {
         }
     });
     url
-}
-
-fn body(reader: &mut BufReader<TcpStream>) -> std::io::Result<Value> {
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        let line = line.trim().to_lowercase();
-        if let Some(value) = line.strip_prefix("content-length:") {
-            length = value.trim().parse().expect("a number");
-        }
-        if line.is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    Ok(serde_json::from_slice(&body)?)
 }
 
 fn answer(

@@ -10,7 +10,7 @@ mod history;
 #[path = "walks/life.rs"]
 mod life;
 #[path = "walks/provider.rs"]
-mod provider;
+pub mod provider;
 #[path = "walks/reading.rs"]
 mod reading;
 #[path = "walks/steps.rs"]

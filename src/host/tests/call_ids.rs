@@ -1,6 +1,6 @@
 //! A provider that gives several calls of one reply the same id, or calls a tool by a name without end.
 
-use crate::host::tests::{Bench, run_end};
+use crate::host::tests::{Bench, run_end, serve};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Fact, Item, Method, PodName, RunResult};
 use axum::Router;
@@ -23,11 +23,7 @@ async fn provider(
         sent.send(input).unwrap();
         std::future::ready(response)
     };
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let app = Router::new().fallback(answer);
-    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    (format!("http://{address}/v1"), inputs)
+    (serve(Router::new().fallback(answer)).await, inputs)
 }
 
 /// The events of a reply that consists of these items.

@@ -1,6 +1,6 @@
 //! The cost of a Pod beside what its provider reported.
 
-use crate::host::tests::Bench;
+use crate::host::tests::{Bench, serve};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Effort, Event, Method, RunResult};
 use axum::Router;
@@ -80,11 +80,8 @@ fn answer(reported: &Mutex<Reported>, body: &str) -> Response {
 async fn the_cost_of_a_pod_is_what_its_provider_reported_whatever_failed_and_changed() {
     let reported = Arc::new(Mutex::new(Reported::default()));
     let shared = reported.clone();
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let answers = post(move |body: String| std::future::ready(answer(&shared, &body)));
-    let app = Router::new().route("/v1/messages", answers);
-    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let url = serve(Router::new().route("/v1/messages", answers)).await;
     let model = |name: &str| {
         let [input, output, read, write] = rates(name);
         format!(

@@ -1,6 +1,6 @@
 //! What each request says of its model: the effort, and the limit of a reply.
 
-use crate::host::tests::Bench;
+use crate::host::tests::{Bench, serve};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Effort, Event, Method, PodName, RunResult};
 use axum::Router;
@@ -36,10 +36,7 @@ async fn provider() -> (String, Bodies, Arc<Semaphore>) {
         let text = format!("data: {}\n\ndata: [DONE]\n\n", json!({"choices": [choice]}));
         ([("content-type", "text/event-stream")], text).into_response()
     });
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let app = Router::new().route("/v1/chat/completions", answer);
-    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let url = serve(Router::new().route("/v1/chat/completions", answer)).await;
     (url, bodies, permits)
 }
 

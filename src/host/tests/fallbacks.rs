@@ -1,6 +1,6 @@
 //! The model that takes the place of one that is away.
 
-use crate::host::tests::Bench;
+use crate::host::tests::{Bench, serve};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Method, PodName, RunResult, State};
 use axum::Router;
@@ -79,11 +79,7 @@ async fn provider() -> String {
         let text = format!("data: {}\n\ndata: [DONE]\n\n", json!({"choices": [choice]}));
         ([("content-type", "text/event-stream")], text).into_response()
     });
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let app = Router::new().route("/v1/chat/completions", answer);
-    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    url
+    serve(Router::new().route("/v1/chat/completions", answer)).await
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Tools that come and go while the host runs, seen by a provider that notes what it is offered.
 
-use crate::host::tests::Bench;
+use crate::host::tests::{Bench, serve};
 use crate::llm::ToolSpec;
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Method, PodInfo, RunResult};
@@ -23,11 +23,8 @@ struct Provider {
 impl Provider {
     async fn start() -> (Self, String) {
         let provider = Self::default();
-        let app = Router::new().fallback(answer).with_state(provider.clone());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        (provider, format!("http://{address}/v1"))
+        let url = serve(Router::new().fallback(answer).with_state(provider.clone())).await;
+        (provider, url)
     }
 
     /// Whether each request since the last look offered `weather`.

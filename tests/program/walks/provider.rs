@@ -67,7 +67,8 @@ fn answer(
     connection.read_to_end(&mut Vec::new()).map(drop)
 }
 
-fn body(reader: &mut BufReader<TcpStream>) -> std::io::Result<Value> {
+/// The body of an HTTP request.
+pub fn body(reader: &mut BufReader<TcpStream>) -> std::io::Result<Value> {
     let mut length = 0;
     loop {
         let mut line = String::new();
