@@ -9,11 +9,18 @@ const MINUTE: u64 = 60_000;
 const LONG: u64 = MINUTE;
 /// The silence of a run is mentioned from this duration on.
 const SILENT: u64 = 2 * MINUTE;
+/// A wait for a provider is mentioned until so shortly before its end: a row that comes and goes with each short one
+/// would not be read.
+const SHORT: u64 = 3_000;
 /// How many names a sentence holds.
 const NAMED: usize = 2;
 
-/// The Pods that a Pod has been waiting for, once the wait is long: `waits for tester, 4 min`.
+/// The Pods that a Pod has been waiting for, once the wait is long: `waits for tester, 4 min`; or why it waits for
+/// its provider and until when.
 pub fn sentence(info: &PodInfo, family: &Family, now: u64) -> Option<String> {
+    if for_provider(info, now).is_some() {
+        return info.activity.clone();
+    }
     let waited = now.saturating_sub(since(info, family)?);
     let long = if info.state == State::Running { SILENT } else { LONG };
     (waited >= long).then(|| words(info, family) + &in_words(waited))
@@ -21,8 +28,17 @@ pub fn sentence(info: &PodInfo, family: &Family, now: u64) -> Option<String> {
 
 /// When [`sentence`] changes without an event.
 pub fn changes_at(info: &PodInfo, family: &Family, now: u64) -> Option<u64> {
+    if let Some(end) = for_provider(info, now) {
+        return Some(end);
+    }
     let since = since(info, family)?;
     Some(since + (now.saturating_sub(since) / MINUTE + 1) * MINUTE)
+}
+
+/// Until when a long wait for a provider is mentioned.
+fn for_provider(info: &PodInfo, now: u64) -> Option<u64> {
+    let end = info.retry_at?.saturating_sub(SHORT);
+    (info.state == State::Running && end > now).then_some(end)
 }
 
 /// Since when a Pod has been waiting; `None` if it does not wait.
@@ -81,6 +97,21 @@ mod tests {
         let tester = family.children(&alice.name).nth(1).expect("tester").clone();
         let said = sentence(&tester, &family, NOON + 12 * 60_000);
         assert_eq!(said.as_deref(), Some("waits for you, 12 min"));
+    }
+
+    #[test]
+    fn a_long_wait_for_a_provider_is_mentioned_until_shortly_before_its_end() {
+        let activity = "its provider is overloaded, tries again 12:00:20";
+        let info = PodInfo {
+            activity: Some(activity.into()),
+            retry_at: Some(NOON + 20_000),
+            last_activity: NOON,
+            ..pod("alice", State::Running)
+        };
+        let family = Family::default();
+        assert_eq!(sentence(&info, &family, NOON).as_deref(), Some(activity));
+        assert_eq!(changes_at(&info, &family, NOON), Some(NOON + 17_000));
+        assert_eq!(sentence(&info, &family, NOON + 17_000), None);
     }
 
     #[test]
