@@ -21,8 +21,8 @@ const MOST: u64 = 64 * 1024;
 /// No key came from a command. No text repeats what the command printed.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyCommandError {
-    #[error("key_command of {provider} cannot be started: {cause}")]
-    NotStarted { provider: String, cause: io::Error },
+    #[error("key_command of {provider} cannot be started: {program}: {cause}")]
+    NotStarted { provider: String, program: String, cause: io::Error },
     #[error("key_command of {0} printed no key within {1:?}: run it in a shell to see why")]
     Late(String, Duration),
     #[error("key_command of {0} failed: run it in a shell to see why")]
@@ -93,7 +93,11 @@ impl KeyCommand {
 
     async fn run(&self) -> Result<Secret, KeyCommandError> {
         let provider = || self.provider.clone();
-        let not_started = |cause| KeyCommandError::NotStarted { provider: provider(), cause };
+        let not_started = |cause| KeyCommandError::NotStarted {
+            provider: provider(),
+            program: self.argv.first().cloned().unwrap_or_default(),
+            cause,
+        };
         let (program, args) = self
             .argv
             .split_first()

@@ -4,6 +4,7 @@
 use crate::files::{self, FileError, Found, Limit, Miss, WorkspaceFiles, size};
 use crate::protocol::FileMark;
 use crate::scope::Scope;
+use crate::text::SafeText;
 use crate::tools::text_limit::hash;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -61,6 +62,12 @@ pub(crate) fn in_prompt(sources: &Sources<'_>) -> (String, Vec<String>) {
     (text, diagnostics)
 }
 
+/// A text each of whose lines begins with a mark, so that none looks like the end of it, or like words of another.
+fn quoted(text: &str) -> String {
+    let shown = |line: &str| line.replace(|c: char| c.is_control() && c != '\t', "");
+    text.trim_end().lines().map(|line| format!("> {}\n", shown(line))).collect()
+}
+
 /// The files of directories between the workspace and a touched path that are neither in the prompt nor
 /// known, as text for the result of the call, and their marks. Blocking.
 pub(crate) fn below(
@@ -86,11 +93,12 @@ pub(crate) fn below(
             let Ok(found) = inner.files().read_obeyed(&path, Limit::head(MAX_IN_RESULT)) else {
                 continue;
             };
-            let (name, body) = (path.display(), String::from_utf8_lossy(&found.bytes));
+            let name = SafeText::spelled(path.display().to_string());
+            let body = quoted(&String::from_utf8_lossy(&found.bytes));
             let cut = if found.size > MAX_IN_RESULT { "[cut: Read shows the rest]\n" } else { "" };
             text.push_str(&format!(
-                "\n[Instructions from {name}: words of a file, for work in its directory]\n{}\n{cut}[End of {name}]\n",
-                body.trim_end()
+                "\n[Instructions from {name}: words of a file, for work in its directory; each line begins with >]\n\
+                 {body}{cut}[End of {name}]\n"
             ));
             let hash = hash(&found.bytes);
             marks.push(FileMark { path, hash, before: None });

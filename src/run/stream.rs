@@ -320,7 +320,13 @@ impl Run {
             let wait = until.saturating_duration_since(tokio::time::Instant::now());
             self.waits("its provider is overloaded", wait)
         };
-        let waits = provider.gate().shut_until().is_some();
+        let shut_until = provider.gate().shut_until();
+        let waits = shut_until.is_some();
+        // No run waits so long: this one learns at once whether the provider answers again.
+        let patience = self.setup.retries.budget;
+        if shut_until.is_some_and(|until| until > tokio::time::Instant::now() + patience) {
+            provider.gate().end_pause();
+        }
         let passing = provider.gate().pass(say);
         tokio::pin!(passing);
         let pass = loop {

@@ -22,6 +22,7 @@ const STARTERS: &[&str] = &[
     "fakeroot",
     "faketime",
     "fd",
+    "fdfind",
     "find",
     "firejail",
     "flock",
@@ -84,7 +85,10 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("yarn", &["dlx", "exec"]),
 ];
 /// Programs that read lines of shell.
-pub const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "zsh"];
+pub const SHELLS: &[&str] = &[
+    "ash", "bash", "csh", "dash", "fish", "ksh", "ksh93", "lksh", "mksh", "rbash", "sh", "tcsh",
+    "zsh",
+];
 /// Programs that run what their input names, or lines of shell in their arguments.
 const HIDING: &[&str] = &[
     "busybox",
@@ -182,6 +186,7 @@ const DECIDING: &[&str] = &[
     "GEM_",
     "GIT_",
     "GLOBIGNORE",
+    "GNUMAKEFLAGS",
     "GOFLAGS",
     "HISTFILE",
     "HOME",
@@ -191,6 +196,8 @@ const DECIDING: &[&str] = &[
     "LD_",
     "LESSOPEN",
     "LESSCLOSE",
+    "LUA_",
+    "MAKEFILES",
     "MAKEFLAGS",
     "MANPAGER",
     "NODE_",
@@ -211,8 +218,10 @@ const DECIDING: &[&str] = &[
     "SHELL",
     "SHELLOPTS",
     "SSH_",
+    "TAR_OPTIONS",
     "VISUAL",
     "XDG_",
+    "_JAVA_OPTIONS",
     "npm_config_",
 ];
 
@@ -272,8 +281,8 @@ fn hides(name: &str) -> bool {
 }
 
 fn starts_another(name: &str, arguments: &[Word]) -> bool {
-    // The dynamic linker runs the program that it is given: `/lib64/ld-linux-x86-64.so.2 /bin/x`.
-    let links = name.starts_with("ld-") && name.contains(".so");
+    // The dynamic linker runs the program that it is given: `/lib64/ld-linux-x86-64.so.2 /bin/x`, `ld.so /bin/x`.
+    let links = name == "ld.so" || (name.starts_with("ld-") && name.contains(".so"));
     let runner = RUNNERS.iter().find(|(runner, _)| *runner == name);
     let is_run = |word: &Word, of: &[&str]| word.literal().is_none_or(|t| of.contains(&&*t));
     links

@@ -117,6 +117,10 @@ impl Pod {
             let refusal = Refusal::new(ErrorCode::NotPaused, "Pod is not paused");
             return reply(answer, Err(refusal));
         }
+        // A person who continues wants to know now whether the provider answers again.
+        if let Ok(Some((_, provider))) = self.provider() {
+            provider.gate().end_pause();
+        }
         self.start(Start::Resume { accepted: Some(accepted(answer)) }).await;
     }
 

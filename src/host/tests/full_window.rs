@@ -1,7 +1,7 @@
 //! Messages when the context window of the model is full.
 
 use crate::host::tests::{Bench, run_end};
-use crate::protocol::{Event, Method, PodName, State};
+use crate::protocol::{Event, Method, PodName, RunResult, State};
 
 const SCRIPT: &str = r#"
 [[when]]
@@ -84,7 +84,7 @@ async fn a_message_larger_than_the_window_is_refused_before_it_is_recorded() {
 }
 
 /// Reads of files of random sizes, so many in a reply and so many replies for a message, as a script of a model that
-/// refuses long requests.
+/// refuses long requests. The least that it reads holds the prompt, the tools and a summary.
 fn reads(dice: &mut Dice, root: &std::path::Path) -> String {
     for file in 0..8 {
         let bytes = [300, 3_000, 20_000, 60_000][dice.below(4)] + dice.below(500);
@@ -92,7 +92,7 @@ fn reads(dice: &mut Dice, root: &std::path::Path) -> String {
         let text = line.repeat(bytes.div_ceil(line.len()));
         std::fs::write(root.join(format!("w/f{file}")), text).unwrap();
     }
-    let mut script = format!("reads = {}\n", 14_000 + dice.below(80_000));
+    let mut script = format!("reads = {}\n", 20_000 + dice.below(80_000));
     for kind in 0..4 {
         script += &format!("[[when]]\nsays = 'read {kind}*'\n");
         for _ in 0..1 + dice.below(2) {
@@ -133,7 +133,7 @@ async fn no_history_traps_a_pod_whose_provider_refuses_long_requests() {
         for message in 0..6 {
             let text = format!("read {} of {message}", dice.below(4));
             bench.call(&pod, Method::say(&text)).await.unwrap();
-            bench.next(run_end).await;
+            assert_eq!(bench.end().await, RunResult::Finished, "seed {seed}");
             let info = bench.is(&pod, State::Idle).await;
             let said = bench.said(&pod).await.pop();
             assert_eq!(said, Some(format!("done {text}")), "seed {seed}: {info:?}");

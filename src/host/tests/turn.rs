@@ -471,6 +471,19 @@ fault = { status = 429, retry_after = 500, times = 1 }
 "#;
 
 #[tokio::test]
+async fn a_pause_that_is_too_long_to_wait_for_ends_the_run_and_a_person_who_continues_tries_now() {
+    let mut bench = Bench::new().await;
+    let script = bench.root.join("busy.toml");
+    std::fs::write(&script, OVERLOADED.replace("500", "3600")).unwrap();
+    let pod = bench.new_pod(Some(&script)).await.name;
+    bench.call(&pod, Method::say("busy")).await.unwrap();
+    bench.is(&pod, State::Failed).await;
+    bench.call(&pod, Method::Resume).await.unwrap();
+    bench.is(&pod, State::Idle).await;
+    assert_eq!(bench.said(&pod).await.pop().unwrap(), "served");
+}
+
+#[tokio::test]
 async fn a_person_lets_a_run_that_waits_for_its_provider_try_now() {
     let mut bench = Bench::with_settings("[retry]\nminutes = 60\n").await;
     let script = bench.root.join("busy.toml");
