@@ -50,8 +50,9 @@ mod session_state;
 pub mod policy;
 /// The system prompt and the notes of the runtime.
 mod prompt;
-/// The end of a reply and what follows it.
+/// Outputs that leave the context.
 mod pruning;
+/// The end of a reply and what follows it.
 mod reply_end;
 /// The limits on the size of a reply.
 mod reply_size;

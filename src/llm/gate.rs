@@ -71,9 +71,9 @@ impl Gate {
                 Next::Probe => None,
             };
             has_waited = true;
-            if until.is_some() && said != until {
+            if let Some(end) = until.filter(|_| said != until) {
                 said = until;
-                waiting(until.unwrap_or_else(Instant::now)).await;
+                waiting(end).await;
             }
             tokio::select! {
                 () = changed => {}

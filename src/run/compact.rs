@@ -195,7 +195,7 @@ impl Run {
             () = interrupted(&mut interrupt) => None,
             text = self.collect(&provider, &request, &mut usage) => Some(text),
         };
-        // With less than the history, what it took is no measure of it.
+        // The tokens of this request measure the context only if the Pod's own model got the whole history.
         let history = &self.session_state.state.history;
         let named = self.setup.summary_model.as_ref().map(|(model, _)| model);
         let is_own = named != self.setup.model.as_ref().map(|(model, _)| model);

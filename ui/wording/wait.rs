@@ -9,8 +9,7 @@ const MINUTE: u64 = 60_000;
 const LONG: u64 = MINUTE;
 /// The silence of a run is mentioned from this duration on.
 const SILENT: u64 = 2 * MINUTE;
-/// A wait for a provider is mentioned until so shortly before its end: a row that comes and goes with each short one
-/// would not be read.
+/// The last part of a wait for a provider is not mentioned, so that short waits show and hide no row.
 const SHORT: u64 = 3_000;
 /// How many names a sentence holds.
 const NAMED: usize = 2;

@@ -252,13 +252,8 @@ impl Pod {
         let (workspace, keys) = (WorkspaceSettings::default(), Keys::at(&self.shared.dirs.config));
         let (search, settings) = (self.search(None), self.shared.settings.last().settings);
         let context = models::context(&self.shared, &search, &workspace, &settings, &keys);
-        let with_provider = |model: Model| {
-            let choice = ModelChoice { model, ..choice.clone() };
-            let key = self.key(&choice).ok()?;
-            let (timeouts, http) = (self.shared.timeouts, &self.shared.http);
-            let provider = self.shared.providers.get(&choice.model, key, timeouts, http);
-            Some((choice.model, provider))
-        };
+        let with_provider =
+            |model: Model| self.provider_of(&ModelChoice { model, ..choice.clone() }).ok();
         named(&context).into_iter().filter_map(with_provider).collect()
     }
 
@@ -303,10 +298,14 @@ impl Pod {
     /// The model and its provider, `None` when no model is known.
     pub(super) fn provider(&self) -> Result<Option<(Model, Provider)>, MissingKey> {
         let Some(choice) = &self.resolved.model else { return Ok(None) };
+        self.provider_of(choice).map(Some)
+    }
+
+    fn provider_of(&self, choice: &ModelChoice) -> Result<(Model, Provider), MissingKey> {
         let key = self.key(choice)?;
         let (timeouts, http) = (self.shared.timeouts, &self.shared.http);
         let provider = self.shared.providers.get(&choice.model, key, timeouts, http);
-        Ok(Some((choice.model.clone(), provider)))
+        Ok((choice.model.clone(), provider))
     }
 
     /// The key of a model: from the environment that clients offered this Pod, else from the one
