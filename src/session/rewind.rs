@@ -18,7 +18,6 @@ use crate::text::SafeText;
 /// Characters of an input that a target shows.
 const PREVIEW: usize = 120;
 const WARNING: &str = "history suffix will be discarded; tool side effects are not undone";
-const MID_RUN: &str = "sent while a run was under way; go back to the input that began it";
 
 /// What a session can go back to.
 #[derive(Clone, Debug)]
@@ -79,19 +78,18 @@ pub fn head_entries(
 
 fn target(scan: &Scan, head: usize, index: usize, input: &Input) -> Target {
     let losses = scan.losses(Some(input));
-    let keep = input.keep.unwrap_or(input.place);
     let listed = RewindTarget {
         id: RewindTargetId {
             segment_id: input.place.segment,
             user_input_entry_index: input.place.index,
         },
         expected_head_entries: head,
-        truncate_entries: keep.index,
+        truncate_entries: input.first_dropped.index,
         turn_index: index + 1,
         timestamp_ms: Some(input.ts),
         preview: preview(&input.segments),
-        eligible: input.keep.is_some(),
-        disabled_reason: input.keep.is_none().then(|| MID_RUN.into()),
+        eligible: true,
+        disabled_reason: None,
         warning: (losses.tool_calls > 0).then(|| WARNING.into()),
         drops: Some(losses),
     };
@@ -99,7 +97,8 @@ fn target(scan: &Scan, head: usize, index: usize, input: &Input) -> Target {
         segment: place.segment,
         offset: place.offset,
     };
-    Target { listed, to: at(keep), entries: scan.lines - keep.ordinal, input: at(input.place) }
+    let entries = scan.lines - input.first_dropped.ordinal;
+    Target { listed, to: at(input.first_dropped), entries, input: at(input.place) }
 }
 
 /// How many lines of a segment stand, with those of older segments that it jumps into.

@@ -41,9 +41,9 @@ pub struct Scan {
 #[derive(Debug)]
 pub struct Input {
     pub place: Place,
-    /// The first line that goes when one goes back to before this input; `None` where it came in
-    /// the middle of a run.
-    pub keep: Option<Place>,
+    /// The first line that goes when one goes back to before this input: that of its run, or its own
+    /// where it entered a run that was under way.
+    pub first_dropped: Place,
     pub ts: u64,
     pub segments: Vec<Segment>,
     /// Numbers of what stands before it.
@@ -130,8 +130,8 @@ impl Scan {
         match kind.as_ref() {
             "invoke" => self.invoke = Some(place),
             "user_input" => {
-                let keep = self.invoke.take();
-                self.input(&line.line()?, place, keep);
+                let first_dropped = self.invoke.take().unwrap_or(place);
+                self.input(&line.line()?, place, first_dropped);
             }
             "system_item" | "extension" | "config_changed" => {}
             "assistant_item" => {
@@ -154,13 +154,13 @@ impl Scan {
         Ok(())
     }
 
-    fn input(&mut self, line: &[u8], place: Place, keep: Option<Place>) {
+    fn input(&mut self, line: &[u8], place: Place, first_dropped: Place) {
         let Ok(Entry { ts, fact: Fact::UserInput { segments, .. }, .. }) = decode(line) else {
             return;
         };
         let (inputs, tool_calls) = (self.inputs.len(), self.tool_calls);
         let changed = self.changed.len();
-        let input = Input { place, keep, ts, segments, inputs, tool_calls, changed };
+        let input = Input { place, first_dropped, ts, segments, inputs, tool_calls, changed };
         self.inputs.push(input);
     }
 

@@ -103,10 +103,9 @@ impl Rewind {
             return Next::End(End::shown(text));
         }
         let row = |target: &RewindTarget| {
-            let help = match (&target.disabled_reason, &target.drops) {
-                (Some(reason), _) if !target.eligible => reason.clone(),
-                (_, Some(drops)) => format!("drops {}", losses::count(drops)),
-                (_, None) => "drops it and what came after it".into(),
+            let help = match &target.drops {
+                Some(drops) => format!("drops {}", losses::count(drops)),
+                None => "drops it and what came after it".into(),
             };
             (format!("{}  {}", target.turn_index, SafeText::line(target.preview.as_str())), help)
         };
@@ -120,11 +119,6 @@ impl Rewind {
 
     /// Goes back, after a confirmation.
     fn choose(&mut self, target: RewindTarget) -> Next {
-        if !target.eligible {
-            let why = target.disabled_reason;
-            let why = why.unwrap_or_else(|| "the Pod cannot go back there".into());
-            return Next::End(End::refused(Why::Failed, why));
-        }
         let preview = SafeText::line(target.preview.as_str());
         let dropped = match &target.drops {
             Some(drops) => format!("{} leave{}", losses::count(drops), s(drops)),

@@ -137,9 +137,6 @@ fn plan(
     must_be_current(targets.head_entries, expected)?;
     let found = targets.targets.into_iter().find(|found| found.listed.id == target);
     let found = found.ok_or_else(|| Refusal::invalid("that entry is no user input any more"))?;
-    if let Some(why) = found.listed.disabled_reason {
-        return Err(Refusal::invalid(why));
-    }
     let losses = found.listed.drops.unwrap_or_default();
     let entry = Jump::entry(JumpKind::Rewound, found.to, json!({ "drops": losses }));
     Ok(Plan {

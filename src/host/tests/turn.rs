@@ -49,7 +49,7 @@ impl Bench {
     }
 
     /// What the Pod was told, as its history holds it.
-    async fn inputs(&self, pod: &PodName) -> Vec<String> {
+    pub(super) async fn inputs(&self, pod: &PodName) -> Vec<String> {
         let words = |fact| match fact {
             Fact::UserInput { segments, .. } => Some(crate::protocol::flatten(&segments)),
             _ => None,

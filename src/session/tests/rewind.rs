@@ -232,16 +232,40 @@ fn each_input_is_a_target_newest_first_and_says_what_it_drops() {
         .iter()
         .map(|t| (t.turn_index, t.id.user_input_entry_index, t.truncate_entries, t.eligible))
         .collect();
-    assert_eq!(shown, [(3, 13, 13, false), (2, 11, 9, true), (1, 2, 1, true)]);
+    assert_eq!(shown, [(3, 13, 13, true), (2, 11, 9, true), (1, 2, 1, true)]);
     assert_eq!(targets[1].preview, format!("{}…", "é".repeat(120)));
     assert_eq!(targets[1].timestamp_ms, Some(entries[11].ts));
     let warned: Vec<bool> = targets.iter().map(|target| target.warning.is_some()).collect();
     assert_eq!(warned, [false, false, true]);
-    assert!(targets[0].disabled_reason.is_some());
     let drops: Vec<_> = targets.iter().filter_map(|target| target.drops.clone()).collect();
     assert_eq!((drops[1].messages, drops[1].tool_calls), (2, 0));
     assert_eq!((drops[2].messages, drops[2].tool_calls), (3, 2));
     assert_eq!(drops[2].files, ["/w/a.rs"]);
+}
+
+#[test]
+fn a_rewind_to_a_message_that_entered_a_run_keeps_the_calls_and_results_before_it() {
+    let bench = Bench::new();
+    append(&bench, &[bench.start(), invoke(), user("one"), call("c", "Bash"), result("c", "out")]);
+    append(&bench, &[user("two"), user("three"), said("both"), completed()]);
+    let read = |bench: &Bench| {
+        let replayed = replay(&bench.files, bench.segment, None).unwrap();
+        assert_eq!((replayed.interrupted, &replayed.open_calls[..]), (false, &[][..]));
+        let item = |item: &Item| match item {
+            Item::ToolCall { call_id, .. } => format!("call {call_id}"),
+            Item::ToolResult { call_id, .. } => format!("result {call_id}"),
+            other => other.text().unwrap_or_default(),
+        };
+        replayed.history.iter().map(|kept| item(&kept.item)).collect::<Vec<_>>()
+    };
+    rewind(&bench, "three");
+    assert_eq!(read(&bench), ["one", "call c", "result c", "two"]);
+    let rewound = rewind(&bench, "two");
+    assert_eq!(read(&bench), ["one", "call c", "result c"]);
+    append(&bench, &run("four"));
+    assert_eq!(read(&bench), ["one", "call c", "result c", "four", "re four"]);
+    append(&bench, &[jump(JumpKind::Undone, rewound)]);
+    assert_eq!(read(&bench), ["one", "call c", "result c", "two"]);
 }
 
 #[test]
