@@ -1,11 +1,13 @@
 //! Model providers: one request out, one stream of deltas in. Each wire is one module that
 //! knows only its own JSON; the scripted model is one more.
 
-use crate::protocol::{Item, Origin, RequestConfig};
+use crate::protocol::entry::Kept;
+use crate::protocol::{Item, RequestConfig};
 use futures_util::Stream;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub mod anthropic;
@@ -40,21 +42,15 @@ pub struct ToolSpec {
     pub schema: Value,
 }
 
-/// One element of the conversation to send.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Input {
-    pub item: Item,
-    /// Which model said it, for items of a model.
-    pub origin: Option<Origin>,
-    /// The provider's own block: sent verbatim when `origin` is the model asked now; to any other
-    /// only text and tool calls are sent.
-    pub native: Option<Value>,
-}
+/// One element of the conversation to send, shared with the history in which it stands: a request copies no text.
+/// The provider's own block is sent verbatim when `origin` is the model asked now; to any other only text
+/// and tool calls are sent.
+pub type Input = Arc<Kept>;
 
 /// One request: everything a provider needs to answer, in no provider's own shape.
 #[derive(Clone, Debug)]
 pub struct Request {
-    pub system: String,
+    pub system: Arc<str>,
     pub input: Vec<Input>,
     pub tools: Vec<ToolSpec>,
     pub config: RequestConfig,

@@ -533,7 +533,8 @@ impl Run {
         let mut history = std::mem::take(&mut self.session_state.state.history);
         let read = tokio::task::spawn_blocking(move || {
             let mut each = wanted.into_iter();
-            let read = || each.try_for_each(|at| load_output(&files, &mut history[at]));
+            let read =
+                || each.try_for_each(|at| load_output(&files, Arc::make_mut(&mut history[at])));
             // The history comes back also from a panic.
             let read = catch_unwind(AssertUnwindSafe(read));
             (history, read)

@@ -4,6 +4,7 @@ use crate::config::models::{KeySource, Model, Reasoning, Wire};
 use crate::llm::sse::Event;
 use crate::llm::wire::{Decode, Fault};
 use crate::llm::{Delta, Input, Request, Stop, ToolSpec};
+use crate::protocol::entry::Kept;
 use crate::protocol::item::Image;
 use crate::protocol::{Item, Origin, RequestConfig};
 use serde_json::{Value, json};
@@ -43,20 +44,20 @@ pub fn tool(name: &str) -> ToolSpec {
 
 /// An item of nobody in particular.
 pub fn plain(item: Item) -> Input {
-    Input { item, origin: None, native: None }
+    Input::new(Kept::new(None, item))
 }
 
 /// An item that the model `m1` on `wire` said, with its own form.
 pub fn native(wire: Wire, item: Item, native: Value) -> Input {
     let origin = crate::llm::wire::origin(&model(wire));
-    Input { item, origin: Some(origin), native: Some(native) }
+    Input::new(Kept { origin: Some(origin), native: Some(native), ..Kept::new(None, item) })
 }
 
 /// The same of another model of that wire.
 pub fn foreign(wire: Wire, item: Item, value: Value) -> Input {
-    let input = native(wire, item, value);
-    let other = Origin { model: "m2".into(), ..input.origin.unwrap() };
-    Input { origin: Some(other), ..input }
+    let origin = crate::llm::wire::origin(&model(wire));
+    let other = Origin { model: "m2".into(), ..origin };
+    Input::new(Kept { origin: Some(other), native: Some(value), ..Kept::new(None, item) })
 }
 
 pub fn call(id: &str, name: &str, arguments: &str) -> Item {

@@ -4,7 +4,7 @@ use crate::config::Env;
 use crate::config::key_command::PrintedKeys;
 use crate::config::keys::Secret;
 use crate::config::models::{KeySource, Model, Reasoning, Wire};
-use crate::llm::bench::{blocks, model, plain, request};
+use crate::llm::bench::{blocks, call, model, plain, request, rich_result};
 use crate::llm::{Delta, Failure, Http, Key, Provider, Request, Stop, Timeouts};
 use crate::protocol::{Item, Role};
 use axum::Router;
@@ -139,6 +139,36 @@ async fn hear(wire: Wire, reply: Reply, timeouts: Timeouts) -> Vec<Result<Delta,
 async fn refusal(wire: Wire, reply: Reply) -> Failure {
     let (_fake, url) = Fake::start(vec![reply]).await;
     send(&provider(wire, &url, PATIENT)).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_body_that_waits_for_the_disk_holds_up_no_async_thread() {
+    for wire in WIRES {
+        let (fake, url) = Fake::start(vec![Reply::bytes(&whole(wire))]).await;
+        let (dir, result) = rich_result("c1");
+        let picture = dir.path().join("b1");
+        std::fs::remove_file(&picture).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &picture, 0o600.into()).unwrap();
+        // The picture comes once the async thread went on; at last it comes in any case, so that the test ends.
+        let (went_on, waits) = std::sync::mpsc::channel();
+        let writer = std::thread::spawn(move || {
+            let in_time = waits.recv_timeout(PATIENT.first_event / 2).is_ok();
+            std::fs::write(&picture, b"pixels").unwrap();
+            in_time
+        });
+        let mut asked = request(vec![plain(call("c1", "Read", "{}")), plain(result)]);
+        asked.blobs = dir.path().into();
+        let (provider, asked) = (provider(wire, &url, PATIENT), Arc::new(asked));
+        let goes_on = async {
+            tokio::task::yield_now().await;
+            went_on.send(()).unwrap();
+        };
+        let (opened, ()) = tokio::join!(provider.open(&asked), goes_on);
+        assert!(writer.join().unwrap(), "{wire:?}");
+        assert!(opened.is_ok());
+        let body = fake.asked.lock().unwrap()[0].body.to_string();
+        assert!(body.contains("cGl4ZWxz"), "{wire:?}: {body}");
+    }
 }
 
 /// A whole answer on a wire: the text "Grüße 👋", then a call.

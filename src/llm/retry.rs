@@ -82,6 +82,18 @@ pub fn passing_status(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500..=599)
 }
 
+/// The clock after a wait: `12:40:05`, with the date when that is another day.
+pub fn clock_in(wait: Duration) -> String {
+    let now = jiff::Zoned::now();
+    now.checked_add(wait).map_or_else(|_| "later".into(), |then| clock_at(&then, &now))
+}
+
+/// A time as a clock shows it, with the date where that is not the one of `now`.
+pub fn clock_at(then: &jiff::Zoned, now: &jiff::Zoned) -> String {
+    let format = if then.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
+    then.strftime(format).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

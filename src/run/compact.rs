@@ -1,7 +1,7 @@
 //! Compaction: the history is handed over in the model's own words to a new segment. The old
 //! segment stays, so a rewind can go back behind it.
 
-use crate::llm::{Delta, Failure, Input, Provider, Request, Stop, Usage};
+use crate::llm::{Delta, Failure, Provider, Request, Stop, Usage};
 use crate::protocol::entry::{COMPACTED, Kept, Pruned};
 use crate::protocol::{
     AlertSource, Entry, ErrorCode, Event, Fact, Item, Refusal, Role, SegmentOrigin,
@@ -85,8 +85,8 @@ impl Run {
         let mut history = vec![kept(Item::message(Role::System, handover))];
         history.extend(self.session_state.tasks.snapshot().into_iter().map(kept));
         self.load(places.clone()).await?;
-        let places = places.into_iter().map(|at| self.session_state.state.history[at].clone());
-        history.extend(places.map(|kept| Kept { output: None, ..kept }));
+        let places = places.into_iter().map(|at| &self.session_state.state.history[at]);
+        history.extend(places.map(|kept| Kept { output: None, ..Kept::clone(kept) }));
         let (turn_count, cost) =
             (self.session_state.state.turn_count, self.session_state.state.cost);
         // The cache is lost here anyway: the prompt is made of the files, the scope and the date of today.
@@ -181,13 +181,16 @@ impl Run {
     }
 
     /// The model's summary of this history: the request that it would get next, with one message more.
-    async fn request_summary(&mut self, past: &[Kept]) -> Result<Result<String, Refused>, Stopped> {
+    async fn request_summary(
+        &mut self,
+        past: &[Arc<Kept>],
+    ) -> Result<Result<String, Refused>, Stopped> {
         let Some((_, provider)) = self.setup.model.clone() else {
             return Err(failed("there is no model to compact with"));
         };
         let mut input = context::input(past);
         let item = Item::message(Role::User, prompt::COMPACTION);
-        input.push(Input { item, origin: None, native: None });
+        input.push(Arc::new(kept(item)));
         let request = Arc::new(self.carrying(input));
         let (mut interrupt, mut usage) = (self.ports.interrupt.clone(), Usage::default());
         let text = tokio::select! {
@@ -338,7 +341,7 @@ fn head(text: &str, chars: usize) -> String {
 
 /// Makes the request for a summary shorter: the oldest half of the outputs that are still in it leaves, then the
 /// oldest half of all; `false` where nothing is left to leave.
-fn leave_out(sent: &mut Vec<Kept>) -> bool {
+fn leave_out(sent: &mut Vec<Arc<Kept>>) -> bool {
     let outputs = pruning::outputs(sent);
     if outputs.is_empty() {
         let half = sent.len() / 2;
@@ -346,13 +349,13 @@ fn leave_out(sent: &mut Vec<Kept>) -> bool {
         return half > 0;
     }
     for place in &outputs[..outputs.len().div_ceil(2)] {
-        sent[*place].pruned = Some(Pruned::default());
+        Arc::make_mut(&mut sent[*place]).pruned = Some(Pruned::default());
     }
     true
 }
 
 /// The end of a history in the words of the conversation, where no model summarises it.
-fn without_a_model(past: &[Kept]) -> String {
+fn without_a_model(past: &[Arc<Kept>]) -> String {
     let last = past.iter().rev().find_map(|kept| match &kept.item {
         Item::Message { role: Role::Assistant, .. } => kept.item.text(),
         _ => None,
@@ -371,8 +374,8 @@ fn kept(item: Item) -> Kept {
 
 /// The index from which on the model has not read the history yet: behind its last reply, or, where that has calls
 /// whose results no request has carried, its beginning, so that the calls stay with their results.
-fn unread(history: &[Kept]) -> usize {
-    let Some(last) = history.iter().rposition(pruning::is_of_model) else { return 0 };
+fn unread(history: &[Arc<Kept>]) -> usize {
+    let Some(last) = history.iter().rposition(|kept| pruning::is_of_model(kept)) else { return 0 };
     let has_results =
         history[last..].iter().any(|kept| matches!(kept.item, Item::ToolResult { .. }));
     if !has_results {
@@ -383,9 +386,9 @@ fn unread(history: &[Kept]) -> usize {
 
 /// The places of the history that a compaction keeps verbatim: the newest message of a person, messages that the
 /// model has not read yet, and the newest part that fits into `tokens`.
-fn verbatim(history: &[Kept], tokens: u64) -> Vec<usize> {
+fn verbatim(history: &[Arc<Kept>], tokens: u64) -> Vec<usize> {
     let from = tail(history, tokens).min(unread(history));
-    let is_input = |kept: &Kept| matches!(kept.item, Item::Message { role: Role::User, .. });
+    let is_input = |kept: &Arc<Kept>| matches!(kept.item, Item::Message { role: Role::User, .. });
     let newest = history[..from].iter().rposition(is_input);
     let is_after = history[from..].iter().any(is_input);
     newest.filter(|_| !is_after).into_iter().chain(from..history.len()).collect()
@@ -393,7 +396,7 @@ fn verbatim(history: &[Kept], tokens: u64) -> Vec<usize> {
 
 /// The index at which the newest part of the history begins that fits into `tokens`. The part begins
 /// with a reply or a message, so that a call and its result stay together.
-fn tail(history: &[Kept], tokens: u64) -> usize {
+fn tail(history: &[Arc<Kept>], tokens: u64) -> usize {
     let mut from = history.len();
     let mut sum = 0;
     for (at, kept) in history.iter().enumerate().rev() {
@@ -414,9 +417,13 @@ fn tail(history: &[Kept], tokens: u64) -> usize {
 mod tests {
     use super::*;
 
+    fn shared(item: Item) -> Arc<Kept> {
+        Arc::new(kept(item))
+    }
+
     #[test]
     fn the_newest_message_of_a_person_and_what_no_request_carried_are_kept_verbatim() {
-        let say = |role, text: &str| kept(Item::message(role, text.repeat(100)));
+        let say = |role, text: &str| shared(Item::message(role, text.repeat(100)));
         let history = [
             say(Role::User, "old"),
             say(Role::Assistant, "done"),
@@ -437,10 +444,14 @@ mod tests {
     #[test]
     fn a_call_is_never_parted_from_its_result() {
         let call = |id: &str| {
-            kept(Item::ToolCall { call_id: id.into(), name: "Read".into(), arguments: "{}".into() })
+            shared(Item::ToolCall {
+                call_id: id.into(),
+                name: "Read".into(),
+                arguments: "{}".into(),
+            })
         };
         let result = |id: &str| {
-            kept(Item::ToolResult {
+            shared(Item::ToolResult {
                 call_id: id.into(),
                 summary: "x".repeat(40),
                 content: None,
@@ -448,7 +459,7 @@ mod tests {
                 images: vec![],
             })
         };
-        let say = || kept(Item::message(Role::User, "y".repeat(40)));
+        let say = || shared(Item::message(Role::User, "y".repeat(40)));
         let history = [say(), call("a"), call("b"), result("a"), result("b"), say()];
         assert_eq!(tail(&history, 10), 5);
         assert_eq!(tail(&history, 25), 5);

@@ -4,14 +4,15 @@ use crate::llm::Input;
 use crate::protocol::entry::{Kept, Pruned};
 use crate::protocol::{Item, Role};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The wire name that marks answers given without any model; they are never sent to one.
 pub const NO_MODEL: &str = "none";
 
-/// The input of a request made of `history`. Every tool call is followed by its results in call
+/// The input of a request made of `history`, whose items it shares. Every tool call is followed by its results in call
 /// order, an unanswered one by the word that it was interrupted; thinking that leads to nothing is
 /// left out, as are answers that no model gave.
-pub fn input(history: &[Kept]) -> Vec<Input> {
+pub fn input(history: &[Arc<Kept>]) -> Vec<Input> {
     let mut results = results(history);
     let mut out: Vec<Input> = Vec::with_capacity(history.len());
     let mut open: Vec<String> = Vec::new();
@@ -22,16 +23,16 @@ pub fn input(history: &[Kept]) -> Vec<Input> {
         match &kept.item {
             Item::ToolCall { call_id, .. } => {
                 open.push(call_id.clone());
-                out.push(sent(kept));
+                out.push(Arc::clone(kept));
             }
             Item::ToolResult { .. } => close(&mut out, &mut open, &mut results),
-            Item::Reasoning { .. } => out.push(sent(kept)),
+            Item::Reasoning { .. } => out.push(Arc::clone(kept)),
             Item::Message { .. } | Item::Unknown(_) => {
                 close(&mut out, &mut open, &mut results);
                 if matches!(&kept.item, Item::Message { role: Role::User | Role::System, .. }) {
                     drop_dangling(&mut out);
                 }
-                out.push(sent(kept));
+                out.push(Arc::clone(kept));
             }
         }
     }
@@ -40,12 +41,8 @@ pub fn input(history: &[Kept]) -> Vec<Input> {
     out
 }
 
-fn sent(kept: &Kept) -> Input {
-    Input { item: kept.item.clone(), origin: kept.origin.clone(), native: kept.native.clone() }
-}
-
 /// The first result of every call.
-fn results(history: &[Kept]) -> HashMap<&str, &Kept> {
+fn results(history: &[Arc<Kept>]) -> HashMap<&str, &Arc<Kept>> {
     let mut results = HashMap::new();
     for kept in history {
         if let Item::ToolResult { call_id, .. } = &kept.item {
@@ -56,26 +53,28 @@ fn results(history: &[Kept]) -> HashMap<&str, &Kept> {
 }
 
 /// Gives every open call a result, in call order.
-fn close(out: &mut Vec<Input>, open: &mut Vec<String>, results: &mut HashMap<&str, &Kept>) {
+fn close(out: &mut Vec<Input>, open: &mut Vec<String>, results: &mut HashMap<&str, &Arc<Kept>>) {
     for call_id in open.drain(..) {
         let found = results.remove(call_id.as_str());
-        let item = found.map_or_else(|| interrupted(&call_id), result);
-        out.push(Input { item, origin: None, native: None });
+        out.push(found.map_or_else(|| Arc::new(Kept::new(None, interrupted(&call_id))), result));
     }
 }
 
 /// A result as a request carries it.
-fn result(kept: &Kept) -> Item {
-    match (&kept.item, &kept.pruned) {
-        (Item::ToolResult { call_id, summary, is_error, .. }, Some(pruned)) => Item::ToolResult {
-            call_id: call_id.clone(),
-            summary: summary.clone(),
-            content: Some(in_place_of(pruned)),
-            is_error: *is_error,
-            images: Vec::new(),
-        },
-        (item, _) => item.clone(),
-    }
+fn result(kept: &Arc<Kept>) -> Input {
+    let (Item::ToolResult { call_id, summary, is_error, .. }, Some(pruned)) =
+        (&kept.item, &kept.pruned)
+    else {
+        return Arc::clone(kept);
+    };
+    let item = Item::ToolResult {
+        call_id: call_id.clone(),
+        summary: summary.clone(),
+        content: Some(in_place_of(pruned)),
+        is_error: *is_error,
+        images: Vec::new(),
+    };
+    Arc::new(Kept::new(kept.id, item))
 }
 
 /// The words in the place of an output that left the context.
@@ -115,7 +114,7 @@ fn unanswered(call_id: &str, why: impl Into<String>) -> Item {
 
 /// Thinking at the end leads to no answer: providers refuse it.
 fn drop_dangling(out: &mut Vec<Input>) {
-    while matches!(out.last(), Some(Input { item: Item::Reasoning { .. }, .. })) {
+    while out.last().is_some_and(|last| matches!(last.item, Item::Reasoning { .. })) {
         out.pop();
     }
 }
@@ -128,7 +127,7 @@ pub fn estimate(bytes: usize) -> u64 {
 /// How many tokens the next request takes: what the provider counted last, and an estimate for
 /// what came since. `beginning` is the size of system prompt and tools in bytes, `measured` is (history
 /// length, input tokens) of the last request; a length of 0 measures nothing.
-pub fn tokens(beginning: usize, history: &[Kept], measured: Option<(u64, u64)>) -> u64 {
+pub fn tokens(beginning: usize, history: &[Arc<Kept>], measured: Option<(u64, u64)>) -> u64 {
     let len = history.len() as u64;
     let (from, base) = match measured {
         Some((at, tokens)) if at > 0 && at <= len => (usize::try_from(at).unwrap_or(0), tokens),
@@ -138,7 +137,7 @@ pub fn tokens(beginning: usize, history: &[Kept], measured: Option<(u64, u64)>) 
 }
 
 /// Which items have content that a request of `history` carries and that is left in the log.
-pub fn wanted(history: &[Kept]) -> Vec<usize> {
+pub fn wanted(history: &[Arc<Kept>]) -> Vec<usize> {
     let is_wanted = |at: &usize| history[*at].is_left() && history[*at].pruned.is_none();
     (0..history.len()).filter(is_wanted).collect()
 }
@@ -166,13 +165,13 @@ mod tests {
     use super::*;
     use crate::protocol::entry::OutputPlace;
 
-    fn kept(item: Item) -> Kept {
-        Kept::new(None, item)
+    fn kept(item: Item) -> Arc<Kept> {
+        Arc::new(Kept::new(None, item))
     }
-    fn call(id: &str) -> Kept {
+    fn call(id: &str) -> Arc<Kept> {
         kept(Item::ToolCall { call_id: id.into(), name: "Read".into(), arguments: "{}".into() })
     }
-    fn result(id: &str, text: &str) -> Kept {
+    fn result(id: &str, text: &str) -> Arc<Kept> {
         kept(Item::ToolResult {
             call_id: id.into(),
             summary: "ok".into(),
@@ -181,7 +180,7 @@ mod tests {
             images: vec![],
         })
     }
-    fn thinking() -> Kept {
+    fn thinking() -> Arc<Kept> {
         kept(Item::Reasoning {
             text: "hm".into(),
             summary: vec![],
@@ -189,8 +188,11 @@ mod tests {
             signature: None,
         })
     }
-    fn say(role: Role, text: &str) -> Kept {
+    fn say(role: Role, text: &str) -> Arc<Kept> {
         kept(Item::message(role, text))
+    }
+    fn prune(kept: &mut Arc<Kept>, pruned: Pruned) {
+        Arc::make_mut(kept).pruned = Some(pruned);
     }
     fn words(input: &[Input]) -> Vec<String> {
         input
@@ -213,6 +215,15 @@ mod tests {
     }
 
     #[test]
+    fn a_request_shares_the_items_of_the_history_and_copies_none() {
+        let history = [say(Role::User, "x"), thinking(), call("a"), result("a", "1")];
+        let history = [&history[..], &[say(Role::Assistant, "y")]].concat();
+        let carried = input(&history);
+        let shared = carried.iter().zip(&history).filter(|(sent, kept)| Arc::ptr_eq(sent, kept));
+        assert_eq!((shared.count(), carried.len()), (5, 5));
+    }
+
+    #[test]
     fn an_unanswered_call_is_closed_before_the_next_message() {
         let history = [call("a"), say(Role::User, "next")];
         assert_eq!(words(&input(&history)), ["call a", "result a ", "next"]);
@@ -228,10 +239,10 @@ mod tests {
     fn an_output_that_left_the_context_is_replaced_by_the_file_that_holds_it() {
         let mut history = [call("a"), result("a", &"x".repeat(400)), call("b"), result("b", "new")];
         let before = tokens(0, &history, None);
-        history[1].pruned = Some(Pruned { file: Some("/outputs/a.txt".into()) });
+        prune(&mut history[1], Pruned { file: Some("/outputs/a.txt".into()) });
         assert!(words(&input(&history))[1].contains("it is in /outputs/a.txt]"));
         assert!(tokens(0, &history, None) < before);
-        history[1].pruned = Some(Pruned::default());
+        prune(&mut history[1], Pruned::default());
         assert!(words(&input(&history))[1].contains("call again"));
     }
 
@@ -239,14 +250,15 @@ mod tests {
     fn an_output_that_is_left_in_the_log_counts_as_it_does_in_memory_and_is_read_when_it_is_sent() {
         let history = [call("a"), result("a", &"x".repeat(400)), call("b"), result("b", "new")];
         let mut left = history.clone();
-        left[1].output =
+        let kept = Arc::make_mut(&mut left[1]);
+        kept.output =
             Some(OutputPlace { segment: crate::protocol::SegmentId::new(), offset: 7, bytes: 400 });
-        if let Item::ToolResult { content, .. } = &mut left[1].item {
+        if let Item::ToolResult { content, .. } = &mut kept.item {
             *content = None;
         }
         assert_eq!(tokens(0, &left, None), tokens(0, &history, None));
         assert_eq!(wanted(&left), [1]);
-        left[1].pruned = Some(Pruned::default());
+        prune(&mut left[1], Pruned::default());
         assert!(wanted(&left).is_empty());
     }
 

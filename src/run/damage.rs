@@ -9,6 +9,7 @@ use crate::protocol::{
 use crate::run::session_state::{self, COST, SessionState, Start};
 use crate::run::{RunEvent, Setup, attach, prompt};
 use crate::session::{LogError, Replay, compacted_from, load_output, replay};
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// How far the newest entry may be ahead of the clock before that is said, in milliseconds.
@@ -54,7 +55,7 @@ pub(super) async fn begin_anew(
 ) -> Result<SessionState, Refusal> {
     let system = session_state::new_prompt(setup, out).await?;
     if damaged.state.open_approval().is_some() {
-        return Ok(SessionState { system, ..damaged });
+        return Ok(SessionState { system: system.into(), ..damaged });
     }
     let older = before(setup, damaged.segment).await;
     let note = sentence(&damaged.state, older.is_some());
@@ -86,22 +87,21 @@ pub(super) async fn begin_anew(
 }
 
 /// The history with every output that was left in the log.
-async fn with_outputs(setup: &Setup, history: Vec<Kept>) -> Result<Vec<Kept>, Refusal> {
-    let (files, mut history) = (setup.files.clone(), history);
-    let read = move || {
-        for kept in &mut history {
-            load_output(&files, kept)?;
-            kept.output = None;
-        }
-        Ok::<_, LogError>(history)
+async fn with_outputs(setup: &Setup, history: Vec<Arc<Kept>>) -> Result<Vec<Kept>, Refusal> {
+    let files = setup.files.clone();
+    let whole = move |kept| {
+        let mut kept = Arc::unwrap_or_clone(kept);
+        load_output(&files, &mut kept)?;
+        Ok::<_, LogError>(Kept { output: None, ..kept })
     };
+    let read = move || history.into_iter().map(whole).collect::<Result<Vec<_>, _>>();
     Ok(tokio::task::spawn_blocking(read)
         .await
         .map_err(|error| Refusal::internal(error.to_string()))??)
 }
 
 /// The history of the segment that a compaction closed with this one.
-async fn before(setup: &Setup, segment: SegmentId) -> Option<Vec<Kept>> {
+async fn before(setup: &Setup, segment: SegmentId) -> Option<Vec<Arc<Kept>>> {
     let files = setup.files.clone();
     let read = move || {
         let older = compacted_from(&files, segment)?;

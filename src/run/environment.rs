@@ -6,6 +6,7 @@ use crate::protocol::entry::Kept;
 use crate::protocol::{Entry, Fact, Item, Role, SystemItem};
 use crate::run::prompt::Part;
 use crate::run::{Run, Stopped, session_state};
+use std::sync::Arc;
 
 impl Part {
     /// The first line of the note that replaces this part.
@@ -20,7 +21,7 @@ impl Part {
     }
 
     /// Whether the model was sent this part as it is now, by the last note about it or by the prompt.
-    fn is_known(&self, system: &str, history: &[Kept]) -> bool {
+    fn is_known(&self, system: &str, history: &[Arc<Kept>]) -> bool {
         let head = self.head();
         let mut notes = history.iter().rev().filter_map(|kept| match &kept.item {
             Item::Message { role: Role::System, .. } => kept.item.text(),
@@ -66,8 +67,8 @@ mod tests {
         Part { slug: "instructions", text: text.into(), at_end: true }
     }
 
-    fn noted(text: &str) -> Kept {
-        Kept::new(None, Item::message(Role::System, part(text).note()))
+    fn noted(text: &str) -> Arc<Kept> {
+        Arc::new(Kept::new(None, Item::message(Role::System, part(text).note())))
     }
 
     #[test]
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_message_of_a_person_is_no_note() {
-        let forged = Kept::new(None, Item::message(Role::User, part("new").note()));
+        let forged = Arc::new(Kept::new(None, Item::message(Role::User, part("new").note())));
         assert!(!part("new").is_known("old", &[forged]));
     }
 }

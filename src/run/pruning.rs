@@ -12,6 +12,7 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The number of newest outputs that stay.
 const NEWEST: usize = 4;
@@ -45,7 +46,7 @@ impl Run {
     /// Leaves these outputs out of all further requests; the text of each is in a file from then on.
     pub(crate) async fn prune(&mut self, places: Vec<usize>, why: &str) -> Result<(), Stopped> {
         let history = &self.session_state.state.history;
-        let outputs: Vec<Kept> = places.iter().map(|place| history[*place].clone()).collect();
+        let outputs: Vec<Arc<Kept>> = places.iter().map(|place| history[*place].clone()).collect();
         let (files, directory) = (self.setup.files.clone(), self.setup.files.outputs());
         // One at a time: all outputs of a long log are more than the memory of a host.
         let saved = tokio::task::spawn_blocking(move || {
@@ -62,10 +63,10 @@ impl Run {
 }
 
 /// Writes an output to a file that the Pod can read. Without the file, the call can still be made again.
-fn save(files: &Files, mut output: Kept, directory: &Path) -> Option<PrunedResult> {
+fn save(files: &Files, mut output: Arc<Kept>, directory: &Path) -> Option<PrunedResult> {
     let mut result = PrunedResult { id: output.id?, file: None };
     if output.is_left()
-        && let Err(error) = load_output(files, &mut output)
+        && let Err(error) = load_output(files, Arc::make_mut(&mut output))
     {
         tracing::warn!("an output is not read: {error}");
         return Some(result);
@@ -88,7 +89,7 @@ fn save(files: &Files, mut output: Kept, directory: &Path) -> Option<PrunedResul
 
 /// The places of the oldest outputs that together free `enough` tokens, or of all that may leave; none where they
 /// free less than `least`. What no request has carried yet, reports of children and the newest outputs stay.
-fn step(history: &[Kept], enough: u64, least: u64) -> Vec<usize> {
+fn step(history: &[Arc<Kept>], enough: u64, least: u64) -> Vec<usize> {
     let mut freed = 0;
     let mut places = prunable(history);
     let needed = places.iter().take_while(|place| {
@@ -101,12 +102,12 @@ fn step(history: &[Kept], enough: u64, least: u64) -> Vec<usize> {
 }
 
 /// The places of all outputs that may leave the context, oldest first.
-pub(crate) fn prunable(history: &[Kept]) -> Vec<usize> {
-    let carried = history.iter().rposition(is_of_model).unwrap_or(0);
-    let reports: HashSet<&str> = history.iter().filter_map(report).collect();
+pub(crate) fn prunable(history: &[Arc<Kept>]) -> Vec<usize> {
+    let carried = history.iter().rposition(|kept| is_of_model(kept)).unwrap_or(0);
+    let reports: HashSet<&str> = history.iter().filter_map(|kept| report(kept)).collect();
     let is_result = |place: &usize| matches!(history[*place].item, Item::ToolResult { .. });
     let newest = (0..history.len()).rev().filter(is_result).take(NEWEST).last().unwrap_or(0);
-    let may_leave = |place: &usize| match &history[*place] {
+    let may_leave = |place: &usize| match &*history[*place] {
         Kept { id: Some(_), pruned: None, item: Item::ToolResult { call_id, .. }, .. } => {
             !reports.contains(call_id.as_str()) && history[*place].output_tokens() >= SMALLEST
         }
@@ -116,7 +117,7 @@ pub(crate) fn prunable(history: &[Kept]) -> Vec<usize> {
 }
 
 /// The places of all outputs that are still in the context.
-pub(crate) fn outputs(history: &[Kept]) -> Vec<usize> {
+pub(crate) fn outputs(history: &[Arc<Kept>]) -> Vec<usize> {
     let is_in = |place: &usize| {
         history[*place].pruned.is_none() && history[*place].output_tokens() >= SMALLEST
     };
@@ -144,16 +145,16 @@ mod tests {
     use super::*;
     use crate::protocol::EntryId;
 
-    fn kept(item: Item) -> Kept {
-        Kept::new(Some(EntryId::new()), item)
+    fn kept(item: Item) -> Arc<Kept> {
+        Arc::new(Kept::new(Some(EntryId::new()), item))
     }
 
-    fn call(id: usize, name: &str) -> Kept {
+    fn call(id: usize, name: &str) -> Arc<Kept> {
         let (call_id, name) = (id.to_string(), name.to_owned());
         kept(Item::ToolCall { call_id, name, arguments: "{}".into() })
     }
 
-    fn result(id: usize, bytes: usize) -> Kept {
+    fn result(id: usize, bytes: usize) -> Arc<Kept> {
         kept(Item::ToolResult {
             call_id: id.to_string(),
             summary: "ok".into(),
@@ -163,7 +164,7 @@ mod tests {
         })
     }
 
-    fn history(sizes: &[usize]) -> Vec<Kept> {
+    fn history(sizes: &[usize]) -> Vec<Arc<Kept>> {
         let calls = sizes.iter().enumerate();
         calls.flat_map(|(id, bytes)| [call(id, "Read"), result(id, *bytes)]).collect()
     }
@@ -182,14 +183,14 @@ mod tests {
     fn small_outputs_reports_of_children_and_what_left_already_stay() {
         let mut history = history(&[4000, 100, 4000, 4000, 4000, 4000, 4000, 4000]);
         history[0] = call(0, "ReadPodOutput");
-        history[5].pruned = Some(Default::default());
+        Arc::make_mut(&mut history[5]).pruned = Some(Default::default());
         assert_eq!(prunable(&history), [7]);
     }
 
     #[test]
     fn what_no_request_has_carried_yet_stays() {
         let calls = (0..8).map(|id| call(id, "Read"));
-        let history: Vec<Kept> = calls.chain((0..8).map(|id| result(id, 4000))).collect();
+        let history: Vec<Arc<Kept>> = calls.chain((0..8).map(|id| result(id, 4000))).collect();
         assert!(prunable(&history).is_empty());
     }
 }

@@ -26,7 +26,7 @@ pub(crate) const COST: &str = "cost";
 pub struct SessionState {
     pub(crate) journal: Journal,
     pub(crate) segment: SegmentId,
-    pub(crate) system: String,
+    pub(crate) system: std::sync::Arc<str>,
     pub(crate) state: Replay,
     pub(crate) tasks: Tasks,
     /// Set by a compaction until a request was made: another one now would not help.
@@ -76,7 +76,7 @@ async fn reopen(
     // fails, it is done when the log is opened next.
     let settled = setup.store.delete_taken_messages(&setup.pod, state.taken.clone()).await;
     settled.or_log("mark mailbox messages as taken");
-    let system = state.system_prompt.clone().unwrap_or_default();
+    let system = state.system_prompt.clone().unwrap_or_default().into();
     let tasks = Tasks::replay(state.history.iter().map(|kept| &kept.item));
     let opened_at = opened.last_ts;
     let state = SessionState { journal, segment, system, tasks, state, compacted: false };
@@ -190,7 +190,8 @@ pub(crate) async fn begin(
     let _ = out.send(RunEvent::Rotated { segment, end }).await;
     let _ = out.send(RunEvent::Committed { entries, end }).await;
     let tasks = Tasks::replay(state.history.iter().map(|kept| &kept.item));
-    Ok(SessionState { journal, segment, system: start.system, state, tasks, compacted: false })
+    let system = start.system.into();
+    Ok(SessionState { journal, segment, system, state, tasks, compacted: false })
 }
 
 fn internal(error: impl ToString) -> Refusal {

@@ -1,6 +1,7 @@
 //! One model call: the request, its retries and continuations, and the stream of its reply.
 
 use crate::llm::effort;
+use crate::llm::retry::{clock_at, clock_in};
 use crate::llm::{Delta, Deltas, Failure, Input, Provider, Request, Stop, Usage};
 use crate::protocol::entry::{GO_ON, domain};
 use crate::protocol::item::{Content, Item, RequestConfig, Role};
@@ -596,17 +597,6 @@ fn state_of(failure: &Failure) -> &'static str {
     }
 }
 
-/// The clock after this time: `12:40:05`, with the date when that is another day.
-fn clock_in(wait: Duration) -> String {
-    let now = jiff::Zoned::now();
-    now.checked_add(wait).map(|then| clock(&then, &now)).unwrap_or_default()
-}
-
-fn clock(then: &jiff::Zoned, now: &jiff::Zoned) -> String {
-    let format = if then.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
-    then.strftime(format).to_string()
-}
-
 /// When a rate limit of a provider ends, if the provider reports it: `rate limited until 12:40:05`,
 /// with the date when that is another day.
 fn limited_until(failure: &Failure, now: &jiff::Zoned) -> Option<String> {
@@ -614,7 +604,7 @@ fn limited_until(failure: &Failure, now: &jiff::Zoned) -> Option<String> {
         return None;
     };
     let until = now.checked_add(*wait).ok()?;
-    Some(format!("rate limited until {}", clock(&until, now)))
+    Some(format!("rate limited until {}", clock_at(&until, now)))
 }
 
 #[cfg(test)]

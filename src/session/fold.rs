@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 /// To be raised when the same log is folded into something else, or the form of the file changes.
 const VERSION: u32 = 2;
@@ -202,7 +203,7 @@ impl Replay {
     /// Leaves the contents of long outputs out that stand in the log.
     fn leave_outputs(&mut self) {
         for kept in self.history.iter_mut().filter(|kept| kept.output.is_some()) {
-            if let Item::ToolResult { content, .. } = &mut kept.item {
+            if let Item::ToolResult { content, .. } = &mut Arc::make_mut(kept).item {
                 *content = None;
             }
         }
@@ -216,7 +217,7 @@ impl Replay {
                 break;
             }
             newer += kept.output_bytes();
-            crate::session::outputs::load(files, kept)?;
+            crate::session::outputs::load(files, Arc::make_mut(kept))?;
         }
         Ok(())
     }

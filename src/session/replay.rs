@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A segment, folded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,7 +27,7 @@ pub struct Replay {
     pub system_prompt: Option<String>,
     pub config: RequestConfig,
     /// What the model reads, oldest first.
-    pub history: Vec<Kept>,
+    pub history: Vec<Arc<Kept>>,
     pub turn_count: u64,
     /// Whether the last run ended before its work did, or has not ended.
     pub interrupted: bool,
@@ -181,7 +182,7 @@ impl Replay {
         self.history.truncate(before.history);
         for place in before.pruned {
             if let Some(kept) = self.history.get_mut(place) {
-                kept.pruned = None;
+                Arc::make_mut(kept).pruned = None;
             }
         }
         self.approvals.truncate(before.approvals);
@@ -235,12 +236,13 @@ impl Replay {
     fn continues(&mut self, item: &Item) -> bool {
         let Item::Message { role: Role::Assistant, content: more } = item else { return false };
         let [.., first, note] = self.history.as_mut_slice() else { return false };
-        let Item::Message { role: Role::Assistant, content } = &mut first.item else {
-            return false;
-        };
         if note.item.text().as_deref() != Some(GO_ON) {
             return false;
         }
+        let Item::Message { role: Role::Assistant, content } = &mut Arc::make_mut(first).item
+        else {
+            return false;
+        };
         content.extend_from_slice(more);
         self.history.pop();
         true
@@ -261,8 +263,8 @@ impl Replay {
         let Fact::SegmentStart { system_prompt, config, history, .. } = fact else { return };
         self.system_prompt = system_prompt;
         self.config = config;
-        self.open_calls = open_calls(&history);
-        self.history = history;
+        self.history = history.into_iter().map(Arc::new).collect();
+        self.open_calls = open_calls(&self.history);
     }
 
     fn extension(&mut self, name: &str, payload: Value) {
@@ -305,7 +307,7 @@ impl Replay {
             {
                 *tokens = tokens.saturating_sub(kept.output_tokens());
             }
-            kept.pruned = Some(Pruned { file });
+            Arc::make_mut(kept).pruned = Some(Pruned { file });
             if let Some(before) = &mut self.before_run {
                 before.pruned.push(place);
             }
@@ -341,7 +343,7 @@ impl Replay {
 
     fn remember(&mut self, kept: Kept) {
         note_call(&mut self.open_calls, &kept.item);
-        self.history.push(kept);
+        self.history.push(Arc::new(kept));
     }
 }
 
@@ -350,7 +352,7 @@ fn is_text(item: &Item) -> bool {
 }
 
 /// Calls that have no result.
-fn open_calls(history: &[Kept]) -> Vec<(String, String)> {
+fn open_calls(history: &[Arc<Kept>]) -> Vec<(String, String)> {
     let mut open = Vec::new();
     history.iter().for_each(|kept| note_call(&mut open, &kept.item));
     open

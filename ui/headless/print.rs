@@ -5,6 +5,7 @@ use crate::headless::answer::OpenBlock;
 use crate::headless::output::{Full, Output, Piece};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
+use yoi::llm::retry::clock_in;
 use yoi::protocol::frame::encode_event;
 use yoi::protocol::{Entry, Event, Fact, Item, Outgoing, PodName, Role};
 use yoi::text::SafeText;
@@ -208,12 +209,6 @@ pub fn message_text(field: &str) -> bool {
     matches!(field, "text" | "refusal")
 }
 
-/// The time of day after a wait.
-fn clock_in(wait_ms: u64) -> String {
-    let then = jiff::Zoned::now().checked_add(Duration::from_millis(wait_ms));
-    then.map_or_else(|_| "later".into(), |then| then.strftime("%H:%M:%S").to_string())
-}
-
 /// The sentence for a person about an event; `None` for most events.
 fn sentence(event: &Event) -> Option<String> {
     let spelled = |text: &str| SafeText::spelled(text.to_owned()).into_string();
@@ -226,7 +221,7 @@ fn sentence(event: &Event) -> Option<String> {
         }
         Event::ToolResult { summary, .. } => format!("  {}", shorten(summary, 200)),
         Event::LlmRetry { wait_ms, error, .. } => {
-            format!("{}, tries again {}", spelled(error), clock_in(*wait_ms))
+            format!("{}, tries again {}", spelled(error), clock_in(Duration::from_millis(*wait_ms)))
         }
         Event::LlmContinuation { reason, .. } => {
             format!("the answer broke off, going on: {}", spelled(reason))

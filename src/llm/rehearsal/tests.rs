@@ -1,7 +1,7 @@
 //! Scripts as they are played: the whole way from a file and a request to deltas.
 
 use super::*;
-use crate::llm::{Delta, Input, Stop, ToolSpec, Usage};
+use crate::llm::{Delta, Stop, ToolSpec, Usage};
 use crate::protocol::{Content, Item, RequestConfig, Role};
 use futures_util::StreamExt;
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ impl Bench {
     }
 
     fn add(&mut self, item: Item) -> &mut Self {
-        self.request.input.push(Input { item, origin: None, native: None });
+        self.request.input.push(crate::llm::bench::plain(item));
         self
     }
 

@@ -155,7 +155,7 @@ impl Growing {
 
 /// A fold with the outputs that were left in the log, as [`replay`] gives it.
 fn whole(growing: &Growing, mut replay: Replay) -> Replay {
-    for kept in &mut replay.history {
+    for kept in replay.history.iter_mut().map(std::sync::Arc::make_mut) {
         load_output(&growing.bench.files, kept).unwrap();
         kept.output = None;
     }
