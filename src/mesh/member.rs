@@ -62,6 +62,21 @@ pub struct Standing {
     pub led_by_yoi: bool,
 }
 
+impl Standing {
+    /// Whether the sender of a message learns that this member did not take it: only a leader of yoi waits for the
+    /// member before it acknowledges, and only a message to one member.
+    pub fn tells_sender(&self, message: &Message) -> bool {
+        self.led_by_yoi && matches!(message.to, To::One(_))
+    }
+
+    /// The sentence that this member did not take a message, with why, and with whether its sender knows.
+    pub fn not_taken(&self, message: &Message, why: &str) -> String {
+        let from = SafeText::quoted(&message.from);
+        let knows = if self.tells_sender(message) { "knows" } else { "does not know" };
+        format!("a message of the agent {from} was not taken, which that agent {knows}: {why}")
+    }
+}
+
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {

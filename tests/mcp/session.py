@@ -15,7 +15,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "mesh"))
 from client import LEGACY, STATELESS, Client, Gone
-from wire import Wire, is_id
+from wire import Wire, is_id, new_id
 
 YOI, HOME = sys.argv[1], sys.argv[2]
 SOCKET = os.path.join(HOME, "run/.mesh/sock")
@@ -307,11 +307,39 @@ def limits():
     text, got, _ = server.call("get_messages")
     assert [message["id"] for message in got["messages"]] == sent[:3], got
     assert "3 messages were not taken" in text and "so many messages wait" in text, text
+    assert 'of the agent "bob" was not taken, which that agent knows: so many' in text, text
     again = bob.send("project", "again")
     assert ack(bob, again) == "denied", "a batch that was not taken still waits"
     assert server.messages() == []
     again = bob.send("project", "again")
     assert ack(bob, again) == "received"
+
+
+def other_leader():
+    """A leader of another program says `received` by itself, so the sender of a denied message does not know."""
+    path = os.path.join(HOME, "other.sock")
+    settings(f"[mesh]\nsocket = '{path}'\nmessage_kib = 1\n")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen()
+    listener.settimeout(20)
+    server = client()
+    leader = listener.accept()[0]
+    assert json.loads(leader.makefile().readline())["type"] == "register"
+    line = lambda sender, body: json.dumps({"from": sender, "to": "project", "id": new_id(), "re": None, "body": body})
+    lines = ['{"type":"register_ack","name_assigned":"project"}', line("pi", "x" * 2000), line("pi", "kept")]
+    leader.sendall("".join(text + "\n" for text in lines).encode())
+    told, kept = [], []
+
+    def came():
+        text, got, _ = server.call("get_messages")
+        told.append(text)
+        kept.extend(message["body"] for message in (got or {"messages": []})["messages"])
+        return "kept" in kept
+
+    wait_for("the message that is kept", came)
+    text = "\n".join(told)
+    assert 'of the agent "pi" was not taken, which that agent does not know: the body' in text, text
 
 
 class Host:

@@ -56,6 +56,11 @@ fn a_message_that_is_too_large_or_one_too_many_is_denied() {
 }
 
 #[test]
+fn a_client_learns_whether_the_sender_knows_that_its_message_was_not_taken() {
+    session("other_leader");
+}
+
+#[test]
 fn a_client_of_either_version_that_subscribes_hears_of_each_message() {
     session("subscriptions");
 }

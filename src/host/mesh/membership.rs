@@ -41,6 +41,14 @@ pub(crate) fn start(shared: &Shared, pod: PodName) -> Membership {
     Membership(leaving)
 }
 
+/// Takes part as a Pod that begins to leave as it joins.
+#[cfg(test)]
+pub(crate) async fn leave_at_once(shared: &Shared, pod: PodName, member: Member, inbox: Inbox) {
+    let leaving = CancellationToken::new();
+    leaving.cancel();
+    Task { shared: shared.clone(), pod, leaving }.take_part(Arc::new(member), inbox).await;
+}
+
 struct Task {
     shared: Shared,
     pod: PodName,
@@ -111,7 +119,7 @@ impl Task {
         while let Some(received) = inbox.next().await {
             if let Received::Message(message) = received {
                 let reason = format!("pod `{}` takes no part in the mesh any more", self.pod);
-                inbox.deny(&message, reason).await;
+                self.deny(&member, &inbox, &message, reason).await;
             }
         }
     }
@@ -178,13 +186,11 @@ impl Task {
     /// Denies a message. The leader of another program tells nobody of it: it has said `received` already. So the Pod
     /// is told, at most once in a minute of each agent.
     async fn deny(&self, member: &Member, inbox: &Inbox, message: &Message, reason: String) {
-        let sender_knows = member.standing().led_by_yoi;
-        if !sender_knows && !delivery::denials_are_over_rate(&self.shared, &self.pod, &message.from)
+        let standing = member.standing();
+        if !standing.led_by_yoi
+            && !delivery::denials_are_over_rate(&self.shared, &self.pod, &message.from)
         {
-            let from = SafeText::quoted(&message.from);
-            let text = format!(
-                "a message of the agent {from} was not taken, which that agent does not know: {reason}"
-            );
+            let text = standing.not_taken(message, &reason);
             if let Some(handle) = self.shared.pod(&self.pod) {
                 // A blocked agent reaches the model with nothing.
                 let fact = match self.shared.mesh.is_blocked(&message.from) {

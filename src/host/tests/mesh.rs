@@ -734,3 +734,38 @@ async fn a_message_that_is_not_taken_under_a_leader_of_another_program_is_said_a
     assert_eq!(noted.len(), 2, "{noted:?}");
     assert!(noted[0].starts_with(&of("pi-1")) && noted[1].starts_with(&of("pi-2")), "{noted:?}");
 }
+
+#[tokio::test]
+async fn what_a_pod_that_leaves_does_not_take_under_a_leader_of_another_program_is_said() {
+    use tokio::io::AsyncWriteExt as _;
+    let mut bench = alone().await;
+    let path = bench.root.join("other.sock");
+    let listener = tokio::net::UnixListener::bind(&path).unwrap();
+    let socket = Socket { audit: path.with_extension("audit"), path, admits: |_| true };
+    let options =
+        crate::mesh::Options { socket, name: "alice".into(), leads: false, confirms: true };
+    let leader = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let line = |from: &str| {
+            let id = Id::new().to_string();
+            json!({"from": from, "to": "alice", "id": id, "re": null, "body": "hi"}).to_string()
+        };
+        let ack = json!({"type": "register_ack", "name_assigned": "alice"}).to_string();
+        let lines = [ack, line("pi-1"), line("pi-2")].join("\n") + "\n";
+        stream.write_all(lines.as_bytes()).await.unwrap();
+        stream
+    };
+    let (joined, _stream) = tokio::join!(crate::mesh::join(options), leader);
+    let (member, mut inbox) = joined.unwrap();
+    // Both were read at once: the second one waits when the first one is there.
+    inbox.next().await.expect("a message");
+    let shared = &bench.host.shared;
+    crate::host::mesh::membership::leave_at_once(shared, name("alice"), member, inbox).await;
+    let alert = bench.next(|event| matches!(event, Event::Alert(_))).await;
+    let Event::Alert(alert) = alert else { panic!("{alert:?}") };
+    assert_eq!(
+        alert.message,
+        "a message of the agent \"pi-2\" was not taken, which that agent does not know: pod `alice` takes no part in \
+         the mesh any more"
+    );
+}

@@ -4,6 +4,7 @@
 use crate::cli::mcp::mailbox::{Arrival, Batch, Kept, Mailbox};
 use crate::cli::mesh::socket_of;
 use crate::start::Opening;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -99,8 +100,7 @@ impl Agent {
             lock: None,
             mailbox: None,
             settings,
-            denied: 0,
-            last_denial: None,
+            denied: BTreeMap::new(),
         };
         (Self { commands, place: current }, tokio::spawn(task.run()))
     }
@@ -155,10 +155,25 @@ struct Task {
     lock: Option<FolderLock>,
     mailbox: Option<Mailbox>,
     settings: SettingsFile,
-    /// Messages that were denied since the client was last told.
-    denied: usize,
-    /// The reason why the last of them was denied.
-    last_denial: Option<String>,
+    /// The messages that were denied since the client was last told, by whether their senders know.
+    denied: BTreeMap<bool, Denied>,
+}
+
+/// Messages that were denied.
+#[derive(Default)]
+struct Denied {
+    count: usize,
+    /// The sentence about the last of them.
+    last: String,
+}
+
+impl Denied {
+    fn note(self) -> String {
+        match self.count {
+            1 => self.last,
+            count => format!("{count} messages were not taken; of the last one: {}", self.last),
+        }
+    }
 }
 
 /// The limits of the mailbox in the present settings.
@@ -350,8 +365,15 @@ impl Task {
     }
 
     async fn deny(&mut self, message: &Message, why: String, inbox: &Inbox) {
-        self.denied += 1;
-        self.last_denial = Some(why.clone());
+        let member = match &*self.place.borrow() {
+            Place::Joined(member) => Some(member.clone()),
+            Place::Joining | Place::Apart(_) => None,
+        };
+        if let Some(standing) = member.map(|member| member.standing()) {
+            let denied = self.denied.entry(standing.tells_sender(message)).or_default();
+            denied.count += 1;
+            denied.last = standing.not_taken(message, &why);
+        }
         inbox.deny(message, why).await;
     }
 
@@ -402,15 +424,9 @@ impl Task {
             return Err(apart.unwrap_or_else(|| "the mesh is still being joined".to_owned()));
         }
         let batch = self.with_mailbox(move |mailbox| mailbox.give(confirmed)).await?;
-        let denied = std::mem::take(&mut self.denied);
-        let lost = self.last_denial.take().map(|why| match denied {
-            1 => format!("1 message was not taken, and its sender knows it: {why}"),
-            _ => format!(
-                "{denied} messages were not taken, and their senders know it; of the last one: {why}"
-            ),
-        });
+        let denied = std::mem::take(&mut self.denied).into_values().map(Denied::note);
         let apart = apart.map(|why| format!("no message arrives at the moment: {why}"));
-        Ok(Delivery { batch, notes: lost.into_iter().chain(apart).collect() })
+        Ok(Delivery { batch, notes: denied.chain(apart).collect() })
     }
 
     /// Works on the mailbox, which is opened first where it is not.
