@@ -23,8 +23,7 @@ impl Diagnostic {
     /// About the place a TOML error names.
     pub fn of_toml(file: &Path, text: &str, error: &toml::de::Error) -> Self {
         let at = error.span().map_or(0, |span| span.start);
-        // The parser repeats the value that does not fit.
-        let message = crate::trace::redact(error.message()).replace('\n', "; ");
+        let message = without_value(error.message()).replace('\n', "; ");
         Self::at(file, text, at, message)
     }
 
@@ -56,9 +55,53 @@ pub fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
 }
 
+/// The message of a parser without the text or number of the file that it repeats: it may be a secret. The word that is
+/// none of a list of words is repeated.
+pub fn without_value(message: &str) -> String {
+    let repeats = ["invalid type: ", "invalid value: "];
+    let begin = repeats.iter().find_map(|begin| Some((begin, message.strip_prefix(begin)?)));
+    let Some((begin, (found, expected))) =
+        begin.and_then(|(begin, rest)| Some((begin, rest.rsplit_once(", expected ")?)))
+    else {
+        return crate::trace::redact(message).into_owned();
+    };
+    // What kind of value was found stands before the value.
+    let kind = found.split(['"', '`']).next().unwrap_or_default();
+    format!("{}, expected {expected}", format!("{begin}{kind}").trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_message_of_a_parser_repeats_no_value_of_a_file() {
+        #[derive(Debug, serde::Deserialize)]
+        #[expect(dead_code, reason = "only the errors count")]
+        struct Read {
+            map: Option<std::collections::BTreeMap<String, String>>,
+            kind: Option<Kind>,
+        }
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        enum Kind {
+            One,
+            Two,
+        }
+        for (text, expected) in [
+            (r#"{"map": "hun, expected ter2"}"#, "invalid type: string, expected a map"),
+            (r#"{"map": {"KEY": 4711}}"#, "invalid type: integer, expected a string"),
+            (r#"{"map": ["hunter2"]}"#, "invalid type: sequence, expected a map"),
+            (r#"{"kind": "oen"}"#, "unknown variant `oen`, expected `one` or `two`"),
+        ] {
+            let value: serde_json::Value = serde_json::from_str(text).unwrap();
+            let error = serde_json::from_value::<Read>(value).unwrap_err().to_string();
+            assert_eq!(without_value(&error), expected);
+            let error = serde_json::from_str::<Read>(text).unwrap_err().to_string();
+            assert!(without_value(&error).starts_with(expected), "{error}");
+        }
+        assert_eq!(without_value("missing field `a`"), "missing field `a`");
+    }
 
     #[test]
     fn a_place_is_counted_in_lines_and_characters_from_one() {

@@ -1,5 +1,6 @@
 //! MCP servers as settings name them: `[mcp.<name>]` of the user, and `.mcp.json` of a workspace.
 
+use crate::config::diagnostic::without_value;
 use crate::config::dirs::Env;
 use crate::text::{sha256_hex, shell_word};
 use serde::Deserialize;
@@ -373,7 +374,10 @@ pub fn read_workspace_file(text: &str) -> (BTreeMap<String, McpServer>, Vec<Prob
             let message = error.to_string();
             let place = format!(" at line {} column {}", error.line(), error.column());
             let why = message.strip_suffix(&place).unwrap_or(&message);
-            return (BTreeMap::new(), vec![(byte_of(text, &error), format!("is ignored: {why}"))]);
+            return (
+                BTreeMap::new(),
+                vec![(byte_of(text, &error), format!("is ignored: {}", without_value(why)))],
+            );
         }
     };
     let at = |name: &str| text.find(&serde_json::json!(name).to_string()).unwrap_or(0);
@@ -388,7 +392,10 @@ pub fn read_workspace_file(text: &str) -> (BTreeMap<String, McpServer>, Vec<Prob
                 let server = McpServer { command, args, env, url, headers, network, write, ..McpServer::default() };
                 servers.insert(name, server);
             }
-            Err(error) => problems.push((at(&name), format!("`{name}` is ignored: {error}"))),
+            Err(error) => {
+                let why = without_value(&error.to_string());
+                problems.push((at(&name), format!("`{name}` is ignored: {why}")));
+            }
         }
     }
     (servers, problems)

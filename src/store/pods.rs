@@ -1,5 +1,6 @@
 //! The rows of Pods.
 
+use crate::config::diagnostic::without_value;
 use crate::protocol::LastRun;
 use crate::protocol::name::{PodName, SegmentId, SessionId};
 use crate::protocol::now_ms;
@@ -344,13 +345,16 @@ fn optional<T: FromStr<Err: std::fmt::Display>>(
 
 fn decoded<T: DeserializeOwned>(row: &Row<'_>, name: &'static str) -> Result<T, String> {
     let text: String = column(row, name)?;
-    serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))
+    serde_json::from_str(&text)
+        .map_err(|error| format!("{name}: {}", without_value(&error.to_string())))
 }
 
 fn last_run(row: &Row<'_>) -> Result<Option<LastRun>, String> {
     let text: Option<String> = column(row, "last_run")?;
     let run = text.map(|text| serde_json::from_str(&text)).transpose();
-    run.map_err(|error| format!("last_run: {error}"))
+    run.map_err(|error: serde_json::Error| {
+        format!("last_run: {}", without_value(&error.to_string()))
+    })
 }
 
 fn path(row: &Row<'_>, name: &'static str) -> Result<PathBuf, String> {

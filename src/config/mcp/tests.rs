@@ -104,6 +104,13 @@ fn the_file_of_a_workspace_is_read_as_other_programs_write_it() {
     assert_eq!(problems[0].0, text.find("\"bad\"").unwrap(), "a problem has its place");
     let (_, problems) = read_workspace_file("{\n {mine: 1}}");
     assert_eq!(problems, [(3, "is ignored: key must be a string".to_owned())], "one place");
+    for hidden in [r#"{"a": {"command": "x", "env": "KEY=hunter2"}}"#, r#""hunter2""#] {
+        let (_, problems) = read_workspace_file(&format!("{{\"mcpServers\": {hidden}}}"));
+        assert!(
+            problems[0].1.ends_with("ignored: invalid type: string, expected a map"),
+            "{problems:?}"
+        );
+    }
 }
 
 #[test]

@@ -239,6 +239,11 @@ fn a_value_that_cannot_be_used_is_said_with_its_key_and_the_expected_values() {
             "`timeouts.idle_s` is -1, but must be a whole number of at least 1, in seconds",
         ),
         ("limits = 3", "`limits` is 3, but must be a table"),
+        ("mcp.a.env = 'KEY=hunter2'", "`mcp.a.env` is of another kind, but must be a table"),
+        (
+            "mcp.a.headers.X = 4711",
+            "`mcp.a.headers.X` is of another kind, but must be a text in quotes",
+        ),
         ("model = 7", "`model` is 7, but must be a name or a list of names"),
         (
             "[compaction]\nthreshold_ratio = 3.0",

@@ -19,7 +19,10 @@ pub fn sentence(message: &str, key: &str, text: &str, error: &toml::de::Error) -
     let expected = message.strip_prefix("expected ");
     let expected = expected.or_else(|| message.split_once(", expected ").map(|(_, rest)| rest));
     let Some(expected) = expected else { return format!("`{key}`: {message}") };
-    let found = error.span().and_then(|at| text.get(at)).map(shown).unwrap_or_default();
+    let found = match holds_secrets(key) {
+        true => "of another kind".to_owned(),
+        false => error.span().and_then(|at| text.get(at)).map(shown).unwrap_or_default(),
+    };
     let unit = UNITS.iter().find(|(end, _)| key.ends_with(end)).map(|(_, unit)| *unit);
     let (measure, unit) =
         unit.map(|unit| (format!(", in {unit}"), format!(" {unit}"))).unwrap_or_default();
@@ -28,6 +31,11 @@ pub fn sentence(message: &str, key: &str, text: &str, error: &toml::de::Error) -
         limit.map(|number| format!("; the default is {number}{unit}")).unwrap_or_default();
     let expected = in_words(expected);
     format!("`{key}` is {found}, but must be {expected}{measure}{default}")
+}
+
+/// Whether values of this key are variables or headers, which are not shown.
+fn holds_secrets(key: &str) -> bool {
+    key.split('.').any(|part| matches!(part, "env" | "headers"))
 }
 
 /// The beginning of a value without secrets.

@@ -2,12 +2,12 @@
 
 use crate::cli::mcp::install::entry::{Edited, Fields, SERVER};
 use serde_json::Value;
-use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, TomlError};
+use yoi::config::diagnostic::{line_and_column, without_value};
 
 /// Sets the entry of yoi among the servers under `key`, or removes it.
 pub fn edit(text: &str, key: &str, entry: Option<&Fields>) -> Result<Edited, String> {
-    let mut document: DocumentMut =
-        text.parse().map_err(|error: toml_edit::TomlError| error.to_string())?;
+    let mut document: DocumentMut = text.parse().map_err(|error| syntax(text, &error))?;
     match entry {
         Some(fields) => set(document.as_table_mut(), key, fields)?,
         None => {
@@ -18,6 +18,13 @@ pub fn edit(text: &str, key: &str, entry: Option<&Fields>) -> Result<Edited, Str
     }
     let after = document.to_string();
     Ok(if after == text { Edited::Unchanged } else { Edited::Changed(after) })
+}
+
+/// What is wrong with a text that is no TOML, and in which line. The line itself may hold a secret and is not shown.
+fn syntax(text: &str, error: &TomlError) -> String {
+    let at = error.span().map_or(0, |span| span.start);
+    let (line, _) = line_and_column(text, at);
+    format!("line {line}: {}", without_value(error.message()).replace('\n', "; "))
 }
 
 /// The lines of yoi's entry among the servers under `key`; none where there is no entry.

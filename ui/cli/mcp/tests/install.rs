@@ -105,6 +105,14 @@ fn settings_that_are_broken_or_of_another_form_are_left_alone_with_the_reason() 
         let why = client.edit(text, Some(&entry())).unwrap_err();
         assert!(!why.is_empty(), "{text}");
     }
+    for (client, text, place) in [
+        (Client::Codex, "[mcp_servers.git.env]\nKEY = \"hunter2\" x\n", "line 2: "),
+        (Client::Codex, "model = 1\nKEY = hunter2\n", "line 2: "),
+        (Client::Claude, "{\n \"KEY\": \"hunter2\" x}", "line 2 "),
+    ] {
+        let why = client.edit(text, Some(&entry())).unwrap_err();
+        assert!(why.contains(place) && !why.contains("hunter2") && !why.contains('\n'), "{why}");
+    }
 }
 
 #[test]
