@@ -31,11 +31,9 @@ impl Known<'_> {
         lines.extend(wait::sentence(info, self.family, self.now).map(|wait| ("waits", wait)));
         for approval in self.family.approvals().iter().filter(|approval| approval.is_of(&info.name))
         {
-            let what = SafeText::spelled(approval.line());
-            lines.push((
-                "needs you",
-                format!("{what} · {} · {}", approval.because, ago(approval.since)),
-            ));
+            let (what, because) =
+                (SafeText::spelled(approval.line()), SafeText::spelled(approval.because.as_str()));
+            lines.push(("needs you", format!("{what} · {because} · {}", ago(approval.since))));
         }
         // Streamed text is activity: its events say more than the Pod as it was last described.
         let active = match info.state {
@@ -219,5 +217,21 @@ mod tests {
         let lines = |labels: [&'static str; 2]| labels.map(|label| (label, format!("of {label}")));
         assert_eq!(sheet(&lines(["may", ""])), "may            of may\n               of ");
         assert_eq!(sheet(&lines(["", ""])), "of \nof ", "lines to copy begin at the left");
+    }
+
+    #[test]
+    fn what_a_request_needs_is_shown_with_its_hidden_characters_spelled() {
+        use crate::app::tests::{NOON, approval, pod};
+        let hiding = format!("the rule `Bash: ls{}; rm -rf ~`", "\t \u{200b}".repeat(100));
+        let request =
+            yoi::protocol::ApprovalRequest { because: hiding, ..approval("q", "alice", "ls") };
+        let info = pod("alice", State::NeedsYou);
+        let mut family = Family::default();
+        family.replace(vec![info.clone()], Vec::new(), vec![request]);
+        let known = Known { family: &family, now: NOON, zone: &TimeZone::UTC };
+        let lines = known.explain(&info);
+        let (_, shown) = lines.iter().find(|(label, _)| *label == "needs you").unwrap();
+        let spelled = "the rule `Bash: ls⟨200 blanks, 100 hidden characters⟩; rm -rf ~`";
+        assert!(shown.contains(spelled), "{shown}");
     }
 }
