@@ -182,3 +182,41 @@ fn is_loopback(url: &Url) -> bool {
     let ip: Result<std::net::IpAddr, _> = bare.parse();
     host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_of_this_machine_and_of_private_networks_are_near() {
+        for (host, near) in [
+            ("localhost", true),
+            ("127.0.0.1", true),
+            ("127.8.8.8", true),
+            ("[::1]", true),
+            ("10.0.0.1", true),
+            ("10.255.255.255", true),
+            ("11.0.0.1", false),
+            ("172.15.0.1", false),
+            ("172.16.0.1", true),
+            ("172.31.255.1", true),
+            ("172.32.0.1", false),
+            ("192.167.1.1", false),
+            ("192.168.1.1", true),
+            ("169.254.1.1", true),
+            ("[fd00::1]", true),
+            ("[fe80::1]", true),
+            ("[2001:db8::1]", false),
+            ("8.8.8.8", false),
+            ("workstation", true),
+            ("workstation.local", true),
+            ("WORKSTATION.LOCAL", true),
+            ("api.example.com", false),
+            ("local.example.com", false),
+            ("10.0.0.1.example.com", false),
+        ] {
+            let url = Url::parse(&format!("http://{host}:8080/v1")).unwrap();
+            assert_eq!(is_near(&url), near, "{host}");
+        }
+    }
+}
