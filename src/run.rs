@@ -70,7 +70,7 @@ pub use commands::Commands;
 pub use instructions::OF_PERSON;
 pub use interrupt::Interrupt;
 pub(crate) use interrupt::interrupted;
-pub use message::{AgentMessage, Input, Notification};
+pub use message::{AgentMessage, Input, Notification, sender};
 pub use policy::Policy;
 pub(crate) use prompt::WORK;
 pub use prompt::{no_model, ways_to_connect};
@@ -152,6 +152,17 @@ pub enum Start {
     ApprovalDecided { answered: ApprovalDecided, accepted: Option<Accepted> },
     /// Only compact.
     Compact { accepted: Option<Accepted> },
+}
+
+impl Start {
+    /// Whether no person started the run, but messages of Pods and agents, or the host.
+    pub fn is_by_a_pod(&self) -> bool {
+        match self {
+            Self::User { input, .. } => input.from.is_some(),
+            Self::MailboxMessage => true,
+            Self::Resume { .. } | Self::ApprovalDecided { .. } | Self::Compact { .. } => false,
+        }
+    }
 }
 
 /// Answered once the input or the change is durable, with its entry if it has one.
@@ -288,6 +299,8 @@ pub(crate) struct Run {
     /// not rolled back.
     pub(crate) acted: bool,
     requests: u32,
+    /// When the run gives up its provider, once a request failed.
+    pub(crate) gives_up_at: Option<std::time::Instant>,
     /// The tools that the model was offered last: its calls are calls of these.
     pub(crate) offered: tools::ToolSet,
 }
@@ -322,6 +335,7 @@ pub async fn run(
         trigger: None,
         acted: false,
         requests: 0,
+        gives_up_at: None,
         offered,
     };
     tracing::info!("started");

@@ -4,7 +4,7 @@ use crate::protocol::{
     AlertSource, Entry, Fact, NotificationSource, PodEvent, SystemItem, Trigger,
 };
 use crate::run::attach::alert;
-use crate::run::{AgentMessage, Input, Notification, Run, Stopped, prompt};
+use crate::run::{AgentMessage, Input, Notification, Run, Stopped, prompt, sender};
 use crate::store::{MailboxKind, MailboxMessage};
 use crate::trace::OrLog as _;
 
@@ -46,11 +46,14 @@ impl Run {
         self.take_agent_messages(waiting).await
     }
 
-    /// The same when the model is done; returns whether another request follows. A message of an agent starts the
-    /// next run, so that the Pod counts the runs that agents start.
+    /// The same when the model is done; returns whether another request follows. What agents and other Pods sent, and
+    /// the events of children, wait in the store and start the next run, so that the Pod counts those runs.
     pub(super) async fn drain_at_end(&mut self) -> Result<bool, Stopped> {
         let mut any = false;
         while let Ok(mailbox) = self.ports.mailbox.try_recv() {
+            if mailbox.kind != MailboxKind::Input && sender(&mailbox).is_some() {
+                continue;
+            }
             let wakes = mailbox.wakes();
             any |= self.take(mailbox).await? && wakes;
         }

@@ -1,7 +1,8 @@
 //! Messages as rows of the mailbox hold them.
 
-use crate::protocol::{AgentOrigin, NotificationSource, PodName, Segment, SystemItem};
+use crate::protocol::{AgentOrigin, NotificationSource, PodEvent, PodName, Segment, SystemItem};
 use crate::run::prompt;
+use crate::store::{MailboxKind, MailboxMessage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -95,5 +96,22 @@ impl AgentMessage {
     /// Its text: the body itself where that is a text, else its JSON.
     pub fn text(&self) -> String {
         crate::mesh::text_of(&self.body)
+    }
+}
+
+/// The agent or Pod that a mailbox message comes from, or the child that it is about; `None` for a person and the host.
+pub fn sender(message: &MailboxMessage) -> Option<String> {
+    let payload = message.payload.clone();
+    match message.kind {
+        MailboxKind::Input => Some(Input::read(payload)?.from?.to_string()),
+        MailboxKind::PodEvent => Some(PodEvent::deserialize(payload).ok()?.pod_name().to_owned()),
+        MailboxKind::Agent => Some(AgentMessage::read(payload)?.from.name),
+        MailboxKind::Notify => match Notification::read(payload)?.from? {
+            NotificationSource::Peer(pod) | NotificationSource::WaitingChild(pod) => {
+                Some(pod.to_string())
+            }
+            NotificationSource::Agent(agent) => Some(agent.name),
+            NotificationSource::Person(_) | NotificationSource::Unknown(_) => None,
+        },
     }
 }

@@ -1,10 +1,10 @@
-//! Slows down agents that only answer each other, two of them or a ring: they would never stop. A Pod counts for each
-//! agent the runs that its messages started. Beyond a limit the agent starts only one run a minute, until a run
-//! starts for another reason.
+//! Slows down agents that only answer each other, two of them or a ring: they would never stop. Peers, parents with their
+//! children, and agents of other programs are the same here. A Pod counts for each agent the runs that its messages and
+//! the events about it started. Beyond a limit the agent starts only one run a minute, until a person starts a run.
 
-use crate::protocol::{NotificationSource, PodName};
-use crate::run::{AgentMessage, Notification};
-use crate::store::{MailboxKind, MailboxMessage};
+use crate::protocol::PodName;
+use crate::run::sender;
+use crate::store::MailboxMessage;
 use crate::text::SafeText;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -40,6 +40,15 @@ impl Exchange {
             self.end();
             return true;
         };
+        self.begins_by(senders, now)
+    }
+
+    /// Counts a run that an input of this Pod starts; `false` if it has to begin later.
+    pub(super) fn begins_for(&mut self, from: &PodName, now: Instant) -> bool {
+        self.begins_by(BTreeSet::from([from.to_string()]), now)
+    }
+
+    fn begins_by(&mut self, senders: BTreeSet<String>, now: Instant) -> bool {
         // An agent that was silent for so long is not part of an exchange.
         self.runs.retain(|_, runs| now.duration_since(runs.last) < 2 * PAUSE);
         if self.have_none_left(&senders) && self.next.is_some_and(|next| now < next) {
@@ -107,28 +116,22 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// The agents and peers that sent these messages; `None` if one came from the host or a person.
+/// The agents and Pods that these messages come from; `None` if one came from the host or a person.
 fn senders(messages: &[&MailboxMessage]) -> Option<BTreeSet<String>> {
     messages.iter().map(|message| sender(message)).collect()
-}
-
-fn sender(message: &MailboxMessage) -> Option<String> {
-    match message.kind {
-        MailboxKind::Agent => Some(AgentMessage::read(message.payload.clone())?.from.name),
-        MailboxKind::Notify => match Notification::read(message.payload.clone())?.from? {
-            NotificationSource::Peer(pod) => Some(pod.to_string()),
-            NotificationSource::Agent(agent) => Some(agent.name),
-            NotificationSource::WaitingChild(_)
-            | NotificationSource::Person(_)
-            | NotificationSource::Unknown(_) => None,
-        },
-        MailboxKind::Input | MailboxKind::PodEvent => None,
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::{NotificationSource, PodEvent};
+    use crate::run::{Input, Notification};
+    use crate::store::MailboxKind;
+
+    fn person() -> MailboxMessage {
+        let payload = Input { segments: Vec::new(), from: None }.payload();
+        MailboxMessage { id: "1".into(), kind: MailboxKind::Input, payload, created: 1 }
+    }
 
     fn of(pod: Option<&str>) -> MailboxMessage {
         let from = pod.map(|pod| NotificationSource::Peer(PodName::parse(pod).unwrap()));
@@ -193,6 +196,46 @@ mod tests {
         let begun = names.filter(|name| exchange.begins(&[name], now)).count();
         assert!((AGENTS..AGENTS + 2).contains(&begun), "{begun}");
         assert!(note(&exchange).starts_with("alice and other agents only answer each other"));
+    }
+
+    /// As the host tells a parent that its child has ended a run, or waits for a person.
+    fn about(child: &str) -> [MailboxMessage; 2] {
+        let pod_name = child.to_owned();
+        let ended = PodEvent::TurnEnded { pod_name, result: None };
+        let payload = serde_json::to_value(&ended).unwrap();
+        let waits = NotificationSource::WaitingChild(PodName::parse(child).unwrap());
+        let waits = Notification { message: "waits".into(), from: Some(waits) }.payload();
+        let kinds = [(MailboxKind::PodEvent, payload), (MailboxKind::Notify, waits)];
+        kinds.map(|(kind, payload)| MailboxMessage { id: "1".into(), kind, payload, created: 1 })
+    }
+
+    #[test]
+    fn events_of_a_child_and_inputs_of_a_parent_count_like_messages_of_peers() {
+        let (mut parent, mut child, now) =
+            (Exchange::default(), Exchange::default(), Instant::now());
+        let ([ended, waits], p) = (about("kid"), PodName::parse("p").unwrap());
+        let from = Some(p.clone());
+        let payload = Input { segments: Vec::new(), from }.payload();
+        let queued =
+            MailboxMessage { id: "2".into(), kind: MailboxKind::Input, payload, created: 1 };
+        for _ in 0..FREE / 2 {
+            assert!(parent.begins(&[&ended], now) && parent.begins(&[&waits, &ended], now));
+            assert!(child.begins_for(&p, now) && child.begins(&[&queued], now));
+        }
+        assert!(!parent.begins(&[&ended], now) && !parent.begins(&[&waits], now));
+        assert!(!child.begins_for(&p, now) && !child.begins(&[&queued], now));
+        assert!(child.begins(&[&person()], now), "a person starts a run at any time");
+    }
+
+    #[test]
+    fn the_reports_of_many_children_are_not_slowed_down() {
+        let (mut parent, now) = (Exchange::default(), Instant::now());
+        for round in 0..FREE {
+            for number in 0..20 {
+                let [ended, _] = about(&format!("kid{number}"));
+                assert!(parent.begins(&[&ended], now), "{number} in round {round}");
+            }
+        }
     }
 
     #[test]

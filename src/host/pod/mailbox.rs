@@ -1,7 +1,7 @@
 //! When a mailbox message starts a run, and which messages wait.
 
 use crate::host::pod::{Pod, resolved, waiting};
-use crate::protocol::State;
+use crate::protocol::{PodName, State};
 use crate::run::{Accepted, Input, Start};
 use crate::store::{MailboxKind, MailboxMessage, StoreError};
 use crate::trace::OrLog as _;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 impl Pod {
     /// Starts a run for a message that waits, if the Pod is idle: for all notifications first, then
-    /// for the first queued input.
+    /// for the first queued input that may start one.
     pub(super) async fn take_next(&mut self) {
         if self.phase.is_running() || self.is_undecided() || !self.is_live() {
             return;
@@ -24,10 +24,20 @@ impl Pod {
                 return self.start(Start::MailboxMessage).await;
             }
         }
-        let input = rows.into_iter().find(|row| row.kind == MailboxKind::Input);
+        let now = Instant::now();
+        let mut inputs = rows.into_iter().filter(|row| row.kind == MailboxKind::Input);
+        let input = inputs.find(|row| self.exchange.begins(&[row], now));
+        self.show_granted();
         if let Some(row) = input {
             self.start_queued(row, None).await;
         }
+    }
+
+    /// Whether an input of this Pod may start a run now; one of a person always may.
+    pub(super) fn may_begin_for(&mut self, from: Option<&PodName>) -> bool {
+        let may = from.is_none_or(|from| self.exchange.begins_for(from, Instant::now()));
+        self.show_granted();
+        may
     }
 
     /// Looks for a run again, now that messages of an agent which were held back may start one.

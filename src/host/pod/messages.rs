@@ -27,7 +27,8 @@ impl Pod {
             return reply(answer, Err(refusal));
         }
         let keyless = idle && self.key_is_missing();
-        if idle && !self.is_undecided() && !(keyless && queue) {
+        let takes_it = idle && !self.is_undecided() && !(keyless && queue);
+        if takes_it && self.may_begin_for(input.from.as_ref()) {
             let accepted = Some(accepted(answer));
             return self.start_now(Start::User { input, taken: None, accepted }).await;
         }

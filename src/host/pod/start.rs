@@ -53,7 +53,7 @@ impl Pod {
 
     /// Starts the run after the model was selected.
     pub(super) async fn start_now(&mut self, start: Start) {
-        if !matches!(start, Start::MailboxMessage) {
+        if !start.is_by_a_pod() {
             self.exchange.end();
             self.show_granted();
         }

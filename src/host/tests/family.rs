@@ -4,8 +4,8 @@ use crate::client::pod_api::PodApi;
 use crate::host::tests::Bench;
 use crate::protocol::method::NewPod;
 use crate::protocol::{
-    EntryId, ErrorCode, Event, Lent, Method, PodInfo, PodName, Refusal, Restoring, SpawnPod, State,
-    StoppedPod,
+    EntryId, ErrorCode, Event, Lent, Method, PodInfo, PodName, Refusal, Restoring, Segment,
+    SpawnPod, State, StoppedPod,
 };
 use crate::scope::{Permission, Rule, Scope};
 use std::path::{Path, PathBuf};
@@ -116,6 +116,35 @@ async fn a_child_works_in_what_it_was_lent_and_its_parent_only_reads_there() {
     let page = bench.call(&name("kid"), Method::Page { before: None, max_bytes: 1 << 20 }).await;
     let page = serde_json::to_string(&page.unwrap()).unwrap();
     assert!(page.contains(r#""from":"p""#), "{page}");
+}
+
+/// The parent answers each report of its child with a message, and the child reports each of its runs.
+#[tokio::test]
+async fn a_parent_and_a_child_that_only_answer_each_other_are_slowed_down_until_a_person_writes() {
+    let mut bench = Bench::family().await;
+    let endless = r#"
+[[when]]
+note = "*finished a turn*"
+[[when.step]]
+call = [{ name = "SendToPod", args = { name = "kid", message = "again", queue = true } }]
+[[when.step]]
+text = "Told it."
+
+[[when]]
+any = true
+text = "Yes."
+"#;
+    std::fs::write(bench.root.join("script.toml"), endless).unwrap();
+    bench.spawn("p", "kid", "a").await.unwrap();
+    let slowed =
+        |info: &PodInfo| info.notes.iter().any(|note| note.contains("only answer each other"));
+    // The parent has answered the last report that it got, and the answer waits.
+    bench.until("kid", |info| slowed(info) && !info.queue.is_empty()).await;
+    let runs = bench.said(&name("kid")).await.len();
+    assert!((8..12).contains(&runs), "{runs}");
+    let input = vec![Segment::Text { content: "go on".into() }];
+    bench.call(&name("kid"), Method::Send { input, queue: true }).await.unwrap();
+    bench.until("kid", |info| !slowed(info)).await;
 }
 
 #[tokio::test]

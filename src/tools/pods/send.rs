@@ -39,7 +39,7 @@ fn request(arguments: &str, _me: &PodName) -> Result<HostRequest, Fault> {
 fn tell(named: &str, event: Event) -> Option<Output> {
     match event {
         Event::Accepted { queued: Some(_), .. } => {
-            Some(Output::line(format!("queued message for `{named}`: it is running a turn")))
+            Some(Output::line(format!("queued message for `{named}`: a later turn takes it")))
         }
         Event::Accepted { queued: None, .. } => {
             Some(Output::line(format!("sent message to `{named}`")))
