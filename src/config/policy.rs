@@ -75,6 +75,8 @@ pub struct Subject {
     pub outside: Vec<OutsidePath>,
     /// The scripts that a command runs.
     pub scripts: Vec<ScriptHash>,
+    /// Whether a decision about the call holds for this call only: the same command line may run something else later.
+    pub once_only: bool,
     /// The texts that patterns are compared with: the argument as the model wrote it and then, for
     /// a path, the resolved path. Empty if a call has none.
     pub texts: Vec<String>,
@@ -162,7 +164,9 @@ impl Rules {
         if user.is_some() && asking.is_none() {
             return Said::Allow;
         }
-        let answer = answers.iter().find(|(pattern, action)| part.is_answered(pattern, *action));
+        let answer = answers.iter().find(|(pattern, action)| {
+            part.is_answered(pattern, *action) && !part.is_answered_once(pattern, *action)
+        });
         match (answer, asking) {
             (Some((_, Action::Allow)), _) => Said::Allow,
             (Some((_, Action::Deny)), _) => Said::Deny("an answer that was given for good".into()),

@@ -239,6 +239,7 @@ fn request(client: &McpClient, call: &ClientCall) -> ApprovalRequest {
         lease: None,
         outside: Vec::new(),
         scripts: Vec::new(),
+        once_only: false,
         rule: Pattern { tool: TOOLS.to_owned(), pattern: format!("in {folder}") },
         since: now_ms(),
     }

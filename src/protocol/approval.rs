@@ -56,6 +56,10 @@ pub struct ApprovalRequest {
     /// content, and only once. For a server, its definition or its list of tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scripts: Vec<ScriptHash>,
+    /// Whether the same command line may run something else the next time, so that no rule is written for it. False in
+    /// requests of earlier releases.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub once_only: bool,
     /// The rule that an answer for the Pod or the subtree writes; none is written if [`ApprovalRequest::is_once_only`].
     pub rule: Pattern,
     /// Milliseconds since the Unix epoch.
@@ -101,9 +105,11 @@ impl ApprovalRequest {
         }
     }
 
-    /// Whether no rule may come from a decision: the Pod can change a script that the command runs.
+    /// Whether no rule may come from a decision: the command may run something else the next time, such as a script
+    /// that the Pod can change.
     pub fn is_once_only(&self) -> bool {
-        !self.scripts.is_empty() && self.tool != START_SERVER && self.tool != CHANGED_TOOLS
+        let has_scripts = !self.scripts.is_empty();
+        self.once_only || has_scripts && self.tool != START_SERVER && self.tool != CHANGED_TOOLS
     }
 
     /// The needs of a command, in words.
@@ -268,6 +274,7 @@ mod tests {
             lease: None,
             outside: vec![],
             scripts: vec![],
+            once_only: false,
             rule: Pattern { tool: "Bash+network".into(), pattern: "cargo fetch".into() },
             since: 0,
         };

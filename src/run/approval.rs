@@ -139,6 +139,7 @@ impl Run {
             lease: draft.grant.lease.clone(),
             outside: draft.grant.outside.clone(),
             scripts: draft.grant.scripts.clone(),
+            once_only: draft.once_only,
             rule: draft.rule.clone(),
             since: now_ms(),
         };

@@ -106,6 +106,7 @@ pub(crate) struct ApprovalDraft {
     pub(crate) because: String,
     pub(crate) reason: Option<String>,
     pub(crate) rule: Pattern,
+    pub(crate) once_only: bool,
     pub(crate) grant: Grant,
 }
 

@@ -636,6 +636,7 @@ fn question(id: &str) -> ApprovalRequest {
         lease: None,
         outside: vec![],
         scripts: vec![],
+        once_only: false,
         rule: Pattern { tool: "Bash".into(), pattern: "cargo *".into() },
         since: 4,
     }

@@ -6,7 +6,8 @@ use crate::protocol::{OutsideAccess, OutsidePath, ScriptHash};
 use crate::sandbox::{Isolation, Need, PATH_SOCKETS};
 use crate::scope::Permission;
 use crate::tools::bash::{self, Input};
-use crate::tools::{Context, guard, input, scripts};
+use crate::tools::scripts::{self, Shown};
+use crate::tools::{Context, guard, input};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fs::Metadata;
@@ -40,6 +41,8 @@ pub struct CommandNeeds {
     pub names: Vec<PathBuf>,
     /// The scripts that it runs and that its Pod can change.
     pub scripts: Vec<ScriptHash>,
+    /// Whether its line may run something else the next time.
+    pub may_run_another: bool,
     /// Why no approval can grant this, as the model reads it.
     pub closed: Option<String>,
 }
@@ -53,8 +56,9 @@ pub fn command_needs(arguments: &str, ctx: &Context) -> CommandNeeds {
     let needs = input.needs();
     match find(ctx, &input.outside, &needs) {
         Ok(found) => {
-            let scripts = scripts::of_line(&ctx.canonical(), &input.command);
-            CommandNeeds { scripts, ..found }
+            let Shown { scripts, may_run_another } =
+                scripts::of_line(&ctx.canonical(), &input.command);
+            CommandNeeds { scripts, may_run_another, ..found }
         }
         Err(why) => CommandNeeds { needs, closed: Some(why), ..CommandNeeds::default() },
     }

@@ -11,6 +11,9 @@ use crate::scope::Permission;
 use crate::tools::scripts::interpreters::{Interpreter, Operand, Takes};
 use crate::tools::{Context, scoped_path};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The most scripts of one command line that are read, and the most directories from which the line may start them.
@@ -18,6 +21,8 @@ pub const MAX_SCRIPTS: usize = 256;
 const DIRECTORIES: usize = 64;
 /// The most links in `/tmp` that are followed one after the other.
 const LINKS: usize = 8;
+/// The most parts of the words of one line that are looked for on the disk.
+const PARTS: usize = 2048;
 /// A variable with other directories in which `cd` searches for its argument.
 const CDPATH: &str = "CDPATH=";
 /// The suffix that `ruby -r x` adds to a name.
@@ -42,17 +47,30 @@ enum Named {
     Surely,
 }
 
-/// The scripts of a command line, in order, each once. Every word that may name a script counts, so
-/// more files may be compared than run. Reads the disk.
-pub fn of_line(ctx: &Context, line: &str) -> Vec<ScriptHash> {
+/// What a command line shows of the files that it runs.
+pub struct Shown {
+    /// The scripts, in order, each once. Every word that may name a script counts, so more files may be compared than
+    /// run.
+    pub scripts: Vec<ScriptHash>,
+    /// Whether the line may run something else the next time: its words are not all literal, or a part of one names a
+    /// program or a script that the Pod can change.
+    pub may_run_another: bool,
+}
+
+/// The scripts of a command line. Reads the disk.
+pub fn of_line(ctx: &Context, line: &str) -> Shown {
     let mut search = Search::new(ctx, stays(line));
+    search.may_run_another = shell::read(line).is_err();
     for words in shell::named_commands(line) {
         search.command(&words);
+        search.names_a_program(&words);
     }
     // The first beyond the most stands for all further ones. Without a hash no rule for certain contents holds.
     let further = search.found.keys().nth(MAX_SCRIPTS).cloned().map(ScriptHash::unread);
     let found = search.found.iter().take(MAX_SCRIPTS);
-    found.flat_map(|(path, held)| hashed(path, *held)).chain(further).collect()
+    let scripts: Vec<ScriptHash> =
+        found.flat_map(|(path, held)| hashed(path, *held)).chain(further).collect();
+    Shown { may_run_another: search.may_run_another || !scripts.is_empty(), scripts }
 }
 
 /// The hash of a script, and the mark that it is not held.
@@ -68,6 +86,40 @@ enum Held {
     Yes,
     /// Another Pod may exchange the script, or a directory or a link on the way to it.
     No,
+}
+
+/// The parts of a word that may be paths: each begins at the word, behind a sign or the letter of an option, or where an
+/// explicit path may begin, and reaches to the next sign, or to a later one, for a name may contain signs.
+fn parts(word: &str) -> impl Iterator<Item = &str> {
+    let sign = |c: char| !c.is_alphanumeric() && !"./~_-".contains(c);
+    let option = word.starts_with('-') && !word.starts_with("--");
+    let behind_option = option.then(|| word.char_indices().nth(2).map(|(at, _)| at)).flatten();
+    let mut before = None;
+    let mut starts: Vec<usize> = Vec::new();
+    for (at, c) in word.char_indices() {
+        let begins = before.is_none_or(sign) || "./~".contains(c) && before != Some('.');
+        if begins && !sign(c) || behind_option == Some(at) {
+            starts.push(at);
+        }
+        before = Some(c);
+    }
+    let ends: Vec<usize> =
+        word.char_indices().filter(|(_, c)| sign(*c)).map(|(at, _)| at).collect();
+    starts.into_iter().flat_map(move |start| {
+        let ends = ends.clone().into_iter().filter(move |end| *end > start);
+        ends.chain([word.len()]).map(move |end| &word[start..end])
+    })
+}
+
+/// Whether a file can be started by its name: it is executable, or names its interpreter.
+fn can_be_started(file: &Path) -> bool {
+    let mode = |file: &Path| file.metadata().map_or(0, |metadata| metadata.permissions().mode());
+    let begins = |file: &Path| -> std::io::Result<[u8; 2]> {
+        let mut first = [0; 2];
+        File::open(file)?.read_exact(&mut first)?;
+        Ok(first)
+    };
+    mode(file) & 0o111 != 0 || begins(file).is_ok_and(|first| first == *b"#!")
 }
 
 /// Whether a line is a `cd` followed only by `&&`, so that the rest runs only if the `cd` succeeded.
@@ -93,6 +145,9 @@ struct Search<'a> {
     /// Whether the next `cd` replaces the known directories instead of adding to them.
     leaves: bool,
     found: BTreeMap<PathBuf, Held>,
+    may_run_another: bool,
+    /// How many more parts of words are looked for on the disk.
+    parts_left: usize,
 }
 
 impl<'a> Search<'a> {
@@ -100,7 +155,66 @@ impl<'a> Search<'a> {
         let person = Person { env: &ctx.env };
         let caches = person.caches().into_iter().chain(person.caches_by_name());
         let caches = caches.filter_map(|path| files::canonical(&path).ok()).collect();
-        Self { ctx, caches, dirs: vec![ctx.cwd.clone()], leaves, found: BTreeMap::new() }
+        Self {
+            ctx,
+            caches,
+            dirs: vec![ctx.cwd.clone()],
+            leaves,
+            found: BTreeMap::new(),
+            may_run_another: false,
+            parts_left: PARTS,
+        }
+    }
+
+    /// Looks for programs and scripts that the Pod can change in all parts of the words: a program may start a file that
+    /// an option or a quoted text names, as in `split --filter=./x.sh` or `git -c alias.x='!./x.sh'`.
+    fn names_a_program(&mut self, words: &[Option<String>]) {
+        let is_blank = |c: char| !c.is_alphanumeric() && !"./_-".contains(c);
+        let is_interpreter = |name: &str| interpreters::of(name).is_some();
+        let mut interpreted = false;
+        for (at, word) in words.iter().enumerate() {
+            if self.may_run_another {
+                return;
+            }
+            let Some(word) = word else {
+                self.may_run_another = true;
+                return;
+            };
+            let any_file = interpreted || at > 0 && word.split(is_blank).any(is_interpreter);
+            // What the first word interprets is known already.
+            interpreted |= at > 0 && is_interpreter(word);
+            self.may_run_another = self.is_expanded_later(word)
+                || parts(word).any(|part| self.is_program(part, any_file));
+        }
+    }
+
+    /// Whether a literal word names files that only a shell finds, to which a program may hand the word: `'$HOME/x.sh'`,
+    /// `'./*.sh'`.
+    fn is_expanded_later(&self, word: &str) -> bool {
+        let names_value = |at: usize| {
+            word[at + 1..].starts_with(|c: char| c.is_alphanumeric() || "_{(".contains(c))
+        };
+        let in_a_directory = |token: &str| {
+            let before = token.find(['*', '?', '[', '{']).map(|at| &token[..at]);
+            before.is_some_and(|before| {
+                let end = before.rfind('/').map_or(0, |at| at + 1);
+                self.is_directory(if end == 0 { "." } else { &before[..end] })
+            })
+        };
+        let mut tokens = word.split(|c: char| c.is_whitespace() || "=!:;,&|<>()'\"".contains(c));
+        word.contains('`')
+            || word.match_indices('$').any(|(at, _)| names_value(at))
+            || tokens.any(|token| token.contains('/') && in_a_directory(token))
+    }
+
+    /// Whether a part of a word names a file that the Pod can change and that may be started: a program, a script
+    /// or, behind the name of an interpreter, any file.
+    fn is_program(&mut self, part: &str, any_file: bool) -> bool {
+        let Some(left) = self.parts_left.checked_sub(1) else { return true };
+        self.parts_left = left;
+        let ends = self.named(part).into_iter().filter_map(|given| Some(self.resolved(&given)?.0));
+        let mut files = ends.filter_map(|end| self.changeable(end));
+        files.any(|file| any_file || can_be_started(&file))
     }
 
     fn command(&mut self, words: &[Option<String>]) {

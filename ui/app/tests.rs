@@ -81,6 +81,7 @@ pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRe
         lease: None,
         outside: vec![],
         scripts: vec![],
+        once_only: false,
         rule: yoi::protocol::Pattern { tool: "Bash".into(), pattern: command.into() },
         since: NOON,
     }

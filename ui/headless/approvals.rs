@@ -357,6 +357,7 @@ mod tests {
             lease: None,
             outside: vec![],
             scripts: vec![],
+            once_only: false,
             rule: Pattern { tool: "Bash+network".into(), pattern: "cargo fetch".into() },
             since: 0,
         }

@@ -5,7 +5,7 @@ use yoi::text::SafeText;
 
 /// Why there is no rule for a request.
 pub const ONCE_ONLY: &str =
-    "it is allowed once only: the command runs a script that its Pod can change";
+    "it is allowed once only: the same command may run something else the next time";
 
 /// A rule: the tool, and the pattern that its calls have to match.
 pub fn pattern(rule: &Pattern) -> String {

@@ -111,6 +111,13 @@ impl Part<'_> {
         self.matches(pattern, action)
     }
 
+    /// Whether an answer that names this single command line no longer allows it: the line may run something else
+    /// than when the person saw it.
+    pub fn is_answered_once(&self, pattern: &Pattern, action: Action) -> bool {
+        let exact = || Matcher::of(&pattern.pattern).is_exact();
+        self.call.subject.once_only && action == Action::Allow && exact()
+    }
+
     /// Whether a rule allows the line as it is written: its wildcards end where another command may begin.
     fn is_allowed_whole(&self, pattern: &Matcher) -> bool {
         let Some(Ok(commands)) = &self.call.line else { return false };

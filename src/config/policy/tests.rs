@@ -415,6 +415,20 @@ fn a_rule_for_a_whole_line_still_lets_that_line_pass() {
 }
 
 #[test]
+fn an_answer_for_a_line_ends_when_the_line_may_run_something_else() {
+    let line = "split --filter=./x.sh f";
+    let later = Subject { once_only: true, ..bash(line) };
+    let said = |subject: &Subject, answer: &str| {
+        Rules::default().said(subject, &[(pattern("Bash", answer), Action::Allow)])
+    };
+    assert_eq!(said(&bash(line), line), Said::Allow);
+    assert_eq!(said(&later, line), Said::Nothing(None));
+    assert_eq!(said(&later, "split *"), Said::Allow, "a person wrote it about all such lines");
+    let own = rules(vec![rule("Bash", line, Action::Allow)], vec![]);
+    assert_eq!(own.said(&later, &[]), Said::Allow, "a rule of a file is about the line");
+}
+
+#[test]
 fn the_first_rule_that_fits_a_command_counts_and_the_strictest_command_decides() {
     let rules = rules(
         vec![

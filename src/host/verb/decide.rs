@@ -38,7 +38,7 @@ impl Verb for Decide {
             }
             Verdict::Pod { .. } | Verdict::Tree { .. } if approval.is_once_only() => {
                 return Err(Refusal::invalid(
-                    "no rule is written: the command runs a script that its pod can change, so it is allowed once only",
+                    "no rule is written: the same command may run something else the next time, so it is allowed once only",
                 ));
             }
             Verdict::Pod { rule } => Some(written(&approval, rule.as_ref(), false)?),

@@ -39,6 +39,7 @@ pub(super) fn claim(
         Seen::Path(touch) => touch.path.clone(),
         Seen::Plain | Seen::Command(_) => PathBuf::new(),
     };
+    let once_only = matches!(&seen, Seen::Command(command) if command.may_run_another);
     let grant = match seen {
         Seen::Plain => Grant::default(),
         Seen::Path(Touch { path, lacks, needs, .. }) => {
@@ -62,7 +63,8 @@ pub(super) fn claim(
         None => details_of_external(&arguments),
     };
     let arguments = own_tool.is_none().then_some(arguments);
-    let subject = Subject { tool: call.name.clone(), needs, outside, scripts, texts, arguments };
+    let tool = call.name.clone();
+    let subject = Subject { tool, needs, outside, scripts, once_only, texts, arguments };
     Claim { subject, grant, because, reason, details }
 }
 
@@ -70,11 +72,12 @@ pub(super) fn claim(
 pub fn subject_of(approval: &ApprovalRequest) -> Subject {
     let word = |need: Need| approval.needs().any(|word| word == need.word()).then(|| need.word());
     let needs = Need::ALL.into_iter().filter_map(word).collect();
+    let once_only = approval.is_once_only();
     let ApprovalRequest { tool, action, outside, scripts, arguments, .. } = approval.clone();
     // The action of a request of an earlier release is one of several arguments of an external tool.
     let is_whole = arguments.is_none() && !is_of_a_server(&tool);
     let texts = is_whole.then_some(action).into_iter().collect();
-    Subject { tool, needs, outside, scripts, texts, arguments }
+    Subject { tool, needs, outside, scripts, once_only, texts, arguments }
 }
 
 /// Why a call needs an approval by the program's defaults.

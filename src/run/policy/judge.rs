@@ -1,6 +1,6 @@
 //! The decision about a claim, from the rules. Reads no disk.
 
-use crate::config::policy::{Rules, Said, changed_scripts, exactly};
+use crate::config::policy::{Rules, Said, Subject, changed_scripts, exactly};
 use crate::protocol::{Action, Pattern, ScriptHash};
 use crate::run::policy::claim::Claim;
 use crate::run::policy::{ApprovalDraft, Decision, MAX_DETAILS};
@@ -96,7 +96,8 @@ fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Dec
     if action.len() > most {
         return too_much(&because, action.len(), instead);
     }
-    let arguments = subject.arguments;
-    let draft = ApprovalDraft { action, arguments, details, because, reason, rule, grant };
+    let Subject { arguments, once_only, .. } = subject;
+    let draft =
+        ApprovalDraft { action, arguments, details, because, reason, rule, once_only, grant };
     Decision::NeedsApproval(Box::new(draft))
 }

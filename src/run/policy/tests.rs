@@ -259,6 +259,7 @@ fn a_stored_request_is_compared_by_all_its_arguments_and_an_old_one_only_by_a_ru
         lease: None,
         outside: Vec::new(),
         scripts: Vec::new(),
+        once_only: false,
         rule: rule.clone(),
         since: 0,
     };

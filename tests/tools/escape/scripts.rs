@@ -97,6 +97,50 @@ fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
     }
 }
 
+/// A later run of the same line may start what the Pod has put there meanwhile.
+#[test]
+fn a_line_is_allowed_for_later_only_where_it_shows_what_it_starts() {
+    let cell = cell();
+    cell.bench.file("run.sh", "#!/bin/sh\n");
+    cell.bench.file("notes.txt", "1\n");
+    let table = [
+        ("split --filter=./run.sh notes.txt", true),
+        ("git -c alias.x='!./run.sh' x", true),
+        ("git -c 'alias.x=!run.sh now' x", true),
+        ("tar -I./run.sh -xf notes.txt", true),
+        ("tar '--use-compress-program=perl -w notes.txt' -xf a", true),
+        ("rsync -e ./run.sh a b", true),
+        ("cat run.sh", true),
+        ("find . -exec ./run.sh {} \\;", true),
+        ("cd sub && split --filter=../run.sh notes.txt", true),
+        ("strace python3 notes.txt", true),
+        ("$PWD/run.sh", true),
+        ("split --filter='$PWD/run.sh' notes.txt", true),
+        ("split --filter='./r*.sh' notes.txt", true),
+        ("for i in 1 2; do true; done", true),
+        ("echo $x", true),
+        ("split --filter=./missing.sh notes.txt", false),
+        ("cargo fetch && cargo test 2>&1 | tail -n 5", false),
+        ("cargo test --manifest-path=./notes.txt", false),
+        ("git commit -m 'make it faster: a=b' notes.txt", false),
+        ("curl -d @notes.txt 'https://example.org/a?b=1'", false),
+        ("grep -rn 'x$' sub", false),
+    ];
+    let once = |line: &str| {
+        let arguments = json!({ "command": line }).to_string();
+        command_needs(&arguments, &cell.bench.ctx).may_run_another
+    };
+    for (line, expected) in table {
+        assert_eq!(once(line), expected, "{line}");
+    }
+    cell.bench.file("missing.sh", "echo 1");
+    let line = "split --filter=./missing.sh notes.txt";
+    assert!(!once(line));
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(cell.path("ws/missing.sh"), mode).unwrap();
+    assert!(once(line), "each use of a rule looks at the disk again");
+}
+
 /// The mount of the approved copy does not stop a process in another view that renames a directory.
 #[test]
 fn a_script_that_another_pod_may_exchange_is_marked() {

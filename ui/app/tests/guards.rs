@@ -113,10 +113,9 @@ fn a_request_to_start_a_server_is_a_sentence_and_shows_its_definition_at_once() 
 fn a_request_for_a_script_that_its_pod_can_change_is_allowed_once_only() {
     let mut bench = alone(State::NeedsYou);
     bench.size(120, 40);
-    let script = yoi::protocol::ScriptHash { path: "/w/x.sh".into(), sha256: "a".repeat(64) };
     let request = yoi::protocol::ApprovalRequest {
-        scripts: vec![script],
-        ..approval("q", "alice", "./x.sh")
+        once_only: true,
+        ..approval("q", "alice", "split --filter=./x.sh f")
     };
     bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
     bench.press("ctrl-n");
