@@ -114,14 +114,15 @@ impl Shared {
     }
 
     /// The reply that names a model.
-    pub(crate) fn model_found(&self, choice: Option<&ModelChoice>, mistakes: Vec<String>) -> Event {
+    pub(crate) fn model_found(&self, choice: Option<&ModelChoice>, reading: Reading) -> Event {
         let found = |choice: &ModelChoice| FoundModel {
             model: choice.model.spec(),
             why: choice.why.clone(),
             sends: self.unagreed(choice),
         };
-        let config = self.settings.path();
-        Event::ModelFound { model: choice.map(found), config, mistakes }
+        let (effort, config) = (reading.settings.effort, self.settings.path());
+        let mistakes = reading.mistakes;
+        Event::ModelFound { model: choice.map(found), effort, config, mistakes }
     }
 
     /// What sending to this model means, while no person chose it or agreed to where it is.

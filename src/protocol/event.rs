@@ -7,6 +7,7 @@ use crate::protocol::client::PolicyClient;
 use crate::protocol::command_sheet::CommandSheet;
 use crate::protocol::entry::{Entry, SystemItem, Trigger};
 use crate::protocol::family::{Lent, PeerEdge, PodInfo, is_false};
+use crate::protocol::item::Effort;
 use crate::protocol::mesh::{MeshAgent, MeshView};
 use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, PodName, SegmentId};
@@ -259,6 +260,9 @@ pub enum Event {
         /// `None`: there is nothing to connect to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<FoundModel>,
+        /// The effort that the settings name for new Pods.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effort: Option<Effort>,
         /// The path of the settings, which need not exist.
         config: std::path::PathBuf,
         /// The mistakes in the settings, each with its place.

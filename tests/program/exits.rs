@@ -28,6 +28,28 @@ fn a_wrong_command_line_is_2() {
     }
 }
 
+/// Without a Pod both are about new Pods, and a command of the shell chooses nothing that would be gone with it.
+#[test]
+fn the_shell_names_the_values_of_effort_and_chooses_none_for_new_pods() {
+    let bench = Bench::new();
+    let wrong = bench.yoi(&["effort", "banana"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    for value in ["low", "medium", "high", "max", "off", "default"] {
+        assert!(wrong.err.contains(value), "{value}: {wrong:?}");
+    }
+    bench.settings("effort = \"low\"\n");
+    let asked = bench.yoi(&["effort"]);
+    assert_eq!((asked.code, asked.out.as_str()), (Some(0), "new Pods: effort low\n"), "{asked:?}");
+    for args in [&["effort", "high"], &["model", "rehearsal:@tour"]] {
+        let done = bench.yoi(args);
+        assert_eq!(done.code, Some(2), "{args:?}: {done:?}");
+        assert!(
+            done.err.contains("give --pod <name>") && done.out.is_empty(),
+            "{args:?}: {done:?}"
+        );
+    }
+}
+
 #[test]
 fn a_model_or_theme_that_is_not_there_is_2_and_the_sentence_names_it() {
     let bench = Bench::new();

@@ -351,6 +351,7 @@ fn approval() -> ApprovalRequest {
         lease: None,
         outside: vec![],
         scripts: vec![],
+        once_only: false,
         rule: pattern(),
         since: 7,
     }
@@ -513,10 +514,11 @@ fn ours() -> Vec<(Event, String)> {
                     why: "ollama runs on this machine".into(),
                     sends: Some("sends it".into()),
                 }),
+                effort: Some(yoi::protocol::Effort::High),
                 config: "/c/config.toml".into(),
                 mistakes: vec!["config.toml:1:1: no".into()],
             },
-            r#"{"event":"model_found","data":{"model":{"model":"ollama/m","why":"ollama runs on this machine","sends":"sends it"},"config":"/c/config.toml","mistakes":["config.toml:1:1: no"]}}"#.into(),
+            r#"{"event":"model_found","data":{"model":{"model":"ollama/m","why":"ollama runs on this machine","sends":"sends it"},"effort":"high","config":"/c/config.toml","mistakes":["config.toml:1:1: no"]}}"#.into(),
         ),
         (
             Event::Trace { lines: vec!["a".into()] },

@@ -215,6 +215,10 @@ impl App {
                 self.model = Some(model);
                 Vec::new()
             }
+            Action::EffortOfNewPods(effort) => {
+                self.setup.effort = effort;
+                Vec::new()
+            }
             Action::Inbox => self.focus_inbox(),
             Action::Theme(name) => vec![Effect::LoadTheme(name)],
             Action::Pin { slot, pod } => self.pin_verb(slot, pod.as_ref()),

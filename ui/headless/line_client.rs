@@ -48,6 +48,10 @@ pub struct LineClient {
     peers: Vec<PeerEdge>,
     /// What was printed of what a person has to know about the host.
     host_notices: Vec<String>,
+    /// Pods that lines of standard input were sent to: their answers are printed, whichever Pod is in view.
+    pub asked: BTreeSet<PodName>,
+    /// What was printed of the notes about Pods.
+    noted: BTreeSet<(PodName, String)>,
     /// Pods of which events were missed.
     stale: BTreeSet<PodName>,
     /// How far each Pod was shown.
@@ -96,6 +100,8 @@ impl LineClient {
             pods: BTreeMap::new(),
             peers: Vec::new(),
             host_notices: Vec::new(),
+            asked: BTreeSet::new(),
+            noted: BTreeSet::new(),
             stale: BTreeSet::new(),
             follows: BTreeMap::new(),
             catching_up: None,

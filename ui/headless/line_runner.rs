@@ -19,7 +19,7 @@ use std::slice::from_ref;
 use tokio::sync::mpsc;
 use yoi::config::{Settings, Workspace};
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal, Segment};
+use yoi::protocol::{Effort, Event, Method, PodInfo, PodName, Refusal, Segment};
 
 /// The widest first column of a list, in characters.
 const TABLE: usize = 48;
@@ -42,6 +42,8 @@ pub struct LineRunner<'a> {
     busy: BTreeSet<PodName>,
     /// The model of new Pods.
     model: Option<String>,
+    /// The effort of new Pods.
+    effort: Option<Effort>,
     /// Pods that this environment was offered to.
     offered: BTreeSet<PodName>,
     /// Whether a person at a terminal is asked for confirmations.
@@ -59,6 +61,7 @@ impl<'a> LineRunner<'a> {
             current: None,
             busy: BTreeSet::new(),
             model: work.model.clone(),
+            effort: work.effort,
             offered: BTreeSet::new(),
             confirms: std::io::stdin().is_terminal(),
             input: None,
@@ -91,6 +94,7 @@ impl<'a> LineRunner<'a> {
     async fn say(&mut self, client: &mut LineClient, text: &str) -> Result<(), Failure> {
         let pod = self.current_pod(client).await?;
         client.take_charge_of(&pod);
+        client.asked.insert(pod.clone());
         let input = vec![Segment::Text { content: text.to_owned() }];
         let reply = self.send(client, &pod, input).await?;
         if let Event::Accepted { queued: Some(_), .. } = &reply {
@@ -149,7 +153,7 @@ impl<'a> LineRunner<'a> {
         let new = NewPod {
             cwd: self.work.cwd.clone(),
             model: self.model.clone(),
-            effort: self.work.effort,
+            effort: self.effort,
             env: self.opening.env.clone(),
             ..NewPod::default()
         };
@@ -167,9 +171,7 @@ impl<'a> LineRunner<'a> {
         client.call(Some(&info.name), Method::Open { env: self.opening.env.clone() }).await?;
         self.offered.insert(info.name.clone());
         client.printer.note(&model_in_words(&info));
-        for note in &info.notes {
-            client.printer.note(note);
-        }
+        client.print_notes(&info);
         client.follow(&info.name).await?;
         client.view = View::All(Some(info.name.clone()));
         client.inbox.select(&info.name);
@@ -225,7 +227,7 @@ impl<'a> LineRunner<'a> {
                 cwd: &self.work.cwd,
                 workspace: &self.workspace,
                 model: self.model.as_deref(),
-                effort: self.work.effort,
+                effort: self.effort,
                 env: &self.opening.env,
                 now: yoi::protocol::now_ms(),
                 zone: &zone,
@@ -333,6 +335,7 @@ impl<'a> LineRunner<'a> {
             Some(Action::GoTo(pod)) => self.go_to(client, &pod).await?,
             Some(Action::Created(info)) => self.go_to(client, &info.name).await?,
             Some(Action::ModelOfNewPods(model)) => self.model = Some(model),
+            Some(Action::EffortOfNewPods(effort)) => self.effort = effort,
             Some(Action::Inbox) => list_inbox(client, way),
             Some(Action::Quit) => return Ok(Next::Leave),
             Some(

@@ -142,9 +142,7 @@ async fn continue_with(
 /// Prints the model of the Pod and the notes about its scope.
 fn print_notes(client: &mut LineClient, info: &PodInfo) {
     client.printer.note(&model_in_words(info));
-    for note in &info.notes {
-        client.printer.note(note);
-    }
+    client.print_notes(info);
 }
 
 /// Offers the environment to the Pod, then sets its model, whose address and key may stand there, then

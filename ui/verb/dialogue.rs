@@ -135,6 +135,8 @@ pub enum Action {
     Prefill(String),
     /// The model of Pods that are created from now on.
     ModelOfNewPods(String),
+    /// `None` is what the settings name.
+    EffortOfNewPods(Option<Effort>),
     Inbox,
     Theme(String),
     Pin {
@@ -192,6 +194,17 @@ impl Known<'_> {
     /// The selected Pod, for a verb that names none.
     pub fn current(&self) -> Result<PodName, End> {
         self.selected.cloned().ok_or_else(|| self.no_pod(":open one first", "give --pod <name>"))
+    }
+
+    /// A command of the shell ends before a new Pod could get what it chose: the ways to choose it for a Pod, and for
+    /// every new one.
+    pub fn not_for_new_pods(&self, setting: &str, value: &str, config: &Path) -> End {
+        let text = format!(
+            "no Pod is selected, so nothing was changed: give --pod <name>; for every new Pod, write {setting} = {value:?} at \
+             the top of {}",
+            config.display()
+        );
+        End::refused(Why::Usage, text)
     }
 
     fn no_pod(&self, on_screen: &str, in_shell: &str) -> End {

@@ -1,13 +1,15 @@
 //! `:effort`: chooses how much the model of a Pod thinks, or says how much that is.
 
 use crate::verb::dialogue::or_end;
-use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
+use crate::verb::{Action, Dialogue, End, Known, Next, Reply, Request, Verb, Way, of, verb};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use yoi::protocol::{Effort, Method, PodInfo, PodName};
+use std::path::Path;
+use yoi::protocol::{Effort, Event, Method, PodName};
 
 pub static VERB: Verb = of::<ChooseEffort>(Verb {
     more: &[
+        "Without a Pod it is about new Pods; in a shell, write `effort` into config.toml for those.",
         "It counts from the next request on, also in a run under way; a model that has no such setting is not told.",
         "default is what `effort` in config.toml says, or what the provider of the model does by itself.",
     ],
@@ -45,23 +47,35 @@ impl Dialogue for ChooseEffort {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         match last {
             None => self.begin(known).unwrap_or_else(Next::End),
-            Some(reply) => or_end(reply.single().map(|_| Next::End(self.done(known)))),
+            Some(reply) => {
+                or_end(reply.single().map(|event| Next::End(self.answered(known, event))))
+            }
         }
     }
 }
 
 impl ChooseEffort {
     fn begin(&mut self, known: &Known<'_>) -> Result<Next, End> {
-        let name = known.current()?;
+        let Some(name) = known.selected.cloned() else {
+            return Ok(Next::call(Request::host(Method::FindModel {
+                cwd: known.cwd.to_owned(),
+                model: None,
+                env: known.env.clone(),
+            })));
+        };
         let Some(word) = &self.effort else {
-            return Ok(Next::End(End::answer(in_words(known.find(&name)?))));
+            let info = known.find(&name)?;
+            return Ok(Next::End(End::answer(format!("{name}: {}", in_words(info.effort)))));
         };
         self.pod = Some(name.clone());
         let method = Method::SetEffort { effort: of_word(word) };
         Ok(Next::call(Request::to(name, method)))
     }
 
-    fn done(&self, known: &Known<'_>) -> End {
+    fn answered(&self, known: &Known<'_>, event: Event) -> End {
+        if let Event::ModelFound { effort, config, .. } = event {
+            return self.of_new_pods(known, effort, &config);
+        }
         let (Some(pod), Some(effort)) = (&self.pod, &self.effort) else { return End::default() };
         // This provider's cache is of requests with one effort.
         let is_cached = known.find(pod).is_ok_and(|info| info.model.starts_with("anthropic/"));
@@ -69,11 +83,24 @@ impl ChooseEffort {
             if is_cached { "; that request reads nothing from the prompt cache" } else { "" };
         End::done(format!("{pod}: effort {effort} from the next request on{cost}"))
     }
+
+    /// Chooses the effort of new Pods, or says which one that is.
+    fn of_new_pods(&self, known: &Known<'_>, settings: Option<Effort>, config: &Path) -> End {
+        match &self.effort {
+            None => End::answer(format!("new Pods: {}", in_words(known.effort.or(settings)))),
+            Some(word) if known.way == Way::Shell => known.not_for_new_pods("effort", word, config),
+            Some(word) => {
+                let chosen = of_word(word);
+                let end = End::done(format!("new Pods: {}", in_words(chosen.or(settings))));
+                end.and(Action::EffortOfNewPods(chosen))
+            }
+        }
+    }
 }
 
-fn in_words(info: &PodInfo) -> String {
-    match info.effort {
-        Some(effort) => format!("{}: effort {}", info.name, effort.name()),
-        None => format!("{}: as much effort as the provider of its model chooses", info.name),
+fn in_words(effort: Option<Effort>) -> String {
+    match effort {
+        Some(effort) => format!("effort {}", effort.name()),
+        None => "as much effort as the provider of the model chooses".to_owned(),
     }
 }

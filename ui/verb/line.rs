@@ -134,12 +134,16 @@ fn diagnostic(verb: &Verb, error: &clap::Error) -> String {
         ErrorKind::InvalidValue if said(ContextKind::InvalidValue).is_empty() => {
             format!(":{name} {} needs a value", placeholder())
         }
-        ErrorKind::ValueValidation | ErrorKind::InvalidValue => match error.source() {
-            Some(why) => why.to_string(),
-            None => {
-                format!("`{}` is not a valid {}", said(ContextKind::InvalidValue), placeholder())
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
+            let value = said(ContextKind::InvalidValue);
+            match (error.source(), error.get(ContextKind::ValidValue)) {
+                (Some(why), _) => why.to_string(),
+                (None, Some(ContextValue::Strings(values))) => {
+                    format!(":{name} takes {}, not `{value}`", one_of(values))
+                }
+                (None, _) => format!("`{value}` is not a valid {}", placeholder()),
             }
-        },
+        }
         ErrorKind::ArgumentConflict => {
             format!(
                 ":{name}: {} and {} exclude each other",
@@ -148,6 +152,14 @@ fn diagnostic(verb: &Verb, error: &clap::Error) -> String {
             )
         }
         _ => format!("usage: {}", verb.heading()),
+    }
+}
+
+/// Values as a list in a sentence: `a, b or c`.
+fn one_of(values: &[String]) -> String {
+    match values {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        few => few.concat(),
     }
 }
 

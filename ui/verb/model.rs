@@ -2,7 +2,7 @@
 
 use crate::verb::dialogue::or_end;
 use crate::verb::{
-    Action, Dialogue, End, Known, Next, Pick, Reply, Request, SCREEN, Said, Verb, of, verb,
+    Action, Dialogue, End, Known, Next, Pick, Reply, Request, SCREEN, Said, Verb, Way, of, verb,
 };
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use yoi::protocol::{Event, Method, PodName};
 
 pub static VERB: Verb = of::<Model>(Verb {
     more: &[
-        "Without a Pod it is about the model of new Pods.",
+        "Without a Pod it is about the model of new Pods; in a shell, write `model` into config.toml for those.",
         "Without a model it lists the ways to connect one: a key in the environment, `yoi auth <provider>`, a \
          server on this machine, a provider in config.toml.",
     ],
@@ -125,7 +125,7 @@ impl Model {
 
     fn answered(&mut self, known: &Known<'_>, event: Event) -> Next {
         let typed = || self.model.clone().unwrap_or_default();
-        let Event::ModelFound { model, config, mistakes } = event else {
+        let Event::ModelFound { model, config, mistakes, .. } = event else {
             let pod = self.pod.as_ref().map_or("the Pod", PodName::as_str);
             return Next::End(End::done(format!("{pod} uses {}", typed())));
         };
@@ -135,6 +135,9 @@ impl Model {
         }
         self.config = config;
         let said = match (model, &self.model) {
+            (Some(found), Some(_)) if known.way == Way::Shell => {
+                return Next::End(known.not_for_new_pods("model", &found.model, &self.config));
+            }
             (Some(found), Some(asked)) => {
                 let end = End::done(format!("new Pods use {}", found.model));
                 return Next::End(end.and(Action::ModelOfNewPods(asked.clone())));

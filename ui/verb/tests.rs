@@ -105,6 +105,7 @@ fn a_bad_line_says_what_is_wrong_in_one_line() {
             "invalid pod name: host (broker, broadcast, self, host, user, agent mean something else)",
         ),
         (":quit now", ":quit takes no arguments, but got `now`"),
+        (":effort banana", ":effort takes low, medium, high, max, off or default, not `banana`"),
         (":new a b", "unexpected `b`: :new [name] [--cwd dir] [--model model] [--profile profile]"),
         (":new --fast", ":new has no option --fast"),
         (":new --cwd", ":new --cwd <dir> needs a value"),
@@ -416,15 +417,51 @@ fn a_message_for_a_stopped_or_failed_pod_restores_it_first_in_every_way() {
 }
 
 #[test]
+fn without_a_pod_the_effort_is_that_of_new_pods() {
+    use yoi::protocol::{Effort, Event};
+    let found = |effort| {
+        let config = "/c/config.toml".into();
+        done_with(Event::ModelFound { model: None, effort, config, mistakes: Vec::new() })
+    };
+    let driven = |line: &str, way, effort| driven(line, way, &[], vec![found(effort)]);
+    for way in [Way::Shell, Way::Line] {
+        let end = driven("effort", way, Some(Effort::Low));
+        assert_eq!(end.said, Said::Answer("new Pods: effort low".into()));
+        let end = driven("effort", way, None);
+        let said = "new Pods: as much effort as the provider of the model chooses";
+        assert_eq!(end.said, Said::Answer(said.into()));
+    }
+    let end = driven("effort high", Way::Line, Some(Effort::Low));
+    assert_eq!(end.said, Said::Done("new Pods: effort high".into()));
+    assert_eq!(end.action, Some(Action::EffortOfNewPods(Some(Effort::High))));
+    let end = driven("effort default", Way::Line, Some(Effort::Low));
+    assert_eq!(end.said, Said::Done("new Pods: effort low".into()));
+    let refused = refusal(driven("effort high", Way::Shell, None));
+    assert_eq!(
+        refused,
+        "no Pod is selected, so nothing was changed: give --pod <name>; for every new Pod, write effort = \"high\" at the \
+         top of /c/config.toml"
+    );
+}
+
+#[test]
 fn a_model_is_answered_by_the_name_it_came_to_and_not_as_it_was_typed() {
     use yoi::protocol::Event;
     use yoi::protocol::reply::FoundModel;
     let found = || {
         let model = Some(FoundModel { model: "x/m-1".into(), why: "typed".into(), sends: None });
-        done_with(Event::ModelFound { model, config: "/c".into(), mistakes: Vec::new() })
+        done_with(Event::ModelFound {
+            model,
+            effort: None,
+            config: "/c".into(),
+            mistakes: Vec::new(),
+        })
     };
     let end = driven("model x/", Way::Line, &[], vec![found()]);
     assert_eq!(end.said, Said::Done("new Pods use x/m-1".into()));
+    assert_eq!(end.action, Some(Action::ModelOfNewPods("x/".into())));
+    let end = driven("model x/", Way::Shell, &[], vec![found()]);
+    assert!(refusal(end).ends_with("write model = \"x/m-1\" at the top of /c"));
 }
 
 #[test]

@@ -93,10 +93,10 @@ impl Pod {
     async fn change_model(&mut self, wanted: WantedModel) -> Result<Event, Refusal> {
         let found = models::find(&self.shared, self.search(Some(wanted)), Local::Ignored).await?;
         let choice = found.choice.map_err(Refusal::invalid)?;
-        self.looked_at = self.by(found.reading.settings);
+        self.looked_at = self.by(found.reading.settings.clone());
         self.use_model(choice.ok_or_else(|| Refusal::invalid("name a model"))?).await?;
         let choice = self.resolved.model.as_ref();
-        Ok(self.shared.model_found(choice, found.reading.mistakes))
+        Ok(self.shared.model_found(choice, found.reading))
     }
 
     /// A person agrees to what `model_sends` says of this Pod.
@@ -146,7 +146,7 @@ impl Pod {
                 return None;
             }
         };
-        self.looked_at = self.by(found.reading.settings);
+        self.looked_at = self.by(found.reading.settings.clone());
         match found.choice {
             Ok(choice) => {
                 self.mistakes = found.reading.mistakes;

@@ -25,6 +25,6 @@ impl Verb for FindModel {
         let search = Search { wanted, env: self.env, cwd: self.cwd, workspace };
         let found = models::find(shared, search, Local::Probed).await?;
         let choice = found.choice.map_err(Refusal::invalid)?;
-        Ok(shared.model_found(choice.as_ref(), found.reading.mistakes))
+        Ok(shared.model_found(choice.as_ref(), found.reading))
     }
 }

@@ -194,8 +194,12 @@ fn a_compaction_is_said_only_as_long_as_it_goes_on() {
 #[test]
 fn the_first_screen_names_the_tour_once_and_no_peers_of_nothing() {
     let mut bench = Bench::new(Vec::new());
-    let found =
-        Event::ModelFound { model: None, config: "/c/config.toml".into(), mistakes: vec![] };
+    let found = Event::ModelFound {
+        model: None,
+        effort: None,
+        config: "/c/config.toml".into(),
+        mistakes: vec![],
+    };
     bench.msg(Msg::Answered(Asked::FirstModel, Ok(found)));
     bench.size(100, 40);
     let screen = bench.screen();

@@ -111,7 +111,7 @@ impl LineClient {
     }
 
     /// The Pods above one, its parent first.
-    fn lineage(&self, info: &PodInfo) -> Vec<PodName> {
+    pub(super) fn lineage(&self, info: &PodInfo) -> Vec<PodName> {
         let mut names = Vec::new();
         let mut above = info.parent.as_ref();
         while let Some(name) = above.filter(|name| !names.contains(*name)) {

@@ -95,9 +95,12 @@ impl LineClient {
         };
         let programs = self.printer.form() == Form::Json;
         match &outgoing.pod {
-            // Events of other Pods are only for programs.
-            Some(name) if outgoing.seq.is_some() && (programs || !all) => {
+            // Events of other Pods are only for programs, and answers to lines of standard input.
+            Some(name)
+                if outgoing.seq.is_some() && (programs || !all || self.asked.contains(name)) =>
+            {
                 let follow = self.follows.entry(name.clone()).or_insert_with(Follow::from_here);
+                follow.stands_beside(all && !programs, &mut self.printer);
                 follow.event(outgoing, &mut self.printer);
             }
             _ => self.printer.aside(outgoing),
@@ -136,13 +139,39 @@ impl LineClient {
             self.inbox.became_idle(&info.name);
         }
         match self.pods.get_mut(&info.name) {
-            Some(known) => known.info = info,
+            Some(known) => {
+                let before = std::mem::replace(&mut known.info, info);
+                self.print_new_notes(&before);
+            }
             None => {
                 if self.is_family_known && matches!(self.view, View::All(_)) {
                     self.follows.entry(info.name.clone()).or_insert_with(Follow::from_start);
                 }
                 let runs = RunTracker::default();
                 self.pods.insert(info.name.clone(), Known { info, runs });
+            }
+        }
+    }
+
+    /// Prints the notes about a Pod.
+    pub fn print_notes(&mut self, info: &PodInfo) {
+        for note in &info.notes {
+            self.printer.note(note);
+            self.noted.insert((info.name.clone(), note.clone()));
+        }
+    }
+
+    /// Prints the notes that a Pod which works for this program got since: one may be why nothing more comes.
+    fn print_new_notes(&mut self, before: &PodInfo) {
+        let Some(now) = self.pods.get(&before.name).map(|known| &known.info) else { return };
+        if !self.inbox.is_own(&now.name, &self.lineage(now)) {
+            return;
+        }
+        let is_new = |note: &&String| !before.notes.contains(note);
+        let new: Vec<String> = now.notes.iter().filter(is_new).cloned().collect();
+        for note in new {
+            if self.noted.insert((before.name.clone(), note.clone())) {
+                self.printer.note(&note);
             }
         }
     }
