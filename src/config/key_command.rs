@@ -6,7 +6,9 @@ use crate::config::keys::Secret;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::process::Stdio;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
@@ -25,10 +27,44 @@ pub enum KeyCommandError {
     NotStarted { provider: String, program: String, cause: io::Error },
     #[error("key_command of {0} printed no key within {1:?}: run it in a shell to see why")]
     Late(String, Duration),
-    #[error("key_command of {0} failed: run it in a shell to see why")]
-    Failed(String),
+    #[error("key_command of {provider} failed ({how}): run it in a shell to see why")]
+    Failed { provider: String, how: String },
     #[error("key_command of {0} printed no key: its first line must be the key")]
     Empty(String),
+}
+
+/// How a command ended that gave no key.
+fn ended(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("ended by signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+/// The program of a key command, as it would be started in `env`. The command does not run: it may ask a person for a
+/// password.
+pub fn program_of(argv: &[String], env: &Env) -> Result<PathBuf, String> {
+    let name = argv.first().ok_or("it names no program")?;
+    let places: Vec<PathBuf> = match name.contains('/') {
+        // The command runs in this directory.
+        true => vec![Path::new("/").join(name)],
+        false => {
+            let path = env.get("PATH").map(String::as_str).unwrap_or_default();
+            std::env::split_paths(path).map(|dir| dir.join(name)).collect()
+        }
+    };
+    let can_start = |path: &&PathBuf| {
+        path.is_file() && rustix::fs::access(path.as_path(), rustix::fs::Access::EXEC_OK).is_ok()
+    };
+    if let Some(found) = places.iter().find(can_start) {
+        return Ok(found.clone());
+    }
+    Err(match places.iter().find(|path| path.exists()) {
+        Some(path) => format!("{} is no program that you may start", path.display()),
+        None if name.contains('/') => format!("there is no {name}"),
+        None => format!("there is no {name} on PATH"),
+    })
 }
 
 /// A command that prints a key; clones share the key.
@@ -93,6 +129,7 @@ impl KeyCommand {
 
     async fn run(&self) -> Result<Secret, KeyCommandError> {
         let provider = || self.provider.clone();
+        let failed = |how| KeyCommandError::Failed { provider: provider(), how };
         let not_started = |cause| KeyCommandError::NotStarted {
             provider: provider(),
             program: self.argv.first().cloned().unwrap_or_default(),
@@ -123,12 +160,13 @@ impl KeyCommand {
             let mut stdout = child.0.stdout.take().map(|stdout| stdout.take(MOST));
             if let Some(stdout) = &mut stdout {
                 let read = stdout.read_to_end(&mut text).await;
-                read.map_err(|_| KeyCommandError::Failed(provider()))?;
+                read.map_err(|error| failed(format!("its output cannot be read: {error}")))?;
             }
             drop(stdout);
             match child.0.wait().await {
                 Ok(status) if status.success() => Ok(text),
-                _ => Err(KeyCommandError::Failed(provider())),
+                Ok(status) => Err(failed(ended(status))),
+                Err(error) => Err(failed(error.to_string())),
             }
         };
         let text = tokio::time::timeout(self.deadline, output)
@@ -197,8 +235,9 @@ mod tests {
     async fn a_command_that_gives_no_key_is_named_and_its_output_is_not() {
         let printed = PrintedKeys::default();
         for (script, words) in [
-            ("echo sk-part; exit 1", "failed"),
-            ("echo sk-part >&2; exit 1", "failed"),
+            ("echo sk-part; exit 1", "failed (exit code 1)"),
+            ("echo sk-part >&2; exit 78", "failed (exit code 78)"),
+            ("echo sk-part; kill -9 $$", "failed (ended by signal 9)"),
             ("echo; echo sk-part", "its first line must be the key"),
         ] {
             let error = shell(&printed, script).key().await.unwrap_err();
@@ -209,6 +248,21 @@ mod tests {
         let argv = ["/nowhere/pass".to_owned()];
         let error = printed.command("prov", &argv, Env::new()).key().await.unwrap_err().to_string();
         assert!(error.contains("key_command of prov cannot be started"), "{error}");
+    }
+
+    #[test]
+    fn a_program_is_found_as_the_command_would_be_started() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("data"), "").unwrap();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let env = Env::from([("PATH".into(), format!("{}:{path}", dir.path().display()))]);
+        let found = |name: &str| program_of(&[name.to_owned()], &env);
+        assert!(found("sh").unwrap().ends_with("sh"));
+        assert_eq!(found("/bin/sh").unwrap(), Path::new("/bin/sh"));
+        assert_eq!(found("no-such-program").unwrap_err(), "there is no no-such-program on PATH");
+        assert_eq!(found("/nowhere/pass").unwrap_err(), "there is no /nowhere/pass");
+        assert!(found("data").unwrap_err().ends_with("data is no program that you may start"));
+        assert_eq!(program_of(&[], &env).unwrap_err(), "it names no program");
     }
 
     #[tokio::test]

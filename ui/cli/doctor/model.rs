@@ -2,9 +2,11 @@
 //! where they come from; whether Ollama or LM Studio answer on this machine.
 
 use crate::cli::doctor::finding::Finding;
+use crate::cli::doctor::within;
 use std::path::Path;
 use std::time::Duration;
 use yoi::config::dirs::{Env, var};
+use yoi::config::key_command::program_of;
 use yoi::config::model_select::{ModelContext, ModelError, choose, probe_local};
 use yoi::config::{
     Catalogue, KeySource, Keys, ModelChoice, Settings, Workspace, WorkspaceSettings,
@@ -13,6 +15,9 @@ use yoi::config::{
 const ABOUT: &str = "model";
 /// How long the servers on this machine may take together; each has 300 ms.
 const LOCAL: Duration = Duration::from_secs(1);
+/// How long the directories on PATH may take to answer.
+const PROGRAMS: Duration = Duration::from_secs(1);
+const KEY_COMMAND: &str = "key_command";
 /// The ways to connect a model.
 const CONNECT: &str = "set ANTHROPIC_API_KEY or another key and start yoi there, store one with \
                        `yoi auth <provider>`, or start Ollama";
@@ -32,6 +37,7 @@ pub async fn findings(settings: &Settings, env: &Env, keys: &Keys, cwd: &Path) -
     }];
     found.push(stored(keys));
     found.extend(in_environment(settings, env));
+    found.extend(key_commands(settings, env).await);
     found.extend(proxy(env));
     found.push(local);
     found.extend(workspace.notices.iter().map(|notice| {
@@ -83,6 +89,35 @@ fn in_environment(settings: &Settings, env: &Env) -> Option<Finding> {
     let set: Vec<&str> =
         variables.iter().filter(|name| var(env, name).is_some()).map(String::as_str).collect();
     (!set.is_empty()).then(|| Finding::ok(ABOUT, "keys set", set.join(", ")))
+}
+
+/// Whether the program of each key command can be started. None is run: it may ask the person for a password.
+async fn key_commands(settings: &Settings, env: &Env) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (id, provider) in &Catalogue::with(settings).providers {
+        let Some(argv) = provider.key_command().map(<[String]>::to_vec) else { continue };
+        let env = env.clone();
+        let program = within(PROGRAMS, move || program_of(&argv, &env)).await;
+        found.push(match program {
+            Some(Ok(path)) => {
+                let path = path.display();
+                let text =
+                    format!("of {id}: {path} can be started (not run: it may ask you something)");
+                Finding::ok(ABOUT, KEY_COMMAND, text)
+            }
+            Some(Err(why)) => {
+                let text = format!("of {id} cannot be started: {why}");
+                let way_out =
+                    format!("install it, or correct key_command in [provider.{id}] of config.toml");
+                Finding::broken(ABOUT, KEY_COMMAND, text, way_out)
+            }
+            None => {
+                let text = format!("of {id}: the file system of its program does not answer");
+                Finding::broken(ABOUT, KEY_COMMAND, text, "mend the mount")
+            }
+        });
+    }
+    found
 }
 
 fn proxy(env: &Env) -> Option<Finding> {
@@ -137,6 +172,25 @@ mod tests {
         assert_eq!(found.level, Level::Ok);
         assert!(found.text.contains("ANTHROPIC_API_KEY is set; key from ANTHROPIC_API_KEY"));
         assert!(!format!("{found:?}").contains("value-of-the-key"));
+    }
+
+    #[tokio::test]
+    async fn a_key_command_that_cannot_be_started_is_broken() {
+        let temp = tempfile::tempdir().unwrap();
+        let toml = "[provider.anthropic]\nkey_command = [\"/nowhere/pass\", \"show\"]\n\
+                    [provider.openai]\nkey_command = [\"/bin/sh\", \"-c\", \"exit 9\"]\n";
+        std::fs::write(temp.path().join("config.toml"), toml).unwrap();
+        let (settings, said) = Settings::load(temp.path());
+        assert!(said.is_empty(), "{said:?}");
+        let found = key_commands(&settings, &env(&[])).await;
+        assert_eq!(
+            found.iter().map(|one| one.level).collect::<Vec<_>>(),
+            [Level::Broken, Level::Ok]
+        );
+        assert!(
+            found[0].text.contains("of anthropic cannot be started: there is no /nowhere/pass")
+        );
+        assert!(found[1].text.contains("/bin/sh can be started (not run"), "{found:?}");
     }
 
     #[test]
