@@ -190,6 +190,38 @@ fn bench() -> Bench {
     bench
 }
 
+/// The parent answers each report of its child with another task.
+#[test]
+fn p_ends_with_a_note_where_a_parent_and_its_child_only_answer_each_other() {
+    let bench = Bench::new();
+    bench.play(
+        r#"
+[[when]]
+says = "begin"
+[[when.step]]
+call = [{ name = "SpawnPod", args = { name = "kid", task = "work" } }]
+[[when.step]]
+text = "It works."
+
+[[when]]
+note = "*finished a turn*"
+[[when.step]]
+call = [{ name = "SendToPod", args = { name = "kid", message = "again", queue = true } }]
+[[when.step]]
+text = "Told it."
+
+[[when]]
+any = true
+text = "Done."
+"#,
+    );
+    let done = bench.say("begin");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.err.contains("only answer each other"), "{done:?}");
+    let runs = bench.log("kid").iter().filter(|entry| entry["kind"] == "run_completed").count();
+    assert!((8..12).contains(&runs), "{runs}: {done:?}");
+}
+
 #[test]
 fn a_family_at_work_is_shown_as_it_is_through_a_kill_of_the_host() {
     let bench = bench();

@@ -5,6 +5,21 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 
+/// The second Pod is in view before the first one has answered.
+#[test]
+fn every_answer_that_was_asked_for_is_printed_whichever_pod_is_in_view() {
+    let bench = Bench::new();
+    let script = bench.path("slow.toml");
+    let slow = "[[when]]\nsays = \"slow\"\n[[when.step]]\nwait_ms = 400\ntext = \"First.\"\n\n\
+                [[when]]\nany = true\ntext = \"Second.\"\n";
+    std::fs::write(&script, slow).unwrap();
+    let model = format!("rehearsal:{}", script.display());
+    let done = bench.yoi_reading(&["--no-ui", "--model", &model], "slow\n:new other\nquick\n");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.out.contains("First.\n") && done.out.contains("Second.\n"), "{done:?}");
+    assert!(done.err.contains(" answers:"), "{done:?}");
+}
+
 #[test]
 fn a_message_changes_a_file_through_tool_calls() {
     let bench = Bench::new();

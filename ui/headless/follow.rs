@@ -29,6 +29,8 @@ pub struct Follow {
     /// The number of the last event that came.
     came: u64,
     behind: bool,
+    /// Whether another Pod is in view: then only whole answers are shown.
+    beside: bool,
     /// Set where the runs of other programs' messages are not shown.
     own: Option<OwnRuns>,
     /// Events of which it is not known yet whose run they belong to.
@@ -47,6 +49,7 @@ impl Follow {
             seq: Some(seq),
             came: seq,
             behind: false,
+            beside: false,
             own: None,
             held: Vec::new(),
         }
@@ -71,6 +74,7 @@ impl Follow {
             seq: None,
             came: 0,
             behind: false,
+            beside: false,
             own: None,
             held: Vec::new(),
         }
@@ -103,6 +107,15 @@ impl Follow {
     pub fn needs_log(&self, form: Form) -> bool {
         let waits = form != Form::Json && self.own.as_ref().is_some_and(|own| !own.has_message());
         self.behind && !waits && self.place.is_known()
+    }
+
+    /// Notes whether another Pod is in view. A text that was shown in part by then is shown again as a whole.
+    pub fn stands_beside(&mut self, beside: bool, printer: &mut Printer) {
+        if beside && !self.beside {
+            printer.end_line(&self.block);
+            (self.block, self.whole_block) = (OpenBlock::default(), false);
+        }
+        self.beside = beside;
     }
 
     /// Notes that events were missed.
@@ -150,6 +163,9 @@ impl Follow {
                 if printer.form() == Form::Json {
                     printer.try_line(outgoing)?;
                 } else if let Some(text) = message(entry) {
+                    if let Some(pod) = outgoing.pod.as_ref().filter(|_| self.beside) {
+                        printer.try_note(&format!("{pod} answers:"))?;
+                    }
                     printer.try_block(&mut self.block, &text)?;
                     self.whole_block = true;
                 } else if entry.fact.is_empty_answer() {
@@ -162,13 +178,16 @@ impl Follow {
                 printer.try_line(&Outgoing { event, ..outgoing.clone() })?;
             }
             _ if printer.form() == Form::Json => printer.try_line(outgoing)?,
+            Event::TextDelta { .. } if self.beside => self.whole_block = false,
             Event::TextDelta { text } if self.whole_block => {
                 printer.try_text(&mut self.block, text)?;
             }
             Event::RunEnd { .. } => {
                 printer.end_line(&self.block);
                 (self.block, self.whole_block) = (OpenBlock::default(), true);
+                printer.tell(&outgoing.event);
             }
+            _ if self.beside => {}
             event => printer.tell(event),
         }
         Ok(())

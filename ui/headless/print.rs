@@ -3,7 +3,7 @@
 
 use crate::headless::answer::OpenBlock;
 use crate::headless::output::{Full, Output, Piece};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use yoi::llm::retry::clock_in;
 use yoi::protocol::frame::encode_event;
@@ -13,6 +13,9 @@ use yoi::text::SafeText;
 /// How many bytes of lines about other Pods and the host may wait; more are dropped. The output of verbs
 /// is never dropped.
 const WAITING: usize = 1024 * 1024;
+
+/// The most characters of a call's argument in the line of its result.
+const ARGUMENT: usize = 40;
 
 /// Plain text for people and screen readers, the committed bytes, or one event a line for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,31 @@ pub struct Printer {
     inside_a_line: bool,
     /// Calls whose results have no line.
     denied: BTreeSet<String>,
+    calls: OpenCalls,
+}
+
+/// The calls of the Pod in view whose results have not come.
+#[derive(Default)]
+struct OpenCalls {
+    /// By their ids: the tool and what it is called for.
+    open: BTreeMap<String, String>,
+    /// Whether several were open at a time: then each result names its call.
+    several: bool,
+}
+
+impl OpenCalls {
+    fn begin(&mut self, id: &str, name: &str, arguments: &str) {
+        let label = format!("{} {}", spelled(name), short_argument(arguments));
+        self.open.insert(id.to_owned(), label.trim_end().to_owned());
+        self.several |= self.open.len() > 1;
+    }
+
+    /// What the line of a result begins with.
+    fn end(&mut self, id: &str) -> String {
+        let label = self.open.remove(id).filter(|_| self.several);
+        self.several &= !self.open.is_empty();
+        label.map(|label| format!("{label}: ")).unwrap_or_default()
+    }
 }
 
 impl Printer {
@@ -48,6 +76,7 @@ impl Printer {
             waiting_bytes: 0,
             inside_a_line: false,
             denied: BTreeSet::new(),
+            calls: OpenCalls::default(),
         }
     }
 
@@ -138,10 +167,23 @@ impl Printer {
 
     /// Prints the line of an event for a person, if it has one.
     pub fn tell(&mut self, event: &Event) {
+        let call = match event {
+            Event::ToolCallDone { id, name, arguments } => {
+                self.calls.begin(id, name, arguments);
+                String::new()
+            }
+            Event::ToolResult { id, .. } => self.calls.end(id),
+            // What was not told of does not count for the next run.
+            Event::RunEnd { .. } => {
+                self.calls = OpenCalls::default();
+                String::new()
+            }
+            _ => String::new(),
+        };
         if matches!(event, Event::ToolResult { id, .. } if self.denied.remove(id)) {
             return;
         }
-        if let (Form::Plain | Form::Raw, Some(text)) = (self.form, sentence(event)) {
+        if let (Form::Plain | Form::Raw, Some(text)) = (self.form, sentence(event, &call)) {
             self.note(&text);
         }
     }
@@ -210,16 +252,16 @@ pub fn message_text(field: &str) -> bool {
 }
 
 /// The sentence for a person about an event; `None` for most events.
-fn sentence(event: &Event) -> Option<String> {
-    let spelled = |text: &str| SafeText::spelled(text.to_owned()).into_string();
+/// The line of a result names its `call` where that is not clear.
+fn sentence(event: &Event, call: &str) -> Option<String> {
     Some(match event {
         Event::ToolCallDone { name, arguments, .. } => {
             format!("▸ {}  {}", spelled(name), shorten(arguments, 100))
         }
         Event::ToolResult { summary, is_error: true, .. } => {
-            format!("  error: {}", shorten(summary, 200))
+            format!("  {call}error: {}", shorten(summary, 200))
         }
-        Event::ToolResult { summary, .. } => format!("  {}", shorten(summary, 200)),
+        Event::ToolResult { summary, .. } => format!("  {call}{}", shorten(summary, 200)),
         Event::LlmRetry { wait_ms, error, .. } => {
             format!("{}, tries again {}", spelled(error), clock_in(Duration::from_millis(*wait_ms)))
         }
@@ -234,6 +276,19 @@ fn sentence(event: &Event) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+fn spelled(text: &str) -> String {
+    SafeText::spelled(text.to_owned()).into_string()
+}
+
+/// What a call is about, in a few characters: its first text, else all arguments.
+fn short_argument(arguments: &str) -> String {
+    let values = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments);
+    let first = values
+        .ok()
+        .and_then(|values| values.values().find_map(|value| value.as_str().map(str::to_owned)));
+    shorten(first.as_deref().unwrap_or(arguments), ARGUMENT)
 }
 
 /// The text on one line, at most `most` characters of it.
@@ -373,6 +428,35 @@ mod tests {
             expected,
             "▸ Bash  {\"command\": \"ls\"}\ntoo many⏎requests\\x1b[1m, tries again"
         );
+    }
+
+    #[tokio::test]
+    async fn the_results_of_parallel_calls_name_their_calls_and_that_of_one_alone_does_not() {
+        let mut runner = LineRunner::new(Form::Plain);
+        let call = |id: &str, path: &str| Event::ToolCallDone {
+            id: id.into(),
+            name: "Read".into(),
+            arguments: format!("{{\"file_path\":\"{path}\"}}"),
+        };
+        let result = |id: &str, summary: &str, is_error| Event::ToolResult {
+            id: id.into(),
+            summary: summary.into(),
+            output: None,
+            is_error,
+        };
+        for event in [
+            call("a", "/w/a"),
+            call("b", "/w/b"),
+            result("b", "2 lines", false),
+            result("a", "gone", true),
+            call("c", "/w/c"),
+            result("c", "3 lines", false),
+        ] {
+            runner.event(event);
+        }
+        let said = runner.written().await.1;
+        let results: Vec<&str> = said.lines().filter(|line| !line.starts_with('▸')).collect();
+        assert_eq!(results, ["  Read /w/b: 2 lines", "  Read /w/a: error: gone", "  3 lines"]);
     }
 
     #[tokio::test]
