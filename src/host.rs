@@ -356,6 +356,7 @@ impl Host {
             connect: settings.timeouts.connect(),
             first_event: settings.timeouts.first_event(),
             idle: settings.timeouts.idle(),
+            ..crate::llm::http::Timeouts::default()
         };
         let consents = store.consents().await?.into_iter().map(|stored| stored.to).collect();
         let blocked = store.blocked_agents().await?;

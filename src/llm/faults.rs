@@ -24,6 +24,8 @@ const WIRES: [Wire; 4] = [Wire::Anthropic, Wire::Responses, Wire::Chat, Wire::Ge
 #[derive(Clone)]
 enum Step {
     Send(Vec<u8>),
+    /// Sends this again and again.
+    Repeat(&'static str),
     /// Sends nothing more and keeps the connection.
     Stall,
     /// Resets the connection.
@@ -86,9 +88,18 @@ async fn answer(State(fake): State<Fake>, uri: Uri, headers: HeaderMap, body: By
     fake.asked.lock().unwrap().push(Asked { path: uri.to_string(), headers, body });
     let reply = fake.replies.lock().unwrap().pop_front();
     let reply = reply.unwrap_or_else(|| Reply::status(418, "nothing more was expected"));
-    let steps = stream::iter(reply.steps).then(|step| async move {
+    let steps = reply.steps.into_iter().flat_map(|step| {
+        let times = if matches!(step, Step::Repeat(_)) { usize::MAX } else { 1 };
+        std::iter::repeat_n(step, times)
+    });
+    let steps = stream::iter(steps).then(|step| async move {
         match step {
             Step::Send(bytes) => Ok(Bytes::from(bytes)),
+            Step::Repeat(text) => {
+                // The body is read before the next piece of it comes.
+                tokio::task::yield_now().await;
+                Ok(Bytes::from_static(text.as_bytes()))
+            }
             Step::Stall => std::future::pending().await,
             Step::Break => {
                 // What was sent before leaves the server while its body is not ready.
@@ -108,11 +119,13 @@ const PATIENT: Timeouts = Timeouts {
     connect: Duration::from_secs(20),
     first_event: Duration::from_secs(20),
     idle: Duration::from_secs(20),
+    piece: Duration::from_secs(20),
 };
 const HASTY: Timeouts = Timeouts {
     connect: Duration::from_secs(20),
     first_event: Duration::from_millis(300),
     idle: Duration::from_millis(300),
+    piece: Duration::from_millis(300),
 };
 
 fn provider(wire: Wire, base_url: &str, timeouts: Timeouts) -> Provider {
@@ -300,6 +313,36 @@ async fn a_silent_provider_ends_with_a_timeout_before_and_within_its_answer() {
         let steps = vec![Step::Send(first.into_bytes()), Step::Stall];
         let within = hear(wire, Reply::stream(steps), HASTY).await;
         assert!(matches!(within.last(), Some(Err(Failure::Timeout(_)))), "{wire:?}: {within:?}");
+    }
+}
+
+/// What each wire sends to keep a connection open, and a comment of the stream.
+fn keep_alives(wire: Wire) -> [&'static str; 2] {
+    let own = match wire {
+        Wire::Anthropic => "event: ping\ndata: {\"type\": \"ping\"}\n\n",
+        Wire::Responses => "event: keepalive\ndata: {\"type\": \"keepalive\"}\n\n",
+        Wire::Chat => "data: {\"choices\": [{\"index\": 0, \"delta\": {}}]}\n\n",
+        Wire::Gemini | Wire::Rehearsal => "data: {\"candidates\": []}\n\n",
+    };
+    [own, ": keep-alive\n\n"]
+}
+
+#[tokio::test]
+async fn a_stream_of_keep_alives_alone_breaks_off_and_an_answer_between_them_does_not() {
+    let times = Timeouts { piece: HASTY.piece, idle: HASTY.idle, ..PATIENT };
+    for wire in WIRES {
+        let first: String = events(wire)[..2].concat();
+        for ping in keep_alives(wire) {
+            let steps = vec![Step::Send(first.clone().into_bytes()), Step::Repeat(ping)];
+            let received = hear(wire, Reply::stream(steps), times).await;
+            let Some(Err(failure @ Failure::Timeout(said))) = received.last() else {
+                panic!("{wire:?}: {received:?}")
+            };
+            assert!(said.ends_with("sent no answer for 0.3 s") && failure.retryable(), "{said}");
+            let between = events(wire).join(ping);
+            let received = hear(wire, Reply::bytes(between.as_bytes()), times).await;
+            assert_eq!(received.last().cloned(), end(), "{wire:?}");
+        }
     }
 }
 

@@ -22,6 +22,9 @@ pub struct Timeouts {
     pub first_event: Duration,
     /// Between bytes after that.
     pub idle: Duration,
+    /// Between pieces of the answer, while only bytes come that keep the connection open. A model that thinks without
+    /// showing it takes minutes.
+    pub piece: Duration,
 }
 
 impl Default for Timeouts {
@@ -31,6 +34,7 @@ impl Default for Timeouts {
             // A long prompt takes minutes on a small machine.
             first_event: Duration::from_secs(300),
             idle: Duration::from_secs(120),
+            piece: Duration::from_secs(15 * 60),
         }
     }
 }

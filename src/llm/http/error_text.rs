@@ -51,6 +51,14 @@ pub(super) fn silence(who: &Who, time: Duration) -> Failure {
     Failure::Timeout(format!("{who} sent nothing for {}", seconds(time)))
 }
 
+/// Only bytes came that keep the connection open.
+pub(super) fn only_kept_open(who: &Who, time: Duration) -> Failure {
+    Failure::Timeout(format!(
+        "{who} kept the connection open and sent no answer for {}",
+        seconds(time)
+    ))
+}
+
 /// The answer ended too early, perhaps before it began.
 pub(super) fn cut(who: &Who, cause: &str) -> Failure {
     Failure::Cut(format!("{who} broke its answer off: {}", cleaned(who, cause)))

@@ -33,6 +33,7 @@ pub(super) fn deltas(
         decoder,
         timeouts,
         deadline: first,
+        piece: Instant::now(),
         allowed: timeouts.first_event,
         sse: Decoder::default(),
         ready: VecDeque::new(),
@@ -60,6 +61,8 @@ struct Reader {
     who: Who,
     decoder: Box<dyn Decode>,
     timeouts: Timeouts,
+    /// When the last piece of the answer came; at first, when the response did.
+    piece: Instant,
     /// When the next bytes must have come, and how long that was allowed to take.
     deadline: Instant,
     allowed: Duration,
@@ -84,10 +87,24 @@ impl Reader {
     /// Waits for the next bytes and makes deltas of them.
     async fn read(&mut self) {
         let mut events = Vec::new();
-        match timeout_at(self.deadline, self.response.chunk()).await {
+        // Pings, comments and empty pieces keep a connection open and bring no answer.
+        let patience = self.timeouts.piece.max(self.allowed);
+        let kept_open = self.piece + patience;
+        match timeout_at(self.deadline.min(kept_open), self.response.chunk()).await {
+            // Bytes that are there at every moment leave the clock no turn.
+            Ok(Ok(Some(_))) if Instant::now() > kept_open => {
+                self.end(&error_text::only_kept_open(&self.who, patience));
+            }
             Ok(Ok(Some(bytes))) => {
                 let fed = self.sse.feed(&bytes, &mut events);
+                let before = self.decoder.progress();
                 self.decode(&events);
+                let is_piece = |delta: &Result<Delta, Failure>| {
+                    !matches!(delta, Ok(Delta::Usage(_) | Delta::Unknown(_)))
+                };
+                if self.ready.iter().any(is_piece) || self.decoder.progress() != before {
+                    self.piece = Instant::now();
+                }
                 if let Err(error) = fed {
                     self.end(&error_text::reported(&self.who, &error.to_string(), false));
                 }
@@ -104,6 +121,9 @@ impl Reader {
                 self.end(&error_text::cut(&self.who, "it ended before it was complete"));
             }
             Ok(Err(error)) => self.end(&error_text::cut(&self.who, &error_text::cause(&error))),
+            Err(_) if kept_open < self.deadline => {
+                self.end(&error_text::only_kept_open(&self.who, patience));
+            }
             Err(_) => self.end(&error_text::silence(&self.who, self.allowed)),
         }
     }
