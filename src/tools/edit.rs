@@ -26,7 +26,7 @@ const MAX_SHOWN: usize = 5;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// Absolute path of the file.
+    /// Path of the file.
     file_path: String,
     /// The text to replace.
     old_string: String,

@@ -27,7 +27,7 @@ const MAX_IMAGE: usize = 5 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// Absolute path of the file or directory.
+    /// Path of the file or directory.
     file_path: String,
     /// Lines to skip from the start; 0 by default.
     offset: Option<usize>,

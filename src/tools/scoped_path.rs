@@ -23,17 +23,10 @@ pub struct ScopedPath {
 }
 
 impl ScopedPath {
-    /// Resolves a path and checks it against the scope. What does not exist yet is a path too,
-    /// if its nearest existing ancestor is in scope.
+    /// Resolves a path, which may begin at the working directory, and checks it against the scope. What does not exist
+    /// yet is a path too, if its nearest existing ancestor is in scope.
     pub fn find(ctx: &Context, given: &str, need: Permission) -> Result<Self, FileError> {
-        let given = Path::new(given);
-        if !given.is_absolute() {
-            return Err(FileError::refused(format!(
-                "path must be absolute: {}; the working directory is {}",
-                given.display(),
-                ctx.cwd.display()
-            )));
-        }
+        let given = &ctx.cwd.join(given);
         let Resolved { path, exists } = files::resolve(&meant(ctx, given))?;
         must_be_decided(ctx, given, &path)?;
         if let Some(why) = guard::closed(ctx, &path, need) {
@@ -60,10 +53,11 @@ impl ScopedPath {
         need: Permission,
         limit: Limit,
     ) -> Result<(Self, Found), FileError> {
-        files::retry(Path::new(given), || {
+        let absolute = ctx.cwd.join(given);
+        files::retry(&absolute, || {
             let found = Self::find(ctx, given, need)?;
             if !found.exists {
-                return Err(Miss::Error(FileError::Missing(given.into())));
+                return Err(Miss::Error(FileError::Missing(absolute.clone())));
             }
             let content = files::read_below(&found.root, &found.path, limit)?;
             Ok((found, content))

@@ -37,7 +37,7 @@ pub fn touched(name: &str, arguments: &str, ctx: &Context) -> Option<Touch> {
         (_, Lane::Change, ["file_path"]) => (text("file_path")?, Permission::Write),
         _ => return None,
     };
-    let given = if matches!(name, "Grep" | "Glob") { walk::absolute(ctx, &given) } else { given };
+    let given = walk::absolute(ctx, &given);
     Some(match files::resolve(&scoped_path::meant(ctx, Path::new(&given))) {
         Ok(found) => {
             let fails = fails(ctx, tool.name, &given, &found);

@@ -16,7 +16,7 @@ For a change to a part of a file use Edit.";
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
-    /// Absolute path of the file.
+    /// Path of the file.
     file_path: String,
     /// The whole new content.
     content: String,

@@ -30,6 +30,34 @@ async fn a_part_says_which_and_how_to_go_on() {
 }
 
 #[tokio::test]
+async fn a_relative_path_begins_at_the_working_directory_and_the_result_names_the_absolute_one() {
+    let mut bench = Bench::new();
+    fs::create_dir_all(bench.path("ws/src")).unwrap();
+    let path = bench.file("src/a.txt", "one\n");
+    let shown = path.display();
+    for name in ["src/a.txt", "./src/a.txt", "src/../src/a.txt"] {
+        let output = bench.call("Read", json!({"file_path": name})).await;
+        assert_eq!(output.summary, format!("Read 1 line(s) from {shown}"), "{name}");
+    }
+    let change = json!({"file_path": "src/a.txt", "old_string": "one", "new_string": "two"});
+    let edited = bench.call("Edit", change).await;
+    assert_eq!(edited.summary, format!("Edited {shown} (1 replacement(s))"));
+    let made = bench.call("Write", json!({"file_path": "new/b.txt", "content": "two\n"})).await;
+    let new = bench.path("ws/new/b.txt");
+    assert_eq!(made.summary, format!("Created {} (4 bytes)", new.display()));
+    assert_eq!(fs::read_to_string(&new).unwrap(), "two\n");
+    let found = bench.call("Grep", json!({"pattern": "two", "path": "src"})).await;
+    assert!(content(&found).contains("a.txt"), "{found:?}");
+    let globbed = bench.call("Glob", json!({"pattern": "*.txt", "path": "new"})).await;
+    assert!(content(&globbed).contains("b.txt"), "{globbed:?}");
+    let gone = bench.call("Read", json!({"file_path": "gone.txt"})).await;
+    let gone_path = bench.path("ws/gone.txt");
+    assert_eq!(argument_error(&gone), format!("file not found: {}", gone_path.display()));
+    let outside = bench.call("Read", json!({"file_path": "../outside.txt"})).await;
+    assert!(argument_error(&outside).starts_with("path is outside allowed scope: "), "{outside:?}");
+}
+
+#[tokio::test]
 async fn two_thousand_lines_are_shown_unless_more_is_asked_for() {
     let mut bench = Bench::new();
     let path = bench.file("a.txt", "x\n".repeat(2001));
@@ -158,7 +186,6 @@ async fn each_kind_of_unreadable_file_is_refused_with_its_own_sentence() {
         (ws.join("sock"), "path is a socket, not a file: "),
         (ws.join("big"), "file is too large: "),
         (ws.join("none/../none"), "path leads through a directory that does not exist: "),
-        ("relative".into(), "path must be absolute: relative; the working directory is "),
         ("/dev/zero".into(), "path is outside allowed scope: /dev/zero"),
         ("/etc/passwd".into(), "path is outside allowed scope: /etc/passwd"),
     ];

@@ -923,7 +923,7 @@ async fn a_path_that_a_tool_refuses_is_refused_before_a_person_is_asked() {
     let none = bench.root.join("none.txt").display().to_string();
     let dir = bench.root.join("w").display().to_string();
     for (text, why) in [
-        ("look note.txt".to_owned(), "path must be absolute: note.txt".to_owned()),
+        ("look gone.txt".to_owned(), format!("file not found: {dir}/gone.txt")),
         (format!("look {none}"), format!("file not found: {none}")),
         (
             "write note".into(),
