@@ -151,6 +151,7 @@ impl Run {
         // A request that is too long is made again with less.
         let mut sent = past.clone();
         let (mut failures, mut unusable) = (Failures::default(), 0);
+        self.gives_up_at = None;
         loop {
             let (failure, until) = match self.request_summary(&sent).await? {
                 Ok(text) => return Ok(text),

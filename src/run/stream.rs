@@ -113,6 +113,7 @@ impl Run {
         let llm_call = self.session_state.state.turn_count;
         self.publish(Event::LlmCallStart { llm_call }).await;
         let (mut failures, mut continued, mut shortened) = (Failures::default(), 0, 0);
+        self.gives_up_at = None;
         loop {
             let asked = Instant::now();
             match self.request().await? {
@@ -184,7 +185,9 @@ impl Run {
         until: Option<tokio::time::Instant>,
     ) -> Result<(), Stopped> {
         failures.count += 1;
-        let elapsed = failures.first.get_or_insert_with(Instant::now).elapsed();
+        let first = *failures.first.get_or_insert_with(Instant::now);
+        self.gives_up_at = first.checked_add(self.setup.retries.budget);
+        let elapsed = first.elapsed();
         let policy = &self.setup.retries;
         let is_given_up =
             self.falls_back(failure) && self.setup.model.as_ref().is_some_and(|(_, p)| p.is_away());
@@ -209,9 +212,13 @@ impl Run {
         }
     }
 
-    /// Shows why the run waits for its provider, and for how long.
+    /// Shows why the run waits for its provider, for how long, and until when it waits at most.
     async fn waits(&self, why: &str, wait: Duration) {
-        let activity = format!("{why}, tries again {}", clock_in(wait));
+        let mut activity = format!("{why}, tries again {}", clock_in(wait));
+        if let Some(end) = self.gives_up_at {
+            let left = end.saturating_duration_since(Instant::now());
+            activity.push_str(&format!(", gives up {}", clock_in(left)));
+        }
         let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let until = crate::protocol::now_ms().saturating_add(wait);
         self.send(RunEvent::Waits { activity, until }).await;

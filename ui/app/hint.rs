@@ -243,14 +243,14 @@ impl App {
                 pause(),
             ],
             (State::Running | State::NeedsYou, true) => vec![Hint::new(send, "queues"), pause()],
+            (State::Running, false) if info.retry_at.is_some() => {
+                vec![Hint::new(send, "tries now"), pause()]
+            }
             (State::Running | State::NeedsYou, false) if queued => vec![
                 Hint::new(send, "sends the first queued into the run"),
                 Hint::new(self.keymap.label(Context::Composer, Action::Up), "edits the last"),
                 pause(),
             ],
-            (State::Running, false) if info.retry_at.is_some() => {
-                vec![Hint::new(send, "tries now"), pause()]
-            }
             (State::Running | State::NeedsYou, false) => vec![pause()],
             (State::Paused, false) => {
                 vec![Hint::new(send, "continues"), Hint::new(":cancel", "drops the run")]

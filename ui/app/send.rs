@@ -48,7 +48,7 @@ impl App {
         let method = match (info.state, info.queue.iter().find(|queued| !queued.enters)) {
             (State::Paused | State::Failed, _) => Method::Resume,
             (State::Idle, None) if WayOn::of(info).is_some() => Method::Resume,
-            (State::Running, None) if info.retry_at.is_some() => Method::Resume,
+            (State::Running, _) if info.retry_at.is_some() => Method::Resume,
             (State::Stopped | State::Damaged, _) | (_, None) => return Vec::new(),
             (_, Some(queued)) => Method::Steer { id: Some(queued.id.clone()), input: Vec::new() },
         };

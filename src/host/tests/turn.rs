@@ -494,7 +494,9 @@ async fn a_person_lets_a_run_that_waits_for_its_provider_try_now() {
     let info = bench.info(&pod).await;
     let wait = info.retry_at.unwrap().saturating_sub(crate::protocol::now_ms());
     assert!((400_000..=500_000).contains(&wait), "{wait}");
-    assert!(info.activity.unwrap().starts_with("its provider is overloaded, tries again "));
+    let activity = info.activity.unwrap();
+    assert!(activity.starts_with("its provider is overloaded, tries again "), "{activity}");
+    assert!(activity.contains(", gives up "), "{activity}");
     assert_eq!(info.state, State::Running);
     bench.call(&pod, Method::Resume).await.unwrap();
     bench.next(run_end).await;

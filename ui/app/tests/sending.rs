@@ -214,6 +214,17 @@ fn enter_on_an_empty_composer_steers_with_the_first_queued() {
 }
 
 #[test]
+fn enter_on_nothing_lets_a_run_that_waits_for_its_provider_try_now_also_with_a_queue() {
+    for queue in [vec![], vec![queued("q1", "first")]] {
+        let retry_at = Some(u64::MAX);
+        let mut bench =
+            Bench::new(vec![PodInfo { queue, retry_at, ..pod("alice", State::Running) }]);
+        assert!(bench.screen().contains("Enter tries now"), "{}", bench.screen());
+        assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &Method::Resume)]);
+    }
+}
+
+#[test]
 fn up_in_an_empty_composer_takes_the_last_queued_back() {
     let queue = vec![queued("q1", "first"), queued("q2", "second")];
     let mut bench = Bench::new(vec![PodInfo { queue, ..pod("alice", State::Running) }]);
