@@ -22,7 +22,9 @@ const DIRECTORIES: usize = 64;
 /// The most links in `/tmp` that are followed one after the other.
 const LINKS: usize = 8;
 /// The most parts of the words of one line that are looked for on the disk.
-const PARTS: usize = 2048;
+const PARTS: usize = 4096;
+/// The signs that a name of a file inside of a word may contain.
+const SIGNS: usize = 3;
 /// A variable with other directories in which `cd` searches for its argument.
 const CDPATH: &str = "CDPATH=";
 /// The suffix that `ruby -r x` adds to a name.
@@ -89,7 +91,8 @@ enum Held {
 }
 
 /// The parts of a word that may be paths: each begins at the word, behind a sign or the letter of an option, or where an
-/// explicit path may begin, and reaches to the next sign, or to a later one, for a name may contain signs.
+/// explicit path may begin, and reaches to one of the next signs, for a name may contain a few, to the next blank, or to
+/// the end of the word.
 fn parts(word: &str) -> impl Iterator<Item = &str> {
     let sign = |c: char| !c.is_alphanumeric() && !"./~_-".contains(c);
     let option = word.starts_with('-') && !word.starts_with("--");
@@ -106,8 +109,11 @@ fn parts(word: &str) -> impl Iterator<Item = &str> {
     let ends: Vec<usize> =
         word.char_indices().filter(|(_, c)| sign(*c)).map(|(at, _)| at).collect();
     starts.into_iter().flat_map(move |start| {
-        let ends = ends.clone().into_iter().filter(move |end| *end > start);
-        ends.chain([word.len()]).map(move |end| &word[start..end])
+        let next = ends.partition_point(|end| *end <= start);
+        let near = ends[next..].iter().copied().take(SIGNS);
+        let blank = word[start..].find(char::is_whitespace).map(|at| start + at);
+        let each = near.chain(blank).chain([word.len()]).collect::<BTreeSet<usize>>();
+        each.into_iter().map(move |end| &word[start..end])
     })
 }
 

@@ -139,7 +139,8 @@ text = "Yes."
     let slowed =
         |info: &PodInfo| info.notes.iter().any(|note| note.contains("only answer each other"));
     // The parent has answered the last report that it got, and the answer waits.
-    bench.until("kid", |info| slowed(info) && !info.queue.is_empty()).await;
+    let held = bench.until("kid", |info| slowed(info) && !info.queue.is_empty());
+    tokio::time::timeout(PATIENCE, held).await.expect("the child is slowed down");
     let runs = bench.said(&name("kid")).await.len();
     assert!((8..12).contains(&runs), "{runs}");
     let input = vec![Segment::Text { content: "go on".into() }];

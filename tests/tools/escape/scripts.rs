@@ -133,6 +133,8 @@ fn a_line_is_allowed_for_later_only_where_it_shows_what_it_starts() {
     for (line, expected) in table {
         assert_eq!(once(line), expected, "{line}");
     }
+    let message = "Write a longer message, as a model does: with names, and signs. ".repeat(8);
+    assert!(!once(&format!("git commit -m '{message}' notes.txt")));
     cell.bench.file("missing.sh", "echo 1");
     let line = "split --filter=./missing.sh notes.txt";
     assert!(!once(line));
