@@ -291,7 +291,12 @@ pub fn resolve(
         return match script.trim() {
             "" => Err(ModelError::NoScript),
             builtin if builtin.starts_with('@') => Ok((rehearsal(builtin), None)),
-            file => Ok((rehearsal(&absolute(place.cwd, file).display().to_string()), None)),
+            file => {
+                let model = rehearsal(&absolute(place.cwd, file).display().to_string());
+                let known = all.models.get(&model.spec());
+                let window = known.and_then(|known| known.window).unwrap_or(model.window);
+                Ok((Model { window, ..model }, None))
+            }
         };
     }
     let (id, name) = split(all, spec)?;

@@ -2,7 +2,7 @@
 //! segment stays, so a rewind can go back behind it.
 
 use crate::llm::{Delta, Failure, Provider, Request, Stop, Usage};
-use crate::protocol::entry::{COMPACTED, Kept, Pruned};
+use crate::protocol::entry::{COMPACTED, Kept, Pruned, compaction_summary};
 use crate::protocol::{
     AlertSource, Entry, ErrorCode, Event, Fact, Item, Refusal, Role, SegmentOrigin,
 };
@@ -15,8 +15,20 @@ use crate::run::{
 };
 use crate::tools::pods;
 use futures_util::StreamExt as _;
+use std::collections::HashMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+
+/// How much a compaction must free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compaction {
+    /// It is made in time: where no model summarises, the history stays as it is.
+    InTime,
+    /// The provider takes no request before it: it comes about without a model, too.
+    TooLong,
+    /// The provider took none after that either: no model summarises, and messages alone stay word for word.
+    Bare,
+}
 
 impl Run {
     /// Compacts when the next request would take too much of the window. A failure is published and
@@ -26,17 +38,17 @@ impl Run {
         #[allow(clippy::cast_precision_loss)]
         let full = self.tokens() as f64 >= model.window as f64 * self.setup.limits.compact_at;
         let has_past = unread(&self.session_state.state.history) > 0;
-        if model.window == 0 || !full || !has_past || self.session_state.compacted {
+        if model.window == 0 || !full || !has_past || self.session_state.compacted.is_some() {
             return Ok(());
         }
-        match self.compact(false).await {
+        match self.compact(Compaction::InTime).await {
             Ok(()) => Ok(()),
             Err(Stopped::Interrupted) => Err(Stopped::Interrupted),
             Err(Stopped::Failed(refusal)) if refusal.code == ErrorCode::Internal => {
                 Err(Stopped::Failed(refusal))
             }
             Err(Stopped::Failed(refusal)) => {
-                self.session_state.compacted = true;
+                self.session_state.compacted = Some(Compaction::InTime);
                 self.publish(Event::CompactFailed { error: refusal.message }).await;
                 Ok(())
             }
@@ -56,7 +68,7 @@ impl Run {
             return End::Compacted;
         }
         answer(accepted, None);
-        match self.compact(false).await {
+        match self.compact(Compaction::InTime).await {
             Ok(()) => End::Compacted,
             Err(Stopped::Interrupted) => {
                 self.publish(Event::CompactFailed { error: "cancelled".into() }).await;
@@ -72,15 +84,20 @@ impl Run {
         }
     }
 
-    /// Begins a new segment with a summary. Where `needed`, it is made without a model if none answers.
-    pub(crate) async fn compact(&mut self, needed: bool) -> Result<(), Stopped> {
+    /// Begins a new segment with a summary.
+    pub(crate) async fn compact(&mut self, compaction: Compaction) -> Result<(), Stopped> {
         self.publish(Event::CompactStart).await;
         self.doing("compacting").await;
-        let summary = self.summary_by_settings(needed).await?;
-        let window = self.setup.model.as_ref().map_or(0, |(model, _)| model.window);
-        let keep = self.setup.limits.keep_tokens.min(window / 8);
-        let places = verbatim(&self.session_state.state.history, keep);
-        let facts = self.facts(&places).await;
+        let history = &self.session_state.state.history;
+        let (summary, places) = match compaction {
+            Compaction::Bare => (without_a_model(history, 2 * MAX_MESSAGE), messages(history)),
+            Compaction::InTime | Compaction::TooLong => {
+                let summary = self.summary_by_settings(compaction).await?;
+                let keep = self.setup.limits.keep_tokens.min(self.reads(compaction) / 8);
+                (summary, verbatim(&self.session_state.state.history, keep))
+            }
+        };
+        let facts = self.facts(&places, compaction).await;
         let handover = format!("{COMPACTED}\n\n{summary}{facts}");
         let mut history = vec![kept(Item::message(Role::System, handover))];
         history.extend(self.session_state.tasks.snapshot().into_iter().map(kept));
@@ -108,7 +125,7 @@ impl Run {
         let mut next = session_state::begin(&self.setup, session, start, &self.ports.out)
             .await
             .map_err(Stopped::Failed)?;
-        next.compacted = true;
+        next.compacted = Some(compaction);
         // A row may be handed over once more after its entry fell behind the compaction.
         next.state.taken.clone_from(&self.session_state.state.taken);
         crate::crash_point!("compact-switched");
@@ -121,12 +138,21 @@ impl Run {
         Ok(())
     }
 
+    /// The tokens that the model reads, as far as is known: fewer than a request that its provider refused.
+    fn reads(&self, compaction: Compaction) -> u64 {
+        let window = self.setup.model.as_ref().map_or(0, |(model, _)| model.window);
+        match compaction {
+            Compaction::InTime => window,
+            Compaction::TooLong | Compaction::Bare => window.min(self.tokens()),
+        }
+    }
+
     /// The summary by the model that the settings name for it, else by that of the Pod.
-    async fn summary_by_settings(&mut self, needed: bool) -> Result<String, Stopped> {
+    async fn summary_by_settings(&mut self, compaction: Compaction) -> Result<String, Stopped> {
         if let Some(named) = self.setup.summary_model.clone() {
             let spec = named.0.spec();
             let own = self.setup.model.replace(named);
-            let summary = self.summary(false).await;
+            let summary = self.summary(Compaction::InTime).await;
             self.setup.model = own;
             match summary {
                 Err(Stopped::Failed(refusal)) => {
@@ -137,12 +163,11 @@ impl Run {
                 summary => return summary,
             }
         }
-        self.summary(needed).await
+        self.summary(compaction).await
     }
 
-    /// The summary of the history up to what the model has not read yet. Where `needed`, there is one without a
-    /// model, too.
-    async fn summary(&mut self, needed: bool) -> Result<String, Stopped> {
+    /// The summary of the history up to what the model has not read yet.
+    async fn summary(&mut self, compaction: Compaction) -> Result<String, Stopped> {
         self.load_wanted().await?;
         self.offered = self.tools_now();
         let history = &self.session_state.state.history;
@@ -173,11 +198,11 @@ impl Run {
                 }
                 failure => failure.to_string(),
             };
-            if !needed {
+            if compaction == Compaction::InTime {
                 return Err(failed(&why));
             }
             tracing::warn!("the history is shortened without a model: {why}");
-            return Ok(without_a_model(&past));
+            return Ok(without_a_model(&past, 4 * MAX_MESSAGE));
         }
     }
 
@@ -251,53 +276,58 @@ impl Run {
         Err((Failure::Cut("the answer ended before the provider said so".into()), None))
     }
 
-    /// Makes the next request shorter, because the provider says that the last one was too long: old outputs leave
-    /// the context, then the others, then the history is compacted.
-    pub(crate) async fn shorten(&mut self, attempt: u32, why: &str) -> Result<(), Stopped> {
+    /// Makes the next request shorter, because the model does not take the last one: old outputs leave the context,
+    /// then the history is compacted, then the outputs leave that no request has carried, and then only the newest
+    /// messages stay.
+    pub(crate) async fn shorten(&mut self, why: &str) -> Result<(), Stopped> {
         let history = &self.session_state.state.history;
         let (old, all) = (pruning::prunable(history), pruning::outputs(history));
-        let can_compact = unread(history) > 0 && !self.session_state.compacted;
+        let compacted = self.session_state.compacted;
         let reason = "the request was too long for the model";
-        let said = match attempt {
-            1 if !old.is_empty() => {
-                let count = old.len();
-                self.prune(old, reason).await?;
-                format!("{reason}: {count} old outputs left the context")
-            }
-            ..=2 if !all.is_empty() => {
-                let count = all.len();
-                self.prune(all, reason).await?;
-                format!("{reason}: {count} outputs left the context")
-            }
-            ..=3 if can_compact => {
-                self.compact(true).await?;
-                format!("{reason}: the history was compacted")
-            }
-            _ => {
-                return Err(Stopped::Failed(Refusal::new(
-                    ErrorCode::ProviderError,
-                    format!(
-                        "{why}; nothing more can leave the context: `:rewind` takes messages back, `:model` takes a \
-                         model with a larger window"
-                    ),
-                )));
-            }
+        let said = if !old.is_empty() {
+            let count = old.len();
+            self.prune(old, reason).await?;
+            format!("{reason}: {count} old outputs left the context")
+        } else if unread(history) > 0 && matches!(compacted, None | Some(Compaction::InTime)) {
+            self.compact(Compaction::TooLong).await?;
+            format!("{reason}: the history was compacted")
+        } else if !all.is_empty() {
+            let count = all.len();
+            self.prune(all, reason).await?;
+            format!("{reason}: {count} outputs left the context")
+        } else if messages(history).len() < history.len() && compacted != Some(Compaction::Bare) {
+            self.compact(Compaction::Bare).await?;
+            format!("{reason}: the history was compacted to its newest messages")
+        } else {
+            return Err(Stopped::Failed(Refusal::new(
+                ErrorCode::ProviderError,
+                format!(
+                    "{why}; nothing more can leave the context: `:rewind` takes messages back, `:model` takes a \
+                     model with a larger window"
+                ),
+            )));
         };
         self.publish(attach::alert(AlertSource::Pod, said)).await;
         Ok(())
     }
 
-    /// What the next model must know beside the summary, from what the runtime itself knows.
-    async fn facts(&self, kept_verbatim: &[usize]) -> String {
+    /// What the next model must know beside the summary, from what the runtime itself knows. In a small window it
+    /// is shorter.
+    async fn facts(&self, kept_verbatim: &[usize], compaction: Compaction) -> String {
         let state = &self.session_state.state;
+        let reads = usize::try_from(self.reads(compaction)).unwrap_or(usize::MAX);
         let others = (0..state.history.len()).filter(|place| !kept_verbatim.contains(place));
         let said = others.filter_map(|place| match &state.history[place].item {
             item @ Item::Message { role: Role::User, .. } => item.text(),
             _ => None,
         });
-        let said: Vec<String> = said.map(|text| head(&text, MAX_MESSAGE)).collect();
+        let said: Vec<String> = said.map(|text| head(&text, MAX_MESSAGE.min(reads / 32))).collect();
         let said = said[said.len().saturating_sub(MAX_MESSAGES)..].iter();
-        let files = state.files.keys().rev().take(MAX_FILES);
+        let calls = match compaction {
+            Compaction::Bare => calls(&state.history),
+            Compaction::InTime | Compaction::TooLong => String::new(),
+        };
+        let files = state.files.keys().rev().take(MAX_FILES.min(reads / 400));
         let pods = match &self.setup.tools.pod_api {
             Some(api) => {
                 let none = CancellationToken::new();
@@ -314,6 +344,7 @@ impl Run {
                 "What the person said, oldest first",
                 said.map(|text| format!("- {text}\n")).collect(),
             ),
+            ("The newest tool calls, whose outputs left", calls),
             ("Files touched", files.map(|path| format!("- {}\n", path.display())).collect()),
             ("Pods", pods.unwrap_or_default()),
         ];
@@ -332,7 +363,19 @@ const MAX_MESSAGES: usize = 12;
 const MAX_MESSAGE: usize = 1_000;
 /// The most files that a compaction names.
 const MAX_FILES: usize = 50;
+/// The most calls that the smallest handover names, and the most characters of the arguments and the result of each.
+const MAX_CALLS: usize = 20;
+const MAX_CALL: usize = 100;
 
+/// The end of a text.
+fn tail_of(text: &str, chars: usize) -> String {
+    match text.char_indices().rev().nth(chars.saturating_sub(1)) {
+        Some((start, _)) if start > 0 => format!("…{}", &text[start..]),
+        _ => text.to_owned(),
+    }
+}
+
+/// The beginning of a text.
 fn head(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -355,14 +398,41 @@ fn leave_out(sent: &mut Vec<Arc<Kept>>) -> bool {
     true
 }
 
-/// The end of a history in the words of the conversation, where no model summarises it.
-fn without_a_model(past: &[Arc<Kept>]) -> String {
+/// A handover where no model summarises a history: the beginning of the last one, and the end of the model's last
+/// message, each of so many characters.
+fn without_a_model(past: &[Arc<Kept>], chars: usize) -> String {
+    let former = past.iter().rev().find_map(|kept| compaction_summary(&kept.item));
+    let former = former.map(|text| head(&text, chars));
     let last = past.iter().rev().find_map(|kept| match &kept.item {
         Item::Message { role: Role::Assistant, .. } => kept.item.text(),
         _ => None,
     });
-    let last = last.map(|text| head(&text, 4 * MAX_MESSAGE)).unwrap_or_default();
-    format!("No summary could be made. The last words of the model before this point:\n\n{last}")
+    let last = last.map(|text| tail_of(&text, chars));
+    let parts = [("The handover before this one", former), ("Your last words", last)];
+    let parts = parts.into_iter().filter_map(|(title, text)| Some((title, text?)));
+    let parts: String = parts.map(|(title, text)| format!("\n\n# {title}\n{text}")).collect();
+    format!("No summary could be made.{parts}")
+}
+
+/// A line for each of the newest calls: its tool, the beginning of its arguments and of its result.
+fn calls(history: &[Arc<Kept>]) -> String {
+    let results = history.iter().filter_map(|kept| match &kept.item {
+        Item::ToolResult { call_id, summary, .. } => Some((call_id.as_str(), summary)),
+        _ => None,
+    });
+    let results: HashMap<&str, &String> = results.collect();
+    let lines = history.iter().filter_map(|kept| match &kept.item {
+        Item::ToolCall { call_id, name, arguments } => {
+            let result = results.get(call_id.as_str()).map_or("no result", |text| text.as_str());
+            let (arguments, result) = (head(arguments, MAX_CALL), head(result, MAX_CALL));
+            Some(format!("- {name} {arguments}: {result}\n"))
+        }
+        _ => None,
+    });
+    let lines: Vec<String> = lines.collect();
+    let before = lines.len().saturating_sub(MAX_CALLS);
+    let more = if before > 0 { format!("- {before} before these\n") } else { String::new() };
+    more + &lines[before..].concat()
 }
 
 fn failed(why: &str) -> Stopped {
@@ -393,6 +463,24 @@ fn verbatim(history: &[Arc<Kept>], tokens: u64) -> Vec<usize> {
     let newest = history[..from].iter().rposition(is_input);
     let is_after = history[from..].iter().any(is_input);
     newest.filter(|_| !is_after).into_iter().chain(from..history.len()).collect()
+}
+
+/// The places of what even the smallest compaction keeps: the newest message of a person, and messages that the model
+/// has not read yet.
+fn messages(history: &[Arc<Kept>]) -> Vec<usize> {
+    let from = history.iter().rposition(|kept| pruning::is_of_model(kept)).map_or(0, |last| last + 1);
+    let is_message = |place: &usize| {
+        let item = &history[*place].item;
+        matches!(item, Item::Message { .. }) && compaction_summary(item).is_none()
+    };
+    let is_input =
+        |place: &usize| matches!(history[*place].item, Item::Message { role: Role::User, .. });
+    let newest = (0..history.len()).rev().find(is_input);
+    newest
+        .filter(|newest| *newest < from)
+        .into_iter()
+        .chain((from..history.len()).filter(is_message))
+        .collect()
 }
 
 /// The index at which the newest part of the history begins that fits into `tokens`. The part begins

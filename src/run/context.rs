@@ -81,7 +81,11 @@ fn result(kept: &Arc<Kept>) -> Input {
 fn in_place_of(pruned: &Pruned) -> String {
     match &pruned.file {
         Some(file) => {
-            format!("[this output was left out to save context; it is in {}]", file.display())
+            format!(
+                "[this output was left out to save context; a copy of it is in {}: Read that, or call again for what \
+                 is there now]",
+                file.display()
+            )
         }
         None => "[this output was left out to save context; call again if you need it]".into(),
     }

@@ -17,6 +17,10 @@ pub const CUT_OFF: &str = "[The previous turn was cut off because the program th
 /// Added after a reply that its limit of output tokens cut.
 pub const CUT_BY_LIMIT: &str = "[Your answer was cut by its limit of output tokens. What arrived of it stands above. \
                                 Go on exactly where it ends; repeat nothing.]";
+/// Added after a reply that the end of the context window cut.
+pub const CUT_BY_WINDOW: &str = "[Your answer was cut because the context window was full. Older parts of this \
+                                 conversation left it. Finish the answer; if no part of it stands above, begin it \
+                                 anew.]";
 /// Added after a partial reply when a person resumes an interrupted run.
 pub const RESUMED: &str =
     "[The turn was interrupted in the middle of your answer. Go on exactly where it ends.]";
@@ -46,8 +50,8 @@ pub fn ways_to_connect(config: &Path) -> String {
 /// A notification as a model reads it.
 pub fn notification(message: &str) -> String {
     format!(
-        "[Notification]\n{message}\n\nThis is background information, not a request from the user. \
-         Go on with what you are doing; act on it only if it concerns that."
+        "[Notification]\n{message}\n\nThis is information, not a request of the person. If you work at something \
+         else, finish that; then take up the work that this concerns, if there is any."
     )
 }
 
@@ -149,7 +153,7 @@ fn today() -> String {
 /// are left out while one of them cannot be read. Blocking.
 pub(crate) fn parts(facts: &Facts<'_>) -> Vec<Part> {
     let (instructions, diagnostics) = instructions::in_prompt(&facts.sources);
-    let scope = format!("\n{}\nPaths outside of this", facts.sources.reads.summary());
+    let scope = format!("# What you may touch\n{}\n", facts.sources.reads.summary());
     let always = [("date", format!("Date: {}\n", today())), ("scope", scope)];
     let part = |(slug, text)| Part { slug, text, at_end: false };
     let readable = !diagnostics.iter().any(|why| why.starts_with(instructions::NOT_READ));

@@ -116,10 +116,11 @@ pub(crate) fn prunable(history: &[Arc<Kept>]) -> Vec<usize> {
     (0..carried.min(newest)).filter(may_leave).collect()
 }
 
-/// The places of all outputs that are still in the context.
+/// The places of all outputs in the context that are worth leaving out.
 pub(crate) fn outputs(history: &[Arc<Kept>]) -> Vec<usize> {
     let is_in = |place: &usize| {
-        history[*place].pruned.is_none() && history[*place].output_tokens() >= SMALLEST
+        let kept = &history[*place];
+        kept.id.is_some() && kept.pruned.is_none() && kept.output_tokens() >= SMALLEST
     };
     (0..history.len()).filter(is_in).collect()
 }

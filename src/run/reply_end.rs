@@ -11,6 +11,8 @@ use serde_json::{Map, Value};
 const MAX_CUT_REPLIES: u32 = 3;
 /// The most requests in a row that a provider pauses and the run continues.
 const MAX_PAUSES: u32 = 10;
+/// The most replies in a row that the end of the context window cuts and the run continues.
+const MAX_SHORTENED: u32 = 3;
 /// The most bytes of a call's arguments that its result repeats.
 const MAX_HEAD: usize = 200;
 
@@ -19,7 +21,7 @@ const MAX_HEAD: usize = 200;
 pub(crate) struct Unfinished {
     cut: u32,
     paused: u32,
-    shortened: bool,
+    shortened: u32,
 }
 
 /// What follows a reply.
@@ -67,7 +69,7 @@ impl Run {
             Stop::MaxTokens if unfinished.cut < MAX_CUT_REPLIES => {
                 unfinished.cut += 1;
                 if matches!(calls, CallsOfReply::None) {
-                    self.commit_note_to_go_on().await?;
+                    self.commit_note_to_go_on(prompt::CUT_BY_LIMIT).await?;
                 }
                 Ok(Next::Request)
             }
@@ -87,15 +89,16 @@ impl Run {
                 self.stop_short(format!("the provider paused its reply {times} times in a row"))
                     .await
             }
-            Stop::ContextExceeded if unfinished.shortened => Err(failed(
-                "the context window is full although the history was just compacted: `:rewind` takes messages \
+            Stop::ContextExceeded if unfinished.shortened == MAX_SHORTENED => Err(failed(
+                "the context window is full although the history was just shortened: `:rewind` takes messages \
                  back, `:model` takes a model with a larger window",
             )),
             Stop::ContextExceeded => {
-                unfinished.shortened = true;
-                self.compact(true).await?;
+                unfinished.shortened += 1;
+                let why = "the reply filled the rest of the context window";
+                self.shorten(why).await?;
                 if matches!(calls, CallsOfReply::None) {
-                    self.commit_note_to_go_on().await?;
+                    self.commit_note_to_go_on(prompt::CUT_BY_WINDOW).await?;
                 }
                 Ok(Next::Request)
             }
@@ -115,8 +118,8 @@ impl Run {
     }
 
     /// Commits a note that tells the model to continue the reply that was cut.
-    async fn commit_note_to_go_on(&mut self) -> Result<(), Stopped> {
-        let item = SystemItem::Interrupt { body: prompt::CUT_BY_LIMIT.into() };
+    async fn commit_note_to_go_on(&mut self, note: &str) -> Result<(), Stopped> {
+        let item = SystemItem::Interrupt { body: note.into() };
         self.commit(vec![Entry::new(Fact::SystemItem { item, taken: None })]).await
     }
 

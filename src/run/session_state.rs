@@ -4,6 +4,7 @@ use crate::protocol::entry::domain;
 use crate::protocol::{
     AlertSource, Entry, Fact, Refusal, RequestConfig, SegmentId, SegmentOrigin, SessionId, Trigger,
 };
+use crate::run::compact::Compaction;
 use crate::run::instructions::Sources;
 use crate::run::{RunEvent, Setup, damage, prompt};
 use crate::sandbox::Person;
@@ -30,7 +31,7 @@ pub struct SessionState {
     pub(crate) state: Replay,
     pub(crate) tasks: Tasks,
     /// Set by a compaction until a request was made: another one now would not help.
-    pub(crate) compacted: bool,
+    pub(crate) compacted: Option<Compaction>,
 }
 
 impl SessionState {
@@ -79,7 +80,7 @@ async fn reopen(
     let system = state.system_prompt.clone().unwrap_or_default().into();
     let tasks = Tasks::replay(state.history.iter().map(|kept| &kept.item));
     let opened_at = opened.last_ts;
-    let state = SessionState { journal, segment, system, tasks, state, compacted: false };
+    let state = SessionState { journal, segment, system, tasks, state, compacted: None };
     damage::say(&state.state, opened_at, out).await;
     match &state.state.system_prompt {
         Some(_) => Ok(state),
@@ -191,7 +192,7 @@ pub(crate) async fn begin(
     let _ = out.send(RunEvent::Committed { entries, end }).await;
     let tasks = Tasks::replay(state.history.iter().map(|kept| &kept.item));
     let system = start.system.into();
-    Ok(SessionState { journal, segment, system, state, tasks, compacted: false })
+    Ok(SessionState { journal, segment, system, state, tasks, compacted: None })
 }
 
 fn internal(error: impl ToString) -> Refusal {

@@ -112,19 +112,18 @@ impl Run {
     pub(crate) async fn request_reply(&mut self) -> Result<Complete, Stopped> {
         let llm_call = self.session_state.state.turn_count;
         self.publish(Event::LlmCallStart { llm_call }).await;
-        let (mut failures, mut continued, mut shortened) = (Failures::default(), 0, 0);
+        let (mut failures, mut continued) = (Failures::default(), 0);
         self.gives_up_at = None;
         loop {
             let asked = Instant::now();
             match self.request().await? {
                 Reply::Done(reply) => {
-                    self.session_state.compacted = false;
+                    self.session_state.compacted = None;
                     return Ok(reply);
                 }
                 Reply::Interrupted => return Err(Stopped::Interrupted),
                 Reply::Broken { failure: Failure::TooLong(why), .. } => {
-                    shortened += 1;
-                    self.shorten(shortened, &why).await?;
+                    self.shorten(&why).await?;
                 }
                 Reply::Broken { failure, shown, until } => {
                     if shown && failure.retryable() {

@@ -27,9 +27,10 @@ together: up to 30 kB whole, else the first and the last 15 kB and the path of a
 of it, for Read or Grep. Everything the command started is ended when it ends, background \
 processes too. To look at files, Read, Glob and Grep are better. Commands are confined: they read \
 the system, toolchains and your scope, write your scope and /tmp, which is yours alone and the same \
-for Read and Write, and have no network but their own. The home directory begins empty each time, \
-but what toolchains cache stays, for you alone. Nothing else is there: what is outside looks \
-missing. What needs more asks for it with needs and a reason.";
+for Read and Write, and reach on the network only what the same command started, on 127.0.0.1. The \
+home directory begins empty each time, but what toolchains cache stays, for you alone. Nothing else \
+is there: what is outside looks missing. A command that needs more says so in needs or outside, with \
+a reason.";
 
 /// The time limits of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,16 +58,15 @@ impl CommandTime {
 pub struct Input {
     /// The command line.
     pub(crate) command: String,
-    /// Seconds after which the command is ended; 120 by default and at most 600, unless the user's
-    /// settings say otherwise.
+    /// Seconds after which the command is ended; 120 by default and at most 600, unless settings
+    /// say otherwise.
     timeout: Option<u64>,
     /// What the command needs beyond the sandbox, decided before it starts: network; git, to change
-    /// the hooks or the configuration of a repository; outside, with the paths in `outside`. Empty
-    /// for ordinary work.
+    /// the hooks or the configuration of a repository. Empty for ordinary work.
     #[serde(default)]
     needs: Vec<Need>,
-    /// With needs outside: each path outside your scope that the command works with, as narrow as
-    /// possible. No other path outside is granted.
+    /// Each path outside your scope that the command works with, as narrow as possible. No other
+    /// path outside is granted.
     #[serde(default)]
     pub(crate) outside: Vec<outside::Named>,
     /// Why it needs that, in a sentence for the person who decides.
@@ -195,7 +195,7 @@ fn check_needs(needs: &[Need], granted: &[Need]) -> Result<(), Fault> {
     match needs.iter().find(|need| !granted.contains(need)) {
         None => Ok(()),
         Some(need) => Err(Fault::argument(format!(
-            "needs {} was not granted to this command: do without it, or ask the user to allow it",
+            "needs {} was not granted to this command: do without it, or say to the person what it is for",
             need.word()
         ))),
     }

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 pub const DESCRIPTION: &str = "Reads a file. Each line of text comes after its number (from 1) \
 and a tab; png, jpg, gif and webp files come as images, a directory as the names in it. At most 2000 \
-lines are shown by default, fewer if they are long; use offset and limit for other parts of a long \
-file. Read a file before you Edit it or overwrite it with Write.";
+lines are shown by default, fewer if they are long; use offset and limit for other parts, and for a log Grep or tail first. \
+Other binary files, such as a PDF, are named with a command that reads them. Read a file before you Edit it or overwrite it with Write.";
 
 /// Lines shown when no limit is given.
 const LIMIT: usize = 2000;

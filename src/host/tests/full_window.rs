@@ -14,6 +14,10 @@ fault = { hang = 6, times = 9 }
 any = true
 text = "You said {1}"
 "#;
+/// The bytes of the prompt, a summary, a message and its answer.
+const LEAST: usize = 20_000;
+/// The bytes of a call whose output left the context.
+const CALL: usize = 400;
 /// The window of a script, in tokens of four bytes.
 const WINDOW: usize = 200_000;
 
@@ -25,6 +29,14 @@ impl Bench {
         std::fs::write(&script, SCRIPT).unwrap();
         let pod = bench.new_pod(Some(&script)).await;
         (bench, pod.name)
+    }
+
+    /// The end of a run, or `None` where a compaction begins before it.
+    async fn compaction_or_end(&mut self) -> Option<RunResult> {
+        match self.next(|event| run_end(event) || matches!(event, Event::CompactStart)).await {
+            Event::RunEnd { result, .. } => Some(result),
+            _ => None,
+        }
     }
 
     async fn answered(&mut self, pod: &PodName, text: &str) -> String {
@@ -83,30 +95,64 @@ async fn a_message_larger_than_the_window_is_refused_before_it_is_recorded() {
     assert_eq!(bench.info(&pod).await.queue.len(), 1);
 }
 
-/// Reads of files of random sizes, so many in a reply and so many replies for a message, as a script of a model that
-/// refuses long requests. The least that it reads holds the prompt, the tools and a summary.
-fn reads(dice: &mut Dice, root: &std::path::Path) -> String {
+/// What a summary meets in a random history.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Summary {
+    Good,
+    Fails,
+    IsCut,
+    IsEmpty,
+    IsDeclined,
+    Hangs,
+}
+
+impl Summary {
+    const ALL: [Self; 6] =
+        [Self::Good, Self::Fails, Self::IsCut, Self::IsEmpty, Self::IsDeclined, Self::Hangs];
+
+    /// The reply of a script to a request for a summary.
+    fn in_script(self) -> String {
+        let step = match self {
+            Self::Good => return String::new(),
+            Self::Fails => "fault = { error = 'no summary', retryable = true }",
+            Self::IsCut => "text = 'The person wants'\nstop = 'max_tokens'",
+            Self::IsEmpty => "text = ' '",
+            Self::IsDeclined => "fault = { refuse = 'I do not summarise.' }",
+            Self::Hangs => "fault = { hang = 0 }",
+        };
+        let prompt = include_str!("../../../prompts/compaction.md");
+        let first: String = prompt.chars().take(20).collect();
+        format!("[[when]]\nsays = '{first}*'\n[[when.step]]\n{step}\n")
+    }
+}
+
+/// A random history and its largest number of calls in a reply: calls of files of all sizes, among them images and one of
+/// 2 MB, and of long texts of the model, as a script of a model that refuses long requests. The least that it reads
+/// holds the prompt, the tools and a summary.
+fn reads(dice: &mut Dice, root: &std::path::Path, reads: usize) -> (String, usize) {
+    let mut most = 0;
     for file in 0..8 {
-        let bytes = [300, 3_000, 20_000, 60_000][dice.below(4)] + dice.below(500);
+        let bytes = [300, 900, 3_000, 20_000, 60_000, 2_000_000][dice.below(6)] + dice.below(500);
         let line = format!("{file} {}\n", "word ".repeat(12));
         let text = line.repeat(bytes.div_ceil(line.len()));
         std::fs::write(root.join(format!("w/f{file}")), text).unwrap();
     }
-    let mut script = format!("reads = {}\n", 20_000 + dice.below(80_000));
+    std::fs::write(root.join("w/f8.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+    let mut script = format!("reads = {reads}\n");
     for kind in 0..4 {
         script += &format!("[[when]]\nsays = 'read {kind}*'\n");
-        for _ in 0..1 + dice.below(2) {
-            let count = 1 + dice.below(5);
-            let call = |_| {
-                let file = dice.below(8);
-                format!("{{ name = 'Read', args = {{ file_path = '{{cwd}}/f{file}' }} }}")
-            };
-            let calls: Vec<String> = (0..count).map(call).collect();
-            script += &format!("[[when.step]]\ncall = [{}]\n", calls.join(", "));
-        }
-        script += "[[when.step]]\ntext = 'done {input}'\n";
+        let count = if dice.below(40) == 0 { 400 } else { [1, 2, 3, 5, 8, 30][dice.below(6)] };
+        most = most.max(count);
+        let call = |_| {
+            let file = ["f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8.png"][dice.below(9)];
+            format!("{{ name = 'Read', args = {{ file_path = '{{cwd}}/{file}' }} }}")
+        };
+        let calls: Vec<String> = (0..count).map(call).collect();
+        script += &format!("[[when.step]]\ncall = [{}]\n", calls.join(", "));
+        let words = [1, 1, 400, 2_000][dice.below(4)];
+        script += &format!("[[when.step]]\nrepeat = {words}\ntext = 'done {{input}} '\n");
     }
-    script
+    (script + "[[when]]\nsays = 'ping'\ntext = 'pong'\n", most)
 }
 
 /// Random numbers by a seed.
@@ -122,23 +168,64 @@ impl Dice {
 
 #[tokio::test]
 async fn no_history_traps_a_pod_whose_provider_refuses_long_requests() {
-    // Further histories: YOI_HISTORIES=1000.
-    let count = std::env::var("YOI_HISTORIES").ok().and_then(|count| count.parse().ok());
-    for seed in 0..count.unwrap_or(8) {
+    // Further histories: YOI_HISTORIES=1000; one of them: YOI_HISTORY=seed.
+    let number = |name| std::env::var(name).ok().and_then(|count| count.parse().ok());
+    let seeds = match number("YOI_HISTORY") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("YOI_HISTORIES").unwrap_or(8),
+    };
+    for seed in seeds {
         let mut dice = Dice(seed);
-        let mut bench = Bench::new().await;
-        let script = bench.root.join("script.toml");
-        std::fs::write(&script, reads(&mut dice, &bench.root)).unwrap();
-        let pod = bench.new_pod(Some(&script)).await.name;
-        for message in 0..6 {
-            let text = format!("read {} of {message}", dice.below(4));
-            bench.call(&pod, Method::say(&text)).await.unwrap();
-            assert_eq!(bench.end().await, RunResult::Finished, "seed {seed}");
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().canonicalize().unwrap().join("script.toml");
+        let window = [8_000, 20_000, 200_000][dice.below(3)];
+        // A provider may read less than its model is known for.
+        let limit = LEAST + dice.below(4 * window);
+        let summary = Summary::ALL[dice.below(Summary::ALL.len())];
+        let settings = format!(
+            "limits.max_turns = 8\n[retry]\nminutes = 0\n[models.'rehearsal:{}']\nwindow = {window}\n",
+            file.display()
+        );
+        std::fs::create_dir_all(root.path().join("home/config")).unwrap();
+        std::fs::create_dir_all(root.path().join("w")).unwrap();
+        std::fs::write(root.path().join("home/config/config.toml"), settings).unwrap();
+        let (text, most_calls) = reads(&mut dice, root.path(), limit);
+        let mut bench = Bench::at(root).await;
+        let pod = bench.new_pod(Some(&file)).await.name;
+        let case = format!("seed {seed}, window {window}, reads {limit}, summary {summary:?}");
+        for message in 0..8 {
+            let said = format!("read {} of {message}", dice.below(4));
+            std::fs::write(&file, text.clone() + &summary.in_script()).unwrap();
+            bench.call(&pod, Method::say(&said)).await.unwrap();
+            let mut end = bench.compaction_or_end().await;
+            if summary == Summary::Hangs && end.is_none() {
+                // A person waits no longer for it.
+                std::fs::write(&file, &text).unwrap();
+                bench.call(&pod, Method::Pause).await.unwrap();
+                let rolled_back = match bench.end().await {
+                    RunResult::RolledBack => true,
+                    RunResult::Paused => false,
+                    other => panic!("{case}: {other:?}"),
+                };
+                let state = if rolled_back { State::Idle } else { State::Paused };
+                bench.is(&pod, state).await;
+                let again = if rolled_back { Method::say(&said) } else { Method::Resume };
+                bench.call(&pod, again).await.unwrap();
+            }
+            while end.is_none() {
+                end = bench.compaction_or_end().await;
+            }
+            // A script makes the same calls again where their results do not fit.
+            if end == Some(RunResult::LimitReached) && most_calls * CALL > limit - LEAST {
+                continue;
+            }
+            assert_eq!(end, Some(RunResult::Finished), "{case}");
             let info = bench.is(&pod, State::Idle).await;
-            let said = bench.said(&pod).await.pop();
-            assert_eq!(said, Some(format!("done {text}")), "seed {seed}: {info:?}");
+            let answer = bench.said(&pod).await.pop().unwrap();
+            assert!(answer.starts_with(&format!("done {said}")), "{case}: {answer} {info:?}");
         }
-        let rows = bench.host.shared.pod(&pod).unwrap();
-        assert_eq!(rows.info.borrow().state, State::Idle, "seed {seed}");
+        bench.call(&pod, Method::say("ping")).await.unwrap();
+        while bench.compaction_or_end().await.is_none() {}
+        assert_eq!(bench.said(&pod).await.pop().unwrap(), "pong", "{case}");
     }
 }

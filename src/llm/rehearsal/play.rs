@@ -3,6 +3,7 @@
 use crate::llm::rehearsal::pattern::Fill;
 use crate::llm::rehearsal::script::{Call, FaultKind, On, Pace, Script, Step, When};
 use crate::llm::{Delta, Failure, Input, Request, Stop, Usage, wire};
+use crate::protocol::entry::IMAGE_BYTES;
 use crate::protocol::{Item, Role};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -334,13 +335,14 @@ fn head(text: &str, chars: usize) -> String {
     text.chars().take(chars).collect()
 }
 
-/// The bytes of a request, without the tools.
+/// The bytes of a request, without the tools; an image counts as so much text.
 fn bytes(request: &Request) -> u64 {
     let size = |input: &Input| match &input.item {
         Item::Message { .. } => text_of(input).len(),
         Item::ToolCall { arguments, .. } => arguments.len(),
-        Item::ToolResult { summary, content, .. } => {
-            summary.len() + content.as_ref().map_or(0, String::len)
+        Item::ToolResult { summary, content, images, .. } => {
+            let images = images.len() * usize::try_from(IMAGE_BYTES).unwrap_or(usize::MAX);
+            summary.len() + content.as_ref().map_or(0, String::len) + images
         }
         Item::Reasoning { text, .. } => text.len(),
         Item::Unknown(_) => 0,

@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 pub const DESCRIPTION: &str = "Lists the Pods you can see: yourself, the Pods you spawned and those \
 below them, and your peers, each with its state, since when, and how its last run ended. Look here \
-first; RestorePod brings a stopped one back. Peers are not your children: SendToPeerPod reaches \
-them, the other tools do not.";
+first. Peers are not your children: SendToPeerPod reaches them and RestorePod brings them back, the \
+other tools are for your children.";
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {}

@@ -12,10 +12,10 @@ use std::path::PathBuf;
 
 pub const DESCRIPTION: &str = "Starts a child Pod: another agent that works on its own task beside \
 you. It sees nothing of your conversation, so the task must say everything it needs. You lend it a \
-part of your scope, without a scope read of all that you may read; write that you lend is write you \
-do not have until it returns, when the child stops. Returns as soon as the child has its task and does not wait for the work. A notification \
-with its last message, to 8 kB, tells you when the child ends a turn; read all that it said with \
-ReadPodOutput, write to it with SendToPod, end it with StopPod.";
+part of your scope. Write that you lend you do not have until the child stops, and no second child \
+can have it; a child that builds needs write of the directory of the build, too. Returns as soon as \
+the child has its task and does not wait for the work: a notification with its last message, to \
+8 kB, tells you when it ended a turn. Write to it with SendToPod, end it with StopPod.";
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
@@ -28,7 +28,8 @@ pub struct Input {
     scope: Vec<ScopeRule>,
     /// `default`, `inherit` (your own model and settings) or the name of a profile.
     profile: Option<String>,
-    /// Stands in the place of the general instruction in its system prompt.
+    /// Stands in the place of all that your system prompt says under "How to work"; leave it out for
+    /// coding.
     instruction: Option<String>,
     /// How much its model is to think; what the profile says, else as much as yours.
     effort: Option<Effort>,
