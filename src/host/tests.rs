@@ -10,6 +10,7 @@ use std::path::Path;
 mod approvals;
 mod call_ids;
 mod clients;
+mod compaction;
 mod connections;
 mod cost;
 mod ephemeral;

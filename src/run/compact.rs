@@ -4,7 +4,7 @@
 use crate::llm::{Delta, Failure, Provider, Request, Stop, Usage};
 use crate::protocol::entry::{COMPACTED, Kept, Pruned, compaction_summary};
 use crate::protocol::{
-    AlertSource, Entry, ErrorCode, Event, Fact, Item, Refusal, Role, SegmentOrigin,
+    Action, AlertSource, Entry, ErrorCode, Event, Fact, Item, Refusal, Role, SegmentOrigin,
 };
 use crate::run::reply_size::ReplySize;
 use crate::run::stream::{Failures, Refused};
@@ -339,6 +339,8 @@ impl Run {
             }
             None => None,
         };
+        let approved = self.answers().await.into_iter().filter(|(_, action)| *action == Action::Allow);
+        let approved = approved.take(MAX_RULES).map(|(rule, _)| format!("- {rule}\n"));
         let sections = [
             (
                 "What the person said, oldest first",
@@ -347,6 +349,7 @@ impl Run {
             ("The newest tool calls, whose outputs left", calls),
             ("Files touched", files.map(|path| format!("- {}\n", path.display())).collect()),
             ("Pods", pods.unwrap_or_default()),
+            ("Allowed by the person", approved.collect()),
         ];
         let section = |(title, text): (&str, String)| match text.is_empty() {
             true => String::new(),
@@ -363,6 +366,8 @@ const MAX_MESSAGES: usize = 12;
 const MAX_MESSAGE: usize = 1_000;
 /// The most files that a compaction names.
 const MAX_FILES: usize = 50;
+/// The most rules that a compaction names.
+const MAX_RULES: usize = 20;
 /// The most calls that the smallest handover names, and the most characters of the arguments and the result of each.
 const MAX_CALLS: usize = 20;
 const MAX_CALL: usize = 100;

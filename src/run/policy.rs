@@ -213,7 +213,7 @@ impl Run {
 
     /// The rules of earlier decisions that bind this Pod: its own, then those of its ancestors for
     /// everything below them, the nearest first; of each the newest first.
-    async fn answers(&self) -> Vec<(Pattern, Action)> {
+    pub(crate) async fn answers(&self) -> Vec<(Pattern, Action)> {
         // Stored rules only allow. Without them more calls wait for an approval.
         let stored = self.setup.store.policy().await.unwrap_or_default();
         in_force(&self.setup.pod, &self.setup.permissions.relations.lineage(), stored)
