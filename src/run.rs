@@ -504,7 +504,7 @@ impl Run {
             let (calls, stop) = self.refuse_cut_calls(reply).await?;
             self.call_tools(&calls).await?;
             let calls_of_reply = match (was_called, calls.is_empty()) {
-                (false, _) => reply_end::CallsOfReply::None,
+                (false, _) => reply_end::CallsOfReply::Absent,
                 (true, true) => reply_end::CallsOfReply::Refused,
                 (true, false) => reply_end::CallsOfReply::Ran,
             };

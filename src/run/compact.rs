@@ -332,14 +332,13 @@ impl Run {
             Some(api) => {
                 let none = CancellationToken::new();
                 let pods = pods::act(&pods::list::VERB, "{}", Some(api), &none).await;
-                // A Pod alone lists itself.
-                pods.ok()
-                    .filter(|list| !list.summary.starts_with("1 "))
-                    .and_then(|list| list.content)
+                let list = pods.ok().and_then(|list| list.content);
+                list.filter(|list| serde_json::from_str(list).is_ok_and(has_others))
             }
             None => None,
         };
-        let approved = self.answers().await.into_iter().filter(|(_, action)| *action == Action::Allow);
+        let approved =
+            self.answers().await.into_iter().filter(|(_, action)| *action == Action::Allow);
         let approved = approved.take(MAX_RULES).map(|(rule, _)| format!("- {rule}\n"));
         let sections = [
             (
@@ -357,6 +356,11 @@ impl Run {
         };
         sections.into_iter().map(section).collect()
     }
+}
+
+/// Whether a list of Pods names another one than the Pod itself.
+fn has_others(list: Vec<serde_json::Value>) -> bool {
+    list.len() > 1
 }
 
 /// The most summaries that are no use before a compaction fails.
@@ -473,7 +477,8 @@ fn verbatim(history: &[Arc<Kept>], tokens: u64) -> Vec<usize> {
 /// The places of what even the smallest compaction keeps: the newest message of a person, and messages that the model
 /// has not read yet.
 fn messages(history: &[Arc<Kept>]) -> Vec<usize> {
-    let from = history.iter().rposition(|kept| pruning::is_of_model(kept)).map_or(0, |last| last + 1);
+    let from =
+        history.iter().rposition(|kept| pruning::is_of_model(kept)).map_or(0, |last| last + 1);
     let is_message = |place: &usize| {
         let item = &history[*place].item;
         matches!(item, Item::Message { .. }) && compaction_summary(item).is_none()

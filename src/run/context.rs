@@ -244,7 +244,7 @@ mod tests {
         let mut history = [call("a"), result("a", &"x".repeat(400)), call("b"), result("b", "new")];
         let before = tokens(0, &history, None);
         prune(&mut history[1], Pruned { file: Some("/outputs/a.txt".into()) });
-        assert!(words(&input(&history))[1].contains("it is in /outputs/a.txt]"));
+        assert!(words(&input(&history))[1].contains("a copy of it is in /outputs/a.txt:"));
         assert!(tokens(0, &history, None) < before);
         prune(&mut history[1], Pruned::default());
         assert!(words(&input(&history))[1].contains("call again"));

@@ -36,11 +36,15 @@ impl Run {
         if window == 0 || (enough == least && self.tokens() < window / 4 * 3) {
             return Ok(());
         }
-        let places = step(history, enough, least);
+        let places = choose(history, enough, least);
         if places.is_empty() {
             return Ok(());
         }
-        self.prune(places, "three quarters of the context window are full").await
+        self.prune(
+            places,
+            "the request takes three quarters of what the model reads at its usual price",
+        )
+        .await
     }
 
     /// Leaves these outputs out of all further requests; the text of each is in a file from then on.
@@ -89,7 +93,7 @@ fn save(files: &Files, mut output: Arc<Kept>, directory: &Path) -> Option<Pruned
 
 /// The places of the oldest outputs that together free `enough` tokens, or of all that may leave; none where they
 /// free less than `least`. What no request has carried yet, reports of children and the newest outputs stay.
-fn step(history: &[Arc<Kept>], enough: u64, least: u64) -> Vec<usize> {
+fn choose(history: &[Arc<Kept>], enough: u64, least: u64) -> Vec<usize> {
     let mut freed = 0;
     let mut places = prunable(history);
     let needed = places.iter().take_while(|place| {
@@ -174,10 +178,13 @@ mod tests {
     fn the_oldest_outputs_leave_in_one_step_and_the_newest_four_stay() {
         let history = history(&[4000; 8]);
         assert_eq!(prunable(&history), [1, 3, 5, 7], "the newest four stay");
-        assert_eq!(step(&history, 1500, 1500), [1, 3]);
-        assert_eq!(step(&history, 4000, 4000), [1, 3, 5, 7]);
-        assert_eq!(step(&history, 9000, 4000), [1, 3, 5, 7], "all that may leave");
-        assert!(step(&history, 4001, 4001).is_empty(), "a step that frees too little is not made");
+        assert_eq!(choose(&history, 1500, 1500), [1, 3]);
+        assert_eq!(choose(&history, 4000, 4000), [1, 3, 5, 7]);
+        assert_eq!(choose(&history, 9000, 4000), [1, 3, 5, 7], "all that may leave");
+        assert!(
+            choose(&history, 4001, 4001).is_empty(),
+            "a step that frees too little is not made"
+        );
     }
 
     #[test]

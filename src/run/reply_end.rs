@@ -68,7 +68,7 @@ impl Run {
             }
             Stop::MaxTokens if unfinished.cut < MAX_CUT_REPLIES => {
                 unfinished.cut += 1;
-                if matches!(calls, CallsOfReply::None) {
+                if matches!(calls, CallsOfReply::Absent) {
                     self.commit_note_to_go_on(prompt::CUT_BY_LIMIT).await?;
                 }
                 Ok(Next::Request)
@@ -97,14 +97,14 @@ impl Run {
                 unfinished.shortened += 1;
                 let why = "the reply filled the rest of the context window";
                 self.shorten(why).await?;
-                if matches!(calls, CallsOfReply::None) {
+                if matches!(calls, CallsOfReply::Absent) {
                     self.commit_note_to_go_on(prompt::CUT_BY_WINDOW).await?;
                 }
                 Ok(Next::Request)
             }
             Stop::Refusal(words) => Err(failed(&declined(words))),
             Stop::EndTurn | Stop::ToolUse | Stop::Other(_)
-                if !matches!(calls, CallsOfReply::None) =>
+                if !matches!(calls, CallsOfReply::Absent) =>
             {
                 Ok(Next::Request)
             }
@@ -132,8 +132,8 @@ impl Run {
 /// What a reply has of tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallsOfReply {
-    None,
-    /// None of them was whole.
+    Absent,
+    /// No call was whole.
     Refused,
     Ran,
 }

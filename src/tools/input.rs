@@ -21,12 +21,28 @@ fn generator() -> SchemaGenerator {
 
 fn plain(schema: Schema) -> Value {
     let mut schema = schema.to_value();
+    bare(&mut schema);
     if let Some(object) = schema.as_object_mut() {
         object.remove("title");
         object.remove("description");
         object.entry("properties").or_insert_with(|| Value::Object(Default::default()));
     }
     schema
+}
+
+/// Removes what costs tokens with each request and tells a model little: the format and the least value of a number,
+/// defaults, and that a field which may be left out may also be null.
+fn bare(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    for noise in ["format", "minimum", "default"] {
+        object.remove(noise);
+    }
+    if let Some(kind) = kind(schema).map(str::to_owned) {
+        schema["type"] = kind.into();
+    }
+    let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
+    fields.into_iter().flatten().for_each(|(_, field)| bare(field));
+    schema.get_mut("items").into_iter().for_each(bare);
 }
 
 /// Whether these arguments of tool `name` can be read.
