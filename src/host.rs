@@ -208,6 +208,8 @@ pub(crate) struct Inner {
     pub(crate) ending: watch::Sender<Option<Ending>>,
     /// Open connections to the host socket.
     pub(crate) connections: watch::Sender<Connections>,
+    /// The Pods that the screens of these connections show.
+    pub(crate) screens: watch::Sender<crate::run::Screens>,
 }
 
 /// How many connections to the host socket are open.
@@ -392,6 +394,7 @@ impl Host {
             clients: clients::Clients::default(),
             ending: watch::Sender::default(),
             connections: watch::Sender::default(),
+            screens: watch::Sender::default(),
         }));
         shared.guard_store();
         supervisor::recover(&shared, &opening).await?;

@@ -56,6 +56,8 @@ mod pruning;
 mod reply_end;
 /// The limits on the size of a reply.
 mod reply_size;
+/// Which Pods screens show.
+mod screens;
 /// The MCP servers of a Pod.
 mod servers;
 /// One model request and its stream.
@@ -75,6 +77,7 @@ pub use policy::Policy;
 pub(crate) use prompt::WORK;
 pub use prompt::{no_model, ways_to_connect};
 pub use reply_size::ReplyLimits;
+pub use screens::{Screens, Viewers};
 pub(crate) use servers::note_decision;
 pub use servers::{START_RULE, Servers, TOOLS_RULE, is_about_a_server};
 pub use session_state::SessionState;
@@ -106,6 +109,8 @@ pub struct Setup {
     pub limits: Limits,
     /// The retry policy of model requests.
     pub retries: retry::Policy,
+    /// The screens that show the Pod: while there is one, a run waits for its provider without end.
+    pub viewers: Viewers,
     /// Which calls pass, are denied, or wait for an approval.
     pub permissions: Policy,
     pub workspace: PathBuf,
@@ -299,8 +304,8 @@ pub(crate) struct Run {
     /// not rolled back.
     pub(crate) acted: bool,
     requests: u32,
-    /// When the run gives up its provider, once a request failed.
-    pub(crate) gives_up_at: Option<std::time::Instant>,
+    /// Since when the requests for one reply have failed, or wait at the gate of their provider.
+    pub(crate) failing_since: Option<tokio::time::Instant>,
     /// The tools that the model was offered last: its calls are calls of these.
     pub(crate) offered: tools::ToolSet,
 }
@@ -335,7 +340,7 @@ pub async fn run(
         trigger: None,
         acted: false,
         requests: 0,
-        gives_up_at: None,
+        failing_since: None,
         offered,
     };
     tracing::info!("started");

@@ -86,6 +86,7 @@ pub struct Timeouts {
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {
     /// Minutes for which a run waits for a provider that is overloaded, fails or cannot be reached; 0 = not at all.
+    /// While a screen shows the Pod they do not begin.
     pub minutes: u64,
 }
 

@@ -11,7 +11,7 @@ use crate::host::subscribers::{Queue, Queued};
 use crate::host::verb::{carry_out, client};
 use crate::host::{Shared, supervisor};
 use crate::protocol::frame::{Hello, Lines, encode_event};
-use crate::protocol::{AtHostEnd, Event, Frame, Incoming, MAX_LINE, Method, Refusal};
+use crate::protocol::{AtHostEnd, Event, Frame, Incoming, MAX_LINE, Method, PodName, Refusal};
 use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
@@ -22,6 +22,9 @@ use tracing::Instrument as _;
 /// The largest page, in bytes of log, also when a client wants a larger one: a page is built in
 /// memory.
 const PAGE: u64 = 4 * 1024 * 1024;
+
+/// The most Pods that a screen shows at once.
+const MAX_SHOWN: usize = 16;
 
 /// Counts a connection while it lasts.
 struct Counted {
@@ -48,6 +51,27 @@ impl Drop for Counted {
             count.open -= 1;
             count.returning -= usize::from(self.at_end == AtHostEnd::Returns);
         });
+    }
+}
+
+/// The Pods that the screen of a connection shows; none once the connection has ended.
+struct Showing {
+    shared: Shared,
+    pods: Vec<PodName>,
+}
+
+impl Showing {
+    /// Names that no Pod has are passed over.
+    fn change(&mut self, pods: &[PodName]) {
+        let known = pods.iter().filter(|pod| self.shared.any_pod(pod).is_some());
+        let before = std::mem::replace(&mut self.pods, known.take(MAX_SHOWN).cloned().collect());
+        self.shared.screens.send_modify(|screens| screens.change(&before, &self.pods));
+    }
+}
+
+impl Drop for Showing {
+    fn drop(&mut self) {
+        self.change(&[]);
     }
 }
 
@@ -116,9 +140,12 @@ async fn read_on<R: AsyncRead + Unpin>(
 ) {
     // Requests count as a person's until the connection says that it belongs to a client.
     let mut client = None;
+    let mut showing = Showing { shared: to.shared.clone(), pods: Vec::new() };
     loop {
         match lines.next().await {
-            Ok(Some(Frame::Line(line))) => begin(&line, &requests, &to, &mut client).await,
+            Ok(Some(Frame::Line(line))) => {
+                begin(&line, &requests, &to, &mut client, &mut showing).await;
+            }
             Ok(Some(Frame::TooLong(bytes))) => requests.refuse(None, too_long(bytes)).await,
             Ok(None) | Err(_) => return,
         }
@@ -130,6 +157,7 @@ async fn begin(
     requests: &Requests<Outcome>,
     to: &To<'_>,
     by: &mut Option<Result<Arc<client::Acting>, Refusal>>,
+    showing: &mut Showing,
 ) {
     let Incoming { id, pod, method } = match Incoming::decode(line) {
         Ok(incoming) => incoming,
@@ -149,6 +177,11 @@ async fn begin(
     if let (Method::Watch, None, None) = (&method, &pod, &by) {
         let watch = std::future::ready(Outcome::Watch(to.shared.subscribe()));
         return requests.begin(id, 0, Size::Small, watch).await;
+    }
+    if let (Method::Show { pods }, None, None) = (&method, &pod, &by) {
+        showing.change(pods);
+        let reply = std::future::ready(Outcome::Reply(Ok(supervisor::done())));
+        return requests.begin(id, 0, Size::Small, reply).await;
     }
     let (size, method) = sized(method);
     let (shared, supervisor) = (to.shared.clone(), to.supervisor.clone());

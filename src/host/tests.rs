@@ -31,6 +31,7 @@ mod mesh;
 mod models;
 mod one_writer;
 mod ownership;
+mod patience;
 mod records;
 mod settings;
 mod tools;

@@ -199,6 +199,9 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
             authorized(mesh::SendToAgents { to, body, re }, cx).await
         }
         Method::MeshBlock { name, end } => authorized(mesh::Block { name, end }, cx).await,
+        Method::Show { .. } => {
+            Err(Refusal::invalid("only a connection of a person to the host socket shows Pods"))
+        }
         Method::ActAs(_) => {
             Err(Refusal::invalid("only a connection to the host socket acts as a client"))
         }

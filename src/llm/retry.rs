@@ -3,23 +3,20 @@
 use crate::llm::Failure;
 use std::time::Duration;
 
-/// How often and how long to try. Only for requests of whose answer nothing was shown yet.
+/// How long to try, and after which pauses. Only for requests of whose answer nothing was shown yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// All attempts, the first one included.
-    pub attempts: u32,
     /// The longest wait after the first failure; doubles with each further one. The shortest is half of it.
     pub base: Duration,
     /// The longest wait after any failure, unless the provider names a time.
     pub cap: Duration,
-    /// No wait ends later than this after the first attempt began.
+    /// No wait ends later than this after the first attempt failed.
     pub budget: Duration,
 }
 
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            attempts: 40,
             base: Duration::from_secs(1),
             cap: Duration::from_secs(20),
             // An overload of a provider passes in minutes; a run that was given up is not taken up by itself.
@@ -29,21 +26,30 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// About how many attempts there are until the budget ends, the first one included.
+    pub fn attempts(&self) -> u32 {
+        let pauses = self.budget.as_secs_f64() / self.cap.as_secs_f64().max(1.0);
+        // Pauses are shorter at first, and as short as half of the longest one.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let attempts = (pauses * 2.0).ceil() as u32;
+        attempts.saturating_add(1)
+    }
+
     /// How long to wait before the next attempt; `None` when there is to be none.
-    /// `failed_attempt` counts from 1, `elapsed` from the start of the first attempt, and `random`
-    /// lies in 0.0 ..= 1.0.
+    /// `failed_attempt` counts from 1, `left` is the time until the run gives up, `None` where it does not,
+    /// and `random` lies in 0.0 ..= 1.0.
     pub fn wait(
         &self,
         failed_attempt: u32,
-        elapsed: Duration,
+        left: Option<Duration>,
         failure: &Failure,
         random: f64,
     ) -> Option<Duration> {
-        if failed_attempt >= self.attempts || !failure.retryable() {
+        if !failure.retryable() {
             return None;
         }
         let wait = self.pause(failed_attempt, failure, random);
-        (elapsed.saturating_add(wait) < self.budget).then_some(wait)
+        left.is_none_or(|left| wait < left).then_some(wait)
     }
 
     /// How long nobody should ask after so many failures in a row, counted from 1.
@@ -106,8 +112,9 @@ mod tests {
     }
 
     fn wait(attempt: u32, elapsed: u64, failure: &Failure, random: f64) -> Option<u128> {
-        let elapsed = Duration::from_secs(elapsed);
-        Policy::default().wait(attempt, elapsed, failure, random).map(|wait| wait.as_millis())
+        let policy = Policy::default();
+        let left = policy.budget.saturating_sub(Duration::from_secs(elapsed));
+        policy.wait(attempt, Some(left), failure, random).map(|wait| wait.as_millis())
     }
 
     #[test]
@@ -125,7 +132,7 @@ mod tests {
             for random in [0.0, 0.5, 1.0] {
                 let (mut now, mut requests) = (NO_TIME, 1);
                 while now < Duration::from_secs(60) {
-                    now += Policy::default().wait(requests, now, &failure, random).unwrap();
+                    now += Policy::default().wait(requests, None, &failure, random).unwrap();
                     requests += 1;
                 }
                 assert!(requests <= 12, "{failure}: {requests} requests");
@@ -137,8 +144,7 @@ mod tests {
 
     #[test]
     fn a_wait_never_exceeds_the_cap() {
-        let patient = Policy { attempts: 99, ..Policy::default() };
-        let wait = patient.wait(40, NO_TIME, &status(500, None), 1.0);
+        let wait = Policy::default().wait(4_000_000_000, None, &status(500, None), 1.0);
         assert_eq!(wait, Some(Duration::from_secs(20)));
     }
 

@@ -124,6 +124,11 @@ pub enum Method {
     },
     /// A person has looked at this Pod's transcript.
     Seen,
+    /// The Pods that this screen shows from now on, in place of those before. While a screen shows a Pod, its runs
+    /// and those of the Pods below it wait for their provider without end.
+    Show {
+        pods: Vec<PodName>,
+    },
     /// What this host is: version, process id, directories.
     HostStatus,
     /// The newest log lines of the host that contain `filter` in any case.
@@ -269,6 +274,7 @@ impl Method {
             | Self::EditQueued { .. }
             | Self::Steer { .. }
             | Self::Seen
+            | Self::Show { .. }
             | Self::HostStatus
             | Self::Trace { .. }
             | Self::Spawn(_)
@@ -326,6 +332,7 @@ impl Method {
             Self::EditQueued { .. } => "edit_queued",
             Self::Steer { .. } => "steer",
             Self::Seen => "seen",
+            Self::Show { .. } => "show",
             Self::HostStatus => "host_status",
             Self::Trace { .. } => "trace",
             Self::Spawn(_) => "spawn",

@@ -7,7 +7,7 @@ use crate::protocol::{
     Action, AlertSource, Entry, ErrorCode, Event, Fact, Item, Refusal, Role, SegmentOrigin,
 };
 use crate::run::reply_size::ReplySize;
-use crate::run::stream::{Failures, Refused};
+use crate::run::stream::{Failures, Patience, Refused};
 use crate::run::usage::merged;
 use crate::run::{
     Accepted, End, Run, Stopped, answer, attach, context, interrupted, prompt, pruning,
@@ -176,7 +176,7 @@ impl Run {
         // A request that is too long is made again with less.
         let mut sent = past.clone();
         let (mut failures, mut unusable) = (Failures::default(), 0);
-        self.gives_up_at = None;
+        self.failing_since = None;
         loop {
             let (failure, until) = match self.request_summary(&sent).await? {
                 Ok(text) => return Ok(text),
@@ -243,7 +243,7 @@ impl Run {
         request: &Arc<Request>,
         usage: &mut Usage,
     ) -> Result<String, Refused> {
-        let mut deltas = self.send_through_gate(provider, request).await?;
+        let mut deltas = self.send_through_gate(provider, request, Patience::Bounded).await?;
         let (mut text, mut size) = (String::new(), ReplySize::new(self.setup.limits.reply));
         let unusable = |why: &str| (Failure::Unusable(why.to_owned()), None);
         while let Some(delta) = deltas.next().await {

@@ -9,13 +9,15 @@ use crate::protocol::{AlertSource, Entry, ErrorCode, Event, Fact, Origin, Refusa
 use crate::run::batch::Call;
 use crate::run::call_ids::{bounded, distinct};
 use crate::run::reply_size::{ReplyLimits, ReplySize, within_a_line};
+use crate::run::screens::LastShown;
 use crate::run::usage::merged;
-use crate::run::{Run, RunEvent, Stopped, attach, context, interrupted};
+use crate::run::{Run, RunEvent, Stopped, Viewers, attach, context, interrupted};
 use crate::session::Partial;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
 
 /// After so long a request that then broke, the next failure is the first one again.
 const LONG_REQUEST: Duration = Duration::from_secs(60);
@@ -32,13 +34,23 @@ pub(crate) struct Complete {
 }
 
 /// Why a request got no reply, and until when the gate of its provider is shut because of it.
-pub(crate) type Refused = (Failure, Option<tokio::time::Instant>);
+pub(crate) type Refused = (Failure, Option<Instant>);
+
+/// How long failed requests are made again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// For the time of the settings: there is another way on.
+    #[default]
+    Bounded,
+    /// Without end while a screen shows the Pod, and for the time of the settings from when the last one left.
+    WhileShown,
+}
 
 /// The failures in a row of the requests for one reply.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     count: u32,
-    first: Option<Instant>,
+    patience: Patience,
 }
 
 /// The outcome of one request.
@@ -49,7 +61,7 @@ enum Reply {
     Broken {
         failure: Failure,
         shown: bool,
-        until: Option<tokio::time::Instant>,
+        until: Option<Instant>,
     },
 }
 
@@ -90,6 +102,9 @@ impl Answer {
     }
 }
 
+/// Why a run waits at the gate of its provider.
+const OVERLOADED: &str = "its provider is overloaded";
+
 /// The activity of a run before the first part of a reply has arrived.
 const ASKED: &str = "waiting for its model";
 
@@ -112,8 +127,7 @@ impl Run {
     pub(crate) async fn request_reply(&mut self) -> Result<Complete, Stopped> {
         let llm_call = self.session_state.state.turn_count;
         self.publish(Event::LlmCallStart { llm_call }).await;
-        let (mut failures, mut continued) = (Failures::default(), 0);
-        self.gives_up_at = None;
+        let (mut failures, mut continued) = (self.no_failures(), 0);
         loop {
             let asked = Instant::now();
             match self.request().await? {
@@ -128,7 +142,7 @@ impl Run {
                 Reply::Broken { failure, shown, until } => {
                     if shown && failure.retryable() {
                         if asked.elapsed() > LONG_REQUEST {
-                            failures = Failures::default();
+                            failures = self.no_failures();
                         }
                         continued += 1;
                         self.go_on(llm_call, continued, &failure).await?;
@@ -136,13 +150,34 @@ impl Run {
                     match self.back_off(llm_call, &mut failures, &failure, until).await {
                         Err(Stopped::Failed(_)) if self.falls_back(&failure) => {
                             self.fall_back(&failure).await?;
-                            failures = Failures::default();
+                            failures = self.no_failures();
                         }
                         waited => waited?,
                     }
                 }
             }
         }
+    }
+
+    /// A model that another one can replace is not waited for without end.
+    fn patience(&self) -> Patience {
+        if self.setup.fallbacks.is_empty() { Patience::WhileShown } else { Patience::Bounded }
+    }
+
+    fn no_failures(&mut self) -> Failures {
+        self.failing_since = None;
+        Failures { count: 0, patience: self.patience() }
+    }
+
+    /// When the run gives a provider up that has failed since then; `None` while a screen shows the Pod.
+    fn gives_up(&self, patience: Patience, since: Instant) -> Option<Instant> {
+        let budget = self.setup.retries.budget;
+        let from = match (patience, self.setup.viewers.last_shown()) {
+            (Patience::WhileShown, LastShown::Now) if !budget.is_zero() => return None,
+            (Patience::WhileShown, LastShown::Until(left)) => left.max(since),
+            (Patience::Bounded | Patience::WhileShown, _) => since,
+        };
+        from.checked_add(budget)
     }
 
     /// Whether another model takes the place of one that failed so beyond its patience.
@@ -169,7 +204,7 @@ impl Run {
         let item = SystemItem::Interrupt { body: GO_ON.into() };
         self.commit(vec![Entry::new(Fact::SystemItem { item, taken: None })]).await?;
         let reason = why.to_string();
-        let max_attempts = self.setup.retries.attempts;
+        let max_attempts = self.setup.retries.attempts();
         self.publish(Event::LlmContinuation { llm_call, attempt, max_attempts, reason }).await;
         Ok(())
     }
@@ -181,44 +216,61 @@ impl Run {
         llm_call: u64,
         failures: &mut Failures,
         failure: &Failure,
-        until: Option<tokio::time::Instant>,
+        until: Option<Instant>,
     ) -> Result<(), Stopped> {
         failures.count += 1;
-        let first = *failures.first.get_or_insert_with(Instant::now);
-        self.gives_up_at = first.checked_add(self.setup.retries.budget);
-        let elapsed = first.elapsed();
-        let policy = &self.setup.retries;
+        let now = Instant::now();
+        let (first, patience) = (*self.failing_since.get_or_insert(now), failures.patience);
         let is_given_up =
             self.falls_back(failure) && self.setup.model.as_ref().is_some_and(|(_, p)| p.is_away());
-        let wait =
-            match until.map(|until| until.saturating_duration_since(tokio::time::Instant::now())) {
-                Some(pause) => (elapsed + pause < policy.budget).then_some(pause),
-                None => policy.wait(failures.count, elapsed, failure, random()),
-            };
+        let left = self.gives_up(patience, first).map(|at| at.saturating_duration_since(now));
+        let wait = match until.map(|until| until.saturating_duration_since(now)) {
+            Some(pause) => left.is_none_or(|left| pause < left).then_some(pause),
+            None => self.setup.retries.wait(failures.count, left, failure, random()),
+        };
         let Some(wait) = wait.filter(|_| !is_given_up) else {
             return Err(provider_error(failure));
         };
-        self.say_retry(llm_call, failures.count, elapsed, wait, failure).await;
+        self.say_retry(llm_call, failures.count, now - first, wait, failure).await;
         if until.is_some() {
             return Ok(());
         }
-        self.waits(state_of(failure), wait).await;
-        let mut interrupt = self.ports.interrupt.clone();
-        tokio::select! {
-            () = tokio::time::sleep(wait) => Ok(()),
-            () = self.ports.try_now.notified() => Ok(()),
-            () = interrupted(&mut interrupt) => Err(Stopped::Interrupted),
+        let (mut interrupt, mut viewers) =
+            (self.ports.interrupt.clone(), self.setup.viewers.clone());
+        loop {
+            let gives_up = self.gives_up(patience, first);
+            self.waits(state_of(failure), now + wait, gives_up).await;
+            tokio::select! {
+                () = sleep_until(now + wait) => return Ok(()),
+                () = self.ports.try_now.notified() => return Ok(()),
+                () = interrupted(&mut interrupt) => return Err(Stopped::Interrupted),
+                () = at(gives_up) => return Err(provider_error(failure)),
+                () = self.other_time(&mut viewers, patience, first, gives_up) => {}
+            }
         }
     }
 
-    /// Shows why the run waits for its provider, for how long, and until when it waits at most.
-    async fn waits(&self, why: &str, wait: Duration) {
-        let mut activity = format!("{why}, tries again {}", clock_in(wait));
-        if let Some(end) = self.gives_up_at {
-            let left = end.saturating_duration_since(Instant::now());
-            activity.push_str(&format!(", gives up {}", clock_in(left)));
+    /// Resolves when screens came or went, so that the run gives its provider up at another time than this.
+    async fn other_time(
+        &self,
+        viewers: &mut Viewers,
+        patience: Patience,
+        since: Instant,
+        gives_up: Option<Instant>,
+    ) {
+        while self.gives_up(patience, since) == gives_up {
+            viewers.changed().await;
         }
-        let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    }
+
+    /// Shows why the run waits for its provider, until when, and when it gives it up.
+    async fn waits(&self, why: &str, until: Instant, gives_up: Option<Instant>) {
+        let wait = |at: Instant| at.saturating_duration_since(Instant::now());
+        let mut activity = format!("{why}, tries again {}", clock_in(wait(until)));
+        if let Some(end) = gives_up {
+            activity.push_str(&format!(", gives up {}", clock_in(wait(end))));
+        }
+        let wait = u64::try_from(wait(until).as_millis()).unwrap_or(u64::MAX);
         let until = crate::protocol::now_ms().saturating_add(wait);
         self.send(RunEvent::Waits { activity, until }).await;
     }
@@ -231,7 +283,7 @@ impl Run {
         wait: Duration,
         failure: &Failure,
     ) {
-        let max_attempts = self.setup.retries.attempts;
+        let max_attempts = self.setup.retries.attempts().max(failed_attempt.saturating_add(1));
         tracing::warn!(failed_attempt, wait_ms = wait.as_millis(), "retrying: {failure}");
         let status = match failure {
             Failure::Status { status, .. } => Some(*status),
@@ -255,6 +307,9 @@ impl Run {
         self.load_wanted().await?;
         self.offered = self.tools_now();
         self.doing(ASKED).await;
+        if self.setup.model.as_ref().is_some_and(|(_, asked)| asked.gate().shut_until().is_some()) {
+            self.failing_since.get_or_insert_with(Instant::now);
+        }
         let mut interrupt = self.ports.interrupt.clone();
         let opened = tokio::select! {
             biased;
@@ -313,7 +368,7 @@ impl Run {
             return Ok(without_a_model(self.setup.without_model.clone()));
         };
         let request = self.carrying(context::input(&self.session_state.state.history));
-        self.send_through_gate(provider, &Arc::new(request)).await
+        self.send_through_gate(provider, &Arc::new(request), self.patience()).await
     }
 
     /// Sends a request when the gate of its provider lets it through. With a failure comes the time until which
@@ -322,24 +377,36 @@ impl Run {
         &self,
         provider: &Provider,
         request: &Arc<Request>,
+        patience: Patience,
     ) -> Result<Deltas, Refused> {
-        let say = |until: tokio::time::Instant| {
-            let wait = until.saturating_duration_since(tokio::time::Instant::now());
-            self.waits("its provider is overloaded", wait)
-        };
-        let shut_until = provider.gate().shut_until();
+        let gate = provider.gate();
+        let since = self.failing_since.unwrap_or_else(Instant::now);
+        let say = |until| self.waits(OVERLOADED, until, self.gives_up(patience, since));
+        let shut_until = gate.shut_until();
         let waits = shut_until.is_some();
-        // No run waits so long: this one learns at once whether the provider answers again.
-        let patience = self.setup.retries.budget;
-        if shut_until.is_some_and(|until| until > tokio::time::Instant::now() + patience) {
-            provider.gate().end_pause();
-        }
-        let passing = provider.gate().pass(say);
+        let passing = gate.pass(say);
         tokio::pin!(passing);
+        let (mut viewers, mut asked) = (self.setup.viewers.clone(), None);
         let pass = loop {
+            let gives_up = self.gives_up(patience, since);
+            // A run whose time is over asks, and one that no pause can help asks at once.
+            let is_hopeless = gate.shut_until().zip(gives_up).is_some_and(|(end, at)| {
+                end > at && since.checked_add(self.setup.retries.budget) == Some(at)
+            });
+            let asks = gives_up.map(|at| if is_hopeless { since } else { at });
+            let asks = asks.map(|at| asked.map_or(at, |again| at.max(again)));
             tokio::select! {
                 pass = &mut passing => break pass,
-                () = self.ports.try_now.notified() => provider.gate().end_pause(),
+                () = self.ports.try_now.notified() => gate.end_pause(),
+                () = at(asks) => {
+                    gate.end_pause();
+                    asked = Some(Instant::now() + self.setup.retries.cap);
+                }
+                () = self.other_time(&mut viewers, patience, since, gives_up) => {
+                    if let Some(until) = gate.shut_until() {
+                        say(until).await;
+                    }
+                }
             }
         };
         if waits {
@@ -574,6 +641,14 @@ fn done(item: &Item) -> Option<Event> {
             arguments: arguments.clone(),
         }),
         Item::ToolResult { .. } | Item::Unknown(_) => None,
+    }
+}
+
+/// Resolves then; never without a time.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

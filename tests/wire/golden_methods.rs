@@ -138,6 +138,10 @@ fn every_method_has_its_line() {
             r#"{"method":"steer","params":{"input":[{"kind":"text","content":"left"}]}}"#,
         ),
         (Method::Seen, r#"{"method":"seen"}"#),
+        (
+            Method::Show { pods: PodName::parse("a").into_iter().collect() },
+            r#"{"method":"show","params":{"pods":["a"]}}"#,
+        ),
         (Method::HostStatus, r#"{"method":"host_status"}"#),
         (Method::Trace { filter: String::new() }, r#"{"method":"trace","params":{}}"#),
         (
@@ -245,7 +249,7 @@ fn every_method_has_its_line() {
         lines,
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued
-        Steer Seen HostStatus Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide
+        Steer Seen Show HostStatus Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide
         ListPolicy ExplainCommand Revoke Trust ListServers UndoRewind MeshJoin MeshLeave MeshAgents
         MeshSend MeshBlock ActAs Fork
     );

@@ -35,7 +35,27 @@ impl App {
         let second = self.beside().cloned().zip(areas.beside);
         let second = second.map(|(name, area)| (name, Some(area)));
         let panes = first.into_iter().chain(second);
-        panes.flat_map(|(name, area)| self.prepare_transcript(name, area)).collect()
+        let effects = panes.flat_map(|(name, area)| self.prepare_transcript(name, area));
+        let mut effects: Vec<Effect> = effects.collect();
+        effects.extend(self.tell_shown());
+        effects
+    }
+
+    /// Tells the host which Pods this screen shows, when these are others than before. A look at another row of the
+    /// tree does not leave the current Pod.
+    fn tell_shown(&mut self) -> Option<Effect> {
+        let beside = self.beside().filter(|_| Areas::of(self).beside.is_some());
+        let mut pods = Vec::new();
+        for pod in [self.shown(), beside, self.current.as_ref()].into_iter().flatten() {
+            if !pods.contains(pod) {
+                pods.push(pod.clone());
+            }
+        }
+        if self.link != Link::Up || self.told_shown == pods {
+            return None;
+        }
+        self.told_shown.clone_from(&pods);
+        Some(Effect::Call { pod: None, method: Method::Show { pods }, asked: Asked::Silently })
     }
 
     fn prepare_transcript(&mut self, name: PodName, area: Option<Rect>) -> Vec<Effect> {

@@ -58,6 +58,7 @@ impl Pod {
             }
             Method::ExplainCommand => self.explain_command(answer),
             Method::Watch
+            | Method::Show { .. }
             | Method::Page { .. }
             | Method::Fetch { .. }
             | Method::New(_)

@@ -165,6 +165,7 @@ impl Pod {
             servers: self.servers(named),
             limits: limits(&settings, self.resolved.max_turns),
             retries: retries(&settings),
+            viewers: self.viewers(),
             workspace: self.row.workspace.clone(),
             identity: self.row.record(),
             instruction: self.resolved.instruction.clone(),
@@ -217,6 +218,12 @@ impl Pod {
     async fn permissions(&self) -> Result<(run::Policy, McpServers), Refusal> {
         let (workspace, supervisor) = (self.row.workspace.clone(), self.supervisor.clone());
         rules::policy(&self.shared, &self.row.name, workspace, supervisor).await
+    }
+
+    /// The screens that show this Pod or one above it.
+    fn viewers(&self) -> run::Viewers {
+        let above = rules::lineage(&self.shared, &self.row.name);
+        run::Viewers::new(self.shared.screens.subscribe(), self.row.name.clone(), above)
     }
 
     /// Looks up the paths that every other live Pod may write.

@@ -363,6 +363,30 @@ fn an_unseen_result_is_seen_once_it_is_shown() {
 }
 
 #[test]
+fn the_host_is_told_which_pods_a_screen_shows_and_again_after_a_new_connection() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Idle)]);
+    let told = |bench: &mut Bench| -> Vec<Vec<PodName>> {
+        let effects = bench.app.prepare_frame();
+        let shows = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Call { pod: None, method: Method::Show { pods }, .. } => Some(pods),
+            _ => None,
+        });
+        shows.collect()
+    };
+    let name = |name: &str| pod(name, State::Idle).name;
+    bench.go_to("alice");
+    told(&mut bench);
+    bench.go_to("bob");
+    assert_eq!(told(&mut bench), [[name("bob")]]);
+    assert_eq!(told(&mut bench), [[]; 0]);
+    bench.msg(Msg::HostEnded);
+    bench.go_to("alice");
+    assert_eq!(told(&mut bench), [[]; 0], "there is no host");
+    bench.msg(Msg::Connected);
+    assert_eq!(told(&mut bench), [[name("alice")]]);
+}
+
+#[test]
 fn an_idle_screen_never_wakes() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Paused)]);
     bench.wait(60_000);

@@ -35,7 +35,7 @@ macro_rules! verbs {
 
 verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
-    ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued Steer Seen HostStatus
+    ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued Steer Seen Show HostStatus
     Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide ListPolicy ExplainCommand Revoke
     Trust ListServers UndoRewind MeshJoin MeshLeave MeshAgents MeshSend MeshBlock ActAs Fork
 }
@@ -90,6 +90,7 @@ impl Asker<'_> {
                 | Method::FindModel { .. }
                 | Method::Trace { .. }
                 | Method::Watch
+                | Method::Show { .. }
         );
         // To stop without a Pod is to end the host, which is asked for at times.
         let of_host = of_host || (matches!(method, Method::Stop) && self.random.below(4) == 0);
@@ -158,6 +159,7 @@ impl Asker<'_> {
             }
             "Steer" => Method::Steer { id: None, input: input(format!("hello {n}")) },
             "Seen" => Method::Seen,
+            "Show" => Method::Show { pods: vec![info.name.clone(), other] },
             "HostStatus" => Method::HostStatus,
             "Trace" => Method::Trace { filter: "warn".into() },
             "Spawn" => Method::Spawn(SpawnPod {
