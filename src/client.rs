@@ -1,7 +1,7 @@
 //! The handle to a running host. It speaks the lines of the host socket over any stream, so a host
 //! in this process (a duplex pipe) and one behind a socket are the same to everything above.
 
-use crate::protocol::frame::{Hello, Lines};
+use crate::protocol::frame::{Hello, HelloBody, Lines};
 use crate::protocol::{AtHostEnd, Event, Frame, MAX_LINE, Method, Outgoing, PodName, Refusal};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -11,10 +11,13 @@ use tokio::sync::{mpsc, oneshot};
 mod connection;
 pub mod pod_api;
 pub mod find;
+mod other_host;
 pub mod pod_socket;
 pub mod whole_entry;
 #[cfg(test)]
 mod tests;
+
+pub use other_host::OtherHost;
 
 /// Calls that wait for the connection to take them; the next caller waits.
 const CALLS: usize = 64;
@@ -53,10 +56,8 @@ pub type Events = mpsc::Receiver<Outgoing>;
 pub enum ConnectError {
     #[error("the host closed the connection before it said hello")]
     Closed,
-    #[error(
-        "the host speaks protocol {theirs} (version {version}), this program speaks {ours}; end it with the program that started it (`yoi host stop`), then start again"
-    )]
-    OtherVersion { theirs: u32, ours: u32, version: String },
+    #[error("{0}")]
+    OtherVersion(Box<OtherHost>),
     #[error("a host is starting here and cannot be reached yet; try again in a moment")]
     NotReady,
     #[error("what answers on the host socket is no yoi host: {0}")]
@@ -84,7 +85,7 @@ impl Client {
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
-        Self::to(None, stream, AtHostEnd::Leaves).await
+        Self::to(None, stream, &Hello::ours(AtHostEnd::Leaves)).await
     }
 
     /// As [`Client::over`], to the host that is process `pid`: when it does not answer, the error
@@ -97,21 +98,37 @@ impl Client {
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
-        Self::to(Some(pid), stream, at_end).await
+        Self::to(Some(pid), stream, &Hello::ours(at_end)).await
+    }
+
+    /// As [`Client::over_socket_of`], to a host that speaks an older protocol. The requests for the family and for the
+    /// end of the host are the same in every protocol; no others are to be made.
+    async fn over_socket_of_older<S>(
+        pid: u32,
+        stream: S,
+        protocol: u32,
+    ) -> Result<(Self, Events), ConnectError>
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        let mut hello = Hello::ours(AtHostEnd::Leaves);
+        hello.hello.protocol = protocol;
+        Self::to(Some(pid), stream, &hello).await
     }
 
     async fn to<S>(
         pid: Option<u32>,
         stream: S,
-        at_end: AtHostEnd,
+        hello: &Hello,
     ) -> Result<(Self, Events), ConnectError>
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
         let (reader, mut writer) = tokio::io::split(stream);
         let mut lines = Lines::new(reader, MAX_LINE);
-        let hello = tokio::time::timeout(HELLO, greet(&mut lines, &mut writer, at_end)).await;
-        hello.map_err(|_| ConnectError::Silent(pid))??;
+        let greeted = greet(&mut lines, &mut writer, hello, pid);
+        let greeted = tokio::time::timeout(HELLO, greeted).await;
+        greeted.map_err(|_| ConnectError::Silent(pid))??;
         let (calls, called) = mpsc::channel(CALLS);
         let (events, received) = mpsc::channel(EVENTS);
         let fault = Fault::default();
@@ -140,21 +157,23 @@ impl Client {
 async fn greet<R, W>(
     lines: &mut Lines<R>,
     writer: &mut W,
-    at_end: AtHostEnd,
+    ours: &Hello,
+    pid: Option<u32>,
 ) -> Result<(), ConnectError>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    writer.write_all(&Hello::ours(at_end).encode()).await?;
+    writer.write_all(&ours.encode()).await?;
     let Some(Frame::Line(first)) = lines.next().await? else {
         return Err(ConnectError::Closed);
     };
-    let hello: Hello = serde_json::from_slice(&first)
+    let theirs: Hello = serde_json::from_slice(&first)
         .map_err(|_| ConnectError::NotAHost(String::from_utf8_lossy(&first).into_owned()))?;
-    let (theirs, ours) = (hello.hello.protocol, crate::protocol::PROTOCOL);
-    if theirs == ours {
+    let HelloBody { protocol, version, .. } = theirs.hello;
+    if protocol == ours.hello.protocol {
         return Ok(());
     }
-    Err(ConnectError::OtherVersion { theirs, ours, version: hello.hello.version })
+    let other = OtherHost { pid, protocol, version, running: None };
+    Err(ConnectError::OtherVersion(Box::new(other)))
 }

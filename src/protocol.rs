@@ -55,8 +55,9 @@ pub use reply::{
 pub use script::ScriptHash;
 pub use server::{McpServerInfo, McpServerState};
 
-/// The number both sides name in their first line on the host socket.
-pub const PROTOCOL: u32 = 1;
+/// The number both sides name in their first line on the host socket. It rises with every change of the lines but
+/// optional fields; `watch`, `family` and `shutdown` stay as they are, so that a newer program can end an older host.
+pub const PROTOCOL: u32 = 2;
 
 /// Milliseconds since the Unix epoch, the unit of every time on the wire and in the log.
 pub fn now_ms() -> u64 {

@@ -50,6 +50,8 @@ mod mesh;
 mod names;
 #[path = "program/next_host.rs"]
 mod next_host;
+#[path = "program/older_host.rs"]
+mod older_host;
 #[path = "program/outside.rs"]
 mod outside;
 #[path = "program/planted.rs"]

@@ -194,7 +194,7 @@ pub struct App {
     /// For each Pod, the time of its last state that the person has seen.
     seen: HashMap<PodName, u64>,
     /// The Pods of which the host knows that this screen shows them.
-    told_shown: Vec<PodName>,
+    known_shown: Vec<PodName>,
     /// Pods that this environment was offered to.
     opened: HashSet<PodName>,
     tour: Option<Tour>,

@@ -34,9 +34,12 @@ mod open;
 mod saved;
 /// The terminal, taken and given back.
 mod terminal;
+/// A question before there is a screen.
+mod two_keys;
 
 pub use open::{Find, Options, Ready, Reconnect};
 pub use saved::ScreenFiles;
+pub use two_keys::enter_or_esc;
 
 /// The shortest time between two frames, unless a person waits for one: after a key, and when the
 /// reply to a request comes. Text that streams is read, not played: 25 frames a second are enough.

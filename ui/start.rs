@@ -2,7 +2,7 @@
 //! outlive the terminal, or inside this process.
 
 use crate::console;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use yoi::client::{Client, Events, find};
 use yoi::config::dirs::{Dirs, Env};
 use yoi::host::{Ending, Host, HostError, HostLockError, IdleExit, MeshUse, Options};
-use yoi::protocol::AtHostEnd;
+use yoi::protocol::{AtHostEnd, Method};
 use yoi::text::SafeText;
 
 /// The hidden command under which this program is a background host.
@@ -76,6 +76,17 @@ pub async fn attach_or_start(
     }
     let (data, log) = (opening.dirs.data.display(), opening.dirs.state.join(yoi::trace::LOG_FILE));
     bail!("no host answers for {data}; see {}", log.display())
+}
+
+/// Ends the host that runs, also one of an older program; its live Pods are live again at the next start.
+/// Returns whether there was one.
+pub async fn stop(opening: &Opening) -> anyhow::Result<bool> {
+    let found = find::connect_to_end(&opening.dirs.data).await?;
+    let Some((client, mut events)) = found else { return Ok(false) };
+    client.call(None, Method::Stop).await.map_err(|refusal| anyhow!("{refusal}"))?;
+    // The host closes the connection when it has ended.
+    while events.recv().await.is_some() {}
+    Ok(true)
 }
 
 /// Starts a background host and waits until it can be reached, or says why it cannot.

@@ -1,7 +1,7 @@
 //! Finding the host of a data directory: the process that holds the lock, and its socket.
 
-use crate::client::{Client, ConnectError, Events};
-use crate::protocol::AtHostEnd;
+use crate::client::{Client, ConnectError, Events, OtherHost};
+use crate::protocol::{AtHostEnd, Event, Method, PodInfo, PodName, State};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,8 @@ use tokio::net::UnixStream;
 const REMAKE: Duration = Duration::from_secs(2);
 /// How long a host may take from its lock to its socket.
 const START: Duration = Duration::from_secs(10);
+/// How long a host of an older program may take to list its Pods.
+const ANSWER: Duration = Duration::from_secs(2);
 /// How often it is looked whether it did.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -98,6 +100,11 @@ pub async fn connect_as(
                     tokio::time::sleep(LOOK).await;
                     continue;
                 }
+                Err(ConnectError::OtherVersion(other)) if other.is_older() => {
+                    let running = running(&holder, other.protocol).await;
+                    let other = OtherHost { running, ..*other };
+                    return Err(ConnectError::OtherVersion(Box::new(other)));
+                }
                 greeted => return greeted.map(Some),
             },
             Err(error) if tokio::time::Instant::now() >= deadline => {
@@ -110,6 +117,37 @@ pub async fn connect_as(
         }
         tokio::time::sleep(LOOK).await;
     }
+}
+
+/// Connects to the running host also where it is of an older program, to end it.
+pub async fn connect_to_end(data: &Path) -> Result<Option<(Client, Events)>, ConnectError> {
+    match (connect(data).await, holder(data)) {
+        (Err(ConnectError::OtherVersion(other)), Some(holder)) if other.is_older() => {
+            to_older(&holder, other.protocol).await.map(Some)
+        }
+        (found, _) => found,
+    }
+}
+
+async fn to_older(holder: &Holder, protocol: u32) -> Result<(Client, Events), ConnectError> {
+    let stream = UnixStream::connect(&holder.socket).await?;
+    Client::over_socket_of_older(holder.pid, stream, protocol).await
+}
+
+/// The Pods that run in a host of an older program; `None` if it does not say.
+async fn running(holder: &Holder, protocol: u32) -> Option<Vec<PodName>> {
+    let listed = async {
+        let (client, mut events) = to_older(holder, protocol).await.ok()?;
+        client.call(None, Method::Watch).await.ok()?;
+        loop {
+            if let Event::Family { pods, .. } = events.recv().await?.event {
+                return Some(pods);
+            }
+        }
+    };
+    let pods: Vec<PodInfo> = tokio::time::timeout(ANSWER, listed).await.ok().flatten()?;
+    let runs = pods.into_iter().filter(|pod| pod.state == State::Running);
+    Some(runs.map(|pod| pod.name).collect())
 }
 
 /// Why a host that holds its lock takes no connection.

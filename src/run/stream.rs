@@ -393,12 +393,12 @@ impl Run {
             let is_hopeless = gate.shut_until().zip(gives_up).is_some_and(|(end, at)| {
                 end > at && since.checked_add(self.setup.retries.budget) == Some(at)
             });
-            let asks = gives_up.map(|at| if is_hopeless { since } else { at });
-            let asks = asks.map(|at| asked.map_or(at, |again| at.max(again)));
+            let next_try = gives_up.map(|at| if is_hopeless { since } else { at });
+            let next_try = next_try.map(|at| asked.map_or(at, |again| at.max(again)));
             tokio::select! {
                 pass = &mut passing => break pass,
                 () = self.ports.try_now.notified() => gate.end_pause(),
-                () = at(asks) => {
+                () = at(next_try) => {
                     gate.end_pause();
                     asked = Some(Instant::now() + self.setup.retries.cap);
                 }

@@ -6,11 +6,13 @@ use crate::{SCREEN, read, root, sources, without_tests};
 use std::path::Path;
 
 /// Files that name keys for a reason.
-const NAMES_KEYS: [&str; 2] = [
+const NAMES_KEYS: [&str; 3] = [
     // They make the names.
     "ui/keys.rs",
     // Keys that other programs keep for themselves.
     "ui/cli/doctor/terminal.rs",
+    // Keys from before the screen, which no key map changes.
+    "ui/run/two_keys.rs",
 ];
 /// Files that write to the standard streams: lines, messages of MCP, answers that stream, frames.
 const WRITES: [&str; 4] =

@@ -162,9 +162,9 @@ fn a_host_of_another_version_is_5_and_both_are_named() {
     assert_eq!(done.code, Some(5), "{done:?}");
     let words = done.last_words();
     assert!(words.contains("protocol 99") && words.contains("99.0.0"), "{words}");
-    assert!(words.contains("this program speaks 1"), "{words}");
+    assert!(words.contains("this program speaks 2") && words.contains("newer yoi"), "{words}");
     let hello = answering.join().expect("the answering thread");
-    assert!(hello.contains("\"protocol\":1"), "{hello}");
+    assert!(hello.contains("\"protocol\":2"), "{hello}");
     // It is this test's own lock: nobody is to be ended.
     drop(lock);
     std::fs::remove_file(bench.data().join("host.lock")).expect("the file made above");

@@ -11,7 +11,7 @@ for path in sys.argv[1:]:
         door = socket.socket(socket.AF_UNIX)
         door.settimeout(10)
         door.connect(path)
-        door.sendall(b'{"hello":{"protocol":1,"version":"x"}}\n')
+        door.sendall(b'{"hello":{"protocol":2,"version":"x"}}\n')
         print('heard' if door.recv(1) else 'silent')
     except OSError:
         print('silent')

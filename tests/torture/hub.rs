@@ -84,7 +84,7 @@ impl Hub {
         });
         tokio::spawn(listen(reader, received.clone(), acknowledged.clone()));
         let hub = Self { orders, received, acknowledged };
-        hub.send(&json!({"hello": {"protocol": 1, "version": "test"}}));
+        hub.send(&json!({"hello": {"protocol": yoi::protocol::PROTOCOL, "version": "test"}}));
         let mut family = hub.events("*");
         hub.call(None, "watch", Value::Null).await?;
         family.until("family").await?;

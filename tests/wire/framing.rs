@@ -93,8 +93,8 @@ fn an_order_for_an_impossible_name_is_refused_under_its_id() {
 #[test]
 fn both_sides_say_hello_with_protocol_and_version() {
     let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(value(&Hello::line()), json!({"hello": {"protocol": 1, "version": version}}));
-    let returning = json!({"hello": {"protocol": 1, "version": version, "returns": true}});
+    assert_eq!(value(&Hello::line()), json!({"hello": {"protocol": 2, "version": version}}));
+    let returning = json!({"hello": {"protocol": 2, "version": version, "returns": true}});
     assert_eq!(value(&Hello::ours(AtHostEnd::Returns).encode()), returning);
 }
 

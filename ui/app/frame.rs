@@ -51,10 +51,10 @@ impl App {
                 pods.push(pod.clone());
             }
         }
-        if self.link != Link::Up || self.told_shown == pods {
+        if self.link != Link::Up || self.known_shown == pods {
             return None;
         }
-        self.told_shown.clone_from(&pods);
+        self.known_shown.clone_from(&pods);
         Some(Effect::Call { pod: None, method: Method::Show { pods }, asked: Asked::Silently })
     }
 

@@ -260,7 +260,7 @@ impl App {
         self.transcripts.clear();
         self.verbs.clear();
         self.seen.clear();
-        self.told_shown.clear();
+        self.known_shown.clear();
         let watch = Effect::Call { pod: None, method: Method::Watch, asked: Asked::Watch };
         std::iter::once(watch).chain(self.offer_environment()).collect()
     }

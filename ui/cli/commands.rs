@@ -180,14 +180,11 @@ pub async fn host(opening: &Opening) -> Result<(), Failure> {
 
 /// `yoi host stop`: ends the host; its live Pods are live again at the next start.
 pub async fn stop_host(opening: &Opening) -> Result<(), Failure> {
-    let Some((client, mut events)) = start::attach(opening, AtHostEnd::Leaves).await? else {
+    if start::stop(opening).await? {
+        console::err("the host ended; its live pods are live again at the next start");
+    } else {
         console::err(&format!("no host runs for {}", opening.dirs.data.display()));
-        return Ok(());
-    };
-    client.call(None, Method::Stop).await?;
-    // The host closes the connection when it has ended.
-    while events.recv().await.is_some() {}
-    console::err("the host ended; its live pods are live again at the next start");
+    }
     Ok(())
 }
 

@@ -2,12 +2,13 @@
 
 use crate::app::ExitReason;
 use crate::cli::args::Args;
+use crate::console;
 use crate::headless::{Exit, Failure, causes};
 use crate::run::{self, Find, Options, Ready, Reconnect, ScreenFiles};
 use crate::start::{self, Opening};
 use crate::wording::model::facts;
 use std::path::{Path, PathBuf};
-use yoi::client::{Client, Events};
+use yoi::client::{Client, ConnectError, Events};
 use yoi::config::settings::{IN_USE, Ui};
 use yoi::config::{Access, Catalogue, Settings, Workspace};
 use yoi::host::{Host, MeshUse};
@@ -25,7 +26,13 @@ pub async fn show(opening: &Opening, args: Args) -> Result<(), Failure> {
     // The screen is made ready while the host starts: neither waits for the other.
     let ready = async { Ready::new(options(opening, &args)) };
     let (reached, mut ready) = tokio::join!(reach(opening, args.inside), ready);
-    let reached = reached?;
+    let reached = match reached {
+        Ok(reached) => reached,
+        Err(error) => {
+            replace_older(opening, error).await?;
+            reach(opening, args.inside).await?
+        }
+    };
     if let Some(notice) = reached.notice {
         ready.say(notice);
     }
@@ -86,7 +93,7 @@ struct Reached {
 
 /// Connects to a host in the background, or to one in this process if `inside` is set or a background
 /// host cannot be started.
-async fn reach(opening: &Opening, inside: bool) -> Result<Reached, Failure> {
+async fn reach(opening: &Opening, inside: bool) -> anyhow::Result<Reached> {
     let notice = if inside {
         if let Some((client, events)) = start::attach(opening, AtHostEnd::Returns).await? {
             let notice = Some("a host runs already; --inside was not needed".to_owned());
@@ -98,8 +105,8 @@ async fn reach(opening: &Opening, inside: bool) -> Result<Reached, Failure> {
             Ok((client, events)) => {
                 return Ok(Reached { client, events, host: None, notice: None });
             }
-            Err(error) if error.downcast_ref::<yoi::client::ConnectError>().is_some() => {
-                return Err(error.into());
+            Err(error) if error.downcast_ref::<ConnectError>().is_some() => {
+                return Err(error);
             }
             Err(error) => {
                 let why = causes(&error);
@@ -109,6 +116,30 @@ async fn reach(opening: &Opening, inside: bool) -> Result<Reached, Failure> {
     };
     let (host, client, events) = start::inside(opening, MeshUse::Joins).await?;
     Ok(Reached { client, events, host: Some(host), notice: Some(notice) })
+}
+
+/// Ends the host of an older program, if that is why none was reached and the person agrees.
+async fn replace_older(opening: &Opening, error: anyhow::Error) -> Result<(), Failure> {
+    let Some(ConnectError::OtherVersion(older)) = error.downcast_ref() else {
+        return Err(error.into());
+    };
+    if !older.is_older() {
+        return Err(error.into());
+    }
+    let process = older.pid.map(|pid| format!("process {pid}, ")).unwrap_or_default();
+    let version = &older.version;
+    console::err(&format!("a host of an older yoi runs here ({process}version {version})"));
+    let paused = older.paused();
+    console::err(&format!("stopping it {paused}; its Pods come back with the new host"));
+    let failed = |error: std::io::Error| Failure::new(Exit::Failed, error.to_string());
+    let agrees = run::enter_or_esc("stops it and starts a new one", "leaves");
+    let agrees = agrees.await.map_err(failed)?;
+    console::err("");
+    if !agrees {
+        return Err(error.into());
+    }
+    start::stop(opening).await?;
+    Ok(())
 }
 
 fn reconnect(opening: &Opening) -> Reconnect {

@@ -107,7 +107,7 @@ impl From<Refusal> for Failure {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        let other = matches!(error.downcast_ref(), Some(ConnectError::OtherVersion { .. }));
+        let other = matches!(error.downcast_ref(), Some(ConnectError::OtherVersion(_)));
         Self::new(if other { Exit::NotThere } else { Exit::Failed }, causes(&error))
     }
 }
@@ -173,7 +173,9 @@ mod tests {
 
     #[test]
     fn a_host_of_another_version_has_the_exit_code_of_a_missing_pod() {
-        let error = ConnectError::OtherVersion { theirs: 2, ours: 1, version: "9".into() };
+        let (version, running) = ("9".into(), None);
+        let other = yoi::client::OtherHost { pid: None, protocol: 9, version, running };
+        let error = ConnectError::OtherVersion(Box::new(other));
         assert_eq!(Failure::from(anyhow::Error::new(error)).exit, Exit::NotThere);
         assert_eq!(Failure::from(anyhow::anyhow!("no")).exit, Exit::Failed);
     }

@@ -103,7 +103,7 @@ async fn a_run_without_a_screen_is_given_up_after_ten_minutes_and_a_client_that_
 }
 
 #[tokio::test]
-async fn a_run_whose_screen_leaves_in_a_long_pause_asks_once_more_when_its_time_is_over() {
+async fn a_run_whose_screen_leaves_in_a_long_pause_tries_once_more_when_its_time_is_over() {
     let mut bench = Bench::new().await;
     let pod = bench.pod_that_meets("status = 429, retry_after = 3600, times = 1").await;
     let screen = bench.screen(&pod).await;

@@ -363,9 +363,9 @@ fn an_unseen_result_is_seen_once_it_is_shown() {
 }
 
 #[test]
-fn the_host_is_told_which_pods_a_screen_shows_and_again_after_a_new_connection() {
+fn the_host_learns_which_pods_a_screen_shows_and_again_after_a_new_connection() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Idle)]);
-    let told = |bench: &mut Bench| -> Vec<Vec<PodName>> {
+    let learned = |bench: &mut Bench| -> Vec<Vec<PodName>> {
         let effects = bench.app.prepare_frame();
         let shows = effects.into_iter().filter_map(|effect| match effect {
             Effect::Call { pod: None, method: Method::Show { pods }, .. } => Some(pods),
@@ -375,15 +375,15 @@ fn the_host_is_told_which_pods_a_screen_shows_and_again_after_a_new_connection()
     };
     let name = |name: &str| pod(name, State::Idle).name;
     bench.go_to("alice");
-    told(&mut bench);
+    learned(&mut bench);
     bench.go_to("bob");
-    assert_eq!(told(&mut bench), [[name("bob")]]);
-    assert_eq!(told(&mut bench), [[]; 0]);
+    assert_eq!(learned(&mut bench), [[name("bob")]]);
+    assert_eq!(learned(&mut bench), [[]; 0]);
     bench.msg(Msg::HostEnded);
     bench.go_to("alice");
-    assert_eq!(told(&mut bench), [[]; 0], "there is no host");
+    assert_eq!(learned(&mut bench), [[]; 0], "there is no host");
     bench.msg(Msg::Connected);
-    assert_eq!(told(&mut bench), [[name("alice")]]);
+    assert_eq!(learned(&mut bench), [[name("alice")]]);
 }
 
 #[test]

@@ -3,11 +3,13 @@
 use crate::cli::doctor::finding::Finding;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use yoi::client::{Client, Events, find};
+use yoi::client::{Client, ConnectError, Events, find};
 use yoi::protocol::{Event, Method};
 
 const ABOUT: &str = "host";
 const NAME: &str = "host";
+/// The way out where another host would do better.
+const STOP: &str = "yoi host stop, then yoi: no Pod is lost by it";
 /// How long a host may take to answer.
 const ANSWER: Duration = Duration::from_secs(2);
 /// From this time on an answer counts as slow.
@@ -36,24 +38,27 @@ pub async fn finding(data: &Path) -> (Finding, Option<Reached>) {
     };
     let begun = Instant::now();
     let connect = async {
-        let found = find::connect(data).await.map_err(|e| e.to_string())?;
-        let (client, events) = found.ok_or_else(|| "it just ended".to_owned())?;
+        let kill = |reason: String| (reason, format!("kill {}, then start yoi", holder.pid));
+        let found = find::connect(data).await.map_err(|error| match error {
+            ConnectError::OtherVersion(other) if other.is_older() => {
+                (other.to_string(), STOP.to_owned())
+            }
+            error => kill(error.to_string()),
+        })?;
+        let (client, events) = found.ok_or_else(|| kill("it just ended".into()))?;
         let reached = Reached { client, _events: events };
         match reached.client.call(None, Method::HostStatus).await {
             Ok(Event::Host { version, .. }) => Ok((reached, version)),
-            Ok(_) => Err("it answers with another event".to_owned()),
-            Err(refusal) => Err(refusal.message),
+            Ok(_) => Err(kill("it answers with another event".into())),
+            Err(refusal) => Err(kill(refusal.message)),
         }
     };
     let process = format!("process {}", holder.pid);
     match tokio::time::timeout(ANSWER, connect).await {
         Ok(Ok((reached, version))) => (running(&process, &version, begun.elapsed()), Some(reached)),
-        Ok(Err(reason)) => {
+        Ok(Err((reason, way_out))) => {
             let text = format!("{process}, version {}: {reason}", holder.version);
-            (
-                Finding::broken(ABOUT, NAME, text, format!("kill {}, then start yoi", holder.pid)),
-                None,
-            )
+            (Finding::broken(ABOUT, NAME, text, way_out), None)
         }
         Err(_) => {
             let text = format!("{process} does not answer within {} s", ANSWER.as_secs());
@@ -67,13 +72,12 @@ pub async fn finding(data: &Path) -> (Finding, Option<Reached>) {
 
 fn running(process: &str, version: &str, took: Duration) -> Finding {
     let text = format!("{process}, version {version}, answers in {} ms", took.as_millis());
-    let way_out = "yoi host stop, then yoi: no Pod is lost by it";
     if version != env!("CARGO_PKG_VERSION") {
         let text = format!("{text}; this program is {}", env!("CARGO_PKG_VERSION"));
-        return Finding::warning(ABOUT, NAME, text, way_out);
+        return Finding::warning(ABOUT, NAME, text, STOP);
     }
     if took > SLOW {
-        return Finding::warning(ABOUT, NAME, format!("{text}: that is slow"), way_out);
+        return Finding::warning(ABOUT, NAME, format!("{text}: that is slow"), STOP);
     }
     Finding::ok(ABOUT, NAME, text)
 }
