@@ -1,6 +1,6 @@
 //! The gate in front of a model: one for all requests of a host with the same address, key and model. While the
-//! provider is overloaded nobody asks it; when the pause is over one request probes, and once it is answered the others
-//! follow one after the other.
+//! provider is overloaded nobody asks it; when the pause is over one request probes, and once it is answered the Pods
+//! that a screen shows follow at once, the others one after the other.
 
 use crate::llm::Failure;
 use crate::llm::retry::Policy;
@@ -23,12 +23,13 @@ pub struct Gate {
 struct State {
     /// Set while the gate is shut: when the next request may probe.
     until: Option<Instant>,
-    /// The pauses since the last answer. A request that was sent before the last pause began says nothing about it.
+    /// How many pauses began since the last answer. The refusal of a request that was sent before the last of them began
+    /// is no sign that the provider needs another one.
     pauses: u32,
     /// A request probes whether the provider answers again.
     is_probing: bool,
-    /// The last request that waited and was let through went then, or will.
-    last_of_waiting: Option<Instant>,
+    /// When the last of the requests that waited is sent, now that the gate is open.
+    last_slot: Option<Instant>,
 }
 
 /// The permission to send one request; its outcome is to be told.
@@ -53,22 +54,27 @@ impl Gate {
         self.changed.notify_waiters();
     }
 
-    /// Waits until a request may be sent. `waiting` is called with the end of each pause.
-    pub async fn pass<F: Future<Output = ()>>(&self, waiting: impl Fn(Instant) -> F) -> Pass<'_> {
+    /// Waits until a request may be sent. `is_shown` says whether a screen shows the Pod that sends it; `waiting` is
+    /// called with the end of each pause.
+    pub async fn pass<F: Future<Output = ()>>(
+        &self,
+        is_shown: impl Fn() -> bool,
+        waiting: impl Fn(Instant) -> F,
+    ) -> Pass<'_> {
         let (mut has_waited, mut said) = (false, None);
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let next = self.next(has_waited);
+            let next = self.next(has_waited && !is_shown());
             let until = match next {
                 Next::Now(pass) => return pass,
-                Next::At(place, pass) => {
-                    tokio::time::sleep_until(place).await;
+                Next::At(slot, pass) => {
+                    tokio::time::sleep_until(slot).await;
                     return pass;
                 }
                 Next::Pause(until) => Some(until),
-                Next::Probe => None,
+                Next::Probing => None,
             };
             has_waited = true;
             if let Some(end) = until.filter(|_| said != until) {
@@ -87,21 +93,21 @@ impl Gate {
         }
     }
 
-    fn next(&self, has_waited: bool) -> Next<'_> {
+    fn next(&self, is_staggered: bool) -> Next<'_> {
         let mut state = self.lock();
         let now = Instant::now();
         let pass = |pauses, is_probe| Pass { gate: self, pauses, is_probe };
         match state.until {
             Some(until) if now < until => Next::Pause(until),
-            Some(_) if state.is_probing => Next::Probe,
+            Some(_) if state.is_probing => Next::Probing,
             Some(_) => {
                 state.is_probing = true;
                 Next::Now(pass(state.pauses, true))
             }
-            None if has_waited => {
-                let place = state.last_of_waiting.map_or(now, |last| now.max(last + STAGGER));
-                state.last_of_waiting = Some(place);
-                Next::At(place, pass(state.pauses, false))
+            None if is_staggered => {
+                let slot = state.last_slot.map_or(now, |last| now.max(last + STAGGER));
+                state.last_slot = Some(slot);
+                Next::At(slot, pass(state.pauses, false))
             }
             None => Next::Now(pass(state.pauses, false)),
         }
@@ -118,7 +124,7 @@ enum Next<'g> {
     /// Nobody may send before then.
     Pause(Instant),
     /// Another request probes.
-    Probe,
+    Probing,
 }
 
 impl Pass<'_> {
@@ -194,7 +200,7 @@ mod tests {
                 let (gate, asked, answered) = (gate.clone(), asked.clone(), answered.clone());
                 tokio::spawn(async move {
                     loop {
-                        let pass = gate.pass(|_| std::future::ready(())).await;
+                        let pass = gate.pass(|| false, |_| std::future::ready(())).await;
                         let now = begun.elapsed().as_secs_f64();
                         asked.lock().unwrap().push(now);
                         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -233,18 +239,21 @@ mod tests {
     async fn the_time_that_a_provider_names_is_kept() {
         let gate = Gate::default();
         let begun = Instant::now();
-        gate.pass(|_| std::future::ready(())).await.refused(
+        gate.pass(|| false, |_| std::future::ready(())).await.refused(
             &overload(Some(70)),
             &Policy::default(),
             0.0,
         );
         let said = AtomicU32::new(0);
         let pass = gate
-            .pass(|until| {
-                said.fetch_add(1, Ordering::Relaxed);
-                assert_eq!(until - begun, Duration::from_secs(70));
-                std::future::ready(())
-            })
+            .pass(
+                || false,
+                |until| {
+                    said.fetch_add(1, Ordering::Relaxed);
+                    assert_eq!(until - begun, Duration::from_secs(70));
+                    std::future::ready(())
+                },
+            )
             .await;
         assert_eq!((begun.elapsed(), said.into_inner()), (Duration::from_secs(70), 1));
         pass.answered();
@@ -254,9 +263,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_pause_that_a_person_ends_lets_one_request_probe() {
         let (gate, begun) = (Gate::default(), Instant::now());
-        let pass = gate.pass(|_| std::future::ready(())).await;
+        let pass = gate.pass(|| false, |_| std::future::ready(())).await;
         pass.refused(&overload(Some(70)), &Policy::default(), 0.0);
-        let waiting = gate.pass(async |_| gate.end_pause());
+        let waiting = gate.pass(|| false, async |_| gate.end_pause());
         waiting.await.refused(&overload(Some(70)), &Policy::default(), 0.0);
         assert_eq!(begun.elapsed(), Duration::ZERO);
         assert!(gate.shut_until() >= Some(begun + Duration::from_secs(70)));
@@ -265,16 +274,43 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_probe_that_is_given_up_lets_another_one_probe() {
         let gate = Gate::default();
-        gate.pass(|_| std::future::ready(())).await.refused(
+        gate.pass(|| false, |_| std::future::ready(())).await.refused(
             &overload(None),
             &Policy::default(),
             0.0,
         );
-        let probe = gate.pass(|_| std::future::ready(())).await;
-        let other = gate.pass(|_| std::future::ready(()));
+        let probe = gate.pass(|| false, |_| std::future::ready(())).await;
+        let other = gate.pass(|| false, |_| std::future::ready(()));
         tokio::pin!(other);
         assert!(futures_util::poll!(other.as_mut()).is_pending(), "one probes at a time");
         drop(probe);
         assert!(other.await.is_probe);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pods_that_a_screen_shows_go_first_when_the_gate_opens() {
+        let gate = Arc::new(Gate::default());
+        gate.pass(|| false, |_| std::future::ready(())).await.refused(
+            &overload(None),
+            &Policy::default(),
+            0.0,
+        );
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let pods: Vec<_> = (0..10)
+            .map(|pod| {
+                let (gate, order) = (gate.clone(), order.clone());
+                tokio::spawn(async move {
+                    let pass = gate.pass(|| pod == 7, |_| std::future::ready(())).await;
+                    order.lock().unwrap().push((pod, pass.is_probe));
+                    pass.answered();
+                })
+            })
+            .collect();
+        for pod in pods {
+            pod.await.unwrap();
+        }
+        let order = order.lock().unwrap();
+        let probe = order.iter().filter(|(_, is_probe)| *is_probe).count();
+        assert!(order[..2].iter().any(|(pod, _)| *pod == 7) && probe == 1, "{order:?}");
     }
 }

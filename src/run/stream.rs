@@ -384,7 +384,8 @@ impl Run {
         let say = |until| self.waits(OVERLOADED, until, self.gives_up(patience, since));
         let shut_until = gate.shut_until();
         let waits = shut_until.is_some();
-        let passing = gate.pass(say);
+        let is_shown = || self.setup.viewers.last_shown() == LastShown::Now;
+        let passing = gate.pass(is_shown, say);
         tokio::pin!(passing);
         let (mut viewers, mut asked) = (self.setup.viewers.clone(), None);
         let pass = loop {
