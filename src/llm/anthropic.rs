@@ -35,10 +35,6 @@ pub fn body(request: &Request, model: &Model) -> Vec<u8> {
     if !request.tools.is_empty() {
         body["tools"] = tools(request);
     }
-    let config = &request.config;
-    if !config.stop_sequences.is_empty() {
-        body["stop_sequences"] = json!(config.stop_sequences);
-    }
     match thinking {
         Some(Thinking::Budget(tokens)) => {
             body["thinking"] = json!({"type": "enabled", "budget_tokens": tokens});
@@ -48,23 +44,9 @@ pub fn body(request: &Request, model: &Model) -> Vec<u8> {
             body["thinking"] = json!({"type": "adaptive", "display": "summarized"});
             body["output_config"] = json!({"effort": label});
         }
-        // A thinking model takes no sampling settings.
-        None => sampling(&mut body, request),
+        None => {}
     }
     messages.in_object("messages", &body)
-}
-
-fn sampling(body: &mut Value, request: &Request) {
-    let config = &request.config;
-    if let Some(temperature) = config.temperature {
-        body["temperature"] = json!(temperature);
-    }
-    if let Some(top_p) = config.top_p {
-        body["top_p"] = json!(top_p);
-    }
-    if let Some(top_k) = config.top_k {
-        body["top_k"] = json!(top_k);
-    }
 }
 
 fn tools(request: &Request) -> Value {

@@ -49,16 +49,10 @@ fn is_openai(model: &Model) -> bool {
 fn settings(body: &mut Value, request: &Request, model: &Model) {
     let (config, openai) = (&request.config, is_openai(model));
     let limit = if openai { "max_completion_tokens" } else { "max_tokens" };
-    let stops = (!config.stop_sequences.is_empty()).then(|| json!(config.stop_sequences));
     let cache_key = openai.then(|| json!(wire::cache_key(request)));
-    for (key, value) in [
-        (limit, config.max_tokens.map(|tokens| json!(tokens))),
-        ("temperature", config.temperature.map(|temperature| json!(temperature))),
-        ("top_p", config.top_p.map(|top_p| json!(top_p))),
-        ("top_k", config.top_k.filter(|_| !openai).map(|top_k| json!(top_k))),
-        ("stop", stops),
-        ("prompt_cache_key", cache_key),
-    ] {
+    for (key, value) in
+        [(limit, config.max_tokens.map(|tokens| json!(tokens))), ("prompt_cache_key", cache_key)]
+    {
         if let Some(value) = value {
             body[key] = value;
         }

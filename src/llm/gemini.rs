@@ -43,13 +43,8 @@ fn tool(tool: &ToolSpec) -> Value {
 
 fn settings(request: &Request, model: &Model) -> Map<String, Value> {
     let config = &request.config;
-    let stops = (!config.stop_sequences.is_empty()).then(|| json!(config.stop_sequences));
     [
         ("maxOutputTokens", config.max_tokens.map(|tokens| json!(tokens))),
-        ("temperature", config.temperature.map(|temperature| json!(temperature))),
-        ("topP", config.top_p.map(|top_p| json!(top_p))),
-        ("topK", config.top_k.map(|top_k| json!(top_k))),
-        ("stopSequences", stops),
         ("thinkingConfig", thinking(request, model)),
     ]
     .into_iter()

@@ -26,15 +26,8 @@ pub fn body(request: &Request, model: &Model, summaries: Summaries) -> Vec<u8> {
         body["tools"] = request.tools.iter().map(tool).collect();
         body["parallel_tool_calls"] = json!(true);
     }
-    let config = &request.config;
-    for (key, value) in [
-        ("max_output_tokens", config.max_tokens.map(|tokens| json!(tokens))),
-        ("temperature", config.temperature.map(|temperature| json!(temperature))),
-        ("top_p", config.top_p.map(|top_p| json!(top_p))),
-    ] {
-        if let Some(value) = value {
-            body[key] = value;
-        }
+    if let Some(tokens) = request.config.max_tokens {
+        body["max_output_tokens"] = json!(tokens);
     }
     if model.reasoning == Reasoning::Effort {
         reasoning(&mut body, request, summaries);

@@ -2,7 +2,7 @@
 
 use crate::protocol::method::Segment;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// One item of a conversation, as the log holds it (`LoggedItem` in the specification of the log).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,18 +102,15 @@ impl Effort {
     }
 }
 
-/// The request settings that the log records; what is `None` or empty is not sent, and the provider's
-/// default holds.
+/// The request settings that the log records; what is `None` is not sent, and the provider's default holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestConfig {
     pub max_tokens: Option<u64>,
-    pub temperature: Option<f64>,
-    pub top_p: Option<f64>,
-    pub top_k: Option<u64>,
-    #[serde(default)]
-    pub stop_sequences: Vec<String>,
     /// An effort label or a token budget.
     pub reasoning: Option<Value>,
+    /// What logs of earlier releases name besides. It is kept as it is and never sent.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)]

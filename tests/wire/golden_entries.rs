@@ -52,7 +52,7 @@ fn every_fact_has_its_line() {
                     forked_from: Some(from),
                     compacted_from: Some(from),
                 },
-                r#"{"kind":"segment_start","session_id":"01a1fff2-d277-7d93-b554-1afe8ed56657","system_prompt":"p","config":{"max_tokens":1000,"temperature":null,"top_p":null,"top_k":null,"stop_sequences":[],"reasoning":null},"history":[{"id":"01a1fff2-d277-7d93-b554-1afe8ed56657","origin":{"wire":"anthropic","provider":"anthropic","model":"m"},"native":{"type":"text"},"kind":"message","role":"assistant","content":[{"kind":"text","text":"hello"}]}],"forked_from":{"segment_id":"01a1fff2-d277-7d93-b554-1afe8ed56657","at_turn_index":3},"compacted_from":{"segment_id":"01a1fff2-d277-7d93-b554-1afe8ed56657","at_turn_index":3}}"#,
+                r#"{"kind":"segment_start","session_id":"01a1fff2-d277-7d93-b554-1afe8ed56657","system_prompt":"p","config":{"max_tokens":1000,"reasoning":null},"history":[{"id":"01a1fff2-d277-7d93-b554-1afe8ed56657","origin":{"wire":"anthropic","provider":"anthropic","model":"m"},"native":{"type":"text"},"kind":"message","role":"assistant","content":[{"kind":"text","text":"hello"}]}],"forked_from":{"segment_id":"01a1fff2-d277-7d93-b554-1afe8ed56657","at_turn_index":3},"compacted_from":{"segment_id":"01a1fff2-d277-7d93-b554-1afe8ed56657","at_turn_index":3}}"#,
             ),
             (Fact::Invoke { trigger: Trigger::UserSend }, r#"{"kind":"invoke","trigger":"user_send"}"#),
             (
@@ -120,7 +120,7 @@ fn every_fact_has_its_line() {
             ),
             (
                 Fact::ConfigChanged { config: RequestConfig { reasoning: Some(json!("high")), ..config } },
-                r#"{"kind":"config_changed","config":{"max_tokens":1000,"temperature":null,"top_p":null,"top_k":null,"stop_sequences":[],"reasoning":"high"}}"#,
+                r#"{"kind":"config_changed","config":{"max_tokens":1000,"reasoning":"high"}}"#,
             ),
             (
                 Fact::LlmUsage {
@@ -314,4 +314,15 @@ fn every_trigger_has_its_word() {
     ] {
         golden(&trigger, &format!("\"{word}\""));
     }
+}
+
+#[test]
+fn settings_for_sampling_in_an_entry_of_an_earlier_release_are_kept() {
+    let earlier = r#"{"ts":7,"kind":"config_changed","config":{"max_tokens":1000,"temperature":0.5,"top_p":0.9,"top_k":5,"stop_sequences":["END"],"reasoning":"high"}}"#;
+    let read: Entry = serde_json::from_str(earlier).expect("an entry");
+    let Fact::ConfigChanged { config } = &read.fact else { panic!("{read:?}") };
+    assert_eq!((config.max_tokens, &config.reasoning), (Some(1000), &Some("high".into())));
+    let written: serde_json::Value = serde_json::to_value(&read).expect("JSON");
+    let expected: serde_json::Value = serde_json::from_str(earlier).expect("JSON");
+    assert_eq!(written, expected);
 }

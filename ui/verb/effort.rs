@@ -11,7 +11,8 @@ pub static VERB: Verb = of::<ChooseEffort>(Verb {
     more: &[
         "Without a Pod it is about new Pods; in a shell, write `effort` into config.toml for those.",
         "It counts from the next request on, also in a run under way; a model that has no such setting is not told.",
-        "default is what `effort` in config.toml says, or what the provider of the model does by itself.",
+        "default is what `effort` in config.toml says. Where that says nothing, no request names an effort, and the \
+         provider's own default for the model counts.",
     ],
     ..verb("effort", "choose how much the model thinks, or say how much that is")
 });
@@ -101,6 +102,6 @@ impl ChooseEffort {
 fn in_words(effort: Option<Effort>) -> String {
     match effort {
         Some(effort) => format!("effort {}", effort.name()),
-        None => "as much effort as the provider of the model chooses".to_owned(),
+        None => "the provider's default effort for the model".to_owned(),
     }
 }

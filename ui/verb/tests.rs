@@ -428,7 +428,7 @@ fn without_a_pod_the_effort_is_that_of_new_pods() {
         let end = driven("effort", way, Some(Effort::Low));
         assert_eq!(end.said, Said::Answer("new Pods: effort low".into()));
         let end = driven("effort", way, None);
-        let said = "new Pods: as much effort as the provider of the model chooses";
+        let said = "new Pods: the provider's default effort for the model";
         assert_eq!(end.said, Said::Answer(said.into()));
     }
     let end = driven("effort high", Way::Line, Some(Effort::Low));

@@ -235,7 +235,6 @@ fn a_failed_result_with_an_image_says_so_and_shows_it_after_all_results() {
 fn settings_go_in_the_form_the_model_takes() {
     let mut request = request(vec![]);
     request.config.max_tokens = Some(100);
-    request.config.stop_sequences = vec!["END".into()];
     let config = |reasoning, setting: Value| {
         let mut request = request.clone();
         request.config.reasoning = Some(setting);
@@ -246,5 +245,5 @@ fn settings_go_in_the_form_the_model_takes() {
     let level = config(Reasoning::Effort, json!("low"));
     assert_eq!(level["thinkingConfig"], json!({"includeThoughts": true, "thinkingLevel": "low"}));
     let none = config(Reasoning::None, json!(512));
-    assert_eq!(none, json!({"maxOutputTokens": 100, "stopSequences": ["END"]}));
+    assert_eq!(none, json!({"maxOutputTokens": 100}));
 }
