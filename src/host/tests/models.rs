@@ -361,3 +361,39 @@ async fn a_model_is_named_without_a_pod_as_a_new_pod_would_get_it() {
         "{refused}"
     );
 }
+
+#[tokio::test]
+async fn a_server_without_the_responses_wire_is_asked_for_it_once_in_the_life_of_the_host() {
+    use axum::extract::Request;
+    use axum::http::StatusCode;
+    use axum::response::IntoResponse as _;
+    use std::sync::{Arc, Mutex};
+    let paths = Arc::new(Mutex::new(Vec::new()));
+    let seen = paths.clone();
+    let server = move |request: Request| {
+        let path = request.uri().path().to_owned();
+        seen.lock().unwrap().push(path.clone());
+        async move {
+            if !path.ends_with("/chat/completions") {
+                return (StatusCode::NOT_FOUND, "{}").into_response();
+            }
+            let delta = serde_json::json!({"content": "here"});
+            let choice = serde_json::json!({"index": 0, "delta": delta, "finish_reason": "stop"});
+            let chunk = serde_json::json!({"choices": [choice]});
+            let text = format!("data: {chunk}\n\ndata: [DONE]\n\n");
+            ([("content-type", "text/event-stream")], text).into_response()
+        }
+    };
+    let url = crate::host::tests::serve(axum::Router::new().fallback(server)).await;
+    let provider =
+        format!("[provider.mine]\nwire = 'responses'\nbase_url = '{url}'\nkey_env = []\n");
+    let mut bench = Bench::with_settings(&format!("model = 'mine/m'\n{provider}")).await;
+    let pod = bench.pod_with(BTreeMap::new()).await.name;
+    for _ in 0..2 {
+        bench.call(&pod, Method::say("hello")).await.unwrap();
+        assert_eq!(bench.end().await, crate::protocol::RunResult::Finished);
+        bench.is(&pod, State::Idle).await;
+    }
+    let (responses, chat) = ("/v1/responses", "/v1/chat/completions");
+    assert_eq!(*paths.lock().unwrap(), [responses, chat, chat]);
+}
