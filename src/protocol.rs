@@ -29,7 +29,7 @@ pub use approval::{
     START_SERVER, Verdict, WorkspaceFile,
 };
 pub use client::{McpClient, PolicyClient};
-pub use command_sheet::{CommandSheet, OwnPlace, ShutPlace};
+pub use command_sheet::{CommandSheet, InstructionFile, OwnPlace, ShutPlace};
 pub use entry::{
     AgentOrigin, Entry, Fact, FileMark, NotificationSource, Origin, SegmentOrigin, SentByPerson,
     SystemItem, Trigger,

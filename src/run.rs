@@ -69,7 +69,9 @@ pub use approval::ApprovalDecided;
 pub(crate) use attach::alert;
 pub(crate) use batch::label;
 pub use commands::Commands;
+pub(crate) use environment::instruction_files;
 pub use instructions::OF_PERSON;
+pub(crate) use instructions::Sources;
 pub use interrupt::Interrupt;
 pub(crate) use interrupt::interrupted;
 pub use message::{AgentMessage, Input, Notification, sender};
@@ -407,7 +409,8 @@ impl Run {
         let fresh = matches!(start, Start::User { .. });
         self.trigger = Some(Trigger::UserSend);
         if let Start::ApprovalDecided { answered, accepted } = start {
-            return self.go_on_with(answered, accepted).await;
+            self.go_on_with(answered, accepted).await?;
+            return self.note_changes().await;
         }
         let mut start = start;
         let prepared = match self.withdraw().await {
@@ -447,19 +450,22 @@ impl Run {
                 let accepted = self.commit_for(accepted, resumed).await?;
                 crate::crash_point!("resume-committed");
                 answer(accepted, None);
-                self.request_continuation().await
+                let is_unfinished = self.ends_with_own_text();
+                self.note_changes().await?;
+                if is_unfinished { self.request_continuation().await } else { Ok(()) }
             }
             Start::ApprovalDecided { .. } | Start::Compact { .. } => Ok(()),
         }
     }
 
-    /// Commits a note that tells the model to go on, where the history ends with the model's own
-    /// unfinished text.
-    async fn request_continuation(&mut self) -> Result<(), Stopped> {
+    /// Whether the history ends with the model's own text, which is unfinished while its run is interrupted.
+    fn ends_with_own_text(&self) -> bool {
         let last = self.session_state.state.history.last().map(|kept| &kept.item);
-        if !matches!(last, Some(Item::Message { role: Role::Assistant, .. })) {
-            return Ok(());
-        }
+        matches!(last, Some(Item::Message { role: Role::Assistant, .. }))
+    }
+
+    /// Commits a note that tells the model to go on with its text.
+    async fn request_continuation(&mut self) -> Result<(), Stopped> {
         let item = SystemItem::Interrupt { body: prompt::RESUMED.into() };
         self.commit(vec![Entry::new(Fact::SystemItem { item, taken: None })]).await
     }

@@ -1,4 +1,4 @@
-//! What the next command of a Pod gets, for a person who asks.
+//! What the next command of a Pod gets, and which instruction files the Pod has, for a person who asks.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -24,6 +24,19 @@ pub struct CommandSheet {
     pub withheld: Vec<String>,
     /// Each a sentence.
     pub limits: Vec<String>,
+    /// The files that tell the Pod how to work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<InstructionFile>,
+}
+
+/// A file that tells a Pod how to work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstructionFile {
+    pub path: PathBuf,
+    /// Seconds since it was written, where the file system says it.
+    pub age_s: Option<u64>,
+    /// Whether it is another one than the model was told.
+    pub changed: bool,
 }
 
 /// A place that no other Pod has.

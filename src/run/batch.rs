@@ -246,10 +246,10 @@ impl Run {
         Ok(())
     }
 
-    /// Adds the instruction files of directories that a call touches first, each once.
+    /// Adds the instruction files of directories that a call touches, each once and again when it changed.
     async fn add_instructions(&self, path: &Path, output: &mut tools::Output) {
-        let own = output.files.iter().map(|mark| &mark.path);
-        let known = self.session_state.state.files.keys().chain(own).cloned().collect();
+        let mut known = self.session_state.state.files.clone();
+        known.extend(output.files.iter().map(|mark| (mark.path.clone(), mark.hash.clone())));
         let (setup, path) = (self.setup.clone(), path.to_owned());
         let look = move || {
             session_state::with_sources(&setup, |sources| {

@@ -1,34 +1,40 @@
-//! The parts of the system prompt that change while a Pod lives: the date, its scope, instruction files.
+//! The parts of the system prompt that change while a Pod lives: the date, the branch of git, its scope, instruction
+//! files.
 //! The prompt of a segment stays as it is, so that providers find their cache; a change enters the history
 //! once, as a note at its end.
 
 use crate::protocol::entry::Kept;
-use crate::protocol::{Entry, Fact, Item, Role, SystemItem};
-use crate::run::prompt::Part;
+use crate::protocol::{Entry, Fact, InstructionFile, Item, Role, SystemItem};
+use crate::run::instructions::{self, Sources};
+use crate::run::prompt::{INSTRUCTIONS, Part};
 use crate::run::{Run, Stopped, session_state};
+use crate::session::Replay;
 use std::sync::Arc;
 
-impl Part {
-    /// The first line of the note that replaces this part.
-    fn head(&self) -> String {
-        format!("[Changed: {}]\n", self.slug)
-    }
+/// The first line of the note that replaces a part.
+fn head(slug: &str) -> String {
+    format!("[Changed: {slug}]\n")
+}
 
+impl Part {
     fn note(&self) -> String {
         let text = self.text.trim();
         let text = if text.is_empty() { "There is none any more." } else { text };
-        format!("{}This replaces what was said before.\n\n{text}", self.head())
+        format!("{}This replaces what was said before.\n\n{text}", head(self.slug))
     }
 
-    /// Whether the model was sent this part as it is now, by the last note about it or by the prompt.
-    fn is_known(&self, system: &str, history: &[Arc<Kept>]) -> bool {
-        let head = self.head();
+    /// The last note about the part with this first line.
+    fn last_note(head: &str, history: &[Arc<Kept>]) -> Option<String> {
         let mut notes = history.iter().rev().filter_map(|kept| match &kept.item {
             Item::Message { role: Role::System, .. } => kept.item.text(),
             _ => None,
         });
-        let last = notes.find(|text| text.starts_with(&head));
-        match last {
+        notes.find(|text| text.starts_with(head))
+    }
+
+    /// Whether the model was sent this part as it is now, by the last note about it or by the prompt.
+    fn is_known(&self, system: &str, history: &[Arc<Kept>]) -> bool {
+        match Self::last_note(&head(self.slug), history) {
             Some(note) => note == self.note(),
             None if self.at_end && self.text.trim().is_empty() => {
                 !system.contains("\n# Instructions from ")
@@ -37,6 +43,17 @@ impl Part {
             None => system.contains(&self.text),
         }
     }
+}
+
+/// The instruction files of a Pod as they are now, for a person who asks. `replay` is what its model was told. Blocking.
+pub(crate) fn instruction_files(
+    sources: &Sources<'_>,
+    replay: Option<&Replay>,
+) -> Vec<InstructionFile> {
+    let Some(replay) = replay else { return instructions::listed(sources, None) };
+    let note = Part::last_note(&head(INSTRUCTIONS), &replay.history);
+    let told = note.as_deref().or(replay.system_prompt.as_deref()).unwrap_or_default();
+    instructions::listed(sources, Some((told, &replay.files)))
 }
 
 impl Run {

@@ -134,6 +134,9 @@ pub(crate) fn system(facts: &Facts<'_>) -> (String, Vec<String>) {
     (text, diagnostics)
 }
 
+/// The part that holds the instruction files.
+pub(crate) const INSTRUCTIONS: &str = "instructions";
+
 /// One part of the system prompt that can change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
@@ -154,10 +157,11 @@ fn today() -> String {
 pub(crate) fn parts(facts: &Facts<'_>) -> Vec<Part> {
     let (instructions, diagnostics) = instructions::in_prompt(&facts.sources);
     let scope = format!("# What you may touch\n{}\n", facts.sources.reads.summary());
-    let always = [("date", format!("Date: {}\n", today())), ("scope", scope)];
+    let branch = format!("\n{}", surroundings::git(facts.sources.cwd));
+    let always = [("date", format!("Date: {}\n", today())), ("branch", branch), ("scope", scope)];
     let part = |(slug, text)| Part { slug, text, at_end: false };
     let readable = !diagnostics.iter().any(|why| why.starts_with(instructions::NOT_READ));
-    let files = Part { slug: "instructions", text: instructions, at_end: true };
+    let files = Part { slug: INSTRUCTIONS, text: instructions, at_end: true };
     always.map(part).into_iter().chain(readable.then_some(files)).collect()
 }
 
@@ -281,9 +285,11 @@ mod tests {
             assert!(text.contains(part), "{part} is missing in {text}");
         }
         assert!(!text.contains("{"), "no placeholder is left: {text}");
-        for part in parts(&facts) {
-            assert!(text.contains(part.text.trim()), "{}", part.slug);
-            assert!(!part.text.contains("Git: "), "a change of the branch is no note");
+        let parts = parts(&facts);
+        let slugs: Vec<&str> = parts.iter().map(|part| part.slug).collect();
+        assert_eq!(slugs, ["date", "branch", "scope", "instructions"]);
+        for part in parts {
+            assert!(text.contains(&part.text), "{}", part.slug);
         }
     }
 }

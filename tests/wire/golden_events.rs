@@ -7,9 +7,9 @@ use yoi::protocol::family::Confined;
 use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshMember, MeshStanding, MeshView};
 use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Comeback, CommandSheet, Completion,
-    CompletionKind, Entry, ErrorCode, Event, Fact, FoundModel, Greeting, InFlight, LastRun, Lent,
-    LimitKind, LimitMet, LineShape, Losses, McpServerInfo, McpServerState, Outgoing, OwnPlace,
-    PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput,
+    CompletionKind, Entry, ErrorCode, Event, Fact, FoundModel, Greeting, InFlight, InstructionFile,
+    LastRun, Lent, LimitKind, LimitMet, LineShape, Losses, McpServerInfo, McpServerState, Outgoing,
+    OwnPlace, PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput,
     PodStatus, PolicyClient, PolicyConsent, PolicyRule, PolicyTrust, Queued, Restoring,
     RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, ShutPlace, State, StoppedPod,
     SystemItem, TextSpan, Trigger, TurnResult, Verdict, WorkspaceFile,
@@ -604,9 +604,14 @@ fn ours() -> Vec<(Event, String)> {
                 write: vec!["/w".into()],
                 own: vec![OwnPlace { path: "/tmp".into(), kept: true, mib: 1 }],
                 shut: vec![ShutPlace { path: "/w/a".into(), read: true, why: "secret".into() }],
+                instructions: vec![InstructionFile {
+                    path: "/w/AGENTS.md".into(),
+                    age_s: Some(60),
+                    changed: true,
+                }],
                 ..CommandSheet::default()
             })),
-            r#"{"event":"command_sheet","data":{"sandbox":"sandbox on","read":[],"write":["/w"],"caches":[],"own":[{"path":"/tmp","kept":true,"mib":1}],"shut":[{"path":"/w/a","read":true,"why":"secret"}],"cost":[],"env":[],"withheld":[],"limits":[]}}"#
+            r#"{"event":"command_sheet","data":{"sandbox":"sandbox on","read":[],"write":["/w"],"caches":[],"own":[{"path":"/tmp","kept":true,"mib":1}],"shut":[{"path":"/w/a","read":true,"why":"secret"}],"cost":[],"env":[],"withheld":[],"limits":[],"instructions":[{"path":"/w/AGENTS.md","age_s":60,"changed":true}]}}"#
                 .into(),
         ),
         (

@@ -8,7 +8,8 @@ use yoi::protocol::{Event, Method, PodInfo, PodName, State};
 
 pub static VERB: Verb = of::<Explain>(Verb {
     more: &[
-        "Below the state of the Pod stands what its next command gets of this machine when it names no needs: paths \
+        "Below the state of the Pod stand the files that tell it how to work, with their age and whether one changed \
+         since the model read it, and what its next command gets of this machine when it names no needs: paths \
          that it writes and reads, places of its own, what is shut inside them, the names of the environment \
          variables that it gets and of those that are withheld, and limits. It is computed as it is for the \
          command itself.",

@@ -1,13 +1,15 @@
-//! What the commands of a Pod get, in labelled lines.
+//! What the commands of a Pod get, and which files tell it how to work, in labelled lines.
 
+use crate::wording::duration::in_words;
 use crate::wording::scope::path;
 use std::path::PathBuf;
-use yoi::protocol::{CommandSheet, OwnPlace, ShutPlace};
+use yoi::protocol::{CommandSheet, InstructionFile, OwnPlace, ShutPlace};
 use yoi::text::SafeText;
 
 /// What the next command of a Pod gets.
 pub fn sheet(sheet: &CommandSheet) -> Vec<(&'static str, String)> {
-    let mut lines = vec![("commands", spelled(&sheet.sandbox))];
+    let mut lines: Vec<_> = sheet.instructions.iter().map(instructions).collect();
+    lines.push(("commands", spelled(&sheet.sandbox)));
     let paths = |paths: &[PathBuf]| list(paths.iter().map(|dir| path(dir)));
     lines.push(("they write", paths(&sheet.write)));
     lines.push(("they read", paths(&sheet.read)));
@@ -21,6 +23,17 @@ pub fn sheet(sheet: &CommandSheet) -> Vec<(&'static str, String)> {
     lines.extend(sheet.limits.iter().map(|limit| ("limit", spelled(limit))));
     lines.retain(|(_, text)| !text.is_empty());
     lines
+}
+
+fn instructions(file: &InstructionFile) -> (&'static str, String) {
+    let age = file.age_s.map(|age| format!(", written {} ago", in_words(age.saturating_mul(1000))));
+    let changed = match file.changed {
+        false => "",
+        true => {
+            "; it changed, and the model reads that when its next run begins or uses its directory"
+        }
+    };
+    ("instructions", format!("{}{}{changed}", path(&file.path), age.unwrap_or_default()))
 }
 
 fn own(OwnPlace { path: place, kept, mib }: &OwnPlace) -> String {
@@ -57,11 +70,20 @@ mod tests {
             ],
             env: vec!["HOME".into(), "PATH".into()],
             withheld: vec!["AWS_SECRET".into()],
+            instructions: [
+                ("/w/AGENTS.md", Some(300), true),
+                ("/w/a\u{1b}[2K/AGENTS.md", None, false),
+            ]
+            .map(|(path, age_s, changed)| InstructionFile { path: path.into(), age_s, changed })
+            .into(),
             ..CommandSheet::default()
         });
         let lines: Vec<String> =
             text.iter().map(|(label, text)| format!("{label}: {text}")).collect();
         let expected = [
+            "instructions: /w/AGENTS.md, written 5 min ago; it changed, and the model reads that when its next run \
+             begins or uses its directory",
+            "instructions: /w/a\\x1b[2K/AGENTS.md",
             "commands: sandbox on",
             "they write: /w, /x\\x1b[2K",
             "their own: /tmp (1024 MiB, kept)",

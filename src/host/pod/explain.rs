@@ -1,11 +1,15 @@
-//! Explaining what the commands of a Pod get.
+//! Explaining what the commands of a Pod get, and which instruction files it has.
 
 use crate::host::Answer;
 use crate::host::pod::Pod;
 use crate::host::pod::calls::reply;
 use crate::host::pod::start::{command_env, command_limits, command_time};
-use crate::protocol::{CommandSheet, Event, Refusal};
+use crate::protocol::{CommandSheet, Event, InstructionFile, Refusal, SegmentId};
+use crate::run::{self, Sources};
+use crate::sandbox::Person;
+use crate::session::{self, Files};
 use crate::tools;
+use std::path::PathBuf;
 
 impl Pod {
     /// Computes it in a task of its own: it looks at the disk, and may wait for the first look at the sandbox.
@@ -14,6 +18,12 @@ impl Pod {
             (self.shared.clone(), self.others(), self.path_threads.clone());
         let offered = self.env.clone();
         let ctx = self.tools(&self.looked_at.settings, crate::sandbox::Isolation::Namespaces);
+        let files = Instructions {
+            files: self.files.clone(),
+            segment: self.row.segment,
+            workspace: self.row.workspace.clone(),
+            person: self.instruction_files(&self.looked_at.settings),
+        };
         tokio::spawn(async move {
             let (of, dir) = (shared.clone(), shared.dirs.config.clone());
             let now = shared.files.run(&dir, move || of.settings_now().settings).await;
@@ -31,12 +41,41 @@ impl Pod {
             let confinement = shared.confinement().await;
             let (isolation, sandbox) = (confinement.isolation(), confinement.text());
             let ctx = tools::Context { isolation, others: others(), ..ctx };
-            let looked = threads.run(move || tools::command_sheet(&ctx)).await;
+            let looked = threads.run(move || {
+                let instructions = files.listed(&ctx);
+                CommandSheet { instructions, ..tools::command_sheet(&ctx) }
+            });
+            let looked = looked.await;
             let sheet = looked.map(|sheet| CommandSheet { sandbox, withheld, ..sheet });
             let explained = sheet.map(|sheet| Event::CommandSheet(Box::new(sheet)));
             let failed =
                 |why| Refusal::internal(format!("what its commands get is not known: {why}"));
             reply(answer, explained.map_err(failed));
         });
+    }
+}
+
+/// Where the instruction files of a Pod are, and the log that says what its model was told of them.
+struct Instructions {
+    files: Files,
+    /// The segment that the Pod writes to; `None` before its first run.
+    segment: Option<SegmentId>,
+    workspace: PathBuf,
+    person: Vec<PathBuf>,
+}
+
+impl Instructions {
+    /// Blocking. Where the log cannot be read, no file counts as changed.
+    fn listed(&self, ctx: &tools::Context) -> Vec<InstructionFile> {
+        let told = self.segment.and_then(|segment| session::fold(&self.files, segment, 0).ok());
+        let secrets = Person { env: &ctx.env }.secrets();
+        let sources = Sources {
+            person: &self.person,
+            workspace: &self.workspace,
+            cwd: &ctx.cwd,
+            reads: &ctx.scope,
+            secrets: &secrets,
+        };
+        run::instruction_files(&sources, told.as_ref().map(|told| &told.replay))
     }
 }

@@ -178,7 +178,7 @@ impl Pod {
     }
 
     /// The file of the configuration directory, and those that the settings name.
-    fn instruction_files(&self, settings: &Settings) -> Vec<PathBuf> {
+    pub(super) fn instruction_files(&self, settings: &Settings) -> Vec<PathBuf> {
         let config = &self.shared.dirs.config;
         let home = var(&self.env, "HOME").or_else(|| var(&self.shared.env, "HOME")).map(Path::new);
         let named = settings.instructions.iter().map(|path| match (path.strip_prefix("~"), home) {

@@ -445,6 +445,30 @@ async fn a_request_survives_the_host_and_its_decision_resumes_that_call_once_and
 }
 
 #[tokio::test]
+async fn a_run_that_goes_on_with_a_decision_is_told_of_what_changed_behind_the_results_of_its_calls()
+ {
+    use crate::protocol::{Fact, Item, SystemItem};
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "both").await;
+    let approval = bench.asked().await;
+    let mut bench = bench.restarted().await;
+    std::fs::write(bench.root.join("w/AGENTS.md"), "use spaces").unwrap();
+    bench.answer(&approval, once()).await.unwrap();
+    let next = bench.asked().await;
+    bench.answer(&next, once()).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    let part = |fact: Fact| match fact {
+        Fact::AssistantItem { item: Item::ToolCall { .. }, .. } => Some("call"),
+        Fact::ToolResult { .. } => Some("result"),
+        Fact::SystemItem { item: SystemItem::Knowledge { .. }, .. } => Some("note"),
+        _ => None,
+    };
+    let parts: Vec<_> = bench.facts(&pod).await.into_iter().filter_map(part).collect();
+    assert_eq!(parts, ["call", "call", "result", "result", "note"]);
+    assert_eq!(bench.notes(&pod).await[0].0, "instructions");
+}
+
+#[tokio::test]
 async fn a_call_that_was_allowed_and_has_no_result_is_never_run_again() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
