@@ -346,7 +346,10 @@ impl Run {
                 said.map(|text| format!("- {text}\n")).collect(),
             ),
             ("The newest tool calls, whose outputs left", calls),
-            ("Files touched", files.map(|path| format!("- {}\n", path.display())).collect()),
+            (
+                "Files touched (Read again before you edit)",
+                files.map(|path| format!("- {}\n", path.display())).collect(),
+            ),
             ("Pods", pods.unwrap_or_default()),
             ("Allowed by the person", approved.collect()),
         ];
@@ -417,7 +420,7 @@ fn without_a_model(past: &[Arc<Kept>], chars: usize) -> String {
         _ => None,
     });
     let last = last.map(|text| tail_of(&text, chars));
-    let parts = [("The handover before this one", former), ("Your last words", last)];
+    let parts = [("The handover before this one", former), ("The end of your last message", last)];
     let parts = parts.into_iter().filter_map(|(title, text)| Some((title, text?)));
     let parts: String = parts.map(|(title, text)| format!("\n\n# {title}\n{text}")).collect();
     format!("No summary could be made.{parts}")
@@ -440,7 +443,11 @@ fn calls(history: &[Arc<Kept>]) -> String {
     });
     let lines: Vec<String> = lines.collect();
     let before = lines.len().saturating_sub(MAX_CALLS);
-    let more = if before > 0 { format!("- {before} before these\n") } else { String::new() };
+    let more = if before > 0 {
+        format!("- {before} earlier calls are not listed\n")
+    } else {
+        String::new()
+    };
     more + &lines[before..].concat()
 }
 

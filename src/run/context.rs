@@ -82,12 +82,12 @@ fn in_place_of(pruned: &Pruned) -> String {
     match &pruned.file {
         Some(file) => {
             format!(
-                "[this output was left out to save context; a copy of it is in {}: Read that, or call again for what \
-                 is there now]",
+                "[this output was left out to save context; a copy of it is in {}: Read that, or call again, where the call \
+                 changes nothing, for what is there now]",
                 file.display()
             )
         }
-        None => "[this output was left out to save context; call again if you need it]".into(),
+        None => "[this output was left out to save context; call again if you need it and the call changes nothing]".into(),
     }
 }
 

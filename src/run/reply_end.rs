@@ -176,11 +176,11 @@ fn unusable(arguments: &str, cut: bool, stop: &Stop) -> Option<String> {
         (Ok(_), _) => None,
         // Some providers close a call that they cut.
         (Err(error), Some(cutter)) if cut || error.is_eof() => Some(format!(
-            "not run: {cutter} cut the arguments of this call after {bytes} bytes. Call again with less text, or \
-             in several calls. They begin: {head}"
+            "not run: {cutter} cut the arguments of this call after {bytes} bytes. Make it \
+             smaller, such as a Write of the first part and an Edit that adds the rest. The arguments began: {head}"
         )),
         (Err(error), _) => Some(format!(
-            "not run: the arguments of this call ({bytes} bytes) are no JSON object ({error}). They begin: {head}"
+            "not run: the arguments of this call ({bytes} bytes) are not a JSON object ({error}). They began: {head}"
         )),
     }
 }

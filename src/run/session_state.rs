@@ -180,7 +180,7 @@ pub(crate) async fn begin(
         Entry::extension(domain::POD, setup.identity.clone()),
     ];
     let mut written = entries.clone();
-    // Clients on_run_event of this run when it began; only the log needs to hear it again.
+    // Clients learned of this run when it began; only the log of the new segment lacks it.
     written.extend(start.under_way.map(|trigger| Entry::new(Fact::Invoke { trigger })));
     let created = Journal::create(&setup.files, segment, written).await;
     let (journal, end) = created.map_err(internal)?;

@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-pub const DESCRIPTION: &str = "Replaces a text in a file. The file was read with Read before; if \
-it changed since then, Read it again, unless the result of your own command showed the change. old_string is the text as Read \
+pub const DESCRIPTION: &str = "Replaces a text in a file that you have Read; if it changed since \
+then, Read it again, unless the result of your own command showed the change. old_string is the text as Read \
 shows it, with its indentation and without the line numbers, and must occur once; give more of its \
 surroundings, or set replace_all.";
 

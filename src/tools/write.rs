@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 pub const DESCRIPTION: &str = "Writes a whole file, making missing directories. A file that exists \
-must have been read with Read before and be unchanged since; it is replaced and keeps its mode. \
+must be as you saw it last, as for Edit; it is replaced and keeps its mode. \
 For a change to a part of a file use Edit.";
 
 #[derive(Deserialize, JsonSchema)]

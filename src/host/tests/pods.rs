@@ -300,8 +300,8 @@ async fn a_child_is_spawned_read_written_to_stopped_and_restored_by_tools() {
     let read = bench.tool("read kid").await;
     assert!(read.starts_with("pod `kid` idle; no new assistant text"), "{read}");
     assert_eq!(bench.tool("send kid word hang").await, "sent message to `kid`");
-    let busy = "pod `kid` is already running a turn; wait \
-                for it to finish and retry";
+    let busy = "pod `kid` is already running a turn; wait for it to finish and retry: a notification \
+                tells you when; or set `queue`";
     assert_eq!(bench.tool("send kid word again").await, busy);
     let stopped = format!("stopped pod `kid`; reclaimed scope: write:{at}");
     assert_eq!(bench.tool("stop kid").await, stopped);

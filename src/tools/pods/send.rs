@@ -51,7 +51,7 @@ fn tell(named: &str, event: Event) -> Option<Output> {
 fn refused(named: &str, refusal: Refusal) -> Fault {
     match refusal.code {
         ErrorCode::AlreadyRunning => Fault::Execution(format!(
-            "pod `{named}` is already running a turn; wait for it to finish and retry"
+            "pod `{named}` is already running a turn; wait for it to finish and retry: a notification tells you when; or set `queue`"
         )),
         ErrorCode::InvalidRequest => Fault::Argument(refusal.message),
         code => Fault::Execution(format!(

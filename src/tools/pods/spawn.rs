@@ -12,8 +12,9 @@ use std::path::PathBuf;
 
 pub const DESCRIPTION: &str = "Starts a child Pod: another agent that works on its own task beside \
 you. It sees nothing of your conversation, so the task must say everything it needs. You lend it a \
-part of your scope. Write that you lend you do not have until the child stops, and no second child \
-can have it; a child that builds needs write of the directory of the build, too. Returns as soon as \
+part of your scope. Write that you lend you do not have until the child stops, and one child alone \
+can have it: two that build take a directory of the build each, below the /tmp that each Pod has \
+for itself. Returns as soon as \
 the child has its task and does not wait for the work: a notification with its last message, to \
 8 kB, tells you when it ended a turn. Write to it with SendToPod, end it with StopPod.";
 
@@ -23,7 +24,8 @@ pub struct Input {
     name: String,
     /// Its first message: what to do, where, and what to report when it is done.
     task: String,
-    /// What it is lent, inside your own scope; without it, read of all that you may read.
+    /// All that it may touch, inside your own scope: with a list it has nothing else, so name read of what it must
+    /// see, too. Without one, read of all that you may read.
     #[serde(default)]
     scope: Vec<ScopeRule>,
     /// `default`, `inherit` (your own model and settings) or the name of a profile.

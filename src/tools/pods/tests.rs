@@ -77,7 +77,7 @@ async fn a_busy_child_is_said_to_be_waited_for() {
     let arguments = json!({"name": "kid", "message": "x"});
     assert_eq!(
         refused(&pods::send::VERB, arguments, busy).await,
-        "pod `kid` is already running a turn; wait for it to finish and retry"
+        "pod `kid` is already running a turn; wait for it to finish and retry: a notification tells you when; or set `queue`"
     );
 }
 
