@@ -224,6 +224,7 @@ async fn no_history_traps_a_pod_whose_provider_refuses_long_requests() {
             let answer = bench.said(&pod).await.pop().unwrap();
             assert!(answer.starts_with(&format!("done {said}")), "{case}: {answer} {info:?}");
         }
+        std::fs::write(&file, &text).unwrap();
         bench.call(&pod, Method::say("ping")).await.unwrap();
         while bench.compaction_or_end().await.is_none() {}
         assert_eq!(bench.said(&pod).await.pop().unwrap(), "pong", "{case}");
