@@ -306,6 +306,8 @@ pub(crate) struct Run {
     /// not rolled back.
     pub(crate) acted: bool,
     requests: u32,
+    /// How many compactions followed each other closely, and the requests before the last of them.
+    compactions: (u32, u32),
     /// Since when the requests for one reply have failed, or wait at the gate of their provider.
     pub(crate) failing_since: Option<tokio::time::Instant>,
     /// The tools that the model was offered last: its calls are calls of these.
@@ -342,6 +344,7 @@ pub async fn run(
         trigger: None,
         acted: false,
         requests: 0,
+        compactions: (0, 0),
         failing_since: None,
         offered,
     };

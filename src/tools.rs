@@ -180,7 +180,7 @@ pub struct Context {
     pub scripts: Vec<ScriptHash>,
     /// The interface to the host; `None` without one.
     pub pod_api: Option<PodApi>,
-    /// Bytes of content in one result ([`MAX_OUTPUT`]).
+    /// Bytes of content in one result, at most [`MAX_OUTPUT`]; fewer for a model with a small window.
     pub max_output: usize,
 }
 

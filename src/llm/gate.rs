@@ -105,7 +105,7 @@ impl Gate {
                 Next::Now(pass(state.pauses, true))
             }
             None if is_staggered => {
-                let slot = state.last_slot.map_or(now, |last| now.max(last + STAGGER));
+                let slot = now.max(state.last_slot.unwrap_or(now) + STAGGER);
                 state.last_slot = Some(slot);
                 Next::At(slot, pass(state.pauses, false))
             }

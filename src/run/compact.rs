@@ -86,6 +86,7 @@ impl Run {
 
     /// Begins a new segment with a summary.
     pub(crate) async fn compact(&mut self, compaction: Compaction) -> Result<(), Stopped> {
+        self.count_compaction()?;
         self.publish(Event::CompactStart).await;
         self.doing("compacting").await;
         let history = &self.session_state.state.history;
@@ -136,6 +137,21 @@ impl Run {
         self.publish(Event::CompactDone { new_segment_id: self.session_state.segment }).await;
         self.publish_context().await;
         Ok(())
+    }
+
+    /// Refuses a compaction where so many followed each other that the run does not get on: a model makes the same calls
+    /// again, whose outputs do not fit, until the limit of requests.
+    fn count_compaction(&mut self) -> Result<(), Stopped> {
+        let (count, at) = self.compactions;
+        let count = if self.requests - at > MAX_APART { 1 } else { count + 1 };
+        self.compactions = (count, self.requests);
+        if count <= MAX_IN_A_ROW {
+            return Ok(());
+        }
+        Err(failed(&format!(
+            "the last {MAX_IN_A_ROW} compactions did not make room for the calls of the model; `:model` takes a model with a \
+             larger window, a message can name smaller steps"
+        )))
     }
 
     /// The tokens that the model reads, as far as is known: fewer than a request that its provider refused.
@@ -366,6 +382,9 @@ fn has_others(list: Vec<serde_json::Value>) -> bool {
     list.len() > 1
 }
 
+/// The most compactions in a row, and the most requests between two of them.
+const MAX_IN_A_ROW: u32 = 6;
+const MAX_APART: u32 = 2;
 /// The most summaries that are no use before a compaction fails.
 const MAX_UNUSABLE: u32 = 1;
 /// The most messages of the person that a compaction repeats, and the most characters of each.

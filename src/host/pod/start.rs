@@ -241,6 +241,12 @@ impl Pod {
         })
     }
 
+    /// The most bytes of a result: a quarter of what the model reads, at four bytes a token.
+    fn max_output(&self) -> usize {
+        let window = self.resolved.model.as_ref().map_or(u64::MAX, |choice| choice.model.window);
+        tools::MAX_OUTPUT.min(usize::try_from(window).unwrap_or(usize::MAX))
+    }
+
     pub(super) fn tools(&self, settings: &Settings, isolation: Isolation) -> tools::Context {
         tools::Context {
             cwd: self.row.cwd.clone(),
@@ -266,7 +272,7 @@ impl Pod {
             outside: Vec::new(),
             scripts: Vec::new(),
             pod_api: Some(PodApi::new(self.row.name.clone(), self.shared.pod_api.clone())),
-            max_output: tools::MAX_OUTPUT,
+            max_output: self.max_output(),
         }
     }
 }

@@ -230,3 +230,28 @@ async fn no_history_traps_a_pod_whose_provider_refuses_long_requests() {
         assert_eq!(bench.said(&pod).await.pop().unwrap(), "pong", "{case}");
     }
 }
+
+#[tokio::test]
+async fn a_model_that_repeats_calls_whose_outputs_never_fit_is_stopped_after_few_requests() {
+    let mut bench = Bench::new().await;
+    let calls: String =
+        (0..200).map(|_| "{ name = 'Read', args = { file_path = '{cwd}/small' } },").collect();
+    std::fs::write(bench.root.join("w/small"), "a line\n").unwrap();
+    let script = bench.root.join("script.toml");
+    let text = format!(
+        "reads = {LEAST}\n[[when]]\nany = true\n[[when.step]]\ncall = [{calls}]\n[[when.step]]\ntext = 'done'\n"
+    );
+    std::fs::write(&script, text).unwrap();
+    let pod = bench.new_pod(Some(&script)).await.name;
+    bench.call(&pod, Method::say("read")).await.unwrap();
+    let mut compactions = 0;
+    let end = loop {
+        match bench.compaction_or_end().await {
+            Some(end) => break end,
+            None => compactions += 1,
+        }
+    };
+    assert_eq!((compactions, end), (6, RunResult::Failed));
+    let info = bench.is(&pod, State::Failed).await;
+    assert!(format!("{info:?}").contains("did not make room"), "{info:?}");
+}
