@@ -220,7 +220,7 @@ mod tests {
     fn a_call_that_the_model_ended_is_whole_though_its_provider_did_not_close_it() {
         for stop in [Stop::ToolUse, Stop::EndTurn] {
             assert_eq!(unusable("{}", true, &stop), None);
-            assert!(unusable("{", true, &stop).unwrap().contains("no JSON object"));
+            assert!(unusable("{", true, &stop).unwrap().contains("not a JSON object"));
         }
     }
 
@@ -234,7 +234,7 @@ mod tests {
     fn a_call_whose_arguments_are_no_object_is_not_run() {
         for arguments in ["[1]", "7", "{\"a\":", "text", "\"{\\\"a\\\":\""] {
             let why = unusable(arguments, false, &Stop::ToolUse).unwrap();
-            assert!(why.contains("no JSON object") && why.contains(arguments), "{why}");
+            assert!(why.contains("not a JSON object") && why.contains(arguments), "{why}");
         }
     }
 
