@@ -52,8 +52,8 @@ pub(crate) fn instruction_files(
 ) -> Vec<InstructionFile> {
     let Some(replay) = replay else { return instructions::listed(sources, None) };
     let note = Part::last_note(&head(INSTRUCTIONS), &replay.history);
-    let told = note.as_deref().or(replay.system_prompt.as_deref()).unwrap_or_default();
-    instructions::listed(sources, Some((told, &replay.files)))
+    let read = note.as_deref().or(replay.system_prompt.as_deref()).unwrap_or_default();
+    instructions::listed(sources, Some((read, &replay.files)))
 }
 
 impl Run {

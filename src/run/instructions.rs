@@ -74,30 +74,30 @@ fn of_prompt(sources: &Sources<'_>) -> (Vec<(PathBuf, Found)>, Vec<String>) {
     (read_files, diagnostics)
 }
 
-/// The files of the prompt, and those that calls brought, as they are now. `told` is the last text that the model got
+/// The files of the prompt, and those that calls brought, as they are now. `read` is the last text that the model got
 /// of the former, and the marks of what it got of the latter. Blocking.
 pub(crate) fn listed(
     sources: &Sources<'_>,
-    told: Option<(&str, &BTreeMap<PathBuf, String>)>,
+    read: Option<(&str, &BTreeMap<PathBuf, String>)>,
 ) -> Vec<InstructionFile> {
     let (of_prompt, _) = of_prompt(sources);
-    let is_told = |path: &Path, found: &Found| {
-        told.is_none_or(|(text, _)| holds(text, section(path, found).trim()))
+    let is_read = |path: &Path, found: &Found| {
+        read.is_none_or(|(text, _)| holds(text, section(path, found).trim()))
     };
-    let listed = |path: &Path, is_told: bool| {
+    let listed = |path: &Path, is_read: bool| {
         let written = std::fs::metadata(path).and_then(|meta| meta.modified());
         let age = written.ok().and_then(|written| written.elapsed().ok());
         InstructionFile {
             path: path.into(),
             age_s: age.map(|age| age.as_secs()),
-            changed: !is_told,
+            changed: !is_read,
         }
     };
     let mut files: Vec<InstructionFile> =
-        of_prompt.iter().map(|(path, found)| listed(path, is_told(path, found))).collect();
+        of_prompt.iter().map(|(path, found)| listed(path, is_read(path, found))).collect();
     let (workspace, cwd) = (real(sources.workspace), real(sources.cwd));
     let inner = Sources { workspace: &workspace, cwd: &cwd, ..*sources };
-    for (path, mark) in told.into_iter().flat_map(|(_, marks)| marks) {
+    for (path, mark) in read.into_iter().flat_map(|(_, marks)| marks) {
         let is_named = path.file_name().is_some_and(|name| NAMES.iter().any(|own| name == *own));
         let is_below =
             path.parent().is_some_and(|dir| dir.starts_with(&workspace) && !cwd.starts_with(dir));
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn each_file_is_listed_with_whether_the_model_was_told_of_it_as_it_is() {
+    fn each_file_is_listed_with_whether_the_model_read_it_as_it_is() {
         let (_dir, root) = files(&[
             ("w/AGENTS.md", "top rule\n"),
             ("w/a/AGENTS.md", "inner rule"),
@@ -341,13 +341,13 @@ mod tests {
         let reads = Scope::new(vec![Rule::new(&root, Permission::Read)]);
         let sources =
             Sources { person: &[], workspace: &workspace, cwd: &cwd, reads: &reads, secrets: &[] };
-        let told = format!("You are.\n{}", in_prompt(&sources).0.trim_end());
+        let read = format!("You are.\n{}", in_prompt(&sources).0.trim_end());
         let marks = below(&sources, &cwd.join("sub"), &BTreeMap::new()).1;
         let mut marks: BTreeMap<_, _> =
             marks.into_iter().map(|mark| (mark.path, mark.hash)).collect();
         marks.insert(root.join("w/b.md"), "x".into());
-        let changed = |told: Option<&str>| {
-            let listed = listed(&sources, told.map(|told| (told, &marks)));
+        let changed = |read: Option<&str>| {
+            let listed = listed(&sources, read.map(|read| (read, &marks)));
             assert!(listed.iter().all(|file| file.age_s.is_some()), "{listed:?}");
             let name = |path: &Path| path.strip_prefix(&root).unwrap().display().to_string();
             listed.iter().map(|file| (name(&file.path), file.changed)).collect::<Vec<_>>()
@@ -356,12 +356,12 @@ mod tests {
             let names = ["w/AGENTS.md", "w/a/AGENTS.md", "w/a/sub/AGENTS.md"];
             names.map(str::to_owned).into_iter().zip(of).collect::<Vec<_>>()
         };
-        assert_eq!(changed(Some(&told)), expected([false; 3]));
+        assert_eq!(changed(Some(&read)), expected([false; 3]));
         assert_eq!(changed(None), expected([false; 3])[..2], "it was told of nothing yet");
         std::fs::write(root.join("w/AGENTS.md"), "top\n").unwrap();
         std::fs::write(root.join("w/a/sub/AGENTS.md"), "another rule").unwrap();
-        assert_eq!(changed(Some(&told)), expected([true, false, true]));
+        assert_eq!(changed(Some(&read)), expected([true, false, true]));
         std::fs::write(root.join("w/a/AGENTS.md"), "inner").unwrap();
-        assert_eq!(changed(Some(&told)), expected([true; 3]), "a shorter file is another one");
+        assert_eq!(changed(Some(&read)), expected([true; 3]), "a shorter file is another one");
     }
 }

@@ -67,7 +67,7 @@ struct Instructions {
 impl Instructions {
     /// Blocking. Where the log cannot be read, no file counts as changed.
     fn listed(&self, ctx: &tools::Context) -> Vec<InstructionFile> {
-        let told = self.segment.and_then(|segment| session::fold(&self.files, segment, 0).ok());
+        let read = self.segment.and_then(|segment| session::fold(&self.files, segment, 0).ok());
         let secrets = Person { env: &ctx.env }.secrets();
         let sources = Sources {
             person: &self.person,
@@ -76,6 +76,6 @@ impl Instructions {
             reads: &ctx.scope,
             secrets: &secrets,
         };
-        run::instruction_files(&sources, told.as_ref().map(|told| &told.replay))
+        run::instruction_files(&sources, read.as_ref().map(|read| &read.replay))
     }
 }

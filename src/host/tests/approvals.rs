@@ -445,8 +445,7 @@ async fn a_request_survives_the_host_and_its_decision_resumes_that_call_once_and
 }
 
 #[tokio::test]
-async fn a_run_that_goes_on_with_a_decision_is_told_of_what_changed_behind_the_results_of_its_calls()
- {
+async fn a_run_that_goes_on_with_a_decision_learns_what_changed_behind_the_results_of_its_calls() {
     use crate::protocol::{Fact, Item, SystemItem};
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "both").await;

@@ -82,7 +82,7 @@ async fn another_day_is_noted_once() {
 }
 
 #[tokio::test]
-async fn a_fork_is_told_of_what_changed_since_its_past() {
+async fn a_fork_learns_what_changed_since_its_past() {
     let mut bench = Bench::family().await;
     std::fs::write(bench.root.join("w/AGENTS.md"), "use tabs").unwrap();
     bench.say_and_wait(&name("p"), "one").await;
@@ -94,7 +94,7 @@ async fn a_fork_is_told_of_what_changed_since_its_past() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_resumed_is_told_of_what_changed_before_it_goes_on() {
+async fn a_run_that_is_resumed_learns_what_changed_before_it_goes_on() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.call(&pod, Method::say("hang")).await.unwrap();
     bench.streamed("This answer ").await;
@@ -118,7 +118,7 @@ async fn a_run_that_is_resumed_is_told_of_what_changed_before_it_goes_on() {
 }
 
 #[tokio::test]
-async fn instruction_files_are_explained_with_whether_the_model_was_told_of_them_as_they_are() {
+async fn instruction_files_are_explained_with_whether_the_model_read_them_as_they_are() {
     let (mut bench, pod) = Bench::scripted().await;
     for (path, text) in
         [("w/AGENTS.md", "top rule"), ("w/sub/AGENTS.md", "sub rule"), ("w/sub/a.txt", "a")]
