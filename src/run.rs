@@ -40,6 +40,8 @@ mod instructions;
 mod interrupt;
 /// Mailbox messages on their way into the history.
 mod mailbox;
+/// The models of a run.
+mod models;
 /// Messages as rows of the mailbox hold them.
 mod message;
 /// Handling and reporting of a damaged log.
@@ -75,6 +77,7 @@ pub(crate) use instructions::Sources;
 pub use interrupt::Interrupt;
 pub(crate) use interrupt::interrupted;
 pub use message::{AgentMessage, Input, Notification, sender};
+pub use models::Models;
 pub use policy::Policy;
 pub(crate) use prompt::WORK;
 pub use prompt::{no_model, ways_to_connect};
@@ -91,10 +94,7 @@ pub struct Setup {
     pub session: SessionId,
     pub files: Files,
     pub store: Store,
-    /// `None`: no model is known, and a message is answered with what is missing.
-    pub model: Option<(Model, Provider)>,
-    /// The models that take its place, in this order, while it is away.
-    pub fallbacks: Vec<(Model, Provider)>,
+    pub models: Models,
     /// The model that summarises the history, where the settings name one.
     pub summary_model: Option<(Model, Provider)>,
     /// How much the model is to think; a change counts from the next request on.
@@ -187,6 +187,8 @@ pub struct Ports {
     pub answers: mpsc::Receiver<ApprovalDecided>,
     /// A person wants the request that waits for its provider made now.
     pub try_now: Arc<Notify>,
+    /// The models that a person chose while the run lasts: the next request goes to the first of them.
+    pub chosen: watch::Receiver<Models>,
 }
 
 /// The events of a run for the Pod's actor, in order.
@@ -216,6 +218,8 @@ pub enum RunEvent {
     },
     /// The run goes on with another model, and why.
     UsesModel(Box<Model>, String),
+    /// The run goes on with the model that a person chose meanwhile.
+    UsesChosenModel,
     /// The limit that the commands of the last group met; `None` once they ended without meeting one.
     LimitMet(Option<LimitMet>),
     /// The number of tokens of the next request, and the cost of the Pod so far in US dollars.
@@ -506,6 +510,7 @@ impl Run {
                 return Ok(End::LimitReached(why));
             }
             self.start_servers().await?;
+            self.use_chosen_model().await;
             self.prune_when_full().await?;
             self.compact_when_full().await?;
             self.requests += 1;

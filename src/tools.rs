@@ -58,6 +58,15 @@ pub use touch::{Touch, touched};
 
 /// Bytes of content a result holds, when nothing else is configured.
 pub const MAX_OUTPUT: usize = 64 * 1024;
+
+/// The most bytes of a result for a model with this window in tokens, 0 where that is not known: a quarter of what it
+/// reads, at four bytes a token.
+pub fn max_output(window: u64) -> usize {
+    match window {
+        0 => MAX_OUTPUT,
+        window => MAX_OUTPUT.min(usize::try_from(window).unwrap_or(usize::MAX)),
+    }
+}
 /// The time that a call on files has to finish after an interrupt.
 const LAST_ACTS: Duration = Duration::from_secs(5);
 /// Characters of a summary.

@@ -7,7 +7,7 @@ use crate::protocol::{
     Action, AlertSource, Entry, ErrorCode, Event, Fact, Item, Refusal, Role, SegmentOrigin,
 };
 use crate::run::reply_size::ReplySize;
-use crate::run::stream::{Failures, Patience, Refused};
+use crate::run::stream::{Failures, NoReply, Patience};
 use crate::run::usage::merged;
 use crate::run::{
     Accepted, End, Run, Stopped, answer, attach, context, interrupted, prompt, pruning,
@@ -34,7 +34,7 @@ impl Run {
     /// Compacts when the next request would take too much of the window. A failure is published and
     /// the run goes on as it is.
     pub(crate) async fn compact_when_full(&mut self) -> Result<(), Stopped> {
-        let Some((model, _)) = &self.setup.model else { return Ok(()) };
+        let Some((model, _)) = &self.setup.models.model else { return Ok(()) };
         #[allow(clippy::cast_precision_loss)]
         let full = self.tokens() as f64 >= model.window as f64 * self.setup.limits.compact_at;
         let has_past = unread(&self.session_state.state.history) > 0;
@@ -57,8 +57,8 @@ impl Run {
 
     /// A run that only compacts.
     pub(crate) async fn compact_now(&mut self, accepted: Option<Accepted>) -> End {
-        if self.setup.model.is_none() || unread(&self.session_state.state.history) == 0 {
-            let why = if self.setup.model.is_none() {
+        if self.setup.models.model.is_none() || unread(&self.session_state.state.history) == 0 {
+            let why = if self.setup.models.model.is_none() {
                 "there is no model to compact with"
             } else {
                 "there is nothing to compact yet"
@@ -156,7 +156,7 @@ impl Run {
 
     /// The tokens that the model reads, as far as is known: fewer than a request that its provider refused.
     fn reads(&self, compaction: Compaction) -> u64 {
-        let window = self.setup.model.as_ref().map_or(0, |(model, _)| model.window);
+        let window = self.setup.models.model.as_ref().map_or(0, |(model, _)| model.window);
         match compaction {
             Compaction::InTime => window,
             Compaction::TooLong | Compaction::Bare => window.min(self.tokens()),
@@ -167,9 +167,10 @@ impl Run {
     async fn summary_by_settings(&mut self, compaction: Compaction) -> Result<String, Stopped> {
         if let Some(named) = self.setup.summary_model.clone() {
             let spec = named.0.spec();
-            let own = self.setup.model.replace(named);
+            let own = self.setup.models.model.replace(named);
             let summary = self.summary(Compaction::InTime).await;
-            self.setup.model = own;
+            self.setup.models.model = own;
+            self.use_chosen_model().await;
             match summary {
                 Err(Stopped::Failed(refusal)) => {
                     let said =
@@ -196,7 +197,16 @@ impl Run {
         loop {
             let (failure, until) = match self.request_summary(&sent).await? {
                 Ok(text) => return Ok(text),
-                Err(failed) => failed,
+                Err(NoReply::Failed(failure, until)) => (failure, until),
+                Err(NoReply::Outdated) if !self.has_other_model() => continue,
+                Err(NoReply::Outdated) if !self.uses_own_model() => {
+                    return Err(failed("another model was chosen"));
+                }
+                Err(NoReply::Outdated) => {
+                    self.use_chosen_model().await;
+                    (failures, self.failing_since) = (Failures::default(), None);
+                    continue;
+                }
             };
             let why = match failure {
                 Failure::TooLong(_) if leave_out(&mut sent) => continue,
@@ -226,14 +236,15 @@ impl Run {
     async fn request_summary(
         &mut self,
         past: &[Arc<Kept>],
-    ) -> Result<Result<String, Refused>, Stopped> {
-        let Some((_, provider)) = self.setup.model.clone() else {
+    ) -> Result<Result<String, NoReply>, Stopped> {
+        let Some((_, provider)) = self.setup.models.model.clone() else {
             return Err(failed("there is no model to compact with"));
         };
         let mut input = context::input(past);
         let item = Item::message(Role::User, prompt::COMPACTION);
         input.push(Arc::new(kept(item)));
         let request = Arc::new(self.carrying(input));
+        self.note_shut_gate();
         let (mut interrupt, mut usage) = (self.ports.interrupt.clone(), Usage::default());
         let text = tokio::select! {
             biased;
@@ -242,13 +253,17 @@ impl Run {
         };
         // The tokens of this request measure the context only if the Pod's own model got the whole history.
         let history = &self.session_state.state.history;
-        let named = self.setup.summary_model.as_ref().map(|(model, _)| model);
-        let is_own = named != self.setup.model.as_ref().map(|(model, _)| model);
-        let is_whole = is_own
+        let is_whole = self.uses_own_model()
             && past.len() == unread(history)
             && past.iter().zip(history).all(|(sent, kept)| sent.pruned == kept.pruned);
         self.commit_usage(usage, if is_whole { past.len() as u64 } else { 0 }).await?;
         text.ok_or(Stopped::Interrupted)
+    }
+
+    /// Whether the model of the Pod summarises, not the one that the settings name for it.
+    fn uses_own_model(&self) -> bool {
+        let named = self.setup.summary_model.as_ref().map(|(model, _)| model);
+        named != self.setup.models.model.as_ref().map(|(model, _)| model)
     }
 
     /// The text of an answer. What the provider reports in between is in `usage`, also when the answer
@@ -258,12 +273,12 @@ impl Run {
         provider: &Provider,
         request: &Arc<Request>,
         usage: &mut Usage,
-    ) -> Result<String, Refused> {
+    ) -> Result<String, NoReply> {
         let mut deltas = self.send_through_gate(provider, request, Patience::Bounded).await?;
         let (mut text, mut size) = (String::new(), ReplySize::new(self.setup.limits.reply));
-        let unusable = |why: &str| (Failure::Unusable(why.to_owned()), None);
+        let unusable = |why: &str| NoReply::from(Failure::Unusable(why.to_owned()));
         while let Some(delta) = deltas.next().await {
-            let delta = delta.map_err(|failure| (failure, None))?;
+            let delta = delta?;
             size.add(&delta).map_err(|too_large| unusable(&too_large.to_string()))?;
             match delta {
                 Delta::Text(piece) => text.push_str(&piece),
@@ -289,7 +304,7 @@ impl Run {
                 | Delta::Unknown(_) => {}
             }
         }
-        Err((Failure::Cut("the answer ended before the provider said so".into()), None))
+        Err(Failure::Cut("the answer ended before the provider said so".into()).into())
     }
 
     /// Makes the next request shorter, because the model does not take the last one: old outputs leave the context,

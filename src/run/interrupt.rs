@@ -30,13 +30,16 @@ impl Interrupt {
 
 impl Run {
     /// The run was interrupted. A person's input of which nothing had come is taken back when a
-    /// person did it; every other one is kept.
+    /// person did it; every other one is kept. A run that waits for its provider is paused: the message is sent already,
+    /// and the person who looks at the wait wants it made later.
     pub(super) async fn interrupted(&mut self) -> End {
         crate::crash_point!("halt-received");
         let interrupt = *self.ports.interrupt.borrow();
         let cancel = interrupt == Interrupt::Cancel;
+        let waits = interrupt == Interrupt::Pause && self.failing_since.is_some();
+        let is_taken_back = interrupt.is_a_persons() && !self.acted && !waits;
         let first = self.first.take();
-        if let Some(first) = first.filter(|_| interrupt.is_a_persons() && !self.acted) {
+        if let Some(first) = first.filter(|_| is_taken_back) {
             return self.roll_back(first).await;
         }
         let outcome = if cancel { RunOutcome::Cancelled } else { RunOutcome::Paused };

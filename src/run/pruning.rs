@@ -27,7 +27,7 @@ impl Run {
     /// Leaves the oldest outputs out of all further requests, where the next request takes more than three
     /// quarters of the window, or of what costs the usual price, and a fifth of it can be freed.
     pub(crate) async fn prune_when_full(&mut self) -> Result<(), Stopped> {
-        let window = self.setup.model.as_ref().map_or(0, |(model, _)| model.usual_window());
+        let window = self.setup.models.model.as_ref().map_or(0, |(model, _)| model.usual_window());
         let history = &self.session_state.state.history;
         // Older programs left outputs out without an entry, so the last count says nothing of them.
         let whole = context::tokens(0, history, None);

@@ -123,7 +123,7 @@ fn system_prompt(setup: &Setup) -> (String, Vec<String>) {
 }
 
 fn with_facts<T>(setup: &Setup, make: impl Fn(&prompt::Facts<'_>) -> T) -> T {
-    let model = setup.model.as_ref().map(|(model, _)| model.spec());
+    let model = setup.models.model.as_ref().map(|(model, _)| model.spec());
     with_sources(setup, |sources| {
         make(&prompt::Facts {
             pod: setup.pod.as_str(),
@@ -165,7 +165,7 @@ pub(crate) async fn begin(
 ) -> Result<SessionState, Refusal> {
     let segment = SegmentId::new();
     let config = RequestConfig {
-        max_tokens: setup.model.as_ref().map(|(model, _)| model.max_output),
+        max_tokens: setup.models.model.as_ref().map(|(model, _)| model.max_output),
         ..RequestConfig::default()
     };
     let entries = vec![

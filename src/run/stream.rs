@@ -5,13 +5,14 @@ use crate::llm::retry::{clock_at, clock_in};
 use crate::llm::{Delta, Deltas, Failure, Input, Provider, Request, Stop, Usage};
 use crate::protocol::entry::{GO_ON, domain};
 use crate::protocol::item::{Content, Item, RequestConfig, Role};
-use crate::protocol::{AlertSource, Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
+use crate::protocol::{Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
 use crate::run::batch::Call;
 use crate::run::call_ids::{bounded, distinct};
+use crate::run::models::chosen;
 use crate::run::reply_size::{ReplyLimits, ReplySize, within_a_line};
 use crate::run::screens::LastShown;
 use crate::run::usage::merged;
-use crate::run::{Run, RunEvent, Stopped, Viewers, attach, context, interrupted};
+use crate::run::{Run, RunEvent, Stopped, Viewers, context, interrupted};
 use crate::session::Partial;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
@@ -33,8 +34,19 @@ pub(crate) struct Complete {
     pub(crate) stop: Stop,
 }
 
-/// Why a request got no reply, and until when the gate of its provider is shut because of it.
-pub(crate) type Refused = (Failure, Option<Instant>);
+/// Why a request got no reply.
+pub(crate) enum NoReply {
+    /// It failed; until then the gate of its provider is shut because of it.
+    Failed(Failure, Option<Instant>),
+    /// A person chose another model or effort before a reply began: it is to be made anew.
+    Outdated,
+}
+
+impl From<Failure> for NoReply {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure, None)
+    }
+}
 
 /// How long failed requests are made again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +69,8 @@ pub(crate) struct Failures {
 enum Reply {
     Done(Complete),
     Interrupted,
+    /// As [`NoReply::Outdated`].
+    Outdated,
     /// `shown`: a part of the reply had arrived. `until`: the provider is overloaded, and its gate is shut until then.
     Broken {
         failure: Failure,
@@ -129,6 +143,9 @@ impl Run {
         self.publish(Event::LlmCallStart { llm_call }).await;
         let (mut failures, mut continued) = (self.no_failures(), 0);
         loop {
+            if self.use_chosen_model().await {
+                failures = self.no_failures();
+            }
             let asked = Instant::now();
             match self.request().await? {
                 Reply::Done(reply) => {
@@ -136,6 +153,7 @@ impl Run {
                     return Ok(reply);
                 }
                 Reply::Interrupted => return Err(Stopped::Interrupted),
+                Reply::Outdated => {}
                 Reply::Broken { failure: Failure::TooLong(why), .. } => {
                     self.shorten(&why).await?;
                 }
@@ -161,7 +179,11 @@ impl Run {
 
     /// A model that another one can replace is not waited for without end.
     fn patience(&self) -> Patience {
-        if self.setup.fallbacks.is_empty() { Patience::WhileShown } else { Patience::Bounded }
+        if self.setup.models.fallbacks.is_empty() {
+            Patience::WhileShown
+        } else {
+            Patience::Bounded
+        }
     }
 
     fn no_failures(&mut self) -> Failures {
@@ -180,26 +202,6 @@ impl Run {
         from.checked_add(budget)
     }
 
-    /// Whether another model takes the place of one that failed so beyond its patience.
-    fn falls_back(&self, failure: &Failure) -> bool {
-        failure.retryable() && !self.setup.fallbacks.is_empty()
-    }
-
-    /// Goes on with the next model. The run after this one begins with the first again.
-    async fn fall_back(&mut self, failure: &Failure) -> Result<(), Stopped> {
-        let Some((from, provider)) = self.setup.model.take() else { return Ok(()) };
-        provider.set_away(true);
-        let (model, provider) = self.setup.fallbacks.remove(0);
-        let (from, to, why) = (from.spec(), model.spec(), failure.to_string());
-        self.setup.model = Some((model.clone(), provider));
-        let payload = json!({"from": from, "to": to, "why": why});
-        self.commit(vec![Entry::extension(domain::FALLBACK, payload)]).await?;
-        self.send(RunEvent::UsesModel(Box::new(model), format!("{from} is away"))).await;
-        let said = format!("the run goes on with {to}: {why}");
-        self.publish(attach::alert(AlertSource::Pod, said)).await;
-        Ok(())
-    }
-
     async fn go_on(&mut self, llm_call: u64, attempt: u32, why: &Failure) -> Result<(), Stopped> {
         let item = SystemItem::Interrupt { body: GO_ON.into() };
         self.commit(vec![Entry::new(Fact::SystemItem { item, taken: None })]).await?;
@@ -210,7 +212,7 @@ impl Run {
     }
 
     /// Waits before the next attempt, or fails when there is none. Where the gate of the provider is shut, `until` then, the
-    /// next request waits there.
+    /// next request waits there. A model that a person chooses meanwhile is asked at once.
     pub(crate) async fn back_off(
         &mut self,
         llm_call: u64,
@@ -218,18 +220,21 @@ impl Run {
         failure: &Failure,
         until: Option<Instant>,
     ) -> Result<(), Stopped> {
+        if self.has_other_model() {
+            return Ok(());
+        }
         failures.count += 1;
         let now = Instant::now();
         let (first, patience) = (*self.failing_since.get_or_insert(now), failures.patience);
-        let is_given_up =
-            self.falls_back(failure) && self.setup.model.as_ref().is_some_and(|(_, p)| p.is_away());
+        let is_given_up = self.falls_back(failure)
+            && self.setup.models.model.as_ref().is_some_and(|(_, p)| p.is_away());
         let left = self.gives_up(patience, first).map(|at| at.saturating_duration_since(now));
         let wait = match until.map(|until| until.saturating_duration_since(now)) {
             Some(pause) => left.is_none_or(|left| pause < left).then_some(pause),
             None => self.setup.retries.wait(failures.count, left, failure, random()),
         };
         let Some(wait) = wait.filter(|_| !is_given_up) else {
-            return Err(provider_error(failure));
+            return Err(self.given_up(failure, now - first));
         };
         self.say_retry(llm_call, failures.count, now - first, wait, failure).await;
         if until.is_some() {
@@ -237,17 +242,39 @@ impl Run {
         }
         let (mut interrupt, mut viewers) =
             (self.ports.interrupt.clone(), self.setup.viewers.clone());
+        let mut models = self.ports.chosen.clone();
         loop {
             let gives_up = self.gives_up(patience, first);
             self.waits(state_of(failure), now + wait, gives_up).await;
             tokio::select! {
                 () = sleep_until(now + wait) => return Ok(()),
                 () = self.ports.try_now.notified() => return Ok(()),
+                () = chosen(&mut models) => return Ok(()),
                 () = interrupted(&mut interrupt) => return Err(Stopped::Interrupted),
-                () = at(gives_up) => return Err(provider_error(failure)),
+                () = at(gives_up) => return Err(self.given_up(failure, first.elapsed())),
                 () = self.other_time(&mut viewers, patience, first, gives_up) => {}
             }
         }
+    }
+
+    /// Why a run ends whose provider failed for so long. A failure that no second request could mend says itself what to do.
+    fn given_up(&self, failure: &Failure, after: Duration) -> Stopped {
+        let Stopped::Failed(mut refusal) = provider_error(failure) else {
+            return provider_error(failure);
+        };
+        if failure.retryable() {
+            let minutes = self.setup.retries.budget.as_secs() / 60;
+            let after = if after.as_secs() == 0 {
+                "at once".into()
+            } else {
+                format!("after {}", in_words(after))
+            };
+            refusal.message.push_str(&format!(
+                "; given up {after}, because `[retry] minutes` is {minutes}: a larger number waits longer, and :model takes \
+                 another model"
+            ));
+        }
+        Stopped::Failed(refusal)
     }
 
     /// Resolves when screens came or went, so that the run gives its provider up at another time than this.
@@ -307,9 +334,7 @@ impl Run {
         self.load_wanted().await?;
         self.offered = self.tools_now();
         self.doing(ASKED).await;
-        if self.setup.model.as_ref().is_some_and(|(_, asked)| asked.gate().shut_until().is_some()) {
-            self.failing_since.get_or_insert_with(Instant::now);
-        }
+        self.note_shut_gate();
         let mut interrupt = self.ports.interrupt.clone();
         let opened = tokio::select! {
             biased;
@@ -318,7 +343,10 @@ impl Run {
         };
         let mut deltas = match opened {
             Ok(deltas) => deltas,
-            Err((failure, until)) => return Ok(Reply::Broken { failure, shown: false, until }),
+            Err(NoReply::Outdated) => return Ok(Reply::Outdated),
+            Err(NoReply::Failed(failure, until)) => {
+                return Ok(Reply::Broken { failure, shown: false, until });
+            }
         };
         let asked = self.session_state.state.history.len() as u64;
         let mut answer = Answer::new(self.setup.limits.reply);
@@ -354,7 +382,7 @@ impl Run {
     /// The settings of a request to the model that is asked now, whichever one the log began with.
     pub(crate) fn request_config(&self) -> RequestConfig {
         let config = self.session_state.state.config.clone();
-        let Some((model, _)) = &self.setup.model else { return config };
+        let Some((model, _)) = &self.setup.models.model else { return config };
         let effort = *self.setup.effort.borrow();
         RequestConfig {
             max_tokens: (model.max_output > 0).then_some(model.max_output),
@@ -363,22 +391,29 @@ impl Run {
         }
     }
 
-    async fn open(&self) -> Result<Deltas, Refused> {
-        let Some((_, provider)) = &self.setup.model else {
+    async fn open(&self) -> Result<Deltas, NoReply> {
+        let Some((_, provider)) = &self.setup.models.model else {
             return Ok(without_a_model(self.setup.without_model.clone()));
         };
         let request = self.carrying(context::input(&self.session_state.state.history));
         self.send_through_gate(provider, &Arc::new(request), self.patience()).await
     }
 
-    /// Sends a request when the gate of its provider lets it through. With a failure comes the time until which
-    /// the gate is shut because of it.
+    /// A request that finds the gate of its provider shut waits for the provider from now on.
+    pub(crate) fn note_shut_gate(&mut self) {
+        let asked = self.setup.models.model.as_ref();
+        if asked.is_some_and(|(_, asked)| asked.gate().shut_until().is_some()) {
+            self.failing_since.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// Sends a request when the gate of its provider lets it through.
     pub(crate) async fn send_through_gate(
         &self,
         provider: &Provider,
         request: &Arc<Request>,
         patience: Patience,
-    ) -> Result<Deltas, Refused> {
+    ) -> Result<Deltas, NoReply> {
         let gate = provider.gate();
         let since = self.failing_since.unwrap_or_else(Instant::now);
         let say = |until| self.waits(OVERLOADED, until, self.gives_up(patience, since));
@@ -388,6 +423,9 @@ impl Run {
         let passing = gate.pass(is_shown, say);
         tokio::pin!(passing);
         let (mut viewers, mut asked) = (self.setup.viewers.clone(), None);
+        let (mut models, mut effort) = (self.ports.chosen.clone(), self.setup.effort.clone());
+        // The request has the effort of now.
+        effort.mark_unchanged();
         let pass = loop {
             let gives_up = self.gives_up(patience, since);
             // A run whose time is over asks, and one that no pause can help asks at once.
@@ -397,6 +435,9 @@ impl Run {
             let next_try = gives_up.map(|at| if is_hopeless { since } else { at });
             let next_try = next_try.map(|at| asked.map_or(at, |again| at.max(again)));
             tokio::select! {
+                biased;
+                () = chosen(&mut models) => return Err(NoReply::Outdated),
+                Ok(()) = effort.changed() => return Err(NoReply::Outdated),
                 pass = &mut passing => break pass,
                 () = self.ports.try_now.notified() => gate.end_pause(),
                 () = at(next_try) => {
@@ -413,7 +454,12 @@ impl Run {
         if waits {
             self.doing(ASKED).await;
         }
-        match provider.open(request).await {
+        let opened = tokio::select! {
+            biased;
+            () = chosen(&mut models) => return Err(NoReply::Outdated),
+            opened = provider.open(request) => opened,
+        };
+        match opened {
             Ok(deltas) => {
                 pass.answered();
                 provider.set_away(false);
@@ -421,9 +467,9 @@ impl Run {
             }
             Err(failure) if failure.is_overload() => {
                 let until = pass.refused(&failure, &self.setup.retries, random());
-                Err((failure, Some(until)))
+                Err(NoReply::Failed(failure, Some(until)))
             }
-            Err(failure) => Err((failure, None)),
+            Err(failure) => Err(failure.into()),
         }
     }
 
@@ -510,7 +556,7 @@ impl Run {
     }
 
     fn said(&self, item: Item, native: Option<Value>, partial: bool) -> Entry {
-        let origin = match &self.setup.model {
+        let origin = match &self.setup.models.model {
             Some((_, provider)) => provider.origin(),
             None => Origin {
                 wire: context::NO_MODEL.into(),
@@ -657,6 +703,14 @@ async fn at(time: Option<Instant>) {
 fn random() -> f64 {
     let low = uuid::Uuid::now_v7().as_u64_pair().1;
     f64::from(u32::try_from(low & 0xffff_ffff).unwrap_or(0)) / f64::from(u32::MAX)
+}
+
+/// How long a run waited, in words.
+fn in_words(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds / 60),
+    }
 }
 
 fn provider_error(failure: &Failure) -> Stopped {

@@ -10,7 +10,7 @@ impl Run {
     /// The entry for a request over the first `asked` items of the history; none when the provider
     /// reported no tokens.
     pub(super) fn usage_entry(&self, usage: Usage, asked: u64) -> Option<Entry> {
-        let price = self.setup.model.as_ref().and_then(|(model, _)| model.price.as_ref());
+        let price = self.setup.models.model.as_ref().and_then(|(model, _)| model.price.as_ref());
         fact(usage, asked, price).map(Entry::new)
     }
 

@@ -8,10 +8,12 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use yoi::config::model_select::example;
 use yoi::protocol::reply::FoundModel;
-use yoi::protocol::{Event, Method, PodName};
+use yoi::protocol::{Event, Method, PodName, State};
 
 pub static VERB: Verb = of::<Model>(Verb {
     more: &[
+        "It counts from the next request on, also in a run under way; a run that waits for its provider asks the new \
+         model at once.",
         "Without a Pod it is about the model of new Pods; in a shell, write `model` into config.toml for those.",
         "Without a model it lists the ways to connect one: a key in the environment, `yoi auth <provider>`, a \
          server on this machine, a provider in config.toml.",
@@ -131,7 +133,9 @@ impl Model {
         };
         if let Some(pod) = &self.pod {
             let model = model.map_or_else(typed, |found| found.model);
-            return Next::End(End::done(format!("{pod} uses {model}")));
+            let runs = known.family.get(pod).is_some_and(|info| info.state == State::Running);
+            let from = if runs { " from its next request on" } else { "" };
+            return Next::End(End::done(format!("{pod} uses {model}{from}")));
         }
         self.config = config;
         let said = match (model, &self.model) {

@@ -62,6 +62,7 @@ impl Pod {
                 let shared = self.shared.clone();
                 self.change(|info| resolved::show_model(&shared, info, Some(&choice)));
             }
+            RunEvent::UsesChosenModel => self.show_model(),
             RunEvent::LimitMet(limit) => self.change(|info| info.limit = limit),
             RunEvent::Context { tokens, cost } => self.change(|info| {
                 info.context_tokens = tokens;

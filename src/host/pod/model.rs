@@ -14,7 +14,7 @@ use crate::host::pod::resolved::Resolved;
 use crate::host::pod::{Pod, resolved};
 use crate::llm::{Key, Provider};
 use crate::protocol::{Effort, Event, Refusal, State};
-use crate::run::Start;
+use crate::run::{Models, Start};
 use crate::store::PodRow;
 use crate::trace::OrLog as _;
 use std::collections::BTreeMap;
@@ -93,8 +93,17 @@ impl Pod {
     async fn change_model(&mut self, wanted: WantedModel) -> Result<Event, Refusal> {
         let found = models::find(&self.shared, self.search(Some(wanted)), Local::Ignored).await?;
         let choice = found.choice.map_err(Refusal::invalid)?;
+        let choice = choice.ok_or_else(|| Refusal::invalid("name a model"))?;
+        if let (true, Err(missing)) = (self.phase.is_running(), self.key(&choice)) {
+            let provider = &choice.model.provider;
+            let why = format!("no key for {provider}: {missing}; the run goes on with its model");
+            return Err(Refusal::invalid(why));
+        }
         self.looked_at = self.by(found.reading.settings.clone());
-        self.use_model(choice.ok_or_else(|| Refusal::invalid("name a model"))?).await?;
+        self.use_model(choice).await?;
+        if let (Some(run), Ok(models)) = (self.phase.run(), self.models()) {
+            run.models.send_replace(models);
+        }
         let choice = self.resolved.model.as_ref();
         Ok(self.shared.model_found(choice, found.reading))
     }
@@ -226,8 +235,12 @@ impl Pod {
         Ok(())
     }
 
-    /// The models that take the place of the Pod's while it is away, as far as their keys are known.
-    pub(super) fn fallbacks(&self) -> Vec<(Model, Provider)> {
+    /// The models of a run: that of the Pod, and those that take its place, as far as their keys are known.
+    pub(super) fn models(&self) -> Result<Models, MissingKey> {
+        Ok(Models { model: self.provider()?, fallbacks: self.fallbacks() })
+    }
+
+    fn fallbacks(&self) -> Vec<(Model, Provider)> {
         let Some(choice) = &self.resolved.model else { return Vec::new() };
         self.of_settings(|context| model_select::fallbacks(&choice.model, context))
     }

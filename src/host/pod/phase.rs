@@ -2,7 +2,7 @@
 
 use crate::host::Answer;
 use crate::protocol::Entry;
-use crate::run::{ApprovalDecided, End, Interrupt, RunEvent, SessionState};
+use crate::run::{ApprovalDecided, End, Interrupt, Models, RunEvent, SessionState};
 use crate::store::MailboxMessage;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub(super) struct Running {
     pub(super) mailbox: mpsc::Sender<MailboxMessage>,
     pub(super) decisions: mpsc::Sender<ApprovalDecided>,
     pub(super) try_now: Arc<Notify>,
+    /// The models that a person chooses for the run under way.
+    pub(super) models: watch::Sender<Models>,
     /// Ids of the queued inputs that were sent to the run; it may record them at any moment.
     pub(super) handed: BTreeSet<String>,
     /// Ids of the queued inputs that the log holds already; the store may lag behind.

@@ -13,7 +13,7 @@ use crate::host::pod::phase::{Phase, Running};
 use crate::host::rules;
 use crate::llm::Policy;
 use crate::protocol::{ErrorCode, Event, Refusal, State};
-use crate::run::{self, Accepted, Interrupt, Limits, Ports, Setup, Start};
+use crate::run::{self, Accepted, Interrupt, Limits, Models, Ports, Setup, Start};
 use crate::sandbox::{CommandLimits, Isolation};
 use crate::scope::Permission;
 use crate::store::{MailboxKind, MailboxMessage};
@@ -74,12 +74,14 @@ impl Pod {
         }
         let (decisions, decided) = mpsc::channel(DECISIONS);
         let try_now = Arc::new(Notify::new());
+        let (models, chosen) = watch::channel(Models::default());
         let ports = Ports {
             out,
             interrupt: interrupted,
             mailbox: inbox,
             answers: decided,
             try_now: try_now.clone(),
+            chosen,
         };
         // Removes the activity of the former run.
         self.change(|info| info.activity = None);
@@ -96,6 +98,7 @@ impl Pod {
             mailbox,
             decisions,
             try_now,
+            models,
             handed,
             taken: BTreeSet::new(),
             interrupting: Vec::new(),
@@ -137,7 +140,7 @@ impl Pod {
 
     async fn setup(&self) -> Result<Setup, NotStarted> {
         let granted = self.granted.clone();
-        let model = self.provider().map_err(NotStarted::NoKey)?;
+        let models = self.models().map_err(NotStarted::NoKey)?;
         if let Some(refusal) = self.unagreed() {
             return Err(NotStarted::Unagreed(refusal));
         }
@@ -147,8 +150,7 @@ impl Pod {
         let settings = self.shared.settings.last().settings;
         let confinement = self.shared.confinement().await;
         Ok(Setup {
-            model,
-            fallbacks: self.fallbacks(),
+            models,
             summary_model: self.summary_model(),
             effort: self.effort.subscribe(),
             without_model: crate::run::no_model(&self.shared.settings.path(), &self.mistakes),
@@ -241,12 +243,6 @@ impl Pod {
         })
     }
 
-    /// The most bytes of a result: a quarter of what the model reads, at four bytes a token.
-    fn max_output(&self) -> usize {
-        let window = self.resolved.model.as_ref().map_or(u64::MAX, |choice| choice.model.window);
-        tools::MAX_OUTPUT.min(usize::try_from(window).unwrap_or(usize::MAX))
-    }
-
     pub(super) fn tools(&self, settings: &Settings, isolation: Isolation) -> tools::Context {
         tools::Context {
             cwd: self.row.cwd.clone(),
@@ -272,7 +268,9 @@ impl Pod {
             outside: Vec::new(),
             scripts: Vec::new(),
             pod_api: Some(PodApi::new(self.row.name.clone(), self.shared.pod_api.clone())),
-            max_output: self.max_output(),
+            max_output: tools::max_output(
+                self.resolved.model.as_ref().map_or(0, |choice| choice.model.window),
+            ),
         }
     }
 }

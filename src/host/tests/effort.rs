@@ -4,6 +4,7 @@ use crate::host::tests::{Bench, serve};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Effort, Event, Method, PodName, RunResult};
 use axum::Router;
+use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use axum::routing::post;
 use serde_json::{Value, json};
@@ -107,4 +108,32 @@ async fn the_effort_of_the_settings_and_of_a_pod_count_from_the_next_request_on_
     permits.add_permits(PERMITS);
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(taken(&bodies, "reasoning_effort"), ["none", "low"]);
+}
+
+#[tokio::test]
+async fn the_effort_that_is_chosen_while_a_run_waits_for_its_provider_is_that_of_the_next_request()
+{
+    let bodies = Bodies::default();
+    let came = bodies.clone();
+    let answer = post(async move |body: String| {
+        let is_first = came.borrow().is_empty();
+        came.send_modify(|bodies| bodies.push(serde_json::from_str(&body).unwrap()));
+        if is_first {
+            return (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "3600")]).into_response();
+        }
+        let choice = json!({"index": 0, "delta": {"content": "done"}, "finish_reason": "stop"});
+        let text = format!("data: {}\n\ndata: [DONE]\n\n", json!({"choices": [choice]}));
+        ([("content-type", "text/event-stream")], text).into_response()
+    });
+    let url = serve(Router::new().route("/v1/chat/completions", answer)).await;
+    let mut bench =
+        Bench::with_settings(&format!("{}[retry]\nminutes = 90\n", settings(&url))).await;
+    let pod = pod(&bench, NewPod::default()).await;
+    bench.call(&pod, Method::say("hello")).await.unwrap();
+    bench.until(pod.as_str(), |info| info.retry_at.is_some()).await;
+    bench.call(&pod, Method::SetEffort { effort: Some(Effort::High) }).await.unwrap();
+    bench.until(pod.as_str(), |info| info.retry_at.is_some()).await;
+    bench.call(&pod, Method::Resume).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(taken(&bodies, "reasoning_effort"), [Value::Null, "high".into()]);
 }

@@ -1,8 +1,14 @@
 //! How long a run waits for its provider, with and without a screen.
 
-use crate::host::tests::{Bench, run_end};
-use crate::protocol::{Event, Method, PodInfo, PodName, State};
+use crate::host::tests::{Bench, run_end, serve};
+use crate::protocol::{Event, Method, PodInfo, PodName, RunResult, Segment, State, flatten};
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
+use axum::routing::post;
+use serde_json::json;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// The longest pause between two requests.
@@ -99,7 +105,117 @@ async fn a_run_without_a_screen_is_given_up_after_ten_minutes_and_a_client_that_
     bench.until(pod.as_str(), says_its_end).await;
     assert!(bench.passes(12 * MINUTE).await);
     assert!(begun.elapsed() > 9 * MINUTE, "{:?}", begun.elapsed());
-    bench.is(&pod, State::Failed).await;
+    let why = bench.is(&pod, State::Failed).await.why.unwrap();
+    let minutes = begun.elapsed().as_secs() / 60;
+    let given_up = format!(
+        "; given up after {minutes} min, because `[retry] minutes` is 10: a larger number waits longer, and :model takes \
+         another model"
+    );
+    assert!(why.contains("429") && why.contains(&given_up), "{why}");
+}
+
+/// Faults for which a run waits, at the gate of its provider and beside it.
+const WAITS: [&str; 2] =
+    ["status = 429, retry_after = 3600, times = 99", "status = 500, times = 99"];
+
+#[tokio::test]
+async fn a_model_that_a_person_chooses_while_a_run_waits_for_its_provider_is_asked_at_once() {
+    for fault in WAITS {
+        let mut bench = Bench::with_settings(
+            "[provider.locked]\nwire = 'chat'\nbase_url = 'https://locked.example'\nkey_env = ['NO_SUCH_KEY']\n",
+        )
+        .await;
+        let pod = bench.pod_that_meets(fault).await;
+        let next = bench.root.join("next.toml");
+        std::fs::write(&next, "[[when]]\nany = true\ntext = 'from the next'\n").unwrap();
+        let _screen = bench.screen(&pod).await;
+        let _clock = Clock::stopped();
+        bench.call(&pod, Method::say("hello")).await.unwrap();
+        bench.until(pod.as_str(), |info| info.retry_at.is_some()).await;
+        let locked = Method::SetModel { model: "locked/x".into() };
+        let refused = bench.call(&pod, locked).await.unwrap_err().message;
+        assert!(refused.ends_with("; the run goes on with its model"), "{refused}");
+        let model = format!("rehearsal:{}", next.display());
+        bench.call(&pod, Method::SetModel { model: model.clone() }).await.unwrap();
+        bench.next(run_end).await;
+        let info = bench.is(&pod, State::Idle).await;
+        assert_eq!(info.model, model, "{fault}");
+        assert_eq!(bench.said(&pod).await, ["from the next"], "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_a_person_chooses_takes_the_place_of_one_that_is_silent_or_refuses_a_summary()
+{
+    let asked = watch::Sender::new(0);
+    let came = asked.clone();
+    let answer = post(async move |body: String| {
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        let model = body["model"].as_str().unwrap().to_owned();
+        came.send_modify(|requests| *requests += 1);
+        match model.as_str() {
+            "silent" => std::future::pending().await,
+            "limited" => (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "3600")]).into_response(),
+            _ => {
+                let delta = json!({"content": format!("by {model}")});
+                let choice = json!({"index": 0, "delta": delta, "finish_reason": "stop"});
+                let text = format!("data: {}\n\ndata: [DONE]\n\n", json!({"choices": [choice]}));
+                ([("content-type", "text/event-stream")], text).into_response()
+            }
+        }
+    });
+    let url = serve(Router::new().route("/v1/chat/completions", answer)).await;
+    let mut bench = Bench::with_settings(&format!(
+        "[provider.fake]\nwire = 'chat'\nbase_url = '{url}'\nkey_env = []\n[retry]\nminutes = 90\n"
+    ))
+    .await;
+    let uses = |model: &str| Method::SetModel { model: format!("fake/{model}") };
+    let pod = bench.new_pod(None).await.name;
+    bench.call(&pod, uses("silent")).await.unwrap();
+    bench.call(&pod, Method::say("hello")).await.unwrap();
+    asked.subscribe().wait_for(|requests| *requests == 1).await.unwrap();
+    bench.call(&pod, uses("first")).await.unwrap();
+    bench.next(run_end).await;
+    bench.is(&pod, State::Idle).await;
+    assert_eq!(bench.said(&pod).await, ["by first"]);
+    bench.call(&pod, uses("limited")).await.unwrap();
+    bench.call(&pod, Method::Compact).await.unwrap();
+    bench.until(pod.as_str(), |info| info.retry_at.is_some()).await;
+    bench.call(&pod, uses("second")).await.unwrap();
+    bench.next(|event| matches!(event, Event::CompactDone { .. })).await;
+    assert_eq!(bench.is(&pod, State::Idle).await.model, "fake/second");
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_its_provider_is_paused_with_its_message_and_goes_on() {
+    for fault in ["status = 429, retry_after = 3600, times = 1", "status = 500, times = 1"] {
+        let mut bench = Bench::new().await;
+        let pod = bench.pod_that_meets(fault).await;
+        let _screen = bench.screen(&pod).await;
+        let _clock = Clock::stopped();
+        bench.call(&pod, Method::say("hello")).await.unwrap();
+        bench.until(pod.as_str(), |info| info.retry_at.is_some()).await;
+        for text in ["second", "third"] {
+            let input = vec![Segment::Text { content: text.into() }];
+            bench.call(&pod, Method::Steer { id: None, input }).await.unwrap();
+        }
+        bench.call(&pod, Method::Pause).await.unwrap();
+        let waits = |info: &PodInfo| info.queue.iter().all(|queued| !queued.enters);
+        let is_paused = |info: &PodInfo| info.state == State::Paused && waits(info);
+        bench.until(pod.as_str(), is_paused).await;
+        let info = bench.info(&pod).await;
+        let left: Vec<_> = info.queue.iter().map(|queued| flatten(&queued.input)).collect();
+        assert_eq!(left, ["second", "third"], "{fault}: each waits by itself");
+        for queued in info.queue {
+            bench.call(&pod, Method::EditQueued { id: queued.id, input: None }).await.unwrap();
+        }
+        bench.call(&pod, Method::Resume).await.unwrap();
+        bench
+            .next(|event| matches!(event, Event::RunEnd { result: RunResult::Finished, .. }))
+            .await;
+        bench.is(&pod, State::Idle).await;
+        assert_eq!(bench.said(&pod).await, ["served"], "{fault}");
+    }
 }
 
 #[tokio::test]

@@ -477,7 +477,8 @@ async fn a_pause_that_is_too_long_to_wait_for_ends_the_run_and_a_person_who_cont
     std::fs::write(&script, OVERLOADED.replace("500", "3600")).unwrap();
     let pod = bench.new_pod(Some(&script)).await.name;
     bench.call(&pod, Method::say("busy")).await.unwrap();
-    bench.is(&pod, State::Failed).await;
+    let why = bench.is(&pod, State::Failed).await.why.unwrap();
+    assert!(why.contains("; given up at once, because `[retry] minutes` is 10: "), "{why}");
     bench.call(&pod, Method::Resume).await.unwrap();
     bench.is(&pod, State::Idle).await;
     assert_eq!(bench.said(&pod).await.pop().unwrap(), "served");

@@ -86,6 +86,7 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
     let code = status.as_u16();
     let said = words(body).or_else(|| status.canonical_reason().map(str::to_owned));
     let said = cleaned(who, said.as_deref().unwrap_or("no reason given"));
+    let said = without_code(&said, code);
     let what = match code {
         300..=399 => {
             let to = header(headers, "location").unwrap_or("nowhere");
@@ -197,6 +198,14 @@ fn words(body: &str) -> Option<String> {
     said.map(|said| one_line(&redact(said)))
 }
 
+/// The words without the status that they may begin with, because the sentence names it.
+fn without_code(said: &str, code: u16) -> &str {
+    let words = said.trim_start_matches("HTTP").trim_start();
+    let Some(words) = words.strip_prefix(&code.to_string()) else { return said };
+    let words = words.trim_start_matches([':', '-', ' ']);
+    if words.is_empty() || words.starts_with(|c: char| c.is_ascii_digit()) { said } else { words }
+}
+
 fn one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = line.trim_end_matches('.');
@@ -257,6 +266,19 @@ mod tests {
         }
         let page = refusal(502, &[], "<html><body>nginx</body></html>").to_string();
         assert_eq!(page, "openai at 127.0.0.1:9 failed (502): Bad Gateway");
+    }
+
+    #[test]
+    fn the_status_is_said_once_also_where_the_words_of_the_provider_begin_with_it() {
+        for (body, words) in [
+            ("429 Too Many Requests", "Too Many Requests"),
+            (r#"{"error":{"message":"HTTP 429: slow down"}}"#, "slow down"),
+            (r#"{"error":"429"}"#, "429"),
+            ("4290 requests today", "4290 requests today"),
+        ] {
+            let said = refusal(429, &[], body).to_string();
+            assert_eq!(said, format!("openai at 127.0.0.1:9 is limiting requests (429): {words}"));
+        }
     }
 
     #[test]

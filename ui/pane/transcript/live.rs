@@ -49,10 +49,8 @@ impl Transcript {
                 }
             }
             Event::LlmCallStart { .. } => self.forget_retry(),
-            Event::LlmRetry { wait_ms, status, error, .. } => {
-                let code = status.map_or(String::new(), |status| format!("HTTP {status}: "));
-                self.retry(format!("{code}{error}"), *wait_ms);
-            }
+            // The sentence names the status.
+            Event::LlmRetry { wait_ms, error, .. } => self.retry(error.clone(), *wait_ms),
             Event::LlmContinuation { reason, .. } => {
                 // Text that is not committed by now is not part of the history.
                 self.drop_streaming();

@@ -232,8 +232,13 @@ impl Block {
                 text(&sentence, approval::role(verdict), cells, out);
             }
             Kind::Usage(usage) => text(usage, Role::Dim, cells, out),
+            Kind::Retry { text: why, wait_ms, .. } => {
+                text(why, Role::Warn, cells, out);
+                // The row of the time that is left.
+                out.extend((*wait_ms > 0).then(Row::new));
+            }
             // Their only row has a time or a width of its own.
-            Kind::CutOff { .. } | Kind::Border(_) | Kind::Retry { .. } => out.push(Row::new()),
+            Kind::CutOff { .. } | Kind::Border(_) => out.push(Row::new()),
         }
     }
 

@@ -134,7 +134,10 @@ impl View<'_> {
 
     /// A row that says the time, or is as wide as the pane.
     fn own_row(&self, seen: &Seen, cells: usize) -> Option<Row> {
-        match &self.transcript.pages.get(seen.pos)?.kind {
+        let block = self.transcript.pages.get(seen.pos)?;
+        let rows = block.cache.as_ref().map_or(0, |cache| cache.rows.len());
+        let is_last = usize::try_from(seen.row).is_ok_and(|row| row + 1 == rows);
+        match &block.kind {
             Kind::CutOff { at } => {
                 let text = format!("interrupted {} (host ended)", self.clock(*at));
                 Some(vec![Piece::new(text, Role::Paused)])
@@ -145,15 +148,13 @@ impl View<'_> {
                 let text = format!("{} {word} {}", "─".repeat(left), "─".repeat(right));
                 Some(vec![Piece::new(text, Role::Dim)])
             }
-            Kind::Retry { text, wait_ms, since } if seen.row == 0 => {
+            Kind::Retry { wait_ms, since, .. } if *wait_ms > 0 && is_last => {
                 let end = since.unwrap_or(self.transcript.now) + wait_ms;
-                let left = end.saturating_sub(self.transcript.now);
-                let wait = if left == 0 {
-                    String::new()
-                } else {
-                    format!("tries again in {}: ", elapsed(left + 999))
+                let wait = match end.saturating_sub(self.transcript.now) {
+                    0 => "waits for its provider".to_owned(),
+                    left => format!("tries again in {}", elapsed(left + 999)),
                 };
-                Some(vec![Piece::new(format!("{wait}{text}"), Role::Warn)])
+                Some(vec![Piece::new(wait, Role::Warn)])
             }
             _ => None,
         }

@@ -168,11 +168,15 @@ fn a_retry_counts_down_and_goes_when_the_reply_comes() {
         wait_ms: 8000,
         elapsed_ms: 10,
         status: Some(429),
-        error: "slow down".into(),
+        error: "x at x.example is limiting requests (429): the words of a provider are shown to their end"
+            .into(),
     });
     bench.layout();
     bench.now += 2500;
-    assert!(bench.screen().contains("tries again in 0:06: HTTP 429: slow down"));
+    let screen = bench.screen();
+    assert!(screen.contains("limiting requests (429): the words of a"), "{screen}");
+    assert!(screen.contains("provider are shown to their end\n"), "{screen}");
+    assert!(screen.contains("tries again in 0:06\n") && !screen.contains("HTTP"), "{screen}");
     assert_eq!(bench.transcript.wakes_at(bench.now), Some(NOON + 3000));
     bench.event(&delta("here"));
     assert!(!bench.screen().contains("429"));
