@@ -3,9 +3,9 @@
 //! cannot cover a link or a missing file at all.
 
 mod index;
-mod index_file;
 mod index_paths;
 mod packages;
+mod repositories;
 mod steps;
 mod total;
 
@@ -60,6 +60,7 @@ pub struct Before {
     packages: Vec<packages::Package>,
     indexes: Vec<index::Index>,
     index_paths: Vec<index_paths::IndexPaths>,
+    repositories: repositories::Repositories,
     recorded: total::Recorded,
 }
 
@@ -105,6 +106,7 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
     }
     before.keep_directories(view, found);
     before.keep_index_paths(view, found);
+    before.keep_repositories(view, found);
     before
 }
 
@@ -266,6 +268,7 @@ impl Before {
         let steps = iter::once_with(|| self.mend_steps()).flatten();
         let packages = self.packages.iter().filter_map(packages::Package::said);
         let index_paths = iter::once_with(|| self.mend_index_paths()).flatten();
+        let repositories = iter::once_with(|| self.mend_repositories()).flatten();
         let indexes = self.indexes.iter().filter_map(index::Index::said);
         moved
             .chain(kept)
@@ -273,6 +276,7 @@ impl Before {
             .chain(steps)
             .chain(packages)
             .chain(index_paths)
+            .chain(repositories)
             .chain(indexes)
             .collect()
     }

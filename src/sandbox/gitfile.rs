@@ -36,6 +36,15 @@ pub fn parse_bytes(bytes: &[u8]) -> Vec<Setting> {
     parse(&bytes.iter().map(|byte| char::from(*byte)).collect::<String>())
 }
 
+/// The settings in the bytes of a file, or `None` at a syntax error.
+pub fn parse_whole(bytes: &[u8]) -> Option<Vec<Setting>> {
+    let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+    let text = text.replace("\r\n", "\n");
+    let mut reader = Reader { rest: text.chars().peekable(), found: Vec::new() };
+    reader.read()?;
+    Some(reader.found)
+}
+
 /// The path in a value of [`parse_bytes`].
 pub fn path(value: &str) -> PathBuf {
     let bytes = value.chars().filter_map(|c| u8::try_from(c).ok()).collect();

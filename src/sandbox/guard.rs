@@ -7,7 +7,7 @@ mod tests;
 
 use crate::files::{FileError, Limit, WorkspaceFiles, canonical, without_parents};
 use crate::sandbox::view::{CommandView, GIT, GUARDED, Hole, Level, Why};
-use crate::sandbox::{gitfile, project, ways};
+use crate::sandbox::{gitfile, gitlinks, project, ways};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs;
@@ -53,9 +53,19 @@ pub struct Found {
     /// Hooks and settings that a configuration names, which may not exist; and lists of submodules without which a
     /// repository would not be found.
     pub named: Vec<PathBuf>,
+    /// The `.git` of each gitlink, existing or not: git enters it by itself.
+    pub linked: BTreeSet<PathBuf>,
     /// Canonical working trees besides the scope's own directories: each can be a project of its
     /// own.
     pub projects: BTreeSet<PathBuf>,
+}
+
+impl Found {
+    /// Each repository with each of its working trees.
+    pub fn trees(&self) -> impl Iterator<Item = (PathBuf, PathBuf)> {
+        let all = self.dirs.iter();
+        all.flat_map(|(dir, tops)| tops.iter().map(move |top| (dir.clone(), top.clone())))
+    }
 }
 
 /// A search for repositories. It follows files that a command may have written, so it uses a list
@@ -87,6 +97,7 @@ pub fn find(view: &CommandView, resolved: &CommandView) -> Found {
     for git in &view.repositories {
         search.around(git);
     }
+    search.linked();
     if search.is_cut_short() {
         // There are too many to guard one by one, and they may be anywhere in the scope.
         search
@@ -169,6 +180,24 @@ impl<'a> Search<'a> {
         }
         if beside.next().is_some() {
             self.found.closed.push(top.to_owned());
+        }
+    }
+
+    /// The repositories at the gitlinks of those found, and at their own.
+    fn linked(&mut self) {
+        self.most = self.found() + REPOSITORIES;
+        let mut read = HashSet::new();
+        while !self.is_full() {
+            let trees = self.found.trees().filter(|tree| !read.contains(tree)).collect::<Vec<_>>();
+            if trees.is_empty() {
+                break;
+            }
+            for git in trees.iter().flat_map(|(dir, top)| gitlinks::of(dir, top)) {
+                if self.found.linked.insert(git.clone()) && !ways::is_missing(&git) {
+                    self.look_at(&git);
+                }
+            }
+            read.extend(trees);
         }
     }
 
@@ -316,7 +345,7 @@ impl<'a> Search<'a> {
 
 /// The path after a prefix in a small file of git, as git reads it: all bytes without trailing line
 /// breaks.
-fn path_in(file: &Path, prefix: &[u8]) -> Option<PathBuf> {
+pub fn path_in(file: &Path, prefix: &[u8]) -> Option<PathBuf> {
     let found = WorkspaceFiles::of(file.parent()?).read(file, Limit::head(POINTER)).ok()?;
     let path = found.bytes.strip_prefix(prefix)?;
     let end = path.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))? + 1;

@@ -21,6 +21,8 @@ mod home;
 mod index;
 #[path = "escape/limits.rs"]
 mod limits;
+#[path = "escape/linked.rs"]
+mod linked;
 #[path = "escape/names.rs"]
 mod names;
 #[path = "escape/net.rs"]

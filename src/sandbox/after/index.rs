@@ -3,9 +3,9 @@
 //! resets. So the result names it.
 
 use crate::files::{Limit, WorkspaceFiles};
-use crate::sandbox::after::index_file::{self, Entry, IDS};
 use crate::sandbox::after::{Before, ViewByPath};
 use crate::sandbox::guard::Found;
+use crate::sandbox::index_file::{self, Entry, IDS};
 use crate::sandbox::project::PROJECT_FILES;
 use crate::sandbox::view::RULES;
 use crate::text::SafeText;

@@ -3,19 +3,15 @@
 //! file. So an index with such a path does not outlive the command.
 
 use crate::files::{Limit, WorkspaceFiles};
-use crate::sandbox::after::{Before, Known, ViewByPath, index_file, remove, restore};
-use crate::sandbox::gitfile;
+use crate::sandbox::after::{Before, Known, ViewByPath, remove, restore};
+use crate::sandbox::gitlinks::{INDEX, base_of, id_length};
 use crate::sandbox::guard::Found;
+use crate::sandbox::index_file;
 use crate::text::SafeText;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The largest index that is checked, in bytes: one of about two million files.
-const LIMIT: u64 = 256 * 1024 * 1024;
-const INDEX: &str = "index";
 const WORKTREES: &str = "worktrees";
-/// The prefix of the file that a split index adds entries to.
-const SHARED: &str = "sharedindex.";
 /// The mode of an entry that stands for a whole directory, in a sparse index. Its path ends with a slash.
 const DIRECTORY: u32 = 0o040_000;
 /// Linux opens no longer path, in bytes. git could not write the file.
@@ -56,8 +52,17 @@ impl Before {
     pub fn mend_index_paths(&self) -> Vec<String> {
         let known = self.index_paths.iter().map(|index| index.mend());
         let fresh = self.new_worktrees();
-        let fresh = fresh.map(|dir| IndexPaths { dir, before: None, was_readable: true }.mend());
+        let fresh = fresh.map(|dir| IndexPaths::new(dir).mend());
         known.chain(fresh).flatten().collect()
+    }
+
+    /// Undoes the changes of the index of a repository, which may be a worktree that the command added.
+    pub fn undo_index(&self, dir: &Path, why: &str) -> Option<String> {
+        let known = self.index_paths.iter().find(|index| index.dir == dir);
+        match known {
+            Some(known) => known.undo(why),
+            None => IndexPaths::new(dir.to_owned()).undo(why),
+        }
     }
 
     /// The directories of worktrees that the command added to the repositories.
@@ -71,13 +76,17 @@ impl Before {
 }
 
 impl IndexPaths {
+    /// An index that did not exist before the command.
+    fn new(dir: PathBuf) -> Self {
+        Self { dir, before: None, was_readable: true }
+    }
+
     fn mend(&self) -> Option<String> {
         let fault = fault_of(&self.dir)?;
         if fault == Fault::Unreadable && !self.was_readable {
             return None;
         }
-        let path = self.dir.join(INDEX);
-        let put_back = self.before.as_ref().and_then(|before| restore(&path, before, |_| false));
+        let put_back = self.put_back();
         let why = match fault {
             Fault::Unreadable => "git does not write such an index".to_owned(),
             Fault::Path(name) => format!(
@@ -89,7 +98,25 @@ impl IndexPaths {
         if fault_of(&self.dir).is_none() {
             return put_back.map(|said| format!("{said}: {why}"));
         }
-        let moved = remove(&path)?;
+        self.move_aside(&why)
+    }
+
+    /// Undoes the changes of an index that git may read, but not the person: `why` says the reason.
+    pub fn undo(&self, why: &str) -> Option<String> {
+        match self.put_back() {
+            Some(said) => Some(format!("{said}: {why}")),
+            None => self.move_aside(why),
+        }
+    }
+
+    /// Restores the index if it was recorded.
+    fn put_back(&self) -> Option<String> {
+        let path = self.dir.join(INDEX);
+        self.before.as_ref().and_then(|before| restore(&path, before, |_| false))
+    }
+
+    fn move_aside(&self, why: &str) -> Option<String> {
+        let moved = remove(&self.dir.join(INDEX))?;
         Some(format!("{moved}: {why}; `git reset` makes a new index and keeps your files"))
     }
 }
@@ -98,11 +125,7 @@ impl IndexPaths {
 fn fault_of(dir: &Path) -> Option<Fault> {
     let id = id_length(dir);
     let (fault, base) = fault_in(&dir.join(INDEX), id, false);
-    let base = base.filter(|id| id.iter().any(|byte| *byte != 0));
-    fault.or_else(|| {
-        let name: String = base?.iter().map(|byte| format!("{byte:02x}")).collect();
-        fault_in(&dir.join(format!("{SHARED}{name}")), id, true).0
-    })
+    fault.or_else(|| fault_in(&base_of(dir, &base?)?, id, true).0)
 }
 
 /// The fault of one file and the id of its base.
@@ -112,7 +135,9 @@ fn fault_in(path: &Path, id: usize, is_base: bool) -> (Option<Fault>, Option<Vec
     }
     let dir = path.parent().unwrap_or(path);
     let is_link = path.is_symlink();
-    let bytes = WorkspaceFiles::of(dir).read(path, Limit::whole(LIMIT)).map(|found| found.bytes);
+    let bytes = WorkspaceFiles::of(dir)
+        .read(path, Limit::whole(index_file::LIMIT))
+        .map(|found| found.bytes);
     let (mut bad, mut unnamed) = (None, false);
     let base = bytes.ok().filter(|_| !is_link).and_then(|bytes| {
         index_file::parse(&bytes, id, |entry| {
@@ -136,20 +161,6 @@ fn fault_in(path: &Path, id: usize, is_base: bool) -> (Option<Fault>, Option<Vec
 fn shown(path: &[u8]) -> String {
     let text = String::from_utf8_lossy(path);
     format!("`{}`", SafeText::brief(text, SHOWN))
-}
-
-/// The length of ids in a repository, which its configuration or that of its main repository says.
-fn id_length(dir: &Path) -> usize {
-    let [sha1, sha256] = index_file::IDS;
-    let main = dir.parent().and_then(Path::parent).unwrap_or(dir);
-    let is_sha256 = [dir, main].into_iter().any(|dir| {
-        let config = WorkspaceFiles::of(dir).read(&dir.join("config"), Limit::whole(LIMIT));
-        let settings = config.map(|found| gitfile::parse_bytes(&found.bytes)).unwrap_or_default();
-        let mut format =
-            settings.iter().filter(|s| s.section == "extensions" && s.name == "objectformat");
-        format.any(|setting| setting.value.as_deref() == Some("sha256"))
-    });
-    if is_sha256 { sha256 } else { sha1 }
 }
 
 /// Whether git would write the file of an entry outside the working tree or into a repository.

@@ -79,6 +79,8 @@ const LESS: [(&str, &str, &[&str]); 5] = [
             "home::the_rest_of_a_home_directory_is_worked_in_as_ever",
             "index::a_command_adds_no_worktree_whose_index_leads_out_of_it",
             "index::every_index_that_git_writes_is_kept",
+            "linked::a_gitlink_and_its_repository_may_come_from_two_commands",
+            "linked::ordinary_repositories_of_a_command_stay_and_are_guarded_from_the_next_command_on",
             "project::a_command_that_changes_the_scripts_of_a_package_says_so",
             "steps::a_command_continues_with_options_of_git",
             "steps::a_command_goes_on_with_the_rebase_of_a_person_and_its_programs",

@@ -1,6 +1,8 @@
 //! Parses an index of git as strictly as git writes it. git's own reader is more lenient in places: a file that it would
 //! read otherwise counts as unreadable here, so that no entry is hidden from the check.
 
+/// The largest index that is read as a whole, in bytes: one of about two million files.
+pub const LIMIT: u64 = 256 * 1024 * 1024;
 /// Bytes of an id: SHA-1 or SHA-256.
 pub const IDS: [usize; 2] = [20, 32];
 /// The fields of an entry before the id of its content; the mode is the seventh of them.
