@@ -25,9 +25,11 @@ pub mod sse;
 pub mod wire;
 
 #[cfg(test)]
-mod bench;
+pub(crate) mod bench;
 #[cfg(test)]
 mod faults;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub use http::{Http, Timeouts, install_crypto};
 pub use provider::{Key, Provider};

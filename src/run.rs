@@ -66,6 +66,8 @@ mod servers;
 mod stream;
 /// Token usage and cost of model requests.
 mod usage;
+#[cfg(test)]
+mod tests;
 
 pub use approval::ApprovalDecided;
 pub(crate) use attach::alert;

@@ -236,7 +236,7 @@ fn headers(model: &Model, key: Option<&Secret>) -> Result<HeaderMap, Failure> {
     Ok(headers)
 }
 
-fn body(request: &Request, model: &Model, summaries: Summaries) -> Vec<u8> {
+pub(crate) fn body(request: &Request, model: &Model, summaries: Summaries) -> Vec<u8> {
     match model.wire {
         Wire::Anthropic => anthropic::body(request, model),
         Wire::Responses => responses::body(request, model, summaries),
@@ -246,7 +246,7 @@ fn body(request: &Request, model: &Model, summaries: Summaries) -> Vec<u8> {
     }
 }
 
-fn decoder(model: &Model, request: &Request) -> Box<dyn Decode> {
+pub(crate) fn decoder(model: &Model, request: &Request) -> Box<dyn Decode> {
     match model.wire {
         Wire::Anthropic => Box::new(anthropic::Decoder::default()),
         Wire::Responses => Box::new(responses::Decoder::default()),

@@ -495,7 +495,7 @@ fn kept(item: Item) -> Kept {
 
 /// The index from which on the model has not read the history yet: behind its last reply, or, where that has calls
 /// whose results no request has carried, its beginning, so that the calls stay with their results.
-fn unread(history: &[Arc<Kept>]) -> usize {
+pub(crate) fn unread(history: &[Arc<Kept>]) -> usize {
     let Some(last) = history.iter().rposition(|kept| pruning::is_of_model(kept)) else { return 0 };
     let has_results =
         history[last..].iter().any(|kept| matches!(kept.item, Item::ToolResult { .. }));
@@ -507,7 +507,7 @@ fn unread(history: &[Arc<Kept>]) -> usize {
 
 /// The places of the history that a compaction keeps verbatim: the newest message of a person, messages that the
 /// model has not read yet, and the newest part that fits into `tokens`.
-fn verbatim(history: &[Arc<Kept>], tokens: u64) -> Vec<usize> {
+pub(crate) fn verbatim(history: &[Arc<Kept>], tokens: u64) -> Vec<usize> {
     let from = tail(history, tokens).min(unread(history));
     let is_input = |kept: &Arc<Kept>| matches!(kept.item, Item::Message { role: Role::User, .. });
     let newest = history[..from].iter().rposition(is_input);

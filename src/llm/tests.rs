@@ -1,0 +1,3 @@
+//! What tests of several rooms share about the APIs of providers.
+
+pub mod judge;
