@@ -341,7 +341,7 @@ fn works(info: &PodInfo) -> bool {
 impl Host {
     /// Takes the data directory, opens the store, brings every Pod back that was live, and opens
     /// the sockets. Nothing is sent to a model and no command is run.
-    pub async fn start(options: Options) -> Result<(Self, Vec<String>), HostError> {
+    pub async fn start(options: Options) -> Result<Self, HostError> {
         crate::llm::http::install_crypto();
         let mut dirs = options.dirs;
         dirs.make()?;
@@ -352,7 +352,7 @@ impl Host {
         let ownership = ownership.map_err(DiskError::at("look at", &dirs.data))?;
         let file = SettingsFile::open(&dirs.config);
         let reading = file.last();
-        let (settings, notices) = (reading.settings, reading.mistakes);
+        let settings = reading.settings;
         crate::config::keys::register_secrets(&options.env, &settings);
         let timeouts = crate::llm::http::Timeouts {
             connect: settings.timeouts.connect(),
@@ -412,8 +412,12 @@ impl Host {
         let (version, pods) = (env!("CARGO_PKG_VERSION"), shared.members.borrow().0.len());
         tracing::info!(version, pods, data = %shared.dirs.data.display(), "host started");
         let supervisor = steps;
-        let host = Self { shared, supervisor, lock, listener, refresh, deleting, watching };
-        Ok((host, notices))
+        Ok(Self { shared, supervisor, lock, listener, refresh, deleting, watching })
+    }
+
+    /// The mistakes in the settings as they were read last, each with its place.
+    pub fn mistakes_in_settings(&self) -> Vec<String> {
+        self.shared.settings.last().mistakes
     }
 
     /// A handle for this process, over a pipe that speaks the host socket's lines.

@@ -82,7 +82,7 @@ pub use message::{AgentMessage, Input, Notification, sender};
 pub use models::Models;
 pub use policy::Policy;
 pub(crate) use prompt::WORK;
-pub use prompt::{no_model, ways_to_connect};
+pub use prompt::{no_model, ways_to_connect_without_a_screen};
 pub use reply_size::ReplyLimits;
 pub use screens::{Screens, Viewers};
 pub(crate) use servers::note_decision;

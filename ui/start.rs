@@ -1,7 +1,6 @@
 //! Finding the host of this data directory, or starting one: in the background, so that Pods
 //! outlive the terminal, or inside this process.
 
-use crate::console;
 use anyhow::{Context as _, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead as _, BufReader};
@@ -137,12 +136,9 @@ pub fn again_as_host() {
     tracing::warn!("cannot begin anew as a host: {error}");
 }
 
-/// Starts a host in this process and connects to it.
+/// Starts a host in this process and connects to it. A client that watches it learns of mistakes in the settings.
 pub async fn inside(opening: &Opening, mesh: MeshUse) -> anyhow::Result<(Host, Client, Events)> {
-    let (host, notices) = Host::start(options(opening, IdleExit::Never, mesh)).await?;
-    for notice in notices {
-        console::err(&notice.to_string());
-    }
+    let host = Host::start(options(opening, IdleExit::Never, mesh)).await?;
     let (client, events) = host.client().await?;
     Ok((host, client, events))
 }
@@ -214,7 +210,7 @@ async fn background() -> ExitCode {
     yoi::trace::start(&env, Some(&dirs.state));
     let opening = Opening { dirs, env, cwd: PathBuf::from("/") };
     let options = options(&opening, IdleExit::BySettings, MeshUse::Joins);
-    let (host, notices) = match Host::start(options).await {
+    let host = match Host::start(options).await {
         Ok(started) => started,
         Err(HostError::HostLock(HostLockError::Taken { .. })) => {
             answer(&Started::Taken);
@@ -226,7 +222,7 @@ async fn background() -> ExitCode {
     let _ = std::env::set_current_dir("/");
     answer(&Started::Ready);
     yoi::trace::redirect_output();
-    for notice in notices {
+    for notice in host.mistakes_in_settings() {
         tracing::warn!("{notice}");
     }
     let ending = until_ended(&host).await;

@@ -12,6 +12,7 @@ use crate::host::verb::{carry_out, client};
 use crate::host::{Shared, supervisor};
 use crate::protocol::frame::{Hello, Lines, encode_event};
 use crate::protocol::{AtHostEnd, Event, Frame, Incoming, MAX_LINE, Method, PodName, Refusal};
+use crate::trace::OrLog as _;
 use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
@@ -176,6 +177,7 @@ async fn begin(
     }
     if let (Method::Watch, None, None) = (&method, &pod, &by) {
         let watch = std::future::ready(Outcome::Watch(to.shared.subscribe()));
+        look_at_settings(to.shared.clone());
         return requests.begin(id, 0, Size::Small, watch).await;
     }
     if let (Method::Show { pods }, None, None) = (&method, &pod, &by) {
@@ -197,6 +199,16 @@ async fn begin(
     };
     let request = request.instrument(tracing::info_span!("client", id));
     requests.begin(id, line.len(), size, request).await;
+}
+
+/// Looks at the settings for a client that watches from now on: it learns of mistakes that were made since a Pod last
+/// needed them. The client does not wait for a disk that hangs.
+fn look_at_settings(shared: Shared) {
+    tokio::spawn(async move {
+        let (of, dir) = (shared.clone(), shared.dirs.config.clone());
+        let looked = shared.files.run(&dir, move || drop(of.settings_now())).await;
+        looked.or_log("look at the settings");
+    });
 }
 
 /// The request with a limit on its reply.

@@ -10,6 +10,7 @@ use crate::config::settings_file::Reading;
 use crate::config::workspace_settings::{WorkspaceSettings, file_of};
 use crate::host::Shared;
 use crate::host::rules::trusted_hash;
+use crate::llm::effort::why_unsent;
 use crate::protocol::{Event, FoundModel, PolicyConsent, Refusal};
 use crate::store::StoredConsent;
 use std::path::PathBuf;
@@ -102,13 +103,16 @@ pub(crate) fn consent_listed(stored: StoredConsent) -> PolicyConsent {
 }
 
 impl Shared {
-    /// The settings in force, after another look at their file. Blocking.
+    /// The settings in force, after another look at their file; every screen learns of other mistakes in it. Blocking.
     pub(crate) fn settings_now(&self) -> Reading {
         let before = self.settings.last();
         let reading = self.settings.now();
         if !Arc::ptr_eq(&before.settings, &reading.settings) {
             // A variable may hold a key by the new settings.
             register_secrets(&self.env, &reading.settings);
+        }
+        if before.mistakes != reading.mistakes {
+            self.publish_notices();
         }
         reading
     }
@@ -119,6 +123,7 @@ impl Shared {
             model: choice.model.spec(),
             why: choice.why.clone(),
             sends: self.unagreed(choice),
+            effort_unsent: why_unsent(&choice.model),
         };
         let (effort, config) = (reading.settings.effort, self.settings.path());
         let mistakes = reading.mistakes;

@@ -1,5 +1,5 @@
-//! What a person has to know about the whole host: damage that was repaired, what it cost, and why
-//! the host ends. Every screen shows it, and `yoi ls`.
+//! What a person has to know about the whole host: damage that was repaired, what it cost, why the host ends, and the
+//! mistakes in its settings. Every screen shows it, and `yoi ls`.
 
 use crate::host::Shared;
 use crate::protocol::Event;
@@ -15,14 +15,26 @@ impl Shared {
             }
             new
         });
-        if let Some(event) = self.host_notices().filter(|_| added) {
-            self.feed(None, None, &event);
+        if added {
+            self.publish_notices();
         }
+    }
+
+    /// Sends all notices to every screen, also where none is left: the screen drops those that are over.
+    pub(crate) fn publish_notices(&self) {
+        let notices = self.all_notices();
+        self.feed(None, None, &Event::HostNotices { notices });
     }
 
     /// All notices, where there are any.
     pub(crate) fn host_notices(&self) -> Option<Event> {
-        let notices = self.notices.borrow().as_ref().clone();
+        let notices = self.all_notices();
         (!notices.is_empty()).then_some(Event::HostNotices { notices })
+    }
+
+    fn all_notices(&self) -> Vec<String> {
+        let mut notices = self.notices.borrow().as_ref().clone();
+        notices.extend(self.settings.last().mistakes);
+        notices
     }
 }

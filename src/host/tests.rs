@@ -148,7 +148,7 @@ async fn try_start(root: &Path) -> Result<Host, HostError> {
         idle_exit: IdleExit::Never,
         mesh: MeshUse::Joins,
     };
-    Ok(Host::start(options).await?.0)
+    Host::start(options).await
 }
 
 fn run_end(event: &Event) -> bool {

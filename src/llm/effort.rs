@@ -34,6 +34,19 @@ pub fn setting(model: &Model, effort: Effort) -> Option<Value> {
     }
 }
 
+/// Why no request to this model carries an effort, and what changes that; `None` where requests carry it.
+pub fn why_unsent(model: &Model) -> Option<String> {
+    let spec = model.spec();
+    match (model.reasoning, model.wire) {
+        (_, Wire::Rehearsal) => Some("a script has no effort".into()),
+        (Reasoning::None, _) => Some(format!(
+            "{spec} is not known to take one; where it does, write reasoning = \"effort\", or \"budget\" for a number of \
+             tokens, into [models.{spec:?}] of config.toml"
+        )),
+        (Reasoning::Effort | Reasoning::Budget, _) => None,
+    }
+}
+
 /// The tokens that a model with a budget may think.
 fn tokens(effort: Effort) -> Option<u64> {
     match effort {
@@ -136,6 +149,11 @@ mod tests {
             for effort in Effort::ALL {
                 assert_eq!(sent(&model(wire), effort), nothing, "{wire:?}: the model has none");
             }
+            let why = why_unsent(&model(wire)).unwrap();
+            let spec = model(wire).spec();
+            assert!(why.contains(&format!("[models.\"{spec}\"]")), "{why}");
+            let thinks = Model { reasoning: Reasoning::Effort, ..model(wire) };
+            assert_eq!(why_unsent(&thinks), None);
         }
         let routed = Model {
             reasoning: Reasoning::Effort,

@@ -98,6 +98,9 @@ pub struct PodInfo {
     /// How much the model is to think; `None`: as much as its provider chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// Why no request carries that effort, and what changes that; `None` where requests carry it, or there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort_unsent: Option<String>,
     pub context_tokens: u64,
     pub context_window: u64,
     /// US dollars so far by the price table; `None` when the price is unknown.
@@ -165,6 +168,7 @@ impl PodInfo {
             model_address: None,
             model_key: None,
             effort: None,
+            effort_unsent: None,
             context_tokens: 0,
             context_window: 0,
             cost: None,

@@ -15,6 +15,9 @@ pub struct FoundModel {
     /// What a message would send where, with which key; `None` once a person chose the model or agreed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sends: Option<String>,
+    /// Why no request to it carries an effort, and what changes that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort_unsent: Option<String>,
 }
 
 /// A Pod that was stopped.

@@ -42,9 +42,18 @@ pub fn no_model(config: &Path, mistakes: &[String]) -> String {
 }
 
 /// The ways to connect a model; `config` is the path of the settings.
-pub fn ways_to_connect(config: &Path) -> String {
+fn ways_to_connect(config: &Path) -> String {
     let (_, ways) = NO_MODEL.split_once("\n\n").unwrap_or(("", NO_MODEL));
     ways.trim().replace("{config}", &config.display().to_string())
+}
+
+/// The same for a program without a screen: it gives its message again, chooses the model by an option and plays no tour.
+pub fn ways_to_connect_without_a_screen(config: &Path) -> String {
+    let ways = ways_to_connect(config);
+    let (_, ways) = ways.split_once("\n\n").unwrap_or(("", &ways));
+    let lines: Vec<&str> = ways.lines().filter(|line| !line.contains("`:tour`")).collect();
+    let ways = lines.join("\n").replace("`:model ", "`--model ");
+    format!("To connect one, do any of these, then give the message again.\n\n{ways}")
 }
 
 /// A notification as a model reads it.

@@ -180,6 +180,31 @@ fn no_model_is_69_and_says_how_to_connect_one() {
     for way in ["--model", "ANTHROPIC_API_KEY", "yoi auth anthropic", "home/config/config.toml"] {
         assert!(done.err.contains(way), "{way}: {done:?}");
     }
+    for of_screen in [":model", ":tour", "need not be repeated"] {
+        assert!(!done.err.contains(of_screen), "{of_screen}: {done:?}");
+    }
+    assert!(done.err.contains("then give the message again"), "{done:?}");
+}
+
+#[test]
+fn a_provider_that_refuses_the_key_is_a_failure_and_no_refusal_of_its_filter() {
+    let bench = Bench::new();
+    for status in [401, 403] {
+        let step = format!("text = 'never'\nfault = {{ status = {status}, times = 9 }}\n");
+        bench.play(&format!("[[when]]\nany = true\n[[when.step]]\n{step}"));
+        let done = bench.yoi(&["--model", &bench.model(), "-p", "hi"]);
+        assert_eq!(done.code, Some(1), "{done:?}");
+        assert!(!done.err.contains("given up"), "another request would not help: {done:?}");
+    }
+}
+
+#[test]
+fn a_mistake_in_the_settings_is_said_once_by_a_program_without_a_screen() {
+    let bench = Bench::new();
+    bench.settings("modle = 'x'\n");
+    let done = bench.yoi(&["--model", &bench.model(), "-p", "hello"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(done.err.matches("`modle`").count(), 1, "{done:?}");
 }
 
 #[test]

@@ -67,6 +67,7 @@ fn info() -> PodInfo {
         model_address: Some("api.anthropic.com".into()),
         model_key: Some("key from ANTHROPIC_API_KEY".into()),
         effort: None,
+        effort_unsent: None,
         context_tokens: 3,
         context_window: 200,
         cost: None,
@@ -441,6 +442,23 @@ fn ours() -> Vec<(Event, String)> {
             format!(r#"{{"event":"pod_changed","data":{{"info":{INFO}}}}}"#),
         ),
         (
+            Event::PodChanged {
+                info: Box::new(PodInfo {
+                    effort: Some(yoi::protocol::Effort::High),
+                    effort_unsent: Some("no".into()),
+                    ..info()
+                }),
+            },
+            format!(
+                r#"{{"event":"pod_changed","data":{{"info":{}}}}}"#,
+                INFO.replacen(
+                    r#""context_tokens""#,
+                    r#""effort":"high","effort_unsent":"no","context_tokens""#,
+                    1
+                )
+            ),
+        ),
+        (
             Event::PodChanged { info: Box::new(PodInfo { limit: Some(met()), ..info() }) },
             format!(r#"{{"event":"pod_changed","data":{{"info":{}}}}}"#, info_with(MET)),
         ),
@@ -513,12 +531,13 @@ fn ours() -> Vec<(Event, String)> {
                     model: "ollama/m".into(),
                     why: "ollama runs on this machine".into(),
                     sends: Some("sends it".into()),
+                    effort_unsent: Some("no".into()),
                 }),
                 effort: Some(yoi::protocol::Effort::High),
                 config: "/c/config.toml".into(),
                 mistakes: vec!["config.toml:1:1: no".into()],
             },
-            r#"{"event":"model_found","data":{"model":{"model":"ollama/m","why":"ollama runs on this machine","sends":"sends it"},"effort":"high","config":"/c/config.toml","mistakes":["config.toml:1:1: no"]}}"#.into(),
+            r#"{"event":"model_found","data":{"model":{"model":"ollama/m","why":"ollama runs on this machine","sends":"sends it","effort_unsent":"no"},"effort":"high","config":"/c/config.toml","mistakes":["config.toml:1:1: no"]}}"#.into(),
         ),
         (
             Event::Trace { lines: vec!["a".into()] },
@@ -609,9 +628,10 @@ fn ours() -> Vec<(Event, String)> {
                     age_s: Some(60),
                     changed: true,
                 }],
+                mistakes: vec!["config.toml:1:1: no".into()],
                 ..CommandSheet::default()
             })),
-            r#"{"event":"command_sheet","data":{"sandbox":"sandbox on","read":[],"write":["/w"],"caches":[],"own":[{"path":"/tmp","kept":true,"mib":1}],"shut":[{"path":"/w/a","read":true,"why":"secret"}],"cost":[],"env":[],"withheld":[],"limits":[],"instructions":[{"path":"/w/AGENTS.md","age_s":60,"changed":true}]}}"#
+            r#"{"event":"command_sheet","data":{"sandbox":"sandbox on","read":[],"write":["/w"],"caches":[],"own":[{"path":"/tmp","kept":true,"mib":1}],"shut":[{"path":"/w/a","read":true,"why":"secret"}],"cost":[],"env":[],"withheld":[],"limits":[],"instructions":[{"path":"/w/AGENTS.md","age_s":60,"changed":true}],"mistakes":["config.toml:1:1: no"]}}"#
                 .into(),
         ),
         (

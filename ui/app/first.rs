@@ -64,7 +64,7 @@ impl App {
         let mut lines: Vec<String> = match &self.first.found {
             None => Vec::new(),
             Some(Err(why)) => why.lines().map(str::to_owned).collect(),
-            Some(Ok(Some(FoundModel { model, why, sends }))) => {
+            Some(Ok(Some(FoundModel { model, why, sends, .. }))) => {
                 let consent = match sends {
                     Some(sends) => format!("\nIt {sends}; the first message asks."),
                     None => String::new(),

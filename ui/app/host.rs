@@ -82,14 +82,12 @@ impl App {
     }
 
     /// Shows what is new of what a person has to know about the host; all of it stays in the row of
-    /// notes.
+    /// notes until the host leaves it out.
     fn host_notices_came(&mut self, notices: Vec<String>) -> Vec<Effect> {
-        for notice in notices {
-            let notice = SafeText::line(notice);
-            if !self.host_notices.contains(&notice) {
-                self.say(Kind::Warned, notice.as_str());
-                self.host_notices.push(notice);
-            }
+        let notices: Vec<_> = notices.into_iter().map(SafeText::line).collect();
+        let before = std::mem::replace(&mut self.host_notices, notices.clone());
+        for notice in notices.iter().filter(|notice| !before.contains(notice)) {
+            self.say(Kind::Warned, notice.as_str());
         }
         Vec::new()
     }

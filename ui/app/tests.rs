@@ -38,7 +38,7 @@ async fn host(env: &BTreeMap<String, String>) -> (Host, Client, Events) {
         idle_exit: IdleExit::Never,
         mesh: MeshUse::Joins,
     };
-    let (host, _) = Host::start(options).await.expect("a host");
+    let host = Host::start(options).await.expect("a host");
     let (client, events) = host.client().await.expect("a client");
     (host, client, events)
 }

@@ -19,7 +19,7 @@ const EXIT_CODES: &str = "Exit codes without a screen:
   0    finished
   1    failed
   2    the command line is wrong
-  3    refused by policy, or an approval request was denied without a person
+  3    refused by policy or by a provider's filter, or an approval request was denied without a person
   4    stopped short: limit reached, paused or cancelled
   5    no such pod, or a host of another version
   69   no model

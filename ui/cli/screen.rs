@@ -9,7 +9,7 @@ use crate::start::{self, Opening};
 use crate::wording::model::facts;
 use std::path::{Path, PathBuf};
 use yoi::client::{Client, ConnectError, Events};
-use yoi::config::settings::{IN_USE, Ui};
+use yoi::config::settings::Ui;
 use yoi::config::{Access, Catalogue, Settings, Workspace};
 use yoi::host::{Host, MeshUse};
 use yoi::protocol::AtHostEnd;
@@ -45,7 +45,8 @@ pub async fn show(opening: &Opening, args: Args) -> Result<(), Failure> {
 }
 
 fn options(opening: &Opening, args: &Args) -> Options {
-    let (settings, mistakes) = Settings::load(&opening.dirs.config);
+    // The host says which mistakes the file has.
+    let (settings, _) = Settings::load(&opening.dirs.config);
     let found = Workspace::of(&opening.cwd, &opening.env).ok();
     let read_only = found.as_ref().and_then(|found| match &found.access {
         Access::Write => None,
@@ -68,7 +69,6 @@ fn options(opening: &Opening, args: &Args) -> Options {
         copies: Some(opening.dirs.state.join("copies")),
         pod: args.pod.clone(),
         models: models(&Catalogue::with(&settings)),
-        mistakes: mistakes.iter().map(|one| settings.with_value_in_use(one, IN_USE)).collect(),
     }
 }
 

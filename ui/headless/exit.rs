@@ -14,7 +14,7 @@ pub enum Exit {
     Failed,
     /// The command line is wrong.
     Usage,
-    /// A policy refused it, or an approval request was denied because no person could decide.
+    /// A policy or a provider's filter refused it, or an approval request was denied because no person could decide.
     Refused,
     /// The run ended early: limit reached, paused or cancelled.
     StoppedShort,

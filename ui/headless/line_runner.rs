@@ -390,10 +390,13 @@ pub fn model_in_words(info: &PodInfo) -> String {
     if let (Some(address), Some(key)) = (&info.model_address, &info.model_key) {
         text += &format!(" at {address}, {key}");
     }
-    match info.model_why.as_str() {
-        "" => text,
-        why => format!("{text}, because {why}"),
+    if !info.model_why.is_empty() {
+        text += &format!(", because {}", info.model_why);
     }
+    if let (Some(effort), Some(why)) = (info.effort, &info.effort_unsent) {
+        text += &format!("; no request carries effort {}: {why}", effort.name());
+    }
+    text
 }
 
 /// The failure of a program whose Pod has no model: the mistake because of which the settings name none, or the ways to
@@ -405,7 +408,8 @@ pub fn without_model(info: &PodInfo, opening: &Opening) -> Option<Failure> {
         if !settings.unread.is_empty() {
             return format!("nothing was sent to {pod}: correct {}", settings.unread.join("; "));
         }
-        let ways = yoi::run::ways_to_connect(&opening.dirs.config.join("config.toml"));
+        let config = opening.dirs.config.join("config.toml");
+        let ways = yoi::run::ways_to_connect_without_a_screen(&config);
         format!(
             "{pod} has no model, so nothing was sent; --model <provider>/<name> takes one\n\n{ways}"
         )

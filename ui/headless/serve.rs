@@ -16,6 +16,9 @@ pub async fn serve(opening: &Opening) -> Result<(), Failure> {
         return Err(Failure::new(Exit::Failed, message));
     }
     let (host, client, mut events) = start::inside(opening, MeshUse::Joins).await?;
+    for mistake in host.mistakes_in_settings() {
+        crate::console::err(&mistake);
+    }
     crate::console::err(&format!("yoi: serving on {}", opening.dirs.host_socket().display()));
     let ended = loop {
         tokio::select! {

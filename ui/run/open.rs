@@ -61,8 +61,6 @@ pub struct Options {
     pub models: Vec<(String, String)>,
     /// The effort of new Pods, if the person chose one.
     pub effort: Option<Effort>,
-    /// The mistakes in the settings file, each with its place.
-    pub mistakes: Vec<String>,
 }
 
 /// A dashboard that has read its files and waits for a host.
@@ -97,7 +95,7 @@ fn open(options: &Options) -> (App, ScreenState) {
     let (chosen, no_theme) = files.map(|files| files.theme(usual)).unwrap_or_default();
     let wanted = theme_name(options.theme.as_deref(), chosen.as_deref(), usual);
     let (theme, mut diagnostics) = Theme::load(wanted, themes.as_deref());
-    diagnostics.extend(damaged.into_iter().chain(no_theme).chain(options.mistakes.clone()));
+    diagnostics.extend(damaged.into_iter().chain(no_theme));
     let mut keymap = keys::default_keymap();
     let own = || options.config_dir.as_ref().map(|dir| dir.join("keymap.toml"));
     if let Some(file) = options.keymap.clone().or_else(own) {

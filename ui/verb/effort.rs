@@ -60,13 +60,18 @@ impl ChooseEffort {
         let Some(name) = known.selected.cloned() else {
             return Ok(Next::call(Request::host(Method::FindModel {
                 cwd: known.cwd.to_owned(),
-                model: None,
+                model: known.model.map(str::to_owned),
                 env: known.env.clone(),
             })));
         };
         let Some(word) = &self.effort else {
             let info = known.find(&name)?;
-            return Ok(Next::End(End::answer(format!("{name}: {}", in_words(info.effort)))));
+            let said = format!(
+                "{name}: {}{}",
+                in_words(info.effort),
+                unsent(info.effort_unsent.as_deref())
+            );
+            return Ok(Next::End(End::answer(said)));
         };
         self.pod = Some(name.clone());
         let method = Method::SetEffort { effort: of_word(word) };
@@ -74,29 +79,49 @@ impl ChooseEffort {
     }
 
     fn answered(&self, known: &Known<'_>, event: Event) -> End {
-        if let Event::ModelFound { effort, config, .. } = event {
-            return self.of_new_pods(known, effort, &config);
+        if let Event::ModelFound { model, effort, config, .. } = event {
+            let why = model.and_then(|found| found.effort_unsent);
+            return self.of_new_pods(known, effort, why.as_deref(), &config);
         }
         let (Some(pod), Some(effort)) = (&self.pod, &self.effort) else { return End::default() };
+        let info = known.find(pod).ok();
+        if let Some(info) = info.filter(|info| info.effort_unsent.is_some()) {
+            let why = unsent(info.effort_unsent.as_deref());
+            return End::done(format!("{pod}: effort {effort}{why}"));
+        }
         // This provider's cache is of requests with one effort.
-        let is_cached = known.find(pod).is_ok_and(|info| info.model.starts_with("anthropic/"));
+        let is_cached = info.is_some_and(|info| info.model.starts_with("anthropic/"));
         let cost =
             if is_cached { "; that request reads nothing from the prompt cache" } else { "" };
         End::done(format!("{pod}: effort {effort} from the next request on{cost}"))
     }
 
-    /// Chooses the effort of new Pods, or says which one that is.
-    fn of_new_pods(&self, known: &Known<'_>, settings: Option<Effort>, config: &Path) -> End {
+    /// Chooses the effort of new Pods, or says which one that is; `why` no request to their model carries one.
+    fn of_new_pods(
+        &self,
+        known: &Known<'_>,
+        settings: Option<Effort>,
+        why: Option<&str>,
+        config: &Path,
+    ) -> End {
+        let said = |effort: Option<Effort>| {
+            let why = why.filter(|_| effort.is_some());
+            format!("new Pods: {}{}", in_words(effort), unsent(why))
+        };
         match &self.effort {
-            None => End::answer(format!("new Pods: {}", in_words(known.effort.or(settings)))),
+            None => End::answer(said(known.effort.or(settings))),
             Some(word) if known.way == Way::Shell => known.not_for_new_pods("effort", word, config),
             Some(word) => {
                 let chosen = of_word(word);
-                let end = End::done(format!("new Pods: {}", in_words(chosen.or(settings))));
-                end.and(Action::EffortOfNewPods(chosen))
+                End::done(said(chosen.or(settings))).and(Action::EffortOfNewPods(chosen))
             }
         }
     }
+}
+
+/// Why no request carries an effort, behind the effort.
+fn unsent(why: Option<&str>) -> String {
+    why.map_or_else(String::new, |why| format!(", but no request carries it: {why}"))
 }
 
 fn in_words(effort: Option<Effort>) -> String {

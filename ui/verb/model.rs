@@ -169,7 +169,7 @@ fn screen(known: &Known<'_>) -> bool {
 }
 
 fn which(known: &Known<'_>, found: &FoundModel) -> String {
-    let FoundModel { model, why, sends } = found;
+    let FoundModel { model, why, sends, .. } = found;
     let users = match known.selected {
         Some(pod) => format!("the next message of {pod} uses"),
         None => "new Pods use".into(),

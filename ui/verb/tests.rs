@@ -449,7 +449,12 @@ fn a_model_is_answered_by_the_name_it_came_to_and_not_as_it_was_typed() {
     use yoi::protocol::Event;
     use yoi::protocol::reply::FoundModel;
     let found = || {
-        let model = Some(FoundModel { model: "x/m-1".into(), why: "typed".into(), sends: None });
+        let model = Some(FoundModel {
+            model: "x/m-1".into(),
+            why: "typed".into(),
+            sends: None,
+            effort_unsent: None,
+        });
         done_with(Event::ModelFound {
             model,
             effort: None,
@@ -750,4 +755,38 @@ fn a_message_goes_to_an_agent_whatever_its_name_is_and_to_a_pod_of_that_name_fir
     let Next::End(end) = first("send proj/a hi") else { panic!("alice is not on the mesh") };
     let said = refusal(end);
     assert!(said.contains("there is no pod `proj/a`, and alice reaches no agents"), "{said}");
+}
+
+#[test]
+fn an_effort_that_no_request_carries_is_answered_with_why() {
+    use yoi::protocol::{Effort, Event, PodInfo};
+    let info = |unsent: Option<&str>| PodInfo {
+        effort: Some(Effort::High),
+        effort_unsent: unsent.map(str::to_owned),
+        model: "mine/m".into(),
+        ..crate::app::tests::pod("alice", State::Idle)
+    };
+    let why = ", but no request carries it: no way";
+    for (unsent, said, chosen) in [
+        (
+            None,
+            "alice: effort high".to_owned(),
+            "alice: effort high from the next request on".into(),
+        ),
+        (Some("no way"), format!("alice: effort high{why}"), format!("alice: effort high{why}")),
+    ] {
+        let mut family = Family::default();
+        family.set(info(unsent));
+        let (env, selected) = (BTreeMap::new(), pod("alice"));
+        let known = Known { selected: Some(&selected), ..known_in(&family, &env, Way::Line) };
+        let mut answer = read("effort", Way::Line).unwrap_or_else(|why| panic!("{why}")).dialogue;
+        let Next::End(end) = answer.next(&known, None) else { panic!("it asks") };
+        assert_eq!(end.said, Said::Answer(said));
+        let mut verb =
+            read("effort high", Way::Line).unwrap_or_else(|why| panic!("{why}")).dialogue;
+        assert!(matches!(verb.next(&known, None), Next::Call(_)));
+        let done = done_with(Event::Accepted { entry: None, queued: None });
+        let Next::End(end) = verb.next(&known, Some(done)) else { panic!("no end") };
+        assert_eq!(end.said, Said::Done(chosen));
+    }
 }

@@ -65,8 +65,9 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
         Some(model) => pieces.push(piece(model, theme.dim, 3)),
         None => pieces.push(piece("no model".into(), theme.warn, 3)),
     }
-    pieces
-        .extend(info.effort.map(|effort| piece(format!("effort {}", effort.name()), theme.dim, 5)));
+    let sent = if info.effort_unsent.is_some() { " (not sent)" } else { "" };
+    let effort = info.effort.map(|effort| format!("effort {}{sent}", effort.name()));
+    pieces.extend(effort.map(|effort| piece(effort, theme.dim, 5)));
     pieces.extend(info.model_address.clone().map(|address| piece(address, theme.dim, 6)));
     pieces.extend(info.model_key.clone().map(|key| piece(key, theme.dim, 7)));
     if !info.model_why.is_empty() {
@@ -76,7 +77,9 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     if info.context_window > 0 && info.context_tokens > 0 {
         let percent = info.context_tokens.saturating_mul(100) / info.context_window;
         let style = if percent >= 80 { theme.warn } else { theme.dim };
-        pieces.push(piece(format!("ctx {percent}%"), style, 4));
+        // The tokens of the next request are estimated: one that does not fit is made shorter before it is sent.
+        let full = if percent > 100 { "over 100%".into() } else { format!("{percent}%") };
+        pieces.push(piece(format!("ctx {full}"), style, 4));
     }
     if let Some(cost) = info.cost {
         pieces.push(piece(format!("${cost:.2}"), theme.dim, 5));

@@ -8,7 +8,8 @@ use yoi::text::SafeText;
 
 /// What the next command of a Pod gets.
 pub fn sheet(sheet: &CommandSheet) -> Vec<(&'static str, String)> {
-    let mut lines: Vec<_> = sheet.instructions.iter().map(instructions).collect();
+    let mistakes = sheet.mistakes.iter().map(|mistake| ("settings", spelled(mistake)));
+    let mut lines: Vec<_> = mistakes.chain(sheet.instructions.iter().map(instructions)).collect();
     lines.push(("commands", spelled(&sheet.sandbox)));
     let paths = |paths: &[PathBuf]| list(paths.iter().map(|dir| path(dir)));
     lines.push(("they write", paths(&sheet.write)));

@@ -177,6 +177,11 @@ fn authority(info: &PodInfo) -> Vec<(&'static str, String)> {
     several("works in", vec![info.cwd.display().to_string()]);
     if !info.model.is_empty() {
         several("model", vec![format!("{} ({})", info.model, info.model_why)]);
+        let unsent =
+            info.effort_unsent.as_ref().map(|why| format!(", but no request carries it: {why}"));
+        let effort =
+            info.effort.map(|effort| format!("{}{}", effort.name(), unsent.unwrap_or_default()));
+        several("effort", effort.into_iter().collect());
         let key = info.model_key.as_deref().unwrap_or_default();
         let to = info.model_address.as_ref().map(|address| format!("{address}, {key}"));
         several("sends to", to.into_iter().collect());

@@ -1,5 +1,6 @@
 //! Explaining what the commands of a Pod get, and which instruction files it has.
 
+use crate::config::settings_file::Reading;
 use crate::host::Answer;
 use crate::host::pod::Pod;
 use crate::host::pod::calls::reply;
@@ -26,8 +27,8 @@ impl Pod {
         };
         tokio::spawn(async move {
             let (of, dir) = (shared.clone(), shared.dirs.config.clone());
-            let now = shared.files.run(&dir, move || of.settings_now().settings).await;
-            let settings = now.unwrap_or_else(|_| shared.settings.last().settings);
+            let now = shared.files.run(&dir, move || of.settings_now()).await;
+            let Reading { settings, mistakes, .. } = now.unwrap_or_else(|_| shared.settings.last());
             let env = command_env(&settings, &offered);
             let mut withheld: Vec<String> = offered.keys().cloned().collect();
             withheld.retain(|name| !env.contains_key(name));
@@ -46,7 +47,7 @@ impl Pod {
                 CommandSheet { instructions, ..tools::command_sheet(&ctx) }
             });
             let looked = looked.await;
-            let sheet = looked.map(|sheet| CommandSheet { sandbox, withheld, ..sheet });
+            let sheet = looked.map(|sheet| CommandSheet { sandbox, withheld, mistakes, ..sheet });
             let explained = sheet.map(|sheet| Event::CommandSheet(Box::new(sheet)));
             let failed =
                 |why| Refusal::internal(format!("what its commands get is not known: {why}"));

@@ -85,9 +85,8 @@ impl Pod {
     pub(super) fn show_effort(&mut self) {
         let effort = self.resolved.effort.or(self.shared.settings.last().settings.effort);
         self.effort.send_replace(effort);
-        if self.info.borrow().effort != effort {
-            self.change(|info| info.effort = effort);
-        }
+        let choice = self.resolved.model.clone();
+        self.change(|info| resolved::show_effort(info, effort, choice.as_ref()));
     }
 
     async fn change_model(&mut self, wanted: WantedModel) -> Result<Event, Refusal> {

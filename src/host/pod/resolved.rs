@@ -4,6 +4,7 @@ use crate::config::model_select::ModelChoice;
 use crate::config::models::Wire;
 use crate::config::url;
 use crate::host::Shared;
+use crate::llm::effort;
 use crate::protocol::{Effort, PodInfo, PodName, Queued, State, now_ms};
 use crate::run::Input;
 use crate::store::{DamagedRow, MailboxKind, MailboxMessage, PodRow};
@@ -63,6 +64,18 @@ pub(crate) fn show_model(shared: &Shared, info: &mut PodInfo, choice: Option<&Mo
     info.model_address = is_remote.then(|| url::host(&choice.model.base_url));
     info.model_key = is_remote.then(|| choice.model.key.in_words());
     info.context_window = choice.model.window;
+    show_effort(info, info.effort, Some(choice));
+}
+
+/// Shows the effort of the next request, and why requests to the model of the Pod do not carry it.
+pub(crate) fn show_effort(
+    info: &mut PodInfo,
+    effort: Option<Effort>,
+    choice: Option<&ModelChoice>,
+) {
+    let model = choice.map(|choice| &choice.model).filter(|_| effort.is_some());
+    info.effort = effort;
+    info.effort_unsent = model.and_then(effort::why_unsent);
 }
 
 /// What is known of a Pod from the store alone.
@@ -86,7 +99,8 @@ pub(crate) fn info(
         ephemeral: row.ephemeral,
         ..PodInfo::bare(row.name.clone(), State::Stopped, row.since, cwd, workspace)
     };
-    info.effort = resolved.effort.or(shared.settings.last().settings.effort);
+    let effort = resolved.effort.or(shared.settings.last().settings.effort);
+    show_effort(&mut info, effort, resolved.model.as_ref());
     show_model(shared, &mut info, resolved.model.as_ref());
     info
 }

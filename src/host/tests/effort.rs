@@ -137,3 +137,23 @@ async fn the_effort_that_is_chosen_while_a_run_waits_for_its_provider_is_that_of
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(taken(&bodies, "reasoning_effort"), [Value::Null, "high".into()]);
 }
+
+#[tokio::test]
+async fn an_effort_that_no_request_carries_is_said_with_what_changes_that() {
+    let (url, bodies, _) = provider().await;
+    let plain = "[models.'fake/plain']\nreasoning = 'none'\n";
+    let mut bench = Bench::with_settings(&format!("{}{plain}", settings(&url))).await;
+    let pod = pod(&bench, NewPod::default()).await;
+    let uses = |model: &str| Method::SetModel { model: format!("fake/{model}") };
+    bench.call(&pod, uses("plain")).await.unwrap();
+    assert_eq!(bench.info(&pod).await.effort_unsent, None, "no effort is chosen");
+    bench.call(&pod, Method::SetEffort { effort: Some(Effort::High) }).await.unwrap();
+    let why = bench.info(&pod).await.effort_unsent.unwrap();
+    assert!(why.contains("[models.\"fake/plain\"] of config.toml"), "{why}");
+    bench.hello_is_answered(&pod).await;
+    assert_eq!(taken(&bodies, "reasoning_effort"), [Value::Null, Value::Null]);
+    bench.write_settings(&format!("{}{}", settings(&url), plain.replace("none", "effort")));
+    bench.hello_is_answered(&pod).await;
+    assert_eq!(taken(&bodies, "reasoning_effort"), ["high", "high"]);
+    assert_eq!(bench.info(&pod).await.effort_unsent, None);
+}

@@ -162,7 +162,7 @@ async fn a_host_that_ends_with_its_command_joins_nothing_and_keeps_the_choice() 
         idle_exit: IdleExit::Never,
         mesh: MeshUse::Never,
     };
-    let (host, _) = Host::start(options).await.unwrap();
+    let host = Host::start(options).await.unwrap();
     let alice = host.shared.pod(&name("alice")).unwrap();
     let mut info = alice.info.clone();
     let says_why = |info: &crate::protocol::PodInfo| {

@@ -376,3 +376,31 @@ async fn what_commands_get_is_explained_by_the_settings_as_they_are_now() {
     let limits = explained().await;
     assert!(!limits.contains("512") && !limits.contains("77 s"), "{limits}");
 }
+
+#[tokio::test]
+async fn every_screen_learns_of_a_mistake_in_the_settings_and_when_it_is_corrected() {
+    let (mut bench, pod) = Bench::scripted().await;
+    let is_notice = |event: &Event| matches!(event, Event::HostNotices { .. });
+    let noticed = async |bench: &mut Bench| {
+        let Event::HostNotices { notices } = bench.next(is_notice).await else { unreachable!() };
+        notices
+    };
+    bench.write_settings("modle = 'x'\nlimits.depth = 'deep'\n");
+    bench.call(&pod, Method::say("hello")).await.unwrap();
+    let notices = noticed(&mut bench).await;
+    assert!(notices.iter().any(|notice| notice.contains("config.toml:1:1")), "{notices:?}");
+    assert!(notices.iter().any(|notice| notice.contains("`limits.depth`")), "{notices:?}");
+    let Ok(Event::CommandSheet(sheet)) = bench.call(&pod, Method::ExplainCommand).await else {
+        panic!("no sheet")
+    };
+    assert_eq!(sheet.mistakes, notices);
+    // A screen that comes now has them with the family, and one that comes after the next change learns of that.
+    let (client, mut events) = bench.host.client().await.unwrap();
+    client.call(None, Method::Watch).await.unwrap();
+    let first = events.recv().await.unwrap().event;
+    assert!(matches!(first, Event::HostNotices { notices: all } if all == notices));
+    bench.write_settings("");
+    let (client, _events) = bench.host.client().await.unwrap();
+    client.call(None, Method::Watch).await.unwrap();
+    assert_eq!(noticed(&mut bench).await, [""; 0]);
+}

@@ -91,7 +91,6 @@ async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
         None => None,
     };
     let (scope, mut notes) = wanted_scope(shared, asked, &workspace);
-    notes.extend(reading.mistakes);
     notes.extend(says.notices.iter().map(ToString::to_string));
     let workspace = workspace.root;
     let ephemeral = new.ephemeral;

@@ -55,6 +55,8 @@ fn what_is_to_be_known_of_the_host_is_said_once_and_stays_above_every_transcript
         bench.app.make_current(&PodName::parse(pod).expect("a name"));
         assert!(bench.screen().contains("the database was damaged"), "{}", bench.screen());
     }
+    bench.host(None, Event::HostNotices { notices: vec![] });
+    assert!(!bench.screen().contains("the database was damaged"), "the host left it out");
     bench.host(None, Event::HostNotices { notices: vec!["the host ends: no lock".into()] });
     bench.msg(Msg::HostEnded);
     assert!(bench.notice().contains("the host ends: no lock"));

@@ -77,11 +77,9 @@ impl LineClient {
 
     /// Prints what is new of what a person has to know about the host.
     fn host_notices_came(&mut self, notices: Vec<String>) {
-        for notice in notices {
-            if !self.host_notices.contains(&notice) {
-                self.printer.note(&notice);
-                self.host_notices.push(notice);
-            }
+        let before = std::mem::replace(&mut self.host_notices, notices);
+        for notice in self.host_notices.iter().filter(|notice| !before.contains(notice)) {
+            self.printer.note(notice);
         }
     }
 

@@ -75,7 +75,8 @@ impl Block {
                 (true, true)
             }
             Kind::System(item) => {
-                let headed = system::speaker(item).is_none() || system::sent(item).is_some();
+                let folds = system::sent(item).is_some() || system::report(item).is_some();
+                let headed = system::speaker(item).is_none() || folds;
                 (headed, headed)
             }
             _ => (false, false),

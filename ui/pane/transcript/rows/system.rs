@@ -1,7 +1,7 @@
 //! The rows of items that the runtime put into the history: notifications, child events, attachments.
 
 use crate::pane::transcript::rows::{Speaker, indented, preview, text};
-use crate::pane::transcript::{clean, notification};
+use crate::pane::transcript::{clean, markdown, notification};
 use crate::rows::{Break, Row};
 use crate::theme::Role;
 use yoi::protocol::{NotificationSource, PodEvent, SentByPerson, SystemItem};
@@ -38,9 +38,19 @@ pub fn sent(item: &SystemItem) -> Option<&SentByPerson> {
     }
 }
 
+/// The last message of a child, which its notification carries.
+pub fn report(item: &SystemItem) -> Option<&str> {
+    match item {
+        SystemItem::PodEvent { event: PodEvent::TurnEnded { result, .. }, .. } => result.as_deref(),
+        _ => None,
+    }
+}
+
 /// The rows of an item.
 pub fn rows(item: &SystemItem, cells: usize, out: &mut Vec<Row>) {
-    if speaker(item).is_some() {
+    if let Some(report) = report(item) {
+        out.extend(markdown::render(report, cells));
+    } else if speaker(item).is_some() {
         text(&said(item), Role::Text, cells, out);
         if let Some(reason) = sent(item).and_then(|sent| sent.reason.as_ref()) {
             text(&format!("({})", clean::one_line(reason)), Role::Dim, cells, out);
@@ -57,7 +67,10 @@ pub fn said(item: &SystemItem) -> String {
         SystemItem::Notification { message, from, .. } => {
             notification::text(message, from.as_ref()).to_owned()
         }
-        SystemItem::PodEvent { event, body } => event.sentence().unwrap_or_else(|| body.clone()),
+        SystemItem::PodEvent { event, body } => {
+            let sentence = event.sentence().unwrap_or_else(|| body.clone());
+            report(item).map_or(sentence.clone(), |report| format!("{sentence}: {report}"))
+        }
         other => other.body().to_owned(),
     }
 }
