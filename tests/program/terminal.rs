@@ -238,3 +238,43 @@ fn a_panic_restores_the_terminal_before_it_is_printed() {
     assert!(terminal.is_cooked());
     terminal.waits_for("the panic that was asked for");
 }
+
+/// A script whose first request meets this fault.
+fn faulty(fault: &str, text: &str) -> String {
+    format!("[[when]]\nany = true\n[[when.step]]\ntext = '{text}'\nfault = {{ {fault} }}\n")
+}
+
+#[test]
+fn escape_pauses_a_run_that_waits_for_its_provider_and_enter_goes_on_with_it() {
+    let bench = Bench::new();
+    bench.play(&faulty("status = 429, retry_after = 3600, times = 1", "served at last"));
+    let mut terminal = Terminal::sized(&bench, &["--model", &bench.model()], 120, 40);
+    terminal.waits_for("No Pod works here");
+    terminal.press("hello\r");
+    terminal.waits_for("its provider is overloaded, tries again");
+    terminal.waits_for("Esc pauses");
+    terminal.press("\x1b");
+    terminal.waits_for("Enter continues");
+    assert!(terminal.text().contains("paused") && terminal.text().contains("  hello"));
+    terminal.press("\r");
+    terminal.waits_for("served at last");
+}
+
+#[test]
+fn a_model_that_is_chosen_in_a_wait_answers_and_a_mistake_in_the_settings_stays_until_corrected() {
+    let bench = Bench::new();
+    bench.settings("modle = 'x'\n");
+    bench.play(&faulty("status = 429, retry_after = 3600, times = 99", "never"));
+    let other = bench.path("other.toml");
+    std::fs::write(&other, "[[when]]\nany = true\ntext = 'by the other'\n").expect("a new file");
+    let mut terminal = Terminal::sized(&bench, &["--model", &bench.model()], 120, 40);
+    terminal.waits_for("No Pod works here");
+    terminal.press("hello\r");
+    terminal.waits_for("its provider is overloaded, tries again");
+    terminal.press(&format!(":model rehearsal:{}\r", other.display()));
+    terminal.waits_for("by the other");
+    terminal.waits_for("`modle`");
+    bench.settings("");
+    terminal.press("hello again\r");
+    eventually("the mistake is gone", || !terminal.text().contains("`modle`"));
+}

@@ -67,6 +67,26 @@ fn screen_200x60() {
 }
 
 #[test]
+fn a_context_above_its_window_and_an_effort_that_is_not_sent_are_said_so_in_the_header() {
+    let header = |tokens, unsent: Option<&str>| {
+        let mut bench = bench(200, 24);
+        bench.shown(PodInfo {
+            context_tokens: tokens,
+            context_window: 1000,
+            effort: Some(yoi::protocol::Effort::High),
+            effort_unsent: unsent.map(str::to_owned),
+            ..pod("alice", State::Running)
+        });
+        bench.screen()
+    };
+    let full = header(1000, None);
+    assert!(full.contains("ctx 100%") && full.contains("effort high ·"), "{full}");
+    let over = header(1030, Some("no way"));
+    assert!(over.contains("ctx over 100%") && over.contains("effort high (not sent)"), "{over}");
+    assert!(!over.contains("103"), "{over}");
+}
+
+#[test]
 fn screen_80x24_first_start() {
     let mut bench = Bench::new(vec![]);
     insta::assert_snapshot!(bench.screen());
