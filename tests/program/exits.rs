@@ -236,6 +236,7 @@ fn a_dead_provider_ends_the_run_with_a_sentence_that_names_it() {
     let words = done.last_words();
     assert!(words.contains("anthropic") && words.contains("127.0.0.1"), "{words}");
     assert!(words.to_lowercase().contains("refused") || words.contains("connect"), "{words}");
+    assert!(words.contains("--model takes another model") && !words.contains(":model"), "{words}");
 }
 
 /// The command in a directory that is deleted before the program starts.

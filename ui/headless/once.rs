@@ -139,6 +139,12 @@ async fn continue_with(
     Ok(Addressee { name, after, model, effort, is_noted: false })
 }
 
+/// The sentence of a failed run, for a program that chooses the model by an option.
+fn by_option(text: &str) -> String {
+    let verbs = [" :model", "(:model", "`:model"];
+    verbs.iter().fold(text.to_owned(), |text, verb| text.replace(verb, &verb.replace(':', "--")))
+}
+
 /// Prints the model of the Pod and the notes about its scope.
 fn print_notes(client: &mut LineClient, info: &PodInfo) {
     client.printer.note(&model_in_words(info));
@@ -190,7 +196,8 @@ async fn converse(client: &mut LineClient, name: &PodName, begun: &Begun) -> Res
     client.until_idle(Awaited::OwnPods).await?;
     ended?;
     // Child events may have started more runs, also after one that failed: the last one decides.
-    client.last_end_of(name, begun).map_or(Ok(()), End::result)
+    let ended = client.last_end_of(name, begun).map_or(Ok(()), End::result);
+    ended.map_err(|failure| Failure { message: by_option(&failure.message), ..failure })
 }
 
 /// Waits until the run of an input is over, however it ended. The failure says why it cannot end.

@@ -27,7 +27,7 @@ impl fmt::Display for Who {
 
 /// No response came back.
 pub(super) fn unreachable(who: &Who, error: &reqwest::Error, connect: Duration) -> Failure {
-    const WAY_OUT: &str = "check that it runs and its base URL, or choose another model (:model)";
+    const WAY_OUT: &str = "check that it runs and its base URL";
     if error.is_builder() {
         return Failure::Unusable(format!("{who} cannot be asked: {}", cause(error)));
     }
