@@ -202,14 +202,18 @@ async fn a_spawn_that_cannot_be_is_refused_whole_and_leaves_nothing() {
 
 #[tokio::test]
 async fn a_child_whose_first_message_fails_is_undone_with_its_error() {
-    let bench = Bench::family().await;
+    let mut bench = Bench::family().await;
     let script = bench.root.join("script.toml");
     std::fs::remove_file(&script).unwrap();
     let kid = bench.spawn("p", "kid", "a").await;
     // A script that is gone is noticed by the first request, after the task was accepted.
     assert!(kid.is_ok());
     bench.stop("kid", false).await.unwrap();
-    bench.call(&name("p"), Method::SetModel { model: "anthropic/claude-x".into() }).await.unwrap();
+    // The end of the child wakes its parent, and a model without a key is refused while a run lasts.
+    let model = || Method::SetModel { model: "anthropic/claude-x".into() };
+    while bench.call(&name("p"), model()).await.is_err() {
+        bench.until("p", |info| info.state != State::Running).await;
+    }
     let refusal = bench.spawn("p", "other", "b").await.unwrap_err();
     assert!(refusal.message.starts_with("could not start pod `other`: no key for anthropic"));
     assert!(bench.host.shared.pod(&name("other")).is_none());
