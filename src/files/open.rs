@@ -60,6 +60,8 @@ pub struct Found {
     pub mode: u32,
     pub uid: u32,
     pub gid: u32,
+    /// It is a hard link: the same file has further names.
+    pub has_other_names: bool,
 }
 
 /// Repeats `work` a few times while the path is being replaced.
@@ -93,7 +95,8 @@ pub fn read_below(root: &Path, path: &Path, limit: Limit) -> Result<Found, Miss>
     let size = size.max(bytes.len() as u64);
     refuse_longer(path, size, limit.most)?;
     bytes.truncate(usize::try_from(limit.head).unwrap_or(usize::MAX));
-    Ok(Found { bytes, size, mode: stat.st_mode & 0o777, uid: stat.st_uid, gid: stat.st_gid })
+    let (mode, uid, gid) = (stat.st_mode & 0o777, stat.st_uid, stat.st_gid);
+    Ok(Found { bytes, size, mode, uid, gid, has_other_names: stat.st_nlink > 1 })
 }
 
 /// The names in a directory below a root, sorted, with a slash after those of directories.

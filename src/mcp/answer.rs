@@ -1,6 +1,7 @@
 //! The answer of a server to a call, as a result for a model: text bounded and kept as the output of a command
 //! is, images and files kept beside the log.
 
+use crate::files::{self, MAX_PICTURE};
 use crate::protocol::item::Image;
 use crate::text::SafeText;
 use crate::tools::saved_output::SavedOutput;
@@ -17,10 +18,6 @@ use std::time::Duration;
 /// Blocks of an answer, and images that are shown to the model.
 const MAX_BLOCKS: usize = 1000;
 const MAX_IMAGES: usize = 8;
-/// Bytes of an image or a file.
-const MAX_IMAGE: usize = 5 * 1024 * 1024;
-/// The media types that every provider takes.
-const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// Turns an answer into a result. Blocking.
 pub fn output(answer: &Value, tool: &str, took: Duration, ctx: &Context) -> Output {
@@ -91,15 +88,18 @@ impl Reading<'_> {
         }
     }
 
+    /// A picture of a kind that every provider takes, by its bytes: a server may name another kind.
     fn image(&mut self, data: &str, media_type: &str) {
-        if !IMAGES.contains(&media_type) || self.images.len() == MAX_IMAGES {
-            return self.file("image", data, media_type);
-        }
-        let keep =
-            |bytes: Vec<u8>| blob(&self.ctx.blobs, &bytes).map_err(|fault| fault.to_string());
-        match decoded(data).and_then(keep) {
-            Ok(blob) => self.images.push(Image { blob, media_type: media_type.to_owned() }),
-            Err(why) => self.line(&format!("[an image was left out: {why}]")),
+        let Ok(bytes) = decoded(data) else { return self.file("image", data, media_type) };
+        match files::picture(&bytes) {
+            Some(Ok(kind)) if self.images.len() < MAX_IMAGES => {
+                match blob(&self.ctx.blobs, &bytes) {
+                    Ok(blob) => self.images.push(Image { blob, media_type: kind.into() }),
+                    Err(why) => self.line(&format!("[an image was left out: {why}]")),
+                }
+            }
+            Some(Err(what)) => self.file(&format!("an {what}"), data, media_type),
+            _ => self.file("image", data, media_type),
         }
     }
 
@@ -117,8 +117,8 @@ impl Reading<'_> {
 }
 
 fn decoded(data: &str) -> Result<Vec<u8>, String> {
-    if data.len() / 4 * 3 > MAX_IMAGE {
-        return Err(format!("it is larger than {}", size(MAX_IMAGE as u64)));
+    if data.len() / 4 * 3 > MAX_PICTURE {
+        return Err(format!("it is larger than {}", size(MAX_PICTURE as u64)));
     }
     STANDARD.decode(data.trim()).map_err(|_| "it is not valid base64".into())
 }

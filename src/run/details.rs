@@ -4,6 +4,7 @@ use crate::files::{self, FileError, Limit, Miss};
 use crate::run::policy::MAX_DETAILS;
 use crate::text::SafeText;
 use crate::tools::Tool;
+use crate::tools::file_text::FileText;
 use crate::tools::line_diff::line_diff;
 use serde_json::Value;
 use std::path::Path;
@@ -69,12 +70,14 @@ pub(crate) fn replacement(path: &Path, content: &str) -> Option<String> {
             return Some(instead(&format!("a file not shown here ({error}):")));
         }
     };
-    let Ok(old) = std::str::from_utf8(&found.bytes) else {
+    let old = FileText::of(&found.bytes);
+    if old.encoding.is_some() {
         return Some(instead(&format!("a file of {} that is no text:", files::size(found.size))));
-    };
-    let changed = match old == content {
+    }
+    let (now, new) = (old.marked(&old.text), old.rewritten(content));
+    let changed = match now == new {
         true => "the file has this content already".to_owned(),
-        false => line_diff(old, content).unwrap_or_default(),
+        false => line_diff(&now, &new).unwrap_or_default(),
     };
     let shown = !changed.is_empty() && changed.len() <= MAX_DETAILS;
     Some(if shown {

@@ -1,8 +1,9 @@
 //! The text of a file or directory that a message names with `@`, with the checks of Read.
 
-use crate::files::{FileError, Limit};
+use crate::files::{self, FileError, Limit};
 use crate::scope::Permission;
 use crate::text::SafeText;
+use crate::tools::file_text::FileText;
 use crate::tools::scoped_path::{MAX_FILE, ScopedPath};
 use crate::tools::{Context, file_kind, text_limit};
 
@@ -22,18 +23,16 @@ pub fn attachment(path: &str, ctx: &Context) -> Result<String, FileError> {
     }
     let limit = Limit { most: MAX_FILE, head: MAX_ATTACHED };
     let (target, found) = ScopedPath::read_as_far(ctx, &given, Permission::Read, limit)?;
-    if let Some(kind) = file_kind::image_type(&found.bytes) {
+    if files::picture(&found.bytes).is_some() {
         let (path, size) = (target.path.display(), text_limit::size(found.size));
-        return Err(FileError::refused(format!(
-            "{path} is an image ({kind}, {size}); Read shows it"
-        )));
+        return Err(FileError::refused(format!("{path} is an image ({size}); Read shows it")));
     }
     let notebook = || file_kind::notebook(&target.path, found.size);
     if let Some(why) = file_kind::not_text(&target.path, &found.bytes, found.size).or_else(notebook)
     {
         return Err(FileError::Refused(why));
     }
-    let mut text = String::from_utf8_lossy(&found.bytes).into_owned();
+    let mut text = FileText::of(&found.bytes).plain().into_owned();
     if found.size > MAX_ATTACHED {
         text.push_str(&format!("\n[cut at {MAX_ATTACHED} of {} bytes]", found.size));
     }

@@ -2,16 +2,17 @@
 
 mod matching;
 
-use crate::sandbox::changed_package_scripts;
 use crate::scope::Permission;
 use crate::tools::edit::matching::Places;
 use crate::tools::fault::Fault;
+use crate::tools::file_text::{BYTE_ORDER_MARK, LineEnds};
+use crate::tools::put::{put, text_to_change};
 use crate::tools::read::numbered_line;
-use crate::tools::replace::{check_read, replace};
-use crate::tools::scoped_path::{MAX_FILE, ScopedPath};
-use crate::tools::{Context, Output, input, text_limit};
+use crate::tools::scoped_path::ScopedPath;
+use crate::tools::{Context, Output, input};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::borrow::Cow;
 use tokio_util::sync::CancellationToken;
 
 pub const DESCRIPTION: &str = "Replaces a text in a file that you have Read; if it changed since \
@@ -41,12 +42,17 @@ pub fn edit(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Out
     let input: Input = input::parse("Edit", arguments)?;
     refuse_useless(&input)?;
     let (target, found) = ScopedPath::read(ctx, &input.file_path, Permission::Write)?;
-    check_read(ctx, &target, &found)?;
+    let file = text_to_change(ctx, &target, &found)?;
     let path = target.path.display();
-    let Ok(text) = std::str::from_utf8(&found.bytes) else {
-        return Err(Fault::argument(format!("not valid UTF-8: {path}; change it with Bash")));
+    let [old, new] =
+        [&input.old_string, &input.new_string].map(|text| text.trim_start_matches(BYTE_ORDER_MARK));
+    // Read shows no CR at the end of a line: a model that names one means the bytes of the file.
+    let is_exact = old.contains('\r') && file.text.contains(old);
+    let (text, old, new) = match is_exact || (file.ends == LineEnds::Lf && !old.contains('\r')) {
+        true => (Cow::Borrowed(&*file.text), old.to_owned(), new.to_owned()),
+        false => (file.plain(), old.replace("\r\n", "\n"), new.replace("\r\n", "\n")),
     };
-    let (old, new) = with_line_ends_of(text, &input);
+    let text = &*text;
     let (matches, old, new, how) = match matching::find(text, &old, &new) {
         Places::Exact(places) if places.is_empty() => return Ok(not_found(text, &old, &target)),
         Places::Exact(places) if places.len() > 1 && !input.replace_all => {
@@ -65,26 +71,18 @@ pub fn edit(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Out
             )));
         }
     };
-    let length = text.len() - matches.len() * old + matches.len() * new.len();
-    if length as u64 > MAX_FILE {
-        let limit = text_limit::size(MAX_FILE);
-        return Err(Fault::argument(format!(
-            "{path} would become too large: the limit is {limit}"
-        )));
-    }
     let (changed, starts) = apply(text, &matches, old, &new);
-    let mark = replace(ctx, &target, Some(&found), changed.as_bytes())?;
+    let whole = if is_exact { file.marked(&changed) } else { file.changed(&changed) };
+    let written = put(ctx, &target, Some(&found), &whole)?;
     let mut summary = format!("Edited {path} ({} replacement(s))", matches.len());
     if let Some(how) = how {
         summary.push_str(&format!(", {how}"));
     }
     let mut content = surroundings(&changed, &starts, new.len());
-    if let Some(said) =
-        changed_package_scripts(&target.path, Some(text.as_bytes()), changed.as_bytes())
-    {
+    if let Some(said) = written.note {
         content.push_str(&format!("[{said}]\n"));
     }
-    Ok(Output { files: vec![mark], ..Output::with(summary, content) })
+    Ok(Output { files: vec![written.mark], ..Output::with(summary, content) })
 }
 
 /// The error for a text that is not there, with the lines that are most like it.
@@ -110,19 +108,6 @@ fn refuse_useless(input: &Input) -> Result<(), Fault> {
         return Err(Fault::argument("old_string and new_string are the same"));
     }
     Ok(())
-}
-
-/// The strings with the line ends of this file: Read does not show the CR of a CRLF, so a model
-/// cannot know of it. A file with both kinds is changed as the model wrote it, where that is found.
-fn with_line_ends_of(text: &str, input: &Input) -> (String, String) {
-    let (old, new) = (&input.old_string, &input.new_string);
-    let (all, crlf) = (text.matches('\n').count(), text.matches("\r\n").count());
-    let converts = crlf == all || !text.contains(old.as_str());
-    if crlf == 0 || !converts || old.contains('\r') || new.contains('\r') {
-        return (old.clone(), new.clone());
-    }
-    let with_cr = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
-    (with_cr(old), with_cr(new))
 }
 
 /// The text with the replacements, and the offset of each in it.

@@ -18,36 +18,39 @@ const BY_BYTES: &[(&[u8], &str, &str)] = &[
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "7z l {}"),
     (b"\x7fELF", "a program or library (ELF)", "readelf -h {}"),
     (b"SQLite format 3\0", "a SQLite database", "sqlite3 {} .schema"),
-    (b"\xff\xfe", "text in UTF-16", "iconv -f UTF-16 -t UTF-8 {}"),
-    (b"\xfe\xff", "text in UTF-16", "iconv -f UTF-16 -t UTF-8 {}"),
+    (b"\xff\xfe\0\0", "text in UTF-32", "iconv -f UTF-32 -t UTF-8 {}"),
+    (b"\0\0\xfe\xff", "text in UTF-32", "iconv -f UTF-32 -t UTF-8 {}"),
 ];
 const HEX: &str = "od -A x -t x1z {} | head -n 40";
 const CELLS: &str = "jq -r '.cells[] | \"# \" + .cell_type, (.source | if type == \"array\" then add else . end)' {}";
-
-/// The media type of an image that every provider takes.
-pub fn image_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
-    }
-}
 
 /// Why a file is not shown as text: its kind, its size, and a command that reads it. `None` for text
 /// in UTF-8 or in a similar encoding.
 pub fn not_text(path: &Path, bytes: &[u8], size: u64) -> Option<String> {
     let head = &bytes[..bytes.len().min(LOOKED_AT)];
-    // A text can begin with a printable word, and with the letters of a byte order mark in Latin-1.
-    let certain =
-        |magic: &[u8]| head.contains(&0) || !matches!(magic, b"BZh" | b"\xff\xfe" | b"\xfe\xff");
+    // A text can begin with a printable word.
+    let certain = |magic: &[u8]| magic != b"BZh" || head.contains(&0);
     let known = BY_BYTES.iter().find(|(magic, ..)| head.starts_with(magic) && certain(magic));
     match known {
         Some((_, what, command)) => Some(refusal(path, size, what, command)),
+        None if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") => None,
         None if head.contains(&0) => Some(refusal(path, size, "binary", HEX)),
         None => None,
     }
+}
+
+/// Why Write and Edit do not change a text in this encoding.
+pub fn not_written(path: &Path, encoding: &str) -> String {
+    let from = match encoding.split_once(' ') {
+        Some(("UTF-16", _)) => "UTF-16",
+        Some(("UTF-8", _)) => "UTF-8 -c",
+        _ => "WINDOWS-1252",
+    };
+    let (shown, path) = (path.display(), quoted(path));
+    format!(
+        "{shown} is in {encoding}: Write and Edit change text in UTF-8 only; change it with a command, or convert \
+         it with Bash: iconv -f {from} -t UTF-8 {path} > new && cat new > {path}"
+    )
 }
 
 /// Why a notebook is not shown whole: most of its JSON is not its text. `None` for every other file.
@@ -95,14 +98,21 @@ mod tests {
             ("/w/a.docx", b"PK\x03\x04\x14\0", "a zip archive, as ", "unzip -l /w/a.docx"),
             ("/w/a", b"\x7fELF\x02\x01", "a program or library", "readelf -h /w/a"),
             ("/w/a", b"a\0b", "binary", "od -A x -t x1z /w/a"),
-            ("/w/it's", b"\xff\xfea\0", "text in UTF-16", r"iconv -f UTF-16 -t UTF-8 '/w/it'\''s'"),
+            (
+                "/w/it's",
+                b"\xff\xfe\0\0a",
+                "text in UTF-32",
+                r"iconv -f UTF-32 -t UTF-8 '/w/it'\''s'",
+            ),
             ("/w/a.ipynb", b"{\"cells\": []}", "a Jupyter notebook", "jq -r '.cells[]"),
         ] {
             let text = of(name, bytes).unwrap();
             assert!(text.contains(&format!(" is {what}")) && text.contains("2.0 KiB"), "{text}");
             assert!(text.contains(&format!("read it with Bash: {command}")), "{text}");
         }
-        for text in [b"".as_slice(), b"plain", b"BZhang wrote this", b"a\xff b", b"%PD"] {
+        for text in
+            [b"".as_slice(), b"plain", b"BZhang wrote this", b"a\xff b", b"%PD", b"\xff\xfea\0"]
+        {
             assert_eq!(of("/w/a.txt", text), None, "{text:?}");
         }
     }

@@ -1,8 +1,9 @@
 //! Glob: files by the pattern of their path.
 
 use crate::tools::fault::Fault;
+use crate::tools::glob_pattern::as_meant;
 use crate::tools::walk::{self, Files};
-use crate::tools::{Context, Output, input};
+use crate::tools::{Context, Output, input, text_limit};
 use globset::{GlobBuilder, GlobSet};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,7 +30,7 @@ pub fn glob(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Resul
     let input: Input = input::parse("Glob", arguments)?;
     let (base, pattern) = split(input.path, &input.pattern);
     let base = walk::base(ctx, base.as_deref())?;
-    let matcher = matcher(&pattern)?;
+    let matcher = matcher(&pattern, &base)?;
     let mut files = Files::of(walk::builder(ctx, &base, None).build(), ctx, cancel);
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
     while let Some(entry) = files.next()? {
@@ -59,11 +60,9 @@ pub fn base(path: Option<String>, pattern: &str) -> Option<String> {
     split(path, pattern).0.filter(|base| !base.is_empty())
 }
 
-fn matcher(pattern: &str) -> Result<GlobSet, Fault> {
+fn matcher(pattern: &str, base: &Path) -> Result<GlobSet, Fault> {
     walk::must_be_bounded(pattern)?;
-    let glob = GlobBuilder::new(pattern.strip_prefix("./").unwrap_or(pattern))
-        .literal_separator(true)
-        .build();
+    let glob = GlobBuilder::new(&as_meant(pattern, base)).literal_separator(true).build();
     // A set says what a single matcher would panic on: a pattern that is too large for its automaton.
     glob.and_then(|glob| GlobSet::new([glob]))
         .map_err(|error| Fault::argument(format!("bad glob pattern: {error}")))
@@ -81,6 +80,6 @@ fn result(found: &[(SystemTime, PathBuf)], cut: bool, pattern: &str, base: &Path
         summary.push_str(&format!("; **/{pattern} looks in subdirectories too"));
     }
     let lines: Vec<String> =
-        found.iter().take(MAX).map(|(_, path)| path.display().to_string()).collect();
+        found.iter().take(MAX).map(|(_, path)| text_limit::name(&path.display())).collect();
     if lines.is_empty() { Output::line(summary) } else { Output::with(summary, lines.join("\n")) }
 }

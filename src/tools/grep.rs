@@ -1,6 +1,8 @@
 //! Grep: files, lines or counts by a regular expression.
 
 use crate::tools::fault::Fault;
+use crate::tools::file_text::FileText;
+use crate::tools::glob_pattern::as_meant;
 use crate::tools::ignored::{self, Ignored};
 use crate::tools::walk::{self, Files};
 use crate::tools::{Context, Output, input, scoped_path, text_limit};
@@ -133,7 +135,8 @@ fn overrides(input: &Input, base: &Path) -> Result<Override, Fault> {
     let mut overrides = OverrideBuilder::new(base);
     if let Some(glob) = &input.glob {
         walk::must_be_bounded(glob)?;
-        overrides.add(glob).map_err(bad_filter)?;
+        let (not, glob) = glob.strip_prefix('!').map_or(("", &**glob), |glob| ("!", glob));
+        overrides.add(&format!("{not}{}", as_meant(glob, base))).map_err(bad_filter)?;
     }
     overrides.build().map_err(bad_filter)
 }
@@ -231,17 +234,17 @@ impl<'a> Hits<'a> {
         }
         self.lines.files += 1;
         self.lines.matches += self.count;
-        let path = self.path.display();
+        let path = text_limit::name(&self.path.display());
         match self.input.output_mode {
-            Mode::FilesWithMatches => self.lines.push(path.to_string()),
+            Mode::FilesWithMatches => self.lines.push(path),
             Mode::Count => self.lines.push(format!("{path}:{}", self.count)),
             Mode::Content => self.held.into_iter().for_each(|line| self.lines.push(line)),
         }
     }
 
     fn hold(&mut self, bytes: &[u8], first: Option<u64>, sign: char) {
-        let path = self.path.display();
-        for (number, line) in (first.unwrap_or(1)..).zip(String::from_utf8_lossy(bytes).lines()) {
+        let path = text_limit::name(&self.path.display());
+        for (number, line) in (first.unwrap_or(1)..).zip(FileText::of(bytes).text.lines()) {
             let line = text_limit::cut(line, LINE);
             self.held.push(match self.input.line_numbers {
                 Some(false) => format!("{path}{sign}{line}"),

@@ -1,11 +1,11 @@
 //! Read: a file as numbered lines, an image, or the names in a directory.
 
-use crate::files::Found;
+use crate::files::{self, Found};
 use crate::protocol::FileMark;
 use crate::protocol::item::Image;
 use crate::scope::Permission;
-use crate::text::SafeText;
 use crate::tools::fault::Fault;
+use crate::tools::file_text::FileText;
 use crate::tools::scoped_path::ScopedPath;
 use crate::tools::{Context, Output, file_kind, input, scoped_path, text_limit};
 use schemars::JsonSchema;
@@ -22,8 +22,6 @@ Other binary files, such as a PDF, are named with a command that reads them. Rea
 const LIMIT: usize = 2000;
 /// Characters shown of one line.
 const LINE: usize = 2000;
-/// The largest image that providers accept, in bytes.
-const MAX_IMAGE: usize = 5 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
@@ -44,8 +42,8 @@ pub fn read(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Out
     let (target, found) = ScopedPath::read(ctx, &input.file_path, Permission::Read)?;
     let mark =
         FileMark { path: target.path.clone(), hash: text_limit::hash(&found.bytes), before: None };
-    let mut output = match file_kind::image_type(&found.bytes) {
-        Some(kind) => image(ctx, &target, &found, kind)?,
+    let mut output = match files::picture(&found.bytes) {
+        Some(picture) => image(ctx, &target, &found, picture)?,
         None => {
             let notebook =
                 || file_kind::notebook(&target.path, found.size).filter(|_| input.limit.is_none());
@@ -72,7 +70,7 @@ fn directory(ctx: &Context, target: &ScopedPath, input: &Input) -> Result<Output
     let room = ctx.max_output.saturating_sub(100);
     let (mut content, mut listed) = (String::new(), 0);
     for name in names.iter().skip(offset).take(input.limit.unwrap_or(LIMIT)) {
-        let line = format!("{}\n", SafeText::line(name));
+        let line = format!("{}\n", text_limit::name(name));
         if content.len() + line.len() > room {
             break;
         }
@@ -89,13 +87,14 @@ fn directory(ctx: &Context, target: &ScopedPath, input: &Input) -> Result<Output
     Ok(Output::with(format!("Listed {listed} of {total} entries in directory {path}"), content))
 }
 
-fn image(ctx: &Context, target: &ScopedPath, found: &Found, kind: &str) -> Result<Output, Fault> {
+fn image(
+    ctx: &Context,
+    target: &ScopedPath,
+    found: &Found,
+    picture: Result<&str, String>,
+) -> Result<Output, Fault> {
     let (path, size) = (target.path.display(), text_limit::size(found.bytes.len() as u64));
-    if found.bytes.len() > MAX_IMAGE {
-        let limit = text_limit::size(MAX_IMAGE as u64);
-        let text = format!("image is too large: {path} is {size}, the limit is {limit}");
-        return Err(Fault::argument(text));
-    }
+    let kind = picture.map_err(|what| Fault::Argument(format!("{path} is an {what}")))?;
     let blob = text_limit::blob(&ctx.blobs, &found.bytes)?;
     let images = vec![Image { blob, media_type: kind.into() }];
     Ok(Output { images, ..Output::line(format!("Read image {path} ({kind}, {size})")) })
@@ -103,7 +102,8 @@ fn image(ctx: &Context, target: &ScopedPath, found: &Found, kind: &str) -> Resul
 
 fn text(ctx: &Context, target: &ScopedPath, found: &Found, input: &Input) -> Result<Output, Fault> {
     let path = target.path.display();
-    let text = String::from_utf8_lossy(&found.bytes);
+    let file = FileText::of(&found.bytes);
+    let text = file.plain();
     let total = text.lines().count();
     let offset = input.offset.unwrap_or(0);
     if offset > 0 && offset >= total {
@@ -116,8 +116,12 @@ fn text(ctx: &Context, target: &ScopedPath, found: &Found, input: &Input) -> Res
     if 0 < shown && shown < total {
         let _ = write!(summary, " ({}-{} of {total})", offset + 1, offset + shown);
     }
-    if std::str::from_utf8(&found.bytes).is_err() {
-        summary.push_str(", not valid UTF-8: bad bytes are shown as \u{fffd}");
+    if let Some(encoding) = file.encoding {
+        let _ = write!(summary, ", in {encoding}");
+        content.insert_str(
+            0,
+            &format!("[this file is in {encoding}; Write and Edit cannot change it]\n"),
+        );
     }
     if offset + shown < total {
         let rest = total - offset - shown;

@@ -37,6 +37,15 @@ pub fn private_directory(path: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// A name as a line of a result: in quotes, as JSON writes it, where a control character would break the line.
+pub fn name(name: &impl ToString) -> String {
+    let name = name.to_string();
+    match name.contains(char::is_control) {
+        true => serde_json::Value::from(name).to_string(),
+        false => name,
+    }
+}
+
 /// The text, or its first `max` characters and an ellipsis.
 pub fn cut(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {

@@ -4,7 +4,7 @@
 use crate::files::{self, FileError, Resolved};
 use crate::sandbox::Need;
 use crate::scope::{Permission, Rule};
-use crate::tools::{Context, Lane, find, glob, guard, replace, scoped_path, walk};
+use crate::tools::{Context, Lane, find, glob, guard, put, scoped_path, walk};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,7 @@ fn fails(
     given: &str,
     Resolved { path, exists }: &Resolved,
 ) -> Option<String> {
-    let unread = || (!ctx.read.contains_key(path)).then(|| replace::unread(path));
+    let unread = || (!ctx.read.contains_key(path)).then(|| put::unread(path));
     match (tool, exists) {
         ("Grep" | "Glob", false) => Some(walk::missing(given)),
         ("Read" | "Edit", false) => Some(FileError::Missing(given.into()).to_string()),

@@ -1,18 +1,17 @@
 //! Write: a whole file at once.
 
-use crate::sandbox::changed_package_scripts;
 use crate::scope::Permission;
 use crate::tools::fault::Fault;
-use crate::tools::replace::{check_read, replace};
-use crate::tools::scoped_path::{MAX_FILE, ScopedPath};
-use crate::tools::{Context, Output, input, text_limit};
+use crate::tools::put::{put, text_to_change};
+use crate::tools::scoped_path::ScopedPath;
+use crate::tools::{Context, Output, input};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 pub const DESCRIPTION: &str = "Writes a whole file, making missing directories. A file that exists \
-must be as you saw it last, as for Edit; it is replaced and keeps its mode. \
-For a change to a part of a file use Edit.";
+must be as you saw it last, as for Edit; it keeps its mode, its line ends and a \
+byte order mark. For a change to a part of a file use Edit.";
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Input {
@@ -23,25 +22,23 @@ pub struct Input {
 }
 
 pub fn write(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Output, Fault> {
-    let input: Input = input::parse("Write", arguments)?;
-    let size = input.content.len();
-    if size as u64 > MAX_FILE {
-        let limit = text_limit::size(MAX_FILE);
-        return Err(Fault::argument(format!("content is too large: the limit is {limit}")));
-    }
-    let target = ScopedPath::find(ctx, &input.file_path, Permission::Write)?;
+    let Input { file_path, content } = input::parse("Write", arguments)?;
+    let target = ScopedPath::find(ctx, &file_path, Permission::Write)?;
     let (target, former) = if target.exists {
-        let (target, found) = ScopedPath::read(ctx, &input.file_path, Permission::Write)?;
-        check_read(ctx, &target, &found)?;
+        let (target, found) = ScopedPath::read(ctx, &file_path, Permission::Write)?;
         (target, Some(found))
     } else {
         (target, None)
     };
-    let bytes = input.content.as_bytes();
-    let mark = replace(ctx, &target, former.as_ref(), bytes)?;
+    let text = match &former {
+        Some(found) => text_to_change(ctx, &target, found)?.rewritten(&content),
+        None => content.clone(),
+    };
+    let written = put(ctx, &target, former.as_ref(), &text)?;
     let did = if former.is_some() { "Overwrote" } else { "Created" };
-    let summary = format!("{did} {} ({size} bytes)", target.path.display());
-    let before = former.as_ref().map(|found| found.bytes.as_slice());
-    let content = changed_package_scripts(&target.path, before, bytes);
-    Ok(Output { files: vec![mark], content, ..Output::line(summary) })
+    let (path, size) = (target.path.display(), text.len());
+    let is_same = text == content;
+    let kept = if is_same { "" } else { ", with its line ends and byte order mark" };
+    let summary = format!("{did} {path} ({size} bytes{kept})");
+    Ok(Output { files: vec![written.mark], content: written.note, ..Output::line(summary) })
 }

@@ -134,9 +134,10 @@ def call(request):
         pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
         blob = base64.b64encode(b"%PDF-1.4").decode()
         return {"content": [
-            {"type": "image", "data": pixel, "mimeType": "image/png"},
+            {"type": "image", "data": pixel, "mimeType": "image/jpeg"},
             {"type": "resource", "resource": {"uri": "note://1", "text": "a note"}},
             {"type": "resource", "resource": {"uri": "doc://1", "blob": blob, "mimeType": "application/pdf"}},
+            {"type": "image", "data": pixel[:40], "mimeType": "image/png"},
             {"type": "resource_link", "uri": "file:///x", "name": "x"},
         ]}
     if name == "fail":

@@ -3,7 +3,9 @@
 use crate::bench::{Bench, files};
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
+use std::process::Stdio;
 
 /// The second Pod is in view before the first one has answered.
 #[test]
@@ -106,6 +108,35 @@ fn piped_input_is_appended_as_one_block_and_never_read_as_verbs() {
     assert_eq!(input["segments"].as_array().map(Vec::len), Some(2));
     assert_eq!(input["segments"][1]["content"], ":quit\nlast line\n");
     assert_eq!(input["segments"][1]["lines"], 2);
+}
+
+/// Test runners, editors and cron wrappers leave a pipe open that they never write to.
+#[test]
+fn an_input_that_says_nothing_is_not_waited_for_and_one_that_began_is() {
+    let bench = Bench::new();
+    let begin = |args: &[&str]| {
+        let mut child = bench.command(args).stdin(Stdio::piped()).spawn().expect("it starts");
+        let input = child.stdin.take().expect("its input");
+        (child, input)
+    };
+    let (child, open) = begin(&["--model", &bench.model(), "-p", "hi"]);
+    let done = bench.finish(child);
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "heard: hi\n"), "{done:?}");
+    assert_eq!(
+        done.err.matches("no input came in 3 s: going on without it").count(),
+        1,
+        "{done:?}"
+    );
+    drop(open);
+    let (mut child, mut input) = begin(&["--model", &bench.model(), "-p", "-"]);
+    let mut err = BufReader::new(child.stderr.take().expect("its errors"));
+    let mut line = String::new();
+    err.read_line(&mut line).expect("a line");
+    assert_eq!(line, "waiting for the end of the standard input\n");
+    input.write_all(b"late").expect("it still reads");
+    drop(input);
+    let done = bench.finish(child);
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "heard: late\n"), "{done:?}");
 }
 
 #[test]

@@ -246,6 +246,108 @@ async fn a_line_with_new_lines_in_its_place_keeps_the_line_ends_of_windows() {
 }
 
 #[tokio::test]
+async fn a_file_with_several_names_keeps_them_and_one_in_a_closed_directory_is_written() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "one");
+    let other = bench.path("ws/b.txt");
+    fs::hard_link(&path, &other).unwrap();
+    bench.read(&path).await;
+    let output = bench.edit(&path, "one", "two").await;
+    assert_eq!(fs::read_to_string(&other).unwrap(), "two", "{output:?}");
+    let before = output.files[0].before.clone().unwrap();
+    assert_eq!(fs::read_to_string(bench.ctx.blobs.join(before)).unwrap(), "one");
+    assert!(!bench.write(&path, "a longer text").await.is_error);
+    assert!(!bench.write(&path, "short").await.is_error);
+    assert_eq!(fs::read_to_string(&other).unwrap(), "short");
+    let closed = bench.file("closed/a.txt", "one");
+    let directory = bench.path("ws/closed");
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o555)).unwrap();
+    bench.read(&closed).await;
+    let output = bench.edit(&closed, "one", "two").await;
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(fs::read_to_string(&closed).unwrap(), "two", "{output:?}");
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn the_attributes_of_a_changed_file_stay() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "one");
+    match setxattr(&path, "user.origin", b"https://example.org", XattrFlags::empty()) {
+        Err(rustix::io::Errno::NOTSUP) => return,
+        set => set.unwrap(),
+    }
+    bench.read(&path).await;
+    assert!(!bench.edit(&path, "one", "two").await.is_error);
+    let mut value = [0; 64];
+    let size = getxattr(&path, "user.origin", &mut value[..]).unwrap();
+    assert_eq!(&value[..size], b"https://example.org");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+}
+
+#[tokio::test]
+async fn a_file_that_is_written_whole_keeps_its_line_ends_and_its_byte_order_mark() {
+    let mut bench = Bench::new();
+    for (former, new, expected) in [
+        ("\u{feff}one\r\ntwo\r\n", "one\ntwo\nthree\n", "\u{feff}one\r\ntwo\r\nthree\r\n"),
+        ("\u{feff}one\n", "\u{feff}two\n", "\u{feff}two\n"),
+        ("one\r\ntwo\nthree\r\n", "one\ntwo\n2b\nthree\n", "one\r\ntwo\n2b\nthree\r\n"),
+        ("one\rtwo\r", "one\ntwo\nthree\n", "one\rtwo\rthree\r"),
+        ("one\r\n", "one\r\ntwo\n", "one\r\ntwo\n"),
+        ("one\n", "one\ntwo\n", "one\ntwo\n"),
+    ] {
+        let path = bench.file("a.txt", former);
+        let shown = bench.read(&path).await;
+        assert!(!content(&shown).contains(['\r', '\u{feff}']), "{shown:?}");
+        let output = bench.write(&path, new).await;
+        assert_eq!(fs::read_to_string(&path).unwrap(), expected, "{output:?}");
+        let said = output.summary.ends_with(" bytes, with its line ends and byte order mark)");
+        assert_eq!(said, expected != new, "{output:?}");
+    }
+}
+
+#[tokio::test]
+async fn each_line_of_a_file_with_two_kinds_of_line_ends_keeps_its_own() {
+    let mut bench = Bench::new();
+    let path = bench.file("a.txt", "one\r\ntwo\nthree\r\nfour\n");
+    bench.read(&path).await;
+    assert!(!bench.edit(&path, "two\nthree", "2\n2b\n3").await.is_error);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\r\n2\n2b\r\n3\r\nfour\n");
+    assert!(!bench.edit(&path, "one\r\n2\n", "1\r\n2\r\n").await.is_error);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "1\r\n2\r\n2b\r\n3\r\nfour\n");
+}
+
+#[tokio::test]
+async fn a_text_in_another_encoding_is_read_and_not_written() {
+    let mut bench = Bench::new();
+    let little: Vec<u8> =
+        "\u{feff}caf\u{e9}\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = "\u{feff}caf\u{e9}\n".encode_utf16().flat_map(u16::to_be_bytes).collect();
+    for (bytes, encoding) in [
+        (little.as_slice(), "UTF-16 (little endian)"),
+        (&big, "UTF-16 (big endian)"),
+        (b"caf\xe9\n", "an 8-bit encoding, shown as Windows-1252"),
+    ] {
+        let path = bench.file("a.txt", bytes);
+        let output = bench.read(&path).await;
+        let expected = format!(
+            "[this file is in {encoding}; Write and Edit cannot change it]\n     1\tcaf\u{e9}\n"
+        );
+        assert_eq!(content(&output), expected);
+        for refused in
+            [bench.edit(&path, "caf\u{e9}", "tea").await, bench.write(&path, "tea").await]
+        {
+            let error = argument_error(&refused);
+            assert!(error.contains(&format!(" is in {encoding}: ")), "{error}");
+        }
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+        let found = bench.call("Grep", json!({"pattern": "caf", "output_mode": "content"})).await;
+        assert!(content(&found).ends_with(":1:caf\u{e9}"), "{found:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_large_file_can_become_smaller() {
     let mut bench = Bench::new();
     let path = bench.file("a.txt", "aa\n".repeat(20_000_000 / 3));
@@ -261,7 +363,7 @@ async fn an_edit_never_touches_bytes_it_cannot_read() {
     let path = bench.file("a.txt", b"caf\xe9");
     bench.read(&path).await;
     let output = bench.edit(&path, "caf", "tea").await;
-    assert!(argument_error(&output).starts_with("not valid UTF-8: "));
+    assert!(argument_error(&output).contains(" is in an 8-bit encoding"), "{output:?}");
     assert_eq!(fs::read(&path).unwrap(), b"caf\xe9");
 }
 

@@ -96,10 +96,14 @@ async fn an_empty_file_is_said_to_be_empty() {
 #[tokio::test]
 async fn bytes_that_are_not_text_are_replaced_and_said() {
     let mut bench = Bench::new();
-    let path = bench.file("a.txt", b"a\xff\xfeb");
+    let path = bench.file("a.txt", b"\xc3\xa9\xc3\xa9 a\xff b");
     let output = bench.read(&path).await;
-    assert!(output.summary.contains("not valid UTF-8"));
-    assert_eq!(content(&output), "     1\ta\u{fffd}\u{fffd}b\n");
+    let said = "UTF-8 with bad bytes, shown as \u{fffd}";
+    assert!(output.summary.ends_with(&format!(", in {said}")), "{output:?}");
+    let expected = format!(
+        "[this file is in {said}; Write and Edit cannot change it]\n     1\téé a\u{fffd} b\n"
+    );
+    assert_eq!(content(&output), expected);
 }
 
 #[tokio::test]
@@ -157,19 +161,68 @@ async fn a_file_that_is_no_text_is_refused_with_its_kind_its_size_and_a_command_
 #[tokio::test]
 async fn an_image_comes_as_an_image_whatever_its_name() {
     let mut bench = Bench::new();
-    let kinds: [(&[u8], &str); 4] = [
-        (b"\x89PNG\r\n\x1a\nrest", "image/png"),
-        (b"\xff\xd8\xff\xe0rest", "image/jpeg"),
-        (b"GIF89arest", "image/gif"),
-        (b"RIFF\x10\0\0\0WEBPrest", "image/webp"),
-    ];
-    for (bytes, kind) in kinds {
-        let path = bench.file("picture.txt", bytes);
+    for (bytes, kind) in pictures() {
+        let path = bench.file("picture.txt", &bytes);
         let output = bench.read(&path).await;
-        assert_eq!((output.images.len(), &output.content), (1, &None));
+        assert_eq!((output.images.len(), &output.content), (1, &None), "{output:?}");
         assert_eq!(output.images[0].media_type, kind);
         assert_eq!(fs::read(bench.ctx.blobs.join(&output.images[0].blob)).unwrap(), bytes);
     }
+}
+
+/// A picture of one pixel of each kind.
+fn pictures() -> [(Vec<u8>, &'static str); 4] {
+    let of = |hex: &str| {
+        let digits = hex.as_bytes().chunks(2).map(|two| std::str::from_utf8(two).unwrap());
+        digits.map(|two| u8::from_str_radix(two, 16).unwrap()).collect()
+    };
+    [
+        (
+            of(
+                "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d4944415478da6364f8cf500f00038601805a347d6b0000000049454e44ae426082",
+            ),
+            "image/png",
+        ),
+        (
+            of("ffd8ffe00008ffd8ffd9ffe2ffc0000b080001000101011100ffda0008010100003f00d2cf20ffd9"),
+            "image/jpeg",
+        ),
+        (
+            of(
+                "47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002014c003b",
+            ),
+            "image/gif",
+        ),
+        (of("524946461a000000574542505650384c0d0000002f00000010071011118888fe0700"), "image/webp"),
+    ]
+}
+
+/// A provider refuses a request with a broken picture, and every later one that holds it.
+#[tokio::test]
+async fn a_picture_that_is_cut_or_too_large_comes_as_words() {
+    let mut bench = Bench::new();
+    for (bytes, kind) in pictures() {
+        for cut in [12, bytes.len() / 2, bytes.len() - 4] {
+            let path = bench.file("cut", &bytes[..cut]);
+            let output = bench.read(&path).await;
+            let said = format!("{} is an {kind} that is broken: ", path.display());
+            assert!(argument_error(&output).starts_with(&said), "{cut}: {output:?}");
+        }
+    }
+    let [(png, _), (jpeg, _), ..] = pictures();
+    let mut wide = png.clone();
+    wide[18..20].copy_from_slice(&[0x1f, 0x41]);
+    let output = bench.read(&bench.path("ws/wide")).await;
+    assert!(output.is_error);
+    let path = bench.file("wide", &wide);
+    let output = bench.read(&path).await;
+    assert!(
+        argument_error(&output).ends_with("it has 8001 x 1 pixels, the limit of a side is 8000"),
+        "{output:?}"
+    );
+    let path = bench.file("long", [jpeg, vec![0; 6 * 1024 * 1024]].concat());
+    let output = bench.read(&path).await;
+    assert!(argument_error(&output).contains("is too large: it has 6.0 MiB"), "{output:?}");
 }
 
 #[tokio::test]

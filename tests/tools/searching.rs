@@ -59,12 +59,71 @@ async fn glob_without_a_result_says_what_else_to_try() {
     bench.file("src/a.rs", "");
     let output = bench.call("Glob", json!({"pattern": "*.rs"})).await;
     assert!(output.summary.ends_with("; **/*.rs looks in subdirectories too"));
-    let output = bench.call("Glob", json!({"pattern": "a[", "path": "src"})).await;
+    let output = bench.call("Glob", json!({"pattern": "a{", "path": "src"})).await;
     assert!(argument_error(&output).starts_with("bad glob pattern: "));
     let output = bench.call("Glob", json!({"pattern": "*", "path": "/etc"})).await;
     assert_eq!(argument_error(&output), "path is outside allowed scope: /etc");
     let output = bench.call("Glob", json!({"pattern": "*", "path": "none"})).await;
     assert!(argument_error(&output).starts_with("path not found: "));
+}
+
+/// Routes of Next.js and SvelteKit, templates of cookiecutter, and names that no program should give.
+#[tokio::test]
+async fn a_pattern_that_names_what_is_on_the_disk_means_that_name() {
+    let mut bench = Bench::new();
+    let names = [
+        "app/(auth)/a.tsx",
+        "app/[...rest]/a.tsx",
+        "app/[[...all]]/a.tsx",
+        "app/[slug]/a.tsx",
+        "app/[user-id]/a.tsx",
+        "app/s/a.tsx",
+        "app/{{name}}/a.tsx",
+        "#b/a.tsx",
+        "two words /a.tsx",
+    ];
+    names.iter().for_each(|name| drop(bench.file(name, "needle")));
+    for (pattern, expected) in [
+        ("app/[slug]/a.tsx", &["app/[slug]/a.tsx"] as &[_]),
+        ("app/[slug]/**", &["app/[slug]/a.tsx"]),
+        ("app/[...rest]/*.tsx", &["app/[...rest]/a.tsx"]),
+        ("app/[[...all]]/*", &["app/[[...all]]/a.tsx"]),
+        ("app/(auth)/*", &["app/(auth)/a.tsx"]),
+        ("./app/{{name}}/*.{ts,tsx}", &["app/{{name}}/a.tsx"]),
+        ("**/[user-id]/*.[jt]sx", &["app/[user-id]/a.tsx"]),
+        ("**/[slug]/a.tsx", &["app/[slug]/a.tsx", "app/s/a.tsx"]),
+        ("app/[st]/*", &["app/s/a.tsx"]),
+        ("app/{s,[slug]}/*", &["app/[slug]/a.tsx", "app/s/a.tsx"]),
+        ("#b/*", &["#b/a.tsx"]),
+        ("two words /*", &["two words /a.tsx"]),
+    ] {
+        for pattern in [pattern.to_owned(), bench.path("ws").join(pattern).display().to_string()] {
+            let output = bench.call("Glob", json!({"pattern": pattern})).await;
+            let mut found = relative(&bench, &output);
+            found.sort_unstable();
+            assert_eq!(found, expected, "Glob {pattern}");
+            let output = grep(&mut bench, json!({"pattern": "needle", "glob": pattern})).await;
+            assert_eq!(relative(&bench, &output), expected, "Grep {pattern}");
+        }
+    }
+    let output = grep(&mut bench, json!({"pattern": "needle", "glob": "!app/[slug]/**"})).await;
+    assert_eq!(relative(&bench, &output).len(), names.len() - 1, "{output:?}");
+}
+
+#[tokio::test]
+async fn a_name_with_a_line_break_is_one_line_of_a_result_and_can_be_read() {
+    let mut bench = Bench::new();
+    let path = bench.file("a\nb.txt", "needle\n");
+    let quoted = format!("\"{}/a\\nb.txt\"", bench.ctx.cwd.display());
+    let globbed = bench.call("Glob", json!({"pattern": "*.txt"})).await;
+    assert_eq!(content(&globbed), quoted);
+    assert_eq!(content(&grep(&mut bench, json!({"pattern": "needle"})).await), quoted);
+    let lines = json!({"pattern": "needle", "output_mode": "content"});
+    assert_eq!(content(&grep(&mut bench, lines).await), format!("{quoted}:1:needle"));
+    assert_eq!(content(&bench.read(&bench.path("ws")).await), "\"a\\nb.txt\"\n");
+    let named: String = serde_json::from_str(&quoted).unwrap();
+    assert_eq!(named, path.display().to_string());
+    assert_eq!(content(&bench.read(named.as_ref()).await), "     1\tneedle\n");
 }
 
 #[tokio::test]

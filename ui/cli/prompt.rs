@@ -3,13 +3,17 @@
 use crate::console;
 use crate::headless::{Exit, Failure};
 use crate::verb::send::INPUT;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
-use std::io::Read as _;
+use rustix::io::Errno;
+use std::time::Duration;
 use yoi::protocol::Segment;
 use yoi::text::SafeText;
 
 /// The longest text that is read from standard input, in bytes.
-const MOST: u64 = 32 * 1024 * 1024;
+const MOST: usize = 32 * 1024 * 1024;
+/// The time in which the first byte or the end of a piped input must come, if a message needs no input.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The input of a run: the prompt, followed by the piped text as one block. The prompt `-` is read from
 /// standard input itself.
@@ -18,7 +22,17 @@ pub fn whole(prompt: &str) -> Result<Vec<Segment>, Failure> {
         return Ok(vec![text(not_empty(read_input()?)?)]);
     }
     let prompt = not_empty(prompt.to_owned())?;
-    let piped = if is_piped() { read_input()? } else { String::new() };
+    let piped = match is_piped() {
+        true if something_comes() => read_input()?,
+        true => {
+            console::err(&format!(
+                "no input came in {} s: going on without it (-p - waits for its end)",
+                PATIENCE.as_secs()
+            ));
+            String::new()
+        }
+        false => String::new(),
+    };
     if piped.trim().is_empty() {
         return Ok(vec![text(prompt)]);
     }
@@ -64,17 +78,38 @@ fn is_piped() -> bool {
     matches!(kind, Ok(FileType::Fifo | FileType::RegularFile | FileType::Socket))
 }
 
+/// Whether the standard input has something to read, or its end, before the patience is over: the program that
+/// started this one may have left a pipe open that it never writes to.
+fn something_comes() -> bool {
+    let stdin = rustix::stdio::stdin();
+    let mut waits = [PollFd::new(&stdin, PollFlags::IN)];
+    poll(&mut waits, Timespec::try_from(PATIENCE).ok().as_ref()) != Ok(0)
+}
+
+/// Reads the standard input to its end, and says so once if it has to wait for it.
 fn read_input() -> Result<String, Failure> {
-    let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().take(MOST + 1).read_to_end(&mut bytes);
-    read.map_err(|e| Failure::new(Exit::Failed, format!("cannot read the standard input: {e}")))?;
-    if bytes.len() as u64 > MOST {
-        let limit = MOST / 1024 / 1024;
-        let message =
-            format!("the standard input is longer than {limit} MiB: give the pod a file to read");
-        return Err(Failure::usage(message));
+    let (mut bytes, mut piece, mut waits) = (Vec::new(), vec![0; 64 * 1024], false);
+    loop {
+        if !waits && !something_comes() {
+            console::err("waiting for the end of the standard input");
+            waits = true;
+        }
+        match rustix::io::read(rustix::stdio::stdin(), &mut piece) {
+            Ok(0) => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Ok(read) => bytes.extend_from_slice(&piece[..read]),
+            Err(Errno::INTR) => {}
+            Err(e) => {
+                let text = format!("cannot read the standard input: {e}");
+                return Err(Failure::new(Exit::Failed, text));
+            }
+        }
+        if bytes.len() > MOST {
+            let limit = MOST / 1024 / 1024;
+            return Err(Failure::usage(format!(
+                "the standard input is longer than {limit} MiB: give the pod a file to read"
+            )));
+        }
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

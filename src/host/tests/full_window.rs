@@ -2,6 +2,8 @@
 
 use crate::host::tests::{Bench, run_end};
 use crate::protocol::{Event, Method, PodName, RunResult, State};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 
 const SCRIPT: &str = r#"
 [[when]]
@@ -18,6 +20,8 @@ text = "You said {1}"
 const LEAST: usize = 20_000;
 /// The bytes of a call whose output left the context.
 const CALL: usize = 400;
+/// A picture of one pixel.
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 /// The window of a script, in tokens of four bytes.
 const WINDOW: usize = 200_000;
 
@@ -137,7 +141,7 @@ fn reads(dice: &mut Dice, root: &std::path::Path, reads: usize) -> (String, usiz
         let text = line.repeat(bytes.div_ceil(line.len()));
         std::fs::write(root.join(format!("w/f{file}")), text).unwrap();
     }
-    std::fs::write(root.join("w/f8.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+    std::fs::write(root.join("w/f8.png"), BASE64_STANDARD.decode(PIXEL).unwrap()).unwrap();
     let mut script = format!("reads = {reads}\n");
     for kind in 0..4 {
         script += &format!("[[when]]\nsays = 'read {kind}*'\n");
