@@ -46,8 +46,8 @@ impl Run {
         self.take_agent_messages(waiting).await
     }
 
-    /// The same when the model is done; returns whether another request follows. What agents and other Pods sent, and
-    /// the events of children, wait in the store and start the next run, so that the Pod counts those runs.
+    /// The same when the model is done; returns whether another request follows. What agents and other Pods sent
+    /// waits in the store and starts the next run, so that the Pod counts those runs.
     pub(super) async fn drain_at_end(&mut self) -> Result<bool, Stopped> {
         let mut any = false;
         while let Ok(mailbox) = self.ports.mailbox.try_recv() {

@@ -1,6 +1,6 @@
 //! Messages as rows of the mailbox hold them.
 
-use crate::protocol::{AgentOrigin, NotificationSource, PodEvent, PodName, Segment, SystemItem};
+use crate::protocol::{AgentOrigin, NotificationSource, PodName, Segment, SystemItem};
 use crate::run::prompt;
 use crate::store::{MailboxKind, MailboxMessage};
 use serde::{Deserialize, Serialize};
@@ -99,19 +99,19 @@ impl AgentMessage {
     }
 }
 
-/// The agent or Pod that a mailbox message comes from, or the child that it is about; `None` for a person and the host.
+/// The agent or Pod that sent a mailbox message; `None` for a person and the host, also for what it says about a child.
 pub fn sender(message: &MailboxMessage) -> Option<String> {
     let payload = message.payload.clone();
     match message.kind {
         MailboxKind::Input => Some(Input::read(payload)?.from?.to_string()),
-        MailboxKind::PodEvent => Some(PodEvent::deserialize(payload).ok()?.pod_name().to_owned()),
         MailboxKind::Agent => Some(AgentMessage::read(payload)?.from.name),
+        MailboxKind::PodEvent => None,
         MailboxKind::Notify => match Notification::read(payload)?.from? {
-            NotificationSource::Peer(pod) | NotificationSource::WaitingChild(pod) => {
-                Some(pod.to_string())
-            }
+            NotificationSource::Peer(pod) => Some(pod.to_string()),
             NotificationSource::Agent(agent) => Some(agent.name),
-            NotificationSource::Person(_) | NotificationSource::Unknown(_) => None,
+            NotificationSource::WaitingChild(_)
+            | NotificationSource::Person(_)
+            | NotificationSource::Unknown(_) => None,
         },
     }
 }
