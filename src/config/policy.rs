@@ -77,6 +77,8 @@ pub struct Subject {
     pub scripts: Vec<ScriptHash>,
     /// Whether a decision about the call holds for this call only: the same command line may run something else later.
     pub once_only: bool,
+    /// The words of a command that name a program or a script that the Pod can change, for another program to start.
+    pub handed: Vec<String>,
     /// The texts that patterns are compared with: the argument as the model wrote it and then, for
     /// a path, the resolved path. Empty if a call has none.
     pub texts: Vec<String>,

@@ -4,6 +4,7 @@
 
 use crate::config::shell::reader::Reader;
 
+mod handed;
 mod loose;
 mod programs;
 mod reader;
@@ -39,6 +40,8 @@ pub struct SimpleCommand {
     pub known: Option<Vec<Piece>>,
     /// Whether it starts a command that its arguments name.
     pub starts_another: bool,
+    /// Its words that name a program for one of its options, such as `--upload-pack=./x`.
+    pub handed: Vec<String>,
 }
 
 /// Why a line could not be read.

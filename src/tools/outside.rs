@@ -43,6 +43,8 @@ pub struct CommandNeeds {
     pub scripts: Vec<ScriptHash>,
     /// Whether its line may run something else the next time.
     pub may_run_another: bool,
+    /// Its words that name a program or a script that the Pod can change, for another program to start.
+    pub handed: Vec<String>,
     /// Why no approval can grant this, as the model reads it.
     pub closed: Option<String>,
 }
@@ -56,9 +58,9 @@ pub fn command_needs(arguments: &str, ctx: &Context) -> CommandNeeds {
     let needs = input.needs();
     match find(ctx, &input.outside, &needs) {
         Ok(found) => {
-            let Shown { scripts, may_run_another } =
+            let Shown { scripts, may_run_another, handed } =
                 scripts::of_line(&ctx.canonical(), &input.command);
-            CommandNeeds { scripts, may_run_another, ..found }
+            CommandNeeds { scripts, may_run_another, handed, ..found }
         }
         Err(why) => CommandNeeds { needs, closed: Some(why), ..CommandNeeds::default() },
     }

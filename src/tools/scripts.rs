@@ -57,6 +57,8 @@ pub struct Shown {
     /// Whether the line may run something else the next time: its words are not all literal, or a part of one names a
     /// program or a script that the Pod can change.
     pub may_run_another: bool,
+    /// The words by which a program may be handed such a file: options with their values, and parts of other words.
+    pub handed: Vec<String>,
 }
 
 /// The scripts of a command line. Reads the disk.
@@ -72,7 +74,8 @@ pub fn of_line(ctx: &Context, line: &str) -> Shown {
     let found = search.found.iter().take(MAX_SCRIPTS);
     let scripts: Vec<ScriptHash> =
         found.flat_map(|(path, held)| hashed(path, *held)).chain(further).collect();
-    Shown { may_run_another: search.may_run_another || !scripts.is_empty(), scripts }
+    let may_run_another = search.may_run_another || !scripts.is_empty();
+    Shown { may_run_another, handed: search.handed, scripts }
 }
 
 /// The hash of a script, and the mark that it is not held.
@@ -152,6 +155,8 @@ struct Search<'a> {
     leaves: bool,
     found: BTreeMap<PathBuf, Held>,
     may_run_another: bool,
+    /// The words of [`Shown::handed`].
+    handed: Vec<String>,
     /// How many more parts of words are looked for on the disk.
     parts_left: usize,
 }
@@ -168,6 +173,7 @@ impl<'a> Search<'a> {
             leaves,
             found: BTreeMap::new(),
             may_run_another: false,
+            handed: Vec::new(),
             parts_left: PARTS,
         }
     }
@@ -179,18 +185,24 @@ impl<'a> Search<'a> {
         let is_interpreter = |name: &str| interpreters::of(name).is_some();
         let mut interpreted = false;
         for (at, word) in words.iter().enumerate() {
-            if self.may_run_another {
-                return;
-            }
             let Some(word) = word else {
                 self.may_run_another = true;
-                return;
+                continue;
             };
             let any_file = interpreted || at > 0 && word.split(is_blank).any(is_interpreter);
             // What the first word interprets is known already.
             interpreted |= at > 0 && is_interpreter(word);
-            self.may_run_another = self.is_expanded_later(word)
-                || parts(word).any(|part| self.is_program(part, any_file));
+            let expands = self.is_expanded_later(word);
+            let part = parts(word).find(|part| self.is_program(part, any_file));
+            self.may_run_another |= expands || part.is_some();
+            // A whole word that no option takes is what the program works on.
+            let option = at.checked_sub(1).and_then(|at| words[at].as_ref());
+            let option = option.filter(|option| option.starts_with('-') && !option.contains('='));
+            let is_value = word.starts_with('-') || option.is_some();
+            let starts = part.is_some_and(|part| part != word) || is_value && part.is_some();
+            if at > 0 && (starts || is_value && expands) {
+                self.handed.extend(option.into_iter().chain([word]).cloned());
+            }
         }
     }
 

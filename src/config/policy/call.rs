@@ -90,7 +90,8 @@ impl Part<'_> {
                 names()
             }
             (Kind::Command(command), Action::Allow) => {
-                self.is_allowed_whole(&raw) || allows(&pattern.pattern, command)
+                self.is_spelled(&raw, command)
+                    && (self.is_allowed_whole(&raw) || allows(&pattern.pattern, command))
             }
             (Kind::Command(command), Action::Ask | Action::Deny) => {
                 certain(text(subject), Reach::Anything) || may_be(&pattern.pattern, command)
@@ -116,6 +117,13 @@ impl Part<'_> {
     pub fn is_answered_once(&self, pattern: &Pattern, action: Action) -> bool {
         let exact = || Matcher::of(&pattern.pattern).is_exact();
         self.call.subject.once_only && action == Action::Allow && exact()
+    }
+
+    /// Whether a pattern spells each program that the command hands to another one: its wildcards do not stand for these.
+    fn is_spelled(&self, pattern: &Matcher, command: &SimpleCommand) -> bool {
+        let beginning = pattern.beginning();
+        let mut handed = command.handed.iter().chain(&self.call.subject.handed);
+        pattern.is_exact() || handed.all(|word| beginning.contains(word.as_str()))
     }
 
     /// Whether a rule allows the line as it is written: its wildcards end where another command may begin.

@@ -423,9 +423,73 @@ fn an_answer_for_a_line_ends_when_the_line_may_run_something_else() {
     };
     assert_eq!(said(&bash(line), line), Said::Allow);
     assert_eq!(said(&later, line), Said::Nothing(None));
-    assert_eq!(said(&later, "split *"), Said::Allow, "a person wrote it about all such lines");
+    let wide = "split --filter=./x.sh *";
+    assert_eq!(said(&later, wide), Said::Allow, "a person wrote it about all such lines");
     let own = rules(vec![rule("Bash", line, Action::Allow)], vec![]);
     assert_eq!(own.said(&later, &[]), Said::Allow, "a rule of a file is about the line");
+}
+
+/// `git fetch*` is about what is fetched, and not about a program that git is handed.
+#[test]
+fn a_wildcard_that_allows_hands_a_program_to_no_other_one() {
+    let rules = ["git *", "rsync *", "scp *", "tar *", "wget *", "npm *", "go *", "split *"];
+    for line in [
+        "git fetch --upload-pack=./x",
+        "git fetch --upload-p 'sh -c x' origin",
+        "git push --receive-pack=./x --exec=./x",
+        "git -c core.sshCommand=./x fetch",
+        "git --config-env=core.sshCommand=X fetch",
+        "git --exec-path=/w fetch",
+        "git clone -u ./x y",
+        "git clone --config core.sshCommand=./x y",
+        "git clone --template=./x y",
+        "git fetch 'ext::sh -c x'",
+        "git rebase -x ./x",
+        "git -C sub submodule foreach x",
+        "rsync -ae ./x a b",
+        "rsync --rsync-path=./x a b",
+        "scp -oProxyCommand=./x a b:",
+        "tar -I ./x -xf a",
+        "tar --to-command=./x -xf a",
+        "wget --use-askpass=./x https://example.org",
+        "npm --script-shell=./x run a",
+        "go test -exec ./x",
+        "git fetch && git fetch --upload-pack=./x",
+    ] {
+        assert_eq!(said(Action::Allow, &rules, line), Said::Nothing(None), "{line}");
+        assert_eq!(said(Action::Allow, &[line], line), Said::Allow, "{line}");
+        assert_eq!(said(Action::Allow, &["*"], line), Said::Allow, "{line}");
+    }
+    for line in [
+        "git fetch --depth=1 origin main",
+        "git push -u origin main",
+        "git switch -c feature",
+        "git -c user.name='A B' -c color.ui=never commit -m x",
+        "git -C sub clean -x",
+        "git commit --template",
+        "rsync -a --exclude=target --progress a b",
+        "tar -xzf a",
+        "npm install",
+        "go test ./...",
+    ] {
+        let expected = if line.contains("--template") { Said::Nothing(None) } else { Said::Allow };
+        assert_eq!(said(Action::Allow, &rules, line), expected, "{line}");
+    }
+    let spelled = "git -c core.sshCommand=./x fetch origin";
+    assert_eq!(said(Action::Allow, &["git -c core.sshCommand=./x fetch*"], spelled), Said::Allow);
+
+    let line = "split --filter ./x.sh f";
+    let handed =
+        Subject { handed: vec!["--own".into(), "./x.sh".into()], ..bash("own --own ./x.sh f") };
+    let said_of = |pattern: &str, subject: &Subject| rules_of(pattern).said(subject, &[]);
+    assert_eq!(said(Action::Allow, &["split *"], line), Said::Nothing(None));
+    assert_eq!(said_of("own *", &handed), Said::Nothing(None));
+    assert_eq!(said_of("own --own ./x.sh *", &handed), Said::Allow);
+    assert_eq!(said_of("own *", &bash("own --own ./x.sh f")), Said::Allow);
+}
+
+fn rules_of(pattern: &str) -> Rules {
+    rules(vec![rule("Bash", pattern, Action::Allow)], vec![])
 }
 
 #[test]

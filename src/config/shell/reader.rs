@@ -2,7 +2,7 @@
 //! something else to bash.
 
 use crate::config::shell::programs::{self, Runs};
-use crate::config::shell::{Piece, SimpleCommand};
+use crate::config::shell::{Piece, SimpleCommand, handed};
 use std::iter::Peekable;
 use std::str::Chars;
 
@@ -110,7 +110,8 @@ impl Pending {
         texts.dedup();
         let spelled = texts.clone();
         texts.iter_mut().for_each(open_blanks);
-        Some(SimpleCommand { texts, spelled, known: is_known.then_some(whole), starts_another })
+        let (known, handed) = (is_known.then_some(whole), handed::of(&words));
+        Some(SimpleCommand { texts, spelled, known, starts_another, handed })
     }
 }
 

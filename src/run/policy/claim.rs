@@ -39,7 +39,10 @@ pub(super) fn claim(
         Seen::Path(touch) => touch.path.clone(),
         Seen::Plain | Seen::Command(_) => PathBuf::new(),
     };
-    let once_only = matches!(&seen, Seen::Command(command) if command.may_run_another);
+    let (once_only, handed) = match &seen {
+        Seen::Command(command) => (command.may_run_another, command.handed.clone()),
+        Seen::Plain | Seen::Path(_) => (false, Vec::new()),
+    };
     let grant = match seen {
         Seen::Plain => Grant::default(),
         Seen::Path(Touch { path, lacks, needs, .. }) => {
@@ -64,7 +67,7 @@ pub(super) fn claim(
     };
     let arguments = own_tool.is_none().then_some(arguments);
     let tool = call.name.clone();
-    let subject = Subject { tool, needs, outside, scripts, once_only, texts, arguments };
+    let subject = Subject { tool, needs, outside, scripts, once_only, handed, texts, arguments };
     Claim { subject, grant, because, reason, details }
 }
 
@@ -76,8 +79,10 @@ pub fn subject_of(approval: &ApprovalRequest) -> Subject {
     let ApprovalRequest { tool, action, outside, scripts, arguments, .. } = approval.clone();
     // The action of a request of an earlier release is one of several arguments of an external tool.
     let is_whole = arguments.is_none() && !is_of_a_server(&tool);
-    let texts = is_whole.then_some(action).into_iter().collect();
-    Subject { tool, needs, outside, scripts, once_only, texts, arguments }
+    let texts: Vec<String> = is_whole.then_some(action).into_iter().collect();
+    // A stored request does not say which words are handed on: no wildcard stands for any of them.
+    let handed = if once_only && scripts.is_empty() { texts.clone() } else { Vec::new() };
+    Subject { tool, needs, outside, scripts, once_only, handed, texts, arguments }
 }
 
 /// Why a call needs an approval by the program's defaults.

@@ -311,6 +311,25 @@ fn a_call_that_a_rule_allows_gets_its_needs() {
 }
 
 #[test]
+fn a_wildcard_that_grants_the_network_hands_no_program_of_the_pod_to_another_one() {
+    let decide = |pattern: &str, handed: &[&str]| {
+        let (tool, pattern) = ("Bash+network".into(), pattern.into());
+        let rule = FileRule { tool, pattern, action: Action::Allow };
+        let user = Permissions { default: None, rule: vec![rule] };
+        let handed = handed.iter().map(|word| (*word).to_owned()).collect();
+        let needs = CommandNeeds { needs: vec![Need::Network], handed, ..CommandNeeds::default() };
+        let arguments = r#"{"command":"own --with ./x.sh","needs":["network"]}"#.into();
+        let call = Call { id: "c".into(), name: "Bash".into(), arguments };
+        let claim = super::claim(&call, Seen::Command(needs), &policy(Walls::Hold), None);
+        word(&judge(&Rules { user, ..Rules::default() }, &[], claim))
+    };
+    assert_eq!(decide("own *", &[]), "allow");
+    let asked = "network access [Bash+network:own --with ./x.sh]";
+    assert_eq!(decide("own *", &["--with", "./x.sh"]), asked);
+    assert_eq!(decide("own --with ./x.sh*", &["--with", "./x.sh"]), "allow");
+}
+
+#[test]
 fn a_default_stands_in_for_the_programs_own_but_not_for_what_is_only_the_pods() {
     let decide = |action: Action, tool: &str, arguments: &str| {
         let user = Permissions { default: Some(action), rule: vec![] };

@@ -143,6 +143,28 @@ fn a_line_is_allowed_for_later_only_where_it_shows_what_it_starts() {
     assert!(once(line), "each use of a rule looks at the disk again");
 }
 
+/// A rule with a wildcard stands for what a program works on, and not for a program that it is handed.
+#[test]
+fn the_words_that_hand_a_program_of_the_pod_to_another_one_are_known() {
+    let cell = cell();
+    cell.bench.file("run.sh", "#!/bin/sh\n");
+    let table: [(&str, &[&str]); 9] = [
+        ("own --filter=./run.sh f", &["--filter=./run.sh"]),
+        ("own -f ./run.sh f", &["-f", "./run.sh"]),
+        ("own -f./run.sh f", &["-f./run.sh"]),
+        ("own '!./run.sh' f", &["!./run.sh"]),
+        ("own x::./run.sh", &["x::./run.sh"]),
+        ("own -f './r*.sh'", &["-f", "./r*.sh"]),
+        ("own upload run.sh", &[]),
+        ("own --clobber=true run.sh", &[]),
+        ("./run.sh a", &[]),
+    ];
+    for (line, expected) in table {
+        let arguments = json!({ "command": line }).to_string();
+        assert_eq!(command_needs(&arguments, &cell.bench.ctx).handed, expected, "{line}");
+    }
+}
+
 /// The mount of the approved copy does not stop a process in another view that renames a directory.
 #[test]
 fn a_script_that_another_pod_may_exchange_is_marked() {
