@@ -185,6 +185,7 @@ fn a_session_of_120_calls_is_read_from_the_cache_and_keeps_its_outputs() {
     );
     assert_eq!((whole.breaks, whole.visible), (0, CALLS));
     assert!(whole.share() >= 97, "{} %", whole.share());
+    assert!(whole.cost() <= 1050, "{} thousand units", whole.cost());
     let small = session(100_000);
     println!(
         "window 100,000: {} % read, {} thousand units: {small:?}",
