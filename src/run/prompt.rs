@@ -131,16 +131,34 @@ pub(crate) struct Facts<'a> {
 pub(crate) fn system(facts: &Facts<'_>) -> (String, Vec<String>) {
     let (instructions, diagnostics) = instructions::in_prompt(&facts.sources);
     let Sources { workspace, cwd, reads, .. } = facts.sources;
-    let text = SYSTEM
-        .replace("{work}", facts.instruction.unwrap_or(WORK))
-        .replace("{pod}", facts.pod)
-        .replace("{cwd}", &cwd.display().to_string())
-        .replace("{workspace}", &workspace.display().to_string())
-        .replace("{scope}", &reads.summary())
-        .replace("{date}", &today())
-        .replace("{surroundings}", surroundings::lines(cwd, facts.model).trim_end())
-        .replace("{instructions}", &instructions);
-    (text, diagnostics)
+    let surroundings = surroundings::lines(cwd, facts.model);
+    // Logs of earlier releases hold instructions with this heading.
+    let work = facts.instruction.unwrap_or(WORK).trim_start_matches("# How to work\n");
+    let values = [
+        ("{work}", work),
+        ("{pod}", facts.pod),
+        ("{cwd}", &cwd.display().to_string()),
+        ("{workspace}", &workspace.display().to_string()),
+        ("{scope}", &reads.summary()),
+        ("{date}", &today()),
+        ("{surroundings}", surroundings.trim_end()),
+        ("{instructions}", &instructions),
+    ];
+    (filled(SYSTEM, &values), diagnostics)
+}
+
+/// A template with each of its names replaced once: a name in a value, which others wrote, is text.
+fn filled(template: &str, values: &[(&str, &str)]) -> String {
+    let (mut text, mut rest) = (String::new(), template);
+    while let Some(at) = rest.find('{') {
+        let (before, from) = rest.split_at(at);
+        let known = values.iter().find(|(name, _)| from.starts_with(name));
+        let (name, value) = known.copied().unwrap_or(("{", "{"));
+        text.push_str(before);
+        text.push_str(value);
+        rest = &from[name.len()..];
+    }
+    text + rest
 }
 
 /// The part that holds the instruction files.
@@ -268,6 +286,22 @@ mod tests {
             let (said, _) = said.split_once("\n\nThat is what it says").unwrap();
             assert!(said.lines().skip(1).all(|line| line.starts_with("> ")), "{body:?}");
         }
+    }
+
+    #[test]
+    fn names_of_the_template_in_values_are_text_and_an_instruction_stands_under_its_heading() {
+        let dir = tempfile::tempdir().unwrap();
+        let sources = Sources {
+            person: &[],
+            cwd: dir.path(),
+            workspace: dir.path(),
+            reads: &Scope::new(vec![Rule::new(dir.path(), Permission::Read)]),
+            secrets: &[],
+        };
+        let instruction = Some("Keep {cwd}, {pod} and {instructions} as they are: {}.");
+        let (text, _) = system(&Facts { pod: "alice", sources, instruction, model: None });
+        let under = "# How to work\nKeep {cwd}, {pod} and {instructions} as they are: {}.\n";
+        assert!(text.contains(under) && text.starts_with("You are alice"), "{text}");
     }
 
     #[test]
