@@ -288,16 +288,15 @@ mod tests {
         }
     }
 
+    fn sources<'a>(dir: &'a Path, reads: &'a Scope) -> Sources<'a> {
+        Sources { person: &[], cwd: dir, workspace: dir, reads, secrets: &[] }
+    }
+
     #[test]
     fn names_of_the_template_in_values_are_text_and_an_instruction_stands_under_its_heading() {
         let dir = tempfile::tempdir().unwrap();
-        let sources = Sources {
-            person: &[],
-            cwd: dir.path(),
-            workspace: dir.path(),
-            reads: &Scope::new(vec![Rule::new(dir.path(), Permission::Read)]),
-            secrets: &[],
-        };
+        let reads = Scope::new(vec![Rule::new(dir.path(), Permission::Read)]);
+        let sources = sources(dir.path(), &reads);
         let instruction = Some("Keep {cwd}, {pod} and {instructions} as they are: {}.");
         let (text, _) = system(&Facts { pod: "alice", sources, instruction, model: None });
         let under = "# How to work\nKeep {cwd}, {pod} and {instructions} as they are: {}.\n";
@@ -308,13 +307,8 @@ mod tests {
     fn the_prompt_names_the_machine_the_pod_and_its_places() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("AGENTS.md"), "top rule").unwrap();
-        let sources = Sources {
-            person: &[],
-            cwd: dir.path(),
-            workspace: dir.path(),
-            reads: &Scope::new(vec![Rule::new(dir.path(), Permission::Read)]),
-            secrets: &[],
-        };
+        let reads = Scope::new(vec![Rule::new(dir.path(), Permission::Read)]);
+        let sources = sources(dir.path(), &reads);
         let facts = Facts { pod: "alice", sources, instruction: None, model: Some("anthropic/x") };
         let (text, _) = system(&facts);
         for part in [
