@@ -2,6 +2,7 @@
 
 use crate::verb::dialogue::or_end;
 use crate::verb::{Action, Dialogue, End, Known, Next, Reply, Request, Verb, Way, of, verb};
+use crate::wording::model::unsent;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use std::path::Path;
@@ -117,11 +118,6 @@ impl ChooseEffort {
             }
         }
     }
-}
-
-/// Why no request carries an effort, behind the effort.
-fn unsent(why: Option<&str>) -> String {
-    why.map_or_else(String::new, |why| format!(", but no request carries it: {why}"))
 }
 
 fn in_words(effort: Option<Effort>) -> String {

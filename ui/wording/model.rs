@@ -44,6 +44,11 @@ pub fn facts(known: &Known) -> String {
     facts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
+/// Why no request carries an effort, behind the effort.
+pub fn unsent(why: Option<&str>) -> String {
+    why.map_or_else(String::new, |why| format!(", but no request carries it: {why}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@
 use crate::family::Family;
 use crate::wording::age::clock;
 use crate::wording::duration::{elapsed, in_words};
+use crate::wording::model::unsent;
 use crate::wording::{scope, state, wait};
 use jiff::tz::TimeZone;
 use yoi::protocol::{PodInfo, PodName, RunResult, State};
@@ -177,10 +178,8 @@ fn authority(info: &PodInfo) -> Vec<(&'static str, String)> {
     several("works in", vec![info.cwd.display().to_string()]);
     if !info.model.is_empty() {
         several("model", vec![format!("{} ({})", info.model, info.model_why)]);
-        let unsent =
-            info.effort_unsent.as_ref().map(|why| format!(", but no request carries it: {why}"));
-        let effort =
-            info.effort.map(|effort| format!("{}{}", effort.name(), unsent.unwrap_or_default()));
+        let unsent = unsent(info.effort_unsent.as_deref());
+        let effort = info.effort.map(|effort| format!("{}{unsent}", effort.name()));
         several("effort", effort.into_iter().collect());
         let key = info.model_key.as_deref().unwrap_or_default();
         let to = info.model_address.as_ref().map(|address| format!("{address}, {key}"));
