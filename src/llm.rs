@@ -16,6 +16,7 @@ pub mod effort;
 pub mod gate;
 pub mod gemini;
 pub mod http;
+pub mod json;
 pub mod messages;
 pub mod provider;
 pub mod rehearsal;

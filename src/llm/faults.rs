@@ -15,6 +15,7 @@ use axum::response::Response;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -376,14 +377,92 @@ async fn a_dead_provider_is_named_with_its_host_and_the_way_out() {
 }
 
 #[tokio::test]
-async fn an_event_that_is_not_json_is_a_cut() {
+async fn a_damaged_event_is_passed_over_unless_a_call_may_have_lost_a_part() {
     for wire in WIRES {
-        let garbled = [&events(wire)[0], "data: {\"type\": \n\n", &events(wire)[1]].concat();
+        let all = events(wire);
+        for odd in ["data: {\"type\": \n\n", "data: hello\n\n", "data:\n\n", "d@ta: {}\n\n"] {
+            let first = [odd, &all.concat()].concat();
+            let received = hear(wire, Reply::bytes(first.as_bytes()), PATIENT).await;
+            assert_eq!(
+                (items(&received), received.last().cloned()),
+                (expected(), end()),
+                "{wire:?} {odd}"
+            );
+        }
+        let within = match wire {
+            Wire::Anthropic | Wire::Responses => 5,
+            _ => 2,
+        };
+        let garbled =
+            [&all[..within].concat(), "data: {\"type\": \n\n", &all[within..].concat()].concat();
         let received = hear(wire, Reply::bytes(garbled.as_bytes()), PATIENT).await;
         let Some(Err(Failure::Cut(said))) = received.last() else {
             panic!("{wire:?}: {received:?}")
         };
         assert!(said.contains("not JSON"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn missing_blank_lines_between_events_lose_none_of_them() {
+    for wire in WIRES {
+        let text = String::from_utf8(whole(wire)).unwrap().replace("\n\n", "\n");
+        let received = hear(wire, Reply::bytes(text.as_bytes()), PATIENT).await;
+        assert_eq!((items(&received), received.last().cloned()), (expected(), end()), "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_read_by_its_bytes_whatever_its_label_says() {
+    for wire in WIRES {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all(&whole(wire)).unwrap();
+        let gzip = gzip.finish().unwrap();
+        for (kind, body) in [
+            ("application/json", whole(wire)),
+            ("text/html", whole(wire)),
+            ("", whole(wire)),
+            ("text/event-stream", gzip),
+        ] {
+            let mut reply = Reply::bytes(&body);
+            reply.headers = vec![("content-type", kind)];
+            let received = hear(wire, reply, PATIENT).await;
+            assert_eq!(
+                (items(&received), received.last().cloned()),
+                (expected(), end()),
+                "{wire:?} {kind}"
+            );
+        }
+        let rows: String =
+            events(wire).iter().map(|event| event.trim().replace("data: ", "") + "\n").collect();
+        let rows = rows.replace("[DONE]", "");
+        let received = hear(wire, Reply::status(200, &rows), PATIENT).await;
+        assert_eq!((items(&received), received.last().cloned()), (expected(), end()), "{wire:?}");
+        let cut = hear(wire, Reply::status(200, &rows[..rows.len() / 2]), PATIENT).await;
+        assert!(matches!(cut.last(), Some(Err(Failure::Cut(_)))), "{wire:?}: {cut:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_words_of_a_compressed_error_are_read() {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(br#"{"error":{"message":"max_tokens is too large"}}"#).unwrap();
+    let (status, headers) = (400, vec![("content-encoding", "gzip")]);
+    let reply = Reply { status, headers, steps: vec![Step::Send(gzip.finish().unwrap())] };
+    let failed = refusal(Wire::Chat, reply).await.to_string();
+    assert!(failed.ends_with("(400): max_tokens is too large"), "{failed}");
+}
+
+#[tokio::test]
+async fn an_error_behind_the_end_of_an_answer_does_not_take_it_back() {
+    for wire in [Wire::Anthropic, Wire::Chat, Wire::Gemini] {
+        let mut all = events(wire);
+        all.truncate(
+            all.len() - usize::from(wire == Wire::Anthropic) - 2 * usize::from(wire == Wire::Chat),
+        );
+        all.push("data: {\"error\": {\"message\": \"late\"}}\n\n".into());
+        let received = hear(wire, Reply::bytes(all.concat().as_bytes()), PATIENT).await;
+        assert_eq!((items(&received), received.last().cloned()), (expected(), end()), "{wire:?}");
     }
 }
 
@@ -450,12 +529,14 @@ async fn a_status_is_a_failure_with_the_time_to_wait() {
 }
 
 #[tokio::test]
-async fn a_page_or_a_whole_answer_instead_of_a_stream_is_refused() {
+async fn a_page_or_another_object_instead_of_an_answer_is_a_failure() {
     let mut page = Reply::bytes(b"<html>welcome</html>");
     page.headers = vec![("content-type", "text/html; charset=utf-8")];
     for reply in [page, Reply::status(200, "{\"choices\": []}")] {
-        let failed = refusal(Wire::Chat, reply).await;
-        let Failure::Provider { message, retryable: false } = failed else { panic!("{failed:?}") };
+        let received = hear(Wire::Chat, reply, PATIENT).await;
+        let [.., Err(Failure::Provider { message, retryable: false })] = &received[..] else {
+            panic!("{received:?}")
+        };
         assert!(message.contains("check its base URL"), "{message}");
     }
 }

@@ -2,16 +2,19 @@
 //! cause; there is no limit on how long an answer may take, only on silence.
 
 use crate::config::keys::Secret;
+use crate::llm::http::answer::Answer;
 use crate::llm::wire::Decode;
 use crate::llm::{Deltas, Failure};
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Url};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
+pub(crate) mod answer;
 mod error_text;
 mod stream;
+mod unpack;
 
 /// How long a provider may be silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,23 +117,20 @@ impl Http {
         let timeouts = Timeouts { first_event: times * timeouts.first_event, ..timeouts };
         let first = Instant::now() + timeouts.first_event;
         let json = HeaderValue::from_static("application/json");
-        let sent = client.post(url).header(CONTENT_TYPE, json).headers(headers).body(body).send();
+        let plain = HeaderValue::from_static("identity");
+        let request = client.post(url).header(CONTENT_TYPE, json).header(ACCEPT_ENCODING, plain);
+        let sent = request.headers(headers).body(body).send();
         let response = tokio::time::timeout_at(first, sent)
             .await
             .map_err(|_| error_text::silence(&who, timeouts.first_event))?
             .map_err(|error| error_text::unreachable(&who, &error, self.connect))?;
         let status = response.status();
-        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let no_stream = kind.is_some_and(|kind| kind.contains("json") || kind.contains("html"));
-        if status.is_success() && !no_stream {
-            return Ok(stream::deltas(response, who, decoder, timeouts, first));
+        if status.is_success() {
+            return Ok(stream::deltas(response, Answer::new(who, decoder), timeouts, first));
         }
         let headers = response.headers().clone();
         let text = stream::start_of(response, first).await;
-        Err(match status.is_success() {
-            true => error_text::no_stream(&who, &text),
-            false => error_text::refused(&who, status, &headers, &text),
-        })
+        Err(error_text::refused(&who, status, &headers, &text))
     }
 }
 

@@ -3,7 +3,7 @@
 /// The most bytes one event may have. A whole block can come as one event, so it is as long as a line
 /// of the log may be.
 const MAX_EVENT: usize = crate::protocol::MAX_LINE;
-const BOM: &[u8] = b"\xEF\xBB\xBF";
+pub(crate) const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// One event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,8 @@ pub struct Event {
 pub struct TooLong(pub usize);
 
 /// Collects bytes until a blank line ends an event. Lines end in CR, LF or CRLF; bytes that are
-/// not UTF-8 become U+FFFD; comments and unknown fields are passed over.
+/// not UTF-8 become U+FFFD; comments and unknown fields are passed over. An unknown field that holds an object is an event
+/// of its own: a server or the way damaged its name.
 #[derive(Debug)]
 pub struct Decoder {
     limit: usize,
@@ -92,7 +93,18 @@ impl Decoder {
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "data" => self.data(value),
-            "event" => value.clone_into(&mut self.event.name),
+            "id" | "retry" => {}
+            "event" => {
+                if self.has_data {
+                    // The blank line between two events is missing.
+                    self.dispatch(events);
+                }
+                value.clone_into(&mut self.event.name);
+            }
+            // An object without its field, or behind a damaged one.
+            _ if !field.is_empty() && line.contains('{') => {
+                events.push(Event { name: String::new(), data: line.into_owned() });
+            }
             _ => {}
         }
     }
@@ -143,6 +155,15 @@ mod tests {
             let stream = ["event: x", "data: 1", "data: 2", "", "data: 3", "", ""].join(end);
             assert_eq!(decode([stream.as_bytes()]), expected, "{end:?}");
         }
+    }
+
+    #[test]
+    fn a_missing_blank_line_and_a_missing_field_lose_no_event() {
+        let stream =
+            b"event: a\ndata: 1\nevent: b\ndata: 2\n\n{\"c\": 3}\nd@ta: {4}\nid: {5}\n: {6}\n";
+        let expected =
+            [event("a", "1"), event("b", "2"), event("", "{\"c\": 3}"), event("", "d@ta: {4}")];
+        assert_eq!(decode([&stream[..]]), expected);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What the four wires share: how a stream is read, and the small conversions each of them needs.
 
 use crate::config::models::Model;
+use crate::llm::json;
 use crate::llm::sse::Event;
 use crate::llm::{Delta, Input, Request, Stop};
 use crate::protocol::item::Image;
@@ -37,13 +38,59 @@ pub enum Progress {
     Ended,
 }
 
+/// What a decoder knows of the end of its answer. A reason is an end, and so is the last event of a wire: servers
+/// leave out either of them.
+#[derive(Default)]
+pub struct Ending {
+    reason: Option<Stop>,
+    goes_on: bool,
+    is_last: bool,
+}
+
+impl Ending {
+    /// The provider named the reason for which the answer ends.
+    pub fn because(&mut self, reason: Stop) {
+        (self.reason, self.goes_on) = (Some(reason), false);
+    }
+
+    /// A piece of the answer came. Some servers name a reason with every piece.
+    pub fn piece(&mut self) {
+        self.goes_on = true;
+    }
+
+    /// The last event of the wire came.
+    pub fn last(&mut self) {
+        self.is_last = true;
+    }
+
+    pub fn progress(&self) -> Progress {
+        match &self.reason {
+            _ if self.is_last => Progress::Ended,
+            Some(_) if !self.goes_on => Progress::Answered,
+            _ => Progress::Open,
+        }
+    }
+
+    /// Why the answer ended, `None` if nothing said that it did. Servers name the usual end and a call by each other's
+    /// words, so `called` decides between these two.
+    pub fn stop(&mut self, called: bool) -> Option<Stop> {
+        let usual = if called { Stop::ToolUse } else { Stop::EndTurn };
+        match self.reason.take() {
+            Some(other) if !other.is_own_end() => Some(other),
+            reason => (reason.is_some() || self.is_last).then_some(usual),
+        }
+    }
+}
+
 /// Why an event could not become deltas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The provider reported an error, in these words.
     Reported { message: String, retryable: bool },
-    /// The event is not what its wire promises.
+    /// A part of the answer came damaged or without the block that it belongs to.
     Garbled(String),
+    /// The event holds nothing that could be a part of the answer.
+    Noise(String),
     /// The event holds more than [`MAX_VALUES`](crate::protocol::MAX_VALUES) values.
     TooMany,
 }
@@ -62,15 +109,47 @@ pub fn native<'a>(input: &'a Input, origin: &Origin) -> Option<&'a Value> {
     input.native.as_ref().filter(|_| input.origin.as_ref() == Some(origin))
 }
 
-/// The data of an event as JSON.
+/// The data of an event as JSON, unless it is an error of the provider.
 pub fn parse(event: &Event) -> Result<Value, Fault> {
-    if ValueCount::is_too_many(&event.data) {
+    let data = event.data.trim();
+    if ValueCount::is_too_many(data) {
         return Err(Fault::TooMany);
     }
-    serde_json::from_str(&event.data).map_err(|error| {
-        let start = SafeText::brief(&event.data, 40);
-        Fault::Garbled(format!("an event is not JSON ({error}): {start}"))
-    })
+    match json::value(data) {
+        Ok(value) => reported_in(event, &value).map_or(Ok(value), Err),
+        Err(_) if event.name == "error" => Err(reported(&Value::String(data.to_owned()))),
+        Err(error) => {
+            let start = SafeText::brief(data, 40);
+            let cause = format!("an event is not JSON ({error}): {start}");
+            let is_mark = data.starts_with('[') && data.ends_with(']');
+            let is_part = data.contains('{') && !is_mark;
+            Err(if is_part { Fault::Garbled(cause) } else { Fault::Noise(cause) })
+        }
+    }
+}
+
+/// The error that an event is, in the shapes that are documented or were seen: an `error` object or text at the top, an
+/// event of that name or type, an object that holds nothing but a message and a code.
+fn reported_in(event: &Event, data: &Value) -> Option<Fault> {
+    let data = data.get(0).unwrap_or(data);
+    let error = at(data, "error");
+    let is_empty = error.is_null()
+        || error.as_str().is_some_and(str::is_empty)
+        || error.as_object().is_some_and(Map::is_empty);
+    if !is_empty {
+        return Some(reported(error));
+    }
+    let is_named = event.name == "error" || text(data, "type") == "error";
+    let is_bare = || {
+        const OF_AN_ERROR: [&str; 8] =
+            ["object", "message", "msg", "detail", "type", "code", "status", "param"];
+        let fields = data.as_object()?;
+        let is_known = |key: &String| OF_AN_ERROR.contains(&key.as_str());
+        let has_words = ["message", "msg", "detail"].iter().any(|key| !text(data, key).is_empty());
+        let has_code = ["code", "status", "detail"].iter().any(|key| !at(data, key).is_null());
+        (has_words && has_code && fields.keys().all(is_known)).then_some(())
+    };
+    (is_named || text(data, "object") == "error" || is_bare().is_some()).then(|| reported(data))
 }
 
 /// A value of the provider that is kept until its block is complete, as a delta that counts it.
@@ -106,11 +185,11 @@ pub fn arguments(raw: &str) -> Map<String, Value> {
         // The reply that holds such a call is stopped, so that the call is not made.
         return Map::new();
     }
-    match serde_json::from_str(raw) {
-        Ok(Value::Object(map)) => map,
-        Ok(Value::String(inner)) => serde_json::from_str(&inner).unwrap_or_default(),
-        _ => Map::new(),
+    match json::value(raw) {
+        Ok(Value::String(inner)) => json::object(&inner),
+        _ => json::object(raw),
     }
+    .unwrap_or_default()
 }
 
 /// The arguments as the log keeps them: what came when that is an object, else `{}`. What has too many
@@ -122,18 +201,22 @@ pub fn arguments_text(raw: &str) -> String {
     Value::Object(arguments(raw)).to_string()
 }
 
-/// The arguments of a received call for the log: an object as it came, `{}` for none, and every other text
-/// as it came, so that the call is refused with what stands there. [`arguments_text`] is what is sent back.
+/// The arguments of a received call for the log: an object as it came, `{}` for none, in strict JSON what is nearly an
+/// object, and every other text as it came, so that the call is refused with what stands there. [`arguments_text`] is
+/// what is sent back.
 pub fn received_arguments(raw: &str) -> String {
     let text = raw.trim();
     if text.is_empty() || text == "null" {
         return "{}".to_owned();
     }
-    // Only a text may hold the object once more; everything else need not be read to be kept.
-    let is_nested = text.starts_with('"')
-        && serde_json::from_str::<String>(text)
-            .is_ok_and(|inner| serde_json::from_str::<Map<String, Value>>(&inner).is_ok());
-    if is_nested { arguments_text(raw) } else { text.to_owned() }
+    if ValueCount::is_too_many(text) || serde_json::from_str::<Map<String, Value>>(text).is_ok() {
+        return text.to_owned();
+    }
+    let inner = text.starts_with('"').then(|| json::value(text).ok()).flatten();
+    let object = json::object(inner.as_ref().and_then(Value::as_str).unwrap_or(text));
+    let Some(object) = object else { return text.to_owned() };
+    tracing::warn!("the arguments of a call are not strict JSON: {}", SafeText::brief(text, 200));
+    Value::Object(object).to_string()
 }
 
 /// What a model reads of a tool result.
@@ -228,10 +311,12 @@ pub fn is_too_long(words: &str) -> bool {
     SAYINGS.iter().any(|saying| words.contains(saying))
 }
 
-/// The error a provider reported inside its stream; `codes` are the fields that name its kind.
-pub fn reported(error: &Value, codes: &[&str]) -> Fault {
-    let code = codes.iter().map(|key| at(error, key)).find(|code| !code.is_null());
-    let words = error.as_str().unwrap_or_else(|| text(error, "message"));
+/// The error a provider reported inside its stream.
+pub fn reported(error: &Value) -> Fault {
+    let is_code = |code: &&Value| !code.is_null() && code.as_str() != Some("error");
+    let code = ["code", "status", "type"].iter().map(|key| at(error, key)).find(is_code);
+    let places = [error, at(error, "message"), at(error, "msg"), at(error, "detail")];
+    let words = places.into_iter().find_map(Value::as_str).unwrap_or("");
     let code = code.unwrap_or(&Value::Null);
     let named = code.as_str().map_or_else(|| code.to_string(), str::to_owned);
     let message = match (words.is_empty(), code.is_null()) {
@@ -252,7 +337,10 @@ mod tests {
     fn arguments_that_are_no_object_become_an_empty_one() {
         for raw in ["", "  ", "null", "[1]", "7", r#"{"a":"#, r#""text""#] {
             assert_eq!(arguments_text(raw), "{}", "{raw}");
+            let kept = if matches!(raw.trim(), "" | "null") { "{}" } else { raw };
+            assert_eq!(received_arguments(raw), kept);
         }
+        assert_eq!(received_arguments("{\"a\": \"1\n2\"}}"), r#"{"a":"1\n2"}"#);
         assert_eq!(arguments_text(" {\"b\": 1, \"a\": 2}\n"), r#"{"b": 1, "a": 2}"#);
         assert_eq!(arguments_text(r#""{\"a\":1}""#), r#"{"a":1}"#);
     }
@@ -283,6 +371,69 @@ mod tests {
         }
         for words in ["max_tokens is too large", "overloaded", "tool name is too long", "quota"] {
             assert!(!is_too_long(words), "{words}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_the_providers_word_in_every_shape_that_was_seen() {
+        let read = |name: &str, data: &str| parse(&Event { name: name.into(), data: data.into() });
+        for (name, data, said) in [
+            ("", r#"{"error":{"code":503,"message":"busy"}}"#, "busy (503)"),
+            (
+                "",
+                r#"{"error":{"type":"overloaded_error","message":"busy"}}"#,
+                "busy (overloaded_error)",
+            ),
+            (
+                "",
+                r#"{"type":"error","error":{"type":"x","message":"busy"},"request_id":"r"}"#,
+                "busy (x)",
+            ),
+            (
+                "",
+                r#"[{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}]"#,
+                "busy (503)",
+            ),
+            ("", r#"{"error":"busy"}"#, "busy"),
+            ("", r#"{"error":{"msg":"busy"},"choices":[]}"#, "busy"),
+            (
+                "",
+                r#"{"object":"error","message":"busy","type":"ServerError","code":500}"#,
+                "busy (500)",
+            ),
+            (
+                "",
+                r#"{"type":"error","code":"server_error","message":"busy","param":null}"#,
+                "busy (server_error)",
+            ),
+            ("", r#"{"detail":"busy"}"#, "busy"),
+            ("", r#"{"code":"1302","msg":"busy"}"#, "busy (1302)"),
+            ("error", r#"{"message":"busy"}"#, "busy"),
+            ("error", "busy", "busy"),
+            ("", r#"{"type":"error"}"#, "no reason given"),
+        ] {
+            let Err(Fault::Reported { message, .. }) = read(name, data) else { panic!("{data}") };
+            assert_eq!(message, said, "{data}");
+        }
+        for data in [
+            r#"{"choices":[],"error":null}"#,
+            r#"{"choices":[],"error":""}"#,
+            r#"{"choices":[],"error":{}}"#,
+            r#"{"type":"ping","message":"hello"}"#,
+            r#"{"code":0,"message":"ok","data":{}}"#,
+        ] {
+            assert!(read("", data).is_ok(), "{data}");
+        }
+    }
+
+    #[test]
+    fn only_what_may_be_a_part_of_an_answer_counts_as_damaged() {
+        let read = |data: &str| parse(&Event { name: String::new(), data: data.into() });
+        for data in ["", "ping", "[DONE]", "[KEEPALIVE {}]", ": x"] {
+            assert!(matches!(read(data), Err(Fault::Noise(_))), "{data}");
+        }
+        for data in [r#"{"a":"#, r#"x{"a":1}"#, r#"{"a":1}{"#] {
+            assert!(matches!(read(data), Err(Fault::Garbled(_))), "{data}");
         }
     }
 

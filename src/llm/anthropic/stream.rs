@@ -2,27 +2,28 @@
 //! form.
 
 use crate::llm::sse::Event;
-use crate::llm::wire::{self, Decode, Fault, Progress, at, text};
+use crate::llm::wire::{self, Decode, Ending, Fault, Progress, at, list, text};
 use crate::llm::{Delta, Stop, Usage};
 use crate::protocol::{Item, Role};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// Reads the events of one answer.
 #[derive(Default)]
 pub struct Decoder {
-    blocks: BTreeMap<u64, Block>,
+    /// The blocks that were not closed yet, in the order they began.
+    blocks: Vec<Block>,
     usage: Tokens,
-    stop: Option<Stop>,
-    calls: bool,
-    ended: bool,
+    called: bool,
+    ending: Ending,
 }
 
 /// A block under construction, in the provider's own form.
 struct Block {
+    index: u64,
     native: Value,
     /// The fragments of a call's input.
     json: String,
+    has_grown: bool,
 }
 
 /// The counts as the provider gives them: cached input is not part of `input`.
@@ -40,36 +41,63 @@ impl Decode for Decoder {
         match text(&data, "type") {
             "message_start" => self.count(at(at(&data, "message"), "usage"), out),
             "content_block_start" => self.start(&data, out),
-            "content_block_delta" => self.grow(data, out),
-            "content_block_stop" => self.stop(&data, out),
-            "message_delta" => self.message(&data, out),
-            "message_stop" => self.ended = true,
+            "content_block_delta" => return self.grow(data, out),
+            "content_block_stop" => self.stop(index(&data), out),
+            "message_delta" => self.message(at(&data, "delta"), at(&data, "usage"), out),
+            "message_stop" => {
+                self.count(at(&data, "usage"), out);
+                self.ending.last();
+            }
+            "message" => self.whole(&data, out),
             "ping" => {}
-            "error" => return Err(wire::reported(at(&data, "error"), &["type"])),
             _ => out.push(Delta::Unknown(data)),
         }
         Ok(())
     }
 
     fn progress(&self) -> Progress {
-        if self.ended { Progress::Ended } else { Progress::Open }
+        self.ending.progress()
     }
 
     fn finish(&mut self, out: &mut Vec<Delta>) -> Option<Stop> {
-        if !self.ended {
-            return None;
-        }
-        for (_, block) in std::mem::take(&mut self.blocks) {
+        let is_call = |block: &Block| text(&block.native, "type") == "tool_use";
+        let called = self.called || self.blocks.iter().any(is_call);
+        let stop = self.ending.stop(called)?;
+        for block in std::mem::take(&mut self.blocks) {
             self.close(block, true, out);
         }
-        let silent = if self.calls { Stop::ToolUse } else { Stop::EndTurn };
-        Some(self.stop.take().unwrap_or(silent))
+        Some(stop)
     }
 }
 
 impl Decoder {
+    /// A message that came in one piece, from a server that does not stream.
+    fn whole(&mut self, message: &Value, out: &mut Vec<Delta>) {
+        for block in list(message, "content") {
+            self.start(&json!({"content_block": block}), out);
+            self.stop(0, out);
+        }
+        self.message(message, at(message, "usage"), out);
+        self.ending.last();
+    }
+
     fn start(&mut self, data: &Value, out: &mut Vec<Delta>) {
-        let native = at(data, "content_block").clone();
+        self.ending.piece();
+        let (index, native) = (index(data), at(data, "content_block").clone());
+        if let Some(place) = self.blocks.iter().position(|block| block.index == index) {
+            let open = &self.blocks[place];
+            let id = text(&native, "id");
+            let is_same = match id.is_empty() {
+                true => !open.has_grown && open.native == native,
+                false => text(&open.native, "id") == id,
+            };
+            if is_same {
+                // The event came twice.
+                return;
+            }
+            let lost = self.blocks.remove(place);
+            self.close(lost, true, out);
+        }
         match text(&native, "type") {
             "text" if !text(&native, "text").is_empty() => {
                 out.push(Delta::Text(text(&native, "text").into()));
@@ -87,18 +115,42 @@ impl Decoder {
             _ => {}
         }
         out.push(wire::kept(&native));
-        let lost = self.blocks.insert(index(data), Block { native, json: String::new() });
-        if let Some(lost) = lost {
-            self.close(lost, true, out);
-        }
+        self.blocks.push(Block { index, native, json: String::new(), has_grown: false });
     }
 
-    fn grow(&mut self, data: Value, out: &mut Vec<Delta>) {
-        let delta = at(&data, "delta");
-        let Some(block) = self.blocks.get_mut(&index(&data)) else {
-            return out.push(Delta::Unknown(data));
+    /// The open block that a delta of this type continues.
+    fn block_for(&mut self, delta: &str, index: u64) -> Option<&mut Block> {
+        let fits = |native: &Value| match (delta, text(native, "type")) {
+            ("text_delta" | "citations_delta", kind) => kind == "text",
+            ("thinking_delta" | "signature_delta", kind) => kind == "thinking",
+            ("input_json_delta", kind) => kind.ends_with("tool_use"),
+            _ => true,
         };
-        match text(delta, "type") {
+        self.blocks.iter_mut().find(|block| block.index == index && fits(&block.native))
+    }
+
+    fn grow(&mut self, data: Value, out: &mut Vec<Delta>) -> Result<(), Fault> {
+        let (delta, index) = (at(&data, "delta"), index(&data));
+        let kind = text(delta, "type");
+        self.ending.piece();
+        if self.block_for(kind, index).is_none() {
+            // The start of the block was lost, or its end came early.
+            let native = match kind {
+                "text_delta" => json!({"type": "text", "text": ""}),
+                "thinking_delta" => json!({"type": "thinking", "thinking": ""}),
+                "input_json_delta" => {
+                    return Err(Fault::Garbled("arguments came for no open call".into()));
+                }
+                _ => {
+                    out.push(Delta::Unknown(data));
+                    return Ok(());
+                }
+            };
+            self.start(&json!({"index": index, "content_block": native}), out);
+        }
+        let Some(block) = self.block_for(kind, index) else { return Ok(()) };
+        block.has_grown = true;
+        match kind {
             "text_delta" => {
                 append(&mut block.native, "text", text(delta, "text"));
                 out.push(Delta::Text(text(delta, "text").into()));
@@ -132,16 +184,18 @@ impl Decoder {
             }
             _ => out.push(Delta::Unknown(data)),
         }
+        Ok(())
     }
 
-    fn stop(&mut self, data: &Value, out: &mut Vec<Delta>) {
-        if let Some(block) = self.blocks.remove(&index(data)) {
+    fn stop(&mut self, index: u64, out: &mut Vec<Delta>) {
+        if let Some(place) = self.blocks.iter().position(|block| block.index == index) {
+            let block = self.blocks.remove(place);
             self.close(block, false, out);
         }
     }
 
     fn close(&mut self, block: Block, cut: bool, out: &mut Vec<Delta>) {
-        let Block { mut native, json } = block;
+        let Block { mut native, json, .. } = block;
         if !json.is_empty() {
             native["input"] = Value::Object(wire::arguments(&json));
         }
@@ -151,7 +205,7 @@ impl Decoder {
             "text" => Item::message(Role::Assistant, text(&native, "text")),
             "thinking" | "redacted_thinking" => reasoning(&native),
             "tool_use" => {
-                self.calls = true;
+                self.called = true;
                 if !native["input"].is_object() {
                     native["input"] = json!({});
                 }
@@ -162,14 +216,13 @@ impl Decoder {
         out.push(Delta::Block { item, native: Some(native), cut });
     }
 
-    fn message(&mut self, data: &Value, out: &mut Vec<Delta>) {
-        let delta = at(data, "delta");
+    fn message(&mut self, delta: &Value, usage: &Value, out: &mut Vec<Delta>) {
         let reason = text(delta, "stop_reason");
         if !reason.is_empty() {
             let words = text(at(delta, "stop_details"), "explanation");
-            self.stop = Some(stop(reason, words));
+            self.ending.because(stop(reason, words));
         }
-        self.count(at(data, "usage"), out);
+        self.count(usage, out);
     }
 
     fn count(&mut self, usage: &Value, out: &mut Vec<Delta>) {

@@ -258,10 +258,77 @@ fn an_error_event_is_typed_by_its_kind() {
 }
 
 #[test]
-fn a_stream_without_message_stop_was_cut() {
-    let mut events = answer([start(0, json!({"type": "text", "text": "hi"})), stop(0)], "end_turn");
-    events.pop();
-    assert_eq!(run(Decoder::default(), &events).1, None);
+fn a_stop_reason_ends_an_answer_without_message_stop_and_nothing_before_it_does() {
+    let text = json!({"type": "text", "text": "hi"});
+    let call = json!({"type": "tool_use", "id": "t", "name": "Now", "input": {}});
+    for (block, reason, whole) in
+        [(text, "end_turn", Stop::EndTurn), (call, "tool_use", Stop::ToolUse)]
+    {
+        let mut events = answer([start(0, block), stop(0)], reason);
+        let last = run(Decoder::default(), &events);
+        events.pop();
+        assert_eq!(run(Decoder::default(), &events), last);
+        assert_eq!(last.1, Some(whole));
+        events.pop();
+        assert_eq!(run(Decoder::default(), &events).1, None);
+    }
+}
+
+#[test]
+fn an_event_that_comes_twice_or_not_at_all_loses_no_words_and_makes_no_call() {
+    let tool = json!({"type": "tool_use", "id": "t", "name": "Read", "input": {}});
+    let text = json!({"type": "text", "text": ""});
+    let events = answer(
+        [
+            start(0, text),
+            delta(0, json!({"type": "text_delta", "text": "hi"})),
+            stop(0),
+            start(1, tool),
+            delta(1, json!({"type": "input_json_delta", "partial_json": "{\"a\":1}"})),
+            stop(1),
+        ],
+        "tool_use",
+    );
+    let expected = run(Decoder::default(), &events);
+    for (place, event) in events.iter().enumerate() {
+        let mut twice = events.clone();
+        twice.insert(place, event.clone());
+        let (deltas, stop) = run(Decoder::default(), &twice);
+        let is_delta = event["type"] == "content_block_delta";
+        if !is_delta {
+            assert_eq!(
+                (blocks(&deltas), stop),
+                (blocks(&expected.0), expected.1.clone()),
+                "{event}"
+            );
+        }
+    }
+    let mut without = events.clone();
+    without.remove(1);
+    let (deltas, _) = run(Decoder::default(), &without);
+    assert_eq!(blocks(&deltas)[0], blocks(&expected.0)[0]);
+    let mut late = events;
+    late.swap(5, 6);
+    let damaged = fault(Decoder::default(), &late);
+    assert!(matches!(damaged, Fault::Garbled(_)), "{damaged:?}");
+}
+
+#[test]
+fn a_message_in_one_piece_is_the_same_answer() {
+    let (text, tool) = (
+        json!({"type": "text", "text": "hi"}),
+        json!({"type": "tool_use", "id": "t", "name": "Read", "input": {"a": 1}}),
+    );
+    let whole = json!({"type": "message", "content": [text, tool], "stop_reason": "tool_use",
+        "usage": {"input_tokens": 5, "output_tokens": 3}});
+    let (deltas, stop) = run(Decoder::default(), &[whole]);
+    assert_eq!(stop, Some(Stop::ToolUse));
+    let item = Item::message(Role::Assistant, "hi");
+    assert_eq!(
+        blocks(&deltas),
+        [(item, Some(text)), (call("t", "Read", r#"{"a":1}"#), Some(tool))]
+    );
+    assert_eq!((usage(&deltas).input, usage(&deltas).output), (Some(5), Some(3)));
 }
 
 #[test]

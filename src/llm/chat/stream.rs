@@ -3,7 +3,7 @@
 
 use crate::llm::chat::closed::Closed;
 use crate::llm::sse::Event;
-use crate::llm::wire::{self, Decode, Fault, Progress, at, list, text};
+use crate::llm::wire::{self, Decode, Ending, Fault, Progress, at, list, text};
 use crate::llm::{Delta, Request, Stop, Usage};
 use crate::protocol::item::Content;
 use crate::protocol::{Item, Role};
@@ -18,6 +18,9 @@ const BROKEN: [&str; 4] = ["error", "abort", "insufficient_system_resource", "ne
 #[derive(Default)]
 pub struct Decoder {
     open: Option<Open>,
+    /// Words of white space alone that came for another block than the open one. Some servers send them between the
+    /// pieces of a thought or of a call; they count once more words of their kind follow.
+    blank: Option<(Kind, String)>,
     calls: Vec<Call>,
     /// The last call of each index and of each id of the wire.
     by_index: HashMap<u64, usize>,
@@ -27,9 +30,9 @@ pub struct Decoder {
     /// Call ids of this conversation: some servers count from zero in every answer.
     taken: HashSet<String>,
     refusal: String,
-    called: bool,
-    reason: Option<String>,
-    done: bool,
+    /// Whether any words came.
+    said: bool,
+    ending: Ending,
 }
 
 /// A block of words under construction.
@@ -63,15 +66,14 @@ struct Call {
 impl Decode for Decoder {
     fn event(&mut self, event: &Event, out: &mut Vec<Delta>) -> Result<(), Fault> {
         if event.data.trim() == "[DONE]" {
-            self.done = true;
+            self.ending.last();
             return Ok(());
         }
         let mut data = wire::parse(event)?;
-        if let Some(error) = data.get("error").filter(|error| !error.is_null()) {
-            return Err(wire::reported(error, &["code", "type"]));
-        }
-        let usage = data.get("usage").or_else(|| at(&data, "x_groq").get("usage"));
-        if let Some(usage) = usage.filter(|usage| usage.is_object()) {
+        let places = ["/usage", "/choices/0/usage", "/x_groq/usage"];
+        let usage =
+            places.iter().find_map(|place| data.pointer(place).filter(|usage| usage.is_object()));
+        if let Some(usage) = usage {
             out.push(Delta::Usage(count(usage)));
         } else if data.get("choices").is_none() {
             out.push(Delta::Unknown(data));
@@ -85,19 +87,25 @@ impl Decode for Decoder {
     }
 
     fn progress(&self) -> Progress {
-        match (self.done, &self.reason) {
-            (true, _) => Progress::Ended,
-            (false, Some(_)) => Progress::Answered,
-            (false, None) => Progress::Open,
-        }
+        self.ending.progress()
     }
 
     fn finish(&mut self, out: &mut Vec<Delta>) -> Option<Stop> {
-        if self.progress() == Progress::Open {
-            return None;
+        let called = self.calls.iter().any(|call| !call.name.is_empty());
+        let stop = self.ending.stop(called)?;
+        self.close_words(out);
+        for call in std::mem::take(&mut self.calls) {
+            close_call(call, out);
         }
-        self.close_all(out);
-        Some(self.stop())
+        if !self.details.is_empty() {
+            let details = std::mem::take(&mut self.details);
+            out.push(thought("", json!({"reasoning_details": details})));
+        }
+        Some(match stop {
+            Stop::MaxTokens | Stop::ContextExceeded => stop,
+            _ if !self.refusal.is_empty() => Stop::Refusal(std::mem::take(&mut self.refusal)),
+            _ => stop,
+        })
     }
 }
 
@@ -112,8 +120,13 @@ impl Decoder {
     }
 
     fn choice(&mut self, mut choice: Value, out: &mut Vec<Delta>) -> Result<(), Fault> {
-        let key = if choice.get("delta").is_some() { "delta" } else { "message" };
-        if let Value::Object(delta) = choice[key].take() {
+        if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
+            return Err(wire::reported(error));
+        }
+        // A server that repeats the whole message at its end says nothing new.
+        let has_begun = self.said || !self.calls.is_empty();
+        let key = if choice.get("delta").is_some() || has_begun { "delta" } else { "message" };
+        if let Some(Value::Object(delta)) = choice.get_mut(key).map(Value::take) {
             self.delta(delta, out);
         }
         let reason = text(&choice, "finish_reason");
@@ -122,8 +135,7 @@ impl Decoder {
             return Err(Fault::Reported { message, retryable: true });
         }
         if !reason.is_empty() {
-            self.reason = Some(reason.to_owned());
-            self.close_all(out);
+            self.ending.because(stop(reason));
         }
         Ok(())
     }
@@ -152,8 +164,14 @@ impl Decoder {
         if let Some(Value::String(words)) = delta.remove("refusal") {
             self.say(Kind::Refusal, &words, out);
         }
-        if let Some(Value::Array(calls)) = delta.remove("tool_calls") {
-            calls.into_iter().for_each(|call| self.call(call, out));
+        match delta.remove("tool_calls") {
+            Some(Value::Array(calls)) => calls.into_iter().for_each(|call| self.call(call, out)),
+            Some(call @ Value::Object(_)) => self.call(call, out),
+            _ => {}
+        }
+        // The form before there were several calls.
+        if let Some(function @ Value::Object(_)) = delta.remove("function_call") {
+            self.call(json!({"index": 0, "function": function}), out);
         }
         delta.retain(|key, value| key != "role" && !value.is_null());
         if !delta.is_empty() {
@@ -178,19 +196,31 @@ impl Decoder {
         if words.is_empty() {
             return;
         }
+        self.ending.piece();
+        let mut words = words.to_owned();
+        let blank = self.blank.take().filter(|(of, _)| *of == kind);
         if self.open.as_ref().is_none_or(|open| open.kind != kind) {
-            self.close_all(out);
+            if let Some((_, blank)) = blank {
+                words.insert_str(0, &blank);
+            }
+            if words.trim().is_empty() {
+                out.push(Delta::Unseen(words.len()));
+                self.blank = Some((kind, words));
+                return;
+            }
+            self.close_words(out);
             if let Kind::Thinking(_) = kind {
                 out.push(Delta::ThinkingStart);
             }
             self.open = Some(Open { kind, words: String::new() });
+            self.said = true;
         }
         if let Some(open) = &mut self.open {
-            open.words.push_str(words);
+            open.words.push_str(&words);
         }
         out.push(match kind {
-            Kind::Thinking(_) => Delta::Thinking(words.into()),
-            Kind::Text | Kind::Refusal => Delta::Text(words.into()),
+            Kind::Thinking(_) => Delta::Thinking(words),
+            Kind::Text | Kind::Refusal => Delta::Text(words),
         });
     }
 
@@ -220,8 +250,13 @@ impl Decoder {
     }
 
     fn call(&mut self, mut piece: Value, out: &mut Vec<Delta>) {
-        self.close_words(out);
+        self.ending.piece();
+        let known = self.calls.len();
         let place = self.place(&piece);
+        if place == known {
+            // Words between the pieces of one call are one block.
+            self.close_words(out);
+        }
         let id_bytes = text(&piece, "id").len();
         let call = &mut self.calls[place];
         let function = piece["function"].take();
@@ -288,19 +323,6 @@ impl Decoder {
         })
     }
 
-    fn close_all(&mut self, out: &mut Vec<Delta>) {
-        self.close_words(out);
-        self.by_index.clear();
-        self.by_id.clear();
-        for call in std::mem::take(&mut self.calls) {
-            self.close_call(call, out);
-        }
-        if !self.details.is_empty() && self.progress() != Progress::Open {
-            let details = std::mem::take(&mut self.details);
-            out.push(thought("", json!({"reasoning_details": details})));
-        }
-    }
-
     fn close_words(&mut self, out: &mut Vec<Delta>) {
         let Some(Open { kind, words }) = self.open.take() else { return };
         match kind {
@@ -323,41 +345,35 @@ impl Decoder {
             }
         }
     }
+}
 
-    fn close_call(&mut self, call: Call, out: &mut Vec<Delta>) {
-        if call.name.is_empty() {
-            out.push(Delta::Unknown(json!({"tool_call_without_name": call.arguments})));
-            return;
-        }
-        self.called = true;
-        let Call { id, name, more, closed, .. } = call;
-        let sent_back = wire::arguments_text(&call.arguments);
-        let mut native = json!({
-            "id": id, "type": "function", "function": {"name": name, "arguments": sent_back},
-        });
-        for (key, value) in more {
-            native[key] = value;
-        }
-        let arguments = wire::received_arguments(&call.arguments);
-        let item = Item::ToolCall { call_id: id, name, arguments };
-        // The wire does not say that a call is complete.
-        out.push(Delta::Block { item, native: Some(native), cut: !closed.is_closed() });
+fn close_call(call: Call, out: &mut Vec<Delta>) {
+    if call.name.is_empty() {
+        out.push(Delta::Unknown(json!({"tool_call_without_name": call.arguments})));
+        return;
     }
+    let Call { id, name, more, closed, .. } = call;
+    let sent_back = wire::arguments_text(&call.arguments);
+    let mut native = json!({
+        "id": id, "type": "function", "function": {"name": name, "arguments": sent_back},
+    });
+    for (key, value) in more {
+        native[key] = value;
+    }
+    let arguments = wire::received_arguments(&call.arguments);
+    let item = Item::ToolCall { call_id: id, name, arguments };
+    // The wire does not say that a call is complete.
+    out.push(Delta::Block { item, native: Some(native), cut: !closed.is_closed() });
+}
 
-    fn stop(&self) -> Stop {
-        match self.reason.as_deref() {
-            Some("length" | "max_tokens") => Stop::MaxTokens,
-            // Mistral.
-            Some("model_length") => Stop::ContextExceeded,
-            _ if !self.refusal.is_empty() => Stop::Refusal(self.refusal.clone()),
-            Some(filter @ ("content_filter" | "refusal" | "safety" | "sensitive")) => {
-                Stop::Refusal(filter.into())
-            }
-            None | Some("stop" | "tool_calls" | "function_call" | "eos" | "end_turn") => {
-                if self.called { Stop::ToolUse } else { Stop::EndTurn }
-            }
-            Some(other) => Stop::Other(other.into()),
-        }
+fn stop(reason: &str) -> Stop {
+    match reason {
+        "length" | "max_tokens" => Stop::MaxTokens,
+        // Mistral.
+        "model_length" => Stop::ContextExceeded,
+        "content_filter" | "refusal" | "safety" | "sensitive" => Stop::Refusal(reason.into()),
+        "stop" | "tool_calls" | "function_call" | "eos" | "end_turn" => Stop::EndTurn,
+        other => Stop::Other(other.into()),
     }
 }
 
@@ -376,11 +392,13 @@ fn thought(words: &str, native: Value) -> Delta {
 fn count(usage: &Value) -> Usage {
     let number = |value: &Value, key| at(value, key).as_u64();
     let prompt = at(usage, "prompt_tokens_details");
-    let cache_read = number(prompt, "cached_tokens");
+    // DeepSeek, Moonshot, and gateways that keep Anthropic's names.
+    let cached = ["prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"];
+    let cache_read = cached.into_iter().find_map(|key| number(usage, key));
     Usage {
-        input: number(usage, "prompt_tokens"),
-        output: number(usage, "completion_tokens"),
-        cache_read: cache_read.or_else(|| number(usage, "prompt_cache_hit_tokens")),
+        input: number(usage, "prompt_tokens").or_else(|| number(usage, "input_tokens")),
+        output: number(usage, "completion_tokens").or_else(|| number(usage, "output_tokens")),
+        cache_read: number(prompt, "cached_tokens").or(cache_read),
         cache_write: number(prompt, "cache_write_tokens"),
         reasoning: number(at(usage, "completion_tokens_details"), "reasoning_tokens"),
     }

@@ -4,7 +4,8 @@ use crate::llm::bench::{
     blocks, call, cut_blocks, fault, foreign, model, native, plain, request, result, rich_result,
     run, shown, thought, usage,
 };
-use crate::llm::wire::Fault;
+use crate::llm::sse::Event;
+use crate::llm::wire::{Decode as _, Fault, Progress};
 use crate::llm::{Delta, Stop, Usage};
 
 fn server() -> Model {
@@ -182,6 +183,102 @@ fn pieces_of_a_call_find_each_other_without_index_or_id() {
 }
 
 #[test]
+fn words_between_the_pieces_of_a_call_do_not_end_it() {
+    for words in ["\n", "let me see"] {
+        let events = [
+            call_piece(json!({"index": 0, "id": "x"}), Some("Read"), "{\"path\":"),
+            chunk(json!({"content": words})),
+            call_piece(json!({"index": 0}), None, "\"a\""),
+            chunk(json!({"content": words})),
+            call_piece(json!({"index": 0}), None, "}"),
+            finish("tool_calls"),
+        ];
+        let mut found = items(&events);
+        let Some(Item::ToolCall { arguments, .. }) = found.pop() else { panic!("{found:?}") };
+        assert_eq!(arguments, "{\"path\":\"a\"}");
+        let said = Item::message(Role::Assistant, words.repeat(2));
+        assert_eq!(found, if words == "\n" { vec![] } else { vec![said] });
+    }
+}
+
+#[test]
+fn white_space_between_the_pieces_of_a_thought_does_not_split_it() {
+    let events = [
+        chunk(json!({"content": "\n"})),
+        chunk(json!({"reasoning_content": "a"})),
+        chunk(json!({"content": "\n"})),
+        chunk(json!({"reasoning_content": "b"})),
+        chunk(json!({"content": "\n"})),
+        chunk(json!({"content": "\nok"})),
+        finish("stop"),
+    ];
+    assert_eq!(items(&events), [thought("ab"), Item::message(Role::Assistant, "\n\nok")]);
+    assert_eq!(items(&[chunk(json!({"content": " \n"})), finish("stop")]), []);
+}
+
+#[test]
+fn a_finish_reason_in_each_chunk_splits_no_block_and_does_not_shorten_the_wait() {
+    let mut call = call_piece(json!({"index": 0, "id": "x"}), Some("Read"), "{\"path\":");
+    let mut events =
+        vec![chunk(json!({"content": "a"})), chunk(json!({"content": "b"})), call.take()];
+    events.push(call_piece(json!({"index": 0}), None, "\"a\"}"));
+    for event in &mut events {
+        event["choices"][0]["finish_reason"] = json!("stop");
+    }
+    let read = items(&events);
+    assert_eq!(read.len(), 2);
+    assert_eq!(read[0], Item::message(Role::Assistant, "ab"));
+    let mut decoder = Decoder::default();
+    for event in [finish("stop"), chunk(json!({"content": "b"}))] {
+        let event = Event { name: String::new(), data: event.to_string() };
+        decoder.event(&event, &mut Vec::new()).unwrap();
+    }
+    assert_eq!(decoder.progress(), Progress::Open);
+}
+
+#[test]
+fn a_message_in_one_piece_is_an_answer_and_its_repetition_is_none() {
+    let whole = json!({"choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
+        "role": "assistant", "content": "hi",
+        "tool_calls": [{"id": "x", "type": "function", "function": {"name": "Read", "arguments": "{\"path\":\"a\"}"}}]}}]});
+    let once = items(std::slice::from_ref(&whole));
+    assert_eq!(once.len(), 2);
+    let streamed = [
+        chunk(json!({"content": "hi"})),
+        call_piece(json!({"index": 0, "id": "x"}), Some("Read"), "{\"path\":\"a\"}"),
+        whole,
+    ];
+    assert_eq!(items(&streamed), once);
+}
+
+#[test]
+fn a_call_in_the_form_before_there_were_several_is_read() {
+    let call = |name: Option<&str>, arguments: &str| {
+        let mut function = json!({"arguments": arguments});
+        function["name"] = json!(name);
+        chunk(json!({"function_call": function}))
+    };
+    let events = [call(Some("Read"), "{\"path\":"), call(None, "\"a\"}"), finish("function_call")];
+    assert_eq!(calls(&events), two_reads()[..1]);
+}
+
+#[test]
+fn usage_is_read_wherever_a_server_puts_it() {
+    let counts = json!({"prompt_tokens": 9, "completion_tokens": 3, "cached_tokens": 4});
+    let mut in_choice = finish("stop");
+    in_choice["choices"][0]["usage"] = counts.clone();
+    let mut in_null = json!({"choices": [], "usage": null});
+    in_null["x_groq"] = json!({"usage": counts});
+    for event in
+        [in_choice, in_null, json!({"choices": [], "usage": counts}), json!({"usage": counts})]
+    {
+        let (deltas, _) = run(Decoder::default(), &[event, done()]);
+        let usage = usage(&deltas);
+        assert_eq!((usage.input, usage.output, usage.cache_read), (Some(9), Some(3), Some(4)));
+    }
+}
+
+#[test]
 fn arguments_may_be_an_object_and_come_before_the_name() {
     let object = json!({"tool_calls": [{"index": 0, "function": {"name": "Read", "arguments": {"path": "a"}}}]});
     assert_eq!(calls(&[chunk(object), finish("stop"), done()]), two_reads()[..1]);
@@ -338,6 +435,10 @@ fn an_error_inside_the_stream_is_typed() {
         (message, retryable)
     };
     assert_eq!(error(json!(502)), ("no (502)".into(), true));
+    let mut in_choice = finish("error");
+    in_choice["choices"][0]["error"] = json!({"message": "gone", "code": 502});
+    let expected = Fault::Reported { message: "gone (502)".into(), retryable: true };
+    assert_eq!(fault(Decoder::default(), &[in_choice]), expected);
     assert!(!error(json!("context_length_exceeded")).1);
 }
 

@@ -2,7 +2,7 @@
 //! kind that follow each other are one block here.
 
 use crate::llm::sse::Event;
-use crate::llm::wire::{self, Decode, Fault, Progress, at, list, text};
+use crate::llm::wire::{self, Decode, Ending, Fault, Progress, at, list, text};
 use crate::llm::{Delta, Stop, Usage};
 use crate::protocol::{Item, Role};
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 pub struct Decoder {
     open: Option<Open>,
     called: bool,
-    stop: Option<Stop>,
+    ending: Ending,
 }
 
 /// Words under construction.
@@ -25,18 +25,12 @@ struct Open {
 
 impl Decode for Decoder {
     fn event(&mut self, event: &Event, out: &mut Vec<Delta>) -> Result<(), Fault> {
-        if event.data.trim() == "[DONE]" {
-            return Ok(());
-        }
         let data = wire::parse(event)?;
-        if let Some(error) = data.get("error").filter(|error| !error.is_null()) {
-            return Err(wire::reported(error, &["code", "status"]));
-        }
         let known = data.get("usageMetadata").is_some() || data.get("candidates").is_some();
         let blocked = text(at(&data, "promptFeedback"), "blockReason");
         if !blocked.is_empty() {
             let words = text(at(&data, "promptFeedback"), "blockReasonMessage");
-            self.stop = Some(Stop::Refusal(refusal(words, blocked)));
+            self.ending.because(Stop::Refusal(refusal(words, blocked)));
         } else if !known {
             out.push(Delta::Unknown(data));
             return Ok(());
@@ -51,13 +45,13 @@ impl Decode for Decoder {
     }
 
     fn progress(&self) -> Progress {
-        if self.stop.is_some() { Progress::Answered } else { Progress::Open }
+        self.ending.progress()
     }
 
     fn finish(&mut self, out: &mut Vec<Delta>) -> Option<Stop> {
-        let stop = self.stop.take()?;
+        let stop = self.ending.stop(self.called)?;
         self.close(out);
-        Some(if stop == Stop::EndTurn && self.called { Stop::ToolUse } else { stop })
+        Some(stop)
     }
 }
 
@@ -72,10 +66,10 @@ impl Decoder {
             }
         }
         let words = text(candidate, "finishMessage");
-        self.stop = match text(candidate, "finishReason") {
+        self.ending.because(match text(candidate, "finishReason") {
             "" => return Ok(()),
-            "STOP" => Some(Stop::EndTurn),
-            "MAX_TOKENS" => Some(Stop::MaxTokens),
+            "STOP" => Stop::EndTurn,
+            "MAX_TOKENS" => Stop::MaxTokens,
             reason @ ("SAFETY"
             | "RECITATION"
             | "BLOCKLIST"
@@ -84,7 +78,7 @@ impl Decoder {
             | "LANGUAGE"
             | "IMAGE_SAFETY"
             | "IMAGE_PROHIBITED_CONTENT"
-            | "IMAGE_RECITATION") => Some(Stop::Refusal(refusal(words, reason))),
+            | "IMAGE_RECITATION") => Stop::Refusal(refusal(words, reason)),
             // The model stumbled over its own call, or broke off for no reason that is named; asked again it
             // rarely does.
             reason @ ("MALFORMED_FUNCTION_CALL"
@@ -96,12 +90,13 @@ impl Decoder {
                 let message = refusal(words, reason);
                 return Err(Fault::Reported { message, retryable: true });
             }
-            other => Some(Stop::Other(other.into())),
-        };
+            other => Stop::Other(other.into()),
+        });
         Ok(())
     }
 
     fn part(&mut self, part: &Value, out: &mut Vec<Delta>) {
+        self.ending.piece();
         if part.get("functionCall").is_some() {
             self.close(out);
             return self.call(part, out);

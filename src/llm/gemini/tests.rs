@@ -4,7 +4,8 @@ use crate::llm::bench::{
     blocks, call, fault, foreign, model, native, plain, request, result, rich_result, run, shown,
     thought, usage,
 };
-use crate::llm::wire::Fault;
+use crate::llm::sse::Event;
+use crate::llm::wire::{Decode as _, Fault, Progress};
 use crate::llm::{Delta, Stop, Usage};
 
 fn gemini() -> Model {
@@ -144,11 +145,25 @@ fn every_finish_reason_has_its_meaning() {
 fn errors_inside_the_stream_are_typed() {
     let error = |event: Value| match fault(Decoder::default(), &[event]) {
         Fault::Reported { retryable, .. } => retryable,
-        other @ (Fault::Garbled(_) | Fault::TooMany) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     };
     assert!(error(json!({"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}})));
     assert!(!error(json!({"error": {"code": 400, "message": "no"}})));
     assert!(error(finish("MALFORMED_FUNCTION_CALL")));
+}
+
+#[test]
+fn a_finish_reason_in_each_event_ends_the_answer_with_the_last_one_only() {
+    let part = |text: &str| json!({"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}]});
+    let (deltas, stop) = run(Decoder::default(), &[part("a"), part("b")]);
+    assert_eq!(blocks(&deltas)[0].0, Item::message(Role::Assistant, "ab"));
+    assert_eq!((blocks(&deltas).len(), stop), (1, Some(Stop::EndTurn)));
+    let mut decoder = Decoder::default();
+    for event in [part("a"), parts(json!([{"text": "b"}]))] {
+        let event = Event { name: String::new(), data: event.to_string() };
+        decoder.event(&event, &mut Vec::new()).unwrap();
+    }
+    assert_eq!(decoder.progress(), Progress::Open, "the next event may take its time");
 }
 
 #[test]

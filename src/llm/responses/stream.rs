@@ -1,7 +1,7 @@
 //! The answer of OpenAI Responses: items that are announced, streamed and completed.
 
 use crate::llm::sse::Event;
-use crate::llm::wire::{self, Decode, Fault, Progress, at, list, text};
+use crate::llm::wire::{self, Decode, Ending, Fault, Progress, at, list, text};
 use crate::llm::{Delta, Stop, Usage};
 use crate::protocol::item::Content;
 use crate::protocol::{Item, Role};
@@ -25,7 +25,7 @@ pub struct Decoder {
     closed: Vec<(String, String)>,
     refusal: String,
     saw_call: bool,
-    stop: Option<Stop>,
+    ending: Ending,
 }
 
 /// An item under construction.
@@ -44,9 +44,6 @@ struct Open {
 
 impl Decode for Decoder {
     fn event(&mut self, event: &Event, out: &mut Vec<Delta>) -> Result<(), Fault> {
-        if event.data == "[DONE]" {
-            return Ok(());
-        }
         let data = wire::parse(event)?;
         let delta = text(&data, "delta");
         match text(&data, "type") {
@@ -70,33 +67,43 @@ impl Decode for Decoder {
             }
             "response.reasoning_summary_part.added" => self.paragraph(&data, out),
             "response.function_call_arguments.delta" => self.arguments(&data, out),
-            "response.completed" => self.end(&data, out),
-            "response.incomplete" => {
-                self.end(&data, out);
-                if self.stop.as_ref().is_some_and(Stop::is_own_end) {
-                    self.stop = None;
-                    let message = "the provider broke off its reply without a reason".to_owned();
-                    return Err(Fault::Reported { message, retryable: true });
+            "response.function_call_arguments.done" => {
+                let whole = text(&data, "arguments");
+                complete(&mut self.open(&data, CALL).arguments, whole);
+            }
+            "response.output_text.done" => {
+                complete(&mut self.open(&data, MESSAGE).text, text(&data, "text"));
+            }
+            "response.refusal.done" => {
+                complete(&mut self.open(&data, MESSAGE).refusal, text(&data, "refusal"));
+            }
+            "response.reasoning_text.done" => {
+                complete(&mut self.open(&data, REASONING).text, text(&data, "text"));
+            }
+            "response.reasoning_summary_text.done" => {
+                let summary = &mut self.open(&data, REASONING).summary;
+                if !summary.ends_with(text(&data, "text")) {
+                    complete(summary, text(&data, "text"));
                 }
             }
-            "response.failed" => {
-                return Err(wire::reported(at(at(&data, "response"), "error"), &["code"]));
-            }
-            "error" => return Err(error(&data)),
+            kind @ ("response.completed"
+            | "response.done"
+            | "response.incomplete"
+            | "response.failed") => return self.end(kind, at(&data, "response"), out),
             kind if is_echo(kind) => {}
-            // Some servers send a bare error object.
-            "" if data.get("error").is_some() => return Err(error(&data)),
+            // A reply in one piece, from a server that does not stream.
+            "" if text(&data, "object") == "response" => return self.end("", &data, out),
             _ => out.push(Delta::Unknown(data)),
         }
         Ok(())
     }
 
     fn progress(&self) -> Progress {
-        if self.stop.is_some() { Progress::Ended } else { Progress::Open }
+        self.ending.progress()
     }
 
     fn finish(&mut self, _: &mut Vec<Delta>) -> Option<Stop> {
-        self.stop.take()
+        self.ending.stop(self.saw_call)
     }
 }
 
@@ -109,20 +116,17 @@ fn is_echo(kind: &str) -> bool {
             | "response.in_progress"
             | "response.content_part.added"
             | "response.content_part.done"
-            | "response.output_text.done"
             | "response.output_text.annotation.added"
-            | "response.refusal.done"
             | "response.reasoning_summary_part.done"
-            | "response.reasoning_summary_text.done"
-            | "response.reasoning_text.done"
-            | "response.function_call_arguments.done"
             | "keepalive"
     )
 }
 
-fn error(data: &Value) -> Fault {
-    let inner = at(data, "error");
-    wire::reported(if inner.is_null() { data } else { inner }, &["code"])
+/// The whole text of a final event counts where pieces of it were lost.
+fn complete(streamed: &mut String, whole: &str) {
+    if streamed.len() < whole.len() {
+        whole.clone_into(streamed);
+    }
 }
 
 impl Decoder {
@@ -168,6 +172,10 @@ impl Decoder {
         }
         out.push(wire::kept(item));
         let index = at(data, "output_index").as_u64();
+        if !text(item, "id").is_empty() && self.open.iter().any(|open| open.item == *item) {
+            // The event came twice.
+            return;
+        }
         let unannounced = |open: &&mut Open| open.item.is_null() && open.index == index;
         match self.open.iter_mut().find(unannounced) {
             Some(open) => open.item = item.clone(),
@@ -194,8 +202,15 @@ impl Decoder {
 
     fn done(&mut self, data: &Value, out: &mut Vec<Delta>) {
         let item = at(data, "item");
+        let (id, kind) = (text(item, "id").to_owned(), text(item, "type").to_owned());
+        let is_same = |open: &Open| text(&open.item, "id") == id;
+        let closed = (id.clone(), kind);
+        if !id.is_empty() && self.closed.contains(&closed) && !self.open.iter().any(is_same) {
+            // The event came twice.
+            return;
+        }
         let open = self.take(item, at(data, "output_index").as_u64());
-        self.closed.push((text(item, "id").into(), text(item, "type").into()));
+        self.closed.push(closed);
         self.close(item.clone(), open, is_cut(item), out);
     }
 
@@ -209,7 +224,7 @@ impl Decoder {
                 if content.is_empty() {
                     return;
                 }
-                if list(&native, "content").is_empty() {
+                if !says_something(&native) {
                     native["content"] = content.iter().map(part).collect();
                 }
                 for part in &content {
@@ -235,8 +250,11 @@ impl Decoder {
     }
 
     /// The last event names all items once more.
-    fn end(&mut self, data: &Value, out: &mut Vec<Delta>) {
-        let response = at(data, "response");
+    fn end(&mut self, event: &str, response: &Value, out: &mut Vec<Delta>) -> Result<(), Fault> {
+        let (error, status) = (at(response, "error"), text(response, "status"));
+        if !error.is_null() || event == "response.failed" || status == "failed" {
+            return Err(wire::reported(error));
+        }
         let output = list(response, "output");
         let unclosed: Vec<bool> = output.iter().map(|item| !self.has_closed(item)).collect();
         for (place, item) in output.iter().enumerate() {
@@ -253,7 +271,16 @@ impl Decoder {
         if let Some(usage) = response.get("usage").filter(|usage| usage.is_object()) {
             out.push(Delta::Usage(count(usage)));
         }
-        self.stop = Some(self.reason(response));
+        let reason = self.reason(response);
+        let is_incomplete =
+            event == "response.incomplete" || matches!(status, "incomplete" | "cancelled");
+        if is_incomplete && reason.is_own_end() {
+            let message = "the provider broke off its reply without a reason".to_owned();
+            return Err(Fault::Reported { message, retryable: true });
+        }
+        self.ending.because(reason);
+        self.ending.last();
+        Ok(())
     }
 
     /// Whether an item is complete already, under this id; asked once for each.
@@ -275,7 +302,6 @@ impl Decoder {
             "max_output_tokens" | "max_tokens" => Stop::MaxTokens,
             _ if !self.refusal.is_empty() => Stop::Refusal(self.refusal.clone()),
             filter @ "content_filter" => Stop::Refusal(filter.into()),
-            "" if self.saw_call => Stop::ToolUse,
             "" => Stop::EndTurn,
             other => Stop::Other(other.into()),
         }
@@ -287,6 +313,16 @@ fn is_cut(item: &Value) -> bool {
     matches!(text(item, "status"), "incomplete" | "in_progress")
 }
 
+/// Whether the final form of a message holds more than empty words.
+fn says_something(native: &Value) -> bool {
+    let is_empty = |part: &Value| match text(part, "type") {
+        "output_text" => text(part, "text").is_empty(),
+        "refusal" => text(part, "refusal").is_empty(),
+        _ => false,
+    };
+    !list(native, "content").iter().all(is_empty)
+}
+
 fn content(native: &Value, open: &Open) -> Vec<Content> {
     let parts = list(native, "content").iter().map(|part| match text(part, "type") {
         "output_text" => Content::Text { text: text(part, "text").into() },
@@ -294,7 +330,8 @@ fn content(native: &Value, open: &Open) -> Vec<Content> {
         _ => Content::Unknown(part.clone()),
     });
     let mut parts: Vec<Content> = parts.collect();
-    if parts.is_empty() {
+    if !says_something(native) {
+        parts.clear();
         let streamed = [
             Content::Text { text: open.text.clone() },
             Content::Refusal { refusal: open.refusal.clone() },

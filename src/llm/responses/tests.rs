@@ -304,6 +304,73 @@ fn errors_inside_the_stream_are_typed() {
 }
 
 #[test]
+fn what_a_final_event_holds_completes_what_deltas_lacked() {
+    let field = |kind: &str, key: &str, text: &str| json!({"type": format!("response.{kind}.done"), "output_index": 0, key: text});
+    let mut empty = message("");
+    let thought = json!({"type": "reasoning", "id": "r", "summary": []});
+    for content in [json!([]), json!([{"type": "output_text", "text": ""}])] {
+        empty["content"] = content;
+        let events = [
+            added(0, &empty),
+            piece("output_text", 0, "he"),
+            field("output_text", "text", "hello"),
+            done(0, &empty),
+            completed(&[]),
+        ];
+        let (deltas, _) = run(Decoder::default(), &events);
+        assert_eq!(blocks(&deltas)[0].0, Item::message(Role::Assistant, "hello"));
+    }
+    let whole = field("function_call_arguments", "arguments", "{\"a\":1}");
+    let read = function_call(0, "Read", "");
+    for pieces in [vec![], vec![piece("function_call_arguments", 0, "{\"a\"")]] {
+        let mut events = vec![added(0, &read)];
+        events.extend(pieces);
+        events.extend([whole.clone(), done(0, &read), completed(&[])]);
+        let (deltas, stop) = run(Decoder::default(), &events);
+        let Item::ToolCall { arguments, .. } = &blocks(&deltas)[0].0 else { panic!() };
+        assert_eq!((arguments.as_str(), stop), ("{\"a\":1}", Some(Stop::ToolUse)));
+    }
+    for kind in ["reasoning_text", "reasoning_summary_text"] {
+        let events =
+            [added(0, &thought), field(kind, "text", "hm"), done(0, &thought), completed(&[])];
+        let Item::Reasoning { text, .. } = &blocks(&run(Decoder::default(), &events).0)[0].0 else {
+            panic!()
+        };
+        assert_eq!(text, "hm");
+    }
+}
+
+#[test]
+fn an_event_that_comes_twice_makes_no_second_item() {
+    let (text, read) = (message("hi"), function_call(1, "Read", "{\"a\":1}"));
+    let events = [
+        added(0, &text),
+        done(0, &text),
+        added(1, &read),
+        done(1, &read),
+        completed(&[text.clone(), read.clone()]),
+    ];
+    let expected = run(Decoder::default(), &events);
+    for (place, event) in events.iter().enumerate() {
+        let mut twice = events.to_vec();
+        twice.insert(place, event.clone());
+        let (deltas, stop) = run(Decoder::default(), &twice[..6 - usize::from(place == 4)]);
+        assert_eq!((blocks(&deltas), stop), (blocks(&expected.0), expected.1.clone()), "{event}");
+    }
+}
+
+#[test]
+fn a_response_in_one_piece_is_the_same_answer() {
+    let output = [message("hi"), function_call(1, "Read", "{}")];
+    let whole =
+        json!({"object": "response", "status": "completed", "output": output, "error": null});
+    let (deltas, stop) = run(Decoder::default(), &[whole]);
+    assert_eq!((blocks(&deltas).len(), stop), (2, Some(Stop::ToolUse)));
+    let failed = json!({"object": "response", "status": "failed", "error": {"code": "server_error", "message": "x"}});
+    assert!(matches!(fault(Decoder::default(), &[failed]), Fault::Reported { .. }));
+}
+
+#[test]
 fn a_stream_without_its_last_event_was_cut() {
     let events = [done(0, &message("hi"))];
     assert_eq!(run(Decoder::default(), &events).1, None);

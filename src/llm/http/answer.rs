@@ -1,0 +1,227 @@
+//! The bytes of a reply as deltas. What the bytes are decides how they are read, not how the server labels them: events,
+//! a reply in one piece, a page, each compressed or not.
+
+use crate::llm::http::unpack::Unpack;
+use crate::llm::http::{Who, error_text};
+use crate::llm::sse::{self, Event};
+use crate::llm::wire::{Decode, Fault, Progress};
+use crate::llm::{Delta, Failure};
+use crate::protocol::{MAX_LINE, MAX_VALUES, ValueCount};
+use serde::de::IgnoredAny;
+use serde_json::{Deserializer, Value};
+use std::collections::VecDeque;
+
+/// Bytes that are unpacked at a time, because they may become a thousand times as many.
+const MAX_PACKED: usize = 4096;
+
+/// A reply while it is read. It ends with [`Delta::End`] or with a failure.
+pub(crate) struct Answer {
+    who: Who,
+    decoder: Box<dyn Decode>,
+    unpack: Unpack,
+    form: Form,
+    /// The bytes of a form that is not known yet, or of a reply in one piece.
+    body: Vec<u8>,
+    sse: sse::Decoder,
+    /// Tool calls that have begun.
+    calls: usize,
+    /// What was damaged of a reply after its first call began: the calls may not be what the model wrote.
+    damage: Option<String>,
+    ready: VecDeque<Result<Delta, Failure>>,
+    is_over: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Unknown,
+    Events,
+    OnePiece,
+}
+
+impl Answer {
+    pub(crate) fn new(who: Who, decoder: Box<dyn Decode>) -> Self {
+        Self {
+            who,
+            decoder,
+            unpack: Unpack::default(),
+            form: Form::Unknown,
+            body: Vec::new(),
+            sse: sse::Decoder::default(),
+            calls: 0,
+            damage: None,
+            ready: VecDeque::new(),
+            is_over: false,
+        }
+    }
+
+    /// The next delta that is ready.
+    pub(crate) fn next(&mut self) -> Option<Result<Delta, Failure>> {
+        self.ready.pop_front()
+    }
+
+    pub(super) fn who(&self) -> &Who {
+        &self.who
+    }
+
+    /// Whether nothing more will be read.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        self.decoder.progress()
+    }
+
+    /// Whether a part of the answer itself is ready.
+    pub(super) fn has_piece(&self) -> bool {
+        let is_piece = |delta: &Result<Delta, Failure>| {
+            !matches!(delta, Ok(Delta::Usage(_) | Delta::Unknown(_)))
+        };
+        self.ready.iter().any(is_piece)
+    }
+
+    /// Takes the next bytes.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        for packed in bytes.chunks(MAX_PACKED) {
+            match self.unpack.feed(packed) {
+                Ok(plain) => self.read(&plain),
+                Err(error) => self.end(&error_text::cut(&self.who, &error.to_string())),
+            }
+        }
+    }
+
+    /// The connection ended.
+    pub(crate) fn finish(&mut self) {
+        let rest = self.unpack.finish();
+        self.read(&rest);
+        if self.form == Form::OnePiece {
+            return self.one_piece();
+        }
+        let mut events = Vec::new();
+        self.sse.finish(&mut events);
+        self.decode(&events);
+        self.end(&error_text::cut(&self.who, "it ended before it was complete"));
+    }
+
+    /// Nothing more will be read: the answer is complete, or `failure` says why it is not.
+    pub(super) fn end(&mut self, failure: &Failure) {
+        if self.is_over {
+            return;
+        }
+        self.is_over = true;
+        if let Some(damage) = &self.damage {
+            return self.ready.push_back(Err(error_text::cut(&self.who, damage)));
+        }
+        let mut out = Vec::new();
+        let stop = self.decoder.finish(&mut out);
+        self.ready.extend(out.into_iter().map(Ok));
+        self.ready.push_back(stop.map(Delta::End).ok_or_else(|| failure.clone()));
+    }
+
+    fn read(&mut self, bytes: &[u8]) {
+        if self.form == Form::Events {
+            return self.events(bytes);
+        }
+        if self.body.len() + bytes.len() > MAX_LINE {
+            let error = sse::TooLong(MAX_LINE).to_string();
+            return self.end(&error_text::reported(&self.who, &error, false));
+        }
+        self.body.extend_from_slice(bytes);
+        let is_blank = |byte: &u8| byte.is_ascii_whitespace() || sse::BOM.contains(byte);
+        match self.body.iter().find(|byte| !is_blank(byte)) {
+            None => {}
+            Some(b'{' | b'[' | b'<') => self.form = Form::OnePiece,
+            Some(_) => {
+                self.form = Form::Events;
+                let body = std::mem::take(&mut self.body);
+                self.events(&body);
+            }
+        }
+    }
+
+    fn events(&mut self, bytes: &[u8]) {
+        let mut events = Vec::new();
+        let fed = self.sse.feed(bytes, &mut events);
+        self.decode(&events);
+        if let Err(error) = fed {
+            self.end(&error_text::reported(&self.who, &error.to_string(), false));
+        }
+    }
+
+    /// Reads a reply that came as JSON: one object, a list or a row of what else would be events.
+    fn one_piece(&mut self) {
+        let body = std::mem::take(&mut self.body);
+        let body = String::from_utf8_lossy(&body);
+        let mut is_cut = false;
+        if ValueCount::is_too_many(body.as_bytes()) {
+            return self.too_many();
+        }
+        for value in Deserializer::from_str(&body).into_iter::<Value>() {
+            let values = match value {
+                Ok(Value::Array(values)) => values,
+                Ok(value) => vec![value],
+                Err(error) => {
+                    is_cut = error.is_eof();
+                    break;
+                }
+            };
+            let event = |value: Value| Event { name: String::new(), data: value.to_string() };
+            self.decode(&values.into_iter().map(event).collect::<Vec<_>>());
+        }
+        self.end(&match is_cut {
+            true => error_text::cut(&self.who, "it ended before it was complete"),
+            false => error_text::no_stream(&self.who, &body),
+        });
+    }
+
+    fn decode(&mut self, events: &[Event]) {
+        for event in events {
+            let whole = || serde_json::from_str::<IgnoredAny>(&event.data).is_ok();
+            if !event.data.contains('\n') || whole() {
+                self.event(event);
+                continue;
+            }
+            // The blank line between events is missing.
+            for line in event.data.lines() {
+                self.event(&Event { name: event.name.clone(), data: line.to_owned() });
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        if self.is_over || self.progress() == Progress::Ended {
+            return;
+        }
+        let mut out = Vec::new();
+        let result = self.decoder.event(event, &mut out);
+        let begins_call = |delta: &&Delta| matches!(delta, Delta::ToolCallStart { .. });
+        self.calls += out.iter().filter(begins_call).count();
+        self.ready.extend(out.into_iter().map(Ok));
+        match result {
+            Ok(()) => {}
+            Err(Fault::Reported { message, retryable }) => {
+                let failure = error_text::reported(&self.who, &message, retryable);
+                if self.progress() == Progress::Open {
+                    self.ready.push_back(Err(failure));
+                    self.is_over = true;
+                } else {
+                    // The answer was complete before.
+                    self.end(&failure);
+                }
+            }
+            Err(Fault::Garbled(cause)) => {
+                tracing::warn!("{}: passed over a damaged part of a reply: {cause}", self.who);
+                if self.calls > 0 && self.progress() == Progress::Open {
+                    self.damage.get_or_insert(cause);
+                }
+            }
+            Err(Fault::Noise(cause)) => tracing::debug!("{}: passed over: {cause}", self.who),
+            Err(Fault::TooMany) => self.too_many(),
+        }
+    }
+
+    fn too_many(&mut self) {
+        let cause = format!("one event holds more than {MAX_VALUES} JSON values");
+        self.end(&error_text::reported(&self.who, &cause, false));
+    }
+}
