@@ -25,6 +25,8 @@ pub mod policy;
 pub mod settings;
 /// The settings as the file says them now.
 pub mod settings_file;
+/// Values with variables of the person in them.
+pub mod template;
 /// Base URLs: checked and joined.
 pub mod url;
 /// Which directory a Pod works in, and whether it may write there.

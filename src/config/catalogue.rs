@@ -24,6 +24,8 @@ pub struct Provider {
     pub key_env: Option<Names>,
     /// The command that prints the key and its arguments. Only the person's own settings may name one.
     pub key_command: Option<Vec<String>>,
+    /// Headers of each request; `${NAME}` is a variable of the person. Only the person's own settings may set them.
+    pub headers: Option<BTreeMap<String, String>>,
     /// Environment variables that may hold another base URL.
     pub base_url_env: Option<Names>,
     /// The model of `provider/`.
@@ -153,6 +155,13 @@ impl Provider {
         self.key_command.as_deref().filter(|argv| !argv.is_empty())
     }
 
+    /// Whether one of its headers carries what a key would.
+    pub fn has_key_header(&self) -> bool {
+        const NAMES: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
+        let mut names = self.headers.iter().flatten();
+        names.any(|(name, _)| NAMES.contains(&name.to_ascii_lowercase().as_str()))
+    }
+
     pub fn url_variables(&self) -> &[String] {
         self.base_url_env.as_ref().map_or(&[], Names::all)
     }
@@ -163,6 +172,7 @@ impl Provider {
         take(&mut self.version, &over.version);
         take(&mut self.key_env, &over.key_env);
         take(&mut self.key_command, &over.key_command);
+        take(&mut self.headers, &over.headers);
         take(&mut self.base_url_env, &over.base_url_env);
         take(&mut self.default_model, &over.default_model);
         take(&mut self.window, &over.window);

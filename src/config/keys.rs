@@ -50,6 +50,8 @@ pub enum MissingKey {
     NotStored(String),
     #[error("key_command of [provider.{0}] is gone: set it again, or :model")]
     NoCommand(String),
+    #[error("headers of [provider.{0}]: {1}")]
+    Headers(String, String),
     #[error(transparent)]
     Unreadable(#[from] KeysError),
 }

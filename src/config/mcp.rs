@@ -2,6 +2,7 @@
 
 use crate::config::diagnostic::without_value;
 use crate::config::dirs::Env;
+use crate::config::template::{self, Unset, variables};
 use crate::text::{sha256_hex, shell_word};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,14 +77,6 @@ pub struct McpServers {
     pub servers: Vec<McpDefinition>,
     /// Why others that are named are not among them, each a sentence.
     pub problems: Vec<String>,
-}
-
-/// A variable that a template names is not set.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place} takes ${{{variable}}}, which is not set where yoi was started")]
-pub struct Unset {
-    pub place: String,
-    pub variable: String,
 }
 
 impl McpServers {
@@ -266,14 +259,11 @@ impl McpDefinition {
     pub fn values(&self, env: &Env) -> Result<BTreeMap<String, String>, Unset> {
         let (Reach::Program { env: templates, .. } | Reach::Http { headers: templates, .. }) =
             &self.reach;
-        let value = |(name, template): (&String, &String)| {
-            let place = match &self.reach {
-                Reach::Program { .. } => format!("its variable {name}"),
-                Reach::Http { .. } => format!("its header {name}"),
-            };
-            Ok((name.clone(), expanded(&place, template, env)?))
+        let what = match &self.reach {
+            Reach::Program { .. } => "variable",
+            Reach::Http { .. } => "header",
         };
-        templates.iter().map(value).collect()
+        template::values(what, templates, env)
     }
 
     /// The SHA-256, hex, of what a person agrees to: how it is reached and what it is granted.
@@ -292,53 +282,6 @@ impl McpDefinition {
         }
         sha256_hex(whole.to_string().as_bytes())
     }
-}
-
-/// A piece of a template.
-enum Piece<'a> {
-    Text(&'a str),
-    /// `${NAME}`, or `${NAME:-text}` with what counts where it is not set.
-    Variable(&'a str, Option<&'a str>),
-}
-
-fn pieces(template: &str) -> Vec<Piece<'_>> {
-    let (mut found, mut rest) = (Vec::new(), template);
-    while let Some((before, after)) = rest.split_once("${") {
-        let Some((inside, behind)) = after.split_once('}') else { break };
-        let (name, usual) = match inside.split_once(":-") {
-            Some((name, usual)) => (name, Some(usual)),
-            None => (inside, None),
-        };
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if name.is_empty() || !name.chars().all(is_name) {
-            let end = rest.len() - behind.len();
-            found.push(Piece::Text(&rest[..end]));
-        } else {
-            found.extend([Piece::Text(before), Piece::Variable(name, usual)]);
-        }
-        rest = behind;
-    }
-    found.push(Piece::Text(rest));
-    found
-}
-
-fn variables(template: &str) -> Vec<String> {
-    let name = |piece| match piece {
-        Piece::Variable(name, _) => Some(name.to_owned()),
-        Piece::Text(_) => None,
-    };
-    pieces(template).into_iter().filter_map(name).collect()
-}
-
-fn expanded(place: &str, template: &str, env: &Env) -> Result<String, Unset> {
-    let text = |piece| match piece {
-        Piece::Text(text) => Ok(text),
-        Piece::Variable(name, usual) => {
-            let set = env.get(name).map(String::as_str).filter(|value| !value.is_empty());
-            set.or(usual).ok_or_else(|| Unset { place: place.into(), variable: name.into() })
-        }
-    };
-    pieces(template).into_iter().map(text).collect()
 }
 
 /// A server of `.mcp.json`; keys of other programs are passed over.

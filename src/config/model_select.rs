@@ -409,10 +409,12 @@ fn key_source(id: &str, provider: &Provider, base_url: &str, env: &Env, keys: &K
     match (keys.list(), names.first()) {
         (Ok(stored), _) if stored.iter().any(|name| name == id) => KeySource::File(id.into()),
         (_, None) => KeySource::None,
+        _ if provider.has_key_header() => KeySource::None,
         _ if url::is_loopback(base_url) => KeySource::None,
         // Asking the damaged file for the key says what is wrong with it.
         (Err(_), _) => KeySource::File(id.into()),
-        (_, Some(name)) => KeySource::Env(name.clone()),
+        // The last one, because a token of a gateway stands before it.
+        (_, Some(_)) => names.last().cloned().map_or(KeySource::None, KeySource::Env),
     }
 }
 
@@ -500,7 +502,7 @@ pub async fn probe_local(http: &reqwest::Client, place: &ModelContext<'_>) -> Ve
     let all = Catalogue::with(place.settings);
     let near = |id: &&str| url_of(&all, id).is_some_and(|base| url::is_loopback(&base));
     let probes = ["ollama", "lmstudio"].into_iter().filter(near).map(|id| {
-        let list = format!("{}/models", url_of(&all, id).unwrap_or_default());
+        let list = url::below(&url_of(&all, id).unwrap_or_default(), "/models");
         async move { Some((id, first_model(http, &list).await?)) }
     });
     let answers = futures_util::future::join_all(probes).await;

@@ -120,6 +120,11 @@ pub enum KeySource {
 }
 
 impl KeySource {
+    /// Whether this is the token of a gateway, which goes as `Authorization: Bearer` on every wire.
+    pub fn is_bearer(&self) -> bool {
+        matches!(self, Self::Env(name) if name.ends_with("_AUTH_TOKEN"))
+    }
+
     /// The source in words, such as `key from ANTHROPIC_API_KEY`.
     pub fn in_words(&self) -> String {
         match self {

@@ -377,7 +377,7 @@ fn right_place(message: &str) -> Option<String> {
 
 /// Keys that are often written in a wrong table, and the right table of each; the empty one is the
 /// top of the file.
-const PLACES: [(&str, &str); 26] = [
+const PLACES: [(&str, &str); 27] = [
     ("model", ""),
     ("effort", ""),
     ("instructions", ""),
@@ -404,6 +404,7 @@ const PLACES: [(&str, &str); 26] = [
     ("base_url", "provider.<name>"),
     ("key_env", "provider.<name>"),
     ("key_command", "provider.<name>"),
+    ("headers", "provider.<name>"),
 ];
 
 /// A part of a settings file that cannot be used.

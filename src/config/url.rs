@@ -15,7 +15,7 @@ pub enum BadUrl {
 }
 
 /// The base URL to send to: trailing slashes are cut, and where the path has no version segment
-/// (`v1`, `v1beta` …), `version` is added; an empty one adds nothing.
+/// (`v1`, `v1beta` …), `version` is added; an empty one adds nothing. A query stays behind the path.
 pub fn join(base: &str, version: &str) -> Result<String, BadUrl> {
     let base = base.trim();
     let malformed = || BadUrl::Malformed(base.to_owned());
@@ -24,17 +24,26 @@ pub fn join(base: &str, version: &str) -> Result<String, BadUrl> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(BadUrl::Credentials(host.to_owned()));
     }
-    if !matches!(url.scheme(), "http" | "https")
-        || url.query().is_some()
-        || url.fragment().is_some()
-    {
+    if !matches!(url.scheme(), "http" | "https") || url.fragment().is_some() {
         return Err(malformed());
     }
-    let base = base.trim_end_matches('/');
-    if version.is_empty() || url.path().split('/').any(is_version) {
-        return Ok(base.to_owned());
+    let (path, query) = base.split_once('?').unwrap_or((base, ""));
+    let base = format!("{}?{query}", path.trim_end_matches('/'));
+    let has_version = version.is_empty() || url.path().split('/').any(is_version);
+    let version = if has_version { String::new() } else { format!("/{version}") };
+    Ok(below(&base, &version))
+}
+
+/// The address of `path` below a base URL. The queries of both follow it.
+pub fn below(base: &str, path: &str) -> String {
+    let (base, of_base) = base.split_once('?').unwrap_or((base, ""));
+    let (path, of_path) = path.split_once('?').unwrap_or((path, ""));
+    let queries: Vec<&str> =
+        [of_path, of_base].into_iter().filter(|query| !query.is_empty()).collect();
+    match queries.join("&") {
+        none if none.is_empty() => format!("{base}{path}"),
+        query => format!("{base}{path}?{query}"),
     }
-    Ok(format!("{base}/{version}"))
 }
 
 /// `v` and a digit, then letters and digits.
@@ -83,14 +92,33 @@ mod tests {
             ("https://proxy.example/vault", "v1", "https://proxy.example/vault/v1"),
             (" http://127.0.0.1:8080 ", "v1", "http://127.0.0.1:8080/v1"),
             ("https://plain.example/api", "", "https://plain.example/api"),
+            ("https://x.example/?a=b/v7&c", "v1", "https://x.example/v1?a=b/v7&c"),
+            (
+                "https://x.example/openai/v1/?api-version=p",
+                "v1",
+                "https://x.example/openai/v1?api-version=p",
+            ),
+            ("https://x.example/v1?", "v1", "https://x.example/v1"),
         ] {
             assert_eq!(join(base, version).as_deref(), Ok(joined), "{base}");
         }
     }
 
     #[test]
+    fn a_path_stands_before_the_queries() {
+        for (base, path, whole) in [
+            ("http://h/v1", "/models", "http://h/v1/models"),
+            ("http://h/v1?a=1", "/models", "http://h/v1/models?a=1"),
+            ("http://h/v1?a=1", "/m:go?alt=sse", "http://h/v1/m:go?alt=sse&a=1"),
+            ("http://h/v1", "/m:go?alt=sse", "http://h/v1/m:go?alt=sse"),
+        ] {
+            assert_eq!(below(base, path), whole);
+        }
+    }
+
+    #[test]
     fn a_bad_base_url_is_refused_without_repeating_its_password() {
-        for bad in ["", "api.example.com", "ftp://x", "https://", "https://x/?a=b", "https://x/#f"]
+        for bad in ["", "api.example.com", "ftp://x", "https://", "https://x/#f", "https://x/?a#f"]
         {
             assert!(matches!(join(bad, "v1"), Err(BadUrl::Malformed(_))), "{bad}");
         }

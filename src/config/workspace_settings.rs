@@ -364,9 +364,11 @@ impl Reader<'_> {
         for (key, value) in providers {
             let id = key.get_ref().to_string();
             let name = format!("provider.{id}");
-            // A workspace must not run a command outside of all walls, trusted or not.
-            let may_be_trusted =
-                |own: &Provider| !known.contains_key(&id) && own.key_command.is_none();
+            // A workspace must not run a command outside of all walls, nor send variables of the person anywhere,
+            // trusted or not.
+            let may_be_trusted = |own: &Provider| {
+                !known.contains_key(&id) && own.key_command.is_none() && own.headers.is_none()
+            };
             let provider = typed::<Provider>(value).filter(may_be_trusted);
             let Some(provider) = provider else {
                 self.ignore(&name, key.span().start, Ignored::Always);

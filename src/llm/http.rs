@@ -5,8 +5,9 @@ use crate::config::keys::Secret;
 use crate::llm::http::answer::Answer;
 use crate::llm::wire::Decode;
 use crate::llm::{Deltas, Failure};
-use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -132,6 +133,19 @@ impl Http {
         let text = stream::start_of(response, first).await;
         Err(error_text::refused(&who, status, &headers, &text))
     }
+}
+
+/// Headers of settings; an error is a sentence. No text shows their values.
+pub fn header_map(headers: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let bad = |what: &str| format!("the header {name} has {what} that HTTP does not take");
+        let header = HeaderName::try_from(name.as_str()).map_err(|_| bad("a name"))?;
+        let mut value = HeaderValue::try_from(value.as_str()).map_err(|_| bad("a value"))?;
+        value.set_sensitive(true);
+        map.insert(header, value);
+    }
+    Ok(map)
 }
 
 /// One request, ready to be sent.

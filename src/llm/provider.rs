@@ -3,6 +3,7 @@
 use crate::config::key_command::KeyCommand;
 use crate::config::keys::Secret;
 use crate::config::models::{KeySource, Model, Reasoning, Wire};
+use crate::config::url;
 use crate::llm::gate::Gate;
 use crate::llm::http::{Call, Http, Timeouts, Who};
 use crate::llm::responses::Summaries;
@@ -31,6 +32,20 @@ impl From<Option<Secret>> for Key {
     }
 }
 
+/// What the requests to a model carry beside their body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    pub key: Key,
+    /// Of the person's settings; they count before those of the wire.
+    pub headers: HeaderMap,
+}
+
+impl<T: Into<Key>> From<T> for Access {
+    fn from(key: T) -> Self {
+        Self { key: key.into(), headers: HeaderMap::new() }
+    }
+}
+
 /// A model that can be asked; clones share what was learned about its server.
 #[derive(Clone, Debug)]
 pub struct Provider {
@@ -40,7 +55,7 @@ pub struct Provider {
 #[derive(Debug)]
 struct Inner {
     model: Model,
-    key: Key,
+    access: Access,
     timeouts: Timeouts,
     http: Http,
     /// The server does not know the Responses wire.
@@ -61,12 +76,12 @@ pub struct Providers(Mutex<Vec<Provider>>);
 const MAX_KEPT: usize = 64;
 
 impl Providers {
-    /// The provider of this model; `key` is what the model's key source led to.
-    pub fn get(&self, model: &Model, key: Key, timeouts: Timeouts, http: &Http) -> Provider {
+    /// The provider of this model.
+    pub fn get(&self, model: &Model, access: Access, timeouts: Timeouts, http: &Http) -> Provider {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |known: &&Provider| {
             let known = &known.inner;
-            known.model == *model && known.key == key && known.timeouts == timeouts
+            known.model == *model && known.access == access && known.timeouts == timeouts
         };
         if let Some(known) = all.iter().find(same) {
             return known.clone();
@@ -74,19 +89,20 @@ impl Providers {
         if all.len() >= MAX_KEPT {
             all.retain(|known| Arc::strong_count(&known.inner) > 1);
         }
-        let new = Provider::new(model, key, timeouts, http.clone());
+        let new = Provider::new(model, access, timeouts, http.clone());
         all.push(new.clone());
         new
     }
 }
 
 impl Provider {
-    /// `key` is what the model's key source led to.
-    pub fn new(model: &Model, key: impl Into<Key>, timeouts: Timeouts, http: Http) -> Self {
-        let (model, key) = (model.clone(), key.into());
+    /// `access` holds what the model's key source led to.
+    pub fn new(model: &Model, access: impl Into<Access>, timeouts: Timeouts, http: Http) -> Self {
+        let (model, access) = (model.clone(), access.into());
         let (speaks_chat, no_summaries) = (AtomicBool::new(false), AtomicBool::new(false));
         let (is_away, gate) = (AtomicBool::new(false), Gate::default());
-        let inner = Inner { model, key, timeouts, http, speaks_chat, no_summaries, is_away, gate };
+        let inner =
+            Inner { model, access, timeouts, http, speaks_chat, no_summaries, is_away, gate };
         Self { inner: Arc::new(inner) }
     }
 
@@ -155,12 +171,12 @@ impl Provider {
         let call = Call {
             who: who(model, key.as_ref())?,
             url: address(model)?,
-            headers: headers(model, key.as_ref())?,
+            headers: self.headers(model, key.as_ref())?,
             body: self.body(model, request).await,
         };
         let opened = self.inner.http.open(call, decoder(model, request), self.inner.timeouts).await;
         if let (Err(Failure::Status { status: 401 | 403, .. }), Key::Printed(command)) =
-            (&opened, &self.inner.key)
+            (&opened, &self.inner.access.key)
         {
             command.forget();
         }
@@ -168,7 +184,7 @@ impl Provider {
     }
 
     async fn key(&self, model: &Model) -> Result<Option<Secret>, Failure> {
-        match &self.inner.key {
+        match &self.inner.access.key {
             Key::Known(key) => return Ok(Some(key.clone())),
             Key::Printed(command) => {
                 let key = command.key().await;
@@ -184,6 +200,14 @@ impl Provider {
             }
             _ => format!("no key for {provider}: run `yoi auth {provider}`, or :model"),
         }))
+    }
+
+    fn headers(&self, model: &Model, key: Option<&Secret>) -> Result<HeaderMap, Failure> {
+        let mut all = headers(model, key)?;
+        for (name, value) in &self.inner.access.headers {
+            all.insert(name.clone(), value.clone());
+        }
+        Ok(all)
     }
 
     /// The body of the request, made off the async threads: it has megabytes, and images are read from disk for it.
@@ -221,6 +245,7 @@ fn headers(model: &Model, key: Option<&Secret>) -> Result<HeaderMap, Failure> {
     }
     let Some(key) = key else { return Ok(headers) };
     let (name, value) = match model.wire {
+        _ if model.key.is_bearer() => ("authorization", format!("Bearer {}", key.expose())),
         Wire::Anthropic => ("x-api-key", key.expose().to_owned()),
         Wire::Gemini => ("x-goog-api-key", key.expose().to_owned()),
         Wire::Responses | Wire::Chat | Wire::Rehearsal => {
@@ -256,17 +281,16 @@ pub(crate) fn decoder(model: &Model, request: &Request) -> Box<dyn Decode> {
 }
 
 fn address(model: &Model) -> Result<Url, Failure> {
-    let base = &model.base_url;
-    let url = match model.wire {
-        Wire::Anthropic => format!("{base}/messages"),
-        Wire::Responses => format!("{base}/responses"),
-        Wire::Chat | Wire::Rehearsal => format!("{base}/chat/completions"),
+    let path = match model.wire {
+        Wire::Anthropic => "/messages",
+        Wire::Responses => "/responses",
+        Wire::Chat | Wire::Rehearsal => "/chat/completions",
         Wire::Gemini => {
             let id = model.model.trim_start_matches("models/");
-            format!("{base}/models/{id}:streamGenerateContent?alt=sse")
+            &format!("/models/{id}:streamGenerateContent?alt=sse")
         }
     };
-    Url::parse(&url).map_err(|error| {
+    Url::parse(&url::below(&model.base_url, path)).map_err(|error| {
         let provider = &model.provider;
         Failure::Unusable(format!("the base URL of {provider} is no address: {error}"))
     })

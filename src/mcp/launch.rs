@@ -4,6 +4,7 @@ use crate::config::McpDefinition;
 use crate::config::dirs::Env;
 use crate::config::mcp::{Reach, START_DIR};
 use crate::llm::Http;
+use crate::llm::http::header_map;
 use crate::mcp::connection::{Connection, Gated, Greeting, NotGreeted, Running, open};
 use crate::mcp::gate::{Gate, Why};
 use crate::mcp::http::{Bounded, MAX_BODY, MAX_EVENT};
@@ -16,11 +17,10 @@ use crate::sandbox::{
 use crate::scope::{Permission, Rule, Scope};
 use crate::text::{SafeText, shell_quoted};
 use crate::tools::Context;
-use crate::trace::{redact, secrets};
-use reqwest::header::{HeaderName, HeaderValue};
+use crate::trace::redact;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -77,7 +77,6 @@ impl Launch {
         let values = definition.values(around.env).map_err(|unset| {
             format!("{unset}: set it there, or take it out of {}", definition.file)
         })?;
-        register_secrets(definition, &values, around.env);
         match &definition.reach {
             Reach::Http { url, .. } => {
                 let launch = http(url, &values, around.http)?;
@@ -200,30 +199,13 @@ fn read_only(scope: &Scope) -> Scope {
 
 fn http(url: &str, headers: &BTreeMap<String, String>, http: &Http) -> Result<Launch, String> {
     let client = http.client_for(url)?;
-    let mut custom = HashMap::new();
-    for (name, value) in headers {
-        let bad = |what: &str| format!("the header {name} has {what} that HTTP does not take");
-        let header = HeaderName::try_from(name.as_str()).map_err(|_| bad("a name"))?;
-        let mut value = HeaderValue::try_from(value.as_str()).map_err(|_| bad("a value"))?;
-        value.set_sensitive(true);
-        custom.insert(header, value);
-    }
+    let custom = header_map(headers)?;
+    let custom = custom.into_iter().filter_map(|(name, value)| Some((name?, value))).collect();
     let config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(custom)
         .max_sse_event_size(MAX_EVENT)
         .max_json_response_size(MAX_BODY);
     Ok(Launch::Http { client, config: Box::new(config) })
-}
-
-/// Variables with a name of a secret, here or at their source, are never shown.
-fn register_secrets(definition: &McpDefinition, values: &BTreeMap<String, String>, env: &Env) {
-    let named = values.iter().filter(|(name, _)| {
-        secrets::is_secret_name(name) || name.to_ascii_lowercase().contains("auth")
-    });
-    named.for_each(|(_, value)| secrets::register(value));
-    let taken = definition.takes();
-    let taken = taken.iter().filter(|name| secrets::is_secret_name(name));
-    taken.filter_map(|name| env.get(name)).for_each(|value| secrets::register(value));
 }
 
 /// A started server before its greeting.

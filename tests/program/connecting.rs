@@ -4,8 +4,8 @@ use crate::bench::Bench;
 use crate::pty::Terminal;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 const ANSWER: &str = "mangrove is the answer";
 
@@ -29,14 +29,31 @@ fn counting_provider() -> (SocketAddr, Arc<AtomicUsize>) {
     (address, count)
 }
 
-fn answer(mut stream: &TcpStream) -> std::io::Result<()> {
+/// The same with the heads of the requests that came, each in lower case.
+fn recording_provider() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let (address, heads) = (listener.local_addr().expect("its address"), Arc::default());
+    let recorded: Arc<Mutex<Vec<String>>> = Arc::clone(&heads);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            if let Ok(head) = answer(&stream) {
+                recorded.lock().expect("no panic").push(head.to_lowercase());
+            }
+        }
+    });
+    (address, heads)
+}
+
+/// Answers one request and returns its head.
+fn answer(mut stream: &TcpStream) -> std::io::Result<String> {
     let mut reader = BufReader::new(stream);
     let mut first = String::new();
     reader.read_line(&mut first)?;
-    let mut length = 0;
+    let (mut length, mut head) = (0, first.clone());
     loop {
         let mut line = String::new();
         reader.read_line(&mut line)?;
+        head.push_str(&line);
         let Some((name, value)) = line.split_once(':') else { break };
         if name.eq_ignore_ascii_case("content-length") {
             length = value.trim().parse().unwrap_or(0);
@@ -44,7 +61,7 @@ fn answer(mut stream: &TcpStream) -> std::io::Result<()> {
     }
     let mut request = vec![0; length];
     reader.read_exact(&mut request)?;
-    let path = first.split(' ').nth(1).unwrap_or_default();
+    let path = first.split([' ', '?']).nth(1).unwrap_or_default();
     let (kind, body) = match path {
         path if path.ends_with("/models") => {
             ("application/json", r#"{"data":[{"id":"qwen3"}]}"#.to_owned())
@@ -58,7 +75,8 @@ fn answer(mut stream: &TcpStream) -> std::io::Result<()> {
     write!(
         stream,
         "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
-    )
+    )?;
+    Ok(head)
 }
 
 fn anthropic() -> String {
@@ -196,6 +214,59 @@ fn a_command_prints_the_key_once_for_all_messages_and_nothing_of_it_is_logged() 
     for file in crate::bench::files(&bench.path("home")) {
         let bytes = std::fs::read(&file).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&bytes).contains("sk-printed-7"), "{}", file.display());
+    }
+}
+
+#[test]
+fn headers_of_the_settings_go_with_each_request_and_their_values_are_shown_nowhere() {
+    let (address, heads) = recording_provider();
+    let (bench, _) = bare(address);
+    let local = bench.without_local_models();
+    let table = |model: &str, headers: &str| {
+        bench.settings(&format!(
+            "{local}{model}\n[provider.anthropic]\nbase_url = 'http://{address}/?api-version=p'\n\
+             headers = {{ {headers} }}\n"
+        ));
+    };
+    let yoi = |variables: &[(&str, &str)]| {
+        let mut command = bench.command(&["-p", "hello"]);
+        command.envs(variables.iter().copied());
+        bench.finish(command.spawn().expect("the program starts"))
+    };
+    table("", "X-Team = '${TEAM_TOKEN}'");
+    let token = ("ANTHROPIC_AUTH_TOKEN", "tok-of-gateway-7");
+    let done = yoi(&[token, ("TEAM_TOKEN", "team-token-7"), ("ANTHROPIC_API_KEY", "sk-test")]);
+    assert_eq!((done.code, done.out.trim()), (Some(0), ANSWER), "{done:?}");
+    let says = format!(" at {address}, key from ANTHROPIC_AUTH_TOKEN, because");
+    assert!(done.err.contains(&says), "{done:?}");
+    let head = heads.lock().expect("no panic").pop().expect("a request");
+    assert!(head.starts_with("post /v1/messages?api-version=p "), "{head}");
+    for line in ["authorization: bearer tok-of-gateway-7\r", "x-team: team-token-7\r"] {
+        assert!(head.contains(line), "{head}");
+    }
+    assert!(!head.contains("x-api-key") && !head.contains("sk-test"), "{head}");
+    let unset = yoi(&[token]);
+    assert!(heads.lock().expect("no panic").is_empty(), "nothing is sent without a header");
+    let says =
+        "headers of [provider.anthropic]: its header X-Team takes ${TEAM_TOKEN}, which is not set";
+    assert!(unset.code == Some(1) && unset.err.contains(says), "{unset:?}");
+
+    table("model = 'anthropic/'", "x-api-key = '${TEAM_TOKEN}'");
+    let done = yoi(&[("TEAM_TOKEN", "team-token-7")]);
+    assert_eq!((done.code, done.out.trim()), (Some(0), ANSWER), "{done:?}");
+    let head = heads.lock().expect("no panic").pop().expect("a request");
+    assert!(
+        head.contains("x-api-key: team-token-7\r"),
+        "a header takes the place of a key: {head}"
+    );
+    for file in crate::bench::files(&bench.path("home")) {
+        let bytes = std::fs::read(&file).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(
+            !text.contains("team-token-7") && !text.contains("of-gateway-7"),
+            "{}",
+            file.display()
+        );
     }
 }
 

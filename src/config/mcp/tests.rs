@@ -60,17 +60,6 @@ fn no_server_is_called_so_that_its_tools_look_like_those_of_another() {
 }
 
 #[test]
-fn templates_take_variables_of_the_person_and_name_those_that_are_missing() {
-    let env = named(&[("TOKEN", "t"), ("EMPTY", "")]);
-    let of = |template| expanded("its variable X", template, &env);
-    assert_eq!(of("Bearer ${TOKEN}!").unwrap(), "Bearer t!");
-    assert_eq!(of("${EMPTY:-d}${NONE:-}").unwrap(), "d");
-    assert_eq!(of("$TOKEN ${ ${a b} ${").unwrap(), "$TOKEN ${ ${a b} ${");
-    let said = of("${NONE}").unwrap_err().to_string();
-    assert_eq!(said, "its variable X takes ${NONE}, which is not set where yoi was started");
-}
-
-#[test]
 fn what_a_person_agrees_to_changes_with_the_definition_and_not_with_values() {
     let of = |server: McpServer| server.defined("a", "f", false).unwrap().sha256();
     let one = of(program("x"));

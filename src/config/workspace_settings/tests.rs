@@ -266,14 +266,17 @@ fn settings_that_another_user_put_into_a_workspace_are_not_read() {
 }
 
 #[test]
-fn no_workspace_may_name_a_command_that_prints_a_key() {
-    let text = "[provider.near]\nwire = 'openai_chat'\nbase_url = 'http://127.0.0.1:9/v1'\n\
-                key_command = ['touch', '/tmp/x']\n";
-    let found = WorkspaceSettings::read(Path::new("/w/.yoi/config.toml"), text);
-    let trusted = found.sha256.clone();
-    let found = found.with_trust(trusted.as_deref());
-    assert_eq!(Settings::default().with_providers_of(&found).provider, BTreeMap::new());
-    assert_eq!(found.trust_changes(&Settings::default()), [] as [&str; 0]);
-    let [notice] = &found.notices[..] else { panic!("{:?}", found.notices) };
-    assert!(notice.message.starts_with("provider.near is ignored: "), "{notice}");
+fn no_workspace_may_name_a_command_that_prints_a_key_or_a_header() {
+    for line in ["key_command = ['touch', '/tmp/x']", "headers = { X-Team = '${SECRET}' }"] {
+        let text = format!(
+            "[provider.near]\nwire = 'openai_chat'\nbase_url = 'http://127.0.0.1:9/v1'\n{line}\n"
+        );
+        let found = WorkspaceSettings::read(Path::new("/w/.yoi/config.toml"), &text);
+        let trusted = found.sha256.clone();
+        let found = found.with_trust(trusted.as_deref());
+        assert_eq!(Settings::default().with_providers_of(&found).provider, BTreeMap::new());
+        assert_eq!(found.trust_changes(&Settings::default()), [] as [&str; 0]);
+        let [notice] = &found.notices[..] else { panic!("{:?}", found.notices) };
+        assert!(notice.message.starts_with("provider.near is ignored: "), "{notice}");
+    }
 }

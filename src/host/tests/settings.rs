@@ -31,6 +31,9 @@ enum Effect {
     Test(&'static str, &'static str),
 }
 
+/// The test of the headers.
+const HEADERS: &str =
+    "headers_of_the_settings_go_with_each_request_and_their_values_are_shown_nowhere";
 /// The test of the effort.
 const SUMMARY: &str = "the_model_of_the_settings_summarises_and_the_pods_own_where_that_fails";
 const EFFORT: &str =
@@ -120,6 +123,12 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("provider.*.version", BARE, "provider.fake.version = 'v7'", Effect::NewPod),
     ("provider.*.key_env", KEYLESS, "provider.fake.key_env = ['HOME']", Effect::NewPod),
     ("provider.*.key_command", FAKE, "provider.fake.key_command = ['true']", Effect::NewPod),
+    (
+        "provider.*.headers",
+        FAKE,
+        "provider.fake.headers.X-Team = 'a'",
+        Effect::Test("tests/program/connecting.rs", HEADERS),
+    ),
     ("provider.*.base_url_env", FAKE, "provider.fake.base_url_env = ['FAKE_URL']", Effect::NewPod),
     ("provider.*.default_model", DEFAULT, "provider.fake.default_model = 'm'", Effect::NewPod),
     ("provider.*.window", FAKE, "provider.fake.window = 5", Effect::NewPod),
