@@ -9,16 +9,17 @@ pub fn value(text: &str) -> serde_json::Result<Value> {
         .or_else(|error| serde_json::from_str(&strict_strings(text)).map_err(|_| error))
 }
 
-/// The object that a text is; an empty one may stand before it, and closing brackets behind it.
+/// The object that a text is; an empty one may stand before it, and the same again or closing brackets behind it.
 pub fn object(text: &str) -> Option<Map<String, Value>> {
     let text = strict_strings(text);
     let mut objects = Deserializer::from_str(&text).into_iter::<Map<String, Value>>();
     let mut found = objects.next()?.ok()?;
     let mut end = objects.byte_offset();
-    if found.is_empty()
-        && let Some(Ok(second)) = objects.next()
-    {
-        (found, end) = (second, objects.byte_offset());
+    while let Some(Ok(next)) = objects.next() {
+        if !found.is_empty() && next != found {
+            return None;
+        }
+        (found, end) = (next, objects.byte_offset());
     }
     let is_bracket = |c: char| matches!(c, '}' | ']') || c.is_ascii_whitespace();
     text[end..].chars().all(is_bracket).then_some(found)
@@ -103,7 +104,9 @@ mod tests {
     #[test]
     fn an_object_is_found_between_an_empty_one_and_brackets_too_many() {
         let meant = json!({"a": 1}).as_object().cloned();
-        for text in [r#"{"a":1}}"#, r#"{"a":1} ]}"#, r#"{}{"a":1}"#, "{} \n{\"a\":1}}"] {
+        for text in
+            [r#"{"a":1}}"#, r#"{"a":1} ]}"#, r#"{}{"a":1}"#, "{} \n{\"a\":1}}", r#"{"a":1}{"a":1}"#]
+        {
             assert_eq!(object(text), meant, "{text}");
         }
         assert_eq!(object("{}}"), Some(Map::new()));

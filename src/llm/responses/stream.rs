@@ -354,11 +354,10 @@ fn thought(native: &Value, open: &Open) -> Item {
     let summary: Vec<String> = texts("summary").collect();
     let raw: Vec<String> = texts("content").collect();
     // A server may leave streamed text out of the final form.
-    let longer = |said: String, streamed: &str| {
-        if said.len() < streamed.len() { streamed.to_owned() } else { said }
-    };
-    let raw = longer(raw.join(""), &open.text);
-    let whole = if raw.is_empty() { longer(summary.join("\n\n"), &open.summary) } else { raw };
+    let or =
+        |said: String, streamed: &str| if said.is_empty() { streamed.to_owned() } else { said };
+    let raw = or(raw.join(""), &open.text);
+    let whole = if raw.is_empty() { or(summary.join("\n\n"), &open.summary) } else { raw };
     let encrypted_content = native.get("encrypted_content").and_then(Value::as_str);
     Item::Reasoning {
         text: whole,

@@ -6,13 +6,14 @@ use std::fs;
 use std::path::Path;
 
 /// Documents for people who use the program. Those in [`FOR_ENGINEERS`] tell how it is built.
-const GUIDES: [&str; 9] = [
+const GUIDES: [&str; 10] = [
     "README.md",
     "docs/confinement.md",
     "docs/context.md",
     "docs/diagnostics.md",
     "docs/mesh.md",
     "docs/policy.md",
+    "docs/providers.md",
     "docs/rehearsal.md",
     "prompts/no-model.md",
     "prompts/tour.toml",
