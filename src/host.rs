@@ -417,7 +417,7 @@ impl Host {
 
     /// The mistakes in the settings as they were read last, each with its place.
     pub fn mistakes_in_settings(&self) -> Vec<String> {
-        self.shared.settings.last().mistakes
+        self.shared.settings.last().sentences()
     }
 
     /// A handle for this process, over a pipe that speaks the host socket's lines.

@@ -36,7 +36,7 @@ pub use entry::{
 };
 pub use event::{
     Alert, AlertLevel, AlertSource, ErrorCode, Event, Greeting, InFlight, PodStatus, Refusal,
-    RunResult, TurnResult,
+    RunResult, SettingsMistake, TurnResult,
 };
 pub use family::{LastRun, Lent, PeerEdge, PodInfo, Queued, State};
 pub use frame::{AtHostEnd, Frame, IN_FLIGHT, Incoming, MAX_LINE, Outgoing};

@@ -1,7 +1,7 @@
 //! The state of the dashboard. `App::update` is the only function that changes it: it takes a message
 //! and returns the effects that follow from it. It does no I/O and gets the time as an argument.
 
-use crate::family::{Agent, Family};
+use crate::family::{Agent, Family, Mistakes};
 use crate::keys::Keymap;
 use crate::notice::{Kind, Notices};
 use crate::pane::composer::Composer;
@@ -156,6 +156,8 @@ pub struct App {
     pub notices: Notices,
     /// What a person has to know about the whole host, as the host last said it.
     pub host_notices: Vec<SafeText<'static>>,
+    /// The mistakes in the settings of the host.
+    pub mistakes: Mistakes,
     pub detail: Detail,
     pub zoom: Zoom,
     /// The model of new Pods, if the person chose one.

@@ -1,10 +1,13 @@
 //! The family as the host last described it, in an order that stays: the Pods, which of them are peers,
-//! the approval requests, and the agents of the mesh.
+//! the approval requests, the agents of the mesh, and the mistakes in the settings of the host.
 
 /// The agents of the mesh that are no Pods of this host.
 mod agents;
+/// The mistakes in the settings.
+mod mistakes;
 
 pub use agents::{Agent, Contact};
+pub use mistakes::{MistakeChange, Mistakes, corrected};
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};

@@ -67,10 +67,10 @@ impl Notice {
     }
 }
 
-/// The lines of a text beside each other.
-fn on_one_line(text: &str) -> String {
+/// The safe form of a text, its lines beside each other.
+fn of_one_line(text: &str) -> SafeText<'static> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.collect::<Vec<_>>().join(" · ")
+    SafeText::line(lines.collect::<Vec<_>>().join(" · "))
 }
 
 /// The notice on screen and those before it.
@@ -86,7 +86,7 @@ impl Notices {
     /// Shows `text` from `now` on. Names, paths and reasons in it come from others, so it passes the
     /// door of safe text here, on one line.
     pub fn say(&mut self, kind: Kind, text: impl Into<String>, now: u64) {
-        let text = SafeText::line(on_one_line(&text.into()));
+        let text = of_one_line(&text.into());
         self.show(Notice { kind, text, at: now, ends: None, while_in: None });
     }
 
@@ -134,6 +134,26 @@ impl Notices {
             self.shown = None;
             self.version += 1;
         }
+    }
+
+    /// Takes the notice of this text off the screen: it holds no longer.
+    pub fn end(&mut self, text: &str) {
+        let text = of_one_line(text);
+        if self.shown.as_ref().is_some_and(|shown| shown.text == text) {
+            self.shown = None;
+            self.version += 1;
+        }
+    }
+
+    /// The notice of this text has other words now, on the screen and in the list.
+    pub fn reword(&mut self, before: &str, now: &str) {
+        let (before, now) = (of_one_line(before), of_one_line(now));
+        for notice in self.past.iter_mut().chain(&mut self.shown) {
+            if notice.text == before {
+                notice.text = now.clone();
+            }
+        }
+        self.version += 1;
     }
 
     /// What is on screen.

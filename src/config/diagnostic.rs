@@ -1,6 +1,7 @@
 //! A sentence about a place in a file: what every error in a settings file, key map, theme or
 //! script looks like.
 
+use crate::protocol::SettingsMistake;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -27,11 +28,15 @@ impl Diagnostic {
         Self::at(file, text, at, message)
     }
 
-    /// The sentence with its place at the end, so that a line that is too narrow for all of it
-    /// begins with the key; `holds` says which value is used instead.
-    pub fn with_value_in_use(&self, holds: &str) -> String {
+    /// The mistake as people read it; `in_use` says which value is used instead. The sentence begins with the line and
+    /// the key, and the directory of the file stands at its end: a row that is too narrow for all of it shows what to
+    /// correct.
+    pub fn with_value_in_use(&self, in_use: &str) -> SettingsMistake {
         let Self { file, line, column, message } = self;
-        format!("{message}; {holds} ({}:{line}:{column})", file.display())
+        let name = file.file_name().unwrap_or(file.as_os_str()).display();
+        let dir = file.parent().unwrap_or(file).display();
+        let text = format!("{name}:{line}:{column}: {message}; {in_use} (in {dir})");
+        SettingsMistake { text, about: message.clone(), stops_runs: false }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::config::diagnostic::Diagnostic;
 use crate::config::mcp::McpServer;
 use crate::config::policy::{self, Permissions};
 use crate::config::settings::limits::Limits;
-use crate::protocol::{Effort, PodName};
+use crate::protocol::{Effort, PodName, SettingsMistake};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -308,9 +308,10 @@ impl Settings {
 
     /// The sentence about a mistake of this file: [`UNREAD`] follows it if the rules are unknown
     /// because of it, else `usual`.
-    pub fn with_value_in_use(&self, mistake: &Diagnostic, usual: &str) -> String {
-        let closes = self.unread.contains(&mistake.to_string());
-        mistake.with_value_in_use(if closes { UNREAD } else { usual })
+    pub fn with_value_in_use(&self, mistake: &Diagnostic, usual: &str) -> SettingsMistake {
+        let stops_runs = self.unread.contains(&mistake.to_string());
+        let said = mistake.with_value_in_use(if stops_runs { UNREAD } else { usual });
+        SettingsMistake { stops_runs, ..said }
     }
 
     /// The settings a text holds.

@@ -4,6 +4,7 @@
 
 use crate::config::diagnostic::Diagnostic;
 use crate::config::settings::Settings;
+use crate::protocol::SettingsMistake;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +25,7 @@ pub struct SettingsFile {
 pub struct Reading {
     pub settings: Arc<Settings>,
     /// The mistakes of the file as it is now, each with its place; empty when all of it is in force.
-    pub mistakes: Vec<String>,
+    pub mistakes: Vec<SettingsMistake>,
     stamp: Option<Stamp>,
 }
 
@@ -53,6 +54,11 @@ impl Reading {
         let said = diagnostics.iter().map(|mistake| settings.with_value_in_use(mistake, USUAL));
         let mistakes = said.collect();
         Self { settings: Arc::new(settings), mistakes, stamp }
+    }
+
+    /// The sentences about the mistakes.
+    pub fn sentences(&self) -> Vec<String> {
+        self.mistakes.iter().map(SettingsMistake::to_string).collect()
     }
 }
 
@@ -144,7 +150,7 @@ mod tests {
         assert_eq!(reading.settings.model.as_ref().and_then(Names::first), Some("a/b"));
         let [mistake] = &reading.mistakes[..] else { panic!("{:?}", reading.mistakes) };
         assert!(
-            mistake.contains("config.toml:2:1") && mistake.contains("stay in force"),
+            mistake.text.contains("config.toml:2:1") && mistake.text.contains("stay in force"),
             "{mistake}"
         );
         assert_eq!(file.now().mistakes, reading.mistakes, "said until the file is right");
@@ -157,16 +163,22 @@ mod tests {
     fn rules_that_were_not_known_at_the_start_are_known_when_they_are_corrected() {
         let (_dir, file) = written("[[permissions.rule]]\naction = 'dney'\n");
         let [mistake] = &file.last().mistakes[..] else { panic!() };
-        assert!(mistake.contains("is 'dney'") && mistake.contains("no Pod runs"), "{mistake}");
+        assert!(
+            mistake.text.contains("is 'dney'") && mistake.text.contains("no Pod runs"),
+            "{mistake}"
+        );
         let corrected = "modle = 1\n[[permissions.rule]]\naction = 'deny'\n";
         std::fs::write(file.path(), corrected).unwrap();
         let Reading { settings, mistakes, .. } = file.now();
         assert_eq!((settings.unread.len(), settings.permissions.rule.len()), (0, 1));
-        assert!(mistakes[0].contains("`modle`") && !mistakes[0].contains("no Pod"), "{mistakes:?}");
+        assert!(
+            mistakes[0].text.contains("`modle`") && !mistakes[0].text.contains("no Pod"),
+            "{mistakes:?}"
+        );
         std::fs::write(file.path(), "[[permissions.rule]]\naction = 'dney'\n").unwrap();
         let Reading { settings, mistakes, .. } = file.now();
         assert_eq!(settings.permissions.rule.len(), 1, "the last valid rules stay");
-        assert!(mistakes[0].contains("stay in force"), "{mistakes:?}");
+        assert!(mistakes[0].text.contains("stay in force"), "{mistakes:?}");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::trace::OrLog as _;
 use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
@@ -23,6 +24,9 @@ use tracing::Instrument as _;
 /// The largest page, in bytes of log, also when a client wants a larger one: a page is built in
 /// memory.
 const PAGE: u64 = 4 * 1024 * 1024;
+
+/// How long a client that begins to watch waits for a look at the settings.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The most Pods that a screen shows at once.
 const MAX_SHOWN: usize = 16;
@@ -176,8 +180,11 @@ async fn begin(
         return requests.begin(id, 0, Size::Small, std::future::ready(Outcome::Reply(reply))).await;
     }
     if let (Method::Watch, None, None) = (&method, &pod, &by) {
-        let watch = std::future::ready(Outcome::Watch(to.shared.subscribe()));
-        look_at_settings(to.shared.clone());
+        let shared = to.shared.clone();
+        let watch = async move {
+            look_at_settings(shared.clone()).await;
+            Outcome::Watch(shared.subscribe())
+        };
         return requests.begin(id, 0, Size::Small, watch).await;
     }
     if let (Method::Show { pods }, None, None) = (&method, &pod, &by) {
@@ -201,14 +208,14 @@ async fn begin(
     requests.begin(id, line.len(), size, request).await;
 }
 
-/// Looks at the settings for a client that watches from now on: it learns of mistakes that were made since a Pod last
-/// needed them. The client does not wait for a disk that hangs.
-fn look_at_settings(shared: Shared) {
-    tokio::spawn(async move {
-        let (of, dir) = (shared.clone(), shared.dirs.config.clone());
-        let looked = shared.files.run(&dir, move || drop(of.settings_now())).await;
-        looked.or_log("look at the settings");
+/// Looks at the settings for a client that watches from now on: the mistakes that it gets first are those of the file as
+/// it is now. The client does not wait for a disk that hangs; it learns later what a late look finds.
+async fn look_at_settings(shared: Shared) {
+    let look = tokio::spawn(async move {
+        shared.read_settings().await.map(drop).or_log("look at the settings");
     });
+    // A look that panicked has said so in the log.
+    let _ = tokio::time::timeout(LOOK, look).await;
 }
 
 /// The request with a limit on its reply.
@@ -251,7 +258,9 @@ impl Feed {
     fn start_over(&mut self) -> Vec<u8> {
         self.queue = Some(self.shared.subscribe());
         let mut lines = encode_event(None, None, None, &Event::Lagged);
-        lines.extend(self.family());
+        // Also when there are none any more: the event that said so may be among those left out.
+        lines.extend(encode_event(None, None, None, &self.shared.all_notices()));
+        lines.extend(encode_event(None, None, None, &self.shared.whole_family()));
         lines
     }
 

@@ -103,6 +103,12 @@ pub(crate) fn consent_listed(stored: StoredConsent) -> PolicyConsent {
 }
 
 impl Shared {
+    /// The settings as their file says them now; a refusal where it does not answer in time.
+    pub(crate) async fn read_settings(&self) -> Result<Reading, Refusal> {
+        let shared = self.clone();
+        self.files.run(&self.dirs.config, move || shared.settings_now()).await
+    }
+
     /// The settings in force, after another look at their file; every screen learns of other mistakes in it. Blocking.
     pub(crate) fn settings_now(&self) -> Reading {
         let before = self.settings.last();
@@ -126,7 +132,7 @@ impl Shared {
             effort_unsent: why_unsent(&choice.model),
         };
         let (effort, config) = (reading.settings.effort, self.settings.path());
-        let mistakes = reading.mistakes;
+        let mistakes = reading.sentences();
         Event::ModelFound { model: choice.map(found), effort, config, mistakes }
     }
 

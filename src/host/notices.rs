@@ -22,19 +22,18 @@ impl Shared {
 
     /// Sends all notices to every screen, also where none is left: the screen drops those that are over.
     pub(crate) fn publish_notices(&self) {
-        let notices = self.all_notices();
-        self.feed(None, None, &Event::HostNotices { notices });
+        self.feed(None, None, &self.all_notices());
     }
 
     /// All notices, where there are any.
     pub(crate) fn host_notices(&self) -> Option<Event> {
-        let notices = self.all_notices();
-        (!notices.is_empty()).then_some(Event::HostNotices { notices })
+        let all = self.all_notices();
+        (all != Event::HostNotices { notices: Vec::new(), mistakes: Vec::new() }).then_some(all)
     }
 
-    fn all_notices(&self) -> Vec<String> {
-        let mut notices = self.notices.borrow().as_ref().clone();
-        notices.extend(self.settings.last().mistakes);
-        notices
+    /// The event that lists all notices.
+    pub(crate) fn all_notices(&self) -> Event {
+        let notices = self.notices.borrow().as_ref().clone();
+        Event::HostNotices { notices, mistakes: self.settings.last().mistakes }
     }
 }

@@ -19,6 +19,7 @@ use crate::protocol::reply::{
 use crate::protocol::server::McpServerInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
 
 /// Every event and reply. The first group is the frozen vocabulary of a Pod's own socket
 /// ([`Event::is_classic`]); the second is for connections that use request ids and for the host
@@ -194,10 +195,12 @@ pub enum Event {
     MeshRoster {
         agents: Vec<MeshAgent>,
     },
-    /// All current notices about the host: repaired damage, or why the host ends. Sent before
-    /// `family` if there are any, and whenever they change.
+    /// All current notices about the host: repaired damage, why the host ends, and the mistakes in its settings. Sent
+    /// before `family` if there are any, and whenever they change.
     HostNotices {
         notices: Vec<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        mistakes: Vec<SettingsMistake>,
     },
     /// A Pod is new or something about it changed.
     PodChanged {
@@ -501,6 +504,24 @@ pub enum PodStatus {
     Idle,
     Running,
     Paused,
+}
+
+/// A mistake in the settings of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingsMistake {
+    /// The sentence for a person: where it is, what is wrong and which value is used instead.
+    pub text: String,
+    /// What is wrong, without its place: the same until it is corrected, also when its line moves.
+    pub about: String,
+    /// No Pod runs until it is corrected.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub stops_runs: bool,
+}
+
+impl fmt::Display for SettingsMistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -205,6 +205,28 @@ fn a_mistake_in_the_settings_is_said_once_by_a_program_without_a_screen() {
     let done = bench.yoi(&["--model", &bench.model(), "-p", "hello"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(done.err.matches("`modle`").count(), 1, "{done:?}");
+    assert!(done.err.starts_with("config.toml:1:1: "), "{done:?}");
+    bench.settings("model = 'x'\n[broken\n");
+    let done = bench.yoi(&["--model", &bench.model(), "-p", "hello"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert_eq!(done.err.matches("unclosed table").count(), 1, "{done:?}");
+    assert!(!done.err.contains("rehearsal:"), "no Pod was made for it: {done:?}");
+}
+
+#[test]
+fn a_message_right_after_a_correction_of_the_settings_is_of_the_corrected_ones() {
+    let bench = Bench::new();
+    let host = bench.serve();
+    let said = |what: &str| bench.yoi(&["--model", &bench.model(), "-p", what]);
+    let kept = "effort = 'high'\n";
+    bench.settings(&format!("modle = 'x'\n{kept}"));
+    let done = said("hello");
+    assert!(done.err.contains("`modle`") && !done.err.contains("effort high"), "{done:?}");
+    bench.settings(kept);
+    let done = said("hello");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(!done.err.contains("modle") && done.err.contains("effort high"), "{done:?}");
+    drop(host);
 }
 
 #[test]
@@ -215,7 +237,11 @@ fn no_model_because_of_a_mistake_in_the_settings_names_the_mistake() {
     let done = bench.yoi(&["--no-ui", "-p", "hi"]);
     assert_eq!(done.code, Some(69), "{done:?}");
     let words = done.last_words();
-    assert!(words.contains("nothing was sent") && words.contains("config.toml:"), "{words}");
+    assert!(
+        words.contains("nothing was sent: correct ") && words.contains("config.toml"),
+        "{words}"
+    );
+    assert!(done.err.contains("config.toml:2:8: unclosed table"), "{done:?}");
     assert!(!done.err.contains("ANTHROPIC_API_KEY"), "a model would not help: {done:?}");
 }
 

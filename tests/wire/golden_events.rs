@@ -11,8 +11,8 @@ use yoi::protocol::{
     LastRun, Lent, LimitKind, LimitMet, LineShape, Losses, McpServerInfo, McpServerState, Outgoing,
     OwnPlace, PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput,
     PodStatus, PolicyClient, PolicyConsent, PolicyRule, PolicyTrust, Queued, Restoring,
-    RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, ShutPlace, State, StoppedPod,
-    SystemItem, TextSpan, Trigger, TurnResult, Verdict, WorkspaceFile,
+    RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, SettingsMistake, ShutPlace,
+    State, StoppedPod, SystemItem, TextSpan, Trigger, TurnResult, Verdict, WorkspaceFile,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -434,8 +434,19 @@ fn ours() -> Vec<(Event, String)> {
             ),
         ),
         (
-            Event::HostNotices { notices: vec!["a repair".into()] },
+            Event::HostNotices { notices: vec!["a repair".into()], mistakes: vec![] },
             r#"{"event":"host_notices","data":{"notices":["a repair"]}}"#.into(),
+        ),
+        (
+            Event::HostNotices {
+                notices: vec![],
+                mistakes: vec![SettingsMistake {
+                    text: "config.toml:1:1: no".into(),
+                    about: "no".into(),
+                    stops_runs: true,
+                }],
+            },
+            r#"{"event":"host_notices","data":{"notices":[],"mistakes":[{"text":"config.toml:1:1: no","about":"no","stops_runs":true}]}}"#.into(),
         ),
         (
             Event::PodChanged { info: Box::new(info()) },

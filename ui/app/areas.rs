@@ -275,6 +275,6 @@ fn has_notes(app: &App, name: &PodName) -> bool {
     app.family.get(name).is_some_and(|info| {
         let waits = || wait::sentence(info, &app.family, app.now).is_some();
         let noted = info.why.is_some() || WayOn::of(info).is_some() || !info.notes.is_empty();
-        noted || !app.host_notices.is_empty() || waits()
+        noted || !app.host_notices.is_empty() || !app.mistakes.is_empty() || waits()
     })
 }

@@ -15,7 +15,6 @@ const LOOK_EVERY: u64 = 2_000;
 pub struct FirstModel {
     /// `None` until the first reply; then what was found, or why a model that is named cannot be used.
     found: Option<Result<Option<FoundModel>, String>>,
-    mistakes: Vec<String>,
     /// When it was looked for last.
     at: u64,
     under_way: bool,
@@ -38,14 +37,17 @@ impl App {
         Some(Effect::Call { pod: None, method, asked: Asked::FirstModel })
     }
 
+    /// Looks again where the settings are other ones than those by which a model was found.
+    pub(super) fn look_for_model_again(&mut self) -> Option<Effect> {
+        self.first.at = 0;
+        self.look_for_model()
+    }
+
     /// Takes the reply. It changes the text of the first screen and opens nothing.
     pub(super) fn first_model(&mut self, reply: Result<Event, Refusal>) {
         self.first.under_way = false;
         match reply {
-            Ok(Event::ModelFound { model, mistakes, .. }) => {
-                self.first.found = Some(Ok(model));
-                self.first.mistakes = mistakes;
-            }
+            Ok(Event::ModelFound { model, .. }) => self.first.found = Some(Ok(model)),
             Ok(_) => {}
             Err(refusal) => self.first.found = Some(Err(refusal.message)),
         }
@@ -79,7 +81,7 @@ impl App {
                 std::iter::once(head).chain(rows).collect()
             }
         };
-        lines.extend(self.first.mistakes.iter().cloned());
+        lines.extend(self.mistakes.iter().map(|mistake| mistake.text.clone()));
         if !lines.is_empty() {
             lines.push(String::new());
         }

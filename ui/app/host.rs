@@ -1,13 +1,15 @@
 //! Events of the host, which change the state, and its replies, which continue what a call was for.
 
 use crate::app::{App, Asked, Effect, Link, RequestToken};
+use crate::family::{MistakeChange, corrected};
 use crate::notice::Kind;
 use crate::pane::composer::Message;
 use serde::Deserialize as _;
 use yoi::llm::rehearsal::TOUR_LINES;
 use yoi::protocol::entry::domain;
 use yoi::protocol::{
-    Completion, Entry, Event, Fact, Method, Outgoing, PodInfo, PodName, Refusal, Segment, State,
+    Completion, Entry, Event, Fact, Method, Outgoing, PodInfo, PodName, Refusal, Segment,
+    SettingsMistake, State,
 };
 use yoi::text::SafeText;
 
@@ -48,13 +50,20 @@ impl App {
                 self.family.set_agents(agents);
                 let mut effects = self.family_known(first);
                 effects.extend(self.tour_caught_up(before));
+                // A host that finds no mistake lists none.
+                if self.mistakes.are_of_former_host() {
+                    effects.extend(self.mistakes_came(Vec::new()));
+                }
                 effects
             }
             Event::MeshRoster { agents } => {
                 self.family.set_agents(agents);
                 Vec::new()
             }
-            Event::HostNotices { notices } => self.host_notices_came(notices),
+            Event::HostNotices { notices, mistakes } => {
+                self.host_notices_came(notices);
+                self.mistakes_came(mistakes)
+            }
             Event::PodChanged { info } => self.pod_changed(*info),
             Event::PodRemoved { name } => self.pod_removed(&name),
             Event::Peered { source, peer } => {
@@ -83,13 +92,33 @@ impl App {
 
     /// Shows what is new of what a person has to know about the host; all of it stays in the row of
     /// notes until the host leaves it out.
-    fn host_notices_came(&mut self, notices: Vec<String>) -> Vec<Effect> {
+    fn host_notices_came(&mut self, notices: Vec<String>) {
         let notices: Vec<_> = notices.into_iter().map(SafeText::line).collect();
         let before = std::mem::replace(&mut self.host_notices, notices.clone());
         for notice in notices.iter().filter(|notice| !before.contains(notice)) {
             self.say(Kind::Warned, notice.as_str());
         }
-        Vec::new()
+    }
+
+    /// Each mistake is one notice, whose words follow it to another line, and its correction is one more.
+    fn mistakes_came(&mut self, mistakes: Vec<SettingsMistake>) -> Vec<Effect> {
+        let changes = self.mistakes.replace(mistakes);
+        if changes.is_empty() {
+            return Vec::new();
+        }
+        for change in changes {
+            match change {
+                MistakeChange::New(mistake) => drop(self.say(Kind::Warned, mistake.text)),
+                MistakeChange::Moved { before, now } => {
+                    self.notices.reword(&before.text, &now.text);
+                }
+                MistakeChange::Corrected(mistake) => {
+                    self.notices.end(&mistake.text);
+                    self.say(Kind::Done, corrected(&mistake));
+                }
+            }
+        }
+        self.look_for_model_again().into_iter().collect()
     }
 
     fn family_known(&mut self, first: bool) -> Vec<Effect> {
@@ -253,6 +282,7 @@ impl App {
     pub(super) fn connected(&mut self) -> Vec<Effect> {
         self.link = Link::Up;
         self.host_notices.clear();
+        self.mistakes.host_is_gone();
         self.search = Search::default();
         self.set_bookmarks();
         self.transcripts.clear();

@@ -1,6 +1,7 @@
 //! A conversation with a host: sends requests and waits for their replies; events that arrive meanwhile
 //! are shown and noted.
 
+use crate::family::Mistakes;
 use crate::headless::approvals::Inbox;
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::follow::{CaughtUp, Follow};
@@ -48,6 +49,8 @@ pub struct LineClient {
     peers: Vec<PeerEdge>,
     /// What was printed of what a person has to know about the host.
     host_notices: Vec<String>,
+    /// The mistakes in the settings of the host.
+    mistakes: Mistakes,
     /// Pods that lines of standard input were sent to: their answers are printed, whichever Pod is in view.
     pub asked: BTreeSet<PodName>,
     /// What was printed of the notes about Pods.
@@ -100,6 +103,7 @@ impl LineClient {
             pods: BTreeMap::new(),
             peers: Vec::new(),
             host_notices: Vec::new(),
+            mistakes: Mistakes::default(),
             asked: BTreeSet::new(),
             noted: BTreeSet::new(),
             stale: BTreeSet::new(),

@@ -13,6 +13,7 @@ use crate::verb::{
 };
 use crate::wording::why;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::slice::from_ref;
@@ -399,6 +400,11 @@ pub fn model_in_words(info: &PodInfo) -> String {
     text
 }
 
+/// The sentence that nothing runs until the settings are corrected. The mistake was printed already, with its place.
+pub fn uncorrected(what: impl fmt::Display, opening: &Opening) -> String {
+    format!("{what}: correct {} first", opening.dirs.config.join("config.toml").display())
+}
+
 /// The failure of a program whose Pod has no model: the mistake because of which the settings name none, or the ways to
 /// connect one.
 pub fn without_model(info: &PodInfo, opening: &Opening) -> Option<Failure> {
@@ -406,7 +412,7 @@ pub fn without_model(info: &PodInfo, opening: &Opening) -> Option<Failure> {
     let message = || {
         let (settings, _) = Settings::load(&opening.dirs.config);
         if !settings.unread.is_empty() {
-            return format!("nothing was sent to {pod}: correct {}", settings.unread.join("; "));
+            return uncorrected(format!("nothing was sent to {pod}"), opening);
         }
         let config = opening.dirs.config.join("config.toml");
         let ways = yoi::run::ways_to_connect_without_a_screen(&config);

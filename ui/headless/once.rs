@@ -3,7 +3,7 @@
 use crate::headless::Work;
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::line_client::{Awaited, LineClient, View, stuck};
-use crate::headless::line_runner::{LineRunner, model_in_words, without_model};
+use crate::headless::line_runner::{LineRunner, model_in_words, uncorrected, without_model};
 use crate::headless::run_tracker::{Begun, End};
 use crate::start::Opening;
 use crate::verb;
@@ -43,6 +43,11 @@ pub async fn once(
     input: Vec<Segment>,
 ) -> Result<(), Failure> {
     let (opening, work) = (runner.opening, runner.work);
+    if client.is_stopped_by_settings() {
+        let names_model = work.model.is_some() || work.pod.is_some();
+        let exit = if names_model { Exit::Failed } else { Exit::NoModel };
+        return Err(Failure::new(exit, uncorrected("nothing was sent", opening)));
+    }
     let mut addressee = match &work.pod {
         None => create(client, opening, work, None).await?,
         Some(name) => match client.find(name).cloned() {

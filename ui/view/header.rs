@@ -13,6 +13,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use yoi::protocol::family::Confined;
 use yoi::protocol::{PodInfo, PodName};
+use yoi::text::SafeText;
 
 /// From this many columns on the provider of a model is named too.
 const ROOMY: u16 = 100;
@@ -112,7 +113,9 @@ fn sentences(app: &App, name: &PodName) -> Vec<(String, Style)> {
     let notes = info.notes.iter().map(|note| (note.clone(), app.theme.warn));
     let wait = wait::sentence(info, &app.family, app.now);
     let wait = wait.map(|wait| (wait, app.theme.style(sign.role)));
-    let host = app.host_notices.iter().map(|note| (note.to_string(), app.theme.warn));
+    let mistakes = app.mistakes.iter().map(|mistake| &mistake.text);
+    let host = app.host_notices.iter().map(SafeText::to_string).chain(mistakes.cloned());
+    let host = host.map(|note| (note, app.theme.warn));
     why.chain(wait).chain(host).chain(notes).collect()
 }
 

@@ -1,10 +1,9 @@
 //! Explaining what the commands of a Pod get, and which instruction files it has.
 
-use crate::config::settings_file::Reading;
 use crate::host::Answer;
 use crate::host::pod::Pod;
 use crate::host::pod::calls::reply;
-use crate::host::pod::start::{command_env, command_limits, command_time};
+use crate::host::pod::start::{command_env, command_limits, command_time, instruction_files};
 use crate::protocol::{CommandSheet, Event, InstructionFile, Refusal, SegmentId};
 use crate::run::{self, Sources};
 use crate::sandbox::Person;
@@ -19,16 +18,13 @@ impl Pod {
             (self.shared.clone(), self.others(), self.path_threads.clone());
         let offered = self.env.clone();
         let ctx = self.tools(&self.looked_at.settings, crate::sandbox::Isolation::Namespaces);
-        let files = Instructions {
-            files: self.files.clone(),
-            segment: self.row.segment,
-            workspace: self.row.workspace.clone(),
-            person: self.instruction_files(&self.looked_at.settings),
-        };
+        let (files, segment) = (self.files.clone(), self.row.segment);
+        let workspace = self.row.workspace.clone();
         tokio::spawn(async move {
-            let (of, dir) = (shared.clone(), shared.dirs.config.clone());
-            let now = shared.files.run(&dir, move || of.settings_now()).await;
-            let Reading { settings, mistakes, .. } = now.unwrap_or_else(|_| shared.settings.last());
+            let now = shared.read_settings().await.unwrap_or_else(|_| shared.settings.last());
+            let (mistakes, settings) = (now.sentences(), now.settings);
+            let person = instruction_files(&shared, &offered, &settings);
+            let files = Instructions { files, segment, workspace, person };
             let env = command_env(&settings, &offered);
             let mut withheld: Vec<String> = offered.keys().cloned().collect();
             withheld.retain(|name| !env.contains_key(name));

@@ -161,7 +161,7 @@ impl Pod {
         self.looked_at = self.by(found.reading.settings.clone());
         match found.choice {
             Ok(choice) => {
-                self.mistakes = found.reading.mistakes;
+                self.mistakes = found.reading.sentences();
                 choice
             }
             Err(why) => {
@@ -187,9 +187,7 @@ impl Pod {
     /// The same model as the settings and the environment define it now, if that differs from what they
     /// said before.
     async fn look_again(&mut self, choice: &ModelChoice) -> Option<ModelChoice> {
-        let (shared, dir) = (self.shared.clone(), self.shared.dirs.config.clone());
-        let now = move || shared.settings_now().settings;
-        let now = self.by(self.shared.files.run(&dir, now).await.ok()?);
+        let now = self.by(self.shared.read_settings().await.ok()?.settings);
         let before = std::mem::replace(&mut self.looked_at, now.clone());
         if before.is(&now) {
             return None;

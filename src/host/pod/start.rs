@@ -6,11 +6,11 @@ use crate::config::dirs::{Env, var};
 use crate::config::keys::MissingKey;
 use crate::config::policy::Rules;
 use crate::config::settings::Settings;
-use crate::host::Answer;
 use crate::host::pod::Pod;
 use crate::host::pod::calls::already_running;
 use crate::host::pod::phase::{Phase, Running};
 use crate::host::rules;
+use crate::host::{Answer, Shared};
 use crate::llm::Policy;
 use crate::protocol::{ErrorCode, Event, Refusal, State};
 use crate::run::{self, Accepted, Interrupt, Limits, Models, Ports, Setup, Start};
@@ -171,23 +171,12 @@ impl Pod {
             workspace: self.row.workspace.clone(),
             identity: self.row.record(),
             instruction: self.resolved.instruction.clone(),
-            instruction_files: self.instruction_files(&settings),
+            instruction_files: instruction_files(&self.shared, &self.env, &settings),
             scope: Arc::new(move || granted.borrow().scope.clone()),
             commands: self.commands.clone(),
             others: self.others(),
             permissions,
         })
-    }
-
-    /// The file of the configuration directory, and those that the settings name.
-    pub(super) fn instruction_files(&self, settings: &Settings) -> Vec<PathBuf> {
-        let config = &self.shared.dirs.config;
-        let home = var(&self.env, "HOME").or_else(|| var(&self.shared.env, "HOME")).map(Path::new);
-        let named = settings.instructions.iter().map(|path| match (path.strip_prefix("~"), home) {
-            (Ok(rest), Some(home)) => home.join(rest),
-            _ => config.join(path),
-        });
-        std::iter::once(config.join(run::OF_PERSON)).chain(named).collect()
     }
 
     /// Shows or removes the notice that the rules of the workspace are unknown.
@@ -273,6 +262,21 @@ impl Pod {
             ),
         }
     }
+}
+
+/// The instruction files of the person: that of the configuration directory, and those that the settings name.
+pub(crate) fn instruction_files(
+    shared: &Shared,
+    offered: &Env,
+    settings: &Settings,
+) -> Vec<PathBuf> {
+    let config = &shared.dirs.config;
+    let home = var(offered, "HOME").or_else(|| var(&shared.env, "HOME")).map(Path::new);
+    let named = settings.instructions.iter().map(|path| match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => config.join(path),
+    });
+    std::iter::once(config.join(run::OF_PERSON)).chain(named).collect()
 }
 
 /// The patience of a run with its provider.

@@ -19,7 +19,7 @@ impl Bench {
         let (client, mut events) = self.host.client().await.unwrap();
         client.call(None, Method::Watch).await.unwrap();
         match events.recv().await.unwrap().event {
-            Event::HostNotices { notices } => notices,
+            Event::HostNotices { notices, .. } => notices,
             Event::Family { .. } => Vec::new(),
             other => panic!("{other:?}"),
         }
@@ -321,7 +321,7 @@ async fn sockets_whose_directory_is_gone_for_good_move_below_the_data_directory(
     rustix::process::kill_process(own, rustix::process::Signal::USR1).unwrap();
     let notices = bench.next(|event| matches!(event, Event::HostNotices { .. })).await;
     let below = bench.store_file("run");
-    let Event::HostNotices { notices } = notices else { unreachable!() };
+    let Event::HostNotices { notices, .. } = notices else { unreachable!() };
     assert!(notices[0].contains(&below.display().to_string()), "{notices:?}");
     let moved = bench.host.shared.sockets().socket(pod.as_str());
     assert!(moved.starts_with(&below));

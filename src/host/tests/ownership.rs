@@ -15,7 +15,7 @@ impl Bench {
     /// Waits until the host ends by itself, and returns why; every screen was given the reason.
     async fn ends_and_says_why(&mut self) -> String {
         let notices = self.next(|event| matches!(event, Event::HostNotices { .. })).await;
-        let Event::HostNotices { notices } = notices else { unreachable!() };
+        let Event::HostNotices { notices, .. } = notices else { unreachable!() };
         let Ending::Failed(why) = self.host.ended().await else { panic!("nobody asked for it") };
         assert!(notices.contains(&why), "{notices:?}");
         while self.events.recv().await.is_some() {}

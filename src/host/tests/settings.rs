@@ -391,8 +391,10 @@ async fn every_screen_learns_of_a_mistake_in_the_settings_and_when_it_is_correct
     let (mut bench, pod) = Bench::scripted().await;
     let is_notice = |event: &Event| matches!(event, Event::HostNotices { .. });
     let noticed = async |bench: &mut Bench| {
-        let Event::HostNotices { notices } = bench.next(is_notice).await else { unreachable!() };
-        notices
+        let Event::HostNotices { mistakes, .. } = bench.next(is_notice).await else {
+            unreachable!()
+        };
+        Vec::from_iter(mistakes.into_iter().map(|mistake| mistake.text))
     };
     bench.write_settings("modle = 'x'\nlimits.depth = 'deep'\n");
     bench.call(&pod, Method::say("hello")).await.unwrap();
@@ -403,13 +405,34 @@ async fn every_screen_learns_of_a_mistake_in_the_settings_and_when_it_is_correct
         panic!("no sheet")
     };
     assert_eq!(sheet.mistakes, notices);
-    // A screen that comes now has them with the family, and one that comes after the next change learns of that.
+    // A screen that comes now has them with the family, and one that comes after the correction has none.
     let (client, mut events) = bench.host.client().await.unwrap();
     client.call(None, Method::Watch).await.unwrap();
     let first = events.recv().await.unwrap().event;
-    assert!(matches!(first, Event::HostNotices { notices: all } if all == notices));
+    assert!(matches!(first, Event::HostNotices { mistakes, .. } if mistakes.len() == 2));
     bench.write_settings("");
-    let (client, _events) = bench.host.client().await.unwrap();
+    let (client, mut events) = bench.host.client().await.unwrap();
     client.call(None, Method::Watch).await.unwrap();
+    let first = events.recv().await.unwrap().event;
+    assert!(matches!(first, Event::Family { .. }), "{first:?}");
     assert_eq!(noticed(&mut bench).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_request_uses_the_settings_as_they_were_corrected_just_before() {
+    let (bench, _) = Bench::scripted().await;
+    let rules = async || {
+        let Ok(Event::Policy { rules, .. }) = bench.client.call(None, Method::ListPolicy).await
+        else {
+            panic!("no policy")
+        };
+        rules.into_iter().filter(|rule| rule.pattern.pattern == "mine *").count()
+    };
+    let rule = "[[permissions.rule]]\ntool = 'Bash'\npattern = 'mine *'\naction = 'deny'\n";
+    bench.write_settings(&format!("modle = 1\n{rule}"));
+    assert_eq!(rules().await, 0, "of a wrong file nothing is taken");
+    bench.write_settings(rule);
+    assert_eq!(rules().await, 1);
+    bench.write_settings("");
+    assert_eq!(rules().await, 0);
 }

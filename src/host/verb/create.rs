@@ -2,7 +2,6 @@
 
 use crate::config::dirs::Env;
 use crate::config::settings::{Profile, Settings};
-use crate::config::settings_file::Reading;
 use crate::host::paths::canonical;
 use crate::host::pod::Handle;
 use crate::host::pod::resolved::Resolved;
@@ -69,12 +68,6 @@ pub(super) fn profile(
             Err(Refusal::invalid(text))
         }
     }
-}
-
-/// The settings as their file says them now.
-pub(super) async fn settings(cx: &Cx) -> Result<Reading, Refusal> {
-    let shared = cx.shared.clone();
-    cx.files(&cx.shared.dirs.config, move || shared.settings_now()).await
 }
 
 /// Takes back a Pod that could not become live: its name is free again.

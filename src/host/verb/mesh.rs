@@ -26,6 +26,8 @@ impl Verb for Join {
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let pod = cx.pod()?;
+        // The address of the mesh stands in the settings.
+        cx.shared.read_settings().await?;
         cx.shared.store.set_mesh_choice(&pod.name, true).await?;
         pod.tell(Fact::MeshChosen(true)).await;
         let mut info = pod.info.clone();

@@ -65,7 +65,7 @@ async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
     let shared = &cx.shared;
     let (workspace, cwd) = place(&new.cwd, cx).await?;
     let env = if new.env.is_empty() { shared.env.clone() } else { new.env };
-    let reading = create::settings(cx).await?;
+    let reading = cx.shared.read_settings().await?;
     let profile = create::profile(&reading.settings, new.profile.as_deref())?;
     let asked = new.model.map(|spec| WantedModel::new(spec, "--model"));
     let asked = asked.or_else(|| {

@@ -35,7 +35,7 @@ impl Verb for ListPolicy {
         let shared = &cx.shared;
         let mut stored = shared.store.policy().await?;
         let mut all = vec![listed("*", "(secrets of this machine)", Action::Deny, "the program")];
-        let settings = shared.settings.last().settings;
+        let settings = shared.read_settings().await?.settings;
         let (user, mut default) = (&settings.permissions, None);
         let mut trusted = Vec::new();
         let file = shared.settings.path().display().to_string();

@@ -211,7 +211,7 @@ async fn child_config(
     cx: &Cx,
 ) -> Result<Resolved, Refusal> {
     let invalid = |text: String| Refusal::invalid(format!("invalid SpawnPod.profile: {text}"));
-    let reading = create::settings(cx).await?;
+    let reading = cx.shared.read_settings().await?;
     let profile = match new.profile.as_deref() {
         Some("inherit") => None,
         asked => {

@@ -1,7 +1,7 @@
 use super::*;
 use crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
 use std::collections::BTreeSet;
-use yoi::protocol::{LimitKind, LimitMet, StoppedPod};
+use yoi::protocol::{LimitKind, LimitMet, SettingsMistake, StoppedPod};
 use yoi::protocol::{PeerEdge, PlanStep, Restoring, State, Verdict};
 use yoi::scope::{Permission, Rule};
 
@@ -44,23 +44,61 @@ fn once(id: &str) -> Vec<(String, Verdict)> {
 #[test]
 fn what_is_to_be_known_of_the_host_is_said_once_and_stays_above_every_transcript() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Idle)]);
-    let notices = || Event::HostNotices { notices: vec!["the database was damaged".into()] };
-    bench.host(None, notices());
+    let notices = |notices: &[&str]| Event::HostNotices {
+        notices: notices.iter().map(|&notice| notice.to_owned()).collect(),
+        mistakes: vec![],
+    };
+    let damaged = || notices(&["the database was damaged"]);
+    bench.host(None, damaged());
     assert_eq!(bench.notice(), "the database was damaged");
     bench.wait(60_000);
     assert_eq!(bench.notice(), "");
-    bench.host(None, notices());
+    bench.host(None, damaged());
     assert_eq!(bench.notice(), "", "a screen that is told again says nothing new");
     for pod in ["alice", "bob"] {
         bench.app.make_current(&PodName::parse(pod).expect("a name"));
         assert!(bench.screen().contains("the database was damaged"), "{}", bench.screen());
     }
-    bench.host(None, Event::HostNotices { notices: vec![] });
+    bench.host(None, notices(&[]));
     assert!(!bench.screen().contains("the database was damaged"), "the host left it out");
-    bench.host(None, Event::HostNotices { notices: vec!["the host ends: no lock".into()] });
+    bench.host(None, notices(&["the host ends: no lock"]));
     bench.msg(Msg::HostEnded);
     assert!(bench.notice().contains("the host ends: no lock"));
     assert!(bench.screen().contains("the host ends: no lock"), "{}", bench.screen());
+}
+
+fn mistake(line: usize, about: &str) -> SettingsMistake {
+    let text = format!("config.toml:{line}:1: {about}; the default is used (in /c)");
+    SettingsMistake { text, about: about.to_owned(), stops_runs: false }
+}
+
+#[test]
+fn a_mistake_in_the_settings_is_one_notice_wherever_it_moves_and_its_correction_is_another() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.app.make_current(&PodName::parse("alice").expect("a name"));
+    let host = |bench: &mut Bench, mistakes: Vec<SettingsMistake>| {
+        bench.host(None, Event::HostNotices { notices: vec![], mistakes });
+    };
+    let listed = |bench: &Bench| -> Vec<String> {
+        bench.app.notices.past().map(|notice| notice.text.to_string()).collect()
+    };
+    host(&mut bench, vec![mistake(2, "`a` is 0"), mistake(3, "`b` is 0")]);
+    host(&mut bench, vec![mistake(5, "`a` is 0"), mistake(6, "`b` is 0")]);
+    assert!(bench.notice().starts_with("config.toml:6:1: `b` is 0"), "{}", bench.notice());
+    assert_eq!(listed(&bench), [mistake(6, "`b` is 0").text, mistake(5, "`a` is 0").text]);
+    host(&mut bench, vec![mistake(5, "`a` is 0")]);
+    assert_eq!(bench.notice(), "corrected: `b` is 0", "its notice leaves with the correction");
+    let screen = bench.screen();
+    assert!(screen.contains("config.toml:5:1: `a`") && !screen.contains("toml:6:1"), "{screen}");
+    // The next host finds no mistake, and lists none.
+    bench.msg(Msg::HostEnded);
+    bench.msg(Msg::Connected);
+    let pods = vec![pod("alice", State::Idle)];
+    let (approvals, agents) = (Vec::new(), Vec::new());
+    bench.host(None, Event::Family { pods, peers: Vec::new(), approvals, agents });
+    assert_eq!(bench.notice(), "corrected: `a` is 0");
+    assert!(!bench.screen().contains("config.toml"), "{}", bench.screen());
+    assert_eq!(listed(&bench).iter().filter(|text| text.contains("`a`")).count(), 2);
 }
 
 #[test]

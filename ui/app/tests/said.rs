@@ -1,6 +1,7 @@
 //! Sentences, counts and hints on the screen are true: each is compared with the state that it describes.
 
 use super::*;
+use yoi::config::Settings;
 use yoi::protocol::event::Line;
 use yoi::protocol::{Entry, Fact, LastRun, RunResult, Segment};
 
@@ -222,16 +223,19 @@ fn the_answer_of_who_names_the_whole_path_that_was_looked_up() {
 }
 
 #[test]
-fn a_warning_that_is_cut_begins_with_the_key_and_names_the_verb_that_shows_all_of_it() {
-    let text = "`limits.processes` is 0, but must be a whole number from 301 to 4294967295; the default is \
-                4096; until you correct it, the default is used (/home/me/.config/yoi/config.toml:2:13)";
+fn a_warning_that_is_cut_begins_with_its_place_and_names_the_verb_that_shows_all_of_it() {
+    let file = std::path::Path::new("/home/me/.config/yoi/config.toml");
+    let (settings, found) = Settings::read(file, "[limits]\nprocesses = 0\n");
+    let mistake =
+        settings.with_value_in_use(&found[0], "until you correct it, the default is used");
+    let text = mistake.text.clone();
     let mut bench = alone(State::Idle);
     bench.size(80, 24);
-    bench.host(None, Event::HostNotices { notices: vec![text.into()] });
+    bench.host(None, Event::HostNotices { notices: vec![], mistakes: vec![mistake] });
     let screen = bench.screen();
     let bar = screen.lines().find(|line| line.trim_end().ends_with("… :notices"));
     let bar = bar.unwrap_or_else(|| panic!("{screen}"));
-    assert!(bar.contains("`limits.processes` is 0, but must be a whole number from 301"), "{bar}");
+    assert!(bar.contains("config.toml:2:13: `limits.processes` is 0, but must be"), "{bar}");
     bench.type_in(":notices");
     bench.press("enter");
     let screen = bench.screen().replace(['│', '\n'], " ");

@@ -1,6 +1,6 @@
 //! The state of the Pods as the events of the host describe it, and which events are shown.
 
-use crate::family::Family;
+use crate::family::{Family, MistakeChange, corrected};
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::follow::Follow;
 use crate::headless::line_client::LineClient;
@@ -8,7 +8,7 @@ use crate::headless::print::Form;
 use crate::headless::run_tracker::{Begun, End, RunTracker};
 use crate::verb::spell;
 use crate::wording::why::why_and_way_on;
-use yoi::protocol::{Event, Outgoing, PeerEdge, PodInfo, PodName, State};
+use yoi::protocol::{Event, Outgoing, PeerEdge, PodInfo, PodName, SettingsMistake, State};
 
 /// Awaited events are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,10 @@ impl LineClient {
                 let edge = PeerEdge::new(source, peer);
                 self.peers.retain(|known| *known != edge);
             }
-            Event::HostNotices { notices } => self.host_notices_came(notices),
+            Event::HostNotices { notices, mistakes } => {
+                self.host_notices_came(notices);
+                self.mistakes_came(mistakes);
+            }
             Event::PodChanged { info } => self.know(*info),
             Event::PodRemoved { name } => {
                 self.forget(&name);
@@ -81,6 +84,21 @@ impl LineClient {
         for notice in self.host_notices.iter().filter(|notice| !before.contains(notice)) {
             self.printer.note(notice);
         }
+    }
+
+    fn mistakes_came(&mut self, mistakes: Vec<SettingsMistake>) {
+        for change in self.mistakes.replace(mistakes) {
+            match change {
+                MistakeChange::New(mistake) => self.printer.note(&mistake.text),
+                MistakeChange::Moved { .. } => {}
+                MistakeChange::Corrected(mistake) => self.printer.note(&corrected(&mistake)),
+            }
+        }
+    }
+
+    /// Whether no Pod runs because the rules in the settings are not known.
+    pub fn is_stopped_by_settings(&self) -> bool {
+        self.mistakes.iter().any(|mistake| mistake.stops_runs)
     }
 
     pub(super) fn show(&mut self, outgoing: &Outgoing) {

@@ -152,7 +152,10 @@ async fn busy_host(
             let line = Outgoing { re, pod: None, seq: None, event }.encode();
             writer.write_all(&line).await.expect("a client");
         }
-        let notice = |number| Event::HostNotices { notices: vec![format!("notice {number}")] };
+        let notice = |number| Event::HostNotices {
+            notices: vec![format!("notice {number}")],
+            mistakes: vec![],
+        };
         waiting.extend((0..events).map(notice));
     }
 }
