@@ -8,7 +8,6 @@
 /// Lines of JSON: envelopes, and the few lines around the registration.
 mod envelope;
 /// Cuts a byte stream into lines, in linear time and with bounded memory.
-mod framer;
 /// The ids of envelopes.
 mod id;
 /// Names of members as they are assigned.

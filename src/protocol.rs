@@ -10,6 +10,7 @@ pub mod entry;
 pub mod event;
 pub mod family;
 pub mod frame;
+pub mod framer;
 pub mod item;
 pub mod json_values;
 pub mod limit_met;
@@ -39,7 +40,8 @@ pub use event::{
     RunResult, SettingsMistake, TurnResult,
 };
 pub use family::{LastRun, Lent, PeerEdge, PodInfo, Queued, State};
-pub use frame::{AtHostEnd, Frame, IN_FLIGHT, Incoming, MAX_LINE, Outgoing};
+pub use frame::{AtHostEnd, IN_FLIGHT, Incoming, MAX_LINE, Outgoing};
+pub use framer::{Frame, Framer};
 pub use item::{Content, Effort, Item, RequestConfig, Role, flatten};
 pub use json_values::{MAX_VALUES, ValueCount, value_memory};
 pub use limit_met::{LimitKind, LimitMet};

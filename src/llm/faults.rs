@@ -451,6 +451,12 @@ async fn the_words_of_a_compressed_error_are_read() {
     let reply = Reply { status, headers, steps: vec![Step::Send(gzip.finish().unwrap())] };
     let failed = refusal(Wire::Chat, reply).await.to_string();
     assert!(failed.ends_with("(400): max_tokens is too large"), "{failed}");
+    for form in ["br", "zstd"] {
+        let mut reply = Reply::bytes(&[0x1b, 0x03]);
+        reply.headers.push(("content-encoding", form));
+        let failed = refusal(Wire::Chat, reply).await;
+        assert!(!failed.retryable() && failed.to_string().contains(form), "{failed}");
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,9 @@ use crate::config::keys::Secret;
 use crate::llm::http::answer::Answer;
 use crate::llm::wire::Decode;
 use crate::llm::{Deltas, Failure};
-use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+};
 use reqwest::{Client, Url};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -126,6 +128,10 @@ impl Http {
             .map_err(|_| error_text::silence(&who, timeouts.first_event))?
             .map_err(|error| error_text::unreachable(&who, &error, self.connect))?;
         let status = response.status();
+        let packed = response.headers().get(CONTENT_ENCODING).and_then(|form| form.to_str().ok());
+        if let Some(form @ ("br" | "zstd" | "compress")) = packed {
+            return Err(error_text::packed(&who, form));
+        }
         if status.is_success() {
             return Ok(stream::deltas(response, Answer::new(who, decoder), timeouts, first));
         }

@@ -2,7 +2,8 @@
 
 use crate::mcp::gate::{Admit, Gate};
 use crate::mcp::incoming::{self, IdFinder};
-use bytes::{Buf as _, BytesMut};
+use crate::protocol::framer::Skipped;
+use crate::protocol::{Frame, Framer};
 use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -30,12 +31,8 @@ pub struct Pipes {
     /// `None` after the input was closed.
     input: Arc<Mutex<Option<Sender>>>,
     output: Receiver,
-    buffer: BytesMut,
-    /// The length of the searched part of the buffer, which contains no line end.
-    searched: usize,
+    framer: Framer<PassedLine>,
     parsing: Option<JoinHandle<Parsed>>,
-    /// The line that is being passed over, because it is too long.
-    passed: Option<PassedLine>,
     gate: Gate,
     /// Cancelled when the server does not read its input any more.
     stuck: CancellationToken,
@@ -50,13 +47,27 @@ struct Parsed {
 #[derive(Default)]
 struct PassedLine {
     bytes: usize,
+    /// Its first byte that is no white space.
+    first: Option<u8>,
     id: IdFinder,
 }
 
-impl PassedLine {
-    fn read(&mut self, piece: &[u8]) {
+impl Skipped for PassedLine {
+    fn skip(&mut self, piece: &[u8]) {
         self.bytes += piece.len();
+        self.first = self.first.or(piece.trim_ascii_start().first().copied());
         self.id.read(piece);
+    }
+}
+
+impl PassedLine {
+    /// Why it ends the connection. Only an object may answer a request; the other lines are a flood.
+    fn fault(&self) -> Option<&'static str> {
+        match self.first {
+            Some(b'{') if self.bytes > MAX_PASSED => Some("it sent a line of more than 64 MiB"),
+            Some(b'{') => None,
+            _ => Some("it sent a line of more than 8 MiB"),
+        }
     }
 
     fn parsed(self) -> Parsed {
@@ -76,10 +87,8 @@ impl Pipes {
         Self {
             input: Arc::new(Mutex::new(Some(input))),
             output,
-            buffer: BytesMut::new(),
-            searched: 0,
+            framer: Framer::new(MAX_LINE),
             parsing: None,
-            passed: None,
             gate,
             stuck: CancellationToken::new(),
         }
@@ -87,47 +96,6 @@ impl Pipes {
 
     pub fn gate(&self) -> &Gate {
         &self.gate
-    }
-
-    /// The next line in the buffer, without its end.
-    fn line(&mut self) -> Option<BytesMut> {
-        let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
-            self.searched = self.buffer.len();
-            return None;
-        };
-        let line = self.buffer.split_to(self.searched + at);
-        self.buffer.advance(1);
-        self.searched = 0;
-        Some(line)
-    }
-
-    /// Passes over what has come of a line that is too long; the failure that it becomes, once it has ended.
-    fn pass_over(&mut self) -> Option<Parsed> {
-        let passed = self.passed.as_mut()?;
-        self.searched = 0;
-        match memchr::memchr(b'\n', &self.buffer) {
-            Some(at) => {
-                passed.read(&self.buffer.split_to(at));
-                self.buffer.advance(1);
-                self.passed.take().map(PassedLine::parsed)
-            }
-            None => {
-                passed.read(&self.buffer);
-                self.buffer.clear();
-                None
-            }
-        }
-    }
-
-    /// Begins to pass over a line that is too long; `false` if it ends the connection.
-    fn begin_to_pass_over(&mut self) -> bool {
-        // Only an object may answer a request; the other lines are a flood.
-        if self.buffer.trim_ascii_start().first() == Some(&b'{') {
-            self.passed = Some(PassedLine::default());
-            return true;
-        }
-        self.gate.why().set("it sent a line of more than 8 MiB");
-        false
     }
 
     /// Admits, drops or refuses a message; `Err` ends the connection.
@@ -150,15 +118,14 @@ impl Pipes {
 
     /// Reads more; `false` at the end.
     async fn read(&mut self) -> bool {
-        if self.passed.as_ref().is_some_and(|passed| passed.bytes > MAX_PASSED) {
-            self.gate.why().set("it sent a line of more than 64 MiB");
+        if let Some(fault) = self.framer.skipped().and_then(PassedLine::fault) {
+            self.gate.why().set(fault);
             return false;
         }
-        self.buffer.reserve(CHUNK);
         let read = tokio::select! {
             biased;
             () = self.stuck.cancelled() => return false,
-            read = self.output.read_buf(&mut self.buffer) => read,
+            read = self.output.read_buf(self.framer.room(CHUNK)) => read,
         };
         match read {
             Ok(0) => {
@@ -211,24 +178,19 @@ impl Transport<RoleClient> for Pipes {
                     self.parsing = None;
                     parsed
                 }
-                None if self.passed.is_some() => match self.pass_over() {
-                    Some(parsed) => Some(parsed),
-                    None if self.read().await => continue,
-                    None => return None,
-                },
-                None => match self.line() {
-                    Some(line) if line.len() > LONG_LINE => {
+                None => match self.framer.line() {
+                    Some(Frame::Line(line)) if line.len() > LONG_LINE => {
                         let parse = move || Parsed::of(&line);
                         self.parsing = Some(tokio::task::spawn_blocking(parse));
                         continue;
                     }
-                    Some(line) if line.trim_ascii().is_empty() => continue,
-                    Some(line) => Some(Parsed::of(&line)),
-                    None if self.buffer.len() > MAX_LINE => {
-                        if self.begin_to_pass_over() {
-                            continue;
+                    Some(Frame::Line(line)) => Some(Parsed::of(&line)),
+                    Some(Frame::TooLong(passed)) => {
+                        if let Some(fault) = passed.fault() {
+                            self.gate.why().set(fault);
+                            return None;
                         }
-                        return None;
+                        Some(passed.parsed())
                     }
                     None if self.read().await => continue,
                     None => return None,

@@ -9,15 +9,14 @@ mod routing;
 
 pub(crate) use routing::{ABSENT, read_ack};
 
-use crate::mesh::framer::Framer;
 use crate::mesh::{Admits, Socket};
+use crate::protocol::Framer;
 use audit::Audit;
 use connection::{Connection, Stage};
 use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::ErrorKind;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::Interest;
@@ -218,9 +217,12 @@ impl Broker {
     fn feed(&mut self, key: u64, bytes: &[u8]) -> bool {
         let Some(connection) = self.connections.get_mut(&key) else { return false };
         let mut framer = std::mem::replace(&mut connection.framer, Framer::new(0));
-        let flow = framer.feed(bytes, |framer, cut| self.line(key, framer, cut));
-        if flow == ControlFlow::Break(()) {
-            self.close(key);
+        framer.feed(bytes);
+        while let Some(frame) = framer.line() {
+            if self.line(key, &mut framer, frame).is_break() {
+                self.close(key);
+                break;
+            }
         }
         let Some(connection) = self.connections.get_mut(&key) else { return false };
         connection.framer = framer;

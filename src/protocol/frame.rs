@@ -2,6 +2,7 @@
 
 use crate::protocol::Refusal;
 use crate::protocol::event::Event;
+use crate::protocol::framer::{Frame, Framer};
 use crate::protocol::json_values::{MAX_VALUES, ValueCount};
 use crate::protocol::method::Method;
 use crate::protocol::name::PodName;
@@ -194,32 +195,18 @@ fn line(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A line or an error in the byte stream of [`Lines`].
-#[derive(Debug, PartialEq, Eq)]
-pub enum Frame {
-    /// A line without its newline, not blank.
-    Line(bytes::Bytes),
-    /// A line longer than the limit was skipped; this many bytes of it.
-    TooLong(usize),
-}
-
 /// Splits a byte stream into lines. Received bytes are buffered, so dropping a pending read loses
 /// nothing, and too long a line is skipped without being stored.
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,
-    buffer: bytes::BytesMut,
-    /// The length of the part of the buffer that was searched for a newline.
-    searched: usize,
-    /// The dropped bytes of a line that is being skipped; 0 if there is none.
-    skipping: usize,
-    limit: usize,
+    framer: Framer,
 }
 
 impl<R: tokio::io::AsyncRead + Unpin> Lines<R> {
     /// Reads lines of at most `limit` bytes.
     pub fn new(reader: R, limit: usize) -> Self {
-        Self { reader, buffer: bytes::BytesMut::new(), searched: 0, skipping: 0, limit }
+        Self { reader, framer: Framer::new(limit) }
     }
 
     /// The next frame; `None` at the end of the stream (an unfinished last line is dropped).
@@ -227,37 +214,11 @@ impl<R: tokio::io::AsyncRead + Unpin> Lines<R> {
     pub async fn next(&mut self) -> std::io::Result<Option<Frame>> {
         use tokio::io::AsyncReadExt as _;
         loop {
-            if let Some(frame) = self.take() {
+            if let Some(frame) = self.framer.line() {
                 return Ok(Some(frame));
             }
-            self.buffer.reserve(8 * 1024);
-            if self.reader.read_buf(&mut self.buffer).await? == 0 {
+            if self.reader.read_buf(self.framer.room(8 * 1024)).await? == 0 {
                 return Ok(None);
-            }
-        }
-    }
-
-    fn take(&mut self) -> Option<Frame> {
-        loop {
-            let newline = self.buffer[self.searched..].iter().position(|b| *b == b'\n');
-            let Some(at) = newline else {
-                self.searched = self.buffer.len();
-                if self.skipping > 0 || self.searched > self.limit {
-                    self.skipping += self.searched;
-                    self.buffer.clear();
-                    self.searched = 0;
-                }
-                return None;
-            };
-            let mut line = self.buffer.split_to(self.searched + at + 1).freeze();
-            self.searched = 0;
-            line.truncate(line.len() - 1);
-            if self.skipping > 0 || line.len() > self.limit {
-                let skipped = std::mem::take(&mut self.skipping) + line.len();
-                return Some(Frame::TooLong(skipped));
-            }
-            if !line.iter().all(u8::is_ascii_whitespace) {
-                return Some(Frame::Line(line));
             }
         }
     }

@@ -74,6 +74,14 @@ pub(super) fn reported(who: &Who, message: &str, retryable: bool) -> Failure {
     Failure::Provider { message, retryable }
 }
 
+/// The body is compressed in a form that is not read.
+pub(super) fn packed(who: &Who, form: &str) -> Failure {
+    let message = format!(
+        "{who} compresses its answers as {form}, which no request accepts; turn that off there, or use gzip"
+    );
+    Failure::Provider { message, retryable: false }
+}
+
 /// A success that is no answer.
 pub(super) fn no_stream(who: &Who, body: &str) -> Failure {
     let said = words(body).map_or_else(String::new, |said| format!(": {}", cleaned(who, &said)));

@@ -2,8 +2,8 @@
 
 use crate::mesh::broker::now;
 use crate::mesh::broker::queue::{Queue, Receipt};
-use crate::mesh::framer::Framer;
 use crate::mesh::id::Id;
+use crate::protocol::Framer;
 use std::collections::HashMap;
 use std::io::{ErrorKind, Result};
 use std::sync::Arc;

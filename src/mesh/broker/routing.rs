@@ -8,10 +8,10 @@ use crate::mesh::envelope::{
     AROUND, Ack, Addressed, Confirmed, Detailed, Envelope, First, Kind, MAX_FRAME, OURS, Ours,
     Parts, RegisterAck, Roster, Text, json_line, text_of,
 };
-use crate::mesh::framer::{Cut, Framer};
 use crate::mesh::id::Id;
 use crate::mesh::member::NO_AGENT;
 use crate::mesh::name::{self, BROADCAST, BROKER};
+use crate::protocol::{Frame, Framer};
 use rustix::net::{Shutdown, shutdown};
 use serde::Serialize;
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -60,14 +60,14 @@ impl Routed<'_> {
 
 impl Broker {
     /// Takes one line of a connection; breaks where the connection has to be closed.
-    pub(super) fn line(&mut self, key: u64, framer: &mut Framer, cut: Cut<'_>) -> ControlFlow<()> {
+    pub(super) fn line(&mut self, key: u64, framer: &mut Framer, frame: Frame) -> ControlFlow<()> {
         let is_member = self.connections.get(&key).is_some_and(|connection| connection.is_member());
-        match cut {
-            Cut::Line(line) if is_member => self.envelope(key, &text_of(line)),
-            Cut::Line(line) => return self.first(key, framer, &text_of(line)),
+        match frame {
+            Frame::Line(line) if is_member => self.envelope(key, &text_of(&line)),
+            Frame::Line(line) => return self.first(key, framer, &text_of(&line)),
             // It is no envelope, and such lines are dropped.
-            Cut::TooLong if is_member => {}
-            Cut::TooLong => return Break(()),
+            Frame::TooLong(_) if is_member => {}
+            Frame::TooLong(_) => return Break(()),
         }
         Continue(())
     }

@@ -4,13 +4,13 @@ use crate::disk::FileId;
 use crate::mesh::broker::Leadership;
 use crate::mesh::election::{self, ElectionError, Seat, Wants};
 use crate::mesh::envelope::{Envelope, MAX_FRAME, RegisterAck, Roster, register, text_of};
-use crate::mesh::framer::{Cut, Framer};
 use crate::mesh::member::resending::Resends;
 use crate::mesh::member::seen::Seen;
 use crate::mesh::member::session::Session;
 use crate::mesh::member::{Options, join};
 use crate::mesh::watch::Watch;
 use crate::mesh::{REGISTER_WAIT, Socket};
+use crate::protocol::{Frame, Framer};
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -45,8 +45,6 @@ pub enum JoinError {
 pub(super) struct Seated {
     pub(super) session: Session,
     pub(super) leadership: Option<Led>,
-    /// Lines that came together with the registration and are not taken yet.
-    pub(super) rest: Vec<u8>,
 }
 
 /// What this process leads with: its leader task, and the socket it made.
@@ -57,7 +55,12 @@ pub(super) struct Led {
 
 /// What came of a registration.
 enum Answer {
-    Registered { name: String, ours: bool, framer: Framer, rest: Vec<u8> },
+    /// The framer holds the lines that came together with the acknowledgement.
+    Registered {
+        name: String,
+        ours: bool,
+        framer: Framer,
+    },
     Closed,
     Silent,
 }
@@ -75,7 +78,7 @@ pub(super) async fn connect(
         let (mut stream, socket, leadership) = sit(options, seat).await?;
         let process = led_by(&stream);
         match registered(&mut stream, options).await {
-            Answer::Registered { name, ours, framer, rest } => {
+            Answer::Registered { name, ours, framer } => {
                 let watch = Watch::beside(path);
                 let session = Session {
                     stream,
@@ -96,7 +99,7 @@ pub(super) async fn connect(
                     alive: true,
                     silent: 0,
                 };
-                return Ok(Seated { session, leadership, rest });
+                return Ok(Seated { session, leadership });
             }
             Answer::Closed if closed < TRIES => {
                 closed += 1;
@@ -174,42 +177,32 @@ async fn registered(stream: &mut UnixStream, options: &Options) -> Answer {
             Ok(Ok(0) | Err(_)) => return Answer::Closed,
             Ok(Ok(count)) => count,
         };
-        let mut answer = None;
-        let flow = framer.feed(&buffer[..count], |_, cut| match &mut answer {
-            None => first_line(cut, &mut answer),
-            // Lines that came together with the first one.
-            Some((_, _, rest)) => {
-                if let Cut::Line(line) = cut {
-                    rest.extend_from_slice(line);
-                    rest.push(b'\n');
+        framer.feed(&buffer[..count]);
+        while let Some(frame) = framer.line() {
+            match first_line(frame) {
+                ControlFlow::Break(None) => return Answer::Closed,
+                ControlFlow::Break(Some((name, ours))) => {
+                    return Answer::Registered { name, ours, framer };
                 }
-                ControlFlow::Continue(())
+                ControlFlow::Continue(()) => {}
             }
-        });
-        match (flow, answer) {
-            (ControlFlow::Break(()), _) => return Answer::Closed,
-            (_, Some((name, ours, rest))) => {
-                return Answer::Registered { name, ours, framer, rest };
-            }
-            (_, None) => {}
         }
     }
 }
 
-/// Takes a line before the registration was acknowledged. What is no JSON is ignored; any other JSON is not the
-/// beginning of this wire.
-fn first_line(cut: Cut<'_>, answer: &mut Option<(String, bool, Vec<u8>)>) -> ControlFlow<()> {
-    let Cut::Line(line) = cut else { return ControlFlow::Break(()) };
-    let text = text_of(line);
+/// Takes a line before the registration was acknowledged: breaks with the name of the member, and whether the leader
+/// is one of ours. What is no JSON is ignored; any other JSON is not the beginning of this wire.
+fn first_line(frame: Frame) -> ControlFlow<Option<(String, bool)>> {
+    let Frame::Line(line) = frame else { return ControlFlow::Break(None) };
+    let text = text_of(&line);
     if serde_json::from_str::<serde::de::IgnoredAny>(&text).is_err() {
         return ControlFlow::Continue(());
     }
     match serde_json::from_str::<RegisterAck<'_>>(&text) {
         Ok(ack) if ack.kind == "register_ack" => {
-            *answer = Some((ack.name_assigned.into_owned(), ack.yoi.is_some(), Vec::new()));
-            ControlFlow::Continue(())
+            ControlFlow::Break(Some((ack.name_assigned.into_owned(), ack.yoi.is_some())))
         }
-        _ => ControlFlow::Break(()),
+        _ => ControlFlow::Break(None),
     }
 }
 
@@ -238,19 +231,18 @@ pub async fn roster(socket: &Socket, name: &str) -> Result<Vec<String>, JoinErro
 async fn asked(stream: &mut UnixStream) -> Option<Vec<String>> {
     let until = Instant::now() + FROZEN;
     timeout_at(until, stream.write_all(b"{\"type\":\"list_peers\"}\n")).await.ok()?.ok()?;
-    let (mut framer, mut buffer, mut names) = (Framer::new(LINE), vec![0; 16 * 1024], None);
+    let (mut framer, mut buffer) = (Framer::<usize>::new(LINE), vec![0; 16 * 1024]);
     loop {
         let count = timeout_at(until, stream.read(&mut buffer)).await.ok()?.ok()?;
         if count == 0 {
             return None;
         }
-        let flow = framer.feed(&buffer[..count], |_, cut| {
-            let Cut::Line(line) = cut else { return ControlFlow::Break(()) };
-            names = listed(&text_of(line));
-            if names.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        if flow.is_break() {
-            return names;
+        framer.feed(&buffer[..count]);
+        while let Some(frame) = framer.line() {
+            let Frame::Line(line) = frame else { return None };
+            if let names @ Some(_) = listed(&text_of(&line)) {
+                return names;
+            }
         }
     }
 }

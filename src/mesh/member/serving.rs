@@ -60,8 +60,8 @@ impl Actor {
     }
 
     pub(super) async fn run(mut self, seated: Seated) {
-        let Seated { mut session, leadership: mut led, rest } = seated;
-        session.take(&rest);
+        let Seated { mut session, leadership: mut led } = seated;
+        session.take_lines();
         loop {
             let end = self.serve(&mut session, led.as_ref()).await;
             connecting::end(&self.options.socket.path, led.take()).await;
@@ -78,10 +78,9 @@ impl Actor {
             let Some(seated) = self.join_again(frozen).await else {
                 return undecided.into_iter().for_each(Outgoing::fail);
             };
-            let rest;
-            Seated { session, leadership: led, rest } = seated;
+            Seated { session, leadership: led } = seated;
             session.seen = seen;
-            session.take(&rest);
+            session.take_lines();
             // Under another name, or under a leader that does not know messages which are sent again, they would
             // come twice.
             let same = session.ours && session.name == name;

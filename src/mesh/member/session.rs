@@ -2,15 +2,14 @@
 
 use crate::disk::FileId;
 use crate::mesh::envelope::confirmed;
-use crate::mesh::framer::{Cut, Framer};
 use crate::mesh::id::Id;
 use crate::mesh::member::resending::{Outgoing, Resends};
 use crate::mesh::member::seen::Seen;
 use crate::mesh::member::{Peer, Received, Standing};
 use crate::mesh::watch::Watch;
+use crate::protocol::{Frame, Framer};
 use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Result};
-use std::ops::ControlFlow;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -85,14 +84,17 @@ impl Session {
 
     /// Takes bytes that arrived.
     pub(super) fn take(&mut self, bytes: &[u8]) {
-        let mut framer = std::mem::replace(&mut self.framer, Framer::new(0));
-        let _ = framer.feed(bytes, |_, cut| {
-            if let Cut::Line(line) = cut {
-                self.line(line);
+        self.framer.feed(bytes);
+        self.take_lines();
+    }
+
+    /// Takes the lines that have arrived.
+    pub(super) fn take_lines(&mut self) {
+        while let Some(frame) = self.framer.line() {
+            if let Frame::Line(line) = frame {
+                self.line(&line);
             }
-            ControlFlow::Continue(())
-        });
-        self.framer = framer;
+        }
     }
 
     /// Writes a message and waits for its acknowledgement.
