@@ -413,8 +413,12 @@ fn key_source(id: &str, provider: &Provider, base_url: &str, env: &Env, keys: &K
         _ if url::is_loopback(base_url) => KeySource::None,
         // Asking the damaged file for the key says what is wrong with it.
         (Err(_), _) => KeySource::File(id.into()),
-        // The last one, because a token of a gateway stands before it.
-        (_, Some(_)) => names.last().cloned().map_or(KeySource::None, KeySource::Env),
+        (_, Some(first)) => {
+            // The sentence about a missing key names a key, not the token of a gateway.
+            let mut sources = names.iter().cloned().map(KeySource::Env);
+            let key = sources.find(|source| !source.is_bearer());
+            key.unwrap_or_else(|| KeySource::Env(first.clone()))
+        }
     }
 }
 

@@ -364,3 +364,14 @@ async fn a_probe_takes_the_first_model_of_a_list_and_gives_up_on_silence() {
     assert_eq!(first_model(&http, &server(None)).await, None);
     assert!(started.elapsed() < Duration::from_secs(5));
 }
+
+#[test]
+fn the_token_of_a_gateway_counts_before_a_key_and_a_missing_key_has_the_name_of_one() {
+    for (spec, name) in [("anthropic/m", "ANTHROPIC_API_KEY"), ("gemini/m", "GEMINI_API_KEY")] {
+        let missing = Bench::new(&[]).choose(spec).unwrap().model.key;
+        assert_eq!(missing, KeySource::Env(name.into()));
+    }
+    let both = [("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_AUTH_TOKEN", "t")];
+    let key = Bench::new(&both).found().unwrap().model.key;
+    assert!(key.is_bearer() && key == KeySource::Env("ANTHROPIC_AUTH_TOKEN".into()));
+}

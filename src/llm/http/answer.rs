@@ -16,7 +16,7 @@ const MAX_PACKED: usize = 4096;
 
 /// A reply while it is read. It ends with [`Delta::End`] or with a failure.
 pub(crate) struct Answer {
-    who: Who,
+    pub(super) who: Who,
     decoder: Box<dyn Decode>,
     unpack: Unpack,
     form: Form,
@@ -28,7 +28,8 @@ pub(crate) struct Answer {
     /// What was damaged of a reply after its first call began: the calls may not be what the model wrote.
     damage: Option<String>,
     ready: VecDeque<Result<Delta, Failure>>,
-    is_over: bool,
+    /// Nothing more will be read.
+    pub(super) is_over: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,15 +58,6 @@ impl Answer {
     /// The next delta that is ready.
     pub(crate) fn next(&mut self) -> Option<Result<Delta, Failure>> {
         self.ready.pop_front()
-    }
-
-    pub(super) fn who(&self) -> &Who {
-        &self.who
-    }
-
-    /// Whether nothing more will be read.
-    pub(super) fn is_over(&self) -> bool {
-        self.is_over
     }
 
     pub(super) fn progress(&self) -> Progress {

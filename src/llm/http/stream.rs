@@ -68,7 +68,7 @@ impl Reader {
             if let Some(delta) = self.answer.next() {
                 return Some(delta);
             }
-            if self.answer.is_over() {
+            if self.answer.is_over {
                 return None;
             }
             self.read().await;
@@ -80,15 +80,15 @@ impl Reader {
         // Pings, comments and empty pieces keep a connection open and bring no answer.
         let patience = self.timeouts.piece.max(self.allowed);
         let kept_open = self.piece + patience;
-        let only_kept_open = |answer: &Answer| error_text::only_kept_open(answer.who(), patience);
+        let only_kept_open = |answer: &Answer| error_text::only_kept_open(&answer.who, patience);
         let failure = match timeout_at(self.deadline.min(kept_open), self.response.chunk()).await {
             // Bytes that are there at every moment leave the clock no turn.
             Ok(Ok(Some(_))) if Instant::now() > kept_open => only_kept_open(&self.answer),
             Ok(Ok(Some(bytes))) => return self.take(&bytes),
             Ok(Ok(None)) => return self.answer.finish(),
-            Ok(Err(error)) => error_text::cut(self.answer.who(), &error_text::cause(&error)),
+            Ok(Err(error)) => error_text::cut(&self.answer.who, &error_text::cause(&error)),
             Err(_) if kept_open < self.deadline => only_kept_open(&self.answer),
-            Err(_) => error_text::silence(self.answer.who(), self.allowed),
+            Err(_) => error_text::silence(&self.answer.who, self.allowed),
         };
         self.answer.end(&failure);
     }
