@@ -180,9 +180,18 @@ impl Scope {
         scope
     }
 
-    /// The scope in words for a model or a person; denies are not shown.
+    /// The scope in words for a model or a person. What is denied for reading, too, is not shown. What only writing is
+    /// denied for stands first: a text that ends alike would be contained in the one with it.
     pub fn summary(&self) -> String {
-        let mut text = String::from("Readable:\n");
+        let mut text = String::new();
+        let held = |rule: &&Rule| {
+            rule.permission == Permission::Write && self.writable().any(|own| own.overlaps(rule))
+        };
+        if self.deny.iter().any(|rule| held(&rule)) {
+            text.push_str("Not writable now, another Pod writes there:\n");
+            list(&mut text, self.deny.iter().filter(held));
+        }
+        text.push_str("Readable:\n");
         list(&mut text, self.allow.iter());
         text.push_str("Writable:\n");
         list(&mut text, self.writable());
@@ -275,6 +284,9 @@ mod tests {
         assert_eq!(scope.summary(), expected);
         let expected = "Readable:\n  - /a\n  - /b [non-recursive]\nWritable:\n  (none)";
         assert_eq!(scope.as_read_only().summary(), expected);
+        let lent = Scope { deny: vec![read("/a/own"), write("/a/lent"), write("/b/c")], ..scope };
+        let expected = "Not writable now, another Pod writes there:\n  - /a/lent\nReadable:\n  - /a\n  - /b [non-recursive]\nWritable:\n  - /a";
+        assert_eq!(lent.summary(), expected);
     }
 
     #[test]

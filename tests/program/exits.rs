@@ -418,7 +418,7 @@ text = "dug"
 wait_ms = 500
 
 [[when]]
-note = "*"
+note = "*[Notification]*"
 text = "The kid is done."
 "#,
     );

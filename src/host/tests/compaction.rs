@@ -144,7 +144,7 @@ says = "dig"
 text = "dug the hole"
 
 [[when]]
-note = "*"
+note = "*[Notification]*"
 text = "noted"
 
 [[when]]

@@ -34,7 +34,7 @@ says = "fail"
 fault = { status = 400 }
 
 [[when]]
-note = "*"
+note = "*[Notification]*"
 text = "Noted."
 
 [[when]]
