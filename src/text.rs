@@ -118,6 +118,20 @@ impl<'a> SafeText<'a> {
         Self(Cow::Owned(out))
     }
 
+    /// This text with two blanks in front of each of its lines. `line_begins` says whether a line begins with it, and
+    /// afterwards whether one begins behind it.
+    pub fn indented(self, line_begins: &mut bool) -> SafeText<'static> {
+        let mut out = String::with_capacity(self.len() + self.len() / 16);
+        for line in self.split_inclusive('\n') {
+            if *line_begins {
+                out.push_str("  ");
+            }
+            out.push_str(line);
+            *line_begins = line.ends_with('\n');
+        }
+        SafeText(Cow::Owned(out))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

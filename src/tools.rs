@@ -35,6 +35,7 @@ mod walk;
 mod write;
 
 use crate::client::pod_api::PodApi;
+use crate::config::policy::Rules;
 use crate::llm::ToolSpec;
 use crate::protocol::item::Image;
 use crate::protocol::mesh::SentMessage;
@@ -45,6 +46,7 @@ use fault::Fault;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -189,6 +191,8 @@ pub struct Context {
     pub outside: Vec<OutsidePath>,
     /// The scripts that were approved with this call.
     pub scripts: Vec<ScriptHash>,
+    /// The rules of files that bind the Pod: a search leaves out what they deny to Read.
+    pub rules: Arc<Rules>,
     /// The interface to the host; `None` without one.
     pub pod_api: Option<PodApi>,
     /// Bytes of content in one result, at most [`MAX_OUTPUT`]; fewer for a model with a small window.

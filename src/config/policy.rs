@@ -8,6 +8,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::cell::OnceCell;
+use std::path::Path;
 use toml::de::DeValue;
 
 mod arguments;
@@ -181,6 +182,23 @@ impl Rules {
 }
 
 impl Rules {
+    /// Whether a rule denies files to Read.
+    pub fn may_deny_reading(&self) -> bool {
+        let reads = Subject { tool: "Read".into(), ..Subject::default() };
+        let mut rules = self.user.rule.iter().chain(&self.workspace);
+        rules.any(|rule| {
+            rule.action == Action::Deny && Tool::of(&rule.tool).speaks(Action::Deny, &reads)
+        })
+    }
+
+    /// Whether a rule denies this file to Read: by its path, or as a Pod that works in `cwd` may name it.
+    pub fn deny_reading(&self, file: &Path, cwd: &Path) -> bool {
+        let named = file.strip_prefix(cwd).into_iter().chain([file]);
+        let texts = named.map(|path| path.display().to_string()).collect();
+        let reads = Subject { tool: "Read".into(), texts, ..Subject::default() };
+        matches!(self.said(&reads, &[]), Said::Deny(_))
+    }
+
     /// Why a call needs an approval while the rules of the workspace are unknown.
     fn in_doubt(&self) -> Option<String> {
         let why = self.unread.as_ref()?;

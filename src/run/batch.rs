@@ -153,6 +153,7 @@ impl Run {
             others: (self.setup.others)(),
             read: self.session_state.state.files.clone(),
             tasks: self.session_state.tasks.clone(),
+            rules: self.setup.permissions.rules.clone(),
             ..self.setup.tools.clone()
         }
     }

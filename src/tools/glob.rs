@@ -41,7 +41,7 @@ pub fn glob(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Resul
         }
     }
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    Ok(result(&found, files.cut, &pattern, &base))
+    Ok(result(&found, &files.left_out(), &pattern, &base))
 }
 
 /// An absolute pattern is a directory without wildcards and the pattern below it.
@@ -68,14 +68,12 @@ fn matcher(pattern: &str, base: &Path) -> Result<GlobSet, Fault> {
         .map_err(|error| Fault::argument(format!("bad glob pattern: {error}")))
 }
 
-fn result(found: &[(SystemTime, PathBuf)], cut: bool, pattern: &str, base: &Path) -> Output {
+fn result(found: &[(SystemTime, PathBuf)], left_out: &str, pattern: &str, base: &Path) -> Output {
     let mut summary = format!("Found {} file(s) in {}", found.len(), base.display());
     if found.len() > MAX {
         summary.push_str(&format!(", the newest {MAX} are shown"));
     }
-    if cut {
-        summary.push_str(&format!("; stopped after {} entries", walk::MAX_ENTRIES));
-    }
+    summary.push_str(left_out);
     if found.is_empty() && !pattern.contains('/') {
         summary.push_str(&format!("; **/{pattern} looks in subdirectories too"));
     }

@@ -95,7 +95,7 @@ pub fn grep(arguments: &str, ctx: &Context, cancel: &CancellationToken) -> Resul
             break;
         }
     }
-    let mut output = lines.output(input.output_mode, &base, files.cut);
+    let mut output = lines.output(input.output_mode, &base, &files.left_out());
     if ignored.is_cut() {
         output.summary.push_str(ignored::CUT_NOTE);
     }
@@ -185,7 +185,7 @@ impl Lines {
         self.text.push(line);
     }
 
-    fn output(self, mode: Mode, base: &Path, cut: bool) -> Output {
+    fn output(self, mode: Mode, base: &Path, left_out: &str) -> Output {
         let more = if self.full { "at least " } else { "" };
         let (files, matches, base) = (self.files, self.matches, base.display());
         let mut summary = match mode {
@@ -195,9 +195,7 @@ impl Lines {
         if self.full {
             summary.push_str(&format!(", the first {} line(s) are shown", self.text.len()));
         }
-        if cut {
-            summary.push_str(&format!("; stopped after {} entries", walk::MAX_ENTRIES));
-        }
+        summary.push_str(left_out);
         if self.text.is_empty() {
             return Output::line(summary);
         }

@@ -33,6 +33,12 @@ const RUBY: &str = ".rb";
 const NODE: &str = ".js";
 /// The file that `python3 directory` runs.
 const PACKAGE: &str = "__main__.py";
+/// The file whose scripts a manager of packages runs, the managers, their verbs that do, and how many directories up the
+/// file is looked for.
+const SCRIPTS_OF_PACKAGE: &str = "package.json";
+const MANAGERS: [&str; 3] = ["npm", "pnpm", "yarn"];
+const MANAGED: [&str; 8] = ["run", "run-script", "test", "t", "tst", "start", "stop", "restart"];
+const PARENTS: usize = 16;
 /// Verbs before a script.
 const RUNS: [&str; 2] = ["run", "watch"];
 /// Variables that name a file that a shell reads when it starts. Other programs use the second name for other things.
@@ -258,6 +264,29 @@ impl<'a> Search<'a> {
         }
         if let Some(interpreter) = interpreters::of(program) {
             self.arguments(interpreter, arguments);
+        }
+        if MANAGERS.contains(&last_part(program)) {
+            self.of_package(arguments);
+        }
+    }
+
+    /// Adds the `package.json` whose scripts a manager of packages runs: the nearest one, and that of each directory
+    /// that an argument names.
+    fn of_package(&mut self, arguments: &[Option<String>]) {
+        let runs =
+            |word: &Option<String>| word.as_deref().is_none_or(|word| MANAGED.contains(&word));
+        if !arguments.iter().any(runs) {
+            return;
+        }
+        for word in arguments.iter().flatten() {
+            let dir = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
+            if self.is_directory(dir) {
+                self.file(&format!("{dir}/{SCRIPTS_OF_PACKAGE}"));
+            }
+        }
+        let mut nearest = (0..PARENTS).map(|up| "../".repeat(up) + SCRIPTS_OF_PACKAGE);
+        if !nearest.any(|file| self.file(&file)) {
+            self.add(SCRIPTS_OF_PACKAGE, Self::made_later);
         }
     }
 

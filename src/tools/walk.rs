@@ -88,13 +88,18 @@ pub struct Files<'a> {
     ctx: &'a Context,
     cancel: &'a CancellationToken,
     seen: usize,
+    /// Whether a rule may deny a file to Read.
+    some_denied: bool,
+    /// The files that were left out because a rule denies them to Read.
+    denied: usize,
     /// It ended before all entries were visited.
-    pub cut: bool,
+    cut: bool,
 }
 
 impl<'a> Files<'a> {
     pub fn of(walk: Walk, ctx: &'a Context, cancel: &'a CancellationToken) -> Self {
-        Self { walk, ctx, cancel, seen: 0, cut: false }
+        let some_denied = ctx.rules.may_deny_reading();
+        Self { walk, ctx, cancel, seen: 0, some_denied, denied: 0, cut: false }
     }
 
     /// The next file, `None` at the end.
@@ -112,9 +117,25 @@ impl<'a> Files<'a> {
             let Some(entry) = self.walk.next() else { return Ok(None) };
             let Ok(entry) = entry else { continue };
             let file = entry.file_type().is_some_and(|kind| kind.is_file());
-            if file && scoped_path::readable(self.ctx, entry.path()) {
-                return Ok(Some(entry));
+            if !file || !scoped_path::readable(self.ctx, entry.path()) {
+                continue;
             }
+            if self.some_denied && self.ctx.rules.deny_reading(entry.path(), &self.ctx.cwd) {
+                self.denied += 1;
+                continue;
+            }
+            return Ok(Some(entry));
         }
+    }
+
+    /// What the summary of a search adds about files that it did not visit.
+    pub fn left_out(&self) -> String {
+        let denied = match self.denied {
+            0 => String::new(),
+            denied => format!("; {denied} file(s) that a rule denies to Read are left out"),
+        };
+        let cut =
+            if self.cut { format!("; stopped after {MAX_ENTRIES} entries") } else { String::new() };
+        denied + &cut
     }
 }

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, SystemTime};
+use yoi::config::policy::{FileRule, Permissions, Rules};
+use yoi::protocol::Action;
 use yoi::tools::Output;
 
 /// The paths of a result, relative to the workspace.
@@ -385,4 +387,36 @@ async fn a_linked_working_tree_ignores_what_its_repository_excludes() {
         let output = grep(&mut bench, json!({"pattern": "needle"})).await;
         assert_eq!(relative(&bench, &output), ["a.txt"]);
     }
+}
+
+#[tokio::test]
+async fn what_a_rule_denies_to_read_no_search_shows_and_the_result_says_how_much() {
+    let mut bench = Bench::new();
+    for name in ["keys/a.pem", "local.env", "src/b.rs"] {
+        bench.file(name, "token\n");
+    }
+    let rule = |tool: &str, pattern: &str, action| FileRule {
+        tool: tool.to_owned(),
+        pattern: pattern.to_owned(),
+        action,
+    };
+    let ws = bench.ctx.cwd.display().to_string();
+    let rule_of_directory = rule("read", &format!("{ws}/keys/*"), Action::Deny);
+    let user = Permissions { rule: vec![rule_of_directory], ..Permissions::default() };
+    let workspace = vec![rule("Read", "*.env", Action::Deny), rule("Bash", "cat *", Action::Deny)];
+    bench.ctx.rules = Rules { user, workspace, ..Rules::default() }.into();
+    let output = bench.call("Glob", json!({"pattern": "**/*"})).await;
+    assert_eq!(relative(&bench, &output), ["src/b.rs"]);
+    assert!(output.summary.ends_with("; 2 file(s) that a rule denies to Read are left out"));
+    let output = grep(&mut bench, json!({"pattern": "token", "output_mode": "content"})).await;
+    assert_eq!(relative(&bench, &output), ["src/b.rs:1:token"]);
+    let named = bench.path("ws/local.env");
+    let output = grep(&mut bench, json!({"pattern": "token", "path": named})).await;
+    assert_eq!((output.content.as_deref(), output.is_error), (None, false));
+    assert!(output.summary.contains("a rule denies to Read"), "{}", output.summary);
+    let open = vec![rule("Read", "*", Action::Allow), rule("Read", "*.env", Action::Deny)];
+    let user = Permissions { rule: open, ..Permissions::default() };
+    bench.ctx.rules = Rules { user, ..Rules::default() }.into();
+    let output = bench.call("Glob", json!({"pattern": "*.env"})).await;
+    assert_eq!(relative(&bench, &output), ["local.env"], "the first rule that matches counts");
 }

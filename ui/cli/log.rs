@@ -5,7 +5,6 @@ use crate::headless::pages::{PagesBehind, Place};
 use crate::headless::{Attach, Exit, Failure, Form, LineClient, Output, Piece, Printer, close};
 use crate::start::Opening;
 use crate::wording;
-use std::borrow::Cow;
 use yoi::client::Client;
 use yoi::client::whole_entry::WholeEntry;
 use yoi::protocol::entry::compaction_summary;
@@ -181,21 +180,24 @@ impl Indented {
     }
 
     fn push(&mut self, text: &str) -> Piece {
-        let text = match self.form {
-            Form::Plain if self.judged => SafeText::spelled_row(text).into(),
-            Form::Plain | Form::Raw | Form::Json => Cow::from(text),
-        };
-        let mut out = String::with_capacity(text.len() + text.len() / 16);
-        for line in text.split_inclusive('\n') {
-            if self.line_begins {
-                out.push_str("  ");
-            }
-            out.push_str(line);
-            self.line_begins = line.ends_with('\n');
-        }
+        // Every kind of line end has become a newline before the lines are indented: no text looks like a speaker.
         match self.form {
-            Form::Raw => Piece::Committed(out),
-            Form::Plain | Form::Json => Piece::Safe(self.safe.push(&out)),
+            Form::Plain if self.judged => {
+                Piece::Safe(SafeText::spelled_row(text).indented(&mut self.line_begins))
+            }
+            Form::Plain | Form::Json => {
+                Piece::Safe(self.safe.push(text).indented(&mut self.line_begins))
+            }
+            Form::Raw => {
+                let mut out = String::with_capacity(text.len() + text.len() / 16);
+                for line in text.split_inclusive('\n') {
+                    if std::mem::replace(&mut self.line_begins, line.ends_with('\n')) {
+                        out.push_str("  ");
+                    }
+                    out.push_str(line);
+                }
+                Piece::Committed(out)
+            }
         }
     }
 
@@ -346,6 +348,19 @@ mod tests {
         }
         let mut raw = Indented::new(Form::Raw, said.judged);
         assert_eq!(text(raw.push(&said.text)), format!("  {}", said.text), "--raw is raw");
+    }
+
+    #[test]
+    fn no_kind_of_line_end_begins_a_line_that_looks_like_one_of_the_log() {
+        for end in ["\n", "\r", "\r\n", "\u{85}", "\u{2028}", "\u{2029}"] {
+            let said: Vec<char> = format!("one{end}you{end}two 👨\u{200d}👩").chars().collect();
+            for size in [1, 2, 100] {
+                let mut indented = Indented::new(Form::Plain, false);
+                let pieces = said.chunks(size).map(|piece| piece.iter().collect::<String>());
+                let out: String = pieces.map(|piece| text(indented.push(&piece))).collect();
+                assert_eq!(out, "  one\n  you\n  two 👨\u{200d}👩", "{end:?} in pieces of {size}");
+            }
+        }
     }
 
     #[test]

@@ -256,6 +256,7 @@ impl Pod {
             needs: Vec::new(),
             outside: Vec::new(),
             scripts: Vec::new(),
+            rules: Arc::default(),
             pod_api: Some(PodApi::new(self.row.name.clone(), self.shared.pod_api.clone())),
             max_output: tools::max_output(
                 self.resolved.model.as_ref().map_or(0, |choice| choice.model.window),

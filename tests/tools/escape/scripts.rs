@@ -33,7 +33,16 @@ fn the_scripts_of_a_command_line_are_found_however_they_are_started() {
     let cell = cell();
     fs::create_dir_all(cell.path("ws/pack")).unwrap();
     cell.bench.file("pack/__main__.py", "print(1)");
-    let table: [(&str, &[&str]); 54] = [
+    cell.bench.file("web/package.json", "{}");
+    cell.bench.file("web/src/x.js", "");
+    let table: [(&str, &[&str]); 61] = [
+        ("cd web/src && npm run build", &["web/package.json"]),
+        ("npm --prefix web test", &["package.json", "web/package.json"]),
+        ("pnpm -C web run build", &["package.json", "web/package.json"]),
+        ("yarn --cwd=web start", &["package.json", "web/package.json"]),
+        ("A=1 npm test", &["package.json"]),
+        ("npm view left-pad", &[]),
+        ("yarn --version", &[]),
         ("./build.sh", &["build.sh"]),
         ("bash build.sh data.csv", &["build.sh"]),
         ("bash -x build.sh", &["build.sh"]),
