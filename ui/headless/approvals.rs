@@ -7,7 +7,7 @@ use crate::verb::Way;
 use crate::verb::decision::name_of;
 use crate::verb::numbers::Numbers;
 use crate::verb::spell::spell;
-use crate::wording::rule::ONCE_ONLY;
+use crate::wording::rule::{ONCE_ONLY, limit};
 use crate::wording::scope;
 use std::collections::BTreeSet;
 use yoi::config::policy::matches;
@@ -284,8 +284,9 @@ fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
     let once = if outside { " (this call only)" } else { "" };
     let lasts =
         if outside { ", which grants the path until it is revoked or the pod stops" } else { "" };
+    let limit = limit(&request.rule).map(|limit| format!("; {limit}")).unwrap_or_default();
     format!(
-        "[{name}] {} asks: {} {}{details}\n    needs {}{}; {}{once}, {}, {} (writes {}{lasts}), {}",
+        "[{name}] {} asks: {} {}{details}\n    needs {}{}; {}{once}, {}, {} (writes {}{lasts}{limit}), {}",
         request.pod,
         spelled(&request.tool),
         SafeText::spelled_row(&request.action),
@@ -576,7 +577,9 @@ mod tests {
         let shown = inbox.listed(Way::Input).remove(0);
         assert!(shown.contains(":allow 1 (this call only), :allow 1 pod, "), "{shown}");
         assert!(
-            shown.contains(", which grants the path until it is revoked or the pod stops), "),
+            shown.contains(
+                ", which grants the path until it is revoked or the pod stops; files that "
+            ),
             "{shown}"
         );
     }

@@ -12,6 +12,12 @@ pub fn pattern(rule: &Pattern) -> String {
     SafeText::spelled(format!("{}: {}", rule.tool, rule.pattern)).into_string()
 }
 
+/// What a rule for a command does not hold; `None` for other rules.
+pub fn limit(rule: &Pattern) -> Option<&'static str> {
+    let tool = rule.tool.split('+').next().unwrap_or_default();
+    tool.eq_ignore_ascii_case("Bash").then_some("files that it loads may change later")
+}
+
 /// What a rule would say for these Pods, and with `tree` for everything below them.
 pub fn from_now_on(rule: &Pattern, pods: &[PodName], tree: bool) -> String {
     let names = pods.iter().map(PodName::as_str).collect::<Vec<_>>().join(", ");
@@ -58,5 +64,14 @@ mod tests {
         let alice = PodName::parse("alice").unwrap();
         let question = format!("always allow Bash: {shown} for alice?");
         assert_eq!(from_now_on(&rule, &[alice], false), question);
+    }
+
+    #[test]
+    fn a_rule_for_a_command_says_what_it_does_not_hold() {
+        let of = |tool: &str| limit(&Pattern { tool: tool.into(), pattern: "make x".into() });
+        for tool in ["Bash", "bash", "Bash+network"] {
+            assert_eq!(of(tool), Some("files that it loads may change later"), "{tool}");
+        }
+        assert_eq!((of("Write"), of("mcp__git__log")), (None, None));
     }
 }

@@ -7,7 +7,7 @@ use crate::pane::inbox::{Attention, Author, Extent, Inbox, Item, items};
 use crate::rows::{cut, pad, right, width, wrap_text};
 use crate::theme::Theme;
 use crate::wording::duration::elapsed;
-use crate::wording::rule::{ONCE_ONLY, pattern};
+use crate::wording::rule::{ONCE_ONLY, limit, pattern};
 use crate::wording::{scope, state};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -207,7 +207,8 @@ impl View<'_> {
         if item.approvals().iter().any(|approval| approval.client.is_some()) {
             return Some(format!("{pod} would allow this client {}", pattern(rule)));
         }
-        Some(format!("{pod} and {tree} would allow {}{yours}", pattern(rule)))
+        let limit = limit(rule).map(|limit| format!(" ({limit})")).unwrap_or_default();
+        Some(format!("{pod} and {tree} would allow {}{yours}{limit}", pattern(rule)))
     }
 
     fn facts(&self, item: &Item<'_>, approval: &ApprovalRequest) -> Vec<(&'static str, String)> {
