@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub mod anthropic;
+pub mod calls;
 pub mod chat;
 pub mod effort;
 pub mod gate;
@@ -18,6 +19,7 @@ pub mod gemini;
 pub mod http;
 pub mod json;
 pub mod messages;
+pub mod outgoing;
 pub mod provider;
 pub mod rehearsal;
 pub mod responses;

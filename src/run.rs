@@ -23,7 +23,6 @@ mod attach;
 /// The tool calls of one reply.
 mod batch;
 /// The ids of tool calls.
-mod call_ids;
 /// The commands that run now.
 mod commands;
 /// Compaction of the history.

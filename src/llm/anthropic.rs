@@ -2,11 +2,11 @@
 
 use crate::config::models::{Model, Reasoning};
 use crate::llm::messages::{FirstMarker, List, Messages, mark, put_first};
+use crate::llm::outgoing::{self, Part, ToolCall, ToolResult};
 use crate::llm::wire::{self, text};
 use crate::llm::{Request, ToolSpec};
-use crate::protocol::item::{Content, Image};
-use crate::protocol::{Item, Role};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 pub mod stream;
 #[cfg(test)]
@@ -107,7 +107,6 @@ impl Turn {
 
 /// The conversation, neighbours of one role joined.
 fn messages(request: &Request, model: &Model, turn: &mut Turn) -> List {
-    let origin = wire::origin(model);
     let mut first = FirstMarker::default();
     let finish = |message: &mut Value| {
         results_first(message);
@@ -116,68 +115,53 @@ fn messages(request: &Request, model: &Model, turn: &mut Turn) -> List {
         true
     };
     let mut messages = Messages::new(MARKED_TURNS, Box::new(finish));
-    for input in &request.input {
-        if let Some(native) = wire::native(input, &origin) {
-            messages.push_block("assistant", "content", native.clone());
-            continue;
-        }
-        match &input.item {
-            Item::Message { role, content } => {
-                // What the runtime says goes as the user: the wire knows no other voice here, and
-                // the words of files and peers must not weigh as much as the system prompt.
-                let role = if *role == Role::Assistant { "assistant" } else { "user" };
-                let words: String = content.iter().map(Content::text).collect();
-                if !words.trim().is_empty() {
-                    let block = json!({"type": "text", "text": words});
-                    messages.push_block(role, "content", block);
-                }
+    for part in outgoing::parts(request, model) {
+        let (role, block) = match part {
+            Part::User(words) => ("user", json!({"type": "text", "text": words})),
+            Part::Model { native: Some(native), .. }
+            | Part::Thinking(native)
+            | Part::Other(native) => ("assistant", native.clone()),
+            Part::Model { words, native: None } => {
+                ("assistant", json!({"type": "text", "text": words}))
             }
-            Item::ToolCall { call_id, name, arguments } => {
-                let block = json!({
-                    "type": "tool_use", "id": plain_id(call_id), "name": name,
-                    "input": wire::arguments(arguments),
-                });
-                messages.push_block("assistant", "content", block);
-            }
-            Item::ToolResult { call_id, summary, content, is_error, images } => {
-                let words = wire::result_text(summary, content.as_deref());
-                let mut block = json!({
-                    "type": "tool_result", "tool_use_id": plain_id(call_id),
-                    "content": result_content(request, model, words, images),
-                });
-                if *is_error {
-                    block["is_error"] = json!(true);
-                }
-                messages.push_block("user", "content", block);
-            }
-            // Thinking is valid only as the provider made it.
-            Item::Reasoning { .. } | Item::Unknown(_) => {}
-        }
+            Part::Call(call) => ("assistant", tool_use(call)),
+            Part::Result(result) => ("user", tool_result(request, model, &result)),
+        };
+        messages.push_block(role, "content", block);
     }
     mark_last_turns(&mut messages);
     messages.finish()
 }
 
-fn result_content(request: &Request, model: &Model, words: String, images: &[Image]) -> Value {
-    if images.is_empty() {
-        return Value::String(words);
-    }
-    let mut blocks = vec![json!({"type": "text", "text": words})];
-    blocks.extend(images.iter().map(|image| match wire::picture(request, model, image) {
-        Ok(data) => json!({
-            "type": "image",
-            "source": {"type": "base64", "media_type": image.media_type, "data": data},
-        }),
-        Err(instead) => json!({"type": "text", "text": instead}),
-    }));
-    blocks.retain(|block| text(block, "type") != "text" || !text(block, "text").is_empty());
-    Value::Array(blocks)
+fn tool_use(call: ToolCall) -> Value {
+    let ToolCall { id, name, arguments, native } = call;
+    native.map_or_else(
+        || json!({"type": "tool_use", "id": id, "name": name, "input": wire::arguments(arguments)}),
+        Cow::into_owned,
+    )
 }
 
-/// A call id in the letters the API takes; other providers use more.
-fn plain_id(id: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' };
-    id.chars().map(plain).collect()
+fn tool_result(request: &Request, model: &Model, result: &ToolResult) -> Value {
+    let words = wire::result_text(result.summary, result.content);
+    let content = match result.images {
+        [] => Value::String(words),
+        images => {
+            let picture = |image| match wire::picture(request, model, image) {
+                Ok((media_type, data)) => json!({
+                    "type": "image",
+                    "source": {"type": "base64", "media_type": media_type, "data": data},
+                }),
+                Err(instead) => json!({"type": "text", "text": instead}),
+            };
+            let words = json!({"type": "text", "text": words});
+            std::iter::once(words).chain(images.iter().map(picture)).collect()
+        }
+    };
+    let mut block = json!({"type": "tool_result", "tool_use_id": result.id, "content": content});
+    if result.is_error {
+        block["is_error"] = json!(true);
+    }
+    block
 }
 
 /// Results must open the message that follows their calls, whatever was said meanwhile.

@@ -7,7 +7,11 @@ use crate::llm::{Delta, Input, Request, Stop, ToolSpec};
 use crate::protocol::entry::Kept;
 use crate::protocol::item::Image;
 use crate::protocol::{Item, Origin, RequestConfig};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
+
+/// A picture of one pixel.
+pub const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 pub fn model(wire: Wire) -> Model {
     Model {
@@ -77,7 +81,7 @@ pub fn result(id: &str, summary: &str) -> Item {
 /// A failed result with a long text and one image, which lies in the returned directory.
 pub fn rich_result(id: &str) -> (tempfile::TempDir, Item) {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("b1"), b"pixels").unwrap();
+    std::fs::write(dir.path().join("b1"), BASE64_STANDARD.decode(DOT).unwrap()).unwrap();
     let item = Item::ToolResult {
         call_id: id.into(),
         summary: "1 line".into(),

@@ -3,10 +3,10 @@
 
 use crate::config::models::{Model, Reasoning};
 use crate::llm::messages::{FirstMarker, List, Messages, mark};
+use crate::llm::outgoing::{self, Demand, Part, ToolCall, ToolResult};
 use crate::llm::wire::{self, at, text};
 use crate::llm::{Request, ToolSpec};
-use crate::protocol::item::{Content, Image};
-use crate::protocol::{Item, Role};
+use crate::protocol::item::Image;
 use serde_json::{Value, json};
 
 mod closed;
@@ -79,18 +79,16 @@ fn wants_markers(model: &Model) -> bool {
     model.provider == "openrouter" && model.model.starts_with("anthropic/")
 }
 
-/// Whether the model refuses what a person says right behind a result, so that it has to speak in between: that is the
-/// order of Mistral's API and of the templates of its models on other servers.
-fn speaks_after_results(model: &Model) -> bool {
-    let families =
-        ["mistral", "ministral", "mixtral", "magistral", "devstral", "codestral", "pixtral"];
-    let name = model.model.to_lowercase();
-    model.provider == "mistral" || families.iter().any(|family| name.contains(family))
-}
+/// Stands for thinking that the model did not do or that did not come from it.
+const NO_THINKING: &str = "(no thinking)";
 
 /// Makes a message ready to be sent; one that holds nothing a server would take is left out.
-fn finish(message: &mut Value) -> bool {
+fn finish(message: &mut Value, demand: Demand) -> bool {
     flatten(message);
+    let calls = message.get("tool_calls").is_some();
+    if demand == Demand::Thinking && calls && text(message, "reasoning_content").is_empty() {
+        message["reasoning_content"] = json!(NO_THINKING);
+    }
     !is_hollow(message)
 }
 
@@ -108,6 +106,7 @@ fn flatten(message: &mut Value) {
 struct Conversation<'a> {
     request: &'a Request,
     model: &'a Model,
+    demand: Demand,
     messages: Messages<'a>,
     /// Images of the results so far; they follow the last result of their batch, because nothing
     /// may stand between a call's results.
@@ -118,29 +117,21 @@ impl<'a> Conversation<'a> {
     fn of(request: &'a Request, model: &'a Model) -> Self {
         let marked = if wants_markers(model) { MARKED_TURNS } else { 0 };
         let mut first = wants_markers(model).then(FirstMarker::default);
+        let demand = Demand::of(model);
         let finish = move |message: &mut Value| {
             if let Some(first) = &mut first {
                 first.take(message);
             }
-            finish(message)
+            finish(message, demand)
         };
         let messages = Messages::new(marked, Box::new(finish));
-        let mut this = Self { request, model, messages, images: Vec::new() };
+        let mut this = Self { request, model, demand, messages, images: Vec::new() };
         this.system();
-        let origin = wire::origin(model);
-        let wants = |input: &crate::llm::Input| {
-            matches!(input.item, Item::Message { role: Role::User | Role::System, .. })
-        };
-        let asked = request.input.iter().rposition(wants).unwrap_or(0);
-        for (place, input) in request.input.iter().enumerate() {
-            if !matches!(input.item, Item::ToolResult { .. }) {
+        for part in outgoing::parts(request, model) {
+            if !matches!(part, Part::Result(_)) {
                 this.show_images();
             }
-            match (&input.item, wire::native(input, &origin)) {
-                (Item::Reasoning { .. }, Some(native)) => this.thought(native, place > asked),
-                (Item::ToolCall { .. }, Some(native)) => this.call(native.clone()),
-                (item, _) => this.item(item),
-            }
+            this.part(part);
         }
         this.show_images();
         this
@@ -163,41 +154,29 @@ impl<'a> Conversation<'a> {
         self.messages.finish()
     }
 
-    fn item(&mut self, item: &Item) {
-        match item {
-            Item::Message { role, content } => self.message(*role, content),
-            Item::ToolCall { call_id, name, arguments } => self.call(json!({
-                "id": call_id, "type": "function",
+    fn part(&mut self, part: Part) {
+        match part {
+            Part::User(words) => self.user(json!({"type": "text", "text": words})),
+            Part::Model { words, .. } => {
+                let message = self.assistant();
+                let so_far = text(message, "content");
+                let whole = if so_far.is_empty() { words } else { format!("{so_far}\n\n{words}") };
+                message["content"] = json!(whole);
+            }
+            Part::Call(ToolCall { native: Some(native), .. }) => self.call(native.into_owned()),
+            Part::Call(ToolCall { id, name, arguments, native: None }) => self.call(json!({
+                "id": id, "type": "function",
                 "function": {"name": name, "arguments": wire::arguments_text(arguments)},
             })),
-            Item::ToolResult { call_id, summary, content, is_error, images } => {
-                let words = wire::marked_result_text(summary, content.as_deref(), *is_error);
-                self.messages.push(json!({
-                    "role": "tool", "tool_call_id": call_id, "content": words,
-                }));
+            Part::Result(ToolResult { id, summary, content, is_error, images }) => {
+                let words = wire::marked_result_text(summary, content, is_error);
+                self.messages.push(json!({"role": "tool", "tool_call_id": id, "content": words}));
                 let images: Vec<Value> = images.iter().map(|image| self.image(image)).collect();
                 self.images.extend(images);
             }
-            // Thinking is valid only as the provider made it.
-            Item::Reasoning { .. } | Item::Unknown(_) => {}
+            Part::Thinking(native) => self.thinking(native),
+            Part::Other(_) => {}
         }
-    }
-
-    /// What the runtime says goes as the user: many servers take a system message at the start
-    /// only, and the words of files and peers must not weigh as much as the system prompt.
-    fn message(&mut self, role: Role, content: &[Content]) {
-        let words: String = content.iter().map(Content::text).collect();
-        if words.is_empty() {
-            return;
-        }
-        if role != Role::Assistant {
-            let part = json!({"type": "text", "text": words});
-            return self.user(part);
-        }
-        let message = self.assistant();
-        let so_far = text(message, "content");
-        let whole = if so_far.is_empty() { words } else { format!("{so_far}\n\n{words}") };
-        message["content"] = json!(whole);
     }
 
     fn call(&mut self, call: Value) {
@@ -208,13 +187,12 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Gives a model its own thinking back. Plain words only within the turn they belong to: some
-    /// servers refuse older ones, and none makes use of them.
-    fn thought(&mut self, native: &Value, in_this_turn: bool) {
+    /// Gives a model its own thinking back.
+    fn thinking(&mut self, native: &Value) {
         let message = self.assistant();
         for key in ["reasoning_content", "reasoning"] {
             let words = text(native, key);
-            if in_this_turn && !words.is_empty() {
+            if !words.is_empty() {
                 message[key] = json!(format!("{}{words}", text(message, key)));
             }
         }
@@ -232,8 +210,8 @@ impl<'a> Conversation<'a> {
 
     fn image(&self, image: &Image) -> Value {
         match wire::picture(self.request, self.model, image) {
-            Ok(data) => {
-                let url = format!("data:{};base64,{data}", image.media_type);
+            Ok((kind, data)) => {
+                let url = format!("data:{kind};base64,{data}");
                 json!({"type": "image_url", "image_url": {"url": url}})
             }
             Err(instead) => json!({"type": "text", "text": instead}),
@@ -251,7 +229,7 @@ impl<'a> Conversation<'a> {
     }
 
     fn user(&mut self, part: Value) {
-        if self.messages.ends_with("tool") && speaks_after_results(self.model) {
+        if self.messages.ends_with("tool") && self.demand == Demand::Mistral {
             self.assistant()["content"] = json!("OK.");
         }
         self.messages.push_block("user", "content", part);

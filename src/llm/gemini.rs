@@ -1,12 +1,13 @@
 //! Gemini's `generateContent`: what its requests look like. The answer is read in [`stream`].
 
 use crate::config::models::{Model, Reasoning};
-use crate::llm::messages::{List, Messages, put_first};
-use crate::llm::wire::{self, at, text};
+use crate::llm::messages::{List, Messages};
+use crate::llm::outgoing::{self, Part, ToolCall};
+use crate::llm::wire::{self, at, list, text};
 use crate::llm::{Request, ToolSpec};
-use crate::protocol::item::{Content, Image};
-use crate::protocol::{Item, Role};
+use crate::protocol::item::Image;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 pub mod stream;
@@ -15,8 +16,9 @@ mod tests;
 
 pub use stream::Decoder;
 
-/// Stands for the signature of a call that another model made; newer models refuse a call without.
-const FOREIGN_CALL: &str = "skip_thought_signature_validator";
+/// Stands for the signature of a call that has none, as one of another model: newer models refuse the first call of a
+/// step without.
+const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// The request for `model`.
 pub fn body(request: &Request, model: &Model) -> Vec<u8> {
@@ -73,54 +75,63 @@ fn thinking(request: &Request, model: &Model) -> Option<Value> {
 
 /// The conversation, neighbours of one role joined.
 fn contents(request: &Request, model: &Model) -> List {
-    let origin = wire::origin(model);
-    let mut contents = Messages::new(0, Box::new(results_first));
+    let unsigned = ["gemini-1", "gemini-2"].iter().any(|old| model.model.starts_with(old));
+    let finish = move |content: &mut Value| unsigned || signed(content);
+    let mut contents = Messages::new(0, Box::new(finish));
     let mut calls = HashMap::new();
-    for input in &request.input {
-        let native = wire::native(input, &origin);
-        if let Item::ToolCall { call_id, name, .. } = &input.item {
-            let id = native.map_or(&Value::Null, |part| at(at(part, "functionCall"), "id"));
-            calls.insert(call_id.as_str(), (name.as_str(), id));
+    let mut images = Vec::new();
+    for part in outgoing::parts(request, model) {
+        if !matches!(part, Part::Result(_)) {
+            show_images(&mut contents, &mut images);
         }
-        if let Some(native) = native {
-            contents.push_block("model", "parts", native.clone());
-            continue;
-        }
-        match &input.item {
-            Item::Message { role, content } => {
-                // What the runtime says goes as the user: the wire knows no other voice here.
-                let role = if *role == Role::Assistant { "model" } else { "user" };
-                let words: String = content.iter().map(Content::text).collect();
-                if !words.is_empty() {
-                    contents.push_block(role, "parts", json!({"text": words}));
-                }
+        match part {
+            // Results have their turn for themselves.
+            Part::User(words) => user(&mut contents, json!({"text": words})),
+            Part::Model { native: Some(native), .. }
+            | Part::Thinking(native)
+            | Part::Other(native) => contents.push_block("model", "parts", native.clone()),
+            Part::Model { words, native: None } => {
+                contents.push_block("model", "parts", json!({"text": words}));
             }
-            Item::ToolCall { name, arguments, .. } => {
-                let part = foreign_call(model, name, arguments);
+            Part::Call(ToolCall { id, name, arguments, native }) => {
+                let part = native.map_or_else(
+                    || json!({"functionCall": {"name": name, "args": wire::arguments(arguments)}}),
+                    Cow::into_owned,
+                );
+                calls.insert(id, (name, at(at(&part, "functionCall"), "id").clone()));
                 contents.push_block("model", "parts", part);
             }
-            Item::ToolResult { call_id, summary, content, is_error, images } => {
-                let words = wire::result_text(summary, content.as_deref());
-                let (name, id) = calls.get(call_id.as_str()).copied().unwrap_or(("", &Value::Null));
-                contents.push_block("user", "parts", answer(name, id, words, *is_error));
-                for image in images {
-                    contents.push_block("user", "parts", picture(request, model, image));
-                }
+            Part::Result(result) => {
+                let (name, id) = calls.remove(&result.id).unwrap_or_default();
+                let words = wire::result_text(result.summary, result.content);
+                contents.push_block("user", "parts", answer(&name, &id, words, result.is_error));
+                images.extend(result.images.iter().map(|image| picture(request, model, image)));
             }
-            // Thinking is valid only as the provider made it.
-            Item::Reasoning { .. } | Item::Unknown(_) => {}
         }
     }
+    show_images(&mut contents, &mut images);
     contents.finish()
 }
 
-fn foreign_call(model: &Model, name: &str, arguments: &str) -> Value {
-    let mut part = json!({"functionCall": {"name": name, "args": wire::arguments(arguments)}});
-    let unsigned = ["gemini-1", "gemini-2"].iter().any(|old| model.model.starts_with(old));
-    if !unsigned {
-        part["thoughtSignature"] = json!(FOREIGN_CALL);
+/// Whether a content holds results.
+fn has_results(content: &Value) -> bool {
+    list(content, "parts").iter().any(|part| part.get("functionResponse").is_some())
+}
+
+/// Appends a part of the user; results have a turn of their own.
+fn user(contents: &mut Messages, part: Value) {
+    if contents.last().is_some_and(has_results) {
+        contents.push(json!({"role": "user", "parts": []}));
     }
-    part
+    contents.push_block("user", "parts", part);
+}
+
+/// Images of results follow the last result of their batch.
+fn show_images(contents: &mut Messages, images: &mut Vec<Value>) {
+    if !images.is_empty() {
+        let lead = json!({"text": "Images of the tool results above:"});
+        std::iter::once(lead).chain(images.drain(..)).for_each(|part| user(contents, part));
+    }
 }
 
 fn answer(name: &str, id: &Value, words: String, is_error: bool) -> Value {
@@ -134,15 +145,17 @@ fn answer(name: &str, id: &Value, words: String, is_error: bool) -> Value {
 
 fn picture(request: &Request, model: &Model, image: &Image) -> Value {
     match wire::picture(request, model, image) {
-        Ok(data) => json!({"inlineData": {"mimeType": image.media_type, "data": data}}),
+        Ok((kind, data)) => json!({"inlineData": {"mimeType": kind, "data": data}}),
         Err(instead) => json!({"text": instead}),
     }
 }
 
-/// Results must open the message that follows their calls, as many as there were calls.
-fn results_first(content: &mut Value) -> bool {
-    if text(content, "role") == "user" {
-        put_first(content, "parts", |part| part.get("functionResponse").is_some());
+/// Gives the first call of a content a signature where it has none.
+fn signed(content: &mut Value) -> bool {
+    let parts = content.get_mut("parts").and_then(Value::as_array_mut).into_iter().flatten();
+    let first = parts.into_iter().find(|part| part.get("functionCall").is_some());
+    if let Some(call) = first.filter(|call| text(call, "thoughtSignature").is_empty()) {
+        call["thoughtSignature"] = json!(UNSIGNED);
     }
     true
 }

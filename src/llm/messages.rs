@@ -50,9 +50,13 @@ impl<'f> Messages<'f> {
         Self { written: List::default(), open: VecDeque::new(), marked, finish }
     }
 
+    pub fn last(&self) -> Option<&Value> {
+        self.open.back()
+    }
+
     /// Whether the last message is one of `role`.
     pub fn ends_with(&self, role: &str) -> bool {
-        self.open.back().is_some_and(|last| text(last, "role") == role)
+        self.last().is_some_and(|last| text(last, "role") == role)
     }
 
     /// The last message if it is one of `role`, else the one that begins after it.

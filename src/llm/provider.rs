@@ -4,6 +4,7 @@ use crate::config::key_command::KeyCommand;
 use crate::config::keys::Secret;
 use crate::config::models::{KeySource, Model, Reasoning, Wire};
 use crate::config::url;
+use crate::llm::calls::OwnIds;
 use crate::llm::gate::Gate;
 use crate::llm::http::{Call, Http, Timeouts, Who};
 use crate::llm::responses::Summaries;
@@ -174,7 +175,7 @@ impl Provider {
             headers: self.headers(model, key.as_ref())?,
             body: self.body(model, request).await,
         };
-        let opened = self.inner.http.open(call, decoder(model, request), self.inner.timeouts).await;
+        let opened = self.inner.http.open(call, decoder(model), self.inner.timeouts).await;
         if let (Err(Failure::Status { status: 401 | 403, .. }), Key::Printed(command)) =
             (&opened, &self.inner.access.key)
         {
@@ -271,13 +272,13 @@ pub(crate) fn body(request: &Request, model: &Model, summaries: Summaries) -> Ve
     }
 }
 
-pub(crate) fn decoder(model: &Model, request: &Request) -> Box<dyn Decode> {
-    match model.wire {
-        Wire::Anthropic => Box::new(anthropic::Decoder::default()),
-        Wire::Responses => Box::new(responses::Decoder::default()),
-        Wire::Chat | Wire::Rehearsal => Box::new(chat::Decoder::new(request)),
-        Wire::Gemini => Box::new(gemini::Decoder::default()),
-    }
+pub(crate) fn decoder(model: &Model) -> Box<dyn Decode> {
+    Box::new(match model.wire {
+        Wire::Anthropic => OwnIds::new(anthropic::Decoder::default()),
+        Wire::Responses => OwnIds::new(responses::Decoder::default()),
+        Wire::Chat | Wire::Rehearsal => OwnIds::new(chat::Decoder::default()),
+        Wire::Gemini => OwnIds::new(gemini::Decoder::default()),
+    })
 }
 
 fn address(model: &Model) -> Result<Url, Failure> {

@@ -3,10 +3,10 @@
 
 use crate::config::models::{Model, Reasoning};
 use crate::llm::messages::List;
+use crate::llm::outgoing::{self, Part, ToolCall, ToolResult};
 use crate::llm::wire::{self, text};
 use crate::llm::{Request, ToolSpec};
-use crate::protocol::item::{Content, Image};
-use crate::protocol::{Item, Role};
+use crate::protocol::item::Image;
 use serde_json::{Value, json};
 
 pub mod stream;
@@ -60,45 +60,37 @@ fn tool(tool: &ToolSpec) -> Value {
 }
 
 fn input(request: &Request, model: &Model) -> List {
-    let origin = wire::origin(model);
-    let mut items = Items::default();
-    for input in &request.input {
-        if let Some(native) = wire::native(input, &origin) {
-            items.push(native.clone());
-            continue;
-        }
-        match &input.item {
-            Item::Message { role, content } => {
-                message(*role, content).into_iter().for_each(|message| items.push(message));
+    let mut items = List::default();
+    for part in outgoing::parts(request, model) {
+        match part {
+            // Nothing is stored on the server, so thinking counts only in its encrypted form.
+            Part::Thinking(native) if text(native, "encrypted_content").is_empty() => {}
+            Part::Model { native: Some(native), .. }
+            | Part::Thinking(native)
+            | Part::Other(native) => items.push(native),
+            Part::User(words) => items.push(&message("user", "input_text", &words)),
+            Part::Model { words, native: None } => {
+                items.push(&message("assistant", "output_text", &words));
             }
-            Item::ToolCall { call_id, name, arguments } => items.push(json!({
-                "type": "function_call", "call_id": call_id, "name": name,
+            Part::Call(ToolCall { native: Some(native), .. }) => items.push(&native),
+            Part::Call(ToolCall { id, name, arguments, native: None }) => items.push(&json!({
+                "type": "function_call", "call_id": id, "name": name,
                 "arguments": wire::arguments_text(arguments),
             })),
-            Item::ToolResult { call_id, summary, content, is_error, images } => {
-                let words = wire::marked_result_text(summary, content.as_deref(), *is_error);
-                items.push(json!({
-                    "type": "function_call_output", "call_id": call_id,
+            Part::Result(ToolResult { id, summary, content, is_error, images }) => {
+                let words = wire::marked_result_text(summary, content, is_error);
+                items.push(&json!({
+                    "type": "function_call_output", "call_id": id,
                     "output": output(request, model, words, images),
                 }));
             }
-            // Thinking is valid only as the provider made it.
-            Item::Reasoning { .. } | Item::Unknown(_) => {}
         }
     }
-    items.written
+    items
 }
 
-/// What the runtime says goes as the user: the words of files and peers must not weigh as much as
-/// the system prompt.
-fn message(role: Role, content: &[Content]) -> Option<Value> {
-    let words: String = content.iter().map(Content::text).collect();
-    let (role, kind) = match role {
-        Role::Assistant => ("assistant", "output_text"),
-        Role::User | Role::System => ("user", "input_text"),
-    };
-    let part = json!({"type": kind, "text": words});
-    (!words.is_empty()).then(|| json!({"type": "message", "role": role, "content": [part]}))
+fn message(role: &str, kind: &str, words: &str) -> Value {
+    json!({"type": "message", "role": role, "content": [{"type": kind, "text": words}]})
 }
 
 fn output(request: &Request, model: &Model, words: String, images: &[Image]) -> Value {
@@ -107,36 +99,10 @@ fn output(request: &Request, model: &Model, words: String, images: &[Image]) -> 
     }
     let mut parts = vec![json!({"type": "input_text", "text": words})];
     parts.extend(images.iter().map(|image| match wire::picture(request, model, image) {
-        Ok(data) => json!({
-            "type": "input_image", "image_url": format!("data:{};base64,{data}", image.media_type),
-        }),
+        Ok((kind, data)) => {
+            json!({"type": "input_image", "image_url": format!("data:{kind};base64,{data}")})
+        }
         Err(instead) => json!({"type": "input_text", "text": instead}),
     }));
     Value::Array(parts)
-}
-
-/// The items of a request. Nothing is stored on the server, so a thought counts only in its encrypted
-/// form, and only right before what it led to: an answer that was cut off leaves thoughts the API
-/// refuses.
-#[derive(Default)]
-struct Items {
-    written: List,
-    /// Thoughts whose next item is not known yet.
-    thoughts: Vec<Value>,
-}
-
-impl Items {
-    fn push(&mut self, item: Value) {
-        if text(&item, "type") == "reasoning" {
-            return self.thoughts.push(item);
-        }
-        let is_result = text(&item, "type") == "function_call_output";
-        let said_by_model = !is_result && text(&item, "role") != "user";
-        let is_sent =
-            |thought: &Value| said_by_model && !text(thought, "encrypted_content").is_empty();
-        for thought in self.thoughts.drain(..).filter(is_sent) {
-            self.written.push(&thought);
-        }
-        self.written.push(&item);
-    }
 }

@@ -1,6 +1,7 @@
 //! What the four wires share: how a stream is read, and the small conversions each of them needs.
 
-use crate::config::models::Model;
+use crate::config::models::{Model, Wire};
+use crate::files;
 use crate::llm::json;
 use crate::llm::sse::Event;
 use crate::llm::{Delta, Input, Request, Stop};
@@ -219,13 +220,14 @@ pub fn received_arguments(raw: &str) -> String {
     Value::Object(object).to_string()
 }
 
-/// What a model reads of a tool result.
+/// What a model reads of a tool result; never blank, which some APIs refuse.
 pub fn result_text(summary: &str, content: Option<&str>) -> String {
-    match content {
+    let text = match content {
         Some(content) if summary.is_empty() => content.to_owned(),
         Some(content) => format!("{summary}\n{content}"),
         None => summary.to_owned(),
-    }
+    };
+    if text.trim().is_empty() { "[no output]".to_owned() } else { text }
 }
 
 /// The same on a wire that has no mark for errors.
@@ -235,23 +237,48 @@ pub fn marked_result_text(summary: &str, content: Option<&str>, is_error: bool) 
     if is_error && !says_so { format!("error: {text}") } else { text }
 }
 
-/// An image in base64, or the words that stand in its place.
-pub fn picture(request: &Request, model: &Model, image: &Image) -> Result<String, String> {
+/// The media type of an image by its bytes, and they in base64; or the words that stand in its place.
+pub fn picture(
+    request: &Request,
+    model: &Model,
+    image: &Image,
+) -> Result<(&'static str, String), String> {
+    let unseen = |kind: &str| Err(format!("[an image ({kind}) that this model cannot see]"));
     if !model.images {
-        return Err(format!("[an image ({}) that this model cannot see]", image.media_type));
+        return unseen(&image.media_type);
     }
     let name = Path::new(&image.blob).file_name().unwrap_or_default();
     let path = request.blobs.join(name);
     let bytes = std::fs::read(&path)
         .map_err(|error| format!("[an image that is lost: {}: {error}]", path.display()))?;
-    Ok(BASE64_STANDARD.encode(bytes))
+    let kind = match files::picture(&bytes) {
+        // The wire of Gemini takes every other kind.
+        Some(Ok("image/gif")) if model.wire == Wire::Gemini => return unseen("image/gif"),
+        Some(Ok(kind)) => kind,
+        Some(Err(why)) => return Err(format!("[an {why}]")),
+        None => return Err(format!("[a file that is no image: {}]", path.display())),
+    };
+    let data = BASE64_STANDARD.encode(bytes);
+    // Anthropic counts the letters.
+    if data.len() > files::MAX_PICTURE {
+        return Err(format!(
+            "[an image ({kind}) that is too large: {} bytes in base64]",
+            data.len()
+        ));
+    }
+    Ok((kind, data))
 }
 
-/// An id for a call that came without one.
+/// A new id for a call.
 pub fn call_id() -> String {
-    let random = uuid::Uuid::now_v7().simple().to_string();
-    // The end of a v7 id is its random part.
-    format!("call_{}", &random[12..])
+    call_id_of(uuid::Uuid::now_v7().as_bytes())
+}
+
+/// An id for a call made of these bytes: nine letters and digits, which every provider takes.
+pub fn call_id_of(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let hash = blake3::hash(bytes);
+    hash.as_bytes()[..9].iter().map(|byte| char::from(DIGITS[usize::from(*byte) % 62])).collect()
 }
 
 /// Whether an error inside a stream may pass by itself. What names no cause is given the chance.
@@ -331,6 +358,7 @@ pub fn reported(error: &Value) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::bench::{DOT, model, request};
     use serde_json::json;
 
     #[test]
@@ -440,5 +468,33 @@ mod tests {
     #[test]
     fn ids_made_here_differ() {
         assert_ne!(call_id(), call_id());
+    }
+
+    #[test]
+    fn a_picture_is_sent_as_what_its_bytes_are_or_said_in_words() {
+        let dot = BASE64_STANDARD.decode(DOT).unwrap();
+        let large = [&dot[..45], &vec![0; 4 << 20], &dot[45..]].concat();
+        let dir = tempfile::tempdir().unwrap();
+        let sent = |wire, bytes: &[u8], media_type: &str| {
+            std::fs::write(dir.path().join("b"), bytes).unwrap();
+            let request = Request { blobs: dir.path().into(), ..request(Vec::new()) };
+            let image = Image { blob: "b".into(), media_type: media_type.into() };
+            picture(&request, &model(wire), &image)
+        };
+        let gif = b"GIF89a\x01\0\x01\0\0\0\0\x3b";
+        for wire in [Wire::Anthropic, Wire::Responses, Wire::Chat, Wire::Gemini] {
+            assert_eq!(sent(wire, &dot, "image/jpeg"), Ok(("image/png", DOT.to_owned())));
+            for (bytes, why) in [
+                (&dot[..40], "its end is missing"),
+                (b"", "is no image"),
+                (b"text", "is no image"),
+                (&large, "too large"),
+            ] {
+                let words = sent(wire, bytes, "image/png").unwrap_err();
+                assert!(words.contains(why), "{wire:?}: {words}");
+            }
+            let takes_gif = sent(wire, gif, "image/gif").is_ok();
+            assert_eq!(takes_gif, wire != Wire::Gemini, "{wire:?}");
+        }
     }
 }

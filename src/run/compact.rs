@@ -15,7 +15,6 @@ use crate::run::{
 };
 use crate::tools::pods;
 use futures_util::StreamExt as _;
-use std::collections::HashMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -462,14 +461,14 @@ fn without_a_model(past: &[Arc<Kept>], chars: usize) -> String {
 
 /// A line for each of the newest calls: its tool, the beginning of its arguments and of its result.
 fn calls(history: &[Arc<Kept>]) -> String {
-    let results = history.iter().filter_map(|kept| match &kept.item {
-        Item::ToolResult { call_id, summary, .. } => Some((call_id.as_str(), summary)),
+    let results = context::results(history);
+    let summary = |place| match &history[*results.get(&place)?].item {
+        Item::ToolResult { summary, .. } => Some(summary.as_str()),
         _ => None,
-    });
-    let results: HashMap<&str, &String> = results.collect();
-    let lines = history.iter().filter_map(|kept| match &kept.item {
-        Item::ToolCall { call_id, name, arguments } => {
-            let result = results.get(call_id.as_str()).map_or("no result", |text| text.as_str());
+    };
+    let lines = history.iter().enumerate().filter_map(|(place, kept)| match &kept.item {
+        Item::ToolCall { name, arguments, .. } => {
+            let result = summary(place).unwrap_or("no result");
             let (arguments, result) = (head(arguments, MAX_CALL), head(result, MAX_CALL));
             Some(format!("- {name} {arguments}: {result}\n"))
         }

@@ -9,55 +9,66 @@ use std::sync::Arc;
 /// The wire name that marks answers given without any model; they are never sent to one.
 pub const NO_MODEL: &str = "none";
 
-/// The input of a request made of `history`, whose items it shares. Every tool call is followed by its results in call
-/// order, an unanswered one by the word that it was interrupted; thinking that leads to nothing is
-/// left out, as are answers that no model gave.
+/// The input of a request made of `history`, whose items it shares. The calls of a reply are followed by their results in
+/// call order, an unanswered one by the word that it was interrupted; what the model said behind its calls stays there.
+/// Thinking that leads to nothing is left out, as are answers that no model gave.
 pub fn input(history: &[Arc<Kept>]) -> Vec<Input> {
-    let mut results = results(history);
+    let results = results(history);
     let mut out: Vec<Input> = Vec::with_capacity(history.len());
-    let mut open: Vec<String> = Vec::new();
-    for kept in history {
+    let mut open: Vec<(usize, &str)> = Vec::new();
+    let close = |out: &mut Vec<Input>, open: &mut Vec<(usize, &str)>| {
+        out.extend(open.drain(..).map(|(place, call_id)| match results.get(&place) {
+            Some(at) => result(&history[*at]),
+            None => Arc::new(Kept::new(None, interrupted(call_id))),
+        }));
+    };
+    for (place, kept) in history.iter().enumerate() {
         if kept.origin.as_ref().is_some_and(|o| o.wire == NO_MODEL) {
             continue;
         }
         match &kept.item {
-            Item::ToolCall { call_id, .. } => {
-                open.push(call_id.clone());
-                out.push(Arc::clone(kept));
+            Item::ToolResult { .. } => {
+                close(&mut out, &mut open);
+                continue;
             }
-            Item::ToolResult { .. } => close(&mut out, &mut open, &mut results),
-            Item::Reasoning { .. } => out.push(Arc::clone(kept)),
-            Item::Message { .. } | Item::Unknown(_) => {
-                close(&mut out, &mut open, &mut results);
-                if matches!(&kept.item, Item::Message { role: Role::User | Role::System, .. }) {
-                    drop_dangling(&mut out);
-                }
-                out.push(Arc::clone(kept));
+            Item::Message { role: Role::User | Role::System, .. } => {
+                close(&mut out, &mut open);
+                drop_dangling(&mut out);
             }
+            Item::ToolCall { call_id, .. } => open.push((place, call_id)),
+            Item::Message { role: Role::Assistant, .. }
+            | Item::Reasoning { .. }
+            | Item::Unknown(_) => {}
         }
+        out.push(Arc::clone(kept));
     }
-    close(&mut out, &mut open, &mut results);
+    close(&mut out, &mut open);
     drop_dangling(&mut out);
     out
 }
 
-/// The first result of every call.
-fn results(history: &[Arc<Kept>]) -> HashMap<&str, &Arc<Kept>> {
-    let mut results = HashMap::new();
-    for kept in history {
-        if let Item::ToolResult { call_id, .. } = &kept.item {
-            results.entry(call_id.as_str()).or_insert(kept);
+/// The place of the result of each call, by the place of the call. In a log of an earlier release an id may come again
+/// in each reply: a result is that of the newest reply with such a call that waits for one.
+pub(crate) fn results(history: &[Arc<Kept>]) -> HashMap<usize, usize> {
+    let mut waiting: HashMap<&str, Vec<(usize, usize)>> = HashMap::new();
+    let (mut paired, mut reply) = (HashMap::new(), 0);
+    for (place, kept) in history.iter().enumerate() {
+        match &kept.item {
+            Item::ToolCall { call_id, .. } => {
+                waiting.entry(call_id).or_default().push((reply, place));
+            }
+            Item::ToolResult { call_id, .. } => {
+                reply = place;
+                let Some(calls) = waiting.get_mut(call_id.as_str()) else { continue };
+                let newest = calls.last().map(|(reply, _)| *reply);
+                let first = calls.iter().position(|(reply, _)| Some(*reply) == newest);
+                paired.extend(first.map(|first| (calls.remove(first).1, place)));
+            }
+            Item::Message { role: Role::User | Role::System, .. } => reply = place,
+            Item::Message { .. } | Item::Reasoning { .. } | Item::Unknown(_) => {}
         }
     }
-    results
-}
-
-/// Gives every open call a result, in call order.
-fn close(out: &mut Vec<Input>, open: &mut Vec<String>, results: &mut HashMap<&str, &Arc<Kept>>) {
-    for call_id in open.drain(..) {
-        let found = results.remove(call_id.as_str());
-        out.push(found.map_or_else(|| Arc::new(Kept::new(None, interrupted(&call_id))), result));
-    }
+    paired
 }
 
 /// A result as a request carries it.
@@ -216,6 +227,32 @@ mod tests {
     fn results_follow_in_call_order_whatever_order_they_ended_in() {
         let history = [call("a"), call("b"), result("b", "2"), result("a", "1")];
         assert_eq!(words(&input(&history)), ["call a", "call b", "result a 1", "result b 2"]);
+    }
+
+    #[test]
+    fn each_call_of_an_old_log_keeps_its_result_although_all_have_the_same_id() {
+        let turn = |text: &str| [call("Bash:0"), result("Bash:0", text)];
+        let said = [call("Bash:0"), say(Role::User, "stop"), say(Role::User, "go on")];
+        let history = [&said[..], &turn("1"), &turn("2")].concat();
+        let (open, one, two) = ("result Bash:0 ", "result Bash:0 1", "result Bash:0 2");
+        let expected =
+            ["call Bash:0", open, "stop", "go on", "call Bash:0", one, "call Bash:0", two];
+        assert_eq!(words(&input(&history)), expected);
+    }
+
+    #[test]
+    fn two_calls_of_one_id_in_one_reply_get_their_results_in_order() {
+        let history = [call("c"), call("c"), result("c", "1"), result("c", "2")];
+        assert_eq!(words(&input(&history)), ["call c", "call c", "result c 1", "result c 2"]);
+    }
+
+    #[test]
+    fn what_the_model_says_behind_its_calls_stays_before_their_results() {
+        let remark = say(Role::Assistant, "I look.");
+        let history =
+            [call("a"), remark, thinking(), call("b"), result("a", "1"), result("b", "2")];
+        let expected = ["call a", "I look.", "thinking", "call b", "result a 1", "result b 2"];
+        assert_eq!(words(&input(&history)), expected);
     }
 
     #[test]

@@ -7,7 +7,6 @@ use crate::protocol::entry::{GO_ON, domain};
 use crate::protocol::item::{Content, Item, RequestConfig, Role};
 use crate::protocol::{Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
 use crate::run::batch::Call;
-use crate::run::call_ids::{bounded, distinct};
 use crate::run::models::chosen;
 use crate::run::reply_size::{ReplyLimits, ReplySize, within_a_line};
 use crate::run::screens::LastShown;
@@ -362,7 +361,7 @@ impl Run {
             match delta {
                 Some(Ok(Delta::End(stop))) => return self.end(answer, asked, stop).await,
                 Some(Ok(delta)) => match answer.size.add(&delta) {
-                    Ok(()) => self.receive(&mut answer, bounded(delta)).await?,
+                    Ok(()) => self.receive(&mut answer, delta).await?,
                     Err(too_large) => {
                         // Ends the connection, so that the provider stops generating.
                         drop((deltas, delta));
@@ -532,7 +531,6 @@ impl Run {
             Item::ToolCall { .. } | Item::ToolResult { .. } | Item::Unknown(_) => {}
         }
         answer.has_content |= has_content(&item);
-        let Some((item, native)) = distinct(&answer.held, item, native) else { return Ok(()) };
         if let Item::ToolCall { call_id, .. } = &item
             && cut
         {

@@ -1,11 +1,12 @@
 use super::*;
 use crate::config::models::Wire;
 use crate::llm::bench::{
-    blocks, call, cut_blocks, fault, foreign, model, native, plain, request, result, rich_result,
-    run, shown, thought, usage,
+    DOT, blocks, call, cut_blocks, fault, foreign, model, native, plain, request, result,
+    rich_result, run, shown, thought, usage,
 };
 use crate::llm::wire::Fault;
 use crate::llm::{Delta, Stop, Usage};
+use crate::protocol::{Item, Role};
 
 fn claude() -> Model {
     model(Wire::Anthropic)
@@ -333,6 +334,7 @@ fn a_message_in_one_piece_is_the_same_answer() {
 
 #[test]
 fn a_conversation_is_sent_with_roles_joined_and_four_cache_markers() {
+    let id = wire::call_id_of(b"functions.Read:0 0");
     let request = request(vec![
         plain(Item::message(Role::User, "one")),
         plain(Item::message(Role::Assistant, "two")),
@@ -353,16 +355,19 @@ fn a_conversation_is_sent_with_roles_joined_and_four_cache_markers() {
             {"role": "user", "content": [{"type": "text", "text": "one", "cache_control": marker}]},
             {"role": "assistant", "content": [
                 {"type": "text", "text": "two"},
-                {"type": "tool_use", "id": "functions_Read_0", "name": "Read", "input": {"path": "a"}},
+                {"type": "tool_use", "id": id, "name": "Read", "input": {"path": "a"}},
                 {"type": "tool_use", "id": "c2", "name": "Bash", "input": {}},
             ]},
             {"role": "user", "content": [
-                {"type": "tool_result", "tool_use_id": "functions_Read_0", "content": "3 lines"},
+                {"type": "tool_result", "tool_use_id": id, "content": "3 lines"},
                 {"type": "tool_result", "tool_use_id": "c2", "content": "done"},
                 {"type": "text", "text": "meanwhile", "cache_control": marker},
             ]},
             {"role": "assistant", "content": [{"type": "text", "text": "three"}]},
-            {"role": "user", "content": [{"type": "text", "text": "four", "cache_control": marker}]},
+            {"role": "user", "content": [
+                {"type": "text", "text": "[an empty message]"},
+                {"type": "text", "text": "four", "cache_control": marker},
+            ]},
         ])
     );
     assert_eq!(
@@ -395,10 +400,11 @@ fn native_blocks_go_back_verbatim_to_their_model_and_as_text_to_another() {
 #[test]
 fn a_failed_result_with_an_image_says_so_and_shows_it() {
     let (dir, rich) = rich_result("c1");
-    let mut request = request(vec![plain(call("c1", "Read", "{}")), plain(rich)]);
+    let question = plain(Item::message(Role::User, "q"));
+    let mut request = request(vec![question, plain(call("c1", "Read", "{}")), plain(rich)]);
     request.blobs = dir.path().into();
     let result = |model: &Model, request: &Request| {
-        body(request, model)["messages"][1]["content"][0].clone()
+        body(request, model)["messages"][2]["content"][0].clone()
     };
     let seen = result(&claude(), &request);
     assert_eq!(seen["is_error"], json!(true));
@@ -406,7 +412,7 @@ fn a_failed_result_with_an_image_says_so_and_shows_it() {
         seen["content"],
         json!([
             {"type": "text", "text": "1 line\nthe content"},
-            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "cGl4ZWxz"}},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DOT}},
         ])
     );
     let blind = Model { images: false, ..claude() };

@@ -4,11 +4,11 @@
 use crate::llm::chat::closed::Closed;
 use crate::llm::sse::Event;
 use crate::llm::wire::{self, Decode, Ending, Fault, Progress, at, list, text};
-use crate::llm::{Delta, Request, Stop, Usage};
+use crate::llm::{Delta, Stop, Usage};
 use crate::protocol::item::Content;
 use crate::protocol::{Item, Role};
 use serde_json::{Map, Value, json};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Finish reasons of a reply that failed at the provider: OpenRouter and Mistral (`error`), vLLM and SGLang
 /// (`abort`), DeepSeek, Z.ai.
@@ -27,8 +27,6 @@ pub struct Decoder {
     by_id: HashMap<String, usize>,
     /// Thinking in the form of routers, pieces joined; sent back with the next thought.
     details: Vec<Value>,
-    /// Call ids of this conversation: some servers count from zero in every answer.
-    taken: HashSet<String>,
     refusal: String,
     /// Whether any words came.
     said: bool,
@@ -91,7 +89,7 @@ impl Decode for Decoder {
     }
 
     fn finish(&mut self, out: &mut Vec<Delta>) -> Option<Stop> {
-        let called = self.calls.iter().any(|call| !call.name.is_empty());
+        let called = !self.calls.is_empty();
         let stop = self.ending.stop(called)?;
         self.close_words(out);
         for call in std::mem::take(&mut self.calls) {
@@ -110,15 +108,6 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    /// A decoder that gives no call an id which `request` already holds.
-    pub fn new(request: &Request) -> Self {
-        let ids = request.input.iter().filter_map(|input| match &input.item {
-            Item::ToolCall { call_id, .. } => Some(call_id.clone()),
-            _ => None,
-        });
-        Self { taken: ids.collect(), ..Self::default() }
-    }
-
     fn choice(&mut self, mut choice: Value, out: &mut Vec<Delta>) -> Result<(), Fault> {
         if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
             return Err(wire::reported(error));
@@ -313,8 +302,7 @@ impl Decoder {
         });
         known.unwrap_or_else(|| {
             let wire_id = id.to_owned();
-            let fresh = !id.is_empty() && self.taken.insert(wire_id.clone());
-            let id = if fresh { wire_id.clone() } else { wire::call_id() };
+            let id = if id.is_empty() { wire::call_id() } else { wire_id.clone() };
             let place = self.calls.len();
             self.by_index.extend(index.map(|index| (index, place)));
             self.by_id.insert(wire_id.clone(), place);
@@ -348,10 +336,6 @@ impl Decoder {
 }
 
 fn close_call(call: Call, out: &mut Vec<Delta>) {
-    if call.name.is_empty() {
-        out.push(Delta::Unknown(json!({"tool_call_without_name": call.arguments})));
-        return;
-    }
     let Call { id, name, more, closed, .. } = call;
     let sent_back = wire::arguments_text(&call.arguments);
     let mut native = json!({

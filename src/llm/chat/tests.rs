@@ -1,12 +1,13 @@
 use super::*;
 use crate::config::models::Wire;
 use crate::llm::bench::{
-    blocks, call, cut_blocks, fault, foreign, model, native, plain, request, result, rich_result,
-    run, shown, thought, usage,
+    DOT, blocks, call, cut_blocks, fault, foreign, model, native, plain, request, result,
+    rich_result, run, shown, thought, usage,
 };
 use crate::llm::sse::Event;
 use crate::llm::wire::{Decode as _, Fault, Progress};
-use crate::llm::{Delta, Stop, Usage};
+use crate::llm::{Delta, Input, Stop, Usage};
+use crate::protocol::{Item, Role};
 
 fn server() -> Model {
     model(Wire::Chat)
@@ -291,15 +292,35 @@ fn arguments_may_be_an_object_and_come_before_the_name() {
 }
 
 #[test]
-fn a_call_never_gets_an_id_that_the_conversation_already_holds() {
-    let before = request(vec![plain(call("call_0", "Read", "{}"))]);
+fn a_call_without_a_name_is_a_call() {
     let events =
-        [call_piece(json!({"index": 0, "id": "call_0"}), Some("Read"), "{}"), finish("tool_calls")];
-    let (deltas, _) = run(Decoder::new(&before), &events);
-    let (item, native) = blocks(&deltas).remove(0);
-    let Item::ToolCall { call_id, .. } = item else { panic!() };
-    assert_ne!(call_id, "call_0");
-    assert_eq!(native.unwrap()["id"], json!(call_id));
+        [call_piece(json!({"index": 0, "id": "x"}), None, "{}"), finish("tool_calls"), done()];
+    let (deltas, stop) = run(Decoder::default(), &events);
+    let items: Vec<Item> = blocks(&deltas).into_iter().map(|(item, _)| item).collect();
+    assert_eq!((items, stop), (vec![call("x", "", "{}")], Some(Stop::ToolUse)));
+}
+
+#[test]
+fn thinking_goes_with_every_call_to_the_servers_that_demand_it() {
+    let input = vec![
+        plain(Item::message(Role::User, "q")),
+        foreign(Wire::Chat, call("c1", "Read", "{}"), json!({})),
+        plain(result("c1", "ok")),
+        plain(Item::message(Role::Assistant, "so")),
+        plain(Item::message(Role::User, "and?")),
+    ];
+    let request = request(input);
+    let thinking = |provider: &str| {
+        let model = Model { provider: provider.into(), ..server() };
+        let messages = body(&request, &model)["messages"].clone();
+        messages.as_array().unwrap().iter().map(|m| m.get("reasoning_content").is_some()).collect()
+    };
+    let none: Vec<bool> = thinking("groq");
+    assert_eq!(none, [false; 6]);
+    for provider in ["deepseek", "moonshot"] {
+        let with_calls: Vec<bool> = thinking(provider);
+        assert_eq!(with_calls, [false, false, true, false, false, false]);
+    }
 }
 
 #[test]
@@ -421,7 +442,7 @@ fn a_refusal_is_the_models_own_words() {
         [chunk(json!({"refusal": "I "})), chunk(json!({"refusal": "won't"})), finish("stop")];
     let (deltas, stop) = run(Decoder::default(), &events);
     assert_eq!(stop, Some(Stop::Refusal("I won't".into())));
-    let content = vec![Content::Refusal { refusal: "I won't".into() }];
+    let content = vec![crate::protocol::item::Content::Refusal { refusal: "I won't".into() }];
     assert_eq!(blocks(&deltas)[0].0, Item::Message { role: Role::Assistant, content });
 }
 
@@ -494,7 +515,7 @@ fn images_follow_the_last_result_of_their_batch() {
         messages[4]["content"],
         json!([
             {"type": "text", "text": "Images of the tool results above:"},
-            {"type": "image_url", "image_url": {"url": "data:image/png;base64,cGl4ZWxz"}},
+            {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{DOT}")}},
             {"type": "text", "text": "and?"},
         ])
     );
@@ -540,7 +561,7 @@ fn a_model_of_mistral_speaks_between_a_result_and_what_a_person_says() {
 }
 
 #[test]
-fn a_model_gets_its_thinking_back_within_its_turn_and_signed_details_always() {
+fn a_model_gets_its_thinking_back_where_it_made_calls_also_in_later_turns() {
     let think = |words: &str| {
         let value = json!({"reasoning_content": words, "reasoning_details": [{"text": words}]});
         native(Wire::Chat, thought(words), value)
@@ -549,11 +570,17 @@ fn a_model_gets_its_thinking_back_within_its_turn_and_signed_details_always() {
     let said = plain(Item::message(Role::Assistant, "a"));
     let used = [plain(call("c1", "Read", "{}")), plain(result("c1", "ok"))];
     let turn = |thinking| [vec![question(), thinking], used.to_vec()].concat();
-    let input = [turn(think("old")), vec![said], turn(think("new"))].concat();
-    let messages = body(&request(input), &server())["messages"].clone();
-    assert_eq!(messages[2].get("reasoning_content"), None);
-    assert_eq!(messages[2]["reasoning_details"], json!([{"text": "old"}]));
-    assert_eq!(messages[6]["reasoning_content"], "new");
+    let without_calls = [question(), think("without use"), said.clone()];
+    let first = [turn(think("old")), vec![think("then"), said], without_calls.to_vec()].concat();
+    let messages = |input: &[Input]| body(&request(input.to_vec()), &server())["messages"].clone();
+    let before = messages(&first);
+    let all = messages(&[first, turn(think("new"))].concat());
+    assert_eq!(before.as_array().unwrap()[..], all.as_array().unwrap()[..7], "the beginning stays");
+    assert_eq!(all[2]["reasoning_content"], "old");
+    assert_eq!(all[2]["reasoning_details"], json!([{"text": "old"}]));
+    assert_eq!(all[4]["reasoning_content"], "then");
+    assert_eq!(all[6], json!({"role": "assistant", "content": "a"}));
+    assert_eq!(all[8]["reasoning_content"], "new");
     let other = foreign(Wire::Chat, thought("x"), json!({"reasoning_content": "x"}));
     let messages = body(&request(vec![question(), other]), &server())["messages"].clone();
     assert_eq!(messages.as_array().unwrap().len(), 2);

@@ -1,12 +1,13 @@
 use super::*;
 use crate::config::models::Wire;
 use crate::llm::bench::{
-    blocks, call, fault, foreign, model, native, plain, request, result, rich_result, run, shown,
-    thought, usage,
+    DOT, blocks, call, fault, foreign, model, native, plain, request, result, rich_result, run,
+    shown, thought, usage,
 };
 use crate::llm::sse::Event;
 use crate::llm::wire::{Decode as _, Fault, Progress};
 use crate::llm::{Delta, Stop, Usage};
+use crate::protocol::{Item, Role};
 
 fn gemini() -> Model {
     model(Wire::Gemini)
@@ -182,9 +183,9 @@ fn a_conversation_is_sent_with_roles_joined_and_results_named() {
             call("g7", "Bash", "{}"),
             json!({"functionCall": {"name": "Bash", "id": "g7", "args": {}}, "thoughtSignature": "s"}),
         ),
-        plain(Item::message(Role::System, "note")),
         plain(result("c1", "3 lines")),
         plain(result("g7", "done")),
+        plain(Item::message(Role::System, "note")),
     ]);
     let body = body(&request, &gemini());
     let response = |name: &str| json!({"name": name, "response": {"output": "3 lines"}});
@@ -194,14 +195,14 @@ fn a_conversation_is_sent_with_roles_joined_and_results_named() {
             {"role": "user", "parts": [{"text": "one"}]},
             {"role": "model", "parts": [
                 {"text": "two"},
-                {"functionCall": {"name": "Read", "args": {"path": "a"}}, "thoughtSignature": FOREIGN_CALL},
+                {"functionCall": {"name": "Read", "args": {"path": "a"}}, "thoughtSignature": UNSIGNED},
                 {"functionCall": {"name": "Bash", "id": "g7", "args": {}}, "thoughtSignature": "s"},
             ]},
             {"role": "user", "parts": [
                 {"functionResponse": response("Read")},
                 {"functionResponse": {"name": "Bash", "id": "g7", "response": {"output": "done"}}},
-                {"text": "note"},
             ]},
+            {"role": "user", "parts": [{"text": "note"}]},
         ])
     );
     assert_eq!(body["systemInstruction"], json!({"parts": [{"text": "be brief"}]}));
@@ -230,6 +231,7 @@ fn thoughts_and_foreign_blocks_stay_behind() {
 fn a_failed_result_with_an_image_says_so_and_shows_it_after_all_results() {
     let (dir, rich) = rich_result("c1");
     let mut request = request(vec![
+        plain(Item::message(Role::User, "q")),
         plain(call("c1", "Read", "{}")),
         plain(call("c2", "Bash", "{}")),
         plain(rich),
@@ -237,12 +239,17 @@ fn a_failed_result_with_an_image_says_so_and_shows_it_after_all_results() {
     ]);
     request.blobs = dir.path().into();
     assert_eq!(
-        body(&request, &gemini())["contents"][1]["parts"],
-        json!([
-            {"functionResponse": {"name": "Read", "response": {"error": "1 line\nthe content"}}},
-            {"functionResponse": {"name": "Bash", "response": {"output": "ok"}}},
-            {"inlineData": {"mimeType": "image/png", "data": "cGl4ZWxz"}},
-        ])
+        body(&request, &gemini())["contents"].as_array().unwrap()[2..],
+        [
+            json!({"role": "user", "parts": [
+                {"functionResponse": {"name": "Read", "response": {"error": "1 line\nthe content"}}},
+                {"functionResponse": {"name": "Bash", "response": {"output": "ok"}}},
+            ]}),
+            json!({"role": "user", "parts": [
+                {"text": "Images of the tool results above:"},
+                {"inlineData": {"mimeType": "image/png", "data": DOT}},
+            ]}),
+        ]
     );
 }
 

@@ -2,11 +2,12 @@ use super::*;
 use crate::config::models::Wire;
 use crate::llm::Input;
 use crate::llm::bench::{
-    blocks, call, cut_blocks, fault, foreign, model, native, plain, request, result, rich_result,
-    run, shown, thought, usage,
+    DOT, blocks, call, cut_blocks, fault, foreign, model, native, plain, request, result,
+    rich_result, run, shown, thought, usage,
 };
 use crate::llm::wire::Fault;
 use crate::llm::{Delta, Stop, Usage};
+use crate::protocol::{Item, Role};
 
 fn gpt() -> Model {
     Model { reasoning: Reasoning::Effort, ..model(Wire::Responses) }
@@ -246,7 +247,7 @@ fn a_refusal_is_the_models_own_words() {
     let events = [piece("refusal", 0, "I will not"), done(0, &whole), completed(&[])];
     let (deltas, stop) = run(Decoder::default(), &events);
     assert_eq!(stop, Some(Stop::Refusal("I will not".into())));
-    let content = vec![Content::Refusal { refusal: "I will not".into() }];
+    let content = vec![crate::protocol::item::Content::Refusal { refusal: "I will not".into() }];
     assert_eq!(blocks(&deltas)[0].0, Item::Message { role: Role::Assistant, content });
 }
 
@@ -468,7 +469,7 @@ fn a_failed_result_with_an_image_says_so_and_shows_it() {
         body(&request, &gpt(), Summaries::Asked)["input"][1]["output"],
         json!([
             {"type": "input_text", "text": "error: 1 line\nthe content"},
-            {"type": "input_image", "image_url": "data:image/png;base64,cGl4ZWxz"},
+            {"type": "input_image", "image_url": format!("data:image/png;base64,{DOT}")},
         ])
     );
 }

@@ -70,9 +70,8 @@ enum Said {
 
 impl Server {
     fn answer(&self) -> Answer {
-        let request = crate::llm::bench::request(Vec::new());
         let who = Who { provider: "p".into(), host: "h".into(), key: "k".into(), secret: None };
-        Answer::new(who, provider::decoder(&model(self.wire), &request))
+        Answer::new(who, provider::decoder(&model(self.wire)))
     }
 
     /// What comes of these pieces of a stream.
@@ -140,7 +139,8 @@ fn said(item: Item, cut: bool, end: &Result<Stop, Failure>) -> Said {
             let object = serde_json::from_str::<Map<String, Value>>(&arguments).ok();
             let is_own_end = end.as_ref().is_ok_and(Stop::is_own_end);
             let is_begun = |object: &Map<String, Value>| !cut || is_own_end || !object.is_empty();
-            let runs = end.is_ok() && object.as_ref().is_some_and(is_begun);
+            // A call without a name is answered and runs nothing.
+            let runs = end.is_ok() && !name.is_empty() && object.as_ref().is_some_and(is_begun);
             let arguments = object.map_or(arguments, |object| Value::Object(object).to_string());
             Said::Call { name, arguments, runs }
         }

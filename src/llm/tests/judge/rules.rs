@@ -1,6 +1,7 @@
 //! That each judge takes a plain conversation, and refuses it when one thing in it is wrong.
 
 use super::Flavour;
+use crate::llm::bench::DOT;
 use serde_json::{Value, json};
 
 /// Changes the value at a JSON pointer; a null takes it away.
@@ -30,8 +31,6 @@ fn check(flavours: &[Flavour], body: &Value, changes: &[(&str, Value, &str)]) {
         }
     }
 }
-
-const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 fn schema() -> Value {
     json!({"type": "object", "properties": {}})
