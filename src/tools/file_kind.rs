@@ -48,8 +48,9 @@ pub fn not_written(path: &Path, encoding: &str) -> String {
     };
     let (shown, path) = (path.display(), quoted(path));
     format!(
-        "{shown} is in {encoding}: Write and Edit change text in UTF-8 only; change it with a command, or convert \
-         it with Bash: iconv -f {from} -t UTF-8 {path} > new && cat new > {path}"
+        "{shown} is in {encoding}: Write and Edit change text in UTF-8 only; change it with a command that keeps its \
+         encoding, or, if it may be UTF-8 from now on, convert it with Bash: \
+         iconv -f {from} -t UTF-8 {path} > new && cat new > {path}"
     )
 }
 

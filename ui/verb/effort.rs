@@ -91,7 +91,8 @@ impl ChooseEffort {
             return End::done(format!("{pod}: effort {effort}{why}"));
         }
         // This provider's cache is of requests with one effort.
-        let is_cached = info.is_some_and(|info| info.model.starts_with("anthropic/"));
+        let is_cached = info
+            .is_some_and(|info| info.context_tokens > 0 && info.model.starts_with("anthropic/"));
         let cost =
             if is_cached { "; that request reads nothing from the prompt cache" } else { "" };
         End::done(format!("{pod}: effort {effort} from the next request on{cost}"))

@@ -758,6 +758,34 @@ fn a_message_goes_to_an_agent_whatever_its_name_is_and_to_a_pod_of_that_name_fir
 }
 
 #[test]
+fn a_new_effort_names_the_cost_to_the_prompt_cache_once_something_was_sent() {
+    use yoi::protocol::{Event, PodInfo};
+    let said = |model: &str, context_tokens| {
+        let mut family = Family::default();
+        let model = model.to_owned();
+        family.set(PodInfo {
+            model,
+            context_tokens,
+            ..crate::app::tests::pod("alice", State::Idle)
+        });
+        let (env, selected) = (BTreeMap::new(), pod("alice"));
+        let known = Known { selected: Some(&selected), ..known_in(&family, &env, Way::Line) };
+        let mut verb =
+            read("effort high", Way::Line).unwrap_or_else(|why| panic!("{why}")).dialogue;
+        assert!(matches!(verb.next(&known, None), Next::Call(_)));
+        let done = done_with(Event::Accepted { entry: None, queued: None });
+        let Next::End(end) = verb.next(&known, Some(done)) else { panic!("no end") };
+        let Said::Done(said) = end.said else { panic!("{:?}", end.said) };
+        said
+    };
+    let plain = "alice: effort high from the next request on";
+    let cost = "; that request reads nothing from the prompt cache";
+    assert_eq!(said("anthropic/m", 0), plain);
+    assert_eq!(said("anthropic/m", 900), format!("{plain}{cost}"));
+    assert_eq!(said("mine/m", 900), plain);
+}
+
+#[test]
 fn an_effort_that_no_request_carries_is_answered_with_why() {
     use yoi::protocol::{Effort, Event, PodInfo};
     let info = |unsent: Option<&str>| PodInfo {
