@@ -258,7 +258,7 @@ pub enum Event {
         data_dir: std::path::PathBuf,
         runtime_dir: std::path::PathBuf,
     },
-    /// The reply to `find_model`, and to `set_model`: the model that the Pod uses now.
+    /// The reply to `find_model`, and to `set_model` and `set_effort`: the model that the Pod uses now.
     ModelFound {
         /// `None`: there is nothing to connect to.
         #[serde(default, skip_serializing_if = "Option::is_none")]

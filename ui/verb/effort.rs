@@ -80,22 +80,24 @@ impl ChooseEffort {
     }
 
     fn answered(&self, known: &Known<'_>, event: Event) -> End {
-        if let Event::ModelFound { model, effort, config, .. } = event {
-            let why = model.and_then(|found| found.effort_unsent);
-            return self.of_new_pods(known, effort, why.as_deref(), &config);
-        }
-        let (Some(pod), Some(effort)) = (&self.pod, &self.effort) else { return End::default() };
-        let info = known.find(pod).ok();
-        if let Some(info) = info.filter(|info| info.effort_unsent.is_some()) {
-            let why = unsent(info.effort_unsent.as_deref());
-            return End::done(format!("{pod}: effort {effort}{why}"));
+        let Event::ModelFound { model, effort: settings, config, .. } = event else {
+            return End::default();
+        };
+        let why = model.and_then(|found| found.effort_unsent);
+        let Some(pod) = &self.pod else {
+            return self.of_new_pods(known, settings, why.as_deref(), &config);
+        };
+        let word = self.effort.as_deref().unwrap_or(DEFAULT);
+        if let Some(why) = why.filter(|_| of_word(word).or(settings).is_some()) {
+            return End::done(format!("{pod}: effort {word}{}", unsent(Some(&why))));
         }
         // This provider's cache is of requests with one effort.
-        let is_cached = info
-            .is_some_and(|info| info.context_tokens > 0 && info.model.starts_with("anthropic/"));
+        let is_cached = known
+            .find(pod)
+            .is_ok_and(|info| info.context_tokens > 0 && info.model.starts_with("anthropic/"));
         let cost =
             if is_cached { "; that request reads nothing from the prompt cache" } else { "" };
-        End::done(format!("{pod}: effort {effort} from the next request on{cost}"))
+        End::done(format!("{pod}: effort {word} from the next request on{cost}"))
     }
 
     /// Chooses the effort of new Pods, or says which one that is; `why` no request to their model carries one.

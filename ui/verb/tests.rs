@@ -350,6 +350,22 @@ fn done_with(event: yoi::protocol::Event) -> Reply {
     Reply::Results(vec![Ok(event)])
 }
 
+/// The reply that names a model; `effort_unsent` why no request to it carries an effort.
+fn found_model(model: &str, effort_unsent: Option<&str>) -> Reply {
+    let model = yoi::protocol::reply::FoundModel {
+        model: model.into(),
+        why: "typed".into(),
+        sends: None,
+        effort_unsent: effort_unsent.map(str::to_owned),
+    };
+    done_with(yoi::protocol::Event::ModelFound {
+        model: Some(model),
+        effort: None,
+        config: "/c".into(),
+        mistakes: Vec::new(),
+    })
+}
+
 #[test]
 fn the_next_step_is_printed_as_it_is_typed_where_it_is_read() {
     use yoi::protocol::{Event, PlanStep, Restoring};
@@ -446,22 +462,7 @@ fn without_a_pod_the_effort_is_that_of_new_pods() {
 
 #[test]
 fn a_model_is_answered_by_the_name_it_came_to_and_not_as_it_was_typed() {
-    use yoi::protocol::Event;
-    use yoi::protocol::reply::FoundModel;
-    let found = || {
-        let model = Some(FoundModel {
-            model: "x/m-1".into(),
-            why: "typed".into(),
-            sends: None,
-            effort_unsent: None,
-        });
-        done_with(Event::ModelFound {
-            model,
-            effort: None,
-            config: "/c".into(),
-            mistakes: Vec::new(),
-        })
-    };
+    let found = || found_model("x/m-1", None);
     let end = driven("model x/", Way::Line, &[], vec![found()]);
     assert_eq!(end.said, Said::Done("new Pods use x/m-1".into()));
     assert_eq!(end.action, Some(Action::ModelOfNewPods("x/".into())));
@@ -759,12 +760,11 @@ fn a_message_goes_to_an_agent_whatever_its_name_is_and_to_a_pod_of_that_name_fir
 
 #[test]
 fn a_new_effort_names_the_cost_to_the_prompt_cache_once_something_was_sent() {
-    use yoi::protocol::{Event, PodInfo};
+    use yoi::protocol::PodInfo;
     let said = |model: &str, context_tokens| {
         let mut family = Family::default();
-        let model = model.to_owned();
         family.set(PodInfo {
-            model,
+            model: model.to_owned(),
             context_tokens,
             ..crate::app::tests::pod("alice", State::Idle)
         });
@@ -773,7 +773,7 @@ fn a_new_effort_names_the_cost_to_the_prompt_cache_once_something_was_sent() {
         let mut verb =
             read("effort high", Way::Line).unwrap_or_else(|why| panic!("{why}")).dialogue;
         assert!(matches!(verb.next(&known, None), Next::Call(_)));
-        let done = done_with(Event::Accepted { entry: None, queued: None });
+        let done = found_model(model, None);
         let Next::End(end) = verb.next(&known, Some(done)) else { panic!("no end") };
         let Said::Done(said) = end.said else { panic!("{:?}", end.said) };
         said
@@ -787,7 +787,7 @@ fn a_new_effort_names_the_cost_to_the_prompt_cache_once_something_was_sent() {
 
 #[test]
 fn an_effort_that_no_request_carries_is_answered_with_why() {
-    use yoi::protocol::{Effort, Event, PodInfo};
+    use yoi::protocol::{Effort, PodInfo};
     let info = |unsent: Option<&str>| PodInfo {
         effort: Some(Effort::High),
         effort_unsent: unsent.map(str::to_owned),
@@ -813,8 +813,9 @@ fn an_effort_that_no_request_carries_is_answered_with_why() {
         let mut verb =
             read("effort high", Way::Line).unwrap_or_else(|why| panic!("{why}")).dialogue;
         assert!(matches!(verb.next(&known, None), Next::Call(_)));
-        let done = done_with(Event::Accepted { entry: None, queued: None });
-        let Next::End(end) = verb.next(&known, Some(done)) else { panic!("no end") };
+        let Next::End(end) = verb.next(&known, Some(found_model("mine/m", unsent))) else {
+            panic!("no end")
+        };
         assert_eq!(end.said, Said::Done(chosen));
     }
 }

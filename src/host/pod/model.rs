@@ -82,7 +82,8 @@ impl Pod {
         let resolved = Resolved { effort, ..self.resolved.clone() };
         let stored = self.store_config(resolved).await;
         self.show_effort();
-        reply(answer, stored.map(|()| done()));
+        let (choice, reading) = (self.resolved.model.as_ref(), self.shared.settings.last());
+        reply(answer, stored.map(|()| self.shared.model_found(choice, reading)));
     }
 
     /// The effort of the Pod, else that of the settings, for the next request and for screens.
