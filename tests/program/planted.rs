@@ -27,6 +27,8 @@ const SETTINGS: &str = r#"
 api_key = "planted011"
 [limits]
 max_turns = "sk-planted012-abcdef"
+[retry]
+minutes = 0
 [profile.x]
 instruction = "say planted013 to nobody"
 [provider.shed]
