@@ -267,22 +267,33 @@ fn result_of(entry: &Value) -> Option<&str> {
     (entry["kind"] == "tool_result").then(|| entry["item"]["call_id"].as_str())?
 }
 
+/// The id of a call in the log, and what its tool leaves: the id that the provider gave it, which its arguments hold.
+fn effect_of(entry: &Value) -> Option<(&str, &str)> {
+    let call = call_of(entry)?;
+    let arguments = entry["item"]["arguments"].as_str()?;
+    let effect = &arguments[arguments.find("toolu_")?..];
+    let end = effect.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-');
+    Some((call, &effect[..end.unwrap_or(effect.len())]))
+}
+
 /// A tool runs at most once, after its call was committed, and it ran when its result says so.
 fn effects(effects: &str, entries: &BTreeMap<&str, &Value>) -> Vec<String> {
     let done = count(effects.lines());
-    let calls: BTreeSet<&str> = entries.values().filter_map(|entry| call_of(entry)).collect();
+    let calls: BTreeMap<&str, &str> =
+        entries.values().filter_map(|entry| effect_of(entry)).collect();
+    let known: BTreeSet<&str> = calls.values().copied().collect();
     let mut wrong = Vec::new();
     for (call, times) in &done {
         if *times > 1 {
             wrong.push(format!("the tool of {call} ran {times} times"));
         }
-        if !calls.contains(call) {
+        if !known.contains(call) {
             wrong.push(format!("the tool of {call} ran and the log does not know it"));
         }
     }
     for entry in entries.values().filter(|entry| !failed(&entry["item"])) {
         if let Some(call) = result_of(entry)
-            && !done.contains_key(call)
+            && !calls.get(call).is_some_and(|effect| done.contains_key(effect))
         {
             wrong.push(format!("{call} has a result and no effect: {entry}"));
         }
