@@ -5,16 +5,18 @@
 mod cleaner;
 mod hidden;
 mod spelled;
+mod terminal;
 mod typed;
 #[cfg(test)]
 mod tests;
 
-use cleaner::{Cleaner, Return};
+use cleaner::{Cleaner, Lines};
 use hidden::{LINE_BREAK, Sight};
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
+pub use terminal::Terminal;
 pub use typed::{shell_quoted, shell_word, verb_word};
 
 /// Text without escape sequences, control characters (newline and tab stay in some forms) and
@@ -26,22 +28,26 @@ impl<'a> SafeText<'a> {
     /// Text of several lines: newlines and tabs stay, escape sequences and hidden characters are
     /// removed, every other kind of line end becomes a newline.
     pub fn lines(text: impl Into<Cow<'a, str>>) -> Self {
-        Self::through(text.into(), Return::EndsLine)
-    }
-
-    /// The output of a command: as [`SafeText::lines`], but a carriage return starts its line over
-    /// and a backspace takes a character back, so that a progress line shows its last state.
-    pub fn output(text: impl Into<Cow<'a, str>>) -> Self {
-        Self::through(text.into(), Return::StartsOver)
-    }
-
-    fn through(text: Cow<'a, str>, lone_return: Return) -> Self {
+        let text = text.into();
         if cleaner::is_safe(&text) {
             return Self(text);
         }
-        let mut out = String::with_capacity(text.len());
-        Cleaner::new(lone_return).push(&text, &mut out);
-        Self(Cow::Owned(out))
+        let mut lines = Lines::default();
+        lines.out.reserve(text.len());
+        Cleaner::default().push(&text, &mut lines);
+        Self(Cow::Owned(lines.out))
+    }
+
+    /// The output of a command: as [`SafeText::lines`], but of what was drawn in place only the last
+    /// state is left, as on a [`Terminal`].
+    pub fn output(text: impl Into<Cow<'a, str>>) -> Self {
+        let text = text.into();
+        if cleaner::is_safe(&text) {
+            return Self(text);
+        }
+        let mut terminal = Terminal::default();
+        let out = terminal.push(&text) + &terminal.finish();
+        Self(Self::lines(out).into_owned().0)
     }
 
     /// One line for a person to read: newlines, tabs and what a terminal would not show are
@@ -148,21 +154,14 @@ impl<'a> SafeText<'a> {
 
 /// [`SafeText::lines`] for a text that arrives in pieces: a piece may end anywhere, inside an
 /// escape sequence too, and the pieces together are what the whole text would have become.
-#[derive(Clone, Debug)]
-pub struct SafeStream(Cleaner);
-
-impl Default for SafeStream {
-    fn default() -> Self {
-        Self(Cleaner::new(Return::EndsLine))
-    }
-}
+#[derive(Clone, Debug, Default)]
+pub struct SafeStream(Cleaner, Lines);
 
 impl SafeStream {
     /// The safe form of the next piece.
     pub fn push(&mut self, piece: &str) -> SafeText<'static> {
-        let mut out = String::with_capacity(piece.len());
-        self.0.push(piece, &mut out);
-        SafeText(Cow::Owned(out))
+        self.0.push(piece, &mut self.1);
+        SafeText(Cow::Owned(std::mem::take(&mut self.1.out)))
     }
 }
 

@@ -3,13 +3,18 @@
 
 use crate::text::hidden::Sight;
 
-/// What a carriage return does that no newline follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Return {
-    EndsLine,
-    /// The line begins again, and what stood on it is replaced.
-    StartsOver,
+/// Takes what is not part of an escape sequence, and the control sequences.
+pub trait Sink {
+    /// Printable ASCII.
+    fn run(&mut self, run: &str);
+    /// Any other character, control characters included.
+    fn character(&mut self, c: char);
+    /// A control sequence: what stands behind its `ESC [`, and the character that ends it.
+    fn sequence(&mut self, _parameters: &str, _last: char) {}
 }
+
+/// The parameters of a control sequence are a few numbers; of longer ones the beginning counts.
+const MAX_PARAMETERS: usize = 32;
 
 /// Where the next character stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,15 +33,12 @@ enum State {
     StringEscape,
 }
 
-/// Lets text through and removes what a terminal would act on or not show. The pieces pushed in
-/// turn give what the whole text would have given.
+/// Parts a text from its escape sequences. The pieces pushed in turn give what the whole text would
+/// have given.
 #[derive(Clone, Debug)]
 pub struct Cleaner {
-    lone_return: Return,
     state: State,
-    sight: Sight,
-    /// A carriage return came, and nothing was let through since.
-    returned: bool,
+    parameters: String,
 }
 
 /// Whether text of several lines passes unchanged.
@@ -50,21 +52,19 @@ fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\n' | b'\t')
 }
 
-impl Cleaner {
-    pub fn new(lone_return: Return) -> Self {
-        Self { lone_return, state: State::Text, sight: Sight::default(), returned: false }
+impl Default for Cleaner {
+    fn default() -> Self {
+        Self { state: State::Text, parameters: String::new() }
     }
+}
 
-    /// Appends the safe form of a piece to `out`, which holds the lines before it as far as a
-    /// carriage return can start them over.
-    pub fn push(&mut self, piece: &str, out: &mut String) {
+impl Cleaner {
+    pub fn push(&mut self, piece: &str, out: &mut impl Sink) {
         let mut rest = piece;
         while let Some(c) = rest.chars().next() {
             let run = if self.state == State::Text { plain_run(rest) } else { 0 };
             if run > 0 {
-                self.before_visible(out);
-                out.push_str(&rest[..run]);
-                self.sight.shows(rest.as_bytes()[run - 1].into());
+                out.run(&rest[..run]);
                 rest = &rest[run..];
             } else {
                 self.character(c, out);
@@ -73,11 +73,11 @@ impl Cleaner {
         }
     }
 
-    fn character(&mut self, c: char, out: &mut String) {
+    fn character(&mut self, c: char, out: &mut impl Sink) {
         match self.state {
             State::Text => self.text(c, out),
             State::Escape => match c {
-                '[' => self.state = State::Sequence,
+                '[' => self.begin_sequence(),
                 ']' | 'P' | 'X' | '^' | '_' => self.state = State::ControlString,
                 ' '..='/' => self.state = State::Intermediate,
                 '0'..='~' => self.state = State::Text,
@@ -89,8 +89,12 @@ impl Cleaner {
                 c => self.broken_off(c, out),
             },
             State::Sequence => match c {
-                ' '..='?' => {}
-                '@'..='~' => self.state = State::Text,
+                ' '..='?' if self.parameters.len() == MAX_PARAMETERS => {}
+                ' '..='?' => self.parameters.push(c),
+                '@'..='~' => {
+                    self.state = State::Text;
+                    out.sequence(&self.parameters, c);
+                }
                 c => self.broken_off(c, out),
             },
             State::ControlString => match c {
@@ -110,59 +114,60 @@ impl Cleaner {
     }
 
     /// A sequence that this character cannot go on: the character is text again.
-    fn broken_off(&mut self, c: char, out: &mut String) {
+    fn broken_off(&mut self, c: char, out: &mut impl Sink) {
         self.state = State::Text;
         self.text(c, out);
     }
 
-    fn text(&mut self, c: char, out: &mut String) {
+    fn begin_sequence(&mut self) {
+        self.state = State::Sequence;
+        self.parameters.clear();
+    }
+
+    fn text(&mut self, c: char, out: &mut impl Sink) {
         match c {
-            '\n' if self.returned && self.lone_return == Return::EndsLine => self.returned = false,
-            '\r' => self.carriage_return(out),
-            '\u{8}' => self.backspace(out),
             '\u{1b}' => self.state = State::Escape,
-            '\u{9b}' => self.state = State::Sequence,
+            '\u{9b}' => self.begin_sequence(),
             '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => {
                 self.state = State::ControlString;
             }
-            c if ends_line(c) => {
-                self.returned = false;
-                self.end_line(out);
+            c => out.character(c),
+        }
+    }
+}
+
+/// Lines without what a terminal would act on or not show: every kind of line end is a newline.
+#[derive(Clone, Debug, Default)]
+pub struct Lines {
+    /// The safe form of what came since it was taken.
+    pub out: String,
+    sight: Sight,
+    /// A carriage return came, and nothing was let through since.
+    returned: bool,
+}
+
+impl Sink for Lines {
+    fn run(&mut self, run: &str) {
+        self.returned = false;
+        self.out.push_str(run);
+        if let Some(last) = run.chars().next_back() {
+            self.sight.shows(last);
+        }
+    }
+
+    fn character(&mut self, c: char) {
+        match c {
+            '\n' if self.returned => self.returned = false,
+            c if c == '\r' || ends_line(c) => {
+                self.returned = c == '\r';
+                self.out.push('\n');
+                self.sight.interrupt();
             }
-            c if self.sight.shows(c) => self.visible(c, out),
+            c if self.sight.shows(c) => {
+                self.returned = false;
+                self.out.push(c);
+            }
             _ => {}
-        }
-    }
-
-    fn visible(&mut self, c: char, out: &mut String) {
-        self.before_visible(out);
-        out.push(c);
-    }
-
-    /// Starts the line over if a carriage return asked for it.
-    fn before_visible(&mut self, out: &mut String) {
-        if std::mem::take(&mut self.returned) && self.lone_return == Return::StartsOver {
-            out.truncate(line_start(out));
-        }
-    }
-
-    fn end_line(&mut self, out: &mut String) {
-        out.push('\n');
-        self.sight.interrupt();
-    }
-
-    fn carriage_return(&mut self, out: &mut String) {
-        if self.lone_return == Return::EndsLine {
-            self.end_line(out);
-        }
-        self.sight.interrupt();
-        self.returned = true;
-    }
-
-    fn backspace(&mut self, out: &mut String) {
-        if self.lone_return == Return::StartsOver && !out.ends_with('\n') {
-            out.pop();
-            self.sight.interrupt();
         }
     }
 }
@@ -174,8 +179,4 @@ fn plain_run(text: &str) -> usize {
 
 fn ends_line(c: char) -> bool {
     matches!(c, '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
-}
-
-fn line_start(out: &str) -> usize {
-    out.rfind('\n').map_or(0, |at| at + 1)
 }

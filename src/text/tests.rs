@@ -68,7 +68,7 @@ fn is_shown(c: char) -> bool {
 fn escape_sequences_leave_only_the_text_around_them() {
     let text = "\u{1b}[1;31mred\u{1b}[0m \u{1b}]8;;http://x\u{7}link\u{1b}]8;;\u{1b}\\ \u{9b}2Jend\u{1b}(B";
     assert_eq!(SafeText::lines(text), "red link end");
-    assert_eq!(SafeText::output(text), "red link end");
+    assert_eq!(SafeText::output(text), "red link \nend");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn every_line_end_becomes_one_newline() {
 fn the_output_of_a_progress_line_is_its_last_state() {
     assert_eq!(SafeText::output("10%\r50%\r100%\r\ndone\r\n"), "100%\ndone\n");
     assert_eq!(SafeText::output("kept\n10%\r\u{1b}[K20%\r"), "kept\n20%");
-    assert_eq!(SafeText::output("abc\u{8}\u{8}x\n\u{8}y"), "ax\ny");
+    assert_eq!(SafeText::output("abc\u{8}\u{8}x\n\u{8}y"), "axc\ny");
 }
 
 #[test]
@@ -151,7 +151,93 @@ fn the_rows_of_a_spelled_text_show_where_its_lines_end() {
     assert_eq!(rows, ["cat <<E⏎", "x\\r⏎", "E⏎", ""]);
 }
 
+/// What a terminal shows of a text that comes in these pieces.
+fn seen<'a>(pieces: impl IntoIterator<Item = &'a str>) -> String {
+    let mut terminal = Terminal::default();
+    let above: String = pieces.into_iter().map(|piece| terminal.push(piece)).collect();
+    above + &terminal.finish()
+}
+
+#[test]
+fn of_what_is_drawn_in_place_the_last_state_is_seen() {
+    for (written, shown) in [
+        (
+            "\r\u{1b}[32m 10%\u{1b}[0m\r\u{1b}[32m100%\u{1b}[0m\nerror: full\n",
+            "100%\nerror: full\n",
+        ),
+        ("10%\r\u{1b}[K20%\r\u{1b}[K", ""),
+        ("Downloading\rDone", "Doneloading"),
+        ("Downloading\r\u{1b}[2KDone", "Done"),
+        ("a\r\nb\r\n", "a\nb\n"),
+        ("wait |\u{8}/\u{8}-\u{8} \u{8}ok\n", "wait ok\n"),
+        ("N\u{8}NA\u{8}AM\u{8}ME\u{8}E _\u{8}x", "NAME x"),
+        (
+            "one 1%\ntwo 1%\n\u{1b}[2A\r\u{1b}[2Kone 9%\n\u{1b}[2Ktwo 9%\nend\n",
+            "one 9%\ntwo 9%\nend\n",
+        ),
+        ("a\nb\n\u{1b}[1A\u{1b}[2K\u{1b}[1A\u{1b}[2K\u{1b}[Gc\n", "c\n"),
+        ("a\nb\nc\n\u{1b}[3A\u{1b}[Jd\n", "d\n"),
+        ("a\nb\u{1b}[F1\u{1b}[E2", "1\n2"),
+        ("a\u{1b}[3Cb\u{1b}[2Dc\u{1b}[999C!", &format!("a  cb{}!", " ".repeat(74))),
+        ("page one\u{1b}[2J\u{1b}[Hpage two\n", "page one\npage two\n"),
+        (
+            "\u{1b}]0;title\u{7}a\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\\u{1b}(B\u{1b}[?25l",
+            "alink",
+        ),
+        ("open \u{1b}]0;title\nnext", "open \nnext"),
+        ("下载 10%\rdone    \n", "done    \n"),
+        ("下载中\r\u{1b}[Cx", " x载中"),
+        ("e\u{301}\u{301}x\rA", "Ax"),
+        ("a\tb\r1\t2\n", "1\t2\n"),
+        ("a\tb\r\u{1b}[3Cx", "a  x    b"),
+        ("bell\u{7}\u{7f}\u{e}", "bell"),
+    ] {
+        assert_eq!(seen([written]), shown, "{written:?}");
+        let cuts = written.char_indices().map(|(at, _)| written.split_at(at));
+        for (before, behind) in cuts {
+            assert_eq!(seen([before, behind]), shown, "{before:?} {behind:?}");
+        }
+        assert_eq!(seen(written.split("")), shown, "{written:?}");
+    }
+}
+
+#[test]
+fn a_screen_is_small_however_much_is_drawn() {
+    let mut terminal = Terminal::default();
+    let long = "x".repeat(1000) + "日本語\t";
+    let mut above = String::new();
+    for _ in 0..200 {
+        above += &terminal.push(&long);
+    }
+    assert!(above.len() < 1012 * 200 && above.len() + 64 * 4096 * 3 > 1012 * 200);
+    assert_eq!(above + &terminal.finish(), long.repeat(200), "a long line stays one line");
+    let frame = "\r\u{1b}[1A\u{1b}[2Kone\n\u{1b}[2Ktwo\u{301}";
+    assert!((0..100_000).all(|_| terminal.push(frame).is_empty()));
+    assert_eq!(terminal.finish(), "one\ntwo\u{301}");
+    let marks = "\u{301}".repeat(100_000);
+    let above = terminal.push(&marks);
+    assert!(!above.is_empty() || marks.len() < 64 * 4096);
+    assert_eq!(above + &terminal.finish(), marks);
+    let lines: String = (0..200).map(|n| format!("{n}\n")).collect();
+    let drawn = seen([lines.as_str(), "\u{1b}[999Alast\n"]);
+    assert!(drawn.starts_with("0\n1\n") && drawn.contains("\nlast\n"), "{drawn}");
+    assert_eq!(drawn.lines().count(), 200, "what left the screen is not drawn over");
+}
+
 proptest! {
+    #[test]
+    fn a_terminal_shows_text_without_control_characters_unchanged(text in any_text()) {
+        let plain: String =
+            text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect();
+        prop_assert_eq!(seen([plain.as_str()]), plain);
+    }
+
+    #[test]
+    fn a_terminal_shows_the_same_of_text_in_pieces(text in any_text(), frame in any_text()) {
+        let whole = format!("{text}\r{frame}\u{1b}[1A{text}\u{1b}[K\n");
+        prop_assert_eq!(seen([whole.as_str()]), seen(whole.split("")));
+    }
+
     #[test]
     fn nothing_that_a_terminal_acts_on_is_left(text in any_text()) {
         for safe in [SafeText::lines(text.as_str()), SafeText::output(text.as_str())] {

@@ -1,6 +1,7 @@
-//! The stored output of a command: short output whole, the beginning and the end of long output, and
-//! all of long output in a file.
+//! The stored output of a command as a person sees it: short output whole, the beginning and the end
+//! of long output, and all that was written in a file, if it is long.
 
+use crate::text::Terminal;
 use crate::tools::{live_output, text_limit};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -16,13 +17,20 @@ const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// Collects output.
 pub struct SavedOutput {
     directory: PathBuf,
-    /// The whole output while it is short, later its beginning.
-    head: Vec<u8>,
-    /// Nothing while the output is short, later at least the end that is shown.
-    tail: Vec<u8>,
+    /// What was written, while it is short and not in the file.
+    written: Vec<u8>,
+    written_bytes: u64,
+    file: SavedFile,
+    /// The first bytes of an incomplete character.
+    open: Vec<u8>,
+    terminal: Terminal,
+    /// All that is seen while it is short, later its beginning.
+    head: String,
+    /// Nothing while what is seen is short, later at least the end that is shown.
+    tail: String,
+    /// Bytes and lines that are seen.
     total: u64,
     lines: usize,
-    file: SavedFile,
 }
 
 /// What became of the file.
@@ -38,28 +46,64 @@ enum SavedFile {
 
 impl SavedOutput {
     pub fn new(directory: &Path) -> Self {
-        let (directory, file) = (directory.to_owned(), SavedFile::No);
-        Self { directory, head: Vec::new(), tail: Vec::new(), total: 0, lines: 0, file }
+        Self {
+            directory: directory.to_owned(),
+            written: Vec::new(),
+            written_bytes: 0,
+            file: SavedFile::No,
+            open: Vec::new(),
+            terminal: Terminal::default(),
+            head: String::new(),
+            tail: String::new(),
+            total: 0,
+            lines: 0,
+        }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
-        self.total += bytes.len() as u64;
-        self.lines += line_ends(bytes);
+        self.written_bytes += bytes.len() as u64;
         if matches!(self.file, SavedFile::No) {
-            self.head.extend_from_slice(bytes);
-            if self.head.len() > SHORT {
+            self.written.extend_from_slice(bytes);
+            if self.written.len() > SHORT {
                 self.open();
             }
         } else {
-            self.tail.extend_from_slice(bytes);
             self.save(bytes);
         }
+        self.open.extend_from_slice(bytes);
+        let rest = self.open.split_off(live_output::whole(&self.open));
+        let whole = std::mem::replace(&mut self.open, rest);
+        let seen = self.terminal.push(&live_output::text(&whole));
+        self.keep(&seen);
+    }
+
+    /// Keeps the beginning and the end of what is seen.
+    fn keep(&mut self, seen: &str) {
+        self.total += seen.len() as u64;
+        self.lines += line_ends(seen.as_bytes());
+        if self.is_short() {
+            self.head.push_str(seen);
+            return;
+        }
+        if self.tail.is_empty() {
+            self.head.push_str(seen);
+            let end = &self.head[..self.head.floor_char_boundary(END)];
+            let end = line_end_within(end.as_bytes()).unwrap_or(end.len());
+            self.tail = self.head.split_off(end);
+        } else {
+            self.tail.push_str(seen);
+        }
         if self.tail.len() > 4 * END {
-            self.tail.drain(..self.tail.len() - END);
+            self.tail.drain(..self.tail.floor_char_boundary(self.tail.len() - END));
         }
     }
 
-    /// Opens the file and saves what came so far, which is parted into beginning and end.
+    /// Whether all that is seen goes into the result.
+    fn is_short(&self) -> bool {
+        self.total <= SHORT as u64
+    }
+
+    /// Opens the file and saves what came so far.
     fn open(&mut self) {
         let path = self.directory.join(format!("{}.txt", uuid::Uuid::now_v7()));
         let opened = text_limit::private_directory(&self.directory)
@@ -68,16 +112,13 @@ impl SavedOutput {
             Ok(file) => self.file = SavedFile::Open(path, file),
             Err(error) => self.file = SavedFile::Failed(format!("{}: {error}", path.display())),
         }
-        let all = std::mem::take(&mut self.head);
+        let all = std::mem::take(&mut self.written);
         self.save(&all);
-        let end = &all[..all.len().min(END)];
-        let end = line_end_within(end).unwrap_or_else(|| live_output::whole(end));
-        (self.head, self.tail) = (all[..end].to_vec(), all[end..].to_vec());
     }
 
     fn save(&mut self, bytes: &[u8]) {
         let SavedFile::Open(path, file) = &mut self.file else { return };
-        if self.total > MAX_FILE {
+        if self.written_bytes > MAX_FILE {
             self.file = SavedFile::Full(std::mem::take(path));
             return;
         }
@@ -88,42 +129,50 @@ impl SavedOutput {
 
     /// The text for the result, and where the rest is; `None` if there was no output.
     pub fn finish(mut self) -> Option<String> {
-        if self.total == 0 {
-            return None;
-        }
-        if matches!(self.file, SavedFile::No) {
-            let text = live_output::text(&self.head);
-            // Bytes that are not text become three each.
-            if text.len() <= SHORT {
-                return Some(text);
-            }
+        let rest = live_output::text(&std::mem::take(&mut self.open));
+        let seen = self.terminal.push(&rest) + &self.terminal.finish();
+        self.keep(&seen);
+        if !self.is_short() && matches!(self.file, SavedFile::No) {
             self.open();
         }
-        let head = live_output::text(&self.head);
-        let head = &head[..head.floor_char_boundary(END)];
-        let tail = live_output::text(end_of(&self.tail));
-        let tail = &tail[tail.ceil_char_boundary(tail.len().saturating_sub(END))..];
-        let note = match &self.file {
+        let note = self.note();
+        let end = if self.head.is_empty() || self.head.ends_with('\n') { "" } else { "\n" };
+        let head = &self.head;
+        match note {
+            None => Some(self.head).filter(|head| !head.is_empty()),
+            Some(place) if self.tail.is_empty() => {
+                let written = text_limit::size(self.written_bytes);
+                Some(format!("{head}{end}[this is what a terminal shows of {written}; {place}]\n"))
+            }
+            Some(place) => {
+                let tail = end_of(&self.tail);
+                let left_out =
+                    text_limit::size(self.total.saturating_sub((head.len() + tail.len()) as u64));
+                let first = line_ends(head.as_bytes()) + 1;
+                let last = first.max(self.lines.saturating_sub(line_ends(tail.as_bytes())));
+                let of = text_limit::size(self.total);
+                Some(format!(
+                    "{head}{end}[lines {first} to {last}, {left_out} of {of}, are left out here; {place}]\n{tail}"
+                ))
+            }
+        }
+    }
+
+    /// Where all of the output is, if it is in a file.
+    fn note(&self) -> Option<String> {
+        let as_written = if self.written_bytes == self.total { "" } else { ", as it was written," };
+        Some(match &self.file {
+            SavedFile::No => return None,
             SavedFile::Open(path, file) => {
                 // No sync: losing the file in a power failure does not affect the result.
                 let _ = file.sync_data();
-                format!("all of it is in {}", path.display())
+                format!("all of it{as_written} is in {}", path.display())
             }
             SavedFile::Full(path) => {
                 format!("the first {} are in {}", text_limit::size(MAX_FILE), path.display())
             }
             SavedFile::Failed(error) => format!("it could not be saved: {error}"),
-            SavedFile::No => String::new(),
-        };
-        let left_out =
-            text_limit::size(self.total.saturating_sub((head.len() + tail.len()) as u64));
-        let first = line_ends(head.as_bytes()) + 1;
-        let last = first.max(self.lines.saturating_sub(line_ends(tail.as_bytes())));
-        let of = text_limit::size(self.total);
-        let note =
-            format!("[lines {first} to {last}, {left_out} of {of}, are left out here; {note}]");
-        let end = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
-        Some(format!("{head}{end}{note}\n{tail}"))
+        })
     }
 }
 
@@ -139,13 +188,33 @@ fn line_end_within(bytes: &[u8]) -> Option<usize> {
 
 /// The end that is shown, from the beginning of a line where that leaves at least half of it, else from
 /// the beginning of a character.
-fn end_of(bytes: &[u8]) -> &[u8] {
-    let Some(from) = bytes.len().checked_sub(END) else { return bytes };
-    let end = &bytes[from..];
-    let line = end.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
-    let goes_on = |byte: &u8| (0x80..0xc0).contains(byte);
-    let from = line
-        .filter(|at| *at <= END / 2)
-        .unwrap_or_else(|| end.iter().take(3).take_while(|byte| goes_on(byte)).count());
-    &end[from..]
+fn end_of(text: &str) -> &str {
+    let Some(from) = text.len().checked_sub(END) else { return text };
+    let end = &text[text.ceil_char_boundary(from)..];
+    let line = end.find('\n').map_or(0, |at| at + 1);
+    if line <= END / 2 { &end[line..] } else { end }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(pieces: &[&[u8]]) -> Option<String> {
+        let mut saved = SavedOutput::new(Path::new("/nowhere"));
+        pieces.iter().for_each(|piece| saved.push(piece));
+        saved.finish()
+    }
+
+    #[test]
+    fn output_may_be_cut_at_every_byte() {
+        let written = b"\r\x1b[32m\xe6\x97\xa5 10%\x1b[0m\xff\xe6\x97\r\xe6\x97\xa5 \xf0\x9f\x98\x80\n\0\xe6x\x1b[1A\x1b[2Kend\n\xc3";
+        let whole = shown(&[written]);
+        assert_eq!(whole.as_deref(), Some("   end\n\u{fffd}\u{fffd}x"));
+        for at in 0..written.len() {
+            assert_eq!(shown(&[&written[..at], &written[at..]]), whole, "{at}");
+        }
+        let bytes: Vec<&[u8]> = written.chunks(1).collect();
+        assert_eq!(shown(&bytes), whole);
+        assert_eq!(shown(&[b"\x1b[32m\x1b[0m\r"]), None, "nothing is seen");
+    }
 }

@@ -124,6 +124,40 @@ async fn binary_output_becomes_text() {
 }
 
 #[tokio::test]
+async fn a_result_holds_what_a_person_would_see_and_its_file_what_was_written() {
+    let mut bench = Bench::new();
+    let frames = |count| {
+        format!(
+            "for i in $(seq 1 {count}); do printf '\\r\\033[32mobjects %05d\\033[0m' $i; done; \
+             printf '\\nerror: \\033[31mdisk full\\033[0m\\n'"
+        )
+    };
+    let output = bench.bash(&frames(9)).await;
+    assert_eq!(content(&output), "objects 00009\nerror: disk full\n");
+    assert!(!bench.ctx.outputs.exists());
+    let output = bench.bash(&frames(5000)).await;
+    let (shown, note) = content(&output).split_once("full\n").unwrap();
+    assert_eq!(shown, "objects 05000\nerror: disk ");
+    assert!(
+        note.starts_with(
+            "[this is what a terminal shows of 112.3 KiB; all of it, as it was written, is in "
+        ),
+        "{note}"
+    );
+    let written = fs::read_to_string(saved(note.trim_end())).unwrap();
+    assert_eq!(written.matches('\r').count(), 5000);
+    // The budget is for what is seen: frames between two halves cost nothing of it.
+    let output = bench.bash(&format!("seq 1 2000; {}; seq 1 2000", frames(5000))).await;
+    assert_eq!(content(&output).lines().count(), 4003);
+    let output = bench.bash(&format!("seq 1 9000; {}", frames(5000))).await;
+    let (head, note, tail) = parted(content(&output));
+    assert!(
+        head.starts_with("1\n2\n") && tail.ends_with("\n9000\nobjects 05000\nerror: disk full\n")
+    );
+    assert!(note.contains("are left out here; all of it, as it was written, is in "), "{note}");
+}
+
+#[tokio::test]
 async fn the_live_stream_is_what_was_written_in_whole_characters() {
     let bench = Bench::new();
     let seen = Arc::new(Mutex::new(Vec::new()));
