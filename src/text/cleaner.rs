@@ -48,7 +48,7 @@ pub fn is_safe(text: &str) -> bool {
 }
 
 /// The bytes that are safe wherever they stand: printable ASCII, newline and tab.
-fn is_plain(byte: u8) -> bool {
+pub fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\n' | b'\t')
 }
 
@@ -59,10 +59,15 @@ impl Default for Cleaner {
 }
 
 impl Cleaner {
+    /// Whether the next character stands outside of every sequence.
+    pub fn is_in_text(&self) -> bool {
+        self.state == State::Text
+    }
+
     pub fn push(&mut self, piece: &str, out: &mut impl Sink) {
         let mut rest = piece;
         while let Some(c) = rest.chars().next() {
-            let run = if self.state == State::Text { plain_run(rest) } else { 0 };
+            let run = if self.is_in_text() { plain_run(rest) } else { 0 };
             if run > 0 {
                 out.run(&rest[..run]);
                 rest = &rest[run..];

@@ -1,7 +1,7 @@
 //! What a person sees of output that draws over itself: a terminal without a right edge whose last
 //! rows can change.
 
-use crate::text::cleaner::{Cleaner, Sink};
+use crate::text::cleaner::{Cleaner, Sink, is_plain};
 use crate::text::hidden;
 use icu_properties::CodePointMapData;
 use icu_properties::props::{EastAsianWidth, GeneralCategory, GeneralCategoryGroup};
@@ -28,7 +28,8 @@ pub struct Terminal {
 impl Terminal {
     /// The lines that became final with this piece.
     pub fn push(&mut self, piece: &str) -> String {
-        self.cleaner.push(piece, &mut self.screen);
+        let passed = if self.cleaner.is_in_text() { self.screen.pass(piece) } else { 0 };
+        self.cleaner.push(&piece[passed..], &mut self.screen);
         std::mem::take(&mut self.screen.above)
     }
 
@@ -41,11 +42,7 @@ impl Terminal {
         {
             screen.rows.pop_back();
         }
-        let last = screen.rows.pop_back();
-        while !screen.rows.is_empty() {
-            screen.scroll();
-        }
-        last.iter().for_each(|row| row.write(&mut screen.above));
+        screen.move_out();
         screen.above
     }
 }
@@ -118,6 +115,29 @@ impl Screen {
             self.above.push('\n');
         }
         self.row = self.row.saturating_sub(1);
+    }
+
+    /// Moves all rows out of the screen. The line of the last one has not ended.
+    fn move_out(&mut self) {
+        let last = self.rows.pop_back();
+        while !self.rows.is_empty() {
+            self.scroll();
+        }
+        last.iter().for_each(|row| row.write(&mut self.above));
+        *self = Self { above: std::mem::take(&mut self.above), ..Self::default() };
+    }
+
+    /// Writes plain lines above the screen at once, without drawing them, where the text behind them moves them out
+    /// anyway. Returns how many bytes they have.
+    fn pass(&mut self, text: &str) -> usize {
+        let is_at_end =
+            self.row + 1 == self.rows.len() && self.column == self.rows[self.row].cells.len();
+        let plain = text.bytes().take_while(|byte| is_plain(*byte)).count();
+        let moved_out = text[..plain].rmatch_indices('\n').nth(ROWS).filter(|_| is_at_end);
+        let Some((end, _)) = moved_out else { return 0 };
+        self.move_out();
+        self.above.push_str(&text[..=end]);
+        end + 1
     }
 
     fn next_row(&mut self) {

@@ -224,6 +224,27 @@ fn a_screen_is_small_however_much_is_drawn() {
     assert_eq!(drawn.lines().count(), 200, "what left the screen is not drawn over");
 }
 
+#[test]
+fn many_lines_in_one_piece_are_drawn_over_as_far_back_as_in_many() {
+    let lines: String = (0..300).map(|n| format!("{n}\tof many\n")).collect();
+    for (before, behind) in [
+        ("", "\u{1b}[999Afirst\n"),
+        ("begun ", "\u{1b}[3A\u{1b}[2Kthird\n"),
+        ("12345\r", "\u{1b}[999A\u{1b}[J"),
+        ("a\nb\nc\u{1b}[2A", "end"),
+        ("title \u{1b}]0;x", "\u{1b}[64A!\u{1b}[65B?"),
+        ("日本\u{301}", "\u{1b}[63A\u{1b}[K"),
+    ] {
+        let text = format!("{before}{lines}{behind}");
+        assert_eq!(
+            seen([before, lines.as_str(), behind]),
+            seen(text.split("")),
+            "{before:?} {behind:?}"
+        );
+        assert_eq!(seen([text.as_str()]), seen(text.split("")), "{before:?} {behind:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn a_terminal_shows_text_without_control_characters_unchanged(text in any_text()) {
