@@ -119,8 +119,12 @@ impl Answer {
             return self.end(&error_text::reported(&self.who, &error, false));
         }
         self.body.extend_from_slice(bytes);
+        if self.form == Form::OnePiece {
+            return;
+        }
+        // What came before is blank: it was searched when it came.
         let is_blank = |byte: &u8| byte.is_ascii_whitespace() || sse::BOM.contains(byte);
-        match self.body.iter().find(|byte| !is_blank(byte)) {
+        match bytes.iter().find(|byte| !is_blank(byte)) {
             None => {}
             Some(b'{' | b'[' | b'<') => self.form = Form::OnePiece,
             Some(_) => {
