@@ -1,6 +1,6 @@
-//! The tool calls of one reply, under ids of our own. A server may begin its ids anew in each reply, give one to
-//! several calls or make them long, and other APIs refuse its form; the log, the screens and the next request
-//! find the result of a call by its id. The id of the wire stays in the provider's own form of the call.
+//! Gives each tool call of a reply an id of ours. The log, the screens and the next request find the result of a call by
+//! its id, and a server may repeat an id in each reply, give one to several calls, make it long, or use a form that other
+//! APIs refuse. The id of the wire stays in the provider's own form of the call.
 
 use crate::llm::sse::Event;
 use crate::llm::wire::{self, Decode, Fault, Progress};
@@ -20,7 +20,7 @@ pub struct OwnIds {
     inner: Box<dyn Decode>,
     /// The ids of the wire in this reply, as hashes, each with our id while its call is open.
     ids: HashMap<blake3::Hash, Option<String>>,
-    /// The complete calls, as hashes.
+    /// Hashes of the id, name and arguments of each complete call. An equal one counts as the same call, sent twice.
     complete: HashSet<blake3::Hash>,
 }
 
@@ -74,7 +74,7 @@ impl OwnIds {
             tracing::warn!("the provider sent a tool call twice: {}", bounded_name(name));
             return out.push(Delta::Unseen(arguments.len()));
         }
-        // The provider's own form holds the long text.
+        // The provider's own form would keep the long text.
         let native = native.filter(|_| wire_id.len() <= MAX && name.len() <= MAX);
         let name = bounded_name(name);
         let call_id = open.unwrap_or_else(|| {

@@ -9,7 +9,7 @@ pub fn value(text: &str) -> serde_json::Result<Value> {
         .or_else(|error| serde_json::from_str(&strict_strings(text)).map_err(|_| error))
 }
 
-/// The object that a text is; an empty one may stand before it, and the same again or closing brackets behind it.
+/// The text as one object. `{}` may stand before it, and the same object again or closing brackets behind it.
 pub fn object(text: &str) -> Option<Map<String, Value>> {
     let text = strict_strings(text);
     let mut objects = Deserializer::from_str(&text).into_iter::<Map<String, Value>>();
@@ -73,7 +73,7 @@ fn escape(text: &str, strict: &mut String) -> usize {
     }
 }
 
-/// The number of an escape `\u0000` at the beginning of `text`.
+/// The number of an escape `\uXXXX` at the beginning of `text`.
 fn code_unit(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());

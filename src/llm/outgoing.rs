@@ -1,6 +1,7 @@
 //! The conversation as an API takes it: one pass over the input of each request, before a wire gives it its form.
-//! What a part becomes depends on the parts before it alone, so that a request begins with the former one; what
-//! depends on the parts behind it is thinking, and a line behind the last words of the model.
+//! A part depends only on the parts before it, so that a request begins like the one before it and the provider finds its
+//! cache. There are two exceptions: thinking is dropped where nothing follows from it, and a user line is added behind the
+//! last words of the model.
 
 use crate::config::models::{Model, Wire};
 use crate::llm::{Request, wire};
@@ -10,12 +11,12 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 
-/// The words in the place of a blank message, which is refused.
+/// Replaces a blank message, because APIs refuse one.
 const BLANK: &str = "[an empty message]";
-/// What a person says before the first words of the model, and behind its last ones, where the API refuses a conversation
-/// that does not begin and end with the user.
+/// A user message that is added before the first words of the model, and behind its last ones, where the API refuses a
+/// conversation that does not begin and end with the user.
 const GO_ON: &str = "Go on.";
-/// The longest id of a call that the wires of `OpenAI` take.
+/// The longest id of a call that is sent: the limit of `OpenAI`.
 const MAX_ID: usize = 40;
 /// The longest name of a tool that all APIs take.
 const MAX_NAME: usize = 64;
@@ -67,8 +68,8 @@ pub enum Demand {
     Thinking,
 }
 
-/// Providers, models and what they demand: the name of a provider, or a part of the name of its server; parts of the
-/// names of its models that demand the same of other servers.
+/// The demands of some providers. In each row: the provider, whose name may stand in the address instead; parts of the
+/// names of models for which other servers demand the same; the demand.
 const DEMANDS: [(&str, &[&str], Demand); 3] = [
     (
         "mistral",
@@ -153,8 +154,8 @@ fn is_of_model(part: &Part) -> bool {
     !matches!(part, Part::User(_) | Part::Result(_))
 }
 
-/// Drops thinking that an API refuses or makes no use of: what leads to nothing. On the Chat wire thinking counts
-/// where the model made a call in the same turn, there also in later turns.
+/// Drops thinking from which nothing follows: an API refuses it or makes no use of it. On the Chat wire thinking stays
+/// before a call and behind one of the same turn, also when that turn is old.
 fn drop_thinking(parts: &mut Vec<Part>, wire: Wire, demand: Demand) {
     let is_chat = wire == Wire::Chat;
     let mut has_called = false;

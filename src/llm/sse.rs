@@ -20,8 +20,8 @@ pub struct Event {
 pub struct TooLong(pub usize);
 
 /// Collects bytes until a blank line ends an event. Lines end in CR, LF or CRLF; bytes that are
-/// not UTF-8 become U+FFFD; comments and unknown fields are passed over. An unknown field that holds an object is an event
-/// of its own: a server or the way damaged its name.
+/// not UTF-8 become U+FFFD; comments and unknown fields are passed over. A line with an unknown field and a `{` is an event
+/// of its own: the name `data` was lost or damaged on the way.
 #[derive(Debug)]
 pub struct Decoder {
     limit: usize,

@@ -1,4 +1,5 @@
-//! What of the history goes into a request: order repaired, outputs that left it replaced, size estimated.
+//! Makes the input of a request from the history: results stand behind their calls, words replace outputs that left the
+//! context, and the size is estimated.
 
 use crate::llm::Input;
 use crate::protocol::entry::{Kept, Pruned};

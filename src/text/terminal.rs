@@ -17,8 +17,9 @@ const TAB: usize = 8;
 /// The further columns of a wide character or a tab.
 const REST: char = '\0';
 
-/// Takes text in pieces and gives back lines that nothing can change any more: together what stands
-/// on the screen and above it. Text without control characters passes unchanged.
+/// Takes text in pieces and gives back the lines that left the screen, which no later text can change. With the lines
+/// that are still on the screen at the end they are what a person sees. Text without control characters passes
+/// unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct Terminal {
     cleaner: Cleaner,

@@ -24,9 +24,9 @@ pub struct SavedOutput {
     /// The first bytes of an incomplete character.
     open: Vec<u8>,
     terminal: Terminal,
-    /// All that is seen while it is short, later its beginning.
+    /// What is seen: all of it while it is short, later its beginning.
     head: String,
-    /// Nothing while what is seen is short, later at least the end that is shown.
+    /// Empty while what is seen is short, later at least the end that is shown.
     tail: String,
     /// Bytes and lines that are seen.
     total: u64,

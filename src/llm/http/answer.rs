@@ -1,5 +1,5 @@
-//! The bytes of a reply as deltas. What the bytes are decides how they are read, not how the server labels them: events,
-//! a reply in one piece, a page, each compressed or not.
+//! The bytes of a reply as deltas. How they are read depends on the bytes and not on the labels of the server: events,
+//! JSON in one piece or an HTML page, each compressed or not.
 
 use crate::llm::http::unpack::Unpack;
 use crate::llm::http::{Who, error_text};
@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Deserializer, Value};
 use std::collections::VecDeque;
 
-/// Bytes that are unpacked at a time, because they may become a thousand times as many.
+/// How many packed bytes are read at a time: unpacked they may be a thousand times as many.
 const MAX_PACKED: usize = 4096;
 
 /// A reply while it is read. It ends with [`Delta::End`] or with a failure.
@@ -25,7 +25,8 @@ pub(crate) struct Answer {
     sse: sse::Decoder,
     /// Tool calls that have begun.
     calls: usize,
-    /// What was damaged of a reply after its first call began: the calls may not be what the model wrote.
+    /// Why the first part that was damaged behind the beginning of a call could not be read. The calls may differ from
+    /// those that the model wrote, so the reply fails.
     damage: Option<String>,
     ready: VecDeque<Result<Delta, Failure>>,
     /// Nothing more will be read.
@@ -64,7 +65,7 @@ impl Answer {
         self.decoder.progress()
     }
 
-    /// Whether a part of the answer itself is ready.
+    /// Whether a delta is ready that carries content of the answer, not only its cost.
     pub(super) fn has_piece(&self) -> bool {
         let is_piece = |delta: &Result<Delta, Failure>| {
             !matches!(delta, Ok(Delta::Usage(_) | Delta::Unknown(_)))
@@ -144,7 +145,8 @@ impl Answer {
         }
     }
 
-    /// Reads a reply that came as JSON: one object, a list or a row of what else would be events.
+    /// Reads a reply that came as JSON: one object, a list of objects, or objects one behind the other. Each stands for
+    /// an event.
     fn one_piece(&mut self) {
         let body = std::mem::take(&mut self.body);
         let body = String::from_utf8_lossy(&body);
