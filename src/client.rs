@@ -2,7 +2,7 @@
 //! in this process (a duplex pipe) and one behind a socket are the same to everything above.
 
 use crate::protocol::frame::{Hello, HelloBody, Lines};
-use crate::protocol::{AtHostEnd, Event, Frame, MAX_LINE, Method, Outgoing, PodName, Refusal};
+use crate::protocol::{ClientKind, Event, Frame, MAX_LINE, Method, Outgoing, PodName, Refusal};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
@@ -85,7 +85,7 @@ impl Client {
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
-        Self::to(None, stream, &Hello::ours(AtHostEnd::Leaves)).await
+        Self::to(None, stream, &Hello::ours(ClientKind::Lasting)).await
     }
 
     /// As [`Client::over`], to the host that is process `pid`: when it does not answer, the error
@@ -93,12 +93,12 @@ impl Client {
     pub async fn over_socket_of<S>(
         pid: u32,
         stream: S,
-        at_end: AtHostEnd,
+        kind: ClientKind,
     ) -> Result<(Self, Events), ConnectError>
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
-        Self::to(Some(pid), stream, &Hello::ours(at_end)).await
+        Self::to(Some(pid), stream, &Hello::ours(kind)).await
     }
 
     /// As [`Client::over_socket_of`], to a host that speaks an older protocol. The requests for the family and for the
@@ -111,7 +111,7 @@ impl Client {
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
-        let mut hello = Hello::ours(AtHostEnd::Leaves);
+        let mut hello = Hello::ours(ClientKind::Brief);
         hello.hello.protocol = protocol;
         Self::to(Some(pid), stream, &hello).await
     }

@@ -72,6 +72,10 @@ pub const POINTS: &[&str] = &[
     "reclaim-asked",
     "reclaim-stored",
     "extend-stored",
+    // a family follows its directory
+    "move-asked",
+    "move-stored",
+    "move-logged",
     // a second Pod with the same past, and one that is deleted
     "fork-copied",
     "fork-stored",

@@ -13,7 +13,7 @@ pub use append::small;
 pub use append::{AppendError, Appender};
 pub use changes::Changes;
 pub use committers::{NotCommitted, commit};
-pub use file_id::FileId;
+pub use file_id::{FileId, lasting_id};
 pub use remove::{open_up, remove_tree};
 pub use rotated::{RotatedFile, generations};
 

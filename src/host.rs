@@ -61,8 +61,14 @@ mod splice;
 mod models;
 /// What a run needs of its host: the policy and the Pod's relations.
 mod rules;
+/// The end of a host that has neither clients nor work.
+mod idle_exit;
+/// What a program leaves behind when it is gone.
+mod left_behind;
 /// The family: which Pods there are, which are live, and who holds which lease.
 mod supervisor;
+/// Calls a person who has no screen open.
+mod absent_person;
 /// Events of one Pod on their way to screens and to readers of its socket.
 mod events;
 /// The Pods of this host on the agent mesh.
@@ -84,7 +90,6 @@ mod tests;
 
 pub use host_lock::HostLockError;
 pub use listener::ListenError;
-pub use mesh::MeshUse;
 
 /// The queue of one watching connection. One that falls further behind gets a mark that it
 /// missed events, and reads again.
@@ -105,8 +110,6 @@ pub struct Options {
     pub old_nofile: Option<u64>,
     /// Whether the host ends by itself after some time without screen and work.
     pub idle_exit: IdleExit,
-    /// Whether Pods of this host may take part in the agent mesh.
-    pub mesh: MeshUse,
 }
 
 /// When a host without screen and work ends.
@@ -115,6 +118,9 @@ pub enum IdleExit {
     Never,
     /// After the time the settings say.
     BySettings,
+    /// With the last client that needs it for its own work only, unless another kind of client came: then after the
+    /// time the settings say. Until then its Pods join no mesh.
+    WithLastClient,
 }
 
 /// Why a host ends.
@@ -150,6 +156,7 @@ pub struct Host {
     refresh: tokio::task::JoinHandle<()>,
     /// Deletes ephemeral Pods when they are due.
     deleting: tokio::task::JoinHandle<()>,
+    calling: tokio::task::JoinHandle<()>,
     watching: tokio::task::JoinHandle<()>,
 }
 
@@ -204,27 +211,17 @@ pub(crate) struct Inner {
     pub(crate) approvals: watch::Sender<Arc<Vec<ApprovalRequest>>>,
     /// The requests of MCP clients to use Pods.
     pub(crate) clients: clients::Clients,
-    /// Why the host ends, once it does; the supervisor is the only writer.
+    /// Why the host ends, once it does.
     pub(crate) ending: watch::Sender<Option<Ending>>,
-    /// Open connections to the host socket.
-    pub(crate) connections: watch::Sender<Connections>,
+    /// The clients of the host.
+    pub(crate) connections: watch::Sender<idle_exit::Connections>,
     /// The Pods that the screens of these connections show.
     pub(crate) screens: watch::Sender<crate::run::Screens>,
-}
-
-/// How many connections to the host socket are open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Connections {
-    pub open: usize,
-    /// The connections whose clients connect to the next host when this one ends.
-    pub returning: usize,
-}
-
-impl Connections {
-    /// The connections whose clients leave when this host ends.
-    pub fn leaving(self) -> usize {
-        self.open.saturating_sub(self.returning)
-    }
+    /// How many screens are open, and the Pods that a person without one is called for.
+    pub(crate) attached: watch::Sender<absent_person::Attached>,
+    pub(crate) matters: watch::Sender<absent_person::Matters>,
+    /// Changes when a turn to write has ended, and when the family or what its Pods hold has changed.
+    pub(crate) turns: watch::Sender<()>,
 }
 
 impl std::ops::Deref for Shared {
@@ -332,10 +329,14 @@ impl Shared {
     pub(crate) fn pod(&self, name: &PodName) -> Option<pod::Handle> {
         self.members.borrow().0.get(&name.key()).cloned()
     }
-}
 
-fn works(info: &PodInfo) -> bool {
-    matches!(info.state, State::Running | State::NeedsYou)
+    /// Whether a Pod is live and a child of this one.
+    pub(crate) fn is_live_child(&self, name: &PodName, parent: &PodName) -> bool {
+        self.pod(name).is_some_and(|child| {
+            let info = child.info.borrow();
+            info.state != State::Stopped && info.parent.as_ref() == Some(parent)
+        })
+    }
 }
 
 impl Host {
@@ -361,12 +362,16 @@ impl Host {
             ..crate::llm::http::Timeouts::default()
         };
         let consents = store.consents().await?.into_iter().map(|stored| stored.to).collect();
+        // What another release wrote in another form is learned again.
+        let learned = store.learned().await?;
+        let learned = learned.iter().filter_map(|row| serde_json::from_str(row).ok()).collect();
         let blocked = store.blocked_agents().await?;
+        let is_lasting = options.idle_exit != IdleExit::WithLastClient;
         let (pod_api, requests) = mpsc::channel(crate::client::pod_api::WAITING);
         let shared = Shared(Arc::new(Inner {
             http: crate::llm::http::Http::new(&timeouts),
             printed_keys: crate::config::PrintedKeys::default(),
-            providers: Default::default(),
+            providers: crate::llm::provider::Providers::that_know(learned),
             mcp: crate::mcp::Pool::default(),
             timeouts,
             sockets: watch::Sender::new(Arc::new(dirs.clone())),
@@ -385,7 +390,7 @@ impl Host {
             pod_api,
             members: watch::Sender::default(),
             newborns: watch::Sender::default(),
-            mesh: mesh::Mesh::new(options.mesh, blocked),
+            mesh: mesh::Mesh::new(blocked),
             files: files::Files::default(),
             ownership,
             bound: Mutex::default(),
@@ -393,8 +398,11 @@ impl Host {
             approvals: watch::Sender::default(),
             clients: clients::Clients::default(),
             ending: watch::Sender::default(),
-            connections: watch::Sender::default(),
+            connections: idle_exit::Connections::none_of(is_lasting),
             screens: watch::Sender::default(),
+            attached: watch::Sender::default(),
+            matters: watch::Sender::default(),
+            turns: watch::Sender::default(),
         }));
         shared.guard_store();
         supervisor::recover(&shared, &opening).await?;
@@ -409,10 +417,11 @@ impl Host {
         tokio::spawn(owner.run(inbox, options.idle_exit));
         let deleting = ephemeral::delete_when_due(shared.clone(), steps.downgrade());
         let deleting = tokio::spawn(deleting);
+        let calling = tokio::spawn(absent_person::call(shared.clone()));
         let (version, pods) = (env!("CARGO_PKG_VERSION"), shared.members.borrow().0.len());
         tracing::info!(version, pods, data = %shared.dirs.data.display(), "host started");
         let supervisor = steps;
-        Ok(Self { shared, supervisor, lock, listener, refresh, deleting, watching })
+        Ok(Self { shared, supervisor, lock, listener, refresh, deleting, calling, watching })
     }
 
     /// The mistakes in the settings as they were read last, each with its place.
@@ -427,49 +436,32 @@ impl Host {
         Client::over(ours).await
     }
 
+    /// Serves the client that started this host, over a pipe between the two. The host ends with the last of its
+    /// brief clients, of which this is the first.
+    pub fn serve_starter(&self, stream: tokio::net::UnixStream) {
+        let (shared, supervisor) = (self.shared.clone(), self.supervisor.clone());
+        if let Some(counted) = host_connection::Counted::new(shared.clone()) {
+            tokio::spawn(host_connection::serve_counted(stream, counted, supervisor));
+        }
+        tokio::spawn(idle_exit::end_with_last_client(shared));
+    }
+
     /// Resolves when the host has reason to end.
     pub async fn ended(&self) -> Ending {
         self.shared.ended().await
     }
 
-    /// Whether the host has reason to end.
-    pub fn is_ending(&self) -> bool {
-        self.shared.ending.borrow().is_some()
-    }
-
-    /// The Pods whose runs are under way or wait for an approval.
-    pub fn at_work(&self) -> Vec<PodName> {
-        let members = self.shared.members.borrow().clone();
-        let works = |handle: &&pod::Handle| works(&handle.info.borrow());
-        members.0.values().filter(works).map(|handle| handle.name.clone()).collect()
-    }
-
-    /// Resolves when [`Host::at_work`] is empty.
-    pub async fn until_no_pod_works(&self) {
-        while let Some(handle) = self.at_work().first().and_then(|name| self.shared.pod(name)) {
-            // A Pod whose actor ended says nothing more.
-            if handle.info.clone().wait_for(|info| !works(info)).await.is_err() {
-                return;
-            }
-        }
-    }
-
-    /// The number of open connections, those of this process among them.
-    pub fn connections(&self) -> watch::Receiver<Connections> {
-        self.shared.connections.subscribe()
-    }
-
     /// Pauses what runs, takes the sockets away and lets go of the data directory. No Pod is
-    /// stopped: each comes back at the next start. Returns the Pods whose runs were paused for this.
-    pub async fn end(self) -> Vec<PodName> {
+    /// stopped: each comes back at the next start.
+    pub async fn end(self) {
+        // Clients wait for the next host from now on.
+        self.lock.hide();
         self.listener.abort();
         self.refresh.abort();
         self.deleting.abort();
+        self.calling.abort();
         self.watching.abort();
         let members = self.shared.members.borrow().clone();
-        let is_paused = |handle: &&pod::Handle| handle.info.borrow().state == State::Paused;
-        let were_paused: BTreeSet<String> =
-            members.0.values().filter(is_paused).map(|handle| handle.name.key()).collect();
         let mut leaving = tokio::task::JoinSet::new();
         for handle in members.0.values() {
             let handle = handle.clone();
@@ -487,7 +479,5 @@ impl Host {
         }
         tracing::info!("host ended");
         self.lock.leave();
-        let cut = members.0.values().filter(is_paused).map(|handle| handle.name.clone());
-        cut.filter(|name| !were_paused.contains(&name.key())).collect()
     }
 }

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub mod adjust;
 pub mod anthropic;
 pub mod calls;
 pub mod chat;
@@ -21,6 +22,7 @@ pub mod json;
 pub mod messages;
 pub mod outgoing;
 pub mod provider;
+pub mod refused;
 pub mod rehearsal;
 pub mod responses;
 pub mod retry;
@@ -93,6 +95,8 @@ pub enum Delta {
     /// of a router, a call without a name. They count to the size of the answer.
     Unseen(usize),
     Usage(Usage),
+    /// The provider refused this, and accepted the request without it.
+    Learned(Vec<adjust::Learned>),
     /// A block or event we do not know; kept for the trace, never an error.
     Unknown(Value),
     /// The provider said that the answer is complete. A stream that ends without it was cut.
@@ -135,7 +139,8 @@ pub struct Usage {
     pub reasoning: Option<u64>,
 }
 
-/// Why a request or its stream failed. The text names provider, host and cause.
+/// Why a request or its stream failed. The text names provider, host and cause. `provider_text` is what the provider wrote
+/// itself, in one line and without status codes, empty where it gave no reason: only that may be searched for a cause.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Failure {
     /// No connection within the time for it.
@@ -143,7 +148,7 @@ pub enum Failure {
     Connect(String),
     /// The provider answered with an HTTP error.
     #[error("{message}")]
-    Status { status: u16, retry_after: Option<Duration>, message: String },
+    Status { status: u16, retry_after: Option<Duration>, message: String, provider_text: String },
     /// Nothing came within the time allowed to the first event or between events.
     #[error("{0}")]
     Timeout(String),
@@ -152,7 +157,7 @@ pub enum Failure {
     Cut(String),
     /// The provider reported an error inside the stream.
     #[error("{message}")]
-    Provider { message: String, retryable: bool },
+    Provider { message: String, provider_text: String, retryable: bool },
     /// The request is longer than the model reads, in the provider's words.
     #[error("{0}")]
     TooLong(String),

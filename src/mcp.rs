@@ -4,6 +4,7 @@
 
 mod answer;
 mod connection;
+mod elicitation;
 #[cfg(test)]
 mod fuzz;
 mod gate;

@@ -14,12 +14,14 @@ pub mod framer;
 pub mod item;
 pub mod json_values;
 pub mod limit_met;
+pub mod matter;
 pub mod mesh;
 pub mod method;
 pub mod name;
 pub mod outcome;
 pub mod outside;
 pub mod piece;
+pub mod question;
 pub mod reply;
 pub mod script;
 pub mod server;
@@ -36,20 +38,22 @@ pub use entry::{
     SystemItem, Trigger,
 };
 pub use event::{
-    Alert, AlertLevel, AlertSource, ErrorCode, Event, Greeting, InFlight, PodStatus, Refusal,
-    RunResult, SettingsMistake, TurnResult,
+    Alert, AlertLevel, AlertSource, Begun, ErrorCode, Event, Greeting, InFlight, PodStatus,
+    Refusal, RunResult, SettingsMistake, TurnResult,
 };
-pub use family::{LastRun, Lent, PeerEdge, PodInfo, Queued, State};
-pub use frame::{AtHostEnd, IN_FLIGHT, Incoming, MAX_LINE, Outgoing};
+pub use family::{LastRun, Lent, PeerEdge, PodInfo, Queued, State, WAITS_TO_WRITE};
+pub use frame::{ClientKind, IN_FLIGHT, Incoming, MAX_LINE, Outgoing};
 pub use framer::{Frame, Framer};
 pub use item::{Content, Effort, Item, RequestConfig, Role, flatten};
 pub use json_values::{MAX_VALUES, ValueCount, value_memory};
 pub use limit_met::{LimitKind, LimitMet};
+pub use matter::Matter;
 pub use method::{Method, PodEvent, Segment, SpawnPod};
 pub use name::{EntryId, InvalidName, PodName, SegmentId, SessionId};
 pub use outcome::{CANCELLED, RunOutcome};
 pub use outside::{OutsideAccess, OutsidePath};
 pub use piece::{ByteRange, LineShape, MAX_PIECE, NotJson, TextSpan, Unescape, encoded_len};
+pub use question::{Choice, Field, FieldKind, QUESTION_TOOL, Question, Values, answer_words};
 pub use reply::{
     Comeback, Completion, CompletionKind, FoundModel, Losses, PathHolder, PeerRegistered, PlanStep,
     PodOutput, Restoring, RewindSummary, RewindTarget, RewindTargetId, StoppedPod,

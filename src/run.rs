@@ -1,6 +1,7 @@
 //! One run: model, tools, model, until the model is done. A run owns the Pod's `SessionState` while it
 //! lasts; it commits to the log first and tells the Pod's actor second, through `RunEvent`.
 
+use crate::config::settings::WhenBusy;
 use crate::llm::{Provider, retry};
 use crate::protocol::entry::domain;
 use crate::protocol::{
@@ -53,16 +54,22 @@ pub mod policy;
 mod prompt;
 /// Outputs that leave the context.
 mod pruning;
+/// An element of the history that a provider refuses.
+mod refused;
 /// The end of a reply and what follows it.
 mod reply_end;
 /// The limits on the size of a reply.
 mod reply_size;
 /// Which Pods screens show.
 mod screens;
+/// Questions of MCP servers, asked while their calls run.
+mod server_question;
 /// The MCP servers of a Pod.
 mod servers;
 /// One model request and its stream.
 mod stream;
+/// The turn of the Pod to write.
+mod turn;
 /// Token usage and cost of model requests.
 mod usage;
 #[cfg(test)]
@@ -87,6 +94,7 @@ pub use screens::{Screens, Viewers};
 pub(crate) use servers::note_decision;
 pub use servers::{START_RULE, Servers, TOOLS_RULE, is_about_a_server};
 pub use session_state::SessionState;
+pub use turn::{Begun, Turn};
 
 /// The inputs of a run that do not change.
 #[derive(Clone)]
@@ -129,6 +137,8 @@ pub struct Setup {
     pub commands: Commands,
     /// The paths that other live Pods may write now.
     pub others: OthersNow,
+    /// What the run does while another Pod writes where it wants to.
+    pub when_busy: WhenBusy,
 }
 
 /// Looks up a scope.
@@ -154,8 +164,8 @@ pub enum Start {
     User { input: Input, taken: Option<String>, accepted: Option<Accepted> },
     /// Notifications or child events that wait in the mailbox.
     MailboxMessage,
-    /// Go on with what was interrupted.
-    Resume { accepted: Option<Accepted> },
+    /// Go on with what was interrupted, without this result where one is named.
+    Resume { without: Option<EntryId>, accepted: Option<Accepted> },
     /// A person decided on the request of an earlier run: go on with the call that waited.
     ApprovalDecided { answered: ApprovalDecided, accepted: Option<Accepted> },
     /// Only compact.
@@ -221,6 +231,8 @@ pub enum RunEvent {
     UsesModel(Box<Model>, String),
     /// The run goes on with the model that a person chose meanwhile.
     UsesChosenModel,
+    /// A provider refused something, and took the request without it.
+    Learned(Box<crate::llm::adjust::Learned>),
     /// The limit that the commands of the last group met; `None` once they ended without meeting one.
     LimitMet(Option<LimitMet>),
     /// The number of tokens of the next request, and the cost of the Pod so far in US dollars.
@@ -317,6 +329,9 @@ pub(crate) struct Run {
     pub(crate) failing_since: Option<tokio::time::Instant>,
     /// The tools that the model was offered last: its calls are calls of these.
     pub(crate) offered: tools::ToolSet,
+    /// The turn to write, while it lasts.
+    turn: Option<Box<dyn Turn>>,
+    reads_beside: turn::ReadsBeside,
 }
 
 /// Runs until the model is done or something stops it. The state comes back with the new history,
@@ -329,6 +344,7 @@ pub async fn run(
     ports: Ports,
 ) -> (Option<SessionState>, End) {
     let mut start = start;
+    let (turn, reads_beside) = turn::before_prompt(&setup, &start).await;
     let opened = match session_state {
         Some(session_state) => Ok(session_state),
         None => session_state::open(&setup, segment, &ports.out).await,
@@ -352,6 +368,8 @@ pub async fn run(
         compactions: (0, 0),
         failing_since: None,
         offered,
+        turn,
+        reads_beside,
     };
     tracing::info!("started");
     let begun = tokio::time::Instant::now();
@@ -380,7 +398,7 @@ impl Start {
 
     fn refuse(&mut self, refusal: &Refusal) {
         let (Self::User { accepted, .. }
-        | Self::Resume { accepted }
+        | Self::Resume { accepted, .. }
         | Self::ApprovalDecided { accepted, .. }
         | Self::Compact { accepted }) = self
         else {
@@ -405,6 +423,7 @@ impl Run {
             Ok(()) => self.turns().await,
             Err(stopped) => Err(stopped),
         };
+        self.end_turn().await;
         match outcome {
             Ok(end) => self.close(end).await,
             Err(Stopped::Interrupted) => self.interrupted().await,
@@ -418,13 +437,16 @@ impl Run {
         self.trigger = Some(Trigger::UserSend);
         if let Start::ApprovalDecided { answered, accepted } = start {
             self.go_on_with(answered, accepted).await?;
-            return self.note_changes().await;
+            return self.begin_working().await;
         }
         let mut start = start;
-        let prepared = match self.withdraw().await {
+        let mut prepared = match self.withdraw().await {
             Ok(()) => self.close_open_calls(fresh).await,
             failed => failed,
         };
+        if fresh && prepared.is_ok() {
+            prepared = self.note_move().await;
+        }
         if let Err(stopped) = prepared {
             start.refuse(&stopped.refusal());
             return Err(stopped);
@@ -446,29 +468,40 @@ impl Run {
                 crate::crash_point!("input-committed");
                 self.taken(row).await;
                 answer(accepted, id);
-                self.note_changes().await?;
+                self.begin_working().await?;
                 crate::run::attach::references(self, &segments).await
             }
             Start::MailboxMessage => {
                 self.commit_invoke_for_mailbox().await?;
-                self.note_changes().await
+                self.begin_working().await
             }
-            Start::Resume { accepted } => {
+            Start::Resume { without, accepted } => {
                 let resumed = vec![Entry::extension(domain::RESUMED, json!({}))];
                 let accepted = self.commit_for(accepted, resumed).await?;
                 crate::crash_point!("resume-committed");
                 answer(accepted, None);
+                if let Some(result) = without {
+                    self.leave_out(result).await?;
+                }
                 let is_unfinished = self.ends_with_own_text();
-                self.note_changes().await?;
+                self.begin_working().await?;
                 if is_unfinished { self.request_continuation().await } else { Ok(()) }
             }
             Start::ApprovalDecided { .. } | Start::Compact { .. } => Ok(()),
         }
     }
 
-    /// Whether the history ends with the model's own text, which is unfinished while its run is interrupted.
+    /// Begins the turn of the Pod, and says what changed since its last run.
+    async fn begin_working(&mut self) -> Result<(), Stopped> {
+        self.begin_turn().await?;
+        self.note_changes().await
+    }
+
+    /// Whether the history ends with the model's own text, which is unfinished while its run goes on. No request carries
+    /// thinking at the end.
     fn ends_with_own_text(&self) -> bool {
-        let last = self.session_state.state.history.last().map(|kept| &kept.item);
+        let mut items = self.session_state.state.history.iter().rev().map(|kept| &kept.item);
+        let last = items.find(|item| !matches!(item, Item::Reasoning { .. }));
         matches!(last, Some(Item::Message { role: Role::Assistant, .. }))
     }
 
@@ -623,7 +656,7 @@ impl Run {
             _ => (RunOutcome::Finished, RunResult::Finished),
         };
         crate::crash_point!("run-ending");
-        let entry = match self.commit_end(outcome).await {
+        let entry = match self.commit_end(vec![outcome.entry()]).await {
             Err(Stopped::Failed(refusal)) => return self.failed(refusal).await,
             Err(Stopped::Interrupted) => None,
             Ok(entry) => entry,
@@ -639,19 +672,20 @@ impl Run {
             None
         } else {
             // When the log fails now, the first failure is still the one to report.
-            self.commit_end(outcome).await.unwrap_or_default()
+            self.commit_end(vec![outcome.entry()]).await.unwrap_or_default()
         };
         self.publish(refusal.clone().into()).await;
         self.publish(Event::RunEnd { result: RunResult::Failed, entry }).await;
         End::Failed(refusal)
     }
 
-    /// Commits the entry that ends the run, behind the count of its turns, and returns its id.
-    async fn commit_end(&mut self, outcome: RunOutcome<'_>) -> Result<Option<EntryId>, Stopped> {
+    /// Commits the entries that end the run, behind the count of its turns, and returns the id of the last.
+    async fn commit_end(&mut self, ends: Vec<Entry>) -> Result<Option<EntryId>, Stopped> {
         let turn_count = self.session_state.state.turn_count;
-        let end = outcome.entry();
-        let id = end.id;
-        self.commit(vec![Entry::new(Fact::TurnEnd { turn_count }), end]).await?;
+        let id = ends.last().and_then(|end| end.id);
+        let mut entries = vec![Entry::new(Fact::TurnEnd { turn_count })];
+        entries.extend(ends);
+        self.commit(entries).await?;
         Ok(id)
     }
 }

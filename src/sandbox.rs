@@ -50,6 +50,7 @@ pub use helper::helper_main;
 pub use landlock::PATH_SOCKETS;
 pub use limit_words::{LimitHint, Trust};
 pub use limits::CommandLimits;
+pub use new_repository::remotes;
 pub use overview::overview;
 pub use package::changed_package_scripts;
 pub use places::{Person, is_obeyed_by_name};
@@ -60,8 +61,8 @@ pub use scripts::script_hash;
 pub use serving::{Served, Server, ending as serving_end};
 pub use start_group::{MAX_TOGETHER, StartGroup};
 pub use view::{
-    Around, CommandView, Depth, GUARDED, Grant, Hole, Isolation, Level, Links, Need, Network,
-    RULES, Sockets, Why, writes_git,
+    Around, CommandView, Depth, GIT, GUARDED, Grant, Hole, Isolation, Level, Links, Need, Network,
+    RULES, Sockets, Why, repositories_of, writes_git,
 };
 pub use world::enter::enter_main;
 pub use world::init::init_main;

@@ -45,6 +45,13 @@ impl Rule {
         Self { target: target.into(), permission, recursive: true }
     }
 
+    /// The rule with its target below `to` where that lay at or below `from`.
+    #[must_use]
+    pub fn relocated(&self, from: &Path, to: &Path) -> Self {
+        let target = relocated(&self.target, from, to).unwrap_or_else(|| self.target.clone());
+        Self { target, ..self.clone() }
+    }
+
     /// Whether the rule speaks about this path.
     pub fn covers(&self, path: &Path) -> bool {
         if self.recursive {
@@ -81,7 +88,21 @@ impl Rule {
     }
 }
 
+/// A path at or below `from`, at its place in `to`; `None` for every other path.
+pub fn relocated(path: &Path, from: &Path, to: &Path) -> Option<PathBuf> {
+    let rest = path.strip_prefix(from).ok()?;
+    // Joining nothing would end the path with a slash.
+    Some(if rest.as_os_str().is_empty() { to.to_owned() } else { to.join(rest) })
+}
+
 impl Scope {
+    /// The scope with its rules at their places in `to` where they lay at or below `from`.
+    #[must_use]
+    pub fn relocated(&self, from: &Path, to: &Path) -> Self {
+        let moved = |rules: &[Rule]| rules.iter().map(|rule| rule.relocated(from, to)).collect();
+        Self { allow: moved(&self.allow), deny: moved(&self.deny) }
+    }
+
     /// A scope of these allows, without denies.
     pub fn new(allow: Vec<Rule>) -> Self {
         Self { allow, deny: Vec::new() }

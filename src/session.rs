@@ -41,15 +41,15 @@ pub use jump::{Jump, JumpKind};
 pub use line::Damaged;
 pub use lineage::{Lineage, LogPosition, newest_first};
 pub use locate::{holds, locate};
-pub use open::{HOST_ENDED, Opened};
+pub use open::{HOST_ENDED, Opened, cut_off};
 pub use outputs::load as load_output;
 pub use page::{Page, fetch, page};
 pub use partial::Partial;
 pub use range::{Piece, piece};
 pub use replay::{Replay, replay};
 pub use rewind::{
-    StandingJump, Target, Targets, find_jump, head_entries, input_at, rewind_targets,
-    standing_entries,
+    LostOfChildren, StandingJump, Target, Targets, find_jump, head_entries, input_at,
+    lost_of_children, rewind_targets, standing_entries,
 };
 pub use snapshot::{records, spans};
 pub use stretches::{Stretch, all_stretches, stretches};

@@ -3,6 +3,7 @@
 //! goes to a screen, a terminal, a notice or a log passes one of the constructors of `SafeText` first.
 
 mod cleaner;
+mod decoded;
 mod hidden;
 mod spelled;
 mod terminal;
@@ -16,6 +17,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
+pub use decoded::{BYTE_ORDER_MARK, Decoded, without_cut_character};
 pub use terminal::Terminal;
 pub use typed::{shell_quoted, shell_word, verb_word};
 

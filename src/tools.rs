@@ -2,13 +2,14 @@
 //! a function from its arguments and a `Context` to an `Output`; it changes nothing else of the
 //! Pod.
 
+mod question;
 mod attachment;
 mod bash;
 mod command_changes;
 mod command_sheet;
 mod edit;
 mod fault;
-mod file_kind;
+pub(crate) mod file_kind;
 pub(crate) mod file_text;
 mod glob;
 mod glob_pattern;
@@ -22,6 +23,7 @@ pub(crate) mod line_diff;
 mod live_output;
 mod outside;
 mod path_threads;
+mod person;
 mod scoped_path;
 pub mod pods;
 mod read;
@@ -39,7 +41,9 @@ use crate::config::policy::Rules;
 use crate::llm::ToolSpec;
 use crate::protocol::item::Image;
 use crate::protocol::mesh::SentMessage;
-use crate::protocol::{EntryId, FileMark, LimitMet, OutsidePath, PodName, ScriptHash};
+use crate::protocol::{
+    EntryId, FileMark, LimitMet, OutsidePath, PodName, QUESTION_TOOL, ScriptHash,
+};
 use crate::sandbox::{CommandLimits, Isolation, Need, Person, PodStorage, StartGroup};
 use crate::scope::Scope;
 use fault::Fault;
@@ -51,11 +55,13 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 pub use attachment::attachment;
-pub use bash::{CommandTime, needless};
+pub use bash::{CommandTime, SUCCEEDED, needless};
 pub use command_sheet::command_sheet;
 pub use guard::{CHANGES_GIT, purpose};
 pub use outside::{CommandNeeds, command_needs};
 pub use path_threads::PathThreads;
+pub use person::{AskedPerson, PersonPort, PersonReply};
+pub use question::question;
 pub use scripts::MAX_SCRIPTS;
 pub use tool_set::{ExternalTool, NameTaken, ToolSet};
 pub use touch::{Touch, touched};
@@ -128,7 +134,7 @@ pub enum Lane {
     Change,
     /// Runs commands: together with others of its kind, not beside `Change`.
     Shell,
-    /// Changes the task list: one after the other in call order.
+    /// Changes the task list or asks the person: one after the other in call order.
     Note,
     /// Concerns other Pods: a barrier, alone and in call order.
     Pods,
@@ -191,6 +197,8 @@ pub struct Context {
     pub outside: Vec<OutsidePath>,
     /// The scripts that were approved with this call.
     pub scripts: Vec<ScriptHash>,
+    /// Where an external tool asks the person while its call runs; `None` where no run is under way.
+    pub person: Option<PersonPort>,
     /// The rules of files that bind the Pod: a search leaves out what they deny to Read.
     pub rules: Arc<Rules>,
     /// The interface to the host; `None` without one.
@@ -209,6 +217,15 @@ pub struct Done {
 
 /// Every built-in tool, by name; [`ToolSet`] is what a Pod has.
 pub const TABLE: &[Tool] = &[
+    Tool {
+        name: QUESTION_TOOL,
+        description: question::DESCRIPTION,
+        lane: Lane::Note,
+        telling: &["question"],
+        schema: input::schema::<question::Input>,
+        takes: question::takes,
+        act: Act::Files(question::not_carried_out),
+    },
     Tool {
         name: "Bash",
         description: bash::DESCRIPTION,

@@ -16,7 +16,7 @@ pub mod secrets;
 mod or_log;
 
 pub use or_log::OrLog;
-pub use redact::{MARK, redact};
+pub use redact::{Hidden, MARK, redact};
 
 use crate::disk::{self, RotatedFile};
 use crate::text::SafeText;

@@ -8,6 +8,8 @@ mod asking;
 mod auth;
 #[path = "program/bench.rs"]
 mod bench;
+#[path = "program/brief_hosts.rs"]
+mod brief_hosts;
 #[path = "program/classic.rs"]
 mod classic;
 #[path = "program/connecting.rs"]
@@ -48,8 +50,6 @@ mod mcp_server;
 mod mesh;
 #[path = "program/names.rs"]
 mod names;
-#[path = "program/next_host.rs"]
-mod next_host;
 #[path = "program/older_host.rs"]
 mod older_host;
 #[path = "program/outside.rs"]
@@ -60,6 +60,8 @@ mod planted;
 mod plays;
 #[path = "program/pty.rs"]
 mod pty;
+#[path = "program/refused.rs"]
+mod refused;
 #[path = "program/returning.rs"]
 mod returning;
 #[path = "program/scarce.rs"]

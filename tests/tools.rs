@@ -10,12 +10,16 @@ mod dice;
 mod edits;
 #[path = "tools/escape.rs"]
 mod escape;
+#[path = "tools/kinds.rs"]
+mod kinds;
 #[path = "tools/output.rs"]
 mod output;
 #[path = "tools/reading.rs"]
 mod reading;
 #[path = "tools/reach.rs"]
 mod reach;
+#[path = "tools/rewinds.rs"]
+mod rewinds;
 #[path = "tools/searching.rs"]
 mod searching;
 #[path = "tools/table.rs"]

@@ -4,7 +4,7 @@
 use crate::family::{Agent, Family, Mistakes};
 use crate::keys::Keymap;
 use crate::notice::{Kind, Notices};
-use crate::pane::composer::Composer;
+use crate::pane::composer::{Composer, Message};
 use crate::pane::glyph::Glyphs;
 use crate::pane::inbox::Inbox;
 use crate::pane::peers::Peers;
@@ -14,7 +14,6 @@ use crate::theme::Theme;
 use crate::verb::VerbId;
 use crate::verb::complete::Sources;
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use yoi::protocol::{Effort, PodInfo, PodName};
@@ -56,6 +55,8 @@ mod list;
 mod message;
 /// Clicks and the wheel.
 mod mouse;
+/// What reaches a person who looks away from the screen.
+mod notify;
 /// Keys in the pane of peers.
 mod peers;
 /// The panes as they are painted from the state.
@@ -85,8 +86,7 @@ pub use screen_state::ScreenState;
 pub use split::Zoom;
 
 /// Which pane gets the keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Focus {
     #[default]
     Composer,
@@ -176,6 +176,8 @@ pub struct App {
     initial_pod: Option<PodName>,
     /// Where the earlier screen was, until the family is known.
     returning: Option<screen_state::Returning>,
+    /// The draft without a Pod as the earlier screen left it.
+    restored_text: String,
     /// Where the person was in transcripts that are not kept.
     bookmarks: BTreeMap<PodName, Bookmark>,
     /// The theme that the person chose here or on an earlier screen.
@@ -190,7 +192,10 @@ pub struct App {
     /// Messages, each with its Pod, that had not entered a run when this screen interrupted it.
     taken_back: Vec<(PodName, String)>,
     /// Approval requests whose decision this screen has sent and the host has not published yet.
-    deciding: HashSet<String>,
+    /// With the text that the person typed for it.
+    deciding: HashMap<String, Message>,
+    /// Approval requests that a rule of this screen decides together with another one.
+    covered: HashSet<String>,
     /// Approval requests whose decision was confirmed or under way here when the host ended.
     unconfirmed: HashSet<String>,
     /// For each Pod, the time of its last state that the person has seen.
@@ -200,6 +205,8 @@ pub struct App {
     /// Pods that this environment was offered to.
     opened: HashSet<PodName>,
     tour: Option<Tour>,
+    /// What the terminal shows outside of the screen.
+    outside: notify::Outside,
     /// Verbs that wait for results or for the person.
     verbs: BTreeMap<VerbId, verb::RunningVerb>,
     /// A Pod is being created for a message.
@@ -265,6 +272,14 @@ impl App {
             }
             Msg::Paste(text) => self.paste(&text),
             Msg::Mouse(event) => self.mouse(event),
+            Msg::Focus(focused) => {
+                self.focus_changed(focused);
+                Vec::new()
+            }
+            Msg::TakesRecords(states) => {
+                self.takes_records(states);
+                Vec::new()
+            }
             Msg::Resize(width, height) => {
                 self.size = (width, height);
                 self.inbox.changed();
@@ -292,11 +307,17 @@ impl App {
     }
 
     /// The Pod whose transcript is on screen: the one under the tree's cursor while a list has the
-    /// focus, else the current one.
+    /// focus, the one that waits for the person while the inbox has it, else the current one.
     pub fn shown(&self) -> Option<&PodName> {
-        let listed = matches!(self.focus, Focus::Tree | Focus::Peers);
-        let chosen = if listed { self.tree.chosen() } else { None };
-        chosen.or(self.current.as_ref())
+        let looked_at = match self.focus {
+            Focus::Tree | Focus::Peers => self.tree.chosen(),
+            Focus::Inbox => {
+                let items = crate::pane::inbox::items(&self.family);
+                self.inbox.chosen(&items).and_then(|item| item.pod())
+            }
+            Focus::Composer | Focus::Transcript | Focus::Beside => None,
+        };
+        looked_at.or(self.current.as_ref())
     }
 
     /// The current Pod, as the host last described it.

@@ -9,7 +9,9 @@ use args::{Args, Ask, Command, HostCommand};
 use clap::{ArgMatches, FromArgMatches as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use yoi::config::{Catalogue, Dirs, Keys, ModelContext, Settings, Wire, WorkspaceSettings};
+use yoi::config::{
+    Catalogue, Dirs, Keys, ModelContext, Settings, SettingsFile, Wire, WorkspaceSettings,
+};
 
 mod args;
 mod auth;
@@ -202,13 +204,14 @@ fn absolute(dir: &Path) -> Result<PathBuf, Failure> {
 /// The model of the command line; one that no Pod could use is a wrong command line.
 fn checked_model(opening: &Opening, model: Option<String>) -> Result<Option<String>, Failure> {
     let Some(model) = resolved_model(model) else { return Ok(None) };
-    let (settings, _) = Settings::load(&opening.dirs.config);
+    let file = SettingsFile::open(&opening.dirs.config).last();
+    let settings = Settings::clone(&file.settings);
     let (workspace, keys) = (WorkspaceSettings::default(), Keys::at(&opening.dirs.config));
     let (env, cwd) = (&opening.env, opening.cwd.as_path());
     let (workspace, keys) = (&workspace, &keys);
     let context = ModelContext { settings: &settings, workspace, env, host: env, keys, cwd };
     let found = yoi::config::resolve(&Catalogue::with(&settings), &model, &context);
-    let (found, _) = found.map_err(|error| Failure::usage(error.to_string()))?;
+    let (found, _) = found.map_err(|error| Failure::usage(error.with_mistakes(&file.mistakes)))?;
     let script = (found.wire == Wire::Rehearsal).then_some(found.model);
     let file = script.filter(|script| !script.starts_with('@'));
     match file.filter(|file| !Path::new(file).is_file()) {
@@ -269,10 +272,12 @@ async fn without_a_screen(opening: &Opening, args: Args) -> Exit {
 
 async fn carry_out(opening: &Opening, command: Command) -> Result<(), Failure> {
     match command {
-        Command::Ls { all, json } => commands::list(opening, all, json).await,
+        Command::Ls { all, json } => commands::ls(opening, all, json).await,
         Command::Log { pod, json, raw } => log::log(opening, &pod, form(json, raw)?).await,
         Command::Host { command: None } => commands::host(opening).await,
-        Command::Host { command: Some(HostCommand::Stop) } => commands::stop_host(opening).await,
+        Command::Host { command: Some(HostCommand::Stop { yes }) } => {
+            commands::stop_host(opening, yes).await
+        }
         Command::Mesh { command } => mesh::carry_out(opening, command).await,
         Command::Mcp(wanted) => mcp::carry_out(opening, wanted).await,
         Command::Doctor(wanted) => doctor::doctor(wanted).await,

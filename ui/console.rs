@@ -1,7 +1,7 @@
 //! Standard output and standard error while no screen is drawn and no answer streams. Names, paths and
 //! reasons may hold escape sequences, so every line becomes safe text here.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use yoi::text::SafeText;
 
 /// Writes lines to standard output.
@@ -35,6 +35,14 @@ pub fn sentence(text: &str) -> SafeText<'static> {
 /// Whether an answer to a question `[y/N]` agrees.
 pub fn agrees(answer: &str) -> bool {
     matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+/// Asks a question `[y/N]` on the terminal; whether the answer agrees.
+pub fn confirms(question: &str) -> io::Result<bool> {
+    prompt(&format!("{question} [y/N] "))?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(agrees(&answer))
 }
 
 /// Writes a prompt to standard error; the cursor stays behind it.

@@ -3,12 +3,15 @@
 
 /// The agents of the mesh that are no Pods of this host.
 mod agents;
+/// Which approval requests are equal.
+pub mod equal;
 /// The mistakes in the settings.
 mod mistakes;
 
 pub use agents::{Agent, Contact};
 pub use mistakes::{MistakeChange, Mistakes, corrected};
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use yoi::protocol::{ApprovalRequest, PeerEdge, PodInfo, PodName, State};
@@ -125,6 +128,14 @@ impl Family {
 
     pub fn all(&self) -> &[PodInfo] {
         &self.pods
+    }
+
+    /// The Pods whose runs the end of a host interrupted and that may go on together, children before their parents.
+    pub fn cut_off(&self) -> Vec<&PodInfo> {
+        let mut cut: Vec<&PodInfo> =
+            self.pods.iter().filter(|info| info.cut_at.is_some()).collect();
+        cut.sort_by_key(|info| Reverse(self.lineage(info).len()));
+        cut
     }
 
     /// The Pods that lists show.

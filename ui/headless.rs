@@ -1,11 +1,11 @@
 //! The program without a screen: lines in and out, one message with `-p`, verbs with `-c`, or only
 //! a host.
 
-use crate::start::Opening;
+use crate::start::{self, Opening};
 use crate::verb::{self, Dialogue, Runs, Verb, Way};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
-use yoi::protocol::{Effort, Pattern, PodName, Segment};
+use yoi::protocol::{ClientKind, Effort, Pattern, PodName, Segment};
 
 mod answer;
 mod approvals;
@@ -23,8 +23,8 @@ pub mod signal;
 mod line_client;
 mod line_runner;
 
-pub use exit::{Exit, Failure, causes};
-pub use line_client::{Attach, LineClient};
+pub use exit::{Exit, Failure, causes, is_signalled};
+pub use line_client::LineClient;
 #[cfg(test)]
 pub use line_runner::{LineRunner, Next as LineNext};
 pub use output::{Output, Piece};
@@ -92,7 +92,7 @@ pub async fn run(opening: &Opening, work: Work) -> Exit {
         return say_last(&Failure::usage(why));
     }
     let printer = Printer::new(work.form);
-    let mut client = match LineClient::open(opening, printer, Attach::OrBeTheHost).await {
+    let mut client = match LineClient::open(opening, printer, ClientKind::Brief).await {
         Ok(client) => client,
         Err(failure) => return say_last(&failure),
     };
@@ -105,7 +105,10 @@ pub async fn run(opening: &Opening, work: Work) -> Exit {
     }
     let unanswered = if at_a_terminal { Unanswered::Wait } else { work.unanswered };
     client.inbox.begin(work.allow.clone(), unanswered);
-    let result = perform(&mut client, opening, &work).await;
+    let result = match client.attend().await {
+        Ok(()) => perform(&mut client, opening, &work).await,
+        Err(failure) => Err(failure),
+    };
     close(client, result).await
 }
 
@@ -116,17 +119,26 @@ pub async fn one_verb(
     verb: &Verb,
     dialogue: Box<dyn Dialogue>,
 ) -> Result<(), Failure> {
-    let reach = match verb.runs {
-        Runs::Nothing => Attach::OrBeTheHost,
-        Runs::InTheBackground => Attach::OrStart,
+    let mut client = LineClient::open(opening, Printer::new(work.form), verb.client).await?;
+    // A Pod takes part in the mesh only in a host that stays.
+    let joins = verb.runs == Runs::Unattended && client.has_member_of_mesh();
+    let _lasting = match joins {
+        true => Some(start::attach_or_start(opening, ClientKind::Lasting).await?),
+        false => None,
     };
-    let mut client = LineClient::open(opening, Printer::new(work.form), reach).await?;
     let mut runner = line_runner::LineRunner::new(opening, &work);
     let result = match work.pod.as_ref().map(|pod| client.find(pod).map(|info| info.name.clone())) {
         Some(Err(failure)) => Err(failure),
         Some(Ok(pod)) => runner.drive_for(&mut client, pod, dialogue).await,
         None => runner.drive(&mut client, dialogue, Way::Shell).await.map(drop),
     };
+    let result = match result {
+        Ok(()) if verb.runs == Runs::Awaited => runner.finish(&mut client).await,
+        result => result,
+    };
+    if verb.runs == Runs::Awaited && is_signalled(&result) {
+        runner.pause(&mut client).await;
+    }
     match close(client, result).await {
         Exit::Finished => Ok(()),
         // Its sentence has been printed.
@@ -141,17 +153,29 @@ fn a_person_types(work: &Work) -> bool {
 
 async fn perform(client: &mut LineClient, opening: &Opening, work: &Work) -> Result<(), Failure> {
     let mut runner = line_runner::LineRunner::new(opening, work);
+    let result = perform_with(client, &mut runner).await;
+    if is_signalled(&result) {
+        runner.pause(client).await;
+    }
+    result
+}
+
+async fn perform_with(
+    client: &mut LineClient,
+    runner: &mut line_runner::LineRunner<'_>,
+) -> Result<(), Failure> {
+    let work = runner.work;
     for line in &work.verbs {
         runner.carry_out(client, line, Way::Command).await?;
     }
     match &work.prompt {
-        Some(input) => once::once(client, &mut runner, input.clone()).await,
-        None if work.verbs.is_empty() => lines::lines(client, &mut runner).await,
+        Some(input) => once::once(client, runner, input.clone()).await,
+        None if work.verbs.is_empty() => lines::lines(client, runner).await,
         None => runner.finish(client).await,
     }
 }
 
-/// Leaves the host, or ends it if it is this process; then prints the last sentence.
+/// Leaves the host; then prints the last sentence.
 pub async fn close(client: LineClient, result: Result<(), Failure>) -> Exit {
     let left = client.leave(&result).await;
     match result.and(left) {

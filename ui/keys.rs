@@ -5,10 +5,12 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::HashMap;
 
 pub mod action;
+mod layout;
 mod load;
 mod names;
 
 pub use action::Action;
+pub use layout::latin;
 pub use load::{default_keymap, read};
 pub use names::with_default_keys;
 
@@ -59,8 +61,15 @@ pub struct Keymap {
 }
 
 impl Keymap {
-    /// What `key` does in `context`; the context's own keys come before those of everywhere.
+    /// What `key` does in `context`; the context's own keys come before those of everywhere. Where letters are
+    /// commands, a letter of another script stands for the one at its place on a Latin keyboard.
     pub fn get(&self, context: Context, key: KeyCombination) -> Option<&Binding> {
+        let types = matches!(context, Context::Composer | Context::Line);
+        let found = self.bound(context, key);
+        found.or_else(|| self.bound(context, on_latin_keyboard(key).filter(|_| !types)?))
+    }
+
+    fn bound(&self, context: Context, key: KeyCombination) -> Option<&Binding> {
         let own = self.bindings.get(&(context, key));
         if own.is_some() || context == Context::Leader {
             return own;
@@ -111,6 +120,12 @@ pub fn parse(text: &str) -> Option<KeyCombination> {
     let upper = text.len() == 1 && text.starts_with(|c: char| c.is_ascii_uppercase());
     let text = if upper { format!("shift-{text}") } else { text.to_owned() };
     crokey::parse(&text).ok().map(normal)
+}
+
+fn on_latin_keyboard(key: KeyCombination) -> Option<KeyCombination> {
+    let crokey::OneToThree::One(KeyCode::Char(c)) = key.codes else { return None };
+    let same_place = KeyCombination::one_key(KeyCode::Char(latin(c)?), key.modifiers);
+    Some(normal(same_place))
 }
 
 /// Keys that arrive as the same byte are one key, however the terminal spells them.

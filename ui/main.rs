@@ -18,6 +18,8 @@ mod code;
 mod notice;
 /// The family as the host last described it.
 mod family;
+/// The Program Status Protocol: the state of the program for terminals that list it.
+mod program_status;
 /// Words for people: durations, states, reasons, scopes.
 mod wording;
 /// Every verb: arguments, help, completion, and the dialogue that carries it out.

@@ -94,10 +94,8 @@ impl Palette {
             Action::Up | Action::CompleteBack => self.step(-1),
             Action::Down | Action::Complete => self.step(1),
             Action::Choose => return self.choose(),
-            other => {
-                self.query.edit(other);
-                self.search();
-            }
+            other if self.query.edit(other) => self.search(),
+            _ => {}
         }
         Outcome::Stays
     }

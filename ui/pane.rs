@@ -7,4 +7,5 @@ pub mod tree;
 pub mod peers;
 pub mod inbox;
 pub mod composer;
+pub mod words;
 pub mod actionbar;

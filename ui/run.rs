@@ -5,8 +5,8 @@ use crate::app::{App, Asked, Effect, ExitReason, Msg, Redraw};
 use crate::notice::Kind;
 use crate::view;
 use anyhow::Context as _;
-use crossterm::event::Event as Terminal;
-use input::Input;
+use crossterm::event::Event;
+use input::{FromTerminal, Input, JobSignal, JobSignals};
 use saved::Saver;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -66,6 +66,7 @@ pub async fn dashboard(
     let Ready { options, mut app, saved } = ready;
     app.setup.reconnects = reconnect.is_some();
     let signals = input::signals().context("cannot listen for signals")?;
+    let jobs = JobSignals::listen().context("cannot listen for signals")?;
     let screen = Screen::take().context("cannot take the terminal")?;
     app.size = screen.size().context("cannot measure the terminal")?;
     let (sender, answers) = mpsc::channel(ANSWERS);
@@ -82,8 +83,10 @@ pub async fn dashboard(
         screen,
         client,
         events: Some(events),
-        input: Some(Input::start()),
+        input: Some(Input::start().context("cannot read the terminal")?),
         signals,
+        jobs,
+        retaken: None,
         sender,
         answers,
         reconnect: reconnect.map(std::sync::Arc::new),
@@ -110,11 +113,12 @@ pub async fn dashboard(
 /// An input of the loop.
 #[allow(clippy::large_enum_variant)]
 enum Arrived {
-    Terminal(Terminal),
+    Terminal(FromTerminal),
     Msg(Msg),
     /// The new connection to a host.
     Host(Client, Events),
     Signal(i32),
+    Job(JobSignal),
     /// The terminal has been closed.
     Deaf,
     /// The state of the screen is to be written.
@@ -132,6 +136,9 @@ struct Loop {
     /// `None` while another program reads the terminal.
     input: Option<Input>,
     signals: mpsc::Receiver<i32>,
+    jobs: JobSignals,
+    /// When the terminal was taken again after another program had it.
+    retaken: Option<Instant>,
     /// The sender for tasks of the loop.
     sender: mpsc::Sender<Arrived>,
     answers: mpsc::Receiver<Arrived>,
@@ -151,6 +158,7 @@ impl Loop {
     async fn run(&mut self) -> anyhow::Result<ExitReason> {
         self.call(None, Method::Watch, Asked::Watch);
         self.paint().await?;
+        self.screen.query_records()?;
         loop {
             let first = self.next().await;
             let mut urgent = self.take_in(first).await?;
@@ -191,6 +199,7 @@ impl Loop {
         tokio::select! {
             biased;
             Some(signal) = self.signals.recv() => Arrived::Signal(signal),
+            job = self.jobs.next() => Arrived::Job(job),
             event = from_terminal(&mut self.input) => event.map_or(Arrived::Deaf, Arrived::Terminal),
             Some(arrived) = self.answers.recv() => arrived,
             event = from_host(&mut self.events) => {
@@ -232,10 +241,7 @@ impl Loop {
     /// Handles an input, and tells whether a person waits for the frame.
     async fn take_in(&mut self, arrived: Arrived) -> anyhow::Result<bool> {
         let (msg, urgent) = match arrived {
-            Arrived::Terminal(event) => match of_terminal(event) {
-                Some(msg) => (msg, true),
-                None => return Ok(false),
-            },
+            Arrived::Terminal(event) => (of_terminal(event), true),
             Arrived::Msg(msg) => {
                 let is_reply = matches!(msg, Msg::Answered(..));
                 (msg, is_reply)
@@ -249,6 +255,14 @@ impl Loop {
                 self.over = Some(ExitReason::Signal(number));
                 return Ok(false);
             }
+            Arrived::Job(JobSignal::Stop) => {
+                self.suspend().await?;
+                return Ok(true);
+            }
+            Arrived::Job(JobSignal::Continued) => {
+                self.continued().await?;
+                return Ok(true);
+            }
             Arrived::Deaf => {
                 self.over = Some(ExitReason::Signal(HANGUP));
                 return Ok(false);
@@ -256,7 +270,7 @@ impl Loop {
             Arrived::Save => return Ok(false),
             Arrived::Frame => (Msg::Wake, true),
         };
-        if !matches!(msg, Msg::Host(_) | Msg::Wake) {
+        if !matches!(msg, Msg::Host(_) | Msg::Wake | Msg::Focus(_) | Msg::TakesRecords(_)) {
             self.changed();
         }
         if matches!(msg, Msg::HostEnded) {
@@ -318,7 +332,7 @@ fn panic_point(app: &App) {
 /// The number of SIGHUP.
 const HANGUP: i32 = 1;
 
-async fn from_terminal(input: &mut Option<Input>) -> Option<Terminal> {
+async fn from_terminal(input: &mut Option<Input>) -> Option<FromTerminal> {
     match input {
         Some(input) => input.events.recv().await,
         None => std::future::pending().await,
@@ -339,12 +353,17 @@ async fn until(wake: Option<Instant>) {
     }
 }
 
-fn of_terminal(event: Terminal) -> Option<Msg> {
+fn of_terminal(event: FromTerminal) -> Msg {
+    let event = match event {
+        FromTerminal::RecordStates(states) => return Msg::TakesRecords(states),
+        FromTerminal::Event(event) => event,
+    };
     match event {
-        Terminal::Key(key) => Some(Msg::Key(key)),
-        Terminal::Paste(text) => Some(Msg::Paste(text)),
-        Terminal::Mouse(event) => Some(Msg::Mouse(event)),
-        Terminal::Resize(width, height) => Some(Msg::Resize(width, height)),
-        Terminal::FocusGained | Terminal::FocusLost => None,
+        Event::Key(key) => Msg::Key(key),
+        Event::Paste(text) => Msg::Paste(text),
+        Event::Mouse(event) => Msg::Mouse(event),
+        Event::Resize(width, height) => Msg::Resize(width, height),
+        Event::FocusGained => Msg::Focus(true),
+        Event::FocusLost => Msg::Focus(false),
     }
 }

@@ -4,22 +4,27 @@
 use anyhow::{Context as _, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead as _, BufReader};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
+use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
-use yoi::client::{Client, Events, find};
+use yoi::client::{Client, ConnectError, Events, find};
 use yoi::config::dirs::{Dirs, Env};
-use yoi::host::{Ending, Host, HostError, HostLockError, IdleExit, MeshUse, Options};
-use yoi::protocol::{AtHostEnd, Method};
+use yoi::host::{Ending, Host, HostError, HostLockError, IdleExit, Options};
+use yoi::protocol::{ClientKind, Method, PodName};
 use yoi::text::SafeText;
 
 /// The hidden command under which this program is a background host.
 pub const HOST_ARG: &str = "__host";
 /// How often a host that lost the race for the directory is looked for again.
-const TRIES: u32 = 3;
+const TRIES: u32 = 10;
+/// The argument of a background host that ends with its last client. The first one is on its standard input.
+const BRIEF_ARG: &str = "brief";
 /// Threads of a host's runtime; the work is waiting, not computing.
 const WORKERS: usize = 2;
 /// With this variable set, a process gives large blocks of memory back to the system when it frees
@@ -57,46 +62,79 @@ enum Started {
 /// The host that runs for this data directory, if any.
 pub async fn attach(
     opening: &Opening,
-    at_end: AtHostEnd,
+    kind: ClientKind,
 ) -> anyhow::Result<Option<(Client, Events)>> {
-    Ok(find::connect_as(&opening.dirs.data, at_end).await?)
+    Ok(find::connect_as(&opening.dirs.data, kind).await?)
 }
 
 /// The running host, or a new one in the background.
 pub async fn attach_or_start(
     opening: &Opening,
-    at_end: AtHostEnd,
+    kind: ClientKind,
 ) -> anyhow::Result<(Client, Events)> {
     for _ in 0..TRIES {
-        if let Some(found) = attach(opening, at_end).await? {
+        if let Some(found) = attach(opening, kind).await? {
             return Ok(found);
         }
-        tokio::task::spawn_blocking(start).await??;
+        let Some((pid, pipe)) = tokio::task::spawn_blocking(move || start(kind)).await?? else {
+            continue;
+        };
+        match Client::over_socket_of(pid, UnixStream::from_std(pipe)?, kind).await {
+            // The host was ended right after its start.
+            Err(ConnectError::Closed | ConnectError::Io(_)) => {}
+            greeted => return Ok(greeted?),
+        }
     }
     let (data, log) = (opening.dirs.data.display(), opening.dirs.state.join(yoi::trace::LOG_FILE));
     bail!("no host answers for {data}; see {}", log.display())
 }
 
+/// How an attempt to end the host came out.
+#[derive(Debug)]
+pub enum Stopped {
+    /// It ended, and interrupted the runs of these Pods.
+    Ended(Vec<PodName>),
+    /// The person did not want these runs to be interrupted.
+    Kept,
+    NoHost,
+}
+
 /// Ends the host that runs, also one of an older program; its live Pods are live again at the next start.
-/// Returns whether there was one.
-pub async fn stop(opening: &Opening) -> anyhow::Result<bool> {
+/// Where that interrupts runs, the person agrees first.
+pub async fn stop(
+    opening: &Opening,
+    agrees: impl FnOnce(&[PodName]) -> std::io::Result<bool>,
+) -> anyhow::Result<Stopped> {
     let found = find::connect_to_end(&opening.dirs.data).await?;
-    let Some((client, mut events)) = found else { return Ok(false) };
+    let Some((client, mut events)) = found else { return Ok(Stopped::NoHost) };
+    let running = find::running_in(&client, &mut events).await.unwrap_or_default();
+    if !running.is_empty() && !agrees(&running)? {
+        return Ok(Stopped::Kept);
+    }
     client.call(None, Method::Stop).await.map_err(|refusal| anyhow!("{refusal}"))?;
     // The host closes the connection when it has ended.
     while events.recv().await.is_some() {}
-    Ok(true)
+    Ok(Stopped::Ended(running))
 }
 
-/// Starts a background host and waits until it can be reached, or says why it cannot.
-fn start() -> anyhow::Result<()> {
+/// Starts a background host and waits until it can be reached, or says why it cannot. A host for a brief client is
+/// returned with its process id and a pipe to it: that client cannot come too late.
+fn start(kind: ClientKind) -> anyhow::Result<Option<(u32, StdStream)>> {
     let mut host = std::process::Command::new(yoi::sandbox::OWN_PROGRAM);
     if !gives_back() {
         host.env(GIVE_BACK.0, GIVE_BACK.1);
     }
+    host.arg(HOST_ARG).stdin(Stdio::null());
+    let pipe = match kind {
+        ClientKind::Lasting => None,
+        ClientKind::Brief => {
+            let (ours, theirs) = StdStream::pair()?;
+            ours.set_nonblocking(true)?;
+            host.arg(BRIEF_ARG).stdin(OwnedFd::from(theirs));
+            Some(ours)
+        }
+    };
     let mut child = host
-        .arg(HOST_ARG)
-        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -110,8 +148,9 @@ fn start() -> anyhow::Result<()> {
         let _ = child.wait();
     }
     match started {
+        Ok(Started::Ready) => Ok(pipe.map(|pipe| (child.id(), pipe))),
         // A host that was faster is found by the caller.
-        Ok(Started::Ready | Started::Taken) => Ok(()),
+        Ok(Started::Taken) => Ok(None),
         Ok(Started::Failed(why)) => bail!("{why}"),
         Err(_) => bail!("the host ended before it was ready; `yoi --no-ui --serve` shows why"),
     }
@@ -137,21 +176,20 @@ pub fn again_as_host() {
 }
 
 /// Starts a host in this process and connects to it. A client that watches it learns of mistakes in the settings.
-pub async fn inside(opening: &Opening, mesh: MeshUse) -> anyhow::Result<(Host, Client, Events)> {
-    let host = Host::start(options(opening, IdleExit::Never, mesh)).await?;
+pub async fn inside(opening: &Opening) -> anyhow::Result<(Host, Client, Events)> {
+    let host = Host::start(options(opening, IdleExit::Never)).await?;
     let (client, events) = host.client().await?;
     Ok((host, client, events))
 }
 
 /// The options of a host of this program.
-fn options(opening: &Opening, idle_exit: IdleExit, mesh: MeshUse) -> Options {
+fn options(opening: &Opening, idle_exit: IdleExit) -> Options {
     Options {
         dirs: opening.dirs.clone(),
         env: opening.env.clone(),
         helper: yoi::sandbox::OWN_PROGRAM.into(),
         old_nofile: raise_nofile(),
         idle_exit,
-        mesh,
     }
 }
 
@@ -164,7 +202,7 @@ fn raise_nofile() -> Option<u64> {
     setrlimit(Resource::Nofile, raised).ok().and(current)
 }
 
-/// The runtime of a program that may be the host itself. It has [`RESERVED`] threads for file work from the
+/// The runtime of a program that may be the host. It has [`RESERVED`] threads for file work from the
 /// beginning and keeps them: where the machine has none left, because a command took them all, work waits for
 /// one of these, and tokio does not panic.
 pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
@@ -209,10 +247,15 @@ async fn background() -> ExitCode {
     };
     yoi::trace::start(&env, Some(&dirs.state));
     let opening = Opening { dirs, env, cwd: PathBuf::from("/") };
-    let options = options(&opening, IdleExit::BySettings, MeshUse::Joins);
-    let host = match Host::start(options).await {
+    let is_brief = std::env::args_os().nth(2).is_some_and(|word| word == BRIEF_ARG);
+    let starter = match is_brief.then(starter).transpose() {
+        Ok(starter) => starter,
+        Err(error) => return failed(&format!("cannot serve the program that started it: {error}")),
+    };
+    let idle_exit = if is_brief { IdleExit::WithLastClient } else { IdleExit::BySettings };
+    let host = match Host::start(options(&opening, idle_exit)).await {
         Ok(started) => started,
-        Err(HostError::HostLock(HostLockError::Taken { .. })) => {
+        Err(HostError::HostLock(HostLockError::Taken { .. } | HostLockError::Ending { .. })) => {
             answer(&Started::Taken);
             return ExitCode::FAILURE;
         }
@@ -221,6 +264,9 @@ async fn background() -> ExitCode {
     // A host that held its working directory would keep that from being unmounted.
     let _ = std::env::set_current_dir("/");
     answer(&Started::Ready);
+    if let Some(starter) = starter {
+        host.serve_starter(starter);
+    }
     yoi::trace::redirect_output();
     for notice in host.mistakes_in_settings() {
         tracing::warn!("{notice}");
@@ -229,6 +275,16 @@ async fn background() -> ExitCode {
     host.end().await;
     // The log says why a host failed.
     if matches!(ending, Ok(Ending::Asked)) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The pipe to the program that started this host.
+fn starter() -> std::io::Result<UnixStream> {
+    let input = std::io::stdin().as_fd().try_clone_to_owned()?;
+    // The other end learns that this one is closed.
+    rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
+    let pipe = StdStream::from(input);
+    pipe.set_nonblocking(true)?;
+    UnixStream::from_std(pipe)
 }
 
 /// The environment as text; variables that are no text are left out, because none of ours is one.

@@ -8,6 +8,7 @@ pub use colour::Depth;
 
 use ratatui::style::Style;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// The built-in themes; the first is the default.
 const BUILT_IN: [(&str, &str); 3] = [
@@ -171,7 +172,9 @@ fn unknown(name: &str, user_dir: Option<&Path>) -> String {
 
 impl Default for Theme {
     fn default() -> Self {
-        Self::load_for(BUILT_IN[0].0, None, Depth::True).0
+        static FIRST: LazyLock<Theme> =
+            LazyLock::new(|| Theme::load_for(BUILT_IN[0].0, None, Depth::True).0);
+        FIRST.clone()
     }
 }
 

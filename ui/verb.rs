@@ -15,6 +15,7 @@ pub mod numbers;
 pub mod spell;
 
 mod allow;
+mod answer;
 mod block;
 mod cancel;
 mod compact;
@@ -59,7 +60,7 @@ pub use dialogue::{
 };
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use yoi::protocol::PodName;
+use yoi::protocol::{ClientKind, PodName};
 
 /// All verbs, in the order of help.
 pub static LIST: &[&Verb] = &[
@@ -81,6 +82,7 @@ pub static LIST: &[&Verb] = &[
     &fork::VERB,
     &inbox::VERB,
     &allow::VERB,
+    &answer::VERB,
     &deny::VERB,
     &explain::VERB,
     &lend::VERB,
@@ -146,13 +148,15 @@ pub enum Safety {
     TypedOnly,
 }
 
-/// Where the work that a verb begins goes on when it is given from a shell.
+/// Whether a verb begins runs when it is a command of the shell, and whether the command waits for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runs {
-    /// Nothing goes on: the host may end with the command.
-    Nothing,
-    /// In a host in the background, which is started when there is none.
-    InTheBackground,
+    /// It begins none.
+    None,
+    /// They go on without the command.
+    Unattended,
+    /// The command waits for their end.
+    Awaited,
 }
 
 /// One verb.
@@ -164,6 +168,8 @@ pub struct Verb {
     pub more: &'static [&'static str],
     pub safety: Safety,
     pub ways: &'static [Way],
+    /// How long a command of the shell needs the host for it. A host that a brief one started stays until no Pod works.
+    pub client: ClientKind,
     pub runs: Runs,
     /// Adds its arguments to a command.
     arguments: fn(Command) -> Command,
@@ -186,7 +192,8 @@ pub const fn verb(name: &'static str, help: &'static str) -> Verb {
         more: &[],
         safety: Safety::Harmless,
         ways: EVERYWHERE,
-        runs: Runs::Nothing,
+        client: ClientKind::Brief,
+        runs: Runs::None,
         arguments: |command| command,
         shell: |command| command,
         begin: |_| Err(clap::Error::new(clap::error::ErrorKind::InvalidSubcommand)),

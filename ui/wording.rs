@@ -4,7 +4,9 @@
 pub mod duration;
 pub mod losses;
 pub mod model;
+pub mod moved;
 pub mod age;
+pub mod question;
 pub mod rule;
 pub mod scope;
 pub mod sent;

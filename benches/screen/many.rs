@@ -66,8 +66,12 @@ fn family(size: usize) -> Cost {
     home.conversation(async |client, _| {
         let begun = Instant::now();
         let tree = async {
-            let reply =
-                client.call(Some(&root), Method::StopPods { tree: true, unless_busy: false }).await;
+            let reply = client
+                .call(
+                    Some(&root),
+                    Method::StopPods { tree: true, unless_busy: false, silent: false },
+                )
+                .await;
             let Ok(Event::PodsStopped { stopped }) = reply else { panic!("{reply:?}") };
             assert_eq!(stopped.len(), size);
             begun.elapsed()
@@ -75,7 +79,10 @@ fn family(size: usize) -> Cost {
         let single = async {
             let begun = Instant::now();
             let reply = client
-                .call(Some(&other), Method::StopPods { tree: false, unless_busy: false })
+                .call(
+                    Some(&other),
+                    Method::StopPods { tree: false, unless_busy: false, silent: false },
+                )
                 .await;
             assert!(matches!(reply, Ok(Event::PodsStopped { .. })), "{reply:?}");
             begun.elapsed()

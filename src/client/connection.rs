@@ -4,10 +4,10 @@
 //!
 //! A host that hangs must not hang its clients. How long a request takes is the request's own: a
 //! stop takes seconds, a rewind of a large log longer. So the limit is on silence. While a reply
-//! is due and nothing at all arrives for [`SILENCE`], the client asks `host_status`, which any
+//! is due and nothing at all arrives for [`NO_REPLY`], the client asks `host_status`, which any
 //! host that lives answers at once. When [`SIGN_OF_LIFE`] passes in silence too, every call is
-//! refused with a sentence that names the process, and the connection ends. A Pod that runs counts as
-//! a reply that is due: a person waits for its answer. Every other connection is left alone.
+//! refused with a sentence that names the process, and the connection ends: within 5 seconds. A person
+//! waits for a Pod that runs, too: then the client asks after [`SILENCE`]. Every other connection is left alone.
 
 use crate::client::{Call, Fault, Reply, silent};
 use crate::protocol::frame::Lines;
@@ -23,9 +23,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 /// How long nothing may arrive while a reply is due, before the client probes the host.
+pub const NO_REPLY: Duration = Duration::from_secs(1);
+/// The same while only a Pod runs.
 pub const SILENCE: Duration = Duration::from_secs(10);
 /// How long the host may be silent after that. The answer takes no Pod, no disk and no lock.
-pub const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+pub const SIGN_OF_LIFE: Duration = Duration::from_secs(4);
 /// The id of that request; the others are numbers.
 const ALIVE: &str = "alive";
 /// Calls in flight: what the host takes, less one place for the request whether it lives.
@@ -38,7 +40,7 @@ struct Due {
     _slot: Option<OwnedSemaphorePermit>,
 }
 
-/// Serves until the host closes the stream, falls silent, or every handle is gone. `pid` is the
+/// Serves until the host closes the stream or falls silent, or every handle and every reader of events is gone. `pid` is the
 /// host's process, where it is another one. `fault` says afterwards that the host fell silent.
 pub(super) async fn converse<R, W>(
     lines: Lines<R>,
@@ -54,6 +56,7 @@ pub(super) async fn converse<R, W>(
     let (sent, due) = mpsc::channel(IN_FLIGHT);
     let (probe, probes) = mpsc::channel(1);
     let (waiting, running) = (HashMap::new(), BTreeSet::new());
+    let unread = events.clone();
     let reader = Reader { waiting, running, events, probe, pid, fault };
     let mut reading = tokio::spawn(reader.read_on(lines, due));
     let written = tokio::select! {
@@ -64,8 +67,12 @@ pub(super) async fn converse<R, W>(
     if written.is_err() {
         // The host is gone, or going: what it has sent is still read.
         let _ = reading.await;
-    } else {
-        reading.abort();
+        return;
+    }
+    tokio::select! {
+        // The host closes the stream, too.
+        _ = &mut reading => {}
+        () = unread.closed() => reading.abort(),
     }
 }
 
@@ -81,7 +88,9 @@ async fn write_on<W: AsyncWrite + Unpin>(
     loop {
         let line = tokio::select! {
             (slot, call) = next_call(&slots, &mut calls) => {
-                let Some(Call { pod, method, answer }) = call else { return Ok(()) };
+                let Some(Call { pod, method, answer }) = call else {
+                    return writer.shutdown().await;
+                };
                 count += 1;
                 let id = count.to_string();
                 let line = match (Incoming { id: Some(id.clone()), pod, method }).encode() {
@@ -141,10 +150,11 @@ impl Reader {
             tokio::select! {
                 biased;
                 Some(due) = due.recv() => {
-                    if !self.expects() {
-                        (asked, limit) = (false, Instant::now() + SILENCE);
-                    }
+                    let is_first = self.waiting.is_empty() && !asked;
                     self.waiting.insert(due.id.clone(), due);
+                    if is_first {
+                        limit = Instant::now() + self.patience();
+                    }
                 }
                 frame = lines.next() => {
                     let Ok(Some(frame)) = frame else { return };
@@ -156,7 +166,7 @@ impl Reader {
                     if let Frame::Line(line) = frame {
                         self.line(&line).await;
                     }
-                    (asked, limit) = (false, Instant::now() + SILENCE);
+                    (asked, limit) = (false, Instant::now() + self.patience());
                 }
                 () = sleep_until(limit), if self.expects() => {
                     if std::mem::replace(&mut asked, true) {
@@ -168,6 +178,11 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// How long nothing may arrive now.
+    fn patience(&self) -> Duration {
+        if self.waiting.is_empty() { SILENCE } else { NO_REPLY }
     }
 
     async fn line(&mut self, line: &[u8]) {

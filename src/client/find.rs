@@ -1,7 +1,7 @@
 //! Finding the host of a data directory: the process that holds the lock, and its socket.
 
 use crate::client::{Client, ConnectError, Events, OtherHost};
-use crate::protocol::{AtHostEnd, Event, Method, PodInfo, PodName, State};
+use crate::protocol::{ClientKind, Event, Method, PodName, State};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -70,13 +70,13 @@ pub fn holder(data: &Path) -> Option<Holder> {
 /// host whose socket vanished to open it again, and fails with the process of a host that does not
 /// answer.
 pub async fn connect(data: &Path) -> Result<Option<(Client, Events)>, ConnectError> {
-    connect_as(data, AtHostEnd::Leaves).await
+    connect_as(data, ClientKind::Brief).await
 }
 
-/// As [`connect`], for a client that says what it does when the host ends.
+/// As [`connect`], for a client that says how long it needs the host.
 pub async fn connect_as(
     data: &Path,
-    at_end: AtHostEnd,
+    kind: ClientKind,
 ) -> Result<Option<(Client, Events)>, ConnectError> {
     let begun = tokio::time::Instant::now();
     let deadline = begun + REMAKE;
@@ -92,7 +92,7 @@ pub async fn connect_as(
             }
         };
         match UnixStream::connect(&holder.socket).await {
-            Ok(stream) => match Client::over_socket_of(holder.pid, stream, at_end).await {
+            Ok(stream) => match Client::over_socket_of(holder.pid, stream, kind).await {
                 // A host that is dying takes a connection and says nothing on it.
                 Err(ConnectError::Closed | ConnectError::Io(_))
                     if tokio::time::Instant::now() < deadline =>
@@ -138,14 +138,19 @@ async fn to_older(holder: &Holder, protocol: u32) -> Result<(Client, Events), Co
 async fn running(holder: &Holder, protocol: u32) -> Option<Vec<PodName>> {
     let listed = async {
         let (client, mut events) = to_older(holder, protocol).await.ok()?;
-        client.call(None, Method::Watch).await.ok()?;
-        loop {
-            if let Event::Family { pods, .. } = events.recv().await?.event {
-                return Some(pods);
-            }
+        running_in(&client, &mut events).await
+    };
+    tokio::time::timeout(ANSWER, listed).await.ok().flatten()
+}
+
+/// The Pods that run in a host; `None` if it does not say.
+pub async fn running_in(client: &Client, events: &mut Events) -> Option<Vec<PodName>> {
+    client.call(None, Method::Watch).await.ok()?;
+    let pods = loop {
+        if let Event::Family { pods, .. } = events.recv().await?.event {
+            break pods;
         }
     };
-    let pods: Vec<PodInfo> = tokio::time::timeout(ANSWER, listed).await.ok().flatten()?;
     let runs = pods.into_iter().filter(|pod| pod.state == State::Running);
     Some(runs.map(|pod| pod.name).collect())
 }

@@ -1,7 +1,8 @@
 //! The providers and models the program knows, with what the user's settings add or change.
 
-use crate::config::models::{Price, Reasoning, Wire};
+use crate::config::models::{Dialect, Model, Price, Reasoning, Wire};
 use crate::config::settings::Settings;
+use crate::config::url;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,6 +11,8 @@ use std::sync::LazyLock;
 const BY_HAND: &str = include_str!("models.toml");
 /// The published facts of models; `scripts/models` writes them.
 const PUBLISHED: &str = include_str!("models.json");
+
+static BUILTIN: LazyLock<Catalogue> = LazyLock::new(Catalogue::read);
 
 /// One provider. In settings every field is optional and overrides the built-in one.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -35,6 +38,8 @@ pub struct Provider {
     pub max_output: Option<u64>,
     pub images: Option<bool>,
     pub reasoning: Option<Reasoning>,
+    /// What its API demands beyond the Chat wire.
+    pub dialect: Option<Dialect>,
 }
 
 /// One model's facts; each overrides its provider's.
@@ -80,6 +85,18 @@ pub struct Catalogue {
     pub providers: BTreeMap<String, Provider>,
     #[serde(default)]
     pub models: BTreeMap<String, Known>,
+    #[serde(default, rename = "dialect")]
+    dialects: BTreeMap<Dialect, Speakers>,
+}
+
+/// Who speaks a dialect, whatever the provider is called.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Speakers {
+    /// Ends of the host names of their APIs.
+    hosts: Vec<String>,
+    /// Parts of the names of models for which every server demands the same.
+    models: Vec<String>,
 }
 
 /// The generated file: published facts by `provider/model`, and where they come from.
@@ -98,17 +115,32 @@ struct Published {
 impl Catalogue {
     /// What the program brings along.
     pub fn builtin() -> Self {
-        static BUILTIN: LazyLock<Catalogue> = LazyLock::new(Catalogue::read);
         BUILTIN.clone()
     }
 
+    /// The dialect that the provider's table names, else that of the provider, address or model that the program knows.
+    pub fn dialect(model: &Model) -> Dialect {
+        let (name, host) = (model.model.to_lowercase(), url::host(&model.base_url));
+        let host = host.split(':').next().unwrap_or_default();
+        let is_host = |end: &String| {
+            host.strip_suffix(end).is_some_and(|sub| sub.is_empty() || sub.ends_with('.'))
+        };
+        let speaks = |(_, known): &(&Dialect, &Speakers)| {
+            known.hosts.iter().any(is_host) || known.models.iter().any(|part| name.contains(part))
+        };
+        let of_table = || BUILTIN.providers.get(&model.provider)?.dialect;
+        let known = || BUILTIN.dialects.iter().find(speaks).map(|(dialect, _)| *dialect);
+        let found = model.dialect.or_else(of_table).or_else(known);
+        found.filter(|_| model.wire == Wire::Chat).unwrap_or_default()
+    }
+
     fn read() -> Self {
-        let by_hand: Self =
+        let mut all: Self =
             toml::from_str(BY_HAND).expect("models.toml is part of the program and read by a test");
         let published: Published = serde_json::from_str(PUBLISHED)
             .expect("models.json is part of the program and read by a test");
-        let mut all = Self { providers: by_hand.providers, models: published.models };
-        all.overlay_models(&by_hand.models);
+        let by_hand = std::mem::replace(&mut all.models, published.models);
+        all.overlay_models(&by_hand);
         all
     }
 
@@ -155,11 +187,11 @@ impl Provider {
         self.key_command.as_deref().filter(|argv| !argv.is_empty())
     }
 
-    /// Whether one of its headers carries what a key would.
-    pub fn has_key_header(&self) -> bool {
+    /// The name of a header that carries what a key would.
+    pub fn key_header(&self) -> Option<&str> {
         const NAMES: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
-        let mut names = self.headers.iter().flatten();
-        names.any(|(name, _)| NAMES.contains(&name.to_ascii_lowercase().as_str()))
+        let mut names = self.headers.iter().flatten().map(|(name, _)| name.as_str());
+        names.find(|name| NAMES.contains(&name.to_ascii_lowercase().as_str()))
     }
 
     pub fn url_variables(&self) -> &[String] {
@@ -179,6 +211,7 @@ impl Provider {
         take(&mut self.max_output, &over.max_output);
         take(&mut self.images, &over.images);
         take(&mut self.reasoning, &over.reasoning);
+        take(&mut self.dialect, &over.dialect);
     }
 }
 
@@ -202,7 +235,7 @@ fn take<T: Clone>(field: &mut Option<T>, over: &Option<T>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::url;
+    use crate::config::models::KeySource;
 
     #[test]
     fn every_built_in_provider_is_whole_and_every_model_has_a_provider() {
@@ -223,6 +256,40 @@ mod tests {
         for spec in all.models.keys() {
             let (id, _) = spec.split_once('/').unwrap();
             assert!(all.providers.contains_key(id), "{spec}");
+        }
+    }
+
+    #[test]
+    fn a_dialect_is_known_by_the_table_of_the_provider_its_address_or_the_model() {
+        let local = "http://127.0.0.1:9/mistral.ai/v1";
+        for (provider, name, base_url, of_table, dialect) in [
+            ("mistral", "m", local, None, Dialect::Mistral),
+            ("mine", "Devstral-24B", local, None, Dialect::Mistral),
+            ("mine", "m", "https://api.deepseek.com/v1", None, Dialect::DeepSeek),
+            ("mine", "m", "https://api.moonshot.cn:443/v1", None, Dialect::DeepSeek),
+            ("mine", "kimi-k2.6", local, Some(Dialect::DeepSeek), Dialect::DeepSeek),
+            ("mine", "mistral-small", local, Some(Dialect::OpenAi), Dialect::OpenAi),
+            ("groq", "kimi-k2", local, None, Dialect::OpenAi),
+            ("mine", "m", "https://notmistral.ai/v1", None, Dialect::OpenAi),
+        ] {
+            let mut model = Model {
+                wire: Wire::Chat,
+                provider: provider.into(),
+                model: name.into(),
+                base_url: base_url.into(),
+                key: KeySource::None,
+                window: 1,
+                max_output: 1,
+                price: None,
+                images: false,
+                reasoning: Reasoning::None,
+                own_url: false,
+                url_variable: None,
+                dialect: of_table,
+            };
+            assert_eq!(Catalogue::dialect(&model), dialect, "{provider} {name} {base_url}");
+            model.wire = Wire::Anthropic;
+            assert_eq!(Catalogue::dialect(&model), Dialect::OpenAi, "it is one of the Chat wire");
         }
     }
 

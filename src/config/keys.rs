@@ -56,6 +56,16 @@ pub enum MissingKey {
     Unreadable(#[from] KeysError),
 }
 
+impl MissingKey {
+    /// The sentence about a request to this provider that cannot be made.
+    pub fn sentence(&self, provider: &str) -> String {
+        match self {
+            Self::Headers(..) => self.to_string(),
+            _ => format!("no key for {provider}: {self}"),
+        }
+    }
+}
+
 /// The key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
@@ -121,7 +131,10 @@ impl Keys {
     /// looked for in each environment in turn.
     pub fn resolve(&self, source: &KeySource, envs: &[&Env]) -> Result<Option<Secret>, MissingKey> {
         match source {
-            KeySource::None | KeySource::Command(_) => Ok(None),
+            KeySource::None
+            | KeySource::Unset(_)
+            | KeySource::Header(_)
+            | KeySource::Command(_) => Ok(None),
             KeySource::Env(name) => {
                 let set = envs.iter().filter_map(|env| Some(env.get(name)?.trim()));
                 let key = set.into_iter().find(|key| !key.is_empty());
@@ -180,6 +193,13 @@ pub fn register_secrets(env: &Env, settings: &Settings) {
         if let Some(key) = env.get(&name) {
             secrets::register(key);
         }
+    }
+    for provider in settings.provider.values() {
+        provider.headers.iter().for_each(secrets::register_settings);
+    }
+    for server in settings.mcp.values() {
+        secrets::register_settings(&server.env);
+        secrets::register_settings(&server.headers);
     }
 }
 

@@ -4,6 +4,7 @@ use crate::config::diagnostic::without_value;
 use crate::config::dirs::Env;
 use crate::config::template::{self, Unset, variables};
 use crate::text::{sha256_hex, shell_word};
+use crate::trace::{MARK, redact, secrets};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -229,6 +230,26 @@ impl McpServer {
     }
 }
 
+/// An address without the values of its query and without long parts of its path, which may be keys.
+fn shown_address(url: &str) -> String {
+    const KEY: usize = 20;
+    let (path, query) = url.split_once('?').unwrap_or((url, ""));
+    let is_key = |part: &str| part.len() >= KEY && part.contains(|c: char| c.is_ascii_digit());
+    let parts = path.split('/').enumerate();
+    // Scheme and host come first.
+    let parts = parts.map(|(n, part)| if n > 2 && is_key(part) { MARK } else { part });
+    let mut shown = redact(&parts.collect::<Vec<_>>().join("/")).into_owned();
+    for (n, pair) in query.split('&').filter(|pair| !pair.is_empty()).enumerate() {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        shown.push(if n == 0 { '?' } else { '&' });
+        shown.push_str(name);
+        if !value.is_empty() {
+            shown.push_str(&format!("={MARK}"));
+        }
+    }
+    shown
+}
+
 impl McpDefinition {
     /// The command line or the address, as a person reads it.
     pub fn reached_by(&self) -> String {
@@ -238,6 +259,27 @@ impl McpDefinition {
                 words.collect::<Vec<_>>().join(" ")
             }
             Reach::Http { url, .. } => url.clone(),
+        }
+    }
+
+    /// The same without what is or looks like a secret.
+    pub fn shown(&self) -> String {
+        match &self.reach {
+            Reach::Program { command, args, .. } => {
+                let mut words: Vec<String> = Vec::new();
+                let mut is_value_of_secret = false;
+                for word in std::iter::once(command).chain(args) {
+                    let is_option = word.starts_with('-');
+                    words.push(match is_value_of_secret && !is_option && !word.starts_with('/') {
+                        true => MARK.to_owned(),
+                        false => shell_word(&redact(word)).into_owned(),
+                    });
+                    is_value_of_secret =
+                        is_option && !word.contains('=') && secrets::is_secret_name(word);
+                }
+                words.join(" ")
+            }
+            Reach::Http { url, .. } => shown_address(url),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::config::models::{KeySource, Model, Wire};
 use crate::config::settings::Settings;
 use crate::config::url::{self, BadUrl};
 use crate::config::workspace_settings::WorkspaceSettings;
+use crate::protocol::SettingsMistake;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -97,11 +98,44 @@ pub enum ModelError {
     NoWire(String),
     #[error("{from}: {cause}")]
     Url { from: String, cause: BadUrl },
+    #[error(
+        "{from}: the base URL ends in {endpoint}; yoi adds the end itself: leave that out{advice}"
+    )]
+    Endpoint { from: String, endpoint: String, advice: &'static str },
     #[error("rehearsal: names no script: write rehearsal:<file>")]
     NoScript,
 }
 
 impl ModelError {
+    /// The provider that the settings do not describe as far as a request needs it.
+    fn undescribed(&self) -> Option<&str> {
+        match self {
+            Self::UnknownProvider { asked: provider, .. }
+            | Self::NoBaseUrl { provider, .. }
+            | Self::NoWire(provider)
+            | Self::NoDefault(provider) => Some(provider),
+            Self::Form(_) | Self::Url { .. } | Self::Endpoint { .. } | Self::NoScript => None,
+        }
+    }
+
+    /// The sentence about the error. Where mistakes in the settings may be its cause, they come first, and where they
+    /// are, they stand alone.
+    pub fn with_mistakes(&self, mistakes: &[SettingsMistake]) -> String {
+        let explains = |mistake: &&SettingsMistake| {
+            let about = |id| mistake.about.contains(&format!("`provider.{id}."));
+            mistake.stops_runs || self.undescribed().is_some_and(about)
+        };
+        let causes: Vec<String> = match self.undescribed() {
+            Some(_) => mistakes.iter().filter(explains).map(SettingsMistake::to_string).collect(),
+            None => Vec::new(),
+        };
+        if !causes.is_empty() {
+            return causes.join("\n");
+        }
+        let mistakes = mistakes.iter().map(|mistake| format!("{mistake}\n"));
+        format!("{}{self}", mistakes.collect::<String>())
+    }
+
     /// The provider is not among those that are known.
     pub fn unknown(all: &Catalogue, asked: &str, config: PathBuf) -> Self {
         let known = all.providers.keys().cloned().collect::<Vec<_>>().join(", ");
@@ -109,7 +143,7 @@ impl ModelError {
     }
 }
 
-/// The lines that define a provider, and the file that they belong into.
+/// The lines that define a provider, and the file for them.
 pub fn example(id: &str, config: &Path) -> String {
     let variable: String = id
         .chars()
@@ -129,7 +163,7 @@ pub fn example(id: &str, config: &Path) -> String {
 pub struct Destination {
     pub provider: String,
     pub base_url: String,
-    /// Where the key comes from: `env NAME`, `file provider`, `command provider` or `none`.
+    /// Where the key comes from: `env NAME`, `file provider`, `command provider`, `header NAME` or `none`.
     pub key: String,
 }
 
@@ -139,7 +173,8 @@ impl Destination {
             KeySource::Env(name) => format!("env {name}"),
             KeySource::File(provider) => format!("file {provider}"),
             KeySource::Command(provider) => format!("command {provider}"),
-            KeySource::None => "none".into(),
+            KeySource::Header(name) => format!("header {name}"),
+            KeySource::Unset(_) | KeySource::None => "none".into(),
         };
         Self { provider: model.provider.clone(), base_url: model.base_url.clone(), key }
     }
@@ -152,6 +187,7 @@ impl Destination {
             Some(("command", provider)) => {
                 format!("with the key printed by key_command of {provider}")
             }
+            Some(("header", name)) => format!("with the key in the header {name}"),
             _ => "without a key".into(),
         }
     }
@@ -276,6 +312,7 @@ pub fn rehearsal(script: &str) -> Model {
         reasoning: crate::config::Reasoning::None,
         own_url: true,
         url_variable: None,
+        dialect: None,
     }
 }
 
@@ -361,6 +398,7 @@ fn build(
         base_url,
         own_url,
         url_variable,
+        dialect: provider.dialect,
     })
 }
 
@@ -372,16 +410,16 @@ struct Address {
 }
 
 fn address(id: &str, provider: &Provider, env: &Env) -> Result<Address, ModelError> {
-    let set = provider
+    let of_variable = provider
         .url_variables()
         .iter()
         .find_map(|name| var(env, name).map(|value| (name.clone(), value.to_owned())));
-    let url_variable = set.as_ref().map(|(name, _)| name.clone());
+    let url_variable = of_variable.as_ref().map(|(name, _)| name.clone());
     let in_settings = || {
         let base = provider.base_url.clone()?;
         Some((format!("[provider.{id}]"), base))
     };
-    let Some((from, base)) = set.or_else(in_settings) else {
+    let Some((from, base)) = of_variable.or_else(in_settings) else {
         let variable = provider.url_variables().first().cloned();
         let variable = variable.unwrap_or_else(|| "a base URL variable".into());
         return Err(ModelError::NoBaseUrl { provider: id.into(), variable });
@@ -390,6 +428,14 @@ fn address(id: &str, provider: &Provider, env: &Env) -> Result<Address, ModelErr
         Some(Wire::Gemini) => "v1beta",
         _ => "v1",
     });
+    if let Some(endpoint) = url::endpoint(&base) {
+        // A variable has no key beside it.
+        let advice = match url_variable {
+            Some(_) => "",
+            None => "; version = \"\" keeps the rest as it is where it has no version",
+        };
+        return Err(ModelError::Endpoint { from, endpoint, advice });
+    }
     let joined = url::join(&base, version).map_err(|cause| ModelError::Url { from, cause })?;
     let own = Catalogue::builtin().providers.get(id).and_then(|provider| {
         url::join(provider.base_url.as_deref()?, provider.version.as_deref().unwrap_or("")).ok()
@@ -399,6 +445,9 @@ fn address(id: &str, provider: &Provider, env: &Env) -> Result<Address, ModelErr
 }
 
 fn key_source(id: &str, provider: &Provider, base_url: &str, env: &Env, keys: &Keys) -> KeySource {
+    if let Some(name) = provider.key_header() {
+        return KeySource::Header(name.to_owned());
+    }
     let names = provider.key_variables();
     if let Some(name) = names.iter().find(|name| var(env, name).is_some()) {
         return KeySource::Env(name.clone());
@@ -406,19 +455,18 @@ fn key_source(id: &str, provider: &Provider, base_url: &str, env: &Env, keys: &K
     if provider.key_command().is_some() {
         return KeySource::Command(id.into());
     }
+    // The sentence about a missing key names a key, not the token of a gateway.
+    let named = |first: &String| {
+        let key = names.iter().find(|name| !KeySource::Env((*name).clone()).is_bearer());
+        key.unwrap_or(first).clone()
+    };
     match (keys.list(), names.first()) {
         (Ok(stored), _) if stored.iter().any(|name| name == id) => KeySource::File(id.into()),
         (_, None) => KeySource::None,
-        _ if provider.has_key_header() => KeySource::None,
-        _ if url::is_loopback(base_url) => KeySource::None,
+        (_, Some(first)) if url::is_loopback(base_url) => KeySource::Unset(named(first)),
         // Asking the damaged file for the key says what is wrong with it.
         (Err(_), _) => KeySource::File(id.into()),
-        (_, Some(first)) => {
-            // The sentence about a missing key names a key, not the token of a gateway.
-            let mut sources = names.iter().cloned().map(KeySource::Env);
-            let key = sources.find(|source| !source.is_bearer());
-            key.unwrap_or_else(|| KeySource::Env(first.clone()))
-        }
+        (_, Some(first)) => KeySource::Env(named(first)),
     }
 }
 

@@ -24,6 +24,16 @@ pub enum Wire {
 }
 
 impl Wire {
+    /// What stands at the end of the address of a request.
+    pub fn endpoint(self) -> &'static str {
+        match self {
+            Self::Anthropic => "/messages",
+            Self::Responses => "/responses",
+            Self::Chat | Self::Rehearsal => "/chat/completions",
+            Self::Gemini => ":streamGenerateContent",
+        }
+    }
+
     /// The name in settings, in the log and in a Pod's greeting.
     pub fn name(self) -> &'static str {
         match self {
@@ -46,6 +56,22 @@ pub enum Reasoning {
     Effort,
     /// A number of tokens.
     Budget,
+}
+
+/// What a server of the Chat wire demands of a conversation beyond that wire.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    /// Nothing.
+    #[default]
+    OpenAi,
+    /// Ids of nine letters and digits, the model's words between a result and what a person says, no thinking: the API
+    /// of Mistral and the templates of its models on other servers.
+    Mistral,
+    /// Thinking with each message that makes calls.
+    DeepSeek,
 }
 
 /// What a model costs, in US dollars per million tokens.
@@ -115,6 +141,10 @@ pub enum KeySource {
     File(String),
     /// The `key_command` of this provider in the person's settings.
     Command(String),
+    /// This header of the provider in the person's settings.
+    Header(String),
+    /// This environment variable, which is not set; the server is on this machine and may need no key.
+    Unset(String),
     /// No key is needed.
     None,
 }
@@ -125,12 +155,19 @@ impl KeySource {
         matches!(self, Self::Env(name) if name.ends_with("_AUTH_TOKEN"))
     }
 
+    /// Whether requests carry a key that yoi puts into them.
+    pub fn is_sent(&self) -> bool {
+        matches!(self, Self::Env(_) | Self::File(_) | Self::Command(_))
+    }
+
     /// The source in words, such as `key from ANTHROPIC_API_KEY`.
     pub fn in_words(&self) -> String {
         match self {
             Self::Env(name) => format!("key from {name}"),
             Self::File(provider) => format!("key stored for {provider}"),
             Self::Command(provider) => format!("key printed by key_command of {provider}"),
+            Self::Header(name) => format!("key in the header {name}"),
+            Self::Unset(name) => format!("no key ({name} is not set)"),
             Self::None => "no key".into(),
         }
     }
@@ -159,9 +196,18 @@ pub struct Model {
     /// The environment variable that gave the base URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url_variable: Option<String>,
+    /// What the provider's table says; [`Catalogue::dialect`](crate::config::catalogue::Catalogue::dialect) counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<Dialect>,
 }
 
 impl Model {
+    /// Whether both are the same model of the same provider at the same address.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.provider, &self.base_url, &self.model)
+            == (&other.provider, &other.base_url, &other.model)
+    }
+
     /// What `--model` takes to get this model again.
     pub fn spec(&self) -> String {
         match self.wire {
@@ -216,6 +262,7 @@ mod tests {
             reasoning: Reasoning::None,
             own_url: false,
             url_variable: None,
+            dialect: None,
         };
         assert_eq!([100, 200, 1000].map(|window| model(window).usual_window()), [100, 200, 200]);
     }

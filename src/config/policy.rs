@@ -80,6 +80,8 @@ pub struct Subject {
     pub once_only: bool,
     /// The words of a command that name a program or a script that the Pod can change, for another program to start.
     pub handed: Vec<String>,
+    /// Whether a command of git may find a repository whose settings the Pod can write: it starts what these name.
+    pub any_repository: bool,
     /// The texts that patterns are compared with: the argument as the model wrote it and then, for
     /// a path, the resolved path. Empty if a call has none.
     pub texts: Vec<String>,

@@ -8,6 +8,7 @@ use crate::config::mcp::McpServer;
 use crate::config::policy::{self, Permissions};
 use crate::config::settings::limits::Limits;
 use crate::protocol::{Effort, PodName, SettingsMistake};
+use crate::text::Decoded;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -43,10 +44,12 @@ pub struct Settings {
     pub timeouts: Timeouts,
     pub retry: Retry,
     pub host: Host,
+    pub scope: Scope,
     pub shell: Shell,
     pub compaction: Compaction,
     pub permissions: Permissions,
     pub ui: Ui,
+    pub notify: Notify,
     pub mesh: Mesh,
     /// Servers whose tools Pods use, by name.
     pub mcp: BTreeMap<String, McpServer>,
@@ -95,6 +98,38 @@ pub struct Retry {
 pub struct Host {
     /// Minutes without screen, run or waiting work after which a background host ends; 0 = never.
     pub idle_exit_min: u64,
+    /// What becomes of the runs that the end of a host interrupted.
+    pub resume: Resume,
+}
+
+/// What becomes of the runs that the end of a host interrupted. None goes on by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resume {
+    /// One key goes on with all of them.
+    #[default]
+    Ask,
+    /// Each waits for its own `:resume`.
+    Never,
+}
+
+/// How Pods share paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scope {
+    /// What a run does while another Pod writes where it wants to.
+    pub when_busy: WhenBusy,
+}
+
+/// What a run does while another Pod writes where it wants to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenBusy {
+    /// It begins and only reads there.
+    #[default]
+    Read,
+    /// It begins when the other Pod has ended its run.
+    Wait,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -128,6 +163,18 @@ pub struct Ui {
     pub theme: Option<String>,
     /// A key map file; relative to the configuration directory.
     pub keymap: Option<PathBuf>,
+}
+
+/// How a person is called while no screen is open.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Notify {
+    /// A program and its arguments. It reads JSON on its standard input.
+    pub command: Vec<String>,
+    /// An address to which the sentence is posted, such as a topic of ntfy.
+    pub url: Option<String>,
+    /// Whether the reasons, which models may have written, are part of it.
+    pub text: bool,
 }
 
 /// The agent mesh of this machine.
@@ -251,7 +298,7 @@ impl Timeouts {
 
 impl Default for Host {
     fn default() -> Self {
-        Self { idle_exit_min: 10 }
+        Self { idle_exit_min: 10, resume: Resume::default() }
     }
 }
 
@@ -325,8 +372,8 @@ impl Settings {
         };
         let (mut settings, mistakes) = read_what_fits::<Self>(file, text, table);
         let mut diagnostics = Vec::new();
-        for Mistake { mut diagnostic, hides_rules } in mistakes {
-            if let Some(place) = right_place(&diagnostic.message) {
+        for Mistake { mut diagnostic, key, hides_rules } in mistakes {
+            if let Some(place) = right_place(&diagnostic.message, key.as_deref()) {
                 diagnostic.message = format!("{place}: {}", diagnostic.message);
             }
             settings.unread.extend(hides_rules.then(|| diagnostic.to_string()));
@@ -359,16 +406,31 @@ fn text_of(file: &Path) -> Result<Option<String>, Diagnostic> {
     if !found.is_file() || found.len() > MAX_FILE {
         return Err(complain("is not a plain file of at most 256 KiB and is ignored".into()));
     }
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     std::fs::File::open(file)
-        .and_then(|open| open.take(MAX_FILE).read_to_string(&mut text))
+        .and_then(|open| open.take(MAX_FILE).read_to_end(&mut bytes))
         .map_err(|error| complain(format!("cannot be read: {error}")))?;
-    Ok(Some(text))
+    in_utf8(bytes).map(Some).map_err(|why| complain(format!("is ignored: {why}")))
+}
+
+/// The text of a settings file. Another encoding is refused by name, because settings are written back.
+pub(crate) fn in_utf8(bytes: Vec<u8>) -> Result<String, String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let encoding = Decoded::of(error.as_bytes()).encoding.unwrap_or("another encoding");
+        format!("it is in {encoding}; save it in UTF-8")
+    })
 }
 
 /// A hint in which table a misplaced key belongs.
-fn right_place(message: &str) -> Option<String> {
+fn right_place(message: &str, whole: Option<&str>) -> Option<String> {
     let (key, _) = message.strip_prefix("unknown field `")?.split_once('`')?;
+    if ["api_key", "apikey", "key", "token"].contains(&key.to_ascii_lowercase().as_str()) {
+        let key = whole.unwrap_or(key);
+        return Some(format!(
+            "`{key}` does not belong in this file: store a key with `yoi auth <provider>`, or name its variable in \
+             `key_env`"
+        ));
+    }
     let (_, table) = PLACES.iter().find(|(known, _)| *known == key)?;
     Some(match *table {
         "" => format!("`{key}` belongs at the top of the file, before the first [table]"),
@@ -410,6 +472,8 @@ const PLACES: [(&str, &str); 27] = [
 
 /// A part of a settings file that cannot be used.
 pub struct Mistake {
+    /// The key that is ignored, with its tables.
+    pub key: Option<String>,
     pub diagnostic: Diagnostic,
     /// Whether a rule of policy may be ignored with it.
     pub hides_rules: bool,
@@ -439,7 +503,7 @@ pub fn read_what_fits<T: DeserializeOwned + Default>(
             diagnostic.message = wrong_value::sentence(&diagnostic.message, key, text, &error);
         }
         let hides_rules = dropped.as_ref().is_none_or(|key| hides_rules(key, table.get_ref()));
-        mistakes.push(Mistake { diagnostic, hides_rules });
+        mistakes.push(Mistake { diagnostic, key: dropped.clone(), hides_rules });
         if dropped.is_none() {
             return (T::default(), mistakes);
         }

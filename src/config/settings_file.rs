@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The values that a host uses that starts with a mistake in the file.
-const USUAL: &str = "until you correct it, the default is used";
+const USUAL: &str = "until you correct it, yoi uses the default of that setting";
 /// The same for a host that runs already.
 const BEFORE: &str = "until you correct it, the settings from before this change stay in force";
 

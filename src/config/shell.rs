@@ -4,13 +4,15 @@
 
 use crate::config::shell::reader::Reader;
 
-mod handed;
+mod git;
+mod interpreters;
 mod loose;
 mod programs;
 mod reader;
 
+pub use git::{GitCommand, command as git_command};
+pub use interpreters::{Interpreter, Operand, Takes, of as interpreter};
 pub use loose::{named_commands, stands};
-pub use programs::SHELLS;
 
 /// The longest line that is read, in bytes.
 pub const MAX_LINE: usize = 16 * 1024;
@@ -40,8 +42,24 @@ pub struct SimpleCommand {
     pub known: Option<Vec<Piece>>,
     /// Whether it starts a command that its arguments name.
     pub starts_another: bool,
-    /// Its words that name a program for one of its options, such as `--upload-pack=./x`.
-    pub handed: Vec<String>,
+    /// Its words, assignments in front included.
+    pub words: Vec<ShownWord>,
+    /// How many of its words, from the first one on, a rule with a wildcard must spell: up to the last word that is a
+    /// program for its program, or chooses one, such as `--upload-pack=./x`. More than there are if no rule can.
+    pub must_spell: usize,
+    /// Whether it is a command of git that finds its repository by the current directory.
+    pub finds_repository: bool,
+}
+
+/// A word of a command, without its quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownWord {
+    /// The text with the signs of its file patterns; `None` if a part of it is unknown.
+    pub text: Option<String>,
+    /// Where it ends in the text of the command, in pieces.
+    pub end: usize,
+    /// Where it ends in the line, in characters.
+    pub end_in_line: usize,
 }
 
 /// Why a line could not be read.

@@ -1,5 +1,6 @@
 //! Base URLs: checked once, joined by one rule.
 
+use crate::config::models::Wire;
 use reqwest::Url;
 
 /// A base URL cannot be used.
@@ -32,6 +33,27 @@ pub fn join(base: &str, version: &str) -> Result<String, BadUrl> {
     let has_version = version.is_empty() || url.path().split('/').any(is_version);
     let version = if has_version { String::new() } else { format!("/{version}") };
     Ok(below(&base, &version))
+}
+
+/// The end of the path of a request, on whichever wire, if a base URL has one already.
+pub fn endpoint(base: &str) -> Option<String> {
+    let path = base.split(['?', '#']).next().unwrap_or_default().trim().trim_end_matches('/');
+    let last = path.rsplit('/').next().unwrap_or_default();
+    if last.to_ascii_lowercase().ends_with("generatecontent") {
+        return Some(last.into());
+    }
+    let ends = [Wire::Responses, Wire::Chat, Wire::Anthropic].map(Wire::endpoint);
+    ends.into_iter().find(|end| path.ends_with(end)).map(str::to_owned)
+}
+
+/// Whether the path of a base URL ends with a version segment.
+pub fn ends_with_version(base: &str) -> bool {
+    shown(base).trim_end_matches('/').rsplit('/').next().is_some_and(is_version)
+}
+
+/// Scheme, host and path of a URL, for sentences: its query may hold a secret.
+pub fn shown(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or_default()
 }
 
 /// The address of `path` below a base URL. The queries of both follow it.
@@ -124,6 +146,25 @@ mod tests {
         }
         let sentence = join("https://me:sesame@x.example/v1", "v1").unwrap_err().to_string();
         assert!(sentence.contains("x.example") && !sentence.contains("sesame"), "{sentence}");
+    }
+
+    #[test]
+    fn a_base_url_that_ends_as_a_request_does_is_found_and_its_query_is_not_shown() {
+        for (base, end) in [
+            ("https://h/v1/chat/completions", Some("/chat/completions")),
+            ("https://h/v1/chat/completions/?k=1", Some("/chat/completions")),
+            ("https://h/v1/responses", Some("/responses")),
+            ("https://h/v1/messages", Some("/messages")),
+            ("https://h/v1beta/models/g:generateContent", Some("g:generateContent")),
+            ("https://h/v1?x=/chat/completions", None),
+            ("https://h/v1", None),
+        ] {
+            assert_eq!(endpoint(base).as_deref(), end, "{base}");
+        }
+        assert!(
+            ends_with_version("https://h/v1/?x=/y") && !ends_with_version("https://h/v2/openai")
+        );
+        assert_eq!(shown("https://h/v1/x?key=sesame"), "https://h/v1/x");
     }
 
     #[test]

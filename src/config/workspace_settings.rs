@@ -6,7 +6,7 @@ use crate::config::catalogue::{Catalogue, Known, Provider};
 use crate::config::diagnostic::Diagnostic;
 use crate::config::mcp::{self, McpServer};
 use crate::config::policy::{self, FileRule};
-use crate::config::settings::{MAX_FILE, Settings};
+use crate::config::settings::{MAX_FILE, Settings, in_utf8};
 use crate::files::{FileError, Limit, WorkspaceFiles};
 use crate::protocol::Action;
 use crate::text::sha256_hex;
@@ -454,10 +454,7 @@ fn ignored(file: &Path, why: &str) -> Diagnostic {
 /// The text of a file of a workspace, `None` if there is none; the error says why it is ignored.
 fn text_of(root: &Path, file: &Path) -> Result<Option<String>, String> {
     match WorkspaceFiles::of(root).read_obeyed(file, Limit::whole(MAX_FILE)) {
-        Ok(found) => match String::from_utf8(found.bytes) {
-            Ok(text) => Ok(Some(text)),
-            Err(_) => Err("it is not valid UTF-8".into()),
-        },
+        Ok(found) => in_utf8(found.bytes).map(Some),
         Err(FileError::Missing(_)) => Ok(None),
         Err(error) => Err(error.to_string()),
     }

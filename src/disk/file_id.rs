@@ -4,6 +4,7 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 /// The identity of a file or directory: its device and inode. Two files have the same one only when
 /// they are one file. It is unique while the file is held open.
@@ -11,6 +12,14 @@ use std::path::Path;
 pub struct FileId {
     device: u64,
     inode: u64,
+}
+
+/// The identity that a directory keeps when it is moved within its file system, also after a restart of the machine: its
+/// inode and the time of its birth. `None`: it is not there, or its file system does not know that time. Blocking.
+pub fn lasting_id(dir: &Path) -> Option<String> {
+    let found = fs::metadata(dir).ok().filter(Metadata::is_dir)?;
+    let born = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(format!("{}-{}", found.ino(), born.as_nanos()))
 }
 
 impl FileId {

@@ -107,8 +107,8 @@ impl Shared {
                     "a client has no children: allow it once or for good",
                 ));
             }
-            Verdict::Withdrawn { .. } => {
-                return Err(Refusal::invalid("a person allows or denies a request"));
+            Verdict::Answer { .. } | Verdict::Withdrawn { .. } => {
+                return Err(Refusal::invalid("a person allows or denies the request of a client"));
             }
         }
         let decided = self.clients.decide(client, id, &verdict);
@@ -231,6 +231,7 @@ fn request(client: &McpClient, call: &ClientCall) -> ApprovalRequest {
         call_id: String::new(),
         tool: call.tool.to_owned(),
         action: call.action.clone(),
+        question: None,
         arguments: None,
         details: call.details.clone(),
         because,

@@ -6,10 +6,9 @@ use crate::host::pod::Fact;
 use crate::host::supervisor::Step;
 use crate::host::verb::{Cx, carry_out, remove};
 use crate::protocol::family::EPHEMERAL_MS;
-use crate::protocol::{Event, Method, PodInfo, PodName, Refusal, State, now_ms};
+use crate::protocol::{Method, PodInfo, PodName, Refusal, State, now_ms};
 use crate::store::StoreError;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -28,49 +27,13 @@ pub(crate) async fn tell(shared: &Shared, kept: Vec<PodName>) {
     }
 }
 
-/// The ephemeral Pods that a connection made. When it is dropped, those that are still ephemeral are stopped
-/// with the Pods below them: the program that made them is gone, and would have stopped them.
-pub(crate) struct Made {
-    shared: Shared,
-    supervisor: mpsc::Sender<Step>,
-    /// Never held across an await.
-    pods: Mutex<Vec<PodName>>,
-}
-
-impl Made {
-    pub(crate) fn new(shared: Shared, supervisor: mpsc::Sender<Step>) -> Self {
-        Self { shared, supervisor, pods: Mutex::default() }
-    }
-
-    /// Notes the Pod that a reply to this connection says was made.
-    pub(crate) fn note(&self, reply: &Result<Event, Refusal>) {
-        if let Ok(Event::Created { info }) = reply
-            && info.ephemeral
-        {
-            self.pods.lock().unwrap_or_else(PoisonError::into_inner).push(info.name.clone());
-        }
-    }
-}
-
-impl Drop for Made {
-    fn drop(&mut self) {
-        let pods = std::mem::take(self.pods.get_mut().unwrap_or_else(PoisonError::into_inner));
-        // Without a runtime the host has ended, and the next one does not bring them back.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        for pod in pods {
-            let (shared, supervisor) = (self.shared.clone(), self.supervisor.clone());
-            runtime.spawn(async move { stop_left(&shared, &supervisor, pod).await });
-        }
-    }
-}
-
 /// Stops a Pod whose program is gone, unless a person has used it.
-async fn stop_left(shared: &Shared, supervisor: &mpsc::Sender<Step>, pod: PodName) {
+pub(crate) async fn stop_left(shared: &Shared, supervisor: &mpsc::Sender<Step>, pod: PodName) {
     let is_left = |info: &PodInfo| info.ephemeral && info.state != State::Stopped;
     if !shared.pod(&pod).is_some_and(|handle| is_left(&handle.info.borrow())) {
         return;
     }
-    let stop = Method::StopPods { tree: true, unless_busy: false };
+    let stop = Method::StopPods { tree: true, unless_busy: false, silent: false };
     let stopped = carry_out(shared, supervisor, None, Some(pod.clone()), stop).await;
     match stopped {
         Ok(_) => tracing::info!(%pod, "stopped an ephemeral pod whose program is gone"),
@@ -170,7 +133,7 @@ async fn delete(
             supervisor,
             None,
             root,
-            Method::StopPods { tree: true, unless_busy: false },
+            Method::StopPods { tree: true, unless_busy: false, silent: false },
         )
         .await?;
     }

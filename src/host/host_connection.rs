@@ -4,14 +4,14 @@
 //! Two tasks: this one reads lines and begins requests, the other one writes replies and events.
 //! Neither waits for the other but through queues, which are bounded.
 
-use crate::host::ephemeral::Made;
+use crate::host::left_behind::LeftBehind;
 use crate::host::line_writer::{PATIENCE, write};
 use crate::host::requests::{Replies, Requests, Size};
 use crate::host::subscribers::{Queue, Queued};
 use crate::host::verb::{carry_out, client};
-use crate::host::{Shared, supervisor};
+use crate::host::{Shared, absent_person, idle_exit, supervisor};
 use crate::protocol::frame::{Hello, Lines, encode_event};
-use crate::protocol::{AtHostEnd, Event, Frame, Incoming, MAX_LINE, Method, PodName, Refusal};
+use crate::protocol::{ClientKind, Event, Frame, Incoming, MAX_LINE, Method, PodName, Refusal};
 use crate::trace::OrLog as _;
 use bytes::Bytes;
 use std::io;
@@ -32,30 +32,22 @@ const LOOK: Duration = Duration::from_secs(1);
 const MAX_SHOWN: usize = 16;
 
 /// Counts a connection while it lasts.
-struct Counted {
-    shared: Shared,
-    at_end: AtHostEnd,
-}
+pub(crate) struct Counted(Shared);
 
 impl Counted {
-    fn new(shared: Shared) -> Self {
-        shared.connections.send_modify(|count| count.open += 1);
-        Self { shared, at_end: AtHostEnd::Leaves }
-    }
-
-    /// The client has said that it connects to the next host.
-    fn returns(&mut self) {
-        self.shared.connections.send_modify(|count| count.returning += 1);
-        self.at_end = AtHostEnd::Returns;
+    /// `None` once the host ends because it had no client: this one finds the next host.
+    pub(crate) fn new(shared: Shared) -> Option<Self> {
+        let is_counted = shared.connections.send_if_modified(|connections| {
+            connections.open += usize::from(!connections.is_closed);
+            !connections.is_closed
+        });
+        is_counted.then_some(Self(shared))
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.shared.connections.send_modify(|count| {
-            count.open -= 1;
-            count.returning -= usize::from(self.at_end == AtHostEnd::Returns);
-        });
+        self.0.connections.send_modify(|connections| connections.open -= 1);
     }
 }
 
@@ -63,11 +55,16 @@ impl Drop for Counted {
 struct Showing {
     shared: Shared,
     pods: Vec<PodName>,
+    /// Whether it has a screen: it showed Pods, or said that it shows none.
+    is_screen: bool,
 }
 
 impl Showing {
     /// Names that no Pod has are passed over.
     fn change(&mut self, pods: &[PodName]) {
+        if !std::mem::replace(&mut self.is_screen, true) {
+            self.shared.attached.send_modify(|attached| attached.screens += 1);
+        }
         let known = pods.iter().filter(|pod| self.shared.any_pod(pod).is_some());
         let before = std::mem::replace(&mut self.pods, known.take(MAX_SHOWN).cloned().collect());
         self.shared.screens.send_modify(|screens| screens.change(&before, &self.pods));
@@ -76,7 +73,10 @@ impl Showing {
 
 impl Drop for Showing {
     fn drop(&mut self) {
-        self.change(&[]);
+        if self.is_screen {
+            self.change(&[]);
+            self.shared.attached.send_modify(absent_person::Attached::screen_left);
+        }
     }
 }
 
@@ -98,7 +98,7 @@ struct To<'a> {
     shared: &'a Shared,
     supervisor: &'a mpsc::Sender<supervisor::Step>,
     /// Dropped when the connection is closed and its requests have ended.
-    made: Arc<Made>,
+    left_behind: Arc<LeftBehind>,
 }
 
 /// Serves until the client sends nothing more and has its replies, or reads nothing more.
@@ -106,15 +106,30 @@ pub(crate) async fn serve<S>(stream: S, shared: Shared, supervisor: mpsc::Sender
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let mut counted = Counted::new(shared.clone());
+    if let Some(counted) = Counted::new(shared) {
+        serve_counted(stream, counted, supervisor).await;
+    }
+}
+
+/// As [`serve`], a connection that is counted already.
+pub(crate) async fn serve_counted<S>(
+    stream: S,
+    counted: Counted,
+    supervisor: mpsc::Sender<supervisor::Step>,
+) where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let shared = counted.0.clone();
     let (reader, mut writer) = tokio::io::split(stream);
     let mut lines = Lines::new(reader, MAX_LINE);
     if write(&mut writer, &Hello::line()).await.is_err() {
         return;
     }
     match greeted(&mut lines, &mut writer).await {
-        Some(AtHostEnd::Leaves) => {}
-        Some(AtHostEnd::Returns) => counted.returns(),
+        Some(ClientKind::Brief) => {}
+        Some(ClientKind::Lasting) => {
+            shared.connections.send_modify(|connections| connections.is_lasting = true);
+        }
         None => return,
     }
     let (requests, replies) = Requests::new();
@@ -125,8 +140,8 @@ where
         let _ = write_on(&mut writer, replies, feed).await;
         let _ = gone.send(());
     });
-    let made = Arc::new(Made::new(shared.clone(), supervisor.clone()));
-    let to = To { shared: &shared, supervisor: &supervisor, made };
+    let left_behind = Arc::new(LeftBehind::new(shared.clone(), supervisor.clone()));
+    let to = To { shared: &shared, supervisor: &supervisor, left_behind };
     tokio::select! {
         () = read_on(&mut lines, requests, to) => {}
         _ = writer_ended => {}
@@ -135,6 +150,9 @@ where
     }
     // A panic of the writer has ended the connection, too.
     let _ = writing.await;
+    drop(counted);
+    // The last client of a host that ends now sees its connection close when the host is gone.
+    idle_exit::until_it_stays(&shared).await;
 }
 
 /// Begins the request of each line until the client sends nothing more.
@@ -145,7 +163,7 @@ async fn read_on<R: AsyncRead + Unpin>(
 ) {
     // Requests count as a person's until the connection says that it belongs to a client.
     let mut client = None;
-    let mut showing = Showing { shared: to.shared.clone(), pods: Vec::new() };
+    let mut showing = Showing { shared: to.shared.clone(), pods: Vec::new(), is_screen: false };
     loop {
         match lines.next().await {
             Ok(Some(Frame::Line(line))) => {
@@ -192,16 +210,22 @@ async fn begin(
         let reply = std::future::ready(Outcome::Reply(Ok(supervisor::done())));
         return requests.begin(id, 0, Size::Small, reply).await;
     }
+    if let (Method::Attend { attends }, None, None) = (&method, &pod, &by) {
+        to.left_behind.attend(*attends);
+        let reply = std::future::ready(Outcome::Reply(Ok(supervisor::done())));
+        return requests.begin(id, 0, Size::Small, reply).await;
+    }
     let (size, method) = sized(method);
     let (shared, supervisor) = (to.shared.clone(), to.supervisor.clone());
-    let (made, by) = (Arc::clone(&to.made), by.clone());
+    let (left_behind, by) = (Arc::clone(&to.left_behind), by.clone());
+    let receiver = pod.clone().filter(|_| matches!(method, Method::Send { .. }));
     let request = async move {
         let reply = match by {
             None => carry_out(&shared, &supervisor, None, pod, method).await,
             Some(Ok(by)) => client::carry_out(&shared, &supervisor, by, pod, method).await,
             Some(Err(refusal)) => Err(refusal),
         };
-        made.note(&reply);
+        left_behind.note(receiver, &reply);
         Outcome::Reply(reply)
     };
     let request = request.instrument(tracing::info_span!("client", id));
@@ -333,8 +357,8 @@ fn reply_line(id: Option<&str>, event: &Event) -> Vec<u8> {
     encode_event(id, None, None, event)
 }
 
-/// The behaviour of a client when this host ends. A client that does not speak our protocol gets a refusal.
-async fn greeted<R, W>(lines: &mut Lines<R>, writer: &mut W) -> Option<AtHostEnd>
+/// How long a client needs this host. A client that does not speak our protocol gets a refusal.
+async fn greeted<R, W>(lines: &mut Lines<R>, writer: &mut W) -> Option<ClientKind>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -345,7 +369,7 @@ where
     let ours = crate::protocol::PROTOCOL;
     let text = match serde_json::from_slice::<Hello>(&line) {
         Ok(Hello { hello }) if hello.protocol == ours => {
-            return Some(if hello.returns { AtHostEnd::Returns } else { AtHostEnd::Leaves });
+            return Some(if hello.brief { ClientKind::Brief } else { ClientKind::Lasting });
         }
         Ok(hello) => format!(
             "this host speaks protocol {ours} (version {}), the client speaks {}",

@@ -109,6 +109,13 @@ impl HostLock {
         ])
     }
 
+    /// Takes the socket of a host that ends out of the lock file. A client waits then until the lock is free.
+    pub(crate) fn hide(&self) {
+        if let Err(error) = self.file.set_len(0) {
+            tracing::warn!(%error, "the lock file cannot be emptied");
+        }
+    }
+
     /// Removes the lock file, if it is this host's, and lets go of the lock. What cannot be removed
     /// is found and replaced by the next start.
     pub(crate) fn leave(&self) {

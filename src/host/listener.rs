@@ -175,7 +175,7 @@ async fn accept(listener: &UnixListener) -> Option<tokio::net::UnixStream> {
 }
 
 /// Whether another user is at the other end, or one that the kernel does not tell. The modes of the sockets keep
-/// other users out as long as nobody changes them.
+/// other users out as long as they are not changed.
 fn is_other_user(stream: &tokio::net::UnixStream) -> bool {
     let own = rustix::process::geteuid().as_raw();
     stream.peer_cred().map_or(true, |peer| peer.uid() != own)

@@ -28,18 +28,8 @@ use tokio_util::task::TaskTracker;
 /// How long members may take to leave when the host ends.
 const TO_LEAVE: Duration = Duration::from_secs(2);
 
-/// Whether Pods of a host may take part in the mesh.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MeshUse {
-    /// Those that a person or the settings have join.
-    Joins,
-    /// None: this host ends with a single command.
-    Never,
-}
-
 /// What the tasks of the members share.
 pub(crate) struct Mesh {
-    usage: MeshUse,
     /// The Pods that have joined, by [`PodName::key`].
     seats: watch::Sender<Arc<BTreeMap<String, Seat>>>,
     /// The agents that a person blocked; only the verb writes it.
@@ -59,9 +49,8 @@ pub(crate) struct Seat {
 }
 
 impl Mesh {
-    pub(crate) fn new(usage: MeshUse, blocked: BTreeSet<String>) -> Self {
+    pub(crate) fn new(blocked: BTreeSet<String>) -> Self {
         Self {
-            usage,
             seats: watch::Sender::default(),
             blocked: watch::Sender::new(Arc::new(blocked)),
             rates: Mutex::default(),

@@ -65,11 +65,8 @@ fn by_rule(shared: &Shared, search: Search, trusted: Option<&str>) -> (Search, F
     register_secrets(&shared.env, &settings);
     register_secrets(&search.env, &settings);
     let context = context(shared, &search, &says, &settings, &keys);
-    let choice = model_select::choose(search.wanted.as_ref(), &context).map_err(|error| {
-        // A mistake in the settings may be why the model is not known: it comes first.
-        let mistakes = reading.mistakes.iter().map(|mistake| format!("{mistake}\n"));
-        format!("{}{error}", mistakes.collect::<String>())
-    });
+    let choice = model_select::choose(search.wanted.as_ref(), &context)
+        .map_err(|error| error.with_mistakes(&reading.mistakes));
     if let Some(why) = model_select::ignored_of_workspace(&context) {
         says.notices.push(Diagnostic::at(&file_of(&search.workspace), "", 0, why));
     }

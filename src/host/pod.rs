@@ -12,7 +12,7 @@ use crate::host::pod::model::LookedAt;
 use crate::host::pod::phase::{Admission, Phase};
 use crate::host::pod::resolved::Resolved;
 use crate::mcp::PodServers;
-use crate::protocol::{AlertSource, Effort, Lent, PodInfo, Queued};
+use crate::protocol::{AlertSource, Effort, EntryId, Lent, PodInfo, Queued};
 use crate::run::{Commands, alert};
 use crate::scope::Scope;
 use crate::session::Files;
@@ -59,6 +59,7 @@ mod child_events;
 mod rewind;
 /// Making a Pod live.
 mod live;
+mod directory;
 /// Turning an ephemeral Pod into an ordinary one.
 mod keep;
 /// The log between runs.
@@ -122,6 +123,8 @@ pub(crate) struct Pod {
     env: Env,
     phase: Phase,
     admission: Admission,
+    /// The last input that this process recorded in the log, and the id that it had in the queue.
+    last_input: Option<(EntryId, Option<String>)>,
     /// The approval request that the Pod waits for, while a run is under way or after one.
     pending: Option<PendingApproval>,
     /// The published bytes of the segment; `None` until this process knows them.
@@ -132,6 +135,8 @@ pub(crate) struct Pod {
     mesh: Option<Membership>,
     /// The runs in a row that messages of one agent started.
     exchange: Exchange,
+    /// When the end of a host interrupted the run that waits to go on, in milliseconds since the Unix epoch.
+    cut_at: Option<u64>,
     /// The tools of the host, and those of the mesh while the Pod takes part.
     tool_set: watch::Sender<ToolSet>,
     /// The first message of the Pod is not committed: it serves its parent only and is not shown.
@@ -186,11 +191,13 @@ pub(crate) fn spawn(
         env,
         phase: Phase::Idle(None),
         admission: Admission::Open,
+        last_input: None,
         pending: None,
         end: None,
         listener: None,
         mesh: None,
         exchange: Exchange::default(),
+        cut_at: None,
         tool_set: watch::Sender::new(shared.tools.borrow().clone()),
         newborn,
         requests: requests.downgrade(),
@@ -296,6 +303,7 @@ impl Pod {
                 self.row.parent = None;
                 self.change(|info| info.parent = None);
             }
+            Fact::Relocated(place) => self.relocated(*place).await,
             Fact::Kept => self.is_kept(),
             Fact::ChildEvent(message) => self.child_event(message).await,
             Fact::Delivered(messages) => self.delivered(messages).await,
@@ -303,6 +311,7 @@ impl Pod {
             Fact::Mesh(standing) => self.show_mesh(standing),
             Fact::PersonSent(message) => self.note(message).await,
             Fact::AgentRefused(text) => self.agent_refused(text).await,
+            Fact::SenderGone(message) => self.sender_gone(message).await,
             Fact::ApprovalDecided(decision) => self.approval_decided(decision).await,
             Fact::SocketVanished => self.reopen_socket(),
         }

@@ -3,17 +3,19 @@
 
 use crate::config::McpServers;
 use crate::config::policy::Rules;
-use crate::config::settings::Settings;
+use crate::config::settings::{Settings, WhenBusy};
 use crate::config::workspace_settings::{WorkspaceSettings, file_of, mcp_file_of};
 use crate::host::relations::{Relation, relation};
 use crate::host::{Shared, supervisor, verb};
 use crate::protocol::family::Confined;
 use crate::protocol::{Method, PodName, Refusal};
 use crate::run::policy::{FamilyView, Policy, Walls};
+use crate::run::{self, Begun};
 use crate::scope::Rule;
-use crate::scope::lease::NotLent;
+use crate::scope::lease::{self, NotLent};
 use crate::store::Decided;
 use crate::tools::pods::unreachable;
+use crate::trace::OrLog as _;
 use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -175,8 +177,11 @@ fn extend_table(
     rule: &Rule,
 ) -> Result<(), Refusal> {
     let own = family.shared.dirs.own();
-    if own.iter().any(|dir| rule.target.starts_with(dir) || dir.starts_with(&rule.target)) {
-        let text = format!("{} is yoi's own; no pod is given that", rule.target.display());
+    let own = own.iter().find(|dir| rule.overlaps(&Rule::new(*dir, rule.permission)));
+    if let Some(dir) = own {
+        let (path, dir) = (rule.target.display(), dir.display());
+        let text =
+            format!("{path} is in or around yoi's own directory {dir}, which no pod may use");
         return Err(Refusal::invalid(text));
     }
     match family.table.extend(&name.key(), rule) {
@@ -233,5 +238,89 @@ impl FamilyView for Family {
             let supervisor = supervisor.upgrade().ok_or_else(ending)?;
             supervisor::step(&supervisor, move |family| could_extend_in(family, &me, &rule)).await
         })
+    }
+
+    fn writers_at(&self, paths: Vec<PathBuf>) -> BoxFuture<'static, Result<Vec<String>, Refusal>> {
+        let (supervisor, me) = (self.supervisor.clone(), self.me.clone());
+        Box::pin(async move {
+            let ending = || Refusal::internal("the host is ending");
+            let supervisor = supervisor.upgrade().ok_or_else(ending)?;
+            let step = move |family: &mut supervisor::Family| {
+                let counts = |region: &Rule| paths.iter().any(|path| region.covers(path));
+                let writers = family.table.in_the_way_at(&me.key(), counts);
+                Ok(writers.iter().map(|other| family.named(other)).collect())
+            };
+            supervisor::step(&supervisor, step).await
+        })
+    }
+
+    fn begin_turn(&self, when_busy: WhenBusy) -> BoxFuture<'static, Result<Begun, Refusal>> {
+        let (supervisor, me) = (self.supervisor.clone(), self.me.clone());
+        let mut turns = self.shared.turns.subscribe();
+        Box::pin(async move {
+            let ending = || Refusal::internal("the host is ending");
+            let sender = supervisor.upgrade().ok_or_else(ending)?;
+            let name = me.clone();
+            let step = move |family: &mut supervisor::Family| {
+                let (turn, writers) = family.begin_turn(&name, when_busy);
+                // Whoever does not take the result of this step drops the turn with it.
+                let held = turn.map(|turn| HeldTurn { supervisor, me: name, turn: Some(turn) });
+                Ok((held, writers))
+            };
+            match supervisor::step(&sender, step).await? {
+                (Some(held), writers) => Ok(Begun::Turn(Box::new(held), writers)),
+                (None, writers) if writers.is_empty() => {
+                    Err(Refusal::invalid(format!("pod `{me}` is stopped")))
+                }
+                (None, writers) => {
+                    // A host that is gone frees nothing; the run is interrupted then.
+                    let freed = Box::pin(async move { drop(turns.changed().await) });
+                    Ok(Begun::Busy { writers, freed })
+                }
+            }
+        })
+    }
+}
+
+/// The turn of a Pod, by the supervisor.
+struct HeldTurn {
+    supervisor: mpsc::WeakSender<supervisor::Step>,
+    me: PodName,
+    turn: Option<lease::Turn>,
+}
+
+impl HeldTurn {
+    fn ended(&mut self) -> Option<BoxFuture<'static, ()>> {
+        let (turn, supervisor) = (self.turn.take()?, self.supervisor.upgrade()?);
+        let me = self.me.clone();
+        Some(Box::pin(async move {
+            let name = me.clone();
+            let ends = move |family: &mut supervisor::Family| {
+                family.end_turn(&name, turn);
+                Ok(())
+            };
+            let Err(error) = supervisor::step(&supervisor, ends).await else { return };
+            tracing::warn!(%error, "a turn to write ends only in memory");
+            let forgets = move |family: &mut supervisor::Family| {
+                family.forget_turn(&me, turn);
+                Ok(())
+            };
+            supervisor::step(&supervisor, forgets).await.or_log("end a turn to write");
+        }))
+    }
+}
+
+impl run::Turn for HeldTurn {
+    fn end(mut self: Box<Self>) -> BoxFuture<'static, ()> {
+        self.ended().unwrap_or_else(|| Box::pin(std::future::ready(())))
+    }
+}
+
+impl Drop for HeldTurn {
+    /// For a run that was aborted or panicked.
+    fn drop(&mut self) {
+        if let (Some(ends), Ok(runtime)) = (self.ended(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(ends);
+        }
     }
 }

@@ -5,9 +5,10 @@
 
 use crate::config::settings::Settings;
 use crate::host::errors::panic_text;
+use crate::host::idle_exit::{end_if_alone, is_idle};
 use crate::host::pod::{Fact, Handle};
 use crate::host::{Ending, IdleExit, Shared};
-use crate::protocol::{Event, PodName, Refusal, State};
+use crate::protocol::{Event, PodName, Refusal};
 use futures_util::FutureExt as _;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -107,7 +108,7 @@ impl Supervisor {
         let end = || shared.ending.send_replace(Some(Ending::Asked));
         let patience = patience(&shared.settings.last().settings, idle_exit);
         let mut connections = shared.connections.subscribe();
-        let mut give_up = patience.map(|patience| Instant::now() + patience);
+        let mut give_up = deadline(&shared, patience);
         loop {
             let at = give_up.unwrap_or_else(Instant::now);
             tokio::select! {
@@ -122,16 +123,11 @@ impl Supervisor {
                     }
                 },
                 _ = connections.changed() => {
-                    let alone = connections.borrow_and_update().open == 0;
-                    give_up = patience.filter(|_| alone).map(|patience| Instant::now() + patience);
+                    give_up = deadline(&shared, patience);
                 }
                 () = tokio::time::sleep_until(at), if give_up.is_some() => {
-                    if is_idle(&shared) {
-                        end();
-                        give_up = None;
-                    } else {
-                        give_up = patience.map(|patience| Instant::now() + patience);
-                    }
+                    let ends = is_idle(&shared) && end_if_alone(&shared);
+                    give_up = deadline(&shared, patience).filter(|_| !ends);
                 }
             }
         }
@@ -152,18 +148,14 @@ impl Supervisor {
 pub(crate) fn patience(settings: &Settings, idle_exit: IdleExit) -> Option<Duration> {
     match idle_exit {
         IdleExit::Never => None,
-        IdleExit::BySettings => settings.host.idle_exit(),
+        IdleExit::BySettings | IdleExit::WithLastClient => settings.host.idle_exit(),
     }
 }
 
-pub(crate) fn is_idle(shared: &Shared) -> bool {
-    shared.connections.borrow().open == 0
-        && !shared.uses_mesh()
-        // The event of a child that waits there may start a run.
-        && shared.members.borrow().0.values().all(Handle::has_no_request)
-        && shared.family().iter().all(|info| {
-            !matches!(info.state, State::Running | State::NeedsYou) && info.queue.is_empty()
-        })
+/// When a host that stays is looked at again; `None` while it has a client, and before it has one for which it stays.
+fn deadline(shared: &Shared, patience: Option<Duration>) -> Option<Instant> {
+    let stays_alone = shared.connections.borrow().is_left_alone();
+    patience.filter(|_| stays_alone).map(|patience| Instant::now() + patience)
 }
 
 /// The sentence for a Pod that is not there.

@@ -32,6 +32,7 @@ mod peer;
 mod policy;
 mod read_output;
 mod reclaim;
+mod relocate;
 /// Also for ephemeral Pods, which are removed by age.
 pub(crate) mod remove;
 mod restore;
@@ -159,10 +160,11 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         Method::Fork { name, at } => authorized(fork::Fork { name, at }, cx).await,
         Method::Stop if cx.to.is_none() => authorized(end::End, cx).await,
         Method::Stop => authorized(stop::Shutdown, cx).await,
-        Method::StopPods { tree, unless_busy } => {
-            authorized(stop::Stop { tree, unless_busy }, cx).await
+        Method::StopPods { tree, unless_busy, silent } => {
+            authorized(stop::Stop { tree, unless_busy, silent }, cx).await
         }
         Method::Restore { name } => authorized(restore::RestoreByName { name }, cx).await,
+        Method::Relocate { cwd } => authorized(relocate::Relocate { cwd }, cx).await,
         Method::RestorePods { tree, plan } => authorized(restore::Restore { tree, plan }, cx).await,
         Method::Remove => authorized(remove::Remove, cx).await,
         Method::Peer { name } => authorized(peer::Peer { name }, cx).await,
@@ -202,6 +204,9 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         Method::Show { .. } => {
             Err(Refusal::invalid("only a connection of a person to the host socket shows Pods"))
         }
+        Method::Attend { .. } => Err(Refusal::invalid(
+            "only a connection of a person to the host socket attends messages",
+        )),
         Method::ActAs(_) => {
             Err(Refusal::invalid("only a connection to the host socket acts as a client"))
         }
@@ -214,6 +219,7 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         | Method::ListRewindTargets
         | Method::Rewind { .. }
         | Method::UndoRewind { .. }
+        | Method::LeaveOut { .. }
         | Method::ListCompletions { .. }
         | Method::Open { .. }
         | Method::SetModel { .. }

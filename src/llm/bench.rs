@@ -3,7 +3,7 @@
 use crate::config::models::{KeySource, Model, Reasoning, Wire};
 use crate::llm::sse::Event;
 use crate::llm::wire::{Decode, Fault};
-use crate::llm::{Delta, Input, Request, Stop, ToolSpec};
+use crate::llm::{Delta, Failure, Input, Request, Stop, ToolSpec};
 use crate::protocol::entry::Kept;
 use crate::protocol::item::Image;
 use crate::protocol::{Item, Origin, RequestConfig};
@@ -27,6 +27,7 @@ pub fn model(wire: Wire) -> Model {
         reasoning: Reasoning::None,
         own_url: false,
         url_variable: None,
+        dialect: None,
     }
 }
 
@@ -39,6 +40,12 @@ pub fn request(input: Vec<Input>) -> Request {
         conversation: "segment-1".into(),
         blobs: "/nowhere".into(),
     }
+}
+
+/// A refusal with this status, in these words of the provider.
+pub fn refusal(status: u16, words: &str) -> Failure {
+    let message = format!("prov at support.host refused the request ({status}): {words}");
+    Failure::Status { status, retry_after: None, message, provider_text: words.into() }
 }
 
 pub fn tool(name: &str) -> ToolSpec {

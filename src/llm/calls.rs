@@ -7,10 +7,14 @@ use crate::llm::wire::{self, Decode, Fault, Progress};
 use crate::llm::{Delta, Stop};
 use crate::protocol::Item;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// The most bytes of the name of a call, and of its id in the provider's own form.
-const MAX: usize = 128;
+/// The most bytes of the id of a call in the provider's own form. Gateways put the signature of a thought into it, which
+/// has some thousand.
+const MAX_ID: usize = 16 << 10;
+/// The longest name of a tool that all APIs take.
+const MAX_NAME: usize = 64;
 /// How much of a longer name is kept, and what follows it. No tool has such a name, so its call is refused.
 const KEPT: usize = 48;
 const TOO_LONG: &str = "_name_too_long";
@@ -75,7 +79,7 @@ impl OwnIds {
             return out.push(Delta::Unseen(arguments.len()));
         }
         // The provider's own form would keep the long text.
-        let native = native.filter(|_| wire_id.len() <= MAX && name.len() <= MAX);
+        let native = native.filter(|_| wire_id.len() <= MAX_ID && name.len() <= MAX_NAME);
         let name = bounded_name(name);
         let call_id = open.unwrap_or_else(|| {
             let id = wire::call_id();
@@ -107,14 +111,28 @@ impl Decode for OwnIds {
     }
 }
 
+/// The name of a call as the log has it: a long one is cut.
 fn bounded_name(name: String) -> String {
-    if name.len() <= MAX {
+    if name.len() <= MAX_NAME {
         return name;
     }
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let start: String = name.chars().take(KEPT).map(plain).collect();
-    tracing::warn!(bytes = name.len(), "a model called a tool by a name that is too long: {start}");
-    start + TOO_LONG
+    let plain = plain_name(&name).into_owned();
+    tracing::warn!(bytes = name.len(), "a model called a tool by a name that is too long: {plain}");
+    plain
+}
+
+/// A name that every API takes, and the name itself where it is one: a letter, then letters, digits, `_` and `-`.
+pub fn plain_name(name: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_long = name.len() > MAX_NAME;
+    if begins && !is_long && name.chars().all(is_plain) {
+        return Cow::Borrowed(name);
+    }
+    let (kept, end) = if is_long { (KEPT, TOO_LONG) } else { (MAX_NAME, "") };
+    let start = if begins { "" } else { "tool_" };
+    let plain = name.chars().map(|c| if is_plain(c) { c } else { '_' });
+    Cow::Owned(start.chars().chain(plain).take(kept).chain(end.chars()).collect())
 }
 
 #[cfg(test)]
@@ -207,8 +225,28 @@ mod tests {
     }
 
     #[test]
+    fn names_of_calls_have_a_form_that_every_api_takes() {
+        let long = "n".repeat(65);
+        for (name, plain) in [
+            ("Read", "Read"),
+            ("mcp__git__log", "mcp__git__log"),
+            ("functions.Bash", "functions_Bash"),
+            ("Bash<|channel|>commentary", "Bash__channel__commentary"),
+            ("", "tool_"),
+            ("1st", "tool_1st"),
+            ("_private", "tool__private"),
+            ("naïve tool", "na_ve_tool"),
+            (long.as_str(), &[&long[..48], TOO_LONG].concat()),
+        ] {
+            assert_eq!(plain_name(name), plain, "{name}");
+        }
+    }
+
+    #[test]
     fn a_long_id_or_name_is_not_kept() {
-        for (id, name) in [("i".repeat(129), "Read".into()), ("c".into(), "ü ".repeat(1 << 19))] {
+        for (id, name) in
+            [("i".repeat(MAX_ID + 1), "Read".into()), ("c".into(), "ü ".repeat(1 << 19))]
+        {
             let deltas = named(vec![block(&id, &name, "{}")]);
             let Delta::Block { item: Item::ToolCall { name: kept, .. }, native, .. } = &deltas[1]
             else {
@@ -216,9 +254,9 @@ mod tests {
             };
             assert_eq!(native, &None);
             assert!(kept.len() <= 64, "{kept}");
-            assert_eq!(kept.ends_with(TOO_LONG), name.len() > MAX);
+            assert_eq!(kept.ends_with(TOO_LONG), name.len() > MAX_NAME);
         }
-        let deltas = named(vec![block(&"i".repeat(128), &"n".repeat(128), "{}")]);
+        let deltas = named(vec![block(&"i".repeat(MAX_ID), &"n".repeat(64), "{}")]);
         assert!(matches!(&deltas[1], Delta::Block { native: Some(_), .. }));
     }
 }

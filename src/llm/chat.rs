@@ -1,9 +1,10 @@
 //! OpenAI Chat Completions, as OpenAI and the many servers that imitate it speak it: what its
 //! requests look like. The answer is read in [`stream`].
 
-use crate::config::models::{Model, Reasoning};
+use crate::config::catalogue::Catalogue;
+use crate::config::models::{Dialect, Model, Reasoning};
 use crate::llm::messages::{FirstMarker, List, Messages, mark};
-use crate::llm::outgoing::{self, Demand, Part, ToolCall, ToolResult};
+use crate::llm::outgoing::{self, Part, ToolCall, ToolResult};
 use crate::llm::wire::{self, at, text};
 use crate::llm::{Request, ToolSpec};
 use crate::protocol::item::Image;
@@ -83,10 +84,10 @@ fn wants_markers(model: &Model) -> bool {
 const NO_THINKING: &str = "(no thinking)";
 
 /// Makes a message ready to be sent; one that holds nothing a server would take is left out.
-fn finish(message: &mut Value, demand: Demand) -> bool {
+fn finish(message: &mut Value, dialect: Dialect) -> bool {
     flatten(message);
     let calls = message.get("tool_calls").is_some();
-    if demand == Demand::Thinking && calls && text(message, "reasoning_content").is_empty() {
+    if dialect == Dialect::DeepSeek && calls && text(message, "reasoning_content").is_empty() {
         message["reasoning_content"] = json!(NO_THINKING);
     }
     !is_hollow(message)
@@ -106,7 +107,7 @@ fn flatten(message: &mut Value) {
 struct Conversation<'a> {
     request: &'a Request,
     model: &'a Model,
-    demand: Demand,
+    dialect: Dialect,
     messages: Messages<'a>,
     /// Images of the results so far; they follow the last result of their batch, because nothing
     /// may stand between a call's results.
@@ -117,15 +118,15 @@ impl<'a> Conversation<'a> {
     fn of(request: &'a Request, model: &'a Model) -> Self {
         let marked = if wants_markers(model) { MARKED_TURNS } else { 0 };
         let mut first = wants_markers(model).then(FirstMarker::default);
-        let demand = Demand::of(model);
+        let dialect = Catalogue::dialect(model);
         let finish = move |message: &mut Value| {
             if let Some(first) = &mut first {
                 first.take(message);
             }
-            finish(message, demand)
+            finish(message, dialect)
         };
         let messages = Messages::new(marked, Box::new(finish));
-        let mut this = Self { request, model, demand, messages, images: Vec::new() };
+        let mut this = Self { request, model, dialect, messages, images: Vec::new() };
         this.system();
         for part in outgoing::parts(request, model) {
             if !matches!(part, Part::Result(_)) {
@@ -229,7 +230,7 @@ impl<'a> Conversation<'a> {
     }
 
     fn user(&mut self, part: Value) {
-        if self.messages.ends_with("tool") && self.demand == Demand::Mistral {
+        if self.messages.ends_with("tool") && self.dialect == Dialect::Mistral {
             self.assistant()["content"] = json!("OK.");
         }
         self.messages.push_block("user", "content", part);

@@ -34,6 +34,14 @@ pub fn setting(model: &Model, effort: Effort) -> Option<Value> {
     }
 }
 
+/// The word or the number of tokens in which requests to this model carry an effort, where it is not its name.
+pub fn in_other_words(model: &Model, effort: Effort) -> Option<String> {
+    match setting(model, effort)? {
+        Value::String(word) => (word != effort.name()).then_some(word),
+        tokens => Some(format!("{tokens} tokens")),
+    }
+}
+
 /// Why no request to this model carries an effort, and what changes that; `None` where requests carry it.
 pub fn why_unsent(model: &Model) -> Option<String> {
     let spec = model.spec();
@@ -62,7 +70,6 @@ fn tokens(effort: Effort) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::llm::bench::{model, request};
-    use crate::llm::responses::Summaries;
     use crate::llm::{Request, anthropic, chat, gemini, responses};
     use crate::protocol::RequestConfig;
 
@@ -73,7 +80,7 @@ mod tests {
         let request = Request { config, ..request(Vec::new()) };
         let body = match model.wire {
             Wire::Anthropic => anthropic::body(&request, model),
-            Wire::Responses => responses::body(&request, model, Summaries::Left),
+            Wire::Responses => responses::body(&request, model),
             Wire::Chat => chat::body(&request, model),
             Wire::Gemini => gemini::body(&request, model),
             Wire::Rehearsal => unreachable!("a script gets no request"),
@@ -87,6 +94,18 @@ mod tests {
     }
 
     #[test]
+    fn an_effort_that_goes_out_in_another_word_or_as_a_number_is_named() {
+        let of = |wire, reasoning| Model { reasoning, ..model(wire) };
+        let words = |model: &Model, effort| in_other_words(model, effort);
+        let chat = of(Wire::Chat, Reasoning::Effort);
+        assert_eq!(words(&chat, Effort::Max).as_deref(), Some("xhigh"));
+        assert_eq!(words(&chat, Effort::High), None);
+        let budget = of(Wire::Anthropic, Reasoning::Budget);
+        assert_eq!(words(&budget, Effort::Max).as_deref(), Some("24576 tokens"));
+        assert_eq!(words(&of(Wire::Chat, Reasoning::None), Effort::Max), None);
+    }
+
+    #[test]
     fn each_wire_and_form_gets_the_effort_in_its_own_terms() {
         use Effort::{High, Low, Max, Medium, Off};
         let adaptive =
@@ -95,6 +114,7 @@ mod tests {
         let level = |label: &str| json!([{"includeThoughts": true, "thinkingLevel": label}]);
         let thoughts = |tokens: u64| json!([{"includeThoughts": true, "thinkingBudget": tokens}]);
         let label = |label: &str| json!([{"effort": label}]);
+        let summarised = |label: &str| json!([{"effort": label, "summary": "auto"}]);
         let nothing = json!([]);
         let table = [
             (
@@ -116,7 +136,7 @@ mod tests {
             (
                 Wire::Responses,
                 Reasoning::Effort,
-                [label("low"), label("medium"), label("high"), label("xhigh"), label("none")],
+                ["low", "medium", "high", "xhigh", "none"].map(summarised),
             ),
             (
                 Wire::Chat,

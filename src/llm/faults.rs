@@ -529,7 +529,7 @@ async fn a_reported_error_keeps_what_came_before_it() {
         let stream = format!("{}data: {error}\n\n", events(wire)[..2].concat());
         let received = hear(wire, Reply::bytes(stream.as_bytes()), PATIENT).await;
         assert!(received.len() > 1, "{wire:?}");
-        let Some(Err(Failure::Provider { message, retryable: true })) = received.last() else {
+        let Some(Err(Failure::Provider { message, retryable: true, .. })) = received.last() else {
             panic!("{wire:?}: {received:?}")
         };
         assert!(message.contains("reported an error: busy ("), "{message}");
@@ -540,7 +540,7 @@ async fn a_reported_error_keeps_what_came_before_it() {
 async fn a_status_is_a_failure_with_the_time_to_wait() {
     for wire in WIRES {
         let failed = refusal(wire, Reply::status(500, r#"{"error":{"message":"oops"}}"#)).await;
-        let Failure::Status { status: 500, retry_after: None, message } = failed else {
+        let Failure::Status { status: 500, retry_after: None, message, .. } = failed else {
             panic!("{failed:?}")
         };
         assert!(message.ends_with("failed (500): oops"), "{message}");
@@ -558,7 +558,7 @@ async fn a_page_or_another_object_instead_of_an_answer_is_a_failure() {
     page.headers = vec![("content-type", "text/html; charset=utf-8")];
     for reply in [page, Reply::status(200, "{\"choices\": []}")] {
         let received = hear(Wire::Chat, reply, PATIENT).await;
-        let [.., Err(Failure::Provider { message, retryable: false })] = &received[..] else {
+        let [.., Err(Failure::Provider { message, retryable: false, .. })] = &received[..] else {
             panic!("{received:?}")
         };
         assert!(message.contains("check its base URL"), "{message}");
@@ -651,12 +651,44 @@ async fn a_server_without_the_responses_wire_is_spoken_to_in_chat_and_that_is_re
 }
 
 #[tokio::test]
+async fn a_request_that_no_change_made_acceptable_fails_as_it_was_refused_at_first() {
+    let said = |words: &str| json!({"error": {"message": words}}).to_string();
+    let refused = async |last: Reply| {
+        let (fake, url) = Fake::start(vec![Reply::status(404, &said("no such path")), last]).await;
+        let failure = send(&provider(Wire::Responses, &url, PATIENT)).await.unwrap_err();
+        assert_eq!(fake.paths(), ["/v1/responses", "/v1/chat/completions"]);
+        (failure.retryable(), failure.to_string())
+    };
+    let (_, same) = refused(Reply::status(404, &said("no such path"))).await;
+    assert!(
+        same.ends_with("/v1/responses has no such model or address (404): no such path"),
+        "{same}"
+    );
+    let (_, other) = refused(Reply::status(400, &said("no model m1"))).await;
+    let end = "(404): no such path; the changed request was refused, too: no model m1";
+    assert!(other.contains("/v1/responses has") && other.ends_with(end), "{other}");
+    let (is_retryable, busy) = refused(Reply::status(503, &said("busy"))).await;
+    assert!(is_retryable && busy.ends_with("failed (503): busy"), "{busy}");
+}
+
+#[tokio::test]
 async fn the_providers_own_address_is_not_second_guessed() {
     let (fake, base_url) = Fake::start(vec![Reply::status(404, "{}")]).await;
     let model = Model { base_url, own_url: true, ..model(Wire::Responses) };
     let provider = Provider::new(&model, None, PATIENT, Http::new(&PATIENT));
     assert!(matches!(send(&provider).await, Err(Failure::Status { status: 404, .. })));
     assert_eq!(fake.paths().len(), 1);
+}
+
+#[tokio::test]
+async fn an_address_that_is_not_there_below_a_base_url_without_a_version_names_that() {
+    for (tail, hints) in [("", false), ("/openai", true)] {
+        let (_fake, url) = Fake::start(vec![Reply::status(404, "{}")]).await;
+        let model = Model { base_url: url + tail, ..model(Wire::Chat) };
+        let provider = Provider::new(&model, None, PATIENT, Http::new(&PATIENT));
+        let Err(Failure::Status { message, .. }) = send(&provider).await else { panic!() };
+        assert_eq!(message.contains("a version such as /v1"), hints, "{message}");
+    }
 }
 
 #[tokio::test]
@@ -672,4 +704,83 @@ async fn an_account_without_summaries_gets_requests_without_them_from_then_on() 
     let summaries: Vec<bool> =
         asked.iter().map(|asked| asked.body["reasoning"].get("summary").is_some()).collect();
     assert_eq!(summaries, [true, false, false]);
+}
+
+/// A refusal of a field on each wire, and the place of that field.
+const REFUSED: [(Wire, &str, &str); 4] = [
+    (Wire::Anthropic, "output_config: Extra inputs are not permitted", "/output_config"),
+    (Wire::Responses, "Unknown parameter: 'prompt_cache_key'", "/prompt_cache_key"),
+    (Wire::Chat, "Unrecognized request argument supplied: stream_options", "/stream_options"),
+    (Wire::Gemini, "Thinking is not supported by this model", "/generationConfig/thinkingConfig"),
+];
+
+fn no(words: &str) -> Reply {
+    Reply::status(400, &json!({"error": {"message": words}}).to_string())
+}
+
+/// Asks a fake with these answers twice, with an effort: what came, what was learned, and whether each body that it was
+/// sent has this field.
+async fn twice(
+    wire: Wire,
+    replies: Vec<Reply>,
+    path: &str,
+) -> (Vec<Result<Vec<Result<Delta, Failure>>, Failure>>, Provider, Vec<bool>) {
+    let (fake, base_url) = Fake::start(replies).await;
+    let model = Model { base_url, reasoning: Reasoning::Effort, own_url: true, ..model(wire) };
+    let provider = Provider::new(&model, None, PATIENT, Http::new(&PATIENT));
+    let mut asked = request(vec![plain(Item::message(Role::User, "q"))]);
+    asked.config.reasoning = Some(json!("low"));
+    let asked = Arc::new(asked);
+    let mut came = Vec::new();
+    for _ in 0..2 {
+        came.push(match provider.open(&asked).await {
+            Ok(deltas) => Ok(deltas.collect().await),
+            Err(failure) => Err(failure),
+        });
+    }
+    let bodies = fake.asked.lock().unwrap();
+    let has = bodies.iter().map(|asked| asked.body.pointer(path).is_some()).collect();
+    drop(bodies);
+    (came, provider, has)
+}
+
+#[tokio::test]
+async fn what_a_provider_refuses_is_left_out_at_once_and_from_then_on_and_said_once() {
+    for (wire, words, path) in REFUSED {
+        let good = || Reply::bytes(&whole(wire));
+        let (came, provider, has) = twice(wire, vec![no(words), good(), good()], path).await;
+        assert_eq!(has, [true, false, false], "{wire:?}");
+        let new = |came: &Result<Vec<Result<Delta, Failure>>, Failure>| {
+            let came = came.as_ref().unwrap_or_else(|failure| panic!("{wire:?}: {failure}"));
+            assert_eq!(items(came), expected(), "{wire:?}");
+            came.iter().filter(|delta| matches!(delta, Ok(Delta::Learned(_)))).count()
+        };
+        assert_eq!(came.iter().map(new).collect::<Vec<_>>(), [1, 0], "{wire:?}");
+        let [learned] = &provider.learned()[..] else { panic!("{wire:?}") };
+        assert!(learned.sentence().contains(words), "{}", learned.sentence());
+        // Another provider of the same model knows it, as one after a restart does.
+        let stored = vec![serde_json::from_value(json!(learned)).unwrap()];
+        let known = crate::llm::provider::Providers::that_know(stored);
+        let of = |name: &str| {
+            let base_url = learned.base_url.clone();
+            let model = Model { base_url, model: name.into(), ..model(wire) };
+            known.get(&model, None::<Secret>.into(), PATIENT, &Http::new(&PATIENT)).learned().len()
+        };
+        assert_eq!((of("m1"), of("m2")), (1, 0), "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_second_refusal_of_the_same_thing_and_one_of_an_unknown_thing_end_the_request() {
+    for (wire, words, path) in REFUSED {
+        let replies = (0..4).map(|_| no(words)).collect();
+        let (came, provider, has) = twice(wire, replies, path).await;
+        assert_eq!(has, [true, false, true, false], "{wire:?}: one request more, and no third");
+        let says = |failure: &Failure| failure.to_string().contains(words);
+        assert!(came.iter().all(|came| came.as_ref().is_err_and(says)), "{wire:?}: {came:?}");
+        assert!(provider.learned().is_empty(), "{wire:?}: it helped nothing");
+        let other = || no("Unknown parameter: 'colour'.");
+        let (came, _, has) = twice(wire, vec![other(), other()], path).await;
+        assert_eq!((has.len(), came.iter().filter(|came| came.is_err()).count()), (2, 2));
+    }
 }

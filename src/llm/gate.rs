@@ -1,5 +1,5 @@
 //! The gate in front of a model: one for all requests of a host with the same address, key and model. While the
-//! provider is overloaded nobody asks it; when the pause is over one request probes, and once it is answered the Pods
+//! provider is overloaded no request goes to it; when the pause is over one probes, and once it is answered the Pods
 //! that a screen shows follow at once, the others one after the other.
 
 use crate::llm::Failure;
@@ -121,7 +121,7 @@ impl Gate {
 enum Next<'g> {
     Now(Pass<'g>),
     At(Instant, Pass<'g>),
-    /// Nobody may send before then.
+    /// No request may be sent before then.
     Pause(Instant),
     /// Another request probes.
     Probing,
@@ -186,7 +186,12 @@ mod tests {
 
     fn overload(retry_after: Option<u64>) -> Failure {
         let retry_after = retry_after.map(Duration::from_secs);
-        Failure::Status { status: 429, retry_after, message: "slow down".into() }
+        Failure::Status {
+            status: 429,
+            retry_after,
+            message: "slow down".into(),
+            provider_text: String::new(),
+        }
     }
 
     /// Twenty Pods that ask a provider which refuses everything for a minute. Returns the times of all requests and of

@@ -19,6 +19,8 @@ mod error_text;
 mod stream;
 mod unpack;
 
+pub(crate) use error_text::{MAX_SHOWN, cause};
+
 /// How long a provider may be silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
@@ -170,6 +172,8 @@ pub struct Who {
     pub provider: String,
     /// With the port when it is not the usual one.
     pub host: String,
+    /// Scheme, host and path of the request.
+    pub url: String,
     /// What to look at when the key is refused.
     pub key: String,
     /// Cut out of everything the provider says.

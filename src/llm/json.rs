@@ -1,33 +1,33 @@
 //! JSON as models and gateways write it: line ends within strings, escapes that JSON does not know, halves of surrogate
-//! pairs, a brace too many. What was cut stays an error: nothing is ever completed.
+//! pairs. What was cut stays an error: nothing is ever completed.
 
-use serde_json::{Deserializer, Map, Value};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{Map, Value};
 
 /// The value of a text whose strings may be written loosely.
 pub fn value(text: &str) -> serde_json::Result<Value> {
+    read(text)
+}
+
+/// Whether a text is one value by the same rule.
+pub fn is_value(text: &str) -> bool {
+    read::<IgnoredAny>(text).is_ok()
+}
+
+fn read<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(text)
         .or_else(|error| serde_json::from_str(&strict_strings(text)).map_err(|_| error))
 }
 
-/// The text as one object. `{}` may stand before it, and the same object again or closing brackets behind it.
+/// The text as one object, before which `{}` may stand: some gateways begin the arguments of a call with it.
 pub fn object(text: &str) -> Option<Map<String, Value>> {
-    let text = strict_strings(text);
-    let mut objects = Deserializer::from_str(&text).into_iter::<Map<String, Value>>();
-    let mut found = objects.next()?.ok()?;
-    let mut end = objects.byte_offset();
-    while let Some(Ok(next)) = objects.next() {
-        if !found.is_empty() && next != found {
-            return None;
-        }
-        (found, end) = (next, objects.byte_offset());
-    }
-    let is_bracket = |c: char| matches!(c, '}' | ']') || c.is_ascii_whitespace();
-    text[end..].chars().all(is_bracket).then_some(found)
+    let behind = text.trim_start().strip_prefix("{}").filter(|rest| !rest.trim().is_empty());
+    read(behind.unwrap_or(text)).ok()
 }
 
 /// The text with its strings in strict JSON: control characters escaped, the backslash of an unknown escape as a
 /// character of its own, and half a surrogate pair as U+FFFD.
-fn strict_strings(text: &str) -> String {
+pub fn strict_strings(text: &str) -> String {
     let (mut strict, mut is_inside, mut rest) = (String::with_capacity(text.len()), false, text);
     while let Some(c) = rest.chars().next() {
         let mut length = c.len_utf8();
@@ -102,14 +102,12 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_found_between_an_empty_one_and_brackets_too_many() {
+    fn an_object_is_found_behind_an_empty_one() {
         let meant = json!({"a": 1}).as_object().cloned();
-        for text in
-            [r#"{"a":1}}"#, r#"{"a":1} ]}"#, r#"{}{"a":1}"#, "{} \n{\"a\":1}}", r#"{"a":1}{"a":1}"#]
-        {
+        for text in [r#"{"a":1}"#, r#"{}{"a":1}"#, " {} \n{\"a\":1} "] {
             assert_eq!(object(text), meant, "{text}");
         }
-        assert_eq!(object("{}}"), Some(Map::new()));
+        assert_eq!(object("{} "), Some(Map::new()));
     }
 
     #[test]
@@ -125,6 +123,10 @@ mod tests {
             r#"{}{"a":"#,
             r#"{"a":1}{"b":2}"#,
             r#"{"a":1}{}"#,
+            r#"{"a":1}{"a":1}"#,
+            r#"{"a":1}}"#,
+            r#"{"a":1} ]}"#,
+            "{}}",
             r#"{"a":1} and"#,
             r#"{"a":1},"#,
         ] {

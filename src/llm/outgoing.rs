@@ -1,9 +1,11 @@
 //! The conversation as an API takes it: one pass over the input of each request, before a wire gives it its form.
 //! A part depends only on the parts before it, so that a request begins like the one before it and the provider finds its
-//! cache. There are two exceptions: thinking is dropped where nothing follows from it, and a user line is added behind the
-//! last words of the model.
+//! cache. The exceptions are thinking from which nothing follows, which is dropped, and the user lines that some APIs need before
+//! the first and behind the last words of the model.
 
-use crate::config::models::{Model, Wire};
+use crate::config::catalogue::Catalogue;
+use crate::config::models::{Dialect, Model, Wire};
+use crate::llm::calls::plain_name;
 use crate::llm::{Request, wire};
 use crate::protocol::item::{Content, Image};
 use crate::protocol::{Item, Role};
@@ -14,12 +16,10 @@ use std::collections::{HashSet, VecDeque};
 /// Replaces a blank message, because APIs refuse one.
 const BLANK: &str = "[an empty message]";
 /// A user message that is added before the first words of the model, and behind its last ones, where the API refuses a
-/// conversation that does not begin and end with the user.
+/// conversation that does not begin and end with the user. A resumed run does not reach this: it commits a note of its own.
 const GO_ON: &str = "Go on.";
-/// The longest id of a call that is sent: the limit of `OpenAI`.
+/// The longest id of a call that is sent to a server which did not give it: the limit of `OpenAI`.
 const MAX_ID: usize = 40;
-/// The longest name of a tool that all APIs take.
-const MAX_NAME: usize = 64;
 
 /// A part of the conversation. `native` is the provider's own form, where the model that is asked made the part.
 #[derive(Debug)]
@@ -56,43 +56,6 @@ pub struct ToolResult<'a> {
     pub images: &'a [Image],
 }
 
-/// What the servers of some providers demand of a conversation on the Chat wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Demand {
-    /// Nothing beyond the wire.
-    None,
-    /// Ids of nine letters and digits, the model's words between a result and what a person says, no thinking: the API
-    /// of Mistral and the templates of its models on other servers.
-    Mistral,
-    /// Thinking with each message that makes calls.
-    Thinking,
-}
-
-/// The demands of some providers. In each row: the provider, whose name may stand in the address instead; parts of the
-/// names of models for which other servers demand the same; the demand.
-const DEMANDS: [(&str, &[&str], Demand); 3] = [
-    (
-        "mistral",
-        &["mistral", "ministral", "mixtral", "magistral", "devstral", "codestral", "pixtral"],
-        Demand::Mistral,
-    ),
-    ("deepseek", &[], Demand::Thinking),
-    ("moonshot", &[], Demand::Thinking),
-];
-
-impl Demand {
-    pub fn of(model: &Model) -> Self {
-        let (name, url) = (model.model.to_lowercase(), &model.base_url);
-        let demands = |(provider, families, _): &&(&str, &[&str], Self)| {
-            model.provider == *provider
-                || url.contains(&format!("{provider}."))
-                || families.iter().any(|family| name.contains(family))
-        };
-        let found = DEMANDS.iter().find(demands).filter(|_| model.wire == Wire::Chat);
-        found.map_or(Self::None, |(_, _, demand)| *demand)
-    }
-}
-
 /// The parts of the conversation for `model`.
 pub fn parts<'a>(request: &'a Request, model: &Model) -> Vec<Part<'a>> {
     let origin = wire::origin(model);
@@ -115,12 +78,13 @@ pub fn parts<'a>(request: &'a Request, model: &Model) -> Vec<Part<'a>> {
                 }))
             }
             Item::Reasoning { .. } => native.map(Part::Thinking),
-            Item::Unknown(_) => native.map(Part::Other),
+            // The Chat wire takes no other blocks.
+            Item::Unknown(_) => native.filter(|_| model.wire != Wire::Chat).map(Part::Other),
         });
     }
-    let demand = Demand::of(model);
-    drop_thinking(&mut parts, model.wire, demand);
-    if matches!(model.wire, Wire::Responses | Wire::Chat) && demand != Demand::Mistral {
+    let dialect = Catalogue::dialect(model);
+    drop_thinking(&mut parts, model.wire, dialect);
+    if matches!(model.wire, Wire::Responses | Wire::Chat) && dialect != Dialect::Mistral {
         return parts;
     }
     if !matches!(parts.first(), Some(Part::User(_))) {
@@ -156,7 +120,7 @@ fn is_of_model(part: &Part) -> bool {
 
 /// Drops thinking from which nothing follows: an API refuses it or makes no use of it. On the Chat wire thinking stays
 /// before a call and behind one of the same turn, also when that turn is old.
-fn drop_thinking(parts: &mut Vec<Part>, wire: Wire, demand: Demand) {
+fn drop_thinking(parts: &mut Vec<Part>, wire: Wire, dialect: Dialect) {
     let is_chat = wire == Wire::Chat;
     let mut has_called = false;
     let called: Vec<bool> = parts
@@ -169,8 +133,8 @@ fn drop_thinking(parts: &mut Vec<Part>, wire: Wire, demand: Demand) {
         .collect();
     let mut leads = false;
     let kept = parts.iter().zip(called).rev().map(|(part, has_called)| match part {
-        Part::Thinking(_) => demand != Demand::Mistral && (leads || is_chat && has_called),
-        Part::Model { .. } | Part::Other(_) if is_chat => true,
+        Part::Thinking(_) => dialect != Dialect::Mistral && (leads || is_chat && has_called),
+        Part::Model { .. } if is_chat => true,
         _ => {
             leads = is_of_model(part);
             true
@@ -183,7 +147,7 @@ fn drop_thinking(parts: &mut Vec<Part>, wire: Wire, demand: Demand) {
 /// The ids of the calls of a request: each is new in it and has a form that its API takes.
 struct Ids<'a> {
     wire: Wire,
-    is_nine: bool,
+    is_mistral: bool,
     taken: HashSet<String>,
     /// The calls without a result, by the id in the log, each with the id in the request.
     open: VecDeque<(&'a str, String)>,
@@ -191,8 +155,8 @@ struct Ids<'a> {
 
 impl<'a> Ids<'a> {
     fn of(model: &Model) -> Self {
-        let is_nine = Demand::of(model) == Demand::Mistral;
-        Self { wire: model.wire, is_nine, taken: HashSet::new(), open: VecDeque::new() }
+        let is_mistral = Catalogue::dialect(model) == Dialect::Mistral;
+        Self { wire: model.wire, is_mistral, taken: HashSet::new(), open: VecDeque::new() }
     }
 
     /// The call keeps the id that this provider gave it, where that is possible.
@@ -210,9 +174,9 @@ impl<'a> Ids<'a> {
             Wire::Gemini => ("/functionCall/id", "/functionCall/name"),
         };
         let given = native.and_then(|native| native.pointer(id_at)).and_then(Value::as_str);
-        let known = [given, Some(call_id)].into_iter().flatten();
-        let known = known.map(str::to_owned).find(|id| self.takes(id));
-        let id = known.unwrap_or_else(|| {
+        let given = given.filter(|id| self.takes_back(id));
+        let known = given.or_else(|| Some(call_id).filter(|id| self.takes(id)));
+        let id = known.map(str::to_owned).unwrap_or_else(|| {
             let made = |n: u32| wire::call_id_of(format!("{call_id} {n}").as_bytes());
             (0..).map(made).find(|id| !self.taken.contains(id)).unwrap_or_default()
         });
@@ -233,10 +197,19 @@ impl<'a> Ids<'a> {
         ToolCall { id, name: plain, arguments, native }
     }
 
+    /// Whether a server takes this id that it gave itself. Some of them keep in it what the next request needs.
+    fn takes_back(&self, id: &str) -> bool {
+        match self.is_mistral {
+            true => self.takes(id),
+            false => !id.is_empty() && !self.taken.contains(id),
+        }
+    }
+
+    /// Whether every server of this wire takes this id.
     fn takes(&self, id: &str) -> bool {
         let more = if self.wire == Wire::Anthropic { "_-" } else { "_-.:" };
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || !self.is_nine && more.contains(c);
-        let has_length = match self.is_nine {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || !self.is_mistral && more.contains(c);
+        let has_length = match self.is_mistral {
             true => id.len() == 9,
             false => (1..=MAX_ID).contains(&id.len()),
         };
@@ -249,18 +222,6 @@ impl<'a> Ids<'a> {
         let open = place.and_then(|place| self.open.remove(place));
         open.map_or_else(|| call_id.to_owned(), |(_, id)| id)
     }
-}
-
-/// A name that every API takes, and the name itself where it is one: a letter, then letters, digits, `_` and `-`.
-fn plain_name(name: &str) -> Cow<'_, str> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
-    if begins && name.len() <= MAX_NAME && name.chars().all(is_plain) {
-        return Cow::Borrowed(name);
-    }
-    let start = if begins { "" } else { "tool_" };
-    let plain = name.chars().map(|c| if is_plain(c) { c } else { '_' });
-    Cow::Owned(start.chars().chain(plain).take(MAX_NAME).collect())
 }
 
 #[cfg(test)]
@@ -298,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_keeps_the_id_of_its_server_until_that_comes_again() {
+    fn a_call_keeps_the_id_of_its_server_until_the_same_id_comes_again() {
         let input = [
             chat_call("aaaaaaaa1", "functions.Bash:0", "Bash"),
             plain(result("aaaaaaaa1", "one")),
@@ -317,6 +278,19 @@ mod tests {
         let Part::Call(ToolCall { native: Some(native), .. }) = &parts[2] else { panic!() };
         assert_eq!(native["id"], "aaaaaaaa2");
         assert!(on(Wire::Anthropic, &input)[1].starts_with("call aaaaaaaa1"), "of another model");
+    }
+
+    #[test]
+    fn a_server_gets_back_an_id_of_any_form_that_it_gave_and_no_other_server_does() {
+        // As a gateway makes them that keeps the signature of a thought in the id.
+        let long = format!("call_1__thought__{}+/==", "Ab9".repeat(300));
+        let input = [chat_call("aaaaaaaa1", &long, "Bash"), plain(result("aaaaaaaa1", "one"))];
+        let expected = [format!("call {long} Bash"), format!("result {long} one")];
+        assert_eq!(on(Wire::Chat, &input), expected);
+        assert!(on(Wire::Anthropic, &input)[1].starts_with("call aaaaaaaa1"));
+        let mistral = Model { dialect: Some(Dialect::Mistral), ..model(Wire::Chat) };
+        let request = request(input.to_vec());
+        assert_eq!(brief(&parts(&request, &mistral))[1], "call aaaaaaaa1 Bash");
     }
 
     #[test]
@@ -341,21 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_calls_have_a_form_that_every_api_takes() {
-        let long = "n".repeat(65);
-        for (name, plain) in [
-            ("Read", "Read"),
-            ("mcp__git__log", "mcp__git__log"),
-            ("functions.Bash", "functions_Bash"),
-            ("Bash<|channel|>commentary", "Bash__channel__commentary"),
-            ("", "tool_"),
-            ("1st", "tool_1st"),
-            ("_private", "tool__private"),
-            ("naïve tool", "na_ve_tool"),
-            (long.as_str(), &long[..64]),
-        ] {
-            assert_eq!(plain_name(name), plain, "{name}");
-        }
+    fn the_name_of_a_call_is_plain_in_the_form_of_the_provider_too() {
         let request = request(vec![chat_call("aaaaaaaa1", "c1", "Bash<|channel|>")]);
         let parts = parts(&request, &model(Wire::Chat));
         let Part::Call(ToolCall { native: Some(native), .. }) = &parts[0] else { panic!() };
@@ -386,7 +346,7 @@ mod tests {
     #[test]
     fn thinking_that_leads_to_nothing_is_left_out() {
         let think = |wire| native(wire, thought("hm"), json!({"type": "thinking"}));
-        for wire in [Wire::Anthropic, Wire::Responses, Wire::Gemini] {
+        for wire in [Wire::Anthropic, Wire::Responses, Wire::Chat, Wire::Gemini] {
             let input = [
                 said(Role::User, "q"),
                 think(wire),
@@ -397,9 +357,20 @@ mod tests {
                 foreign(wire, thought("of another"), json!({})),
                 said(Role::Assistant, " "),
                 said(Role::User, "and?"),
+                think(wire),
+                said(Role::User, "well?"),
+                think(wire),
             ];
-            let expected = ["user q", "thinking", "call c1 Read", "result c1 ok", "user and?"];
-            assert_eq!(on(wire, &input), expected, "{wire:?}");
+            let expected =
+                ["user q", "thinking", "call c1 Read", "result c1 ok", "user and?", "user well?"];
+            let on = on(wire, &input);
+            if wire == Wire::Chat {
+                let expected =
+                    [&expected[..3], &["thinking"], &expected[3..4], &["thinking"], &expected[4..]];
+                assert_eq!(on, expected.concat(), "thinking of a turn with calls goes back");
+            } else {
+                assert_eq!(on, expected, "{wire:?}");
+            }
         }
     }
 
@@ -416,20 +387,5 @@ mod tests {
         let input =
             [said(Role::User, "q"), native(Wire::Anthropic, Item::Unknown(paused.clone()), paused)];
         assert_eq!(on(Wire::Anthropic, &input), ["user q", "other"], "a paused reply goes on");
-    }
-
-    #[test]
-    fn providers_and_families_of_models_have_their_demands() {
-        let demand = |provider: &str, name: &str, base_url: &str| {
-            let (provider, model_name) = (provider.to_owned(), name.to_owned());
-            let base_url = base_url.to_owned();
-            Demand::of(&Model { provider, model: model_name, base_url, ..model(Wire::Chat) })
-        };
-        let local = "http://127.0.0.1:9/v1";
-        assert_eq!(demand("mistral", "m", local), Demand::Mistral);
-        assert_eq!(demand("mine", "Devstral-24B", local), Demand::Mistral);
-        assert_eq!(demand("mine", "m", "https://api.deepseek.com/v1"), Demand::Thinking);
-        assert_eq!(demand("moonshot", "kimi-k2.6", local), Demand::Thinking);
-        assert_eq!(demand("groq", "kimi-k2", local), Demand::None);
     }
 }

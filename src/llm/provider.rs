@@ -2,17 +2,21 @@
 
 use crate::config::key_command::KeyCommand;
 use crate::config::keys::Secret;
-use crate::config::models::{KeySource, Model, Reasoning, Wire};
+use crate::config::models::{KeySource, Model, Wire};
 use crate::config::url;
+use crate::llm::adjust::{self, Adjustment, Learned};
 use crate::llm::calls::OwnIds;
 use crate::llm::gate::Gate;
-use crate::llm::http::{Call, Http, Timeouts, Who};
-use crate::llm::responses::Summaries;
+use crate::llm::http::{Call, Http, MAX_SHOWN, Timeouts, Who};
+use crate::llm::refused;
 use crate::llm::wire::{self, Decode};
-use crate::llm::{Deltas, Failure, Request, anthropic, chat, gemini, rehearsal, responses};
+use crate::llm::{Delta, Deltas, Failure, Request, anthropic, chat, gemini, rehearsal, responses};
 use crate::protocol::Origin;
+use crate::text::SafeText;
+use futures_util::StreamExt as _;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,10 +63,8 @@ struct Inner {
     access: Access,
     timeouts: Timeouts,
     http: Http,
-    /// The server does not know the Responses wire.
-    speaks_chat: AtomicBool,
-    /// The account may not have summaries of the thinking.
-    no_summaries: AtomicBool,
+    /// What the server refused before, in this order.
+    learned: Mutex<Vec<Learned>>,
     /// A run went on with another model, because this one was away; it has not answered since.
     is_away: AtomicBool,
     gate: Gate,
@@ -71,15 +73,24 @@ struct Inner {
 /// The providers of a host. A model with the same address and key is the same provider for all Pods, so that what was
 /// learned about its server outlives a run, and its gate is one for all.
 #[derive(Debug, Default)]
-pub struct Providers(Mutex<Vec<Provider>>);
+pub struct Providers {
+    all: Mutex<Vec<Provider>>,
+    /// What former hosts learned.
+    learned: Mutex<Vec<Learned>>,
+}
 
 /// The most providers that are kept although no run uses them.
 const MAX_KEPT: usize = 64;
 
 impl Providers {
+    /// Providers that know this from the beginning.
+    pub fn that_know(learned: Vec<Learned>) -> Self {
+        Self { learned: Mutex::new(learned), ..Self::default() }
+    }
+
     /// The provider of this model.
     pub fn get(&self, model: &Model, access: Access, timeouts: Timeouts, http: &Http) -> Provider {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |known: &&Provider| {
             let known = &known.inner;
             known.model == *model && known.access == access && known.timeouts == timeouts
@@ -91,8 +102,33 @@ impl Providers {
             all.retain(|known| Arc::strong_count(&known.inner) > 1);
         }
         let new = Provider::new(model, access, timeouts, http.clone());
+        let former = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = all.iter().flat_map(Provider::learned);
+        for learned in former.iter().cloned().chain(here) {
+            new.learn(learned);
+        }
         all.push(new.clone());
         new
+    }
+
+    /// Forgets what was learned about this model at its address, and returns it.
+    pub fn forget(&self, model: &Model) -> Vec<Learned> {
+        let mut forgotten: Vec<Learned> = Vec::new();
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        for learned in
+            std::iter::once(&self.learned).chain(all.iter().map(|one| &one.inner.learned))
+        {
+            let mut learned = learned.lock().unwrap_or_else(PoisonError::into_inner);
+            let of_model = |known: &Learned| known.is_of(model);
+            let (gone, kept): (Vec<_>, Vec<_>) = learned.drain(..).partition(of_model);
+            *learned = kept;
+            for gone in gone {
+                if forgotten.iter().all(|known| known.adjustment != gone.adjustment) {
+                    forgotten.push(gone);
+                }
+            }
+        }
+        forgotten
     }
 }
 
@@ -100,10 +136,8 @@ impl Provider {
     /// `access` holds what the model's key source led to.
     pub fn new(model: &Model, access: impl Into<Access>, timeouts: Timeouts, http: Http) -> Self {
         let (model, access) = (model.clone(), access.into());
-        let (speaks_chat, no_summaries) = (AtomicBool::new(false), AtomicBool::new(false));
-        let (is_away, gate) = (AtomicBool::new(false), Gate::default());
-        let inner =
-            Inner { model, access, timeouts, http, speaks_chat, no_summaries, is_away, gate };
+        let (learned, is_away, gate) = (Mutex::default(), AtomicBool::new(false), Gate::default());
+        let inner = Inner { model, access, timeouts, http, learned, is_away, gate };
         Self { inner: Arc::new(inner) }
     }
 
@@ -124,47 +158,87 @@ impl Provider {
     /// What items of this model are marked with. The wire of a server that turns out not to know
     /// the configured one changes with its first answer, so call this after [`Provider::open`].
     pub fn origin(&self) -> Origin {
-        wire::origin(&self.model())
+        wire::origin(&adjust::adjusted_model(&self.inner.model, &self.learned()))
     }
 
-    /// Sends one request; returns when the provider has accepted it and the answer begins.
+    /// What its server refused, so that requests do without it.
+    pub fn learned(&self) -> Vec<Learned> {
+        self.inner.learned.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes what was learned about this model at this address; `false` where it is about another one, or known.
+    fn learn(&self, new: Learned) -> bool {
+        let mut learned = self.inner.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = new.is_of(&self.inner.model)
+            && learned.iter().all(|known| known.adjustment != new.adjustment);
+        learned.extend(is_new.then_some(new));
+        is_new
+    }
+
+    /// Sends one request; returns when the provider has accepted it and the answer begins. What the provider refuses, and
+    /// the request can do without, is left out once and from then on. A second refusal of it is a failure.
     pub async fn open(&self, request: &Arc<Request>) -> Result<Deltas, Failure> {
-        let model = self.model();
-        let failure = match self.send(&model, request).await {
-            Err(failure) if model.wire == Wire::Responses => failure,
-            result => return result,
+        let mut known = self.learned();
+        let before = known.len();
+        let mut first = None;
+        let mut deltas = loop {
+            let failure = match self.send(&known, request).await {
+                Ok(deltas) => break deltas,
+                Err(failure) => failure,
+            };
+            let adjustment = match known.len() - before < adjust::MAX_ADJUSTMENTS {
+                true => self.adjustment(&failure, &known, request).await,
+                false => None,
+            };
+            let Some(adjustment) = adjustment else {
+                let failure = match first {
+                    Some(first) => still_refused(first, failure),
+                    None => failure,
+                };
+                return Err(with_hint(failure, &self.inner.model));
+            };
+            known.push(Learned::new(&self.inner.model, adjustment, &failure));
+            first.get_or_insert(failure);
         };
-        if self.may_speak_chat(&failure) {
-            let chat = Model { wire: Wire::Chat, ..model };
-            let answer = self.send(&chat, request).await?;
-            self.inner.speaks_chat.store(true, Ordering::Relaxed);
-            return Ok(answer);
+        let new: Vec<Learned> =
+            known.drain(before..).filter(|new| self.learn(new.clone())).collect();
+        if !new.is_empty() {
+            deltas = Box::pin(futures_util::stream::iter([Ok(Delta::Learned(new))]).chain(deltas));
         }
-        let thinks = model.reasoning == Reasoning::Effort;
-        if thinks
-            && refuses_summaries(&failure)
-            && !self.inner.no_summaries.swap(true, Ordering::Relaxed)
-        {
-            return self.send(&model, request).await;
-        }
-        Err(failure)
+        Ok(deltas)
     }
 
-    /// The model with the wire its server is known to speak.
-    fn model(&self) -> Model {
-        let mut model = self.inner.model.clone();
-        if self.inner.speaks_chat.load(Ordering::Relaxed) {
-            model.wire = Wire::Chat;
-        }
-        model
+    /// What the request can do without of what the provider refused.
+    async fn adjustment(
+        &self,
+        failure: &Failure,
+        known: &[Learned],
+        request: &Arc<Request>,
+    ) -> Option<Adjustment> {
+        let words = adjust::refusal_text(failure)?;
+        let sent = self.body(known, request).await;
+        let adjustment = {
+            let sent = serde_json::from_slice(&sent).ok()?;
+            let model = adjust::adjusted_model(&self.inner.model, known);
+            adjust::parse_refusal(failure, &words, &model, &sent)?
+        };
+        let is_known = known.iter().any(|known| known.adjustment.is_alike(&adjustment));
+        let next = Learned::new(&self.inner.model, adjustment.clone(), failure);
+        let next = [known, &[next]].concat();
+        let changes = adjustment == Adjustment::ChatWire || self.body(&next, request).await != sent;
+        (!is_known && changes).then_some(adjustment)
     }
 
-    fn may_speak_chat(&self, failure: &Failure) -> bool {
-        let unknown = matches!(failure, Failure::Status { status: 404 | 405, .. });
-        unknown && !self.inner.model.own_url
+    /// The elements of the input of this request that the failure means, as a range of places; `None` where it names none.
+    pub async fn refused(&self, failure: &Failure, request: &Request) -> Option<Range<usize>> {
+        let (model, known) = (self.inner.model.clone(), self.learned());
+        let (failure, request) = (failure.clone(), request.clone());
+        let find = move || refused::elements(&failure, &request, &model, &known);
+        tokio::task::spawn_blocking(find).await.ok().flatten()
     }
 
-    async fn send(&self, model: &Model, request: &Arc<Request>) -> Result<Deltas, Failure> {
+    async fn send(&self, known: &[Learned], request: &Arc<Request>) -> Result<Deltas, Failure> {
+        let model = &adjust::adjusted_model(&self.inner.model, known);
         if model.wire == Wire::Rehearsal {
             return rehearsal::open(Path::new(&model.model), request);
         }
@@ -173,7 +247,7 @@ impl Provider {
             who: who(model, key.as_ref())?,
             url: address(model)?,
             headers: self.headers(model, key.as_ref())?,
-            body: self.body(model, request).await,
+            body: self.body(known, request).await,
         };
         let opened = self.inner.http.open(call, decoder(model), self.inner.timeouts).await;
         if let (Err(Failure::Status { status: 401 | 403, .. }), Key::Printed(command)) =
@@ -191,7 +265,7 @@ impl Provider {
                 let key = command.key().await;
                 return key.map(Some).map_err(|why| Failure::Unusable(why.to_string()));
             }
-            Key::Absent if model.key == KeySource::None => return Ok(None),
+            Key::Absent if !model.key.is_sent() => return Ok(None),
             Key::Absent => {}
         }
         let provider = &model.provider;
@@ -214,15 +288,32 @@ impl Provider {
     /// The body of the request, made off the async threads: it has megabytes, and images are read from disk for it.
     /// What it is made of is freed here: a client or a connection that came to stand behind that in memory
     /// would keep all of it from the system.
-    async fn body(&self, model: &Model, request: &Arc<Request>) -> Vec<u8> {
-        let summaries = match self.inner.no_summaries.load(Ordering::Relaxed) {
-            true => Summaries::Left,
-            false => Summaries::Asked,
-        };
-        let (shared, model) = (request.clone(), model.clone());
-        let made = tokio::task::spawn_blocking(move || body(&shared, &model, summaries)).await;
+    async fn body(&self, known: &[Learned], request: &Arc<Request>) -> Vec<u8> {
+        let (shared, model, known) = (request.clone(), self.inner.model.clone(), known.to_vec());
+        let made =
+            tokio::task::spawn_blocking(move || adjust::adjusted_body(&shared, &model, &known))
+                .await;
         // Only a runtime that is shutting down gives no result, and then this one is not used.
         made.unwrap_or_default()
+    }
+}
+
+/// The failure of a request that was refused at `first` and after each change: the first one, because the person knows
+/// the request without changes, and the last words of the provider where they are others.
+fn still_refused(first: Failure, last: Failure) -> Failure {
+    if first.retryable() || last.retryable() || matches!(last, Failure::TooLong(_)) {
+        return last;
+    }
+    match (first, last) {
+        (
+            Failure::Status { status, retry_after, message, provider_text: text },
+            Failure::Status { provider_text, .. } | Failure::Provider { provider_text, .. },
+        ) if !provider_text.is_empty() && provider_text != text => {
+            let last = SafeText::brief(provider_text.as_str(), MAX_SHOWN);
+            let message = format!("{message}; the changed request was refused, too: {last}");
+            Failure::Status { status, retry_after, message, provider_text }
+        }
+        (first, _) => first,
     }
 }
 
@@ -231,11 +322,16 @@ fn who(model: &Model, secret: Option<&Secret>) -> Result<Who, Failure> {
         KeySource::Env(name) => format!("the key in {name}"),
         KeySource::File(name) => format!("the key that `yoi auth {name}` stored"),
         KeySource::Command(name) => format!("the key that key_command of {name} printed"),
+        KeySource::Header(name) => {
+            format!("the key in the header {name} of [provider.{}]", model.provider)
+        }
+        KeySource::Unset(name) => format!("a request without a key ({name} is not set)"),
         KeySource::None => "a request without a key".into(),
     };
-    let host = Who::host_of(&address(model)?);
+    let url = address(model)?;
+    let (host, url) = (Who::host_of(&url), url::shown(url.as_str()).to_owned());
     let secret = secret.cloned();
-    Ok(Who { provider: model.provider.clone(), host, key, secret })
+    Ok(Who { provider: model.provider.clone(), host, url, key, secret })
 }
 
 fn headers(model: &Model, key: Option<&Secret>) -> Result<HeaderMap, Failure> {
@@ -262,10 +358,11 @@ fn headers(model: &Model, key: Option<&Secret>) -> Result<HeaderMap, Failure> {
     Ok(headers)
 }
 
-pub(crate) fn body(request: &Request, model: &Model, summaries: Summaries) -> Vec<u8> {
+/// The body of a request to a server that takes all that its wire has.
+pub(crate) fn body(request: &Request, model: &Model) -> Vec<u8> {
     match model.wire {
         Wire::Anthropic => anthropic::body(request, model),
-        Wire::Responses => responses::body(request, model, summaries),
+        Wire::Responses => responses::body(request, model),
         Wire::Chat => chat::body(request, model),
         Wire::Gemini => gemini::body(request, model),
         Wire::Rehearsal => Vec::new(),
@@ -281,24 +378,32 @@ pub(crate) fn decoder(model: &Model) -> Box<dyn Decode> {
     })
 }
 
+/// A server of a person's own that knows no such address may want the version that its base URL does not end with.
+fn with_hint(failure: Failure, model: &Model) -> Failure {
+    match failure {
+        Failure::Status { status: status @ (404 | 405), retry_after, message, provider_text }
+            if !model.own_url && !url::ends_with_version(&model.base_url) =>
+        {
+            let message = format!(
+                "{message} · the base URL does not end with a version such as /v1: add it if that server wants one"
+            );
+            Failure::Status { status, retry_after, message, provider_text }
+        }
+        failure => failure,
+    }
+}
+
 fn address(model: &Model) -> Result<Url, Failure> {
+    let endpoint = model.wire.endpoint();
     let path = match model.wire {
-        Wire::Anthropic => "/messages",
-        Wire::Responses => "/responses",
-        Wire::Chat | Wire::Rehearsal => "/chat/completions",
         Wire::Gemini => {
             let id = model.model.trim_start_matches("models/");
-            &format!("/models/{id}:streamGenerateContent?alt=sse")
+            &format!("/models/{id}{endpoint}?alt=sse")
         }
+        _ => endpoint,
     };
     Url::parse(&url::below(&model.base_url, path)).map_err(|error| {
         let provider = &model.provider;
         Failure::Unusable(format!("the base URL of {provider} is no address: {error}"))
     })
-}
-
-/// `OpenAI` shows summaries of the thinking to verified organisations only.
-fn refuses_summaries(failure: &Failure) -> bool {
-    let Failure::Status { status: 400, message, .. } = failure else { return false };
-    message.contains("summar")
 }

@@ -15,8 +15,8 @@ mod tests;
 
 pub use stream::Decoder;
 
-/// The request for `model`. `summaries` asks for the thinking in words.
-pub fn body(request: &Request, model: &Model, summaries: Summaries) -> Vec<u8> {
+/// The request for `model`.
+pub fn body(request: &Request, model: &Model) -> Vec<u8> {
     let mut body = json!({"model": model.model, "stream": true, "store": false});
     if !request.system.is_empty() {
         body["instructions"] = json!(request.system);
@@ -30,26 +30,17 @@ pub fn body(request: &Request, model: &Model, summaries: Summaries) -> Vec<u8> {
         body["max_output_tokens"] = json!(tokens);
     }
     if model.reasoning == Reasoning::Effort {
-        reasoning(&mut body, request, summaries);
+        reasoning(&mut body, request);
     }
     input(request, model).in_object("input", &body)
 }
 
-/// Whether to ask for summaries of the thinking: some accounts may not have them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Summaries {
-    Asked,
-    Left,
-}
-
-fn reasoning(body: &mut Value, request: &Request, summaries: Summaries) {
+fn reasoning(body: &mut Value, request: &Request) {
     body["include"] = json!(["reasoning.encrypted_content"]);
     if let Some(label) = request.config.reasoning.as_ref().and_then(Value::as_str) {
         body["reasoning"]["effort"] = json!(label);
     }
-    if summaries == Summaries::Asked {
-        body["reasoning"]["summary"] = json!("auto");
-    }
+    body["reasoning"]["summary"] = json!("auto");
 }
 
 fn tool(tool: &ToolSpec) -> Value {
@@ -68,9 +59,12 @@ fn input(request: &Request, model: &Model) -> List {
             Part::Model { native: Some(native), .. }
             | Part::Thinking(native)
             | Part::Other(native) => items.push(native),
-            Part::User(words) => items.push(&message("user", "input_text", &words)),
+            Part::User(words) => {
+                items.push(&message("user", json!([{"type": "input_text", "text": words}])));
+            }
+            // A list of parts must have the id that the server gave it.
             Part::Model { words, native: None } => {
-                items.push(&message("assistant", "output_text", &words));
+                items.push(&message("assistant", Value::String(words)));
             }
             Part::Call(ToolCall { native: Some(native), .. }) => items.push(&native),
             Part::Call(ToolCall { id, name, arguments, native: None }) => items.push(&json!({
@@ -89,8 +83,8 @@ fn input(request: &Request, model: &Model) -> List {
     items
 }
 
-fn message(role: &str, kind: &str, words: &str) -> Value {
-    json!({"type": "message", "role": role, "content": [{"type": kind, "text": words}]})
+fn message(role: &str, content: Value) -> Value {
+    json!({"type": "message", "role": role, "content": content})
 }
 
 fn output(request: &Request, model: &Model, words: String, images: &[Image]) -> Value {

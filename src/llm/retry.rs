@@ -52,7 +52,7 @@ impl Policy {
         left.is_none_or(|left| wait < left).then_some(wait)
     }
 
-    /// How long nobody should ask after so many failures in a row, counted from 1.
+    /// How long the next request should wait after so many failures in a row, counted from 1.
     pub fn pause(&self, failures: u32, failure: &Failure, random: f64) -> Duration {
         let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
         let ceiling = self.base.saturating_mul(doubled).min(self.cap);
@@ -108,7 +108,7 @@ mod tests {
 
     fn status(status: u16, retry_after: Option<u64>) -> Failure {
         let retry_after = retry_after.map(Duration::from_secs);
-        Failure::Status { status, retry_after, message: "no".into() }
+        Failure::Status { status, retry_after, message: "no".into(), provider_text: String::new() }
     }
 
     fn wait(attempt: u32, elapsed: u64, failure: &Failure, random: f64) -> Option<u128> {
@@ -157,7 +157,11 @@ mod tests {
         assert!(wait(1, 0, &Failure::Cut(String::new()), 0.5).is_some());
         assert!(wait(1, 0, &Failure::Unusable(String::new()), 0.5).is_none());
         for retryable in [true, false] {
-            let failure = Failure::Provider { message: String::new(), retryable };
+            let failure = Failure::Provider {
+                message: String::new(),
+                provider_text: String::new(),
+                retryable,
+            };
             assert_eq!(wait(1, 0, &failure, 0.5).is_some(), retryable);
         }
     }

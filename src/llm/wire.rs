@@ -342,17 +342,36 @@ pub fn is_too_long(words: &str) -> bool {
 pub fn reported(error: &Value) -> Fault {
     let is_code = |code: &&Value| !code.is_null() && code.as_str() != Some("error");
     let code = ["code", "status", "type"].iter().map(|key| at(error, key)).find(is_code);
-    let places = [error, at(error, "message"), at(error, "msg"), at(error, "detail")];
-    let words = places.into_iter().find_map(Value::as_str).unwrap_or("");
+    let words = words_of(error);
     let code = code.unwrap_or(&Value::Null);
     let named = code.as_str().map_or_else(|| code.to_string(), str::to_owned);
     let message = match (words.is_empty(), code.is_null()) {
-        (false, true) => words.to_owned(),
+        (false, true) => words,
         (false, false) => format!("{words} ({named})"),
         (true, false) => named,
         (true, true) => "no reason given".to_owned(),
     };
     Fault::Reported { message, retryable: passing(code) }
+}
+
+fn words_of(error: &Value) -> String {
+    let places = [error, at(error, "message"), at(error, "msg"), at(error, "detail")];
+    let words = places.into_iter().find_map(Value::as_str).unwrap_or("").to_owned();
+    let Some(upstream) = upstream_error(error) else { return words };
+    let upstream = json::value(&upstream).unwrap_or(Value::String(upstream));
+    match words_of(upstream.get("error").unwrap_or(&upstream)) {
+        of_upstream if of_upstream.is_empty() => words,
+        of_upstream => format!("{words}: {of_upstream}"),
+    }
+}
+
+/// The error body of the server behind a gateway, as `OpenRouter` hands it on; its own words name no cause.
+pub fn upstream_error(error: &Value) -> Option<String> {
+    match at(at(error, "metadata"), "raw") {
+        Value::String(body) if !body.trim().is_empty() => Some(body.clone()),
+        body @ Value::Object(_) => Some(body.to_string()),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -368,7 +387,7 @@ mod tests {
             let kept = if matches!(raw.trim(), "" | "null") { "{}" } else { raw };
             assert_eq!(received_arguments(raw), kept);
         }
-        assert_eq!(received_arguments("{\"a\": \"1\n2\"}}"), r#"{"a":"1\n2"}"#);
+        assert_eq!(received_arguments("{\"a\": \"1\n2\"}"), r#"{"a":"1\n2"}"#);
         assert_eq!(arguments_text(" {\"b\": 1, \"a\": 2}\n"), r#"{"b": 1, "a": 2}"#);
         assert_eq!(arguments_text(r#""{\"a\":1}""#), r#"{"a":1}"#);
     }

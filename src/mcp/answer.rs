@@ -69,9 +69,7 @@ impl Reading<'_> {
 
     fn line(&mut self, text: &str) {
         self.text.push(text.as_bytes());
-        if !text.ends_with('\n') {
-            self.text.push(b"\n");
-        }
+        self.text.end_block();
     }
 
     fn resource(&mut self, resource: &Value) {

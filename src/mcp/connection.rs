@@ -2,8 +2,9 @@
 
 use crate::config::McpDefinition;
 use crate::mcp::gate::{Admit, Gate};
-use crate::mcp::handler::Handler;
+use crate::mcp::handler::{CallEvent, Handler};
 use crate::text::SafeText;
+use crate::tools::PersonPort;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorCode,
     JsonObject, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerJsonRpcMessage,
@@ -33,8 +34,8 @@ pub const LONGEST: Duration = Duration::from_secs(3600);
 const CLOSING: Duration = Duration::from_secs(1);
 /// How long a server may take to read a cancellation.
 const WITHDRAWING: Duration = Duration::from_millis(200);
-/// Progress that waits to be shown.
-const PROGRESS: usize = 32;
+/// Events of a call that wait to be shown or asked.
+const CALL_EVENTS: usize = 32;
 
 /// A server that answered the greeting.
 pub struct Connection {
@@ -42,6 +43,13 @@ pub struct Connection {
     handler: Handler,
     gate: Gate,
     timeout: Duration,
+}
+
+/// Where what a server sends while it works on a call goes.
+pub struct Meanwhile<'a> {
+    pub progress: &'a mut (dyn FnMut(String) + Send),
+    /// The person who answers the questions of the server, if one can.
+    pub person: Option<&'a PersonPort>,
 }
 
 /// The task of a connection; resolves when the connection has ended.
@@ -90,7 +98,7 @@ pub async fn open<T>(
 where
     T: Transport<RoleClient> + 'static,
 {
-    let handler = Handler::default();
+    let handler = Handler::new(&definition.name);
     let lifecycle = match greeting {
         Greeting::Initialize => ClientLifecycleMode::Initialize,
         Greeting::Discover => {
@@ -180,7 +188,8 @@ impl Connection {
             let params = PaginatedRequestParams::default().with_cursor(cursor.take());
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
             let never = CancellationToken::new();
-            let page = self.request(request, patience, &never, &mut |_| {}).await?;
+            let unfollowed = Meanwhile { progress: &mut |_| {}, person: None };
+            let page = self.request(request, patience, &never, unfollowed).await?;
             bytes += page.to_string().len();
             if bytes > MAX_LIST {
                 return Err(Failed::Other("its list of tools is longer than 4 MiB".into()));
@@ -197,47 +206,62 @@ impl Connection {
         Err(Failed::Other(format!("its list of tools has more than {MAX_PAGES} pages")))
     }
 
-    /// Calls a tool; the answer as the server sent it. `progress` gets lines while it works.
+    /// Calls a tool; the answer as the server sent it.
     pub async fn call(
         &self,
         tool: &str,
         arguments: JsonObject,
         cancel: &CancellationToken,
-        progress: &mut (dyn FnMut(String) + Send),
+        meanwhile: Meanwhile<'_>,
     ) -> Result<Value, Failed> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        self.request(request, self.timeout, cancel, progress).await
+        self.request(request, self.timeout, cancel, meanwhile).await
     }
 
-    /// `patience` is how long the server may take without a sign of progress.
+    /// `patience` is how long the server may take without a sign of progress. It does not count while the server waits
+    /// for the person.
     async fn request(
         &self,
         request: ClientRequest,
         patience: Duration,
         cancel: &CancellationToken,
-        progress: &mut (dyn FnMut(String) + Send),
+        Meanwhile { progress, person }: Meanwhile<'_>,
     ) -> Result<Value, Failed> {
         // The library's own timeouts are not used: after one it waits until the server has read the cancellation.
         let options = PeerRequestOptions::no_options();
         let handle = self.peer.send_cancellable_request(request, options).await.map_err(failed)?;
-        let (to, mut lines) = mpsc::channel(PROGRESS);
+        let (to, mut events) = mpsc::channel(CALL_EVENTS);
         let _following = self.handler.follow(handle.progress_token.clone(), to);
         let (peer, id) = (handle.peer.clone(), handle.id.clone());
         let answer = handle.await_response();
         let (silent, longest) = (sleep(patience), sleep(LONGEST));
         tokio::pin!(answer, silent, longest);
+        let mut asked: usize = 0;
         let given_up = loop {
             tokio::select! {
                 biased;
                 answer = &mut answer => return answer.map(value).map_err(failed),
                 () = cancel.cancelled() => break Failed::Cancelled,
-                () = &mut longest => break Failed::TimedOut(LONGEST),
-                Some(line) = lines.recv() => {
+                () = &mut longest, if asked == 0 => break Failed::TimedOut(LONGEST),
+                Some(event) = events.recv() => {
                     silent.as_mut().reset(Instant::now() + patience);
-                    progress(line);
+                    match event {
+                        CallEvent::Progress(line) => progress(line),
+                        CallEvent::Question { text, question, reply } => {
+                            asked += 1;
+                            // Without a person the reply is dropped, which cancels the question.
+                            if let Some(person) = person {
+                                person.request(text, question, reply);
+                            }
+                        }
+                        CallEvent::Replied => {
+                            asked = asked.saturating_sub(1);
+                            longest.as_mut().reset(Instant::now() + LONGEST);
+                        }
+                    }
                 }
-                () = &mut silent => break Failed::TimedOut(patience),
+                () = &mut silent, if asked == 0 => break Failed::TimedOut(patience),
             }
         };
         withdraw(&peer, id, &given_up).await;

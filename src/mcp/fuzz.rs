@@ -3,7 +3,7 @@
 
 use crate::config::McpDefinition;
 use crate::config::mcp::Reach;
-use crate::mcp::connection::{self, Connection, Failed, Greeting, Running};
+use crate::mcp::connection::{self, Connection, Failed, Greeting, Meanwhile, Running};
 use crate::mcp::gate::{Gate, Why};
 use crate::mcp::listing::Listing;
 use crate::mcp::pipes::Pipes;
@@ -109,8 +109,8 @@ async fn called(
 ) -> Result<Value, Failed> {
     let result = json!({"content": [{"type": "text", "text": "done"}]});
     let never = CancellationToken::new();
-    let mut silent = |_| {};
-    let call = connection.call("t", serde_json::Map::new(), &never, &mut silent);
+    let meanwhile = Meanwhile { progress: &mut |_| {}, person: None };
+    let call = connection.call("t", serde_json::Map::new(), &never, meanwhile);
     let serve = async {
         server.write(frames).await?;
         server.answer(&result).await

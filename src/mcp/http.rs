@@ -23,8 +23,8 @@ pub const MAX_EVENT: usize = 8 * 1024 * 1024;
 /// Bytes of an event that answers no request of ours.
 const MAX_UNASKED: usize = 64 * 1024;
 /// The least delay, in milliseconds, before an ended stream is requested again, even if the server
-/// wants a shorter one.
-const LEAST_RETRY: u64 = 1000;
+/// wants a shorter one. Otherwise the server's `retry:` counts, and without one the delay of the library.
+const LEAST_RETRY: u64 = 100;
 
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 type Failure = StreamableHttpError<reqwest::Error>;
@@ -81,8 +81,16 @@ impl Bounded {
             (Err(StreamableHttpError::ResponseBodyTooLarge { max_size }), Some(id)) => {
                 Ok(StreamableHttpPostResponse::Json(too_long(id, max_size), None))
             }
-            (other, _) => other,
+            (other, _) => other.map_err(without_address),
         }
+    }
+}
+
+/// The failure without the address, in which keys of a person may stand.
+fn without_address(failure: Failure) -> Failure {
+    match failure {
+        StreamableHttpError::Client(error) => StreamableHttpError::Client(error.without_url()),
+        other => other,
     }
 }
 
@@ -152,7 +160,8 @@ impl StreamableHttpClient for Bounded {
         token: Option<String>,
         headers: Headers,
     ) -> Result<(), Failure> {
-        self.client.delete_session(uri, session, token, headers).await
+        let deleted = self.client.delete_session(uri, session, token, headers).await;
+        deleted.map_err(without_address)
     }
 
     async fn get_stream(
@@ -164,7 +173,7 @@ impl StreamableHttpClient for Bounded {
         headers: Headers,
     ) -> Result<Events, Failure> {
         let events = self.client.get_stream(uri, session, last_event, token, headers).await;
-        events.map(|events| self.events(events))
+        events.map(|events| self.events(events)).map_err(without_address)
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -179,7 +188,7 @@ impl StreamableHttpClient for Bounded {
         let events = self
             .client
             .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, most);
-        events.await.map(|events| self.events(events))
+        events.await.map(|events| self.events(events)).map_err(without_address)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::sandbox::{
 use crate::scope::{Permission, Rule, Scope};
 use crate::text::{SafeText, shell_quoted};
 use crate::tools::Context;
-use crate::trace::redact;
+use crate::trace::Hidden;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use std::collections::{BTreeMap, VecDeque};
@@ -88,6 +88,22 @@ impl Launch {
                 program(definition, &words.join(" "), values, around)
             }
         }
+    }
+
+    /// The values of the server's variables or headers, which no sentence about it shows.
+    pub fn hidden(&self, definition: &McpDefinition) -> Hidden {
+        let values: Vec<String> = match self {
+            Self::Program { command, .. } => {
+                definition.names().filter_map(|name| command.env.get(name).cloned()).collect()
+            }
+            Self::Http { config, .. } => {
+                let values = config.custom_headers.values();
+                values.filter_map(|value| value.to_str().ok().map(str::to_owned)).collect()
+            }
+            #[cfg(test)]
+            Self::Test(_) => Vec::new(),
+        };
+        Hidden::new(values.into_iter())
     }
 
     /// A file that the server's command line names and that the server may not read.
@@ -325,7 +341,7 @@ impl LastWords {
         }
     }
 
-    /// The last lines, as one.
+    /// The last lines, as one, with the secrets in them.
     fn last(&self) -> Option<String> {
         const LINES: usize = 3;
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -334,6 +350,6 @@ impl LastWords {
         let lines: Vec<&str> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let last = lines[lines.len().saturating_sub(LINES)..].join(" / ");
-        (!last.is_empty()).then(|| SafeText::line(redact(&last)).into_string())
+        (!last.is_empty()).then(|| SafeText::line(last).into_string())
     }
 }

@@ -7,12 +7,12 @@ mod task;
 mod tests;
 
 use crate::config::McpDefinition;
-use crate::mcp::connection::{Connection, Failed};
+use crate::mcp::connection::{Connection, Failed, Meanwhile};
 use crate::mcp::launch::Launch;
 use crate::mcp::listing::Listing;
 use crate::mcp::server::task::Task;
 use crate::protocol::{McpServerInfo, McpServerState, PodName};
-use crate::trace::redact;
+use crate::trace::Hidden;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +33,7 @@ const CLOSE_WAIT: Duration = Duration::from_secs(3);
 /// A server that at least one Pod uses. It ends when this is dropped.
 pub struct Server {
     pub definition: McpDefinition,
+    hidden: Hidden,
     state: watch::Receiver<State>,
     /// Each message asks for the restart of a server that failed.
     wanted: watch::Sender<()>,
@@ -95,6 +96,7 @@ impl Server {
         let (tell, state) = watch::channel(first);
         let (wanted, wishes) = watch::channel(());
         let (end, at_once) = (CancellationToken::new(), CancellationToken::new());
+        let hidden = launch.hidden(&definition);
         let task = Task {
             definition: definition.clone(),
             launch,
@@ -105,6 +107,7 @@ impl Server {
         tokio::spawn(task.run(wishes));
         Arc::new(Self {
             definition,
+            hidden,
             state,
             wanted,
             users: Mutex::default(),
@@ -177,7 +180,7 @@ impl Server {
         let listing = state.listing.unwrap_or_default();
         McpServerInfo {
             name: self.definition.name.clone(),
-            reached_by: self.definition.reached_by(),
+            reached_by: self.definition.shown(),
             file: self.definition.file.clone(),
             state: match state.phase {
                 Phase::Starting => McpServerState::Starting,
@@ -199,19 +202,19 @@ impl Server {
         tool: &str,
         arguments: JsonObject,
         cancel: &CancellationToken,
-        progress: &mut (dyn FnMut(String) + Send),
+        meanwhile: Meanwhile<'_>,
     ) -> Result<Value, String> {
         let (connection, failures) = tokio::select! {
             connected = self.connected() => connected?,
             () = cancel.cancelled() => return Err(self.sentence("the call was cancelled")),
         };
-        let answer = connection.call(tool, arguments, cancel, progress).await;
+        let answer = connection.call(tool, arguments, cancel, meanwhile).await;
         let failed = match answer {
             Ok(answer) => return Ok(answer),
             Err(failed) => failed,
         };
         Err(match failed {
-            Failed::Refused(why) => self.sentence(&format!("refused the call: {}", redact(&why))),
+            Failed::Refused(why) => self.sentence(&format!("refused the call: {why}")),
             Failed::TimedOut(limit) => {
                 let (seconds, name) = (limit.as_secs(), &self.definition.name);
                 self.sentence(&format!(
@@ -219,7 +222,7 @@ impl Server {
                 ))
             }
             Failed::Cancelled => self.sentence("the call was cancelled"),
-            Failed::Other(why) => self.sentence(&redact(&why)),
+            Failed::Other(why) => self.sentence(&why),
             Failed::Closed => self.sentence(&format!(
                 "ended while it worked on the call, and what it did of it is not known: {}",
                 self.why_closed(&connection, failures).await
@@ -267,7 +270,7 @@ impl Server {
     }
 
     fn sentence(&self, what: &str) -> String {
-        format!("MCP server `{}`: {what}", self.definition.name)
+        self.hidden.redact(&format!("MCP server `{}`: {what}", self.definition.name))
     }
 }
 

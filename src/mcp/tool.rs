@@ -3,6 +3,7 @@
 use crate::config::mcp::Reach;
 use crate::llm::ToolSpec;
 use crate::mcp::answer;
+use crate::mcp::connection::Meanwhile;
 use crate::mcp::listing::Offer;
 use crate::mcp::server::Server;
 use crate::tools::{Context, ExternalTool, Lane, Output};
@@ -54,7 +55,8 @@ impl ExternalTool for ServerTool {
             let arguments: JsonObject = serde_json::from_str(arguments)
                 .map_err(|error| format!("the arguments are no JSON object: {error}"))?;
             let begun = Instant::now();
-            let answer = self.server.call(&self.offer.tool, arguments, cancel, live).await?;
+            let meanwhile = Meanwhile { progress: live, person: ctx.person.as_ref() };
+            let answer = self.server.call(&self.offer.tool, arguments, cancel, meanwhile).await?;
             let (tool, ctx, took) = (self.offer.tool.clone(), ctx.clone(), begun.elapsed());
             let work = move || answer::output(&answer, &tool, took, &ctx);
             tokio::task::spawn_blocking(work).await.map_err(|_| "its answer was lost".to_owned())

@@ -32,7 +32,7 @@ const COMMANDS: usize = 64;
 /// bounded queue for this member fills.
 pub(crate) const INBOX: usize = 1024;
 
-/// The reason why a message to a name that nobody has is not delivered.
+/// The reason why a message to a name that no agent has is not delivered.
 pub(crate) const NO_AGENT: &str = "no agent of this name is here";
 /// Addressees that are not there that a sentence names.
 const NAMED: usize = 8;

@@ -1,8 +1,9 @@
-//! Approval requests: an action that policy does not decide alone, and the decisions on it.
+//! Approval requests: an action that policy does not decide alone, or a question, and the decisions on it.
 
 use crate::protocol::client::McpClient;
 use crate::protocol::name::PodName;
 use crate::protocol::outside::OutsidePath;
+use crate::protocol::question::{Question, Values};
 use crate::protocol::script::ScriptHash;
 use crate::protocol::tool_words;
 use crate::scope::Rule;
@@ -10,7 +11,7 @@ use crate::text::SafeText;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A tool call of a Pod or of an MCP client that waits for the approval of a person.
+/// A tool call of a Pod or of an MCP client that waits for a person: for an approval, or for the answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalRequest {
     /// The id of the `yoi.asked` entry in the Pod's log; the request of a client is in no log.
@@ -27,8 +28,12 @@ pub struct ApprovalRequest {
     /// The tool call that waits.
     pub call_id: String,
     pub tool: String,
-    /// The exact action: the whole command, the path, the name, for an external tool all arguments as JSON text.
+    /// The exact action: the whole command, the path, the name, for an external tool all arguments as JSON text. Of a
+    /// question it is the text.
     pub action: String,
+    /// What is asked, where no approval is: it is answered or denied, and no rule covers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
     /// The arguments of a call of an external tool, with which rules are compared. Requests of earlier releases have
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,6 +96,13 @@ impl ApprovalRequest {
     /// The request in one line: `Bash cargo fetch (network)`.
     pub fn line(&self) -> String {
         let shown = SafeText::brief(self.action.trim_end(), MAX_LINE);
+        match &self.question {
+            Some(Question { server: Some(server), .. }) => {
+                return format!("question of the MCP server {}: {shown}", SafeText::quoted(server));
+            }
+            Some(Question { server: None, .. }) => return format!("question: {shown}"),
+            None => {}
+        }
         let call = match self.tool.as_str() {
             START_SERVER => "start the MCP server",
             CHANGED_TOOLS => "use new or changed tools of the MCP server",
@@ -109,7 +121,9 @@ impl ApprovalRequest {
     /// that the Pod can change.
     pub fn is_once_only(&self) -> bool {
         let has_scripts = !self.scripts.is_empty();
-        self.once_only || has_scripts && self.tool != START_SERVER && self.tool != CHANGED_TOOLS
+        self.once_only
+            || self.question.is_some()
+            || has_scripts && self.tool != START_SERVER && self.tool != CHANGED_TOOLS
     }
 
     /// The needs of a command, in words.
@@ -176,7 +190,12 @@ pub enum Verdict {
         /// As for the Pod.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rule: Option<Pattern>,
+        /// A live Pod above this one, in whose place: the rule is that Pod's, and ends when that Pod stops.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<PodName>,
     },
+    /// The answer to a question, which fits its fields.
+    Answer { values: Values },
     /// No; the model reads the reason.
     Deny {
         #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -266,6 +285,7 @@ mod tests {
             call_id: "c".into(),
             tool: "Bash".into(),
             action: "cargo fetch".into(),
+            question: None,
             arguments: None,
             details: None,
             because: String::new(),
@@ -287,5 +307,11 @@ mod tests {
         approval.outside = vec![OutsidePath { path: "/srv/a".into(), access }];
         approval.rule.tool = "Bash+network+read=/srv/a".into();
         assert_eq!(approval.line(), "Bash ls⟨78 blanks⟩; rm -rf ~ (network, outside)");
+        approval.question = Some(Question::of_model(vec![]));
+        approval.action = "Which\nname?".into();
+        assert_eq!(approval.line(), "question: Which⏎name?");
+        assert!(approval.is_once_only(), "no rule answers a question");
+        approval.question = Some(Question { server: Some("db".into()), fields: vec![] });
+        assert_eq!(approval.line(), r#"question of the MCP server "db": Which⏎name?"#);
     }
 }

@@ -27,6 +27,9 @@ pub struct CommandSheet {
     /// The files that tell the Pod how to work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instructions: Vec<InstructionFile>,
+    /// What the provider of its model refused, so that requests do without it, each a sentence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub learned: Vec<String>,
     /// The mistakes in the settings, each a sentence with its place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mistakes: Vec<String>,

@@ -135,6 +135,9 @@ pub struct Pruned {
     /// The file that holds the text; absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<std::path::PathBuf>,
+    /// Whether a person left the result out, because the provider refuses it; `yoi.pruned` entries have the same field.
+    #[serde(default, skip_serializing_if = "crate::protocol::family::is_false")]
+    pub refused: bool,
 }
 
 /// A tool result whose output leaves the context, in a `yoi.pruned` entry.
@@ -337,6 +340,10 @@ pub mod domain {
     pub const STOPPED: &str = "yoi.stopped";
     /// The run goes on with another model, because its own is away: `{from, to, why}`.
     pub const FALLBACK: &str = "yoi.fallback";
+    /// `{writers, refused}`: a run only reads where these Pods write; whether a call of it could not write there.
+    pub const TURN: &str = "yoi.turn";
+    /// `{sentences}`: a provider refused something, and requests do without it from here on.
+    pub const LEARNED: &str = "yoi.learned";
     /// An interrupted run goes on.
     pub const RESUMED: &str = "yoi.resumed";
     /// A run was cut off by the end of its host; `{at}` in milliseconds.

@@ -20,6 +20,7 @@ use crate::protocol::server::McpServerInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
+use std::path::PathBuf;
 
 /// Every event and reply. The first group is the frozen vocabulary of a Pod's own socket
 /// ([`Event::is_classic`]); the second is for connections that use request ids and for the host
@@ -317,9 +318,20 @@ pub enum Event {
         /// Whether it was carried out.
         done: bool,
     },
+    /// The reply to `relocate`: the Pods that were below `from` and have their places below `to` now.
+    Relocated {
+        from: PathBuf,
+        to: PathBuf,
+        pods: Vec<PodName>,
+    },
     /// The reply to `who`.
     Holders {
         holders: Vec<PathHolder>,
+    },
+    /// The reply to `lend`.
+    PathLent {
+        /// Whether there is a file or directory at the path.
+        exists: bool,
     },
     /// The reply to `reclaim`: what came back, and from which Pods.
     Reclaimed {
@@ -381,6 +393,34 @@ pub enum Event {
     Unknown(Value),
 }
 
+/// An input, as the reply to its request names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// The entry of the input in the log.
+    Entry(EntryId),
+    /// The id of the input in the queue.
+    Queued(String),
+}
+
+impl Begun {
+    /// The input that a reply names, if it names one.
+    pub fn of(reply: &Event) -> Option<Self> {
+        match reply {
+            Event::Accepted { queued: Some(row), .. } => Some(Self::Queued(row.clone())),
+            Event::Accepted { entry: Some(entry), .. } => Some(Self::Entry(*entry)),
+            _ => None,
+        }
+    }
+
+    /// Whether it is the input with this entry, which had this id while it waited in the queue.
+    pub fn names(&self, entry: EntryId, taken: Option<&str>) -> bool {
+        match self {
+            Self::Entry(own) => *own == entry,
+            Self::Queued(own) => taken == Some(own),
+        }
+    }
+}
+
 impl Event {
     /// Whether a classic client may receive it.
     pub fn is_classic(&self) -> bool {
@@ -409,8 +449,10 @@ impl Event {
                 | Self::PodsStopped { .. }
                 | Self::Output(_)
                 | Self::Plan { .. }
+                | Self::Relocated { .. }
                 | Self::Holders { .. }
                 | Self::CommandSheet(_)
+                | Self::PathLent { .. }
                 | Self::Reclaimed { .. }
                 | Self::Policy { .. }
                 | Self::WorkspaceFile(_)

@@ -80,6 +80,9 @@ pub struct PodInfo {
     pub unseen: bool,
     pub cwd: PathBuf,
     pub workspace: PathBuf,
+    /// The identity of `cwd` when its last run began: the directory with this identity is the same one at another path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory_id: Option<String>,
     /// `provider/model`, or empty when there is none.
     pub model: String,
     /// Where the choice of the model comes from, in words: `--model`, `ANTHROPIC_API_KEY is set` …
@@ -101,6 +104,9 @@ pub struct PodInfo {
     /// Why no request carries that effort, and what changes that; `None` where requests carry it, or there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort_unsent: Option<String>,
+    /// The word or the number of tokens in which requests carry that effort, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort_sent: Option<String>,
     pub context_tokens: u64,
     pub context_window: u64,
     /// US dollars so far by the price table; `None` when the price is unknown.
@@ -120,6 +126,10 @@ pub struct PodInfo {
     /// When it last did anything; milliseconds since the Unix epoch.
     #[serde(default)]
     pub last_activity: u64,
+    /// When the end of a host interrupted its run, in milliseconds since the Unix epoch, while a screen offers to go on
+    /// with all of these together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_at: Option<u64>,
     /// How well its commands are confined; `None` until that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confined: Option<Confined>,
@@ -145,6 +155,9 @@ pub struct PodInfo {
 /// How long an ephemeral Pod rests before it is deleted, in milliseconds.
 pub const EPHEMERAL_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// How the activity of a run begins that waits for other Pods to write.
+pub const WAITS_TO_WRITE: &str = "waits until ";
+
 impl PodInfo {
     /// A Pod of which no more is known than this: no model, no scope, no run.
     pub fn bare(name: PodName, state: State, since: u64, cwd: PathBuf, workspace: PathBuf) -> Self {
@@ -169,6 +182,7 @@ impl PodInfo {
             model_key: None,
             effort: None,
             effort_unsent: None,
+            effort_sent: None,
             context_tokens: 0,
             context_window: 0,
             cost: None,
@@ -177,6 +191,8 @@ impl PodInfo {
             lent: Vec::new(),
             last_result: None,
             last_activity: 0,
+            cut_at: None,
+            directory_id: None,
             confined: None,
             notes: Vec::new(),
             queue: Vec::new(),
@@ -191,6 +207,12 @@ impl PodInfo {
     /// is left out.
     pub fn is_listed(&self) -> bool {
         !self.ephemeral || self.state != State::Stopped
+    }
+
+    /// Whether its run waits for another Pod that writes where it wants to; the activity names that Pod.
+    pub fn waits_to_write(&self) -> bool {
+        let waits = |activity: &str| activity.starts_with(WAITS_TO_WRITE);
+        self.state == State::Running && self.activity.as_deref().is_some_and(waits)
     }
 
     /// When an ephemeral Pod is deleted unless it is used before; milliseconds since the Unix epoch.

@@ -156,31 +156,31 @@ pub struct Hello {
 pub struct HelloBody {
     pub protocol: u32,
     pub version: String,
-    /// Whether this client connects again by itself when the host ends.
+    /// Whether this client needs the host for its own work only.
     #[serde(default, skip_serializing_if = "crate::protocol::family::is_false")]
-    pub returns: bool,
+    pub brief: bool,
 }
 
-/// The behaviour of a client when its host ends.
+/// How long a client needs its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtHostEnd {
-    /// The client ends too.
-    Leaves,
-    /// The client connects to the next host, as a dashboard does.
-    Returns,
+pub enum ClientKind {
+    /// For its own work only, as `yoi -p` and `yoi ls` do: a host that had no other clients ends with the last of them.
+    Brief,
+    /// The host goes on without it, as long as the settings say.
+    Lasting,
 }
 
 impl Hello {
     /// Ours.
-    pub fn ours(at_end: AtHostEnd) -> Self {
+    pub fn ours(kind: ClientKind) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        let returns = at_end == AtHostEnd::Returns;
-        Self { hello: HelloBody { protocol: crate::protocol::PROTOCOL, version, returns } }
+        let brief = kind == ClientKind::Brief;
+        Self { hello: HelloBody { protocol: crate::protocol::PROTOCOL, version, brief } }
     }
 
-    /// The greeting of a host, and of a client that ends with its host, as a line with its newline.
+    /// The greeting of a host, and of a lasting client, as a line with its newline.
     pub fn line() -> Vec<u8> {
-        Self::ours(AtHostEnd::Leaves).encode()
+        Self::ours(ClientKind::Lasting).encode()
     }
 
     /// One line, with its newline.

@@ -33,6 +33,11 @@ pub enum Method {
     PodEvent(PodEvent),
     /// Go on with a paused run.
     Resume,
+    /// Go on with a run that failed or is paused, without a result of a tool that its provider refuses: the one whose
+    /// entry has an id that ends so.
+    LeaveOut {
+        result: String,
+    },
     /// Abort the run.
     Cancel,
     /// Interrupt the run so that it can go on later.
@@ -129,6 +134,11 @@ pub enum Method {
     Show {
         pods: Vec<PodName>,
     },
+    /// Whether the messages that this connection sends from now on are its own work: when it is closed while it still
+    /// attends them, those that wait are taken back, and runs that they began are paused.
+    Attend {
+        attends: bool,
+    },
     /// What this host is: version, process id, directories.
     HostStatus,
     /// The newest log lines of the host that contain `filter` in any case.
@@ -147,9 +157,17 @@ pub enum Method {
         tree: bool,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unless_busy: bool,
+        /// Their parents are not notified.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        silent: bool,
     },
     /// The texts of the addressed Pod's model since the requesting Pod last read them.
     ReadOutput,
+    /// The addressed Pod, whose directory is gone, works in `cwd` from now on, an absolute path, and its whole family
+    /// follows: directories, scopes and leases below the old directory get their places in the new one.
+    Relocate {
+        cwd: PathBuf,
+    },
     /// Bring the addressed Pod back, with `tree` everything below it, too; with `plan` only say
     /// what that would do.
     #[serde(rename = "restore")]
@@ -275,11 +293,13 @@ impl Method {
             | Self::Steer { .. }
             | Self::Seen
             | Self::Show { .. }
+            | Self::Attend { .. }
             | Self::HostStatus
             | Self::Trace { .. }
             | Self::Spawn(_)
             | Self::StopPods { .. }
             | Self::ReadOutput
+            | Self::Relocate { .. }
             | Self::RestorePods { .. }
             | Self::Unpeer { .. }
             | Self::Lend { .. }
@@ -292,6 +312,7 @@ impl Method {
             | Self::Trust { .. }
             | Self::ListServers { .. }
             | Self::UndoRewind { .. }
+            | Self::LeaveOut { .. }
             | Self::MeshJoin
             | Self::MeshLeave
             | Self::MeshAgents
@@ -333,11 +354,13 @@ impl Method {
             Self::Steer { .. } => "steer",
             Self::Seen => "seen",
             Self::Show { .. } => "show",
+            Self::Attend { .. } => "attend",
             Self::HostStatus => "host_status",
             Self::Trace { .. } => "trace",
             Self::Spawn(_) => "spawn",
             Self::StopPods { .. } => "stop",
             Self::ReadOutput => "read_output",
+            Self::Relocate { .. } => "relocate",
             Self::RestorePods { .. } => "restore",
             Self::Unpeer { .. } => "unpeer",
             Self::Lend { .. } => "lend",
@@ -350,6 +373,7 @@ impl Method {
             Self::Trust { .. } => "trust",
             Self::ListServers { .. } => "list_mcp_servers",
             Self::UndoRewind { .. } => "undo_rewind",
+            Self::LeaveOut { .. } => "leave_out",
             Self::MeshJoin => "mesh_join",
             Self::MeshLeave => "mesh_leave",
             Self::MeshAgents => "mesh_agents",

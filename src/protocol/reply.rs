@@ -148,6 +148,9 @@ pub struct Losses {
     /// How many other files tools changed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_files: usize,
+    /// The Pods that were spawned in it; a reply of the host has only those that still live and are children.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pods: Vec<PodName>,
 }
 
 /// A rewind, or the undo of one, that can be taken back.

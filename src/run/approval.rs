@@ -100,14 +100,14 @@ impl Run {
 
     /// Withdraws a request. If a person decided meanwhile, the decision is logged; the call does
     /// not run in either case.
-    async fn take_back(&mut self, id: &str, why: &str) -> Result<Verdict, Stopped> {
+    pub(crate) async fn take_back(&mut self, id: &str, why: &str) -> Result<Verdict, Stopped> {
         let withdrawn = Verdict::Withdrawn { why: why.into() };
         let verdict = self.setup.store.withdraw_approval(id, withdrawn.clone()).await?;
         self.commit_decision(id, &verdict, Vec::new()).await?;
         Ok(withdrawn)
     }
 
-    fn why_withdrawn(&self) -> &'static str {
+    pub(crate) fn why_withdrawn(&self) -> &'static str {
         match *self.ports.interrupt.borrow() {
             Interrupt::Cancel => "the run was cancelled",
             Interrupt::Stop => "the pod was stopped",
@@ -116,7 +116,7 @@ impl Run {
     }
 
     /// Commits the request to the log, then to the store, then publishes it.
-    async fn make_request(
+    pub(crate) async fn make_request(
         &mut self,
         call: &Call,
         draft: &ApprovalDraft,
@@ -131,6 +131,7 @@ impl Run {
             call_id: call.id.clone(),
             tool: call.name.clone(),
             action: draft.action.clone(),
+            question: draft.question.clone(),
             arguments: draft.arguments.clone(),
             details: draft.details.clone(),
             because: draft.because.clone(),
@@ -155,7 +156,7 @@ impl Run {
     }
 
     /// The decision on this request; `None` when the run is interrupted first.
-    async fn answer_to(&mut self, id: &str) -> Option<Verdict> {
+    pub(crate) async fn answer_to(&mut self, id: &str) -> Option<Verdict> {
         let mut interrupt = self.ports.interrupt.clone();
         loop {
             tokio::select! {
@@ -177,7 +178,7 @@ impl Run {
 
     /// Commits the decision to the log, removes it from the store and publishes it. `before` is
     /// committed with it.
-    async fn commit_decision(
+    pub(crate) async fn commit_decision(
         &mut self,
         id: &str,
         verdict: &Verdict,
@@ -232,6 +233,9 @@ impl Run {
         };
         self.commit_decision(&approval.id, &verdict, vec![resumed]).await?;
         crate::run::answer(accepted, None);
+        if approval.question.as_ref().is_some_and(|question| question.server.is_some()) {
+            return self.go_on_without_server(&approval, &verdict).await;
+        }
         let mut calls = self.open_calls();
         let behind = calls.iter().position(|call| call.id == approval.call_id).map(|at| at + 1);
         let mut later = calls.split_off(behind.unwrap_or(calls.len()));
@@ -250,7 +254,7 @@ impl Run {
     }
 
     /// The calls of the last reply that have no result, in call order.
-    fn open_calls(&self) -> Vec<Call> {
+    pub(crate) fn open_calls(&self) -> Vec<Call> {
         let open = &self.session_state.state.open_calls;
         let is_open = |id: &str| open.iter().any(|(open, _)| open == id);
         let calls = self.session_state.state.history.iter().filter_map(|kept| match &kept.item {
@@ -296,6 +300,14 @@ impl Run {
 /// The entry of a decision.
 pub fn answer_entry(id: &str, verdict: &Verdict) -> Entry {
     Entry::extension(domain::ANSWERED, json!({ "ask": id, "verdict": verdict }))
+}
+
+/// The result, for the model, of a question that the person does not answer.
+pub(crate) fn unanswered(reason: &str) -> String {
+    match reason.trim() {
+        "" => "no answer: the person declined".into(),
+        reason => format!("no answer: {reason}"),
+    }
 }
 
 /// The result, for the model, of a call that a person denied.

@@ -3,15 +3,16 @@
 //! scripts count as they are then. A call that needs an approval runs in a group of its own.
 
 use crate::protocol::mesh::SentMessage;
-use crate::protocol::{ApprovalRequest, Entry, Event, Fact, Item, Verdict};
-use crate::run::approval::denial;
+use crate::protocol::{ApprovalRequest, Entry, Event, Fact, Item, Verdict, answer_words};
+use crate::run::approval::{denial, unanswered};
 use crate::run::policy::{ApprovalDraft, Decision, Grant};
+use crate::run::server_question::{OpenQuestion, QuestionEnd};
 use crate::run::{
     Interrupt, Run, RunEvent, Stopped, context, instructions, interrupted, session_state,
 };
 use crate::sandbox::{MAX_TOGETHER, StartGroup};
 use crate::text::SafeText;
-use crate::tools::{self, Done, Lane, ToolSet};
+use crate::tools::{self, AskedPerson, Done, Lane, PersonPort, ToolSet};
 use crate::trace::OrLog as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use std::borrow::Cow;
@@ -32,6 +33,9 @@ struct Allowed<'a> {
     call: &'a Call,
     grant: Grant,
 }
+
+/// The most questions of servers that wait until they are shown; a further one is cancelled.
+const QUESTIONS: usize = 8;
 
 /// The end of the summary of a call that used a path outside the scope.
 const OUTSIDE_SCOPE_NOTE: &str = " · outside the scope, allowed for this call only";
@@ -71,7 +75,7 @@ impl Run {
 
     pub(crate) async fn close_call(&mut self, call: &Call) -> Result<(), Stopped> {
         let item = context::interrupted(&call.id);
-        self.conclude(item, Vec::new(), None).await
+        self.conclude(call, item, Vec::new(), None).await
     }
 
     /// Starts calls that were just decided, and waits for their ends.
@@ -105,6 +109,13 @@ impl Run {
         approval: &ApprovalRequest,
     ) -> Result<(), Stopped> {
         match verdict {
+            Verdict::Answer { values } => {
+                let item = context::answered(&call.id, &answer_words(values));
+                self.conclude(call, item, Vec::new(), None).await
+            }
+            Verdict::Deny { reason } if approval.question.is_some() => {
+                self.refuse(call, unanswered(reason)).await
+            }
             Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } => {
                 match self.granted(call, approval).await {
                     Decision::Allow(grant) => self.call_group(&[Allowed { call, grant }]).await,
@@ -119,7 +130,7 @@ impl Run {
 
     /// Commits the result of a call that does not start.
     pub(crate) async fn refuse(&mut self, call: &Call, why: String) -> Result<(), Stopped> {
-        self.conclude(context::refused(&call.id, why), Vec::new(), None).await
+        self.conclude(call, context::refused(&call.id, why), Vec::new(), None).await
     }
 
     /// Runs allowed calls, after their leases are added to the scope.
@@ -158,6 +169,26 @@ impl Run {
         }
     }
 
+    /// The context of each call of a group. Commands start together; they wait for no call of another tool.
+    fn contexts_of(
+        &self,
+        group: &[Allowed<'_>],
+        to_person: &mpsc::Sender<AskedPerson>,
+    ) -> Vec<tools::Context> {
+        let is_command = |allowed: &&Allowed<'_>| allowed.call.name == "Bash";
+        let mut places = StartGroup::of(group.iter().filter(is_command).count()).into_iter();
+        let context = |allowed: &Allowed<'_>| tools::Context {
+            group: if is_command(&allowed) {
+                places.next().unwrap_or_default()
+            } else {
+                Default::default()
+            },
+            person: Some(PersonPort { call_id: allowed.call.id.clone(), to: to_person.clone() }),
+            ..self.context_of(&allowed.grant)
+        };
+        group.iter().map(context).collect()
+    }
+
     async fn call_group(&mut self, group: &[Allowed<'_>]) -> Result<(), Stopped> {
         let Some(Allowed { call: first, .. }) = group.first() else { return Ok(()) };
         let cancel = CancellationToken::new();
@@ -166,15 +197,8 @@ impl Run {
             .map(|allowed| label(&allowed.call.name, &allowed.call.arguments))
             .map(|what| self.setup.commands.begin(what))
             .collect();
-        // Commands start together; they wait for no call of another tool.
-        let mut places = StartGroup::of(commands.len()).into_iter();
-        let contexts: Vec<tools::Context> = group
-            .iter()
-            .map(|Allowed { call, grant }| {
-                let place = (call.name == "Bash").then(|| places.next()).flatten();
-                tools::Context { group: place.unwrap_or_default(), ..self.context_of(grant) }
-            })
-            .collect();
+        let (to_person, mut questions) = mpsc::channel(QUESTIONS);
+        let contexts = self.contexts_of(group, &to_person);
         let (live, mut live_output) = mpsc::channel::<(String, String)>(LIVE_OUTPUT_QUEUE);
         self.doing(label(&first.name, &first.arguments)).await;
         crate::crash_point!("tool-starting");
@@ -185,6 +209,7 @@ impl Run {
             .collect();
         let mut interrupt = self.ports.interrupt.clone();
         let mut limit = None;
+        let mut open: Option<OpenQuestion> = None;
         loop {
             tokio::select! {
                 biased;
@@ -202,8 +227,22 @@ impl Run {
                     }
                     None => break,
                 },
+                Some(asked) = questions.recv(), if open.is_none() => {
+                    let call = group.iter().find(|allowed| allowed.call.id == asked.call_id);
+                    if let Some(Allowed { call, .. }) = call {
+                        open = self.request_for_server(call, asked).await?;
+                    }
+                }
+                ended = self.question_ends(open.as_mut()), if open.is_some() => {
+                    if let Some(question) = open.take() {
+                        self.close_question(question, ended).await?;
+                    }
+                }
                 () = interrupted(&mut interrupt), if !cancel.is_cancelled() => cancel.cancel(),
             }
+        }
+        if let Some(question) = open {
+            self.close_question(question, QuestionEnd::Gone("the call ended")).await?;
         }
         if limit.is_none() && !commands.is_empty() {
             self.send(RunEvent::LimitMet(None)).await;
@@ -242,7 +281,7 @@ impl Run {
             is_error: output.is_error,
             images: output.images,
         };
-        self.conclude(item, output.files, output.sent).await?;
+        self.conclude(call, item, output.files, output.sent).await?;
         self.store_read_cursor(output.read).await;
         Ok(())
     }
@@ -279,12 +318,14 @@ impl Run {
 
     async fn conclude(
         &mut self,
+        call: &Call,
         item: Item,
         files: Vec<crate::protocol::FileMark>,
         sent: Option<SentMessage>,
     ) -> Result<(), Stopped> {
         crate::crash_point!("tool-ended");
         self.commit(vec![Entry::new(Fact::ToolResult { item: item.clone(), files, sent })]).await?;
+        self.note_refused_write(call, &item).await?;
         crate::crash_point!("tool-result-committed");
         let Item::ToolResult { call_id, summary, content, is_error, .. } = item else {
             return Ok(());

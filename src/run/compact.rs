@@ -1,6 +1,7 @@
 //! Compaction: the history is handed over in the model's own words to a new segment. The old
 //! segment stays, so a rewind can go back behind it.
 
+use crate::llm::adjust::Learned;
 use crate::llm::{Delta, Failure, Provider, Request, Stop, Usage};
 use crate::protocol::entry::{COMPACTED, Kept, Pruned, compaction_summary};
 use crate::protocol::{
@@ -221,7 +222,11 @@ impl Run {
                         Err(Stopped::Failed(refusal)) => refusal.message,
                     }
                 }
-                failure => failure.to_string(),
+                failure => {
+                    let request = self.carrying(context::input(&sent));
+                    let refusal = Refusal::new(ErrorCode::ProviderError, failure.to_string());
+                    self.name_refused(refusal, &failure, &request).await.message
+                }
             };
             if compaction == Compaction::InTime {
                 return Err(failed(&why));
@@ -245,11 +250,13 @@ impl Run {
         let request = Arc::new(self.carrying(input));
         self.note_shut_gate();
         let (mut interrupt, mut usage) = (self.ports.interrupt.clone(), Usage::default());
+        let mut learned = Vec::new();
         let text = tokio::select! {
             biased;
             () = interrupted(&mut interrupt) => None,
-            text = self.collect(&provider, &request, &mut usage) => Some(text),
+            text = self.collect(&provider, &request, &mut usage, &mut learned) => Some(text),
         };
+        self.commit_learned(learned).await?;
         // The tokens of this request measure the context only if the Pod's own model got the whole history.
         let history = &self.session_state.state.history;
         let is_whole = self.uses_own_model()
@@ -265,13 +272,14 @@ impl Run {
         named != self.setup.models.model.as_ref().map(|(model, _)| model)
     }
 
-    /// The text of an answer. What the provider reports in between is in `usage`, also when the answer
+    /// The text of an answer. What the provider reports in between is in `usage` and `learned`, also when the answer
     /// fails or this is dropped.
     async fn collect(
         &self,
         provider: &Provider,
         request: &Arc<Request>,
         usage: &mut Usage,
+        learned: &mut Vec<Learned>,
     ) -> Result<String, NoReply> {
         let mut deltas = self.send_through_gate(provider, request, Patience::Bounded).await?;
         let (mut text, mut size) = (String::new(), ReplySize::new(self.setup.limits.reply));
@@ -281,6 +289,7 @@ impl Run {
             size.add(&delta).map_err(|too_large| unusable(&too_large.to_string()))?;
             match delta {
                 Delta::Text(piece) => text.push_str(&piece),
+                Delta::Learned(new) => learned.extend(new),
                 Delta::Usage(now) => *usage = merged(*usage, now),
                 Delta::End(Stop::MaxTokens | Stop::ContextExceeded | Stop::Pause) => {
                     return Err(unusable("the summary was cut"));

@@ -4,15 +4,19 @@
 use crate::llm::Input;
 use crate::protocol::entry::{Kept, Pruned};
 use crate::protocol::{Item, Role};
+use crate::text::SafeText;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// Characters of an answer in the summary of its result.
+const MAX_ANSWER_LINE: usize = 200;
 
 /// The wire name that marks answers given without any model; they are never sent to one.
 pub const NO_MODEL: &str = "none";
 
 /// The input of a request made of `history`, whose items it shares. The calls of a reply are followed by their results in
-/// call order, an unanswered one by the word that it was interrupted; what the model said behind its calls stays there.
-/// Thinking that leads to nothing is left out, as are answers that no model gave.
+/// call order, one without a result by a word about that; what the model said behind its calls stays there. Answers that no
+/// model gave are left out.
 pub fn input(history: &[Arc<Kept>]) -> Vec<Input> {
     let results = results(history);
     let mut out: Vec<Input> = Vec::with_capacity(history.len());
@@ -20,7 +24,7 @@ pub fn input(history: &[Arc<Kept>]) -> Vec<Input> {
     let close = |out: &mut Vec<Input>, open: &mut Vec<(usize, &str)>| {
         out.extend(open.drain(..).map(|(place, call_id)| match results.get(&place) {
             Some(at) => result(&history[*at]),
-            None => Arc::new(Kept::new(None, interrupted(call_id))),
+            None => Arc::new(Kept::new(None, lost(call_id))),
         }));
     };
     for (place, kept) in history.iter().enumerate() {
@@ -34,7 +38,6 @@ pub fn input(history: &[Arc<Kept>]) -> Vec<Input> {
             }
             Item::Message { role: Role::User | Role::System, .. } => {
                 close(&mut out, &mut open);
-                drop_dangling(&mut out);
             }
             Item::ToolCall { call_id, .. } => open.push((place, call_id)),
             Item::Message { role: Role::Assistant, .. }
@@ -44,7 +47,6 @@ pub fn input(history: &[Arc<Kept>]) -> Vec<Input> {
         out.push(Arc::clone(kept));
     }
     close(&mut out, &mut open);
-    drop_dangling(&mut out);
     out
 }
 
@@ -79,19 +81,29 @@ fn result(kept: &Arc<Kept>) -> Input {
     else {
         return Arc::clone(kept);
     };
-    let item = Item::ToolResult {
-        call_id: call_id.clone(),
-        summary: summary.clone(),
-        content: Some(in_place_of(pruned)),
-        is_error: *is_error,
-        images: Vec::new(),
+    // The provider may refuse the summary, too.
+    let (summary, content) = match pruned.refused {
+        true => (in_place_of(pruned), None),
+        false => (summary.clone(), Some(in_place_of(pruned))),
     };
+    let (call_id, is_error) = (call_id.clone(), *is_error);
+    let item = Item::ToolResult { call_id, summary, content, is_error, images: Vec::new() };
     Arc::new(Kept::new(kept.id, item))
 }
 
 /// The words in the place of an output that left the context.
 fn in_place_of(pruned: &Pruned) -> String {
     match &pruned.file {
+        Some(file) if pruned.refused => {
+            format!(
+                "[a person left this result out, because the provider refuses requests that hold it; a copy of its \
+                 output is in {}, reading all of it may be refused again]",
+                file.display()
+            )
+        }
+        None if pruned.refused => {
+            "[a person left this result out, because the provider refuses requests that hold it]".into()
+        }
         Some(file) => {
             format!(
                 "[this output was left out to save context; a copy of it is in {}: Read that, or call again, where the call \
@@ -101,6 +113,11 @@ fn in_place_of(pruned: &Pruned) -> String {
         }
         None => "[this output was left out to save context; call again if you need it and the call changes nothing]".into(),
     }
+}
+
+/// The result of a call whose own result is not in the log.
+fn lost(call_id: &str) -> Item {
+    unanswered(call_id, "[The result of this call is lost; the call may have run]")
 }
 
 /// The result of a call that nothing answered, because a person interrupted it.
@@ -118,6 +135,18 @@ pub fn refused(call_id: &str, why: String) -> Item {
     unanswered(call_id, why)
 }
 
+/// The result of a question: the answer of the person, whole, and its beginning as the summary.
+pub fn answered(call_id: &str, answer: &str) -> Item {
+    let summary = SafeText::brief(answer, MAX_ANSWER_LINE).into_string();
+    Item::ToolResult {
+        call_id: call_id.to_owned(),
+        content: (summary != answer).then(|| answer.to_owned()),
+        summary,
+        is_error: false,
+        images: Vec::new(),
+    }
+}
+
 fn unanswered(call_id: &str, why: impl Into<String>) -> Item {
     Item::ToolResult {
         call_id: call_id.to_owned(),
@@ -125,13 +154,6 @@ fn unanswered(call_id: &str, why: impl Into<String>) -> Item {
         content: None,
         is_error: true,
         images: Vec::new(),
-    }
-}
-
-/// Thinking at the end leads to no answer: providers refuse it.
-fn drop_dangling(out: &mut Vec<Input>) {
-    while out.last().is_some_and(|last| matches!(last.item, Item::Reasoning { .. })) {
-        out.pop();
     }
 }
 
@@ -268,24 +290,38 @@ mod tests {
     #[test]
     fn an_unanswered_call_is_closed_before_the_next_message() {
         let history = [call("a"), say(Role::User, "next")];
-        assert_eq!(words(&input(&history)), ["call a", "result a ", "next"]);
-    }
-
-    #[test]
-    fn thinking_without_an_answer_is_not_sent() {
-        let history = [say(Role::User, "x"), thinking(), say(Role::User, "y"), thinking()];
-        assert_eq!(words(&input(&history)), ["x", "y"]);
+        let carried = input(&history);
+        assert_eq!(words(&carried), ["call a", "result a ", "next"]);
+        let Item::ToolResult { summary, .. } = &carried[1].item else { panic!() };
+        assert!(
+            summary.contains("is lost"),
+            "nothing says that a person interrupted it: {summary}"
+        );
     }
 
     #[test]
     fn an_output_that_left_the_context_is_replaced_by_the_file_that_holds_it() {
         let mut history = [call("a"), result("a", &"x".repeat(400)), call("b"), result("b", "new")];
         let before = tokens(0, &history, None);
-        prune(&mut history[1], Pruned { file: Some("/outputs/a.txt".into()) });
+        prune(&mut history[1], Pruned { file: Some("/outputs/a.txt".into()), refused: false });
         assert!(words(&input(&history))[1].contains("a copy of it is in /outputs/a.txt:"));
         assert!(tokens(0, &history, None) < before);
         prune(&mut history[1], Pruned::default());
         assert!(words(&input(&history))[1].contains("call again"));
+    }
+
+    #[test]
+    fn of_a_result_that_a_person_left_out_nothing_is_sent_and_the_model_reads_who_left_it_out() {
+        let mut history = [call("a"), result("a", &"x".repeat(400))];
+        for file in [Some("/outputs/a.txt"), None] {
+            prune(&mut history[1], Pruned { file: file.map(Into::into), refused: true });
+            let Item::ToolResult { summary, content, .. } = &input(&history)[1].item else {
+                panic!()
+            };
+            assert!(summary.starts_with("[a person left this result out, because"), "{summary}");
+            assert_eq!(summary.contains("is in /outputs/a.txt,"), file.is_some(), "{summary}");
+            assert_eq!(*content, None);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use crate::protocol::entry::Kept;
 use crate::protocol::{Entry, Fact, InstructionFile, Item, Role, SystemItem};
 use crate::run::instructions::{self, Sources};
-use crate::run::prompt::{INSTRUCTIONS, Part};
+use crate::run::prompt::{DIRECTORY, INSTRUCTIONS, Part};
 use crate::run::{Run, Stopped, session_state};
 use crate::session::Replay;
 use std::sync::Arc;
@@ -60,15 +60,33 @@ impl Run {
     /// Commits a note for each part that is another one than the model was told. Where the parts cannot
     /// be read now, nothing is said: the next run looks again.
     pub(crate) async fn note_changes(&mut self) -> Result<(), Stopped> {
-        let Ok(parts) = session_state::prompt_parts(&self.setup).await else { return Ok(()) };
+        let changed = self.changes().await;
+        self.commit_notes(changed).await
+    }
+
+    /// The same before the message that a run begins with, where the Pod works in another directory now: what the
+    /// message is about lies there.
+    pub(crate) async fn note_move(&mut self) -> Result<(), Stopped> {
+        let changed = self.changes().await;
+        match changed.iter().any(|part| part.slug == DIRECTORY) {
+            true => self.commit_notes(changed).await,
+            false => Ok(()),
+        }
+    }
+
+    async fn changes(&self) -> Vec<Part> {
+        let parts = session_state::prompt_parts(&self.setup).await.unwrap_or_default();
         let state = &self.session_state;
-        let history = &state.state.history;
-        let changed = parts.into_iter().filter(|part| !part.is_known(&state.system, history));
+        let is_new = |part: &Part| !part.is_known(&state.system, &state.state.history);
+        parts.into_iter().filter(is_new).collect()
+    }
+
+    async fn commit_notes(&mut self, changed: Vec<Part>) -> Result<(), Stopped> {
         let note = |part: Part| {
             let item = SystemItem::Knowledge { slug: part.slug.into(), body: part.note() };
             Entry::new(Fact::SystemItem { item, taken: None })
         };
-        let notes: Vec<Entry> = changed.map(note).collect();
+        let notes: Vec<Entry> = changed.into_iter().map(note).collect();
         match notes.is_empty() {
             true => Ok(()),
             false => self.commit(notes).await,

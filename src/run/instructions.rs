@@ -4,8 +4,10 @@
 use crate::files::{self, FileError, Found, Limit, Miss, WorkspaceFiles, size};
 use crate::protocol::{FileMark, InstructionFile};
 use crate::scope::Scope;
-use crate::text::SafeText;
+use crate::text::{Decoded, SafeText, without_cut_character};
+use crate::tools::file_kind;
 use crate::tools::text_limit::hash;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -42,13 +44,21 @@ pub(crate) fn in_prompt(sources: &Sources<'_>) -> (String, Vec<String>) {
 
 /// A file as it stands in the prompt.
 fn section(path: &Path, found: &Found) -> String {
-    let body = String::from_utf8_lossy(&found.bytes);
+    let body = decoded(&found.bytes, found.size);
     format!("{SECTION}{}\n\n{body}\n", path.display())
+}
+
+/// The beginning of a file of this size as text.
+fn decoded(bytes: &[u8], size: u64) -> Cow<'_, str> {
+    let is_cut = size > bytes.len() as u64;
+    Decoded::of(if is_cut { without_cut_character(bytes) } else { bytes }).text
 }
 
 fn of_prompt(sources: &Sources<'_>) -> (Vec<(PathBuf, Found)>, Vec<String>) {
     let (mut read_files, mut diagnostics) = (Vec::new(), Vec::new());
-    let mut take = |path: &Path, read: Result<Found, FileError>| match read {
+    let mut take = |path: &Path, read: Result<Found, FileError>| match read
+        .and_then(|found| as_text(path, found))
+    {
         Ok(found) => {
             diagnostics.extend(cut_off(path, &found));
             read_files.push((path.to_owned(), found));
@@ -166,7 +176,7 @@ pub(crate) fn below(
                 break;
             }
             let name = SafeText::spelled(path.display().to_string());
-            let body = quoted(&String::from_utf8_lossy(shown(&found)));
+            let body = quoted(&decoded(shown(&found), found.size));
             let cut = if found.size > MAX_IN_RESULT { "[cut: Read shows the rest]\n" } else { "" };
             let changed = if mark.is_some() { ", which changed" } else { "" };
             text.push_str(&format!(
@@ -184,6 +194,14 @@ pub(crate) fn below(
 impl<'a> Sources<'a> {
     fn files(&self) -> WorkspaceFiles<'a> {
         WorkspaceFiles::for_scope(self.workspace, self.reads, self.secrets)
+    }
+}
+
+/// A file that holds text; any other one is refused with its kind.
+fn as_text(path: &Path, found: Found) -> Result<Found, FileError> {
+    match file_kind::not_text(path, &found.bytes, found.size) {
+        Some(why) => Err(FileError::Refused(why)),
+        None => Ok(found),
     }
 }
 

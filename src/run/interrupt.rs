@@ -1,8 +1,8 @@
 //! How a run is interrupted, and what becomes of it then: taken back, or kept to be gone on with.
 
-use crate::protocol::{Event, RunOutcome, RunResult};
+use crate::protocol::{Event, RunOutcome, RunResult, now_ms};
 use crate::run::{End, FirstEntry, Run, Stopped, session_state};
-use crate::session::{Jump, JumpKind};
+use crate::session::{Jump, JumpKind, cut_off};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -42,8 +42,12 @@ impl Run {
         if let Some(first) = first.filter(|_| is_taken_back) {
             return self.roll_back(first).await;
         }
-        let outcome = if cancel { RunOutcome::Cancelled } else { RunOutcome::Paused };
-        let entry = match self.commit_end(outcome).await {
+        let ends = match interrupt {
+            Interrupt::Cancel => vec![RunOutcome::Cancelled.entry()],
+            Interrupt::Leave => cut_off(now_ms()).into(),
+            Interrupt::Go | Interrupt::Pause | Interrupt::Stop => vec![RunOutcome::Paused.entry()],
+        };
+        let entry = match self.commit_end(ends).await {
             Err(Stopped::Failed(refusal)) => return self.failed(refusal).await,
             Err(Stopped::Interrupted) => None,
             Ok(entry) => entry,

@@ -2,13 +2,16 @@
 //! denied.
 
 use crate::config::policy::{Rules, Subject, matches};
-use crate::protocol::{Action, ErrorCode, OutsidePath, Pattern, PodName, Refusal, ScriptHash};
-use crate::run::Run;
+use crate::config::settings::WhenBusy;
+use crate::protocol::{
+    Action, ErrorCode, OutsidePath, Pattern, PodName, QUESTION_TOOL, Question, Refusal, ScriptHash,
+};
 use crate::run::batch::Call;
 use crate::run::details::replacement;
 use crate::run::policy::claim::{Claim, claim};
 use crate::run::policy::judge::{judge, within_limit};
 use crate::run::policy::look::{Looked, Seen, look};
+use crate::run::{Begun, Run};
 use crate::sandbox::Need;
 use crate::scope::{Permission, Rule};
 use crate::store::StoredRule;
@@ -66,6 +69,10 @@ pub trait FamilyView: Send + Sync {
     fn extend(&self, rule: Rule) -> BoxFuture<'static, Result<(), Refusal>>;
     /// Whether [`FamilyView::extend`] would add this rule now; changes nothing.
     fn could_extend(&self, rule: Rule) -> BoxFuture<'static, Result<(), Refusal>>;
+    /// The Pods that write at one of these paths where this one wants to.
+    fn writers_at(&self, paths: Vec<PathBuf>) -> BoxFuture<'static, Result<Vec<String>, Refusal>>;
+    /// Begins the Pod's turn to write, or says which Pods it has to wait for.
+    fn begin_turn(&self, when_busy: WhenBusy) -> BoxFuture<'static, Result<Begun, Refusal>>;
 }
 
 /// The decision on a call.
@@ -100,6 +107,7 @@ impl Grant {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApprovalDraft {
     pub(crate) action: String,
+    pub(crate) question: Option<Question>,
     /// The arguments of a call of an external tool.
     pub(crate) arguments: Option<Value>,
     pub(crate) details: Option<String>,
@@ -108,6 +116,23 @@ pub(crate) struct ApprovalDraft {
     pub(crate) rule: Pattern,
     pub(crate) once_only: bool,
     pub(crate) grant: Grant,
+}
+
+impl ApprovalDraft {
+    /// A question that a call asks.
+    pub(crate) fn question(call: &Call, text: String, question: Question) -> Self {
+        Self {
+            rule: Pattern { tool: call.name.clone(), pattern: "*".into() },
+            action: text,
+            question: Some(question),
+            arguments: None,
+            details: None,
+            because: "your answer".into(),
+            reason: None,
+            once_only: true,
+            grant: Grant::default(),
+        }
+    }
 }
 
 impl Run {
@@ -130,6 +155,7 @@ impl Run {
             let reason = self.offered.approval_reason(&call.name);
             match (judge(&policy.rules, &answers, claim(call, seen, policy, reason)), fails) {
                 (Decision::NeedsApproval(_), Some(why)) => Decision::Deny(why),
+                (decision, _) if call.name == QUESTION_TOOL => asked(call, decision),
                 (decision, _) => decision,
             }
         };
@@ -220,6 +246,19 @@ impl Run {
             .into_iter()
             .map(|rule| (rule.pattern, rule.action))
             .collect()
+    }
+}
+
+/// The decision on a question of the model: no rule answers it, but one may deny it.
+fn asked(call: &Call, decision: Decision) -> Decision {
+    if let Decision::Deny(_) = decision {
+        return decision;
+    }
+    match tools::question(&call.arguments) {
+        Ok((text, question)) => {
+            Decision::NeedsApproval(Box::new(ApprovalDraft::question(call, text, question)))
+        }
+        Err(fault) => Decision::Deny(fault.to_string()),
     }
 }
 

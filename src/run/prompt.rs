@@ -17,6 +17,9 @@ pub const CUT_OFF: &str = "[The previous turn was cut off because the program th
 /// Added after a reply that its limit of output tokens cut.
 pub const CUT_BY_LIMIT: &str = "[Your answer was cut by its limit of output tokens. What arrived of it stands above. \
                                 Go on exactly where it ends; repeat nothing.]";
+/// Added after a reply that its provider paused within a text.
+pub const PAUSED: &str =
+    "[Your provider paused your answer. Go on exactly where it ends; repeat nothing.]";
 /// Added after a reply that the end of the context window cut.
 pub const CUT_BY_WINDOW: &str = "[Your answer was cut because the context window was full. Older parts of this \
                                  conversation left it. Finish the answer; if no part of it stands above, begin it \
@@ -161,6 +164,8 @@ fn filled(template: &str, values: &[(&str, &str)]) -> String {
     text + rest
 }
 
+/// The part that says in which directory a Pod works.
+pub(crate) const DIRECTORY: &str = "directory";
 /// The part that holds the instruction files.
 pub(crate) const INSTRUCTIONS: &str = "instructions";
 
@@ -185,7 +190,9 @@ pub(crate) fn parts(facts: &Facts<'_>) -> Vec<Part> {
     let (instructions, diagnostics) = instructions::in_prompt(&facts.sources);
     let scope = format!("# What you may touch\n{}\n", facts.sources.reads.summary());
     let branch = format!("\n{}", surroundings::git(facts.sources.cwd));
-    let always = [("date", format!("Date: {}\n", today())), ("branch", branch), ("scope", scope)];
+    let directory = format!("Working directory: {}\n", facts.sources.cwd.display());
+    let date = format!("Date: {}\n", today());
+    let always = [(DIRECTORY, directory), ("date", date), ("branch", branch), ("scope", scope)];
     let part = |(slug, text)| Part { slug, text, at_end: false };
     let readable = !diagnostics.iter().any(|why| why.starts_with(instructions::NOT_READ));
     let files = Part { slug: INSTRUCTIONS, text: instructions, at_end: true };
@@ -324,7 +331,7 @@ mod tests {
         assert!(!text.contains("{"), "no placeholder is left: {text}");
         let parts = parts(&facts);
         let slugs: Vec<&str> = parts.iter().map(|part| part.slug).collect();
-        assert_eq!(slugs, ["date", "branch", "scope", "instructions"]);
+        assert_eq!(slugs, ["directory", "date", "branch", "scope", "instructions"]);
         for part in parts {
             assert!(text.contains(&part.text), "{}", part.slug);
         }

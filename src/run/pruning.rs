@@ -3,11 +3,11 @@
 
 use crate::protocol::entry::{Kept, PrunedResult, domain};
 use crate::protocol::item::{Item, Role};
-use crate::protocol::{Entry, Refusal};
+use crate::protocol::{Entry, EntryId, Refusal};
 use crate::run::{Run, Stopped, context};
 use crate::session::{Files, load_output};
 use crate::tools::text_limit;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -49,6 +49,23 @@ impl Run {
 
     /// Leaves these outputs out of all further requests; the text of each is in a file from then on.
     pub(crate) async fn prune(&mut self, places: Vec<usize>, why: &str) -> Result<(), Stopped> {
+        self.commit_pruned(places, json!({"why": why})).await
+    }
+
+    /// Leaves a result out of all further requests, because its provider refuses it.
+    pub(crate) async fn leave_out(&mut self, result: EntryId) -> Result<(), Stopped> {
+        let history = &self.session_state.state.history;
+        let place = history.iter().position(|kept| kept.id == Some(result));
+        let why = "a person left it out: its provider refuses it";
+        self.commit_pruned(place.into_iter().collect(), json!({"why": why, "refused": true})).await
+    }
+
+    /// Commits that these outputs leave the context, with what else the entry says.
+    async fn commit_pruned(
+        &mut self,
+        places: Vec<usize>,
+        mut payload: Value,
+    ) -> Result<(), Stopped> {
         let history = &self.session_state.state.history;
         let outputs: Vec<Arc<Kept>> = places.iter().map(|place| history[*place].clone()).collect();
         let (files, directory) = (self.setup.files.clone(), self.setup.files.outputs());
@@ -58,8 +75,9 @@ impl Run {
             saved.collect::<Vec<_>>()
         });
         let results = saved.await.map_err(|error| Refusal::internal(error.to_string()))?;
-        tracing::info!(outputs = results.len(), "outputs leave the context: {why}");
-        let entry = Entry::extension(domain::PRUNED, json!({"results": results, "why": why}));
+        tracing::info!(outputs = results.len(), "outputs leave the context: {}", payload["why"]);
+        payload["results"] = json!(results);
+        let entry = Entry::extension(domain::PRUNED, payload);
         self.commit(vec![entry]).await?;
         self.publish_context().await;
         Ok(())
@@ -148,7 +166,6 @@ fn report(kept: &Kept) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::EntryId;
 
     fn kept(item: Item) -> Arc<Kept> {
         Arc::new(Kept::new(Some(EntryId::new()), item))

@@ -82,6 +82,9 @@ impl Run {
             }
             Stop::Pause if unfinished.paused < MAX_PAUSES => {
                 unfinished.paused += 1;
+                if self.ends_with_own_text() {
+                    self.commit_note_to_go_on(prompt::PAUSED).await?;
+                }
                 Ok(Next::Request)
             }
             Stop::Pause => {
@@ -169,11 +172,11 @@ fn unusable(arguments: &str, cut: bool, stop: &Stop) -> Option<String> {
     }
     let (bytes, head) = (arguments.len(), head(arguments));
     match (serde_json::from_str::<Map<String, Value>>(arguments), cutter(stop)) {
-        // Not closed by its provider, and no argument arrived.
-        (Ok(object), Some(cutter)) if cut && object.is_empty() => {
-            Some(format!("not run: {cutter} cut this call before its arguments. Call again."))
+        (Ok(_), _) if !cut => None,
+        (Ok(_), cutter) => {
+            let cutter = cutter.unwrap_or_else(|| "the end of the reply".to_owned());
+            Some(format!("not run: {cutter} cut this call before it was complete. Call again."))
         }
-        (Ok(_), _) => None,
         // Some providers close a call that they cut.
         (Err(error), Some(cutter)) if cut || error.is_eof() => Some(format!(
             "not run: {cutter} cut the arguments of this call after {bytes} bytes. Make it \
@@ -208,18 +211,18 @@ mod tests {
                 assert!(why.contains("after 33 bytes") && why.contains(words), "{why}");
                 assert!(why.contains("file_path"), "{why}");
             }
-            let why = unusable("{}", true, &stop).unwrap();
-            assert!(why.contains("before its arguments") && why.contains(words), "{why}");
-            for (whole, cut) in [("{}", false), (r#"{"a":1}"#, false), (r#"{"a":1}"#, true)] {
-                assert_eq!(unusable(whole, cut, &stop), None, "a complete call runs: {whole}");
+            for whole in ["{}", r#"{"a":1}"#] {
+                assert_eq!(unusable(whole, false, &stop), None, "a complete call runs: {whole}");
+                let why = unusable(whole, true, &stop).unwrap();
+                assert!(why.contains("before it was complete") && why.contains(words), "{why}");
             }
         }
     }
 
     #[test]
-    fn a_call_that_the_model_ended_is_whole_though_its_provider_did_not_close_it() {
+    fn a_call_that_its_provider_did_not_close_is_not_run_whatever_ended_the_reply() {
         for stop in [Stop::ToolUse, Stop::EndTurn] {
-            assert_eq!(unusable("{}", true, &stop), None);
+            assert!(unusable("{}", true, &stop).unwrap().contains("before it was complete"));
             assert!(unusable("{", true, &stop).unwrap().contains("not a JSON object"));
         }
     }

@@ -106,7 +106,7 @@ impl ReplySize {
             }
             Delta::Block { item, native, .. } => self.complete(item, native.as_ref()),
             Delta::Unseen(bytes) => self.whole(*bytes as u64),
-            Delta::Usage(_) | Delta::Unknown(_) | Delta::End(_) => Ok(()),
+            Delta::Usage(_) | Delta::Learned(_) | Delta::Unknown(_) | Delta::End(_) => Ok(()),
         }
     }
 

@@ -191,7 +191,10 @@ impl Run {
             Some(Verdict::Withdrawn { why }) if *self.ports.interrupt.borrow() == Interrupt::Go => {
                 Ok(Answered::Refused(why))
             }
-            Some(Verdict::Withdrawn { .. }) | None => Err(Stopped::Interrupted),
+            // No question is asked here, so nothing answers one.
+            Some(Verdict::Answer { .. } | Verdict::Withdrawn { .. }) | None => {
+                Err(Stopped::Interrupted)
+            }
         }
     }
 
@@ -371,7 +374,7 @@ fn decided(verdict: &Verdict) -> Option<Decided> {
     match verdict {
         Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } => Some(Decided::Agreed),
         Verdict::Deny { reason } => Some(Decided::Refused(denial(reason))),
-        Verdict::Withdrawn { .. } => None,
+        Verdict::Answer { .. } | Verdict::Withdrawn { .. } => None,
     }
 }
 

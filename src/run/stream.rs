@@ -1,17 +1,18 @@
 //! One model call: the request, its retries and continuations, and the stream of its reply.
 
+use crate::llm::adjust::Learned;
 use crate::llm::effort;
 use crate::llm::retry::{clock_at, clock_in};
 use crate::llm::{Delta, Deltas, Failure, Input, Provider, Request, Stop, Usage};
 use crate::protocol::entry::{GO_ON, domain};
 use crate::protocol::item::{Content, Item, RequestConfig, Role};
-use crate::protocol::{Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
+use crate::protocol::{AlertSource, Entry, ErrorCode, Event, Fact, Origin, Refusal, SystemItem};
 use crate::run::batch::Call;
 use crate::run::models::chosen;
 use crate::run::reply_size::{ReplyLimits, ReplySize, within_a_line};
 use crate::run::screens::LastShown;
 use crate::run::usage::merged;
-use crate::run::{Run, RunEvent, Stopped, Viewers, context, interrupted};
+use crate::run::{Run, RunEvent, Stopped, Viewers, attach, context, interrupted};
 use crate::session::Partial;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
@@ -116,7 +117,7 @@ impl Answer {
 }
 
 /// Why a run waits at the gate of its provider.
-const OVERLOADED: &str = "its provider is overloaded";
+const OVERLOADED: &str = "its provider takes no requests now";
 
 /// The activity of a run before the first part of a reply has arrived.
 const ASKED: &str = "waiting for its model";
@@ -129,6 +130,7 @@ fn writes(delta: &Delta) -> Option<&'static str> {
         Delta::ToolCallStart { .. } | Delta::ToolCallArgs { .. } => Some("writing a tool call"),
         Delta::Block { .. }
         | Delta::Usage(_)
+        | Delta::Learned(_)
         | Delta::Unseen(_)
         | Delta::Unknown(_)
         | Delta::End(_) => None,
@@ -168,6 +170,12 @@ impl Run {
                         Err(Stopped::Failed(_)) if self.falls_back(&failure) => {
                             self.fall_back(&failure).await?;
                             failures = self.no_failures();
+                        }
+                        Err(Stopped::Failed(refusal)) => {
+                            let input = context::input(&self.session_state.state.history);
+                            let request = self.carrying(input);
+                            let named = self.name_refused(refusal, &failure, &request).await;
+                            return Err(Stopped::Failed(named));
                         }
                         waited => waited?,
                     }
@@ -485,7 +493,10 @@ impl Run {
     }
 
     async fn receive(&mut self, answer: &mut Answer, delta: Delta) -> Result<(), Stopped> {
-        let shows = !matches!(delta, Delta::Usage(_) | Delta::Unseen(_) | Delta::Unknown(_));
+        let shows = !matches!(
+            delta,
+            Delta::Usage(_) | Delta::Learned(_) | Delta::Unseen(_) | Delta::Unknown(_)
+        );
         answer.shown |= shows;
         self.acted |= answer.shown;
         if let Some(doing) = writes(&delta).filter(|doing| *doing != answer.doing) {
@@ -512,7 +523,25 @@ impl Run {
             }
             Delta::Block { item, native, cut } => self.block(answer, item, native, cut).await?,
             Delta::Usage(usage) => answer.usage = merged(answer.usage, usage),
+            Delta::Learned(learned) => {
+                self.commit_learned(learned).await?;
+            }
             Delta::Unseen(_) | Delta::Unknown(_) | Delta::End(_) => {}
+        }
+        Ok(())
+    }
+
+    /// What a provider does not take is noted in the log and stored for all Pods, and every screen learns of it.
+    pub(crate) async fn commit_learned(&mut self, learned: Vec<Learned>) -> Result<(), Stopped> {
+        if learned.is_empty() {
+            return Ok(());
+        }
+        let said: Vec<String> = learned.iter().map(Learned::sentence).collect();
+        let payload = json!({"sentences": said});
+        self.commit(vec![Entry::extension(domain::LEARNED, payload)]).await?;
+        for learned in learned {
+            self.publish(attach::alert(AlertSource::Pod, learned.sentence())).await;
+            self.send(RunEvent::Learned(Box::new(learned))).await;
         }
         Ok(())
     }
@@ -750,7 +779,8 @@ mod tests {
         let now: jiff::Zoned = "2026-11-22T12:39:00+01:00[Europe/Berlin]".parse().unwrap();
         let limited = |status: u16, seconds: Option<u64>| {
             let retry_after = seconds.map(Duration::from_secs);
-            limited_until(&Failure::Status { status, retry_after, message: String::new() }, &now)
+            let (message, provider_text) = (String::new(), String::new());
+            limited_until(&Failure::Status { status, retry_after, message, provider_text }, &now)
         };
         assert_eq!(limited(429, Some(65)).as_deref(), Some("rate limited until 12:40:05"));
         let tomorrow = limited(429, Some(24 * 3600));

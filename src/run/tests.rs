@@ -2,7 +2,6 @@
 
 use crate::config::models::{Model, Reasoning, Wire};
 use crate::llm::provider::{body, decoder};
-use crate::llm::responses::Summaries;
 use crate::llm::sse::Event;
 use crate::llm::tests::judge::{Flavour, signature};
 use crate::llm::wire::origin;
@@ -104,7 +103,14 @@ struct Conversation<'a> {
     /// The result of each call that was run, by the number in its arguments.
     results: BTreeMap<u64, String>,
     refusals: Vec<String>,
+    bodies: &'a mut Bodies,
 }
+
+/// The first requests for each API.
+type Bodies = BTreeMap<String, Vec<Value>>;
+
+/// The requests for each API that `scripts/sdk-types` checks.
+const SAMPLE: usize = 300;
 
 impl Conversation<'_> {
     fn apply(&mut self, fact: Fact) {
@@ -154,7 +160,7 @@ impl Conversation<'_> {
     /// Sends the history to the judge of the model that is asked now.
     fn judge(&mut self, input: Vec<crate::llm::Input>) {
         let request = self.request(input);
-        let bytes = body(&request, &self.model(), Summaries::Asked);
+        let bytes = body(&request, &self.model());
         let body: Value = serde_json::from_slice(&bytes).unwrap();
         if let Err(refusal) = self.flavour.judge(&body) {
             self.refusals.push(format!("{:?}: {refusal}", self.flavour));
@@ -169,17 +175,28 @@ impl Conversation<'_> {
                 ));
             }
         }
+        let bodies = self.bodies.entry(format!("{:?}", self.flavour)).or_default();
+        if bodies.len() < SAMPLE {
+            bodies.push(body);
+        }
     }
 
     fn call(&mut self, place: usize) -> Part {
         let number = self.replies * 10 + place as u64;
         let name = self.dice.of(&NAMES);
+        // A server takes the ids that it gives; other servers may not.
         let id = match (self.renumbers, self.flavour.model().wire) {
+            (true, Wire::Anthropic) => format!("toolu_{place}"),
+            (true, Wire::Chat) if name.len() > 30 => format!("functions:{place}"),
+            (true, Wire::Responses) if name.len() > 60 => format!("functions:{place}"),
             (true, _) => format!("{name}:{place}"),
             (false, Wire::Anthropic) => format!("toolu_{number:024}"),
             (false, Wire::Gemini) if self.dice.one_in(2) => String::new(),
+            (false, Wire::Gemini) if self.dice.one_in(3) => {
+                format!("{}+/={number}", "x".repeat(900))
+            }
+            (false, Wire::Responses) if self.dice.one_in(6) => format!("{number:060}"),
             (false, _) if self.flavour == Flavour::Mistral => format!("{number:09}"),
-            (false, _) if self.dice.one_in(6) => format!("{}{number}", "x".repeat(60)),
             (false, _) => format!("call_{number:024}"),
         };
         let arguments = match self.dice.below(12) {
@@ -431,7 +448,8 @@ fn responses_events(parts: &[Part], is_whole: bool, reply: u64) -> Vec<Value> {
         Part::Thinking(words) => json!({"type": "reasoning", "id": format!("rs_{reply}_{place}"),
             "encrypted_content": "secret", "summary": [{"type": "summary_text", "text": words}]}),
         Part::Text(words) => json!({"type": "message", "id": format!("msg_{reply}_{place}"),
-            "role": "assistant", "content": [{"type": "output_text", "text": words}]}),
+            "role": "assistant", "status": "completed",
+            "content": [{"type": "output_text", "text": words, "annotations": []}]}),
         Part::Call(id, name, arguments) => json!({"type": "function_call",
             "id": format!("fc_{reply}_{place}"), "call_id": id, "name": name,
             "arguments": arguments}),
@@ -523,7 +541,7 @@ fn empty() -> Replay {
 }
 
 /// The refusals of one history.
-fn refusals(seed: u64, state: &Replay, blobs: &Path) -> Vec<String> {
+fn refusals(seed: u64, state: &Replay, blobs: &Path, bodies: &mut Bodies) -> Vec<String> {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut conversation = Conversation {
         flavour: dice.of(&Flavour::ALL),
@@ -536,6 +554,7 @@ fn refusals(seed: u64, state: &Replay, blobs: &Path) -> Vec<String> {
         replies: 0,
         results: BTreeMap::new(),
         refusals: Vec::new(),
+        bodies,
         dice,
     };
     conversation.run();
@@ -544,20 +563,28 @@ fn refusals(seed: u64, state: &Replay, blobs: &Path) -> Vec<String> {
 
 #[test]
 fn no_api_refuses_a_random_history_and_each_call_keeps_its_result() {
-    // Further histories: YOI_HISTORIES=10000; one of them: YOI_HISTORY=seed.
+    // Further histories: YOI_HISTORIES=10000; one of them: YOI_HISTORY=seed. A sample of the requests: YOI_BODIES=file.
     let number = |name| std::env::var(name).ok().and_then(|count| count.parse::<u64>().ok());
     let seeds = match number("YOI_HISTORY") {
         Some(seed) => seed..seed + 1,
         None => 0..number("YOI_HISTORIES").unwrap_or(300),
     };
-    let (state, blobs) = (Arc::new(empty()), blobs());
+    let (state, blobs, mut bodies) = (Arc::new(empty()), blobs(), Bodies::new());
     let mut unknown: BTreeMap<String, (usize, u64)> = BTreeMap::new();
     for seed in seeds {
-        for refusal in refusals(seed, &state, blobs.path()) {
+        for refusal in refusals(seed, &state, blobs.path(), &mut bodies) {
             // Refusals of one kind differ in their numbers.
             let kind = refusal.replace(|c: char| c.is_ascii_digit(), "");
             unknown.entry(kind).or_insert((0, seed)).0 += 1;
         }
+    }
+    if let Some(file) = std::env::var_os("YOI_BODIES") {
+        let lines = bodies.iter().flat_map(|(flavour, bodies)| {
+            bodies
+                .iter()
+                .map(move |body| format!("{}\n", json!({"flavour": flavour, "body": body})))
+        });
+        std::fs::write(file, lines.collect::<String>()).unwrap();
     }
     assert!(unknown.is_empty(), "refusals, how often each came, and the first seed: {unknown:#?}");
 }

@@ -106,6 +106,16 @@ impl<'a> Programs<'a> {
     }
 }
 
+/// The names of the remotes in the configuration of the repository that a `.git` is or names.
+pub fn remotes(git: &Path) -> Vec<String> {
+    let Some(common) = configured(git) else { return Vec::new() };
+    let bytes = WorkspaceFiles::of(&common).read(&common.join("config"), Limit::whole(CONFIG));
+    let settings = bytes.ok().and_then(|found| gitfile::parse_whole(&found.bytes));
+    let settings = settings.unwrap_or_default().into_iter();
+    let named = settings.filter(|s| s.section == "remote" && s.name == "url" && s.value.is_some());
+    named.filter_map(|setting| setting.subsection).collect()
+}
+
 /// The directory with the configuration of the repository that a `.git` is or names.
 pub fn configured(git: &Path) -> Option<PathBuf> {
     repository(git).map(|(dir, _)| common(&dir))

@@ -5,10 +5,13 @@ mod grants;
 mod index;
 mod mend;
 mod recompute;
+mod relocate;
 mod table;
+mod turns;
 
 pub use grants::Revoked;
 pub use table::{Changes, LeaseTable, Savepoint};
+pub use turns::Turn;
 
 use crate::scope::lease::recompute::Side;
 use crate::scope::{Permission, Rule, Scope};
@@ -22,6 +25,8 @@ pub struct Holder {
     /// Whether another Pod spawned it, so that a model chose its initial scope; true also after that Pod is deleted.
     pub spawned: bool,
     pub live: bool,
+    /// Its turn, while a run of it lasts. It is not stored.
+    pub turn: Option<Turn>,
     pub restrictions: Restrictions,
     /// The time of creation. If two Pods want to write one path, the older one gets it.
     pub created: u64,
@@ -196,12 +201,19 @@ impl LeaseTable {
     fn enter(&mut self, key: &str) {
         let Some(holder) = self.holder(key).filter(|holder| !holder.live).cloned() else { return };
         let (parent, wanted) = (holder.parent.clone(), holder.wanted.clone());
+        let lender = self.live_ancestor(key);
+        if let Some(lender) = &lender
+            && wanted.allow.iter().any(|rule| self.is_disputed(key, lender, rule))
+        {
+            // Before the holder is live: until it has looked around, it would stand in the way of its own parent.
+            self.take_back(lender);
+        }
         let capped = self.beyond(parent.as_deref(), &wanted);
         let restrictions = Restrictions { capped, ..holder.restrictions.kept() };
         let reclaimed = restrictions.reclaimed.clone();
         self.set_holder(key, Some(Holder { live: true, restrictions, ..holder }));
         self.rehome(key);
-        if let Some(lender) = self.live_ancestor(key) {
+        if let Some(lender) = lender {
             for rule in wanted.allow {
                 let was_reclaimed = reclaimed.iter().any(|reclaimed| reclaimed.rule == rule);
                 if rule.permission == Permission::Write
@@ -233,6 +245,7 @@ impl LeaseTable {
         for key in keys {
             self.rehome(key);
         }
+        self.mark_waiting();
         let lenders = returned.iter().flatten().map(|lease| lease.lender.clone());
         let mut first: Vec<String> = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
@@ -249,7 +262,7 @@ impl LeaseTable {
             self.mark_around(&rule, key);
         }
         let restrictions = holder.restrictions.kept();
-        self.set_holder(key, Some(Holder { live: false, restrictions, ..holder }));
+        self.set_holder(key, Some(Holder { live: false, turn: None, restrictions, ..holder }));
         let ids: Vec<u64> = self.borrowed_ids(key).collect();
         ids.into_iter().filter_map(|id| self.set_lease(id, None)).collect()
     }
@@ -278,6 +291,8 @@ impl LeaseTable {
             self.change_restrictions(&other, &rule, |r| r.reclaimed.retain(|one| one.by != key));
         }
         self.set_holder(key, None);
+        // Its tree may be several now.
+        self.mark_waiting();
         self.recompute(&[]);
     }
 
@@ -296,8 +311,11 @@ impl LeaseTable {
         if !self.holder(to).is_some_and(|holder| holder.live) {
             return Err(NotLent::NotLive(to.into()));
         }
-        self.may_lend(from, &rule)?;
         let before = self.savepoint();
+        if matches!(self.may_lend(from, &rule), Err(NotLent::HeldBy(_))) {
+            self.take_back(from);
+        }
+        self.may_lend(from, &rule).inspect_err(|_| self.roll_back(before))?;
         if rule.permission == Permission::Write {
             // The lease replaces an earlier reclaim from the borrower.
             self.change_restrictions(to, &rule, |restrictions| {
@@ -373,15 +391,22 @@ impl LeaseTable {
     /// A Pod other than `but` that may write in the region of this rule: preferably the one that
     /// holds the whole region, even if it has lent parts of it on.
     pub fn writer_of(&self, rule: &Rule, but: &str) -> Option<String> {
-        let mut writers = self.writers_at(rule, |key| key == but);
+        self.widest(rule, self.writers_at(rule, |key| key == but))
+    }
+
+    /// The first of these Pods that holds the whole region, or else the first.
+    fn widest(&self, rule: &Rule, mut writers: Vec<String>) -> Option<String> {
         let has_all = |key: &String| self.writes(key).iter().any(|own| own.contains(rule));
         let at = writers.iter().position(has_all).unwrap_or(0);
         (!writers.is_empty()).then(|| writers.swap_remove(at))
     }
 
     /// The Pods that have priority over this one for writing in a region: its writers, the Pods
-    /// that lent it to them, and older Pods that want it.
+    /// that lent it to them, and older Pods that want it; but for its writers only those that do not give it up for a turn
+    /// of this one.
     pub fn written_before(&self, key: &str, region: &Rule) -> Vec<String> {
+        let claims_too = self.wants(key, region);
+        let stays = |other: &String| !claims_too || !self.is_at_rest(other, key);
         let mut found = self.writers_at(region, |other| other == key);
         let mut at = 0;
         while at < found.len() {
@@ -389,17 +414,20 @@ impl LeaseTable {
                 .borrowed_by(&found[at])
                 .filter(|lease| lease.takes() && lease.rule.overlaps(region))
                 .map(|lease| lease.lender.clone())
-                .filter(|lender| lender != key && !found.contains(lender))
+                .filter(|lender| lender != key && !found.contains(lender) && stays(lender))
                 .collect();
             found.extend(lenders);
             at += 1;
         }
-        let claims = |key: &str| self.claimed(key).iter().any(|rule| rule.overlaps(region));
         let created = |key: &str| self.holder(key).map(|holder| holder.created);
-        let claims_too = claims(key);
         for other in self.claims.around(&region.target) {
             let first = !claims_too || created(other) < created(key);
-            if other != key && first && !found.contains(other) && claims(other) {
+            if other != key
+                && first
+                && !found.contains(other)
+                && self.wants(other, region)
+                && stays(other)
+            {
                 found.push(other.clone());
             }
         }
@@ -438,8 +466,8 @@ impl LeaseTable {
 
     /// Whether a Pod other than the lender writes where this new borrower wants to.
     fn is_disputed(&self, key: &str, lender: &str, rule: &Rule) -> bool {
-        let conflicts = self.conflicts(key, rule, Side::Claims, None);
-        conflicts.iter().any(|(other, _)| other != lender)
+        let conflicts = || self.conflicts(key, rule, Side::Claims, None);
+        rule.permission == Permission::Write && conflicts().iter().any(|(other, _)| other != lender)
     }
 
     fn change_restrictions(

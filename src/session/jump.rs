@@ -100,6 +100,14 @@ impl Jump {
         }
     }
 
+    /// Where the session goes on, for a jump that says it.
+    pub fn position(self) -> Option<LogPosition> {
+        match self.to {
+            Target::Position(position) => Some(position),
+            Target::Entry(_) => None,
+        }
+    }
+
     /// The same jump, with the place that its target was found to be.
     pub fn leading_to(self, to: LogPosition) -> Self {
         Self { to: Target::Position(to), ..self }

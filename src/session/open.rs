@@ -80,10 +80,15 @@ fn closing(left: Option<Left>, last_ts: u64, ends: bool) -> Vec<Entry> {
     let at = written.max(last_ts);
     let mut entries: Vec<Entry> = sections.into_iter().map(partial_item).collect();
     if !ends {
-        entries.push(Entry::extension(domain::CUT, json!({ "at": at })));
-        entries.push(RunOutcome::CutOff(HOST_ENDED).entry());
+        entries.extend(cut_off(at));
     }
     entries
+}
+
+/// The entries that end a run at the end of its host, which was at this time, in milliseconds since the Unix epoch.
+pub fn cut_off(at: u64) -> [Entry; 2] {
+    let cut = Entry::extension(domain::CUT, json!({ "at": at }));
+    [cut, RunOutcome::CutOff(HOST_ENDED).entry()]
 }
 
 fn partial_item(Section { kind, text }: Section) -> Entry {

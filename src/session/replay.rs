@@ -278,7 +278,8 @@ impl Replay {
             }
             domain::PRUNED => {
                 let results = payload.get("results").cloned().unwrap_or_default();
-                self.prune(serde_json::from_value(results).unwrap_or_default());
+                let refused = payload.get("refused").and_then(Value::as_bool).unwrap_or(false);
+                self.prune(serde_json::from_value(results).unwrap_or_default(), refused);
             }
             domain::CUT => self.cut_at = payload.get("at").and_then(Value::as_u64),
             domain::ASKED => {
@@ -294,7 +295,7 @@ impl Replay {
 
     /// Marks outputs that leave the context. What they took is no part of the next request, so it is
     /// taken off the last count.
-    fn prune(&mut self, results: Vec<PrunedResult>) {
+    fn prune(&mut self, results: Vec<PrunedResult>, refused: bool) {
         let mut files: HashMap<EntryId, _> =
             results.into_iter().map(|result| (result.id, result.file)).collect();
         for (place, kept) in self.history.iter_mut().enumerate() {
@@ -307,7 +308,7 @@ impl Replay {
             {
                 *tokens = tokens.saturating_sub(kept.output_tokens());
             }
-            Arc::make_mut(kept).pruned = Some(Pruned { file });
+            Arc::make_mut(kept).pruned = Some(Pruned { file, refused });
             if let Some(before) = &mut self.before_run {
                 before.pruned.push(place);
             }

@@ -2,9 +2,9 @@
 //! rewind can be taken back.
 
 use crate::disk::open_regular;
-use crate::protocol::entry::{Entry, Fact};
+use crate::protocol::entry::{Entry, Fact, SystemItem};
 use crate::protocol::method::Segment;
-use crate::protocol::name::{EntryId, SegmentId};
+use crate::protocol::name::{EntryId, PodName, SegmentId};
 use crate::protocol::{Comeback, RewindTarget, RewindTargetId};
 use crate::session::jump::{Jump, JumpKind, line_at};
 use crate::session::line::{decode, id};
@@ -14,6 +14,7 @@ use crate::session::segment_index::SegmentReader;
 use crate::session::stretches::{Stretch, all_stretches, stretches};
 use crate::session::{Files, LogError};
 use crate::text::SafeText;
+use std::collections::BTreeMap;
 
 /// Characters of an input that a target shows.
 const PREVIEW: usize = 120;
@@ -135,10 +136,7 @@ fn taken_back(
     standing: &[Stretch],
     jump: &StandingJump,
 ) -> Result<Comeback, LogError> {
-    let at = jump.at;
-    // The segment where the jump stands may have been compacted since, so it is read from there.
-    let back = all_stretches(files, at.segment, Some(at.offset))?;
-    let (dropped, returned) = difference(standing, &back);
+    let (dropped, returned) = difference(standing, &before(files, jump)?);
     let dropped = Scan::read(files, head, &dropped)?;
     let returned = Scan::read(files, head, &returned)?;
     let first = returned.inputs.first().or(dropped.inputs.first());
@@ -150,12 +148,63 @@ fn taken_back(
     })
 }
 
+/// What stood before a jump. The segment where it stands may have been compacted since, so it is read from there.
+fn before(files: &Files, jump: &StandingJump) -> Result<Vec<Stretch>, LogError> {
+    all_stretches(files, jump.at.segment, Some(jump.at.offset))
+}
+
+/// What a rewind, or the undo of one, dropped from the history about the Pod's children.
+#[derive(Debug, Default)]
+pub struct LostOfChildren {
+    /// Those that were spawned in what was dropped.
+    pub spawned: Vec<PodName>,
+    /// For each other child, by its name, what the dropped part said of it, oldest first: how its last run ended, that it
+    /// was stopped after that, and the last notification after both.
+    pub dropped: BTreeMap<String, Vec<SystemItem>>,
+    /// The earlier jump that was taken back, whose losses are in the history again.
+    pub returned: Option<EntryId>,
+}
+
+/// What the jump with this id took out of the history of a segment about children. `is_of` says whether a mailbox row says
+/// what an earlier jump had dropped: what that one dropped is back. Blocking.
+pub fn lost_of_children(
+    files: &Files,
+    segment: SegmentId,
+    wanted: EntryId,
+    is_of: impl Fn(&str, EntryId) -> bool,
+) -> Result<LostOfChildren, LogError> {
+    let standing = all_stretches(files, segment, None)?;
+    let jump = standing_jump(files, &standing, |jump| jump.entry == wanted)?;
+    let Some(jump) = jump else { return Ok(LostOfChildren::default()) };
+    let (dropped, _) = difference(&before(files, &jump)?, &standing);
+    let Scan { spawned, mut of_children, .. } = Scan::read(files, segment, &dropped)?;
+    of_children.retain(|child, _| !spawned.iter().any(|spawned| spawned.as_str() == child));
+    let returned = match jump.kind {
+        JumpKind::Undone | JumpKind::Redone => match jump.to {
+            Some(to) => id(&line_of(files, to)?),
+            None => None,
+        },
+        JumpKind::RolledBack | JumpKind::Rewound | JumpKind::Forked => None,
+    };
+    let is_back = |taken: &Option<String>| {
+        returned.zip(taken.as_deref()).is_some_and(|(entry, row)| is_of(row, entry))
+    };
+    let lost = of_children.into_iter().map(|(child, mut lost)| {
+        lost.retain(|lost| !is_back(&lost.taken));
+        (child, lost.into_iter().map(|lost| lost.item).collect())
+    });
+    let dropped = lost.collect();
+    Ok(LostOfChildren { spawned, dropped, returned })
+}
+
 /// A jump that is part of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct StandingJump {
     pub at: LogPosition,
     pub kind: JumpKind,
     entry: EntryId,
+    /// Where the session goes on, for a jump that says it.
+    to: Option<LogPosition>,
 }
 
 /// The jump with this id, and what taking it back would change; `None` when it does not stand any more.
@@ -183,7 +232,7 @@ fn standing_jump(
         let line = read().map_err(LogError::reading(&path))?.unwrap_or_default();
         let (Some(jump), Some(entry)) = (Jump::of_line(&line), id(&line)) else { continue };
         let at = LogPosition { segment: *segment, offset: range.start };
-        let jump = StandingJump { at, kind: jump.kind, entry };
+        let jump = StandingJump { at, kind: jump.kind, entry, to: jump.position() };
         if is_wanted(&jump) {
             return Ok(Some(jump));
         }
@@ -206,13 +255,17 @@ fn difference(one: &[Stretch], other: &[Stretch]) -> (Vec<Stretch>, Vec<Stretch>
 
 /// The input at a place; empty when it cannot be read.
 pub fn input_at(files: &Files, at: LogPosition) -> Result<Vec<Segment>, LogError> {
-    let path = files.segment(at.segment);
-    let read = || line_at(&open_regular(&path)?, at.offset, std::fs::metadata(&path)?.len());
-    let line = read().map_err(LogError::reading(&path))?.unwrap_or_default();
-    match decode(&line) {
+    match decode(&line_of(files, at)?) {
         Ok(Entry { fact: Fact::UserInput { segments, .. }, .. }) => Ok(segments),
         Ok(_) | Err(_) => Ok(Vec::new()),
     }
+}
+
+/// The line at a place.
+fn line_of(files: &Files, at: LogPosition) -> Result<Vec<u8>, LogError> {
+    let path = files.segment(at.segment);
+    let read = || line_at(&open_regular(&path)?, at.offset, std::fs::metadata(&path)?.len());
+    Ok(read().map_err(LogError::reading(&path))?.unwrap_or_default())
 }
 
 /// The beginning of an input, on one line.

@@ -16,8 +16,11 @@ pub enum StoreError {
     #[error("there is no pod named {0}")]
     NoSuchPod(PodName),
     /// The first decision counts, and a request that was withdrawn takes none.
-    #[error("that approval request was decided or withdrawn already")]
+    #[error("that request was decided or withdrawn already")]
     NotAsked,
+    /// Rules end when their Pod stops.
+    #[error("pod {0} is stopped, and no rule is made for it: :restore {0} comes first")]
+    NoRule(PodName),
     #[error("pod {0} was used again and is kept")]
     NotEphemeral(PodName),
     /// The row of a Pod cannot be read.

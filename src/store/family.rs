@@ -3,6 +3,7 @@
 
 use crate::protocol::PeerEdge;
 use crate::protocol::name::{PodName, SessionId};
+use crate::scope::Scope;
 use crate::scope::lease::{Changes, Lease, LeaseKind};
 use crate::store::approvals::answer;
 use crate::store::discards::discard;
@@ -13,6 +14,8 @@ use crate::store::pods::{delete, existing, insert, json, signed};
 use crate::store::{Decided, MailboxMessage, PodRow, Store, StoreError, Wanted};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, params};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 /// A step of the family's life.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +24,8 @@ pub struct Change {
     pub create: Option<PodRow>,
     /// The new wanted states of Pods, and since when, in milliseconds since the Unix epoch.
     pub wanted: Vec<(PodName, Wanted, u64)>,
+    /// Pods whose directory was moved.
+    pub relocated: Vec<Relocated>,
     /// A Pod that is deleted.
     pub remove: Option<PodName>,
     /// The change is refused when the Pod to delete has become an ordinary one.
@@ -41,6 +46,15 @@ pub struct Change {
     pub discard: Option<SessionId>,
 }
 
+/// Where a Pod works from now on, and what it may touch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Relocated {
+    pub pod: PodName,
+    pub cwd: PathBuf,
+    pub workspace: PathBuf,
+    pub scope: Scope,
+}
+
 /// A message about a child for its parent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChildMessage {
@@ -56,6 +70,7 @@ impl Change {
         let Self {
             create,
             wanted,
+            relocated,
             remove,
             only_ephemeral: _,
             answer,
@@ -67,6 +82,7 @@ impl Change {
         } = self;
         create.is_none()
             && wanted.is_empty()
+            && relocated.is_empty()
             && remove.is_none()
             && answer.is_none()
             && revoke.is_none()
@@ -118,6 +134,11 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
             withdraw_stops(db, pod)?;
         }
     }
+    for Relocated { pod, cwd, workspace, scope } in &change.relocated {
+        let sql = "UPDATE pods SET cwd = ?2, workspace = ?3, scope = ?4 WHERE key = ?1";
+        let (cwd, workspace) = (cwd.as_os_str().as_bytes(), workspace.as_os_str().as_bytes());
+        existing(pod, db.execute(sql, params![pod.key(), cwd, workspace, json(scope)])?)?;
+    }
     if let Some(pod) = &change.remove {
         if change.only_ephemeral {
             must_be_ephemeral(db, pod)?;
@@ -150,11 +171,13 @@ fn apply(db: &Connection, change: &Change) -> Result<(), Failure> {
     write(db, &change.leases)
 }
 
-/// A parent that has not read yet that its child stopped does not read it of a child that is live again. The rows
-/// stay, so that their ids are not accepted again.
+/// A parent that has not read yet that its child stopped, or would read it again after a rewind, does not read it of a
+/// child that is live again. The rows stay, so that their ids are not accepted again.
 fn withdraw_stops(db: &Connection, child: &PodName) -> rusqlite::Result<()> {
-    let sql = "UPDATE mail SET taken = 1, payload = 'null' WHERE taken = 0 AND id LIKE
-        (SELECT 'stopped:' || session || ':%' FROM pods WHERE key = ?1)";
+    let sql = "UPDATE mail SET taken = 1, payload = 'null' FROM pods
+        WHERE pods.key = ?1 AND mail.pod = pods.parent AND mail.taken = 0 AND mail.kind = 'pod_event'
+        AND json_valid(mail.payload) AND mail.payload ->> 'kind' = 'shut_down'
+        AND mail.payload ->> 'pod_name' = pods.name";
     db.execute(sql, [child.key()]).map(drop)
 }
 

@@ -147,6 +147,27 @@ impl Store {
         self.writer.run("write to", delete_taken).await
     }
 
+    /// Takes a message back that no run has taken. Returns whether it waited.
+    pub async fn withdraw_message(&self, pod: &PodName, id: &str) -> Result<bool, StoreError> {
+        let (key, id) = (pod.key(), id.to_owned());
+        self.writer.run("write to", move |db| Ok(end(db, &key, &id)?)).await
+    }
+
+    /// Takes the messages back that no run has taken and whose ids begin so.
+    pub async fn withdraw_messages(&self, pod: &PodName, ids: String) -> Result<(), StoreError> {
+        let key = pod.key();
+        let withdraw = move |db: &Connection| {
+            let sql = "SELECT id FROM mail WHERE pod = ?1 AND taken = 0 AND substr(id, 1, length(?2)) = ?2";
+            let mut statement = db.prepare(sql)?;
+            let waiting = statement.query_map([&key, &ids], |row| row.get::<_, String>(0))?;
+            for id in waiting.collect::<Result<Vec<_>, _>>()? {
+                end(db, &key, &id)?;
+            }
+            Ok(())
+        };
+        self.writer.run("write to", withdraw).await
+    }
+
     /// Takes an input that waits out of the queue, unread. Returns whether it waited.
     pub async fn drop_input(&self, pod: &PodName, id: &str) -> Result<bool, StoreError> {
         let (key, id) = (pod.key(), id.to_owned());

@@ -164,7 +164,8 @@ fn is_damaged(error: &StoreError) -> bool {
     matches!(source.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// Copies an older database before it is changed. A new one needs no copy.
+/// Copies an older database before it is changed; the copy takes the place of an earlier one of this version. A new
+/// database needs none.
 fn copy_before(
     connection: &Connection,
     path: &Path,
@@ -173,9 +174,17 @@ fn copy_before(
     if version == 0 {
         return Ok(None);
     }
-    let copy = beside(path, &format!("v{version}"));
-    let target = copy.to_string_lossy().into_owned();
+    let copy = with_suffix(path, &format!(".v{version}"));
+    let unfinished = with_suffix(&copy, ".part");
+    match fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(DiskError::at("remove", &unfinished)(error).into());
+        }
+        _ => {}
+    }
+    let target = unfinished.to_string_lossy().into_owned();
     connection.execute("VACUUM INTO ?1", [target]).map_err(StoreError::at("copy", path))?;
+    fs::rename(&unfinished, &copy).map_err(DiskError::at("rename", &unfinished))?;
     Ok(Some(copy))
 }
 

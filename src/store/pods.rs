@@ -114,7 +114,7 @@ impl Store {
         self.set(pod, "parent", None::<String>).await
     }
 
-    /// The sessions that the store knows, also of rows that cannot be read.
+    /// The sessions that the store knows, also of rows that cannot be read and those that are to be deleted.
     pub async fn sessions(&self) -> Result<BTreeSet<SessionId>, StoreError> {
         let read = |db: &Connection| {
             let sql = "SELECT session FROM pods UNION SELECT session FROM discards";

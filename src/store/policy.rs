@@ -3,7 +3,7 @@
 use crate::protocol::name::PodName;
 use crate::protocol::{Action, Pattern, now_ms};
 use crate::store::lane::Failure;
-use crate::store::pods::signed;
+use crate::store::pods::{Wanted, signed};
 use crate::store::schema::NEXT_NUMBER;
 use crate::store::{Store, StoreError};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
@@ -48,15 +48,19 @@ impl Store {
     }
 }
 
-/// Adds a rule.
+/// Adds a rule of a live Pod.
 pub fn insert_rule(db: &Connection, rule: &StoredRule) -> Result<(), Failure> {
     let sql = format!(
         "INSERT INTO policy (id, pod, tree, tool, pattern, action, created)
-        VALUES ({NEXT_NUMBER}, ?1, ?2, ?3, ?4, ?5, ?6)"
+        SELECT {NEXT_NUMBER}, key, ?2, ?3, ?4, ?5, ?6 FROM pods WHERE key = ?1 AND wanted = ?7"
     );
     let (Pattern { tool, pattern }, created) = (&rule.pattern, signed(now_ms()));
-    db.execute(&sql, params![rule.pod.key(), rule.tree, tool, pattern, rule.action, created])?;
-    Ok(())
+    let values =
+        params![rule.pod.key(), rule.tree, tool, pattern, rule.action, created, Wanted::Live];
+    match db.execute(&sql, values)? {
+        0 => Err(StoreError::NoRule(rule.pod.clone()).into()),
+        _ => Ok(()),
+    }
 }
 
 impl ToSql for Action {

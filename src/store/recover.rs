@@ -51,11 +51,12 @@ fn utf8(path: &Path) -> PathBuf {
     path.to_string_lossy().into_owned().into()
 }
 
-/// The Pods whose sessions lie below a data directory, each stopped, parents before children.
-/// Peers, leases, queues and approvals are not in the logs and are gone. Blocking; reads every
-/// session's last segments.
-pub fn recover(data: &Path) -> Vec<PodRow> {
+/// The Pods whose sessions lie below a data directory and are not `known`, each stopped, parents before children.
+/// Peers, leases, queues and approvals are not in the logs and are gone. Blocking; reads the last segments of each such
+/// session.
+pub fn recover(data: &Path, known: &BTreeSet<SessionId>) -> Vec<PodRow> {
     let mut sessions: Vec<SessionId> = names(&data.join("sessions"));
+    sessions.retain(|session| !known.contains(session));
     sessions.sort_unstable_by(|a, b| b.cmp(a));
     let mut taken = BTreeSet::new();
     let mut rows = Vec::new();
@@ -120,7 +121,7 @@ fn free(name: &PodName, taken: &BTreeSet<String>) -> PodName {
     numbered.find(|name| !taken.contains(&name.key())).unwrap_or_else(|| name.clone())
 }
 
-/// Orders rows so that each can be inserted; a parent that is gone is forgotten.
+/// Orders rows so that each comes behind its parent.
 fn parents_first(mut rows: Vec<PodRow>) -> Vec<PodRow> {
     let mut ordered: Vec<PodRow> = Vec::with_capacity(rows.len());
     while !rows.is_empty() {
@@ -133,10 +134,6 @@ fn parents_first(mut rows: Vec<PodRow>) -> Vec<PodRow> {
         }
         ordered.extend(ready);
         rows = rest;
-    }
-    let known: BTreeSet<String> = ordered.iter().map(|row| row.name.key()).collect();
-    for row in &mut ordered {
-        row.parent = row.parent.take().filter(|parent| known.contains(&parent.key()));
     }
     ordered
 }

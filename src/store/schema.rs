@@ -167,6 +167,12 @@ pub const MIGRATIONS: &[&str] = &[
     -- from itself has it in this way.
     UPDATE loans SET kind = 'granted' WHERE lender = borrower;
 ",
+    "
+    CREATE TABLE learned (                     -- what providers refused, and requests do without
+        learned TEXT PRIMARY KEY,              -- JSON
+        created INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+",
 ];
 
 /// The number of the next row that a person revokes by its number: a rule, a consent, a trust or a

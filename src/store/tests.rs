@@ -14,7 +14,7 @@ use crate::store::{
 };
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -382,8 +382,18 @@ fn a_migration_copies_the_database_first_and_a_failed_one_changes_nothing() {
     first.execute_batch(row).unwrap();
     drop(first);
     let broken = [MIGRATIONS, &["CREATE TABLE more (x); INSERT INTO nowhere VALUES (1)"]].concat();
-    let error = open(&bench.path, &broken).map(drop).unwrap_err();
-    assert!(error.to_string().starts_with("cannot migrate"), "{error}");
+    // As a start leaves it that was killed while it copied.
+    std::fs::write(bench.path.with_file_name(format!("yoi.db.v{}.part", MIGRATIONS.len())), "half")
+        .unwrap();
+    for _ in 0..3 {
+        let error = open(&bench.path, &broken).map(drop).unwrap_err();
+        assert!(error.to_string().starts_with("cannot migrate"), "{error}");
+    }
+    let files = std::fs::read_dir(bench.path.parent().unwrap()).unwrap().flatten();
+    let copies = files.filter(|file| file.file_name().to_string_lossy().contains(".db.v"));
+    let of_version = format!("yoi.db.v{}", MIGRATIONS.len());
+    let others: Vec<_> = copies.map(|file| file.file_name().into_string().unwrap()).collect();
+    assert_eq!(others.iter().filter(|name| name.starts_with(&of_version)).count(), 1, "{others:?}");
     let next = [MIGRATIONS, &["CREATE TABLE more (x)"]].concat();
     let (migrated, _, opening) = open(&bench.path, &next).unwrap();
     migrated.execute_batch("INSERT INTO more VALUES (1)").unwrap();
@@ -522,11 +532,14 @@ async fn a_lost_database_is_made_again_from_the_logs() {
     session(data, &pod("no-log"), &[]);
     std::fs::create_dir_all(data.join("sessions/not-an-id")).unwrap();
 
-    let rows = recover(data);
+    let rows = recover(data, &BTreeSet::new());
     let store = bench.open().await;
     for row in &rows {
-        store.create_pod(row.clone()).await.unwrap();
+        let parent = row.parent.clone().filter(|parent| parent.as_str() != "gone");
+        store.create_pod(PodRow { parent, ..row.clone() }).await.unwrap();
     }
+    let known = rows.iter().map(|row| row.session).collect();
+    assert_eq!(recover(data, &known), []);
     let shown: Vec<_> = rows
         .into_iter()
         .map(|row| PodRow { since: 6, ..row })
@@ -535,7 +548,7 @@ async fn a_lost_database_is_made_again_from_the_logs() {
     let shown: BTreeMap<_, _> = shown.into_iter().collect();
     let expected = [
         ("kid", PodRow { segment: Some(child_at), ..child }),
-        ("mother", PodRow { segment: Some(mother_at), parent: None, ..renamed }),
+        ("mother", PodRow { segment: Some(mother_at), ..renamed }),
         ("Mother-2", PodRow { segment: Some(older_at), name: name("Mother-2"), ..older }),
     ];
     let expected: BTreeMap<_, _> =
@@ -570,7 +583,7 @@ fn a_rebuilt_pod_goes_on_in_its_newest_segment_also_where_the_clock_was_set_back
         let lines = [start, record(row)].map(|entry| serde_json::to_string(&entry).unwrap() + "\n");
         std::fs::write(files.segment(segment), lines.concat()).unwrap();
     }
-    let [found] = recover(temp.path()).try_into().expect("one Pod");
+    let [found] = recover(temp.path(), &BTreeSet::new()).try_into().expect("one Pod");
     assert_eq!((found.segment, found.config), (Some(newest), renamed.config));
 }
 
@@ -628,6 +641,7 @@ fn question(id: &str) -> ApprovalRequest {
         call_id: "c".into(),
         tool: "Bash".into(),
         action: "cargo fetch".into(),
+        question: None,
         arguments: None,
         details: None,
         because: "it needs the network".into(),
@@ -652,10 +666,13 @@ async fn the_first_answer_counts_and_writes_its_rule_with_it() {
     let (pod, pattern) = (name("alice"), approval.rule.clone());
     let rule = StoredRule { id: 0, pod, tree: true, pattern, action: Action::Allow };
     let decided = |verdict| Decided { approval: "1".into(), verdict, rule: Some(rule.clone()) };
-    assert!(store.decide_approval(decided(Verdict::Tree { rule: None })).await.unwrap());
+    assert!(store.decide_approval(decided(Verdict::Tree { rule: None, of: None })).await.unwrap());
     assert!(!store.decide_approval(decided(Verdict::Once)).await.unwrap());
     let stored = store.approvals_of(&name("ALICE")).await.unwrap();
-    assert_eq!(stored, [StoredApproval { approval, verdict: Some(Verdict::Tree { rule: None }) }]);
+    assert_eq!(
+        stored,
+        [StoredApproval { approval, verdict: Some(Verdict::Tree { rule: None, of: None }) }]
+    );
     let rules = store.policy().await.unwrap();
     assert_eq!(rules.len(), 1);
     let revoke = Change { revoke: Some(rules[0].id), ..Change::default() };
@@ -663,6 +680,25 @@ async fn the_first_answer_counts_and_writes_its_rule_with_it() {
     assert_eq!(store.policy().await.unwrap(), []);
     store.end_approvals(vec!["1".into()]).await.unwrap();
     assert!(store.approvals().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_stopped_pod_gets_no_rule_and_the_request_goes_on_waiting() {
+    let bench = Bench::new();
+    let store = bench.open().await;
+    store.create_pod(pod("alice")).await.unwrap();
+    store.create_pod(PodRow { wanted: Wanted::Stopped, ..pod("lead") }).await.unwrap();
+    let approval = question("1");
+    store.add_approval(approval.clone()).await.unwrap();
+    let pattern = approval.rule.clone();
+    let rule = StoredRule { id: 0, pod: name("lead"), tree: true, pattern, action: Action::Allow };
+    let verdict = Verdict::Tree { rule: None, of: Some(name("lead")) };
+    let decided = Decided { approval: "1".into(), verdict, rule: Some(rule) };
+    let error = store.decide_approval(decided).await.unwrap_err();
+    let said = "pod lead is stopped, and no rule is made for it: :restore lead comes first";
+    assert_eq!(error.to_string(), said);
+    assert_eq!(store.approvals().await.unwrap(), [StoredApproval { approval, verdict: None }]);
+    assert_eq!(store.policy().await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -708,4 +744,37 @@ async fn counts_are_read_beside_a_host_and_hold_no_contents() {
     assert_eq!(counts.pods, [("alice".to_owned(), "live".to_owned())]);
     assert!(counts.rows.contains(&("mail".to_owned(), 1)), "{counts:?}");
     assert!(!format!("{counts:?}").contains("private"));
+}
+
+#[tokio::test]
+async fn what_a_provider_refused_is_known_after_a_restart_and_forgotten_after_a_month() {
+    let bench = Bench::new();
+    let (store, _) = Store::open(&bench.path).await.unwrap();
+    let (now, day) = (crate::protocol::now_ms(), 24 * 60 * 60 * 1000);
+    for (learned, at) in [("old", now - 31 * day), ("young", now - 29 * day), ("new", now)] {
+        store.learn(learned.into(), at).await.unwrap();
+    }
+    drop(store);
+    let (store, _) = Store::open(&bench.path).await.unwrap();
+    assert_eq!(store.learned().await.unwrap(), ["young", "new"]);
+}
+
+#[tokio::test]
+async fn what_one_model_at_one_address_refused_can_be_forgotten() {
+    let bench = Bench::new();
+    let (store, _) = Store::open(&bench.path).await.unwrap();
+    let row = |provider: &str, base_url: &str, model: &str| {
+        serde_json::json!({"provider": provider, "base_url": base_url, "model": model}).to_string()
+    };
+    let kept = [row("q", "u", "m"), row("p", "v", "m"), row("p", "u", "n"), "no JSON".to_owned()];
+    let now = crate::protocol::now_ms();
+    for row in kept.iter().cloned().chain([row("p", "u", "m")]) {
+        store.learn(row, now).await.unwrap();
+    }
+    store.forget("p".into(), "u".into(), "m".into()).await.unwrap();
+    let mut known = store.learned().await.unwrap();
+    known.sort();
+    let mut kept = kept;
+    kept.sort();
+    assert_eq!(known, kept);
 }

@@ -48,7 +48,7 @@ pub fn is_safe(text: &str) -> bool {
 }
 
 /// The bytes that are safe wherever they stand: printable ASCII, newline and tab.
-pub fn is_plain(byte: u8) -> bool {
+fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\n' | b'\t')
 }
 
@@ -67,6 +67,10 @@ impl Cleaner {
     pub fn push(&mut self, piece: &str, out: &mut impl Sink) {
         let mut rest = piece;
         while let Some(c) = rest.chars().next() {
+            if self.is_in_text() && is_ignored(c) {
+                rest = rest.trim_start_matches(is_ignored);
+                continue;
+            }
             let run = if self.is_in_text() { plain_run(rest) } else { 0 };
             if run > 0 {
                 out.run(&rest[..run]);
@@ -175,6 +179,11 @@ impl Sink for Lines {
             _ => {}
         }
     }
+}
+
+/// Control characters that do nothing on a terminal that draws text.
+fn is_ignored(c: char) -> bool {
+    matches!(c, '\0'..='\u{7}' | '\u{e}'..='\u{1a}' | '\u{1c}'..='\u{1f}' | '\u{7f}')
 }
 
 /// How many bytes at the beginning of a text are printable ASCII.

@@ -1,7 +1,7 @@
 //! What a person sees of output that draws over itself: a terminal without a right edge whose last
 //! rows can change.
 
-use crate::text::cleaner::{Cleaner, Sink, is_plain};
+use crate::text::cleaner::{Cleaner, Sink};
 use crate::text::hidden;
 use icu_properties::CodePointMapData;
 use icu_properties::props::{EastAsianWidth, GeneralCategory, GeneralCategoryGroup};
@@ -34,9 +34,9 @@ impl Terminal {
         std::mem::take(&mut self.screen.above)
     }
 
-    /// The lines on the screen, which is empty afterwards.
+    /// The lines on the screen, which is empty afterwards. A sequence that is still open ends, too.
     pub fn finish(&mut self) -> String {
-        let mut screen = std::mem::take(&mut self.screen);
+        let Self { mut screen, .. } = std::mem::take(self);
         // Rows that were erased below the cursor show nothing.
         while screen.row + 1 < screen.rows.len()
             && screen.rows.back().is_some_and(|row| row.cells.is_empty())
@@ -128,12 +128,13 @@ impl Screen {
         *self = Self { above: std::mem::take(&mut self.above), ..Self::default() };
     }
 
-    /// Writes plain lines above the screen at once, without drawing them, where the text behind them moves them out
+    /// Writes lines without control characters above the screen at once, without drawing them, where the text behind them moves them out
     /// anyway. Returns how many bytes they have.
     fn pass(&mut self, text: &str) -> usize {
         let is_at_end =
             self.row + 1 == self.rows.len() && self.column == self.rows[self.row].cells.len();
-        let plain = text.bytes().take_while(|byte| is_plain(*byte)).count();
+        let moves = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+        let plain = text.find(moves).unwrap_or(text.len());
         let moved_out = text[..plain].rmatch_indices('\n').nth(ROWS).filter(|_| is_at_end);
         let Some((end, _)) = moved_out else { return 0 };
         self.move_out();

@@ -226,15 +226,16 @@ fn a_screen_is_small_however_much_is_drawn() {
 
 #[test]
 fn many_lines_in_one_piece_are_drawn_over_as_far_back_as_in_many() {
-    let lines: String = (0..300).map(|n| format!("{n}\tof many\n")).collect();
-    for (before, behind) in [
-        ("", "\u{1b}[999Afirst\n"),
-        ("begun ", "\u{1b}[3A\u{1b}[2Kthird\n"),
-        ("12345\r", "\u{1b}[999A\u{1b}[J"),
-        ("a\nb\nc\u{1b}[2A", "end"),
-        ("title \u{1b}]0;x", "\u{1b}[64A!\u{1b}[65B?"),
-        ("日本\u{301}", "\u{1b}[63A\u{1b}[K"),
+    let lines = |words: &str| (0..300).map(|n| format!("{n}\t{words}\n")).collect::<String>();
+    for (words, before, behind) in [
+        ("of many", "", "\u{1b}[999Afirst\n"),
+        ("von 日本e\u{301}\u{200d}", "begun ", "\u{1b}[3A\u{1b}[2Kthird\n"),
+        ("é\0\u{7f}", "12345\r", "\u{1b}[999A\u{1b}[J"),
+        ("of many", "a\nb\nc\u{1b}[2A", "end"),
+        ("日本", "title \u{1b}]0;x", "\u{1b}[64A!\u{1b}[65B?"),
+        ("\u{301}x\u{85}", "日本\u{301}", "\u{1b}[63A\u{1b}[K"),
     ] {
+        let lines = lines(words);
         let text = format!("{before}{lines}{behind}");
         assert_eq!(
             seen([before, lines.as_str(), behind]),

@@ -2,7 +2,7 @@
 
 use crate::files::{self, FileError, Limit};
 use crate::scope::Permission;
-use crate::text::SafeText;
+use crate::text::{SafeText, without_cut_character};
 use crate::tools::file_text::FileText;
 use crate::tools::scoped_path::{MAX_FILE, ScopedPath};
 use crate::tools::{Context, file_kind, text_limit};
@@ -32,8 +32,10 @@ pub fn attachment(path: &str, ctx: &Context) -> Result<String, FileError> {
     {
         return Err(FileError::Refused(why));
     }
-    let mut text = FileText::of(&found.bytes).plain().into_owned();
-    if found.size > MAX_ATTACHED {
+    let is_cut = found.size > MAX_ATTACHED;
+    let bytes = if is_cut { without_cut_character(&found.bytes) } else { &found.bytes };
+    let mut text = FileText::of(bytes).plain().into_owned();
+    if is_cut {
         text.push_str(&format!("\n[cut at {MAX_ATTACHED} of {} bytes]", found.size));
     }
     Ok(text)

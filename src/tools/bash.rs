@@ -368,6 +368,9 @@ pub fn needless(scope: &Scope, needs: &[Need]) -> Option<String> {
     })
 }
 
+/// The beginning of the summary of a command that succeeded.
+pub const SUCCEEDED: &str = "Exit 0 ";
+
 fn result(ended: &Ended, limit: Duration, took: Duration, content: Option<String>) -> Output {
     let time = format!("{:.1} s", took.as_secs_f64());
     let nothing = if content.is_none() { ", no output" } else { "" };

@@ -3,9 +3,10 @@
 mod matching;
 
 use crate::scope::Permission;
+use crate::text::BYTE_ORDER_MARK;
 use crate::tools::edit::matching::Places;
 use crate::tools::fault::Fault;
-use crate::tools::file_text::{BYTE_ORDER_MARK, LineEnds};
+use crate::tools::file_text::LineEnds;
 use crate::tools::put::{put, text_to_change};
 use crate::tools::read::numbered_line;
 use crate::tools::scoped_path::ScopedPath;

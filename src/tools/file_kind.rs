@@ -46,11 +46,13 @@ pub fn not_written(path: &Path, encoding: &str) -> String {
         Some(("UTF-8", _)) => "UTF-8 -c",
         _ => "WINDOWS-1252",
     };
-    let (shown, path) = (path.display(), quoted(path));
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".utf8");
+    let (shown, beside, path) = (path.display(), quoted(Path::new(&beside)), quoted(path));
     format!(
         "{shown} is in {encoding}: Write and Edit change text in UTF-8 only; change it with a command that keeps its \
          encoding, or, if it may be UTF-8 from now on, convert it with Bash: \
-         iconv -f {from} -t UTF-8 {path} > new && cat new > {path}"
+         iconv -f {from} -t UTF-8 {path} > {beside} && cat {beside} > {path} && rm {beside}"
     )
 }
 

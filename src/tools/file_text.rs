@@ -1,11 +1,9 @@
-//! The text of a file as a model reads it, and a new text as it belongs into that file: a result shows neither
+//! The text of a file as a model reads it, and a new text as it is written to that file: a result shows neither
 //! line ends nor a byte order mark, so a model cannot write them.
 
+use crate::text::{BYTE_ORDER_MARK, Decoded};
 use crate::tools::line_diff::line_operations;
-use encoding_rs::{UTF_16BE, UTF_16LE, WINDOWS_1252};
 use std::borrow::Cow;
-
-pub const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The text of a file.
 #[derive(Debug)]
@@ -43,13 +41,7 @@ impl LineEnds {
 
 impl<'a> FileText<'a> {
     pub fn of(bytes: &'a [u8]) -> Self {
-        let (text, encoding) = decoded(bytes);
-        let has_mark = text.starts_with(BYTE_ORDER_MARK);
-        let text = match (has_mark, text) {
-            (true, Cow::Borrowed(text)) => Cow::Borrowed(&text[BYTE_ORDER_MARK.len_utf8()..]),
-            (true, Cow::Owned(text)) => Cow::Owned(text[BYTE_ORDER_MARK.len_utf8()..].to_owned()),
-            (false, text) => text,
-        };
+        let Decoded { text, has_mark, encoding } = Decoded::of(bytes);
         let ends = LineEnds::of(&text);
         Self { text, has_mark, encoding, ends }
     }
@@ -87,37 +79,6 @@ impl<'a> FileText<'a> {
     pub fn marked(&self, text: &str) -> String {
         let mark = if self.has_mark { BYTE_ORDER_MARK.to_string() } else { String::new() };
         mark + text
-    }
-}
-
-/// Bytes as text, and the encoding in words if it is not UTF-8. Which of the 8-bit encodings a file has cannot be
-/// seen; the most frequent one is assumed, in which each byte is a character.
-fn decoded(bytes: &[u8]) -> (Cow<'_, str>, Option<&'static str>) {
-    for (mark, encoding, words) in [
-        (b"\xff\xfe", UTF_16LE, "UTF-16 (little endian)"),
-        (b"\xfe\xff", UTF_16BE, "UTF-16 (big endian)"),
-    ] {
-        let Some(rest) = bytes.strip_prefix(mark) else { continue };
-        let (text, is_damaged) = encoding.decode_without_bom_handling(rest);
-        // A text in Latin-1 may begin with these two letters.
-        if !is_damaged || bytes.contains(&0) {
-            return (text, Some(words));
-        }
-    }
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        return (Cow::Borrowed(text), None);
-    }
-    let (mut wide, mut bad) = (0, 0);
-    for chunk in bytes.utf8_chunks() {
-        wide += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
-        bad += usize::from(!chunk.invalid().is_empty());
-    }
-    match wide >= bad {
-        true => (String::from_utf8_lossy(bytes), Some("UTF-8 with bad bytes, shown as \u{fffd}")),
-        false => (
-            WINDOWS_1252.decode_without_bom_handling(bytes).0,
-            Some("an 8-bit encoding, shown as Windows-1252"),
-        ),
     }
 }
 
@@ -169,35 +130,5 @@ mod tests {
         }
         let doubled = FileText::of(b"a\r\r\nb\r\n");
         assert_eq!(doubled.changed(&doubled.plain()), "a\r\r\nb\r\n");
-    }
-
-    #[test]
-    fn a_text_is_read_in_its_encoding_and_the_words_name_it() {
-        let utf16 = |text: &str, swap: bool| -> Vec<u8> {
-            let units = text.encode_utf16();
-            units
-                .flat_map(|unit| if swap { unit.to_be_bytes() } else { unit.to_le_bytes() })
-                .collect()
-        };
-        for (bytes, text, words) in [
-            (b"caf\xe9\n".to_vec(), "café\n", Some("8-bit")),
-            (
-                "é ü ✓".as_bytes().iter().copied().chain(*b"\xff").collect(),
-                "é ü ✓\u{fffd}",
-                Some("bad bytes"),
-            ),
-            (utf16("\u{feff}é\r\n日", false), "é\r\n日", Some("little")),
-            (utf16("\u{feff}日本", true), "日本", Some("big")),
-            (b"\xff\xfe!".to_vec(), "ÿþ!", Some("8-bit")),
-            ("\u{feff}é".into(), "é", None),
-        ] {
-            let read = FileText::of(&bytes);
-            assert_eq!(read.text, text, "{bytes:?}");
-            assert_eq!(
-                read.encoding.map(|said| words.is_some_and(|part| said.contains(part))),
-                words.map(|_| true),
-                "{read:?}"
-            );
-        }
     }
 }

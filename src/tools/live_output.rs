@@ -1,7 +1,8 @@
 //! The output of a running command: whole characters, at a limited rate.
 
 use crate::tools::text_limit;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The most bytes shown in one [`WINDOW`]; further ones are only counted.
 const BUDGET: usize = 32 * 1024;
@@ -81,4 +82,25 @@ pub fn whole(bytes: &[u8]) -> usize {
         return if width > back { len - back } else { len };
     }
     len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_counted_instead_of_streamed() {
+        let mut shown = String::new();
+        let mut publish = |text: String| shown.push_str(&text);
+        let mut live = LiveOutput::new(&mut publish);
+        for _ in 0..2 {
+            for _ in 0..100 {
+                live.push(&[b'x'; 1024]);
+            }
+            tokio::time::advance(WINDOW).await;
+        }
+        live.finish();
+        let part = format!("{}\n[68.0 KiB not shown]\n", "x".repeat(BUDGET));
+        assert_eq!(shown, part.repeat(2));
+    }
 }

@@ -45,6 +45,8 @@ pub struct CommandNeeds {
     pub may_run_another: bool,
     /// Its words that name a program or a script that the Pod can change, for another program to start.
     pub handed: Vec<String>,
+    /// Whether a command of git may find a repository whose settings the Pod can write.
+    pub any_repository: bool,
     /// Why no approval can grant this, as the model reads it.
     pub closed: Option<String>,
 }
@@ -58,9 +60,9 @@ pub fn command_needs(arguments: &str, ctx: &Context) -> CommandNeeds {
     let needs = input.needs();
     match find(ctx, &input.outside, &needs) {
         Ok(found) => {
-            let Shown { scripts, may_run_another, handed } =
+            let Shown { scripts, may_run_another, handed, any_repository } =
                 scripts::of_line(&ctx.canonical(), &input.command);
-            CommandNeeds { scripts, may_run_another, handed, ..found }
+            CommandNeeds { scripts, may_run_another, handed, any_repository, ..found }
         }
         Err(why) => CommandNeeds { needs, closed: Some(why), ..CommandNeeds::default() },
     }

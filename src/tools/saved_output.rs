@@ -127,11 +127,25 @@ impl SavedOutput {
         }
     }
 
-    /// The text for the result, and where the rest is; `None` if there was no output.
-    pub fn finish(mut self) -> Option<String> {
+    /// Ends a block and its last line: what follows draws over none of it.
+    pub fn end_block(&mut self) {
+        if !self.end_screen().ends_with('\n') {
+            self.push(b"\n");
+            self.end_screen();
+        }
+    }
+
+    /// Keeps what is on the screen, and returns it.
+    fn end_screen(&mut self) -> String {
         let rest = live_output::text(&std::mem::take(&mut self.open));
         let seen = self.terminal.push(&rest) + &self.terminal.finish();
         self.keep(&seen);
+        seen
+    }
+
+    /// The text for the result, and where the rest is; `None` if there was no output.
+    pub fn finish(mut self) -> Option<String> {
+        self.end_screen();
         if !self.is_short() && matches!(self.file, SavedFile::No) {
             self.open();
         }
@@ -203,6 +217,16 @@ mod tests {
         let mut saved = SavedOutput::new(Path::new("/nowhere"));
         pieces.iter().for_each(|piece| saved.push(piece));
         saved.finish()
+    }
+
+    #[test]
+    fn a_block_draws_over_no_other() {
+        let mut saved = SavedOutput::new(Path::new("/nowhere"));
+        for block in ["one\ntwo\u{1b}[A", "three\u{1b}]0;open", "\u{1b}[9A\rfour\n", "", "\r5"] {
+            saved.push(block.as_bytes());
+            saved.end_block();
+        }
+        assert_eq!(saved.finish().unwrap(), "one\ntwo\nthree\nfour\n\n5\n");
     }
 
     #[test]

@@ -1,14 +1,11 @@
 //! Finds the scripts that a command line runs and that its Pod can change: in the scope, in `/tmp`
 //! and in caches. A script is a word of the line that names such a file on the disk.
 
-mod interpreters;
-
-use crate::config::shell;
+use crate::config::shell::{self, GitCommand, Interpreter, Operand, Takes, interpreter};
 use crate::files;
 use crate::protocol::ScriptHash;
-use crate::sandbox::{Person, PodStorage, script_hash};
+use crate::sandbox::{GIT, Person, PodStorage, remotes, repositories_of, script_hash};
 use crate::scope::Permission;
-use crate::tools::scripts::interpreters::{Interpreter, Operand, Takes};
 use crate::tools::{Context, scoped_path};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -23,6 +20,9 @@ const DIRECTORIES: usize = 64;
 const LINKS: usize = 8;
 /// The most parts of the words of one line that are looked for on the disk.
 const PARTS: usize = 4096;
+/// The beginning of a program or a library, and where it says which of them it is: 2 or 3 in either order of bytes.
+const ELF: &[u8] = b"\x7fELF";
+const ELF_TYPE: std::ops::Range<usize> = 16..18;
 /// The signs that a name of a file inside of a word may contain.
 const SIGNS: usize = 3;
 /// A variable with other directories in which `cd` searches for its argument.
@@ -65,6 +65,8 @@ pub struct Shown {
     pub may_run_another: bool,
     /// The words by which a program may be handed such a file: options with their values, and parts of other words.
     pub handed: Vec<String>,
+    /// Whether a command of git may find a repository whose settings the Pod can write.
+    pub any_repository: bool,
 }
 
 /// The scripts of a command line. Reads the disk.
@@ -74,6 +76,7 @@ pub fn of_line(ctx: &Context, line: &str) -> Shown {
     for words in shell::named_commands(line) {
         search.command(&words);
         search.names_a_program(&words);
+        search.repository(&words);
     }
     // The first beyond the most stands for all further ones. Without a hash no rule for certain contents holds.
     let further = search.found.keys().nth(MAX_SCRIPTS).cloned().map(ScriptHash::unread);
@@ -81,7 +84,8 @@ pub fn of_line(ctx: &Context, line: &str) -> Shown {
     let scripts: Vec<ScriptHash> =
         found.flat_map(|(path, held)| hashed(path, *held)).chain(further).collect();
     let may_run_another = search.may_run_another || !scripts.is_empty();
-    Shown { may_run_another, handed: search.handed, scripts }
+    let Search { handed, any_repository, .. } = search;
+    Shown { scripts, may_run_another, handed, any_repository }
 }
 
 /// The hash of a script, and the mark that it is not held.
@@ -126,15 +130,36 @@ fn parts(word: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a file can be started by its name: it is executable, or names its interpreter.
+/// Whether a file can be started by its name: it is executable, names its interpreter, or is a program or a shared
+/// library, which other programs load whatever its mode.
 fn can_be_started(file: &Path) -> bool {
     let mode = |file: &Path| file.metadata().map_or(0, |metadata| metadata.permissions().mode());
-    let begins = |file: &Path| -> std::io::Result<[u8; 2]> {
-        let mut first = [0; 2];
-        File::open(file)?.read_exact(&mut first)?;
+    let begins = |file: &Path| -> std::io::Result<Vec<u8>> {
+        let mut first = Vec::new();
+        File::open(file)?.take(ELF_TYPE.end as u64).read_to_end(&mut first)?;
         Ok(first)
     };
-    mode(file) & 0o111 != 0 || begins(file).is_ok_and(|first| first == *b"#!")
+    let is_loadable = |first: &[u8]| {
+        let of_elf = first.get(ELF_TYPE).filter(|_| first.starts_with(ELF));
+        first.starts_with(b"#!")
+            || of_elf.is_some_and(|kind| kind.iter().any(|b| matches!(b, 2 | 3)))
+    };
+    mode(file) & 0o111 != 0 || begins(file).is_ok_and(|first| is_loadable(&first))
+}
+
+/// Whether the value of an option is the name of an interpreter, perhaps with options: a later word may be its script.
+fn starts_an_interpreter(option: Option<&str>, word: &str) -> bool {
+    let value = match word.split_once('=').filter(|(option, _)| option.starts_with('-')) {
+        Some((_, value)) => value,
+        None if option.is_some_and(|option| option.starts_with("--")) => word,
+        None => return false,
+    };
+    let mut words = value.split_whitespace();
+    words.next().is_some_and(is_interpreter) && words.all(|word| word.starts_with('-'))
+}
+
+fn is_interpreter(name: &str) -> bool {
+    interpreter(name).is_some_and(Interpreter::is_interpreter)
 }
 
 /// Whether a line is a `cd` followed only by `&&`, so that the rest runs only if the `cd` succeeded.
@@ -163,6 +188,8 @@ struct Search<'a> {
     may_run_another: bool,
     /// The words of [`Shown::handed`].
     handed: Vec<String>,
+    /// As in [`Shown::any_repository`].
+    any_repository: bool,
     /// How many more parts of words are looked for on the disk.
     parts_left: usize,
 }
@@ -180,6 +207,7 @@ impl<'a> Search<'a> {
             found: BTreeMap::new(),
             may_run_another: false,
             handed: Vec::new(),
+            any_repository: false,
             parts_left: PARTS,
         }
     }
@@ -188,24 +216,32 @@ impl<'a> Search<'a> {
     /// an option or a quoted text names, as in `split --filter=./x.sh` or `git -c alias.x='!./x.sh'`.
     fn names_a_program(&mut self, words: &[Option<String>]) {
         let is_blank = |c: char| !c.is_alphanumeric() && !"./_-".contains(c);
-        let is_interpreter = |name: &str| interpreters::of(name).is_some();
-        let mut interpreted = false;
+        // The name may be attached to the letters of an option: `-TTsh`.
+        let names_interpreter = |part: &str| match part.strip_prefix('-') {
+            Some(letters) if !letters.starts_with('-') => {
+                letters.char_indices().any(|(at, _)| is_interpreter(&letters[at..]))
+            }
+            _ => is_interpreter(part),
+        };
+        let (mut interpreted, mut started) = (false, false);
         for (at, word) in words.iter().enumerate() {
             let Some(word) = word else {
                 self.may_run_another = true;
                 continue;
             };
-            let any_file = interpreted || at > 0 && word.split(is_blank).any(is_interpreter);
+            let option = at.checked_sub(1).and_then(|at| words[at].as_ref());
+            let option = option.filter(|option| option.starts_with('-') && !option.contains('='));
+            let any_file = interpreted || at > 0 && word.split(is_blank).any(names_interpreter);
+            let starts_it = at > 0 && starts_an_interpreter(option.map(String::as_str), word);
             // What the first word interprets is known already.
-            interpreted |= at > 0 && is_interpreter(word);
+            interpreted |= at > 0 && is_interpreter(word) || starts_it;
             let expands = self.is_expanded_later(word);
             let part = parts(word).find(|part| self.is_program(part, any_file));
             self.may_run_another |= expands || part.is_some();
             // A whole word that no option takes is what the program works on.
-            let option = at.checked_sub(1).and_then(|at| words[at].as_ref());
-            let option = option.filter(|option| option.starts_with('-') && !option.contains('='));
             let is_value = word.starts_with('-') || option.is_some();
-            let starts = part.is_some_and(|part| part != word) || is_value && part.is_some();
+            let starts = part.is_some_and(|part| part != word || is_value || started);
+            started |= starts_it;
             if at > 0 && (starts || is_value && expands) {
                 self.handed.extend(option.into_iter().chain([word]).cloned());
             }
@@ -241,6 +277,37 @@ impl<'a> Search<'a> {
         files.any(|file| any_file || can_be_started(&file))
     }
 
+    /// Looks at the repository in which a command of git works, and at the other one of `git push` and its like.
+    fn repository(&mut self, words: &[Option<String>]) {
+        let Some(GitCommand { finds_repository, remotes: words, .. }) = shell::git_command(words)
+        else {
+            return;
+        };
+        let guarded = self.guarded_repository();
+        self.any_repository |= finds_repository && guarded.is_none();
+        let Some(words) = words else { return };
+        let known = guarded.map(|git| remotes(&git)).unwrap_or_default();
+        // Without a configured remote git reads its name in a file of the repository.
+        self.any_repository |= words.is_empty() && known.is_empty();
+        let is_near = |word: &String| !is_far(word) || self.is_directory(word);
+        let near: Vec<String> =
+            words.into_iter().filter(|word| !known.contains(word) && is_near(word)).collect();
+        self.handed.extend(near);
+    }
+
+    /// The `.git` in each of the possible current directories, if its configuration is guarded. A directory without one
+    /// may become a repository while the line runs, and a repository that no person gave to the Pod may be made by one.
+    fn guarded_repository(&self) -> Option<PathBuf> {
+        let known = repositories_of(&self.ctx.given);
+        let mut gits = self.dirs.iter().map(|dir| dir.join(GIT));
+        let first = gits.clone().next()?;
+        let is_guarded = |git: PathBuf| {
+            let is_link = git.symlink_metadata().map(|meta| meta.is_symlink());
+            known.contains(&git) && is_link.is_ok_and(|is_link| !is_link)
+        };
+        gits.all(is_guarded).then_some(first)
+    }
+
     fn command(&mut self, words: &[Option<String>]) {
         if words.iter().flatten().any(|word| word.starts_with(CDPATH)) {
             self.dirs.clear();
@@ -262,7 +329,7 @@ impl<'a> Search<'a> {
             }
             _ => {}
         }
-        if let Some(interpreter) = interpreters::of(program) {
+        if let Some(interpreter) = interpreter(program) {
             self.arguments(interpreter, arguments);
         }
         if MANAGERS.contains(&last_part(program)) {
@@ -338,6 +405,7 @@ impl<'a> Search<'a> {
         }
         match attached {
             Some(value) => self.value(takes, value),
+            None if takes == Takes::Writes => {}
             None => return takes,
         }
         Takes::Nothing
@@ -351,14 +419,19 @@ impl<'a> Search<'a> {
                 self.script(value, if is_path { Named::Surely } else { Named::IfThere });
             }
             Takes::Perhaps => drop(self.file(value)),
-            Takes::Module | Takes::Nothing | Takes::Value | Takes::Code => {}
+            Takes::Module | Takes::Nothing | Takes::Value | Takes::Code | Takes::Writes => {}
         }
     }
 
     /// Adds the script that an argument names; returns whether no later argument is the script.
     fn operand(&mut self, operand: Operand, word: &str, state: &mut State) -> bool {
         match operand {
-            Operand::Data => false,
+            Operand::Data
+            | Operand::Code
+            | Operand::Text
+            | Operand::Other
+            | Operand::Bundle
+            | Operand::Compiler => false,
             Operand::Script => self.script(word, state.named),
             Operand::ScriptOrPackage if self.is_directory(word) => {
                 self.script(&format!("{word}/{PACKAGE}"), state.named)
@@ -376,7 +449,7 @@ impl<'a> Search<'a> {
                     || self.file(&format!("{word}{NODE}"))
                     || self.script(word, state.named)
             }
-            Operand::ScriptOrVerb => {
+            Operand::ScriptOrVerb | Operand::Verb => {
                 let runs = state.verb.as_ref().is_none_or(|verb| RUNS.contains(&verb.as_str()));
                 state.verb.get_or_insert_with(|| word.to_owned());
                 let named = if runs { Named::Perhaps } else { Named::IfThere };
@@ -511,6 +584,16 @@ impl<'a> Search<'a> {
             && ctx.scope.permission(place) != Some(Permission::Write)
             && !place.starts_with(&ctx.private)
     }
+}
+
+/// Whether git takes a text for the address of a repository that it reaches through the network.
+fn is_far(address: &str) -> bool {
+    let is_word = |text: &str| !text.is_empty() && !text.contains('/');
+    let is_url =
+        |(scheme, _): (&str, &str)| is_word(scheme) && !scheme.eq_ignore_ascii_case("file");
+    // `host:path`; behind a `/` a colon is a part of a path.
+    let has_host = || address.split_once(':').is_some_and(|(host, _)| is_word(host));
+    !address.contains("::") && address.split_once("://").map_or_else(has_host, is_url)
 }
 
 /// The name of a program without its directory.

@@ -243,7 +243,10 @@ mod tests {
             assert_eq!(set.check(name, "{}"), Err(expected));
         }
         let all = set.check("fly", "{}").unwrap_err();
-        assert!(all.starts_with("Tool 'fly' not found; the tools are Bash, Edit, "), "{all}");
+        assert!(
+            all.starts_with("Tool 'fly' not found; the tools are AskPerson, Bash, Edit, "),
+            "{all}"
+        );
         assert!(all.ends_with(", mcp__demo__echo"), "{all}");
         let long = set.check(&"x".repeat(1 << 20), "{}").unwrap_err();
         assert!(long.chars().count() < 1000, "{}", long.len());

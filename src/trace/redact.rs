@@ -81,6 +81,26 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     text
 }
 
+/// Values that are not shown in the sentences about one server, besides what [`redact`] finds in every text.
+#[derive(Clone, Debug, Default)]
+pub struct Hidden(Vec<String>);
+
+impl Hidden {
+    /// Short values, paths and the like stay: they stand in many plain sentences.
+    pub fn new(values: impl Iterator<Item = String>) -> Self {
+        let mut values: Vec<String> = values.filter(|value| !secrets::is_harmless(value)).collect();
+        // A value that contains another one is replaced whole.
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        Self(values)
+    }
+
+    /// The text with every secret replaced.
+    pub fn redact(&self, text: &str) -> String {
+        let replaced = |text: String, value: &String| text.replace(value, MARK);
+        redact(&self.0.iter().fold(text.to_owned(), replaced)).into_owned()
+    }
+}
+
 fn registered(text: &str) -> Option<String> {
     let mut changed: Option<String> = None;
     secrets::with_values(|value| {
@@ -196,10 +216,15 @@ fn value(text: &str, from: usize, reach: Reach) -> Option<(usize, usize)> {
     let end = match (quote, reach) {
         (Some(quote), _) => closing(inside, quote, escapes),
         (None, Reach::Line) => inside.find(['\n', '\r', '"', '\'', '}']),
-        (None, Reach::Word) => inside.find(|c: char| {
-            c.is_whitespace()
-                || matches!(c, '"' | '\'' | '`' | ',' | ';' | '&' | ')' | ']' | '}' | '\\')
-        }),
+        (None, Reach::Word) => {
+            // The bracket of the mark ends no word.
+            let mark = if inside.starts_with(MARK) { MARK.len() } else { 0 };
+            let end = inside[mark..].find(|c: char| {
+                c.is_whitespace()
+                    || matches!(c, '"' | '\'' | '`' | ',' | ';' | '&' | ')' | ']' | '}' | '\\')
+            });
+            end.map(|end| mark + end)
+        }
     };
     let end = end.unwrap_or(inside.len());
     let found = inside[..end].trim();
@@ -333,6 +358,9 @@ mod tests {
 
     #[test]
     fn fields_are_replaced_in_plain_text_json_and_json_inside_json() {
+        check("token=[secret] user=me", "token=[secret] user=me");
+        check("(token=[secret])", "(token=[secret])");
+        check("token=[secret]rest, x", "token=[secret], x");
         check("password=hunter2 user=me", "password=[secret] user=me");
         check(r#"{"api_key": "abc", "n": 1}"#, r#"{"api_key": "[secret]", "n": 1}"#);
         check(

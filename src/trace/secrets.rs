@@ -6,6 +6,8 @@ use std::sync::{PoisonError, RwLock};
 
 /// The shortest value that is registered, in bytes: a shorter one stands in many plain words.
 const SHORTEST: usize = 6;
+/// The shortest text with a digit that is taken for a key wherever the settings have it, in bytes.
+const LEAST_OF_KEYS: usize = 12;
 /// How many values are remembered; the shortest ones are dropped when there are more.
 const MOST: usize = 512;
 /// Words in a variable's name that say that its value is a secret.
@@ -44,6 +46,20 @@ pub fn register(value: &str) {
                 add(form);
             }
         }
+    }
+}
+
+/// Remembers the values of headers and variables that settings spell out: where the name says so, and where the value is
+/// none that a person would choose as a word.
+pub fn register_settings(values: &BTreeMap<String, String>) {
+    register_environment(values);
+    let is_word = |value: &str| {
+        value.len() < LEAST_OF_KEYS
+            || value.contains("${")
+            || !value.contains(|c: char| c.is_ascii_digit())
+    };
+    for value in values.values().filter(|value| !is_word(value) && !is_harmless(value)) {
+        register(value);
     }
 }
 
@@ -95,7 +111,7 @@ fn add(value: String) {
 
 /// Switches, numbers and paths are not secrets, whatever their variable is called: `SSH_AUTH_SOCK`,
 /// `KEY_REPEAT=20`.
-fn is_harmless(value: &str) -> bool {
+pub(super) fn is_harmless(value: &str) -> bool {
     let path = value.starts_with('/') && !value.contains(char::is_whitespace);
     path || value.len() < SHORTEST || matches!(value, "default" | "disabled" | "enabled")
 }

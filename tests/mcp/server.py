@@ -39,6 +39,8 @@ def tools():
         named.append(tool("new", "Was not there before."))
     if MODE == "changing":
         named.append(tool("grow", "Adds a tool."))
+    if MODE == "questions":
+        named.append(tool("ask", "Asks the person for a name and an age."))
     if MODE == "lies":
         named += [
             {"name": "no-object", "inputSchema": "object"},
@@ -71,8 +73,6 @@ counted = []
 def slow(request):
     token = request["params"].get("_meta", {}).get("progressToken")
     step = 0
-    with open("is-slow", "w") as file:
-        file.write("yes")
     while request["id"] not in cancelled:
         step += 1
         notify("notifications/progress", progressToken=token, progress=step, total=1000, message="step")
@@ -82,6 +82,23 @@ def slow(request):
 def flood(write):
     while True:
         write()
+
+
+# The calls that wait for the answer of the person, by the id of the question.
+asked = {}
+capabilities = {}
+
+
+def ask(request):
+    fields = {
+        "name": {"type": "string", "title": "Name", "minLength": 1},
+        "age": {"type": "integer", "minimum": 18},
+    }
+    form = {"type": "object", "properties": fields, "required": ["name"]}
+    question = f"q{request['id']}"
+    asked[question] = request["id"]
+    params = {"message": "Who are you?", "requestedSchema": form}
+    send({"jsonrpc": "2.0", "id": question, "method": "elicitation/create", "params": params})
 
 
 def call(request):
@@ -140,6 +157,8 @@ def call(request):
             {"type": "image", "data": pixel[:40], "mimeType": "image/png"},
             {"type": "resource_link", "uri": "file:///x", "name": "x"},
         ]}
+    if name == "ask":
+        return text("the client asks nobody") if "elicitation" not in capabilities else ask(request)
     if name == "fail":
         return text("it went wrong", isError=True)
     if name == "count":
@@ -169,6 +188,7 @@ def answer(request):
             return {"hello": "world"}
         version = request["params"]["protocolVersion"]
         info = {"name": "demo", "version": "1"}
+        capabilities.update(request["params"]["capabilities"])
         return {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}}, "serverInfo": info}
     if method == "tools/list":
         if MODE == "many-tools":
@@ -208,6 +228,9 @@ def main():
             if MODE == "asks":
                 with open("answers", "a") as file:
                     file.write(line)
+            if message.get("id") in asked:
+                said = json.dumps(message.get("result", message.get("error")), sort_keys=True)
+                send({"jsonrpc": "2.0", "id": asked.pop(message["id"]), "result": text(said)})
             continue
         try:
             result = answer(message)

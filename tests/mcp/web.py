@@ -13,6 +13,10 @@ TOOLS = [
 ]
 
 
+# Answers that a later stream carries, by the id of the last event, with the time at which the first stream ended.
+waiting = {}
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -28,7 +32,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self):
-        self.reply(405)
+        if MODE != "retry" or self.headers["Last-Event-ID"] not in waiting:
+            return self.reply(405)
+        line, closed = waiting.pop(self.headers["Last-Event-ID"])
+        answer = json.loads(line)
+        paused = f"asked again after {int((time.monotonic() - closed) * 1000)} ms"
+        answer["result"]["content"] = [{"type": "text", "text": paused}]
+        self.events(f"id: last\ndata: {json.dumps(answer)}\n\n")
+
+    def events(self, text):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(text.encode())
+        self.close_connection = True
 
     def do_DELETE(self):
         self.reply(200)
@@ -49,6 +67,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if MODE == "huge-body":
             line = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"content": "x" * (3 << 20)}})
             return self.reply(200, line.encode(), Content_Type="application/json")
+        if MODE == "retry":
+            # The stream ends without the answer, which waits for the client to come back.
+            self.events("id: e1\nretry: 300\ndata:\n\n")
+            waiting["e1"] = (line, time.monotonic())
+            return
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")

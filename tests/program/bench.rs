@@ -181,12 +181,12 @@ impl Bench {
     }
 
     /// Runs the program with this standard input.
-    pub fn yoi_reading(&self, args: &[&str], input: &str) -> Done {
+    pub fn yoi_reading(&self, args: &[&str], input: impl AsRef<[u8]>) -> Done {
         self.reading(self.command(args), input)
     }
 
     /// Runs a command to its end with this standard input.
-    pub fn reading(&self, mut command: Command, input: &str) -> Done {
+    pub fn reading(&self, mut command: Command, input: impl AsRef<[u8]>) -> Done {
         let file = self.path("stdin");
         fs::write(&file, input).expect("a writable directory");
         let input = fs::File::open(&file).expect("the file just written");

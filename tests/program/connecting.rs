@@ -177,7 +177,11 @@ fn p_answers_at_once_with_a_key_and_names_model_address_and_key_in_one_line() {
             let lines: Vec<&str> = done.err.lines().filter(|line| !line.is_empty()).collect();
             let [line] = lines.as_slice() else { panic!("one line: {done:?}") };
             assert!(line.contains(&format!(": {provider}/")), "{line}");
-            assert!(line.ends_with(&format!(" at {address}, {source}, because {why}")), "{line}");
+            let of = match provider {
+                "gemini" => format!("{base}/v1beta"),
+                _ => format!("{base}/v1"),
+            };
+            assert!(line.ends_with(&format!(" at {of}, {source}, because {why}")), "{line}");
         };
         let of_variable = yoi(&[(key, "sk-test"), (url, &base)]);
         says(&of_variable, &format!("key from {key}"), &format!("{key} is set"));
@@ -204,7 +208,7 @@ fn a_command_prints_the_key_once_for_all_messages_and_nothing_of_it_is_logged() 
          key_command = ['sh', '-c', '{script}']\n"
     ));
     let _host = bench.serve();
-    let says = format!(" at {address}, key printed by key_command of anthropic, because");
+    let says = format!(" at http://{address}/v1, key printed by key_command of anthropic, because");
     for _ in 0..2 {
         let done = bench.yoi(&["-p", "hello"]);
         assert_eq!((done.code, done.out.trim()), (Some(0), ANSWER), "{done:?}");
@@ -237,7 +241,7 @@ fn headers_of_the_settings_go_with_each_request_and_their_values_are_shown_nowhe
     let token = ("ANTHROPIC_AUTH_TOKEN", "tok-of-gateway-7");
     let done = yoi(&[token, ("TEAM_TOKEN", "team-token-7"), ("ANTHROPIC_API_KEY", "sk-test")]);
     assert_eq!((done.code, done.out.trim()), (Some(0), ANSWER), "{done:?}");
-    let says = format!(" at {address}, key from ANTHROPIC_AUTH_TOKEN, because");
+    let says = format!(" at http://{address}/v1, key from ANTHROPIC_AUTH_TOKEN, because");
     assert!(done.err.contains(&says), "{done:?}");
     let head = heads.lock().expect("no panic").pop().expect("a request");
     assert!(head.starts_with("post /v1/messages?api-version=p "), "{head}");
@@ -249,11 +253,12 @@ fn headers_of_the_settings_go_with_each_request_and_their_values_are_shown_nowhe
     assert!(heads.lock().expect("no panic").is_empty(), "nothing is sent without a header");
     let says =
         "headers of [provider.anthropic]: its header X-Team takes ${TEAM_TOKEN}, which is not set";
-    assert!(unset.code == Some(1) && unset.err.contains(says), "{unset:?}");
+    assert!(unset.err.contains(says) && !unset.err.contains("no key"), "{unset:?}");
 
     table("model = 'anthropic/'", "x-api-key = '${TEAM_TOKEN}'");
     let done = yoi(&[("TEAM_TOKEN", "team-token-7")]);
     assert_eq!((done.code, done.out.trim()), (Some(0), ANSWER), "{done:?}");
+    assert!(done.err.contains("key in the header x-api-key"), "{done:?}");
     let head = heads.lock().expect("no panic").pop().expect("a request");
     assert!(
         head.contains("x-api-key: team-token-7\r"),
@@ -396,4 +401,51 @@ fn enter_on_the_first_screen_lists_the_ways_and_opens_nothing_by_itself() {
     terminal.waits_for("ways to connect one");
     terminal.press("\r");
     terminal.waits_for("type `yoi auth anthropic`");
+}
+
+#[test]
+fn a_mistake_in_the_table_of_a_provider_is_the_answer_to_its_model_and_stands_once() {
+    let (bench, _) = bare(provider());
+    let local = bench.without_local_models();
+    let table = |lines: &str| bench.settings(&format!("{local}[provider.shed]\n{lines}\n"));
+    let greet = || bench.yoi(&["--model", "shed/q", "-p", "hi"]);
+    let wrong = |says: &str| {
+        let done = greet();
+        assert_eq!(done.err.matches(says).count(), 1, "{done:?}");
+        for other in ["there is no provider", "has no wire"] {
+            assert!(!done.err.contains(other), "{done:?}");
+        }
+    };
+    let both = || {
+        table("base_url = 'http://127.0.0.1:9'\nwire = 'openai-chat'");
+        wrong("`provider.shed.wire` is");
+        table("wire = 'chat'\nbase_url = 'http://127.0.0.1:9/v1/chat/completions'");
+        wrong("ends in /chat/completions; yoi adds the end itself");
+    };
+    both();
+    bench.settings(&local);
+    let _host = bench.serve();
+    both();
+    table(
+        "wire = 'chat'
+base_url = 'http://127.0.0.1:9'
+api_key = 'sk-x'",
+    );
+    wrong(
+        "`provider.shed.api_key` does not belong in this file: store a key with `yoi auth <provider>`",
+    );
+}
+
+#[test]
+fn a_variable_of_a_key_that_is_not_set_is_named_where_a_server_needs_none() {
+    let (bench, _) = bare(provider());
+    let local = bench.without_local_models();
+    bench.settings(&format!(
+        "{local}[provider.shed]\nwire = 'chat'\nbase_url = 'http://{}/api/v2?key=sesame'\nkey_env = 'SHED_KEY'\n",
+        provider()
+    ));
+    let done = bench.yoi(&["--model", "shed/q", "-p", "hi"]);
+    assert_eq!((done.code, done.out.trim()), (Some(0), ANSWER), "{done:?}");
+    assert!(done.err.contains("/api/v2, no key (SHED_KEY is not set)"), "{done:?}");
+    assert!(!done.err.contains("sesame"), "{done:?}");
 }

@@ -1,6 +1,6 @@
 //! Every exit code of the program without a screen, brought about.
 
-use crate::bench::{Bench, Done, SCRIPT};
+use crate::bench::{Bench, Done, SCRIPT, eventually, signal};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
@@ -354,8 +354,8 @@ text = "{result}"
     assert_eq!(done.code, Some(0), "{done:?}");
     let said = "the limit of output tokens cut the arguments of this call after 17 bytes";
     assert!(done.out.contains(said), "{done:?}");
-    assert!(done.out.contains("cut this call before its arguments"), "{done:?}");
-    let last = done.out.rsplit("before its arguments").next().unwrap_or_default();
+    assert!(done.out.contains("cut this call before it was complete"), "{done:?}");
+    let last = done.out.rsplit("before it was complete").next().unwrap_or_default();
     assert!(!last.contains("not run"), "a complete call without arguments runs: {done:?}");
     assert!(!bench.ws().join("a").exists());
 }
@@ -425,4 +425,89 @@ text = "The kid is done."
     let done = bench.say("go");
     assert!(done.out.contains("The kid is done."), "{done:?}");
     assert_eq!(done.code, Some(0), "{done:?}");
+}
+
+#[test]
+fn a_change_that_another_pod_keeps_a_run_from_making_exits_3_and_names_the_pod() {
+    let bench = Bench::new();
+    let _host = bench.serve();
+    let model = bench.model();
+    let made = bench.yoi(&["--model", &model, "-c", "new a"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    // The Pod that rests keeps nobody from writing.
+    let wrote = bench.say("greet one");
+    assert_eq!(wrote.code, Some(0), "{wrote:?}");
+    assert!(bench.ws().join("hello.txt").exists());
+    let busy = bench.command(&["--pod", "a", "-p", "slow"]).spawn().expect("the program starts");
+    let runs = || bench.pod("a").is_some_and(|pod| pod["state"] == "running");
+    eventually("a writes in its turn", runs);
+    for prompt in ["greet two", "run echo two > two.txt"] {
+        let refused = bench.say(prompt);
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        let said = refused.last_words();
+        assert!(said.contains("a change was refused, because a writes there"), "{refused:?}");
+        assert!(said.contains("--pod a"), "{refused:?}");
+    }
+    let read = bench.say("run cat hello.txt");
+    assert_eq!(read.code, Some(0), "what only reads is no refusal: {read:?}");
+    assert!(read.out.contains("Hello, one!"), "{read:?}");
+    for other in ["echo Read-only file system", "touch /usr/x; echo EROFS", "touch /usr/x"] {
+        let read = bench.say(&format!("run {other}"));
+        assert_eq!(read.code, Some(0), "nobody writes there: {read:?}");
+    }
+    assert!(!bench.ws().join("two.txt").exists());
+    signal(busy.id(), "TERM");
+    bench.finish(busy);
+    let wrote = bench.say("run echo three > three.txt");
+    assert_eq!(wrote.code, Some(0), "{wrote:?}");
+    assert!(bench.ws().join("three.txt").exists());
+}
+
+#[test]
+fn a_run_that_waits_for_another_writer_names_it_and_the_way_out_in_both_forms() {
+    let bench = Bench::new();
+    bench.settings("scope.when_busy = \"wait\"\n");
+    let _host = bench.serve();
+    let model = bench.model();
+    for pod in ["a", "plain", "json"] {
+        assert_eq!(bench.yoi(&["new", pod, "--model", &model]).code, Some(0));
+    }
+    let busy = bench.command(&["--pod", "a", "-p", "slow"]).spawn().expect("the program starts");
+    eventually("a runs", || bench.pod("a").is_some_and(|pod| pod["state"] == "running"));
+    let start = |args: &[&str]| bench.command(args).spawn().expect("the program starts");
+    let plain = start(&["--pod", "plain", "-p", "hi"]);
+    let json = start(&["--pod", "json", "--json", "-p", "hi"]);
+    let waits = "waits until a has ended its run";
+    for pod in ["plain", "json"] {
+        eventually(pod, || bench.pod(pod).is_some_and(|pod| pod["activity"] == waits));
+    }
+    signal(busy.id(), "TERM");
+    bench.finish(busy);
+    let (plain, json) = (bench.finish(plain), bench.finish(json));
+    assert_eq!((plain.code, json.code), (Some(0), Some(0)), "{plain:?} {json:?}");
+    for (said, way) in [(&plain.err, "`yoi pause a` frees it"), (&json.out, ":pause a frees it")] {
+        assert!(said.contains(waits) && said.contains(way), "{said}");
+    }
+}
+
+#[test]
+fn a_compaction_that_fails_exits_1_and_says_why_in_the_shell_and_as_a_line() {
+    let bench = Bench::new();
+    let _host = bench.serve();
+    bench.play("[[when]]\nsays = 'hi'\ntext = 'hello'\n\n[[when]]\nsays = '*'\n[[when.step]]\ntext = 'never'\nfault = { error = 'the model is ill', retryable = false }\n");
+    assert_eq!(bench.yoi(&["new", "lead", "--model", &bench.model()]).code, Some(0));
+    assert_eq!(bench.yoi(&["send", "lead", "hi"]).code, Some(0));
+    eventually("the answer", || {
+        serde_json::Value::from(bench.log("lead")).to_string().contains("hello")
+            && bench.pod("lead").is_some_and(|pod| pod["state"] == "idle")
+    });
+    for args in [&["compact", "lead"] as &[&str], &["--pod", "lead", "-c", "compact"]] {
+        let done = bench.yoi(args);
+        assert_eq!(done.code, Some(1), "{args:?}: {done:?}");
+        assert!(done.last_words().contains("the model is ill"), "{args:?}: {done:?}");
+        assert_eq!(done.err.matches("the model is ill").count(), 1, "{args:?}: {done:?}");
+    }
+    let listed = bench.yoi(&["ls"]);
+    assert!(listed.out.contains("`yoi compact lead` tries again"), "{listed:?}");
+    assert!(!listed.out.contains("resume"), "{listed:?}");
 }

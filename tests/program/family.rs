@@ -301,7 +301,8 @@ async fn nothing_is_lent_below_a_running_command_and_a_stop_ends_it() {
     let refusal = lend.expect_err("a command writes there");
     assert!(refusal.message.contains("`p` runs Bash trap"), "{refusal}");
     // The command ignores SIGTERM and lasts longer than the harness waits: only the stop can end it.
-    let stopped = client.call(Some(&p), Method::StopPods { tree: false, unless_busy: false });
+    let stopped =
+        client.call(Some(&p), Method::StopPods { tree: false, unless_busy: false, silent: false });
     let stopped = tokio::time::timeout(PATIENCE, stopped).await.expect("an answer");
     assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
     assert_eq!(running(&bench, "sleep 654"), 0);
@@ -336,8 +337,9 @@ async fn a_pod_that_is_being_stopped_takes_no_child_is_not_deleted_and_comes_bac
     client.call(Some(&p), say).await.expect("it is taken");
     eventually("the command runs", || running(&bench, "sleep 654") == 1);
     let meanwhile = async {
-        let stopped =
-            client.call(Some(&kid), Method::StopPods { tree: false, unless_busy: false }).await;
+        let stopped = client
+            .call(Some(&kid), Method::StopPods { tree: false, unless_busy: false, silent: false })
+            .await;
         assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
         let orders = [(Some(&kid), Method::Remove), (Some(&p), Method::Spawn(child("late", "b")))];
         for (pod, order) in orders {
@@ -346,7 +348,7 @@ async fn a_pod_that_is_being_stopped_takes_no_child_is_not_deleted_and_comes_bac
         }
     };
     let (stopped, ()) = tokio::join!(
-        client.call(Some(&p), Method::StopPods { tree: true, unless_busy: false }),
+        client.call(Some(&p), Method::StopPods { tree: true, unless_busy: false, silent: false }),
         meanwhile
     );
     assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
@@ -394,7 +396,13 @@ fn two_screens_show_the_same_after_whatever_is_done_on_either() {
             _ => format!("word {step}"),
         };
         let on = if dice.below(2) == 0 { &mut one } else { &mut two };
-        on.press(&format!("{action}\r"));
+        on.press(&action);
+        on.waits_for(&action);
+        on.press("\r");
+        // What follows an Enter at once is the next line of a paste.
+        if action.starts_with(':') {
+            eventually("the command is carried out", || !on.text().contains(&action));
+        }
         if action.starts_with(":new") {
             on.waits_for(&format!("to p{step}"));
             on.press(":open ws\r");

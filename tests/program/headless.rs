@@ -4,7 +4,7 @@ use crate::bench::{Bench, files};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 /// The second Pod is in view before the first one has answered.
@@ -59,6 +59,7 @@ fn a_named_pod_goes_on_where_it_was() {
     bench.say("first");
     let done = bench.yoi(&["--no-ui", "--pod", "ws", "-p", "second"]);
     assert_eq!((done.code, done.out.as_str()), (Some(0), "heard: second\n"), "{done:?}");
+    assert!(done.err.contains("restored ws\n"), "{done:?}");
     let inputs: Vec<Value> = bench
         .log("ws")
         .into_iter()
@@ -108,6 +109,38 @@ fn piped_input_is_appended_as_one_block_and_never_read_as_verbs() {
     assert_eq!(input["segments"].as_array().map(Vec::len), Some(2));
     assert_eq!(input["segments"][1]["content"], ":quit\nlast line\n");
     assert_eq!(input["segments"][1]["lines"], 2);
+}
+
+#[test]
+fn text_in_utf_16_is_read_from_the_standard_input_and_instructions_and_other_bytes_are_refused() {
+    let bench = Bench::new();
+    let utf16 = |text: &str| -> Vec<u8> {
+        let units = std::iter::once(0xfeff).chain(text.encode_utf16());
+        units.flat_map(u16::to_le_bytes).collect()
+    };
+    std::fs::write(bench.ws().join("AGENTS.md"), utf16("ünder rule")).expect("a file");
+    let model = bench.model();
+    let args = ["--model", model.as_str(), "-p", "look at this:"];
+    let done = bench.yoi_reading(&args, utf16("größer\n"));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let log = bench.log("ws");
+    let input = log.iter().find(|entry| entry["kind"] == "user_input").expect("an input");
+    assert_eq!(input["segments"][1]["content"], "größer\n");
+    let all = serde_json::to_string(&log).expect("JSON");
+    assert!(all.contains("ünder rule") && !all.contains('\u{fffd}') && !all.contains("\\u0000"));
+
+    let args = ["--model", model.as_str(), "-p", "-"];
+    assert_eq!(bench.yoi_reading(&args, b"caf\xe9\n").out, "heard: café\n");
+    let refused = bench.yoi_reading(&args, &utf16("no mark")[2..]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("NUL bytes") && refused.err.contains("iconv"), "{refused:?}");
+    let lines = bench.yoi_reading(&["--no-ui", "--model", &model], utf16("hi\n"));
+    assert!(lines.code == Some(1) && lines.err.contains("UTF-16 (little endian)"), "{lines:?}");
+    bench.settings("");
+    let file = bench.path("home/config/config.toml");
+    std::fs::write(file, utf16("effort = 'low'\n")).expect("a file");
+    let settings = bench.yoi(&["--model", &model, "-p", "hi"]);
+    assert!(settings.err.contains("UTF-16 (little endian); save it in UTF-8"), "{settings:?}");
 }
 
 /// Test runners, editors and cron wrappers leave a pipe open that they never write to.
@@ -234,6 +267,37 @@ fn a_pod_that_cannot_come_back_is_refused_by_the_order_and_by_the_verb() {
     let plan = bench.yoi(&["-c", "restore g --plan"]);
     assert_eq!(plan.code, Some(0), "{plan:?}");
     assert!(plan.out.contains("g cannot come back · its directory"), "{plan:?}");
+}
+
+#[test]
+fn a_pod_follows_its_moved_directory_from_the_shell_and_with_a_message() {
+    let bench = Bench::new();
+    let (old, new, last) =
+        (bench.ws().join("old"), bench.ws().join("new"), bench.ws().join("last"));
+    fs::create_dir(&old).expect("a new directory");
+    let model = bench.model();
+    let first = bench.yoi(&["--model", &model, "-p", "hello", "--pod", "g", "--cwd", "old"]);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    fs::rename(&old, &new).expect("a moved directory");
+    let inside = |dir: &Path, args: &[&str]| {
+        let mut command = bench.command(args);
+        command.current_dir(dir);
+        bench.reading(command, "")
+    };
+    let listed = inside(&new, &["ls"]);
+    let offer = format!("its directory was moved to {}: `yoi restore g` follows it", new.display());
+    assert!(listed.out.contains(&offer), "{listed:?}");
+    let elsewhere = bench.yoi(&["restore", "g"]);
+    assert!(elsewhere.last_words().contains("`yoi restore --cwd=DIR g`"), "{elsewhere:?}");
+    let message = inside(&new, &["-p", "hello again", "--pod", "g"]);
+    assert_eq!(message.code, Some(0), "{message:?}");
+    let follows = format!("g works in {} from now on", new.display());
+    assert!(message.err.contains(&follows), "{message:?}");
+    fs::rename(&new, &last).expect("a moved directory");
+    let restored = inside(&last, &["restore", "g"]);
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    let follows = format!("g works in {} from now on · g is back", last.display());
+    assert!(restored.err.contains(&follows), "{restored:?}");
 }
 
 #[test]

@@ -57,6 +57,24 @@ fn a_killed_host_comes_back_with_everything_and_its_run_paused() {
 }
 
 #[test]
+fn runs_that_the_end_of_the_host_interrupts_are_named_and_go_on_together() {
+    let bench = Bench::new();
+    bench.yoi(&["--model", &bench.model(), "-c", "new a", "-c", "new b", "-c", "new c"]);
+    let is = |pod: &str, state: &str| bench.pod(pod).is_some_and(|info| info["state"] == state);
+    for pod in ["a", "b"] {
+        assert_eq!(bench.yoi(&["send", pod, "slow"]).code, Some(0));
+        eventually("the turn runs", || is(pod, "running"));
+    }
+    let ended = bench.yoi(&["host", "stop"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.err.contains("interrupted the runs of a, b;"), "{ended:?}");
+    assert!(is("a", "paused") && is("b", "paused") && is("c", "idle"));
+    let resumed = bench.yoi(&["resume", "--all"]);
+    assert!(resumed.code == Some(0) && resumed.err.ends_with("a, b go on\n"), "{resumed:?}");
+    assert!(!is("a", "paused") && !is("b", "paused"));
+}
+
+#[test]
 fn two_data_directories_are_two_hosts() {
     let (one, two) = (Bench::new(), Bench::new());
     for bench in [&one, &two] {

@@ -1,6 +1,6 @@
 //! Pods and servers of MCP: programs of other makers, good ones and bad ones.
 
-use crate::bench::{Bench, Done, eventually, signal};
+use crate::bench::{Bench, Done, Host, eventually, signal};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -297,6 +297,13 @@ fn a_server_that_does_not_start_is_said_with_its_last_words_and_the_run_goes_on(
     let done = bench.go(&[]);
     assert!(done.err.contains("MCP server `demo`: it closed its output"), "{done:?}");
     assert!(done.err.contains("exit code 1; it said: no token"), "{done:?}");
+    bench.settings(
+        "[mcp.demo]\ncommand = \"sh\"\nargs = [\"-c\", \"echo login $WORD failed, token=$WORD >&2; exit 1\"]\n\
+         env = { WORD = \"open-sesame\" }\n",
+    );
+    let done = bench.go(&[]);
+    assert!(done.err.contains("it said: login [secret] failed, token=[secret])"), "{done:?}");
+    assert!(!done.err.contains("sesame"), "{done:?}");
     bench.settings("[mcp.demo]\ncommand = \"no-such-program\"\n");
     let done = bench.go(&[]);
     assert!(done.err.contains("is its program installed, and on PATH?"), "{done:?}");
@@ -480,16 +487,16 @@ fn an_interrupted_call_is_cancelled_at_the_server_and_its_progress_is_shown() {
     bench.plan(&[("mcp__demo__slow", "{}")]);
     let model = bench.model();
     let args = ["--no-ui", "--json", "--allow", "McpServer:demo", "--model", &model, "-p", "go"];
-    let child = bench.command(&args).spawn().expect("the program starts");
-    let made = |name: &'static str| {
-        let file = bench.ws().join(name);
-        move || file.exists()
-    };
-    eventually("the server works", made("is-slow"));
+    let mut child = bench.command(&args).spawn().expect("the program starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    let progress =
+        lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("of 1000] step")));
+    assert!(progress.is_some(), "its progress is shown");
     signal(child.id(), "INT");
-    eventually("the server knows that the call is cancelled", made("was-cancelled"));
-    let done = bench.finish(child);
-    assert!(done.out.contains("of 1000] step"), "{done:?}");
+    let cancelled = bench.ws().join("was-cancelled");
+    eventually("the server knows that the call is cancelled", move || cancelled.exists());
+    lines.for_each(drop);
+    assert_eq!(bench.finish(child).code, Some(130));
 }
 
 #[test]
@@ -708,4 +715,96 @@ fn pods_with_one_scope_share_a_process_which_ends_with_the_last_and_a_narrowed_s
         // The host itself was started there.
         cwds.filter(|cwd| *cwd == bench.ws()).count() == 1
     });
+}
+
+#[test]
+fn the_question_of_a_server_is_declined_at_once_without_a_person() {
+    let bench = bench("questions", "");
+    let done = bench.call("ask", "{}");
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(done.out.contains(r#"<{"action": "decline"}"#), "{done:?}");
+    let said =
+        r#"not answered: question of the MCP server "demo": Who are you?: no person is here"#;
+    assert!(done.err.contains(said), "{done:?}");
+}
+
+#[test]
+fn the_question_of_a_server_is_answered_from_the_shell_with_what_its_form_wants() {
+    let bench = bench("questions", "timeout_s = 1");
+    bench.plan(&[("mcp__demo__ask", "{}")]);
+    let _host = bench.serve();
+    let model = bench.model();
+    let args =
+        ["--no-ui", "--ask", "wait", "--allow", "McpServer:demo", "--model", &model, "-p", "go"];
+    let child = bench.command(&args).stdin(Stdio::null()).spawn().expect("the program starts");
+    eventually("the question waits", || bench.yoi(&["inbox"]).out.contains("Who are you?"));
+    let listed = bench.yoi(&["inbox"]).out;
+    assert!(listed.contains(r#"] the MCP server "demo", for ws asks: Who are you?"#), "{listed}");
+    assert!(listed.contains("| name (Name): a text of at least 1 characters"), "{listed}");
+    assert!(listed.contains("| age: a whole number of at least 18, may be left out"), "{listed}");
+    let since = Instant::now();
+    eventually("the time of a call is over", || since.elapsed() > Duration::from_secs(2));
+    let wrong = bench.yoi(&["answer", "ws", "name=Ann Lee age=17"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    let said = r#""age": "17" is not a whole number of at least 18"#;
+    assert!(wrong.err.contains(said), "{wrong:?}");
+    let answered = bench.yoi(&["answer", "ws", "name=Ann Lee age=30"]);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    let done = bench.finish(child);
+    let reply = r#"<{"action": "accept", "content": {"age": 30, "name": "Ann Lee"}}"#;
+    assert!(done.code == Some(0) && done.out.contains(reply), "{done:?}");
+}
+
+/// A Pod `ra` of a host, with a call whose server asks the person. The question waits.
+fn waiting_question(bench: &Bench) -> Host {
+    bench.plan(&[("mcp__demo__ask", "{}")]);
+    let host = bench.serve();
+    let rule = "[[permissions.rule]]\ntool = \"McpServer\"\naction = \"allow\"\n";
+    bench.settings(&format!("{}{rule}", bench.demo("demo", "questions", "")));
+    let made = bench.yoi(&["--model", &bench.model(), "-c", "new ra"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    bench.yoi(&["send", "ra", "go"]);
+    eventually("the question waits", || waits(bench));
+    host
+}
+
+fn waits(bench: &Bench) -> bool {
+    bench.yoi(&["inbox"]).out.contains("Who are you?")
+}
+
+#[test]
+fn an_answer_to_a_server_that_was_killed_with_the_host_reaches_the_model() {
+    let bench = bench("questions", "");
+    drop(waiting_question(&bench));
+    let _host = bench.serve();
+    eventually("the question is kept", || waits(&bench));
+    let answered = bench.yoi(&["answer", "ra", "name=Ann"]);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    eventually("the model reads it", || {
+        let log = bench.yoi(&["log", "ra"]).out;
+        log.contains("the host ended while the MCP server waited") && log.contains("answer: Ann")
+    });
+}
+
+#[test]
+fn an_interrupted_run_withdraws_the_question_of_a_server() {
+    let bench = bench("questions", "");
+    let _host = waiting_question(&bench);
+    let paused = bench.yoi(&["pause", "ra"]);
+    assert_eq!(paused.code, Some(0), "{paused:?}");
+    eventually("nothing waits", || !waits(&bench));
+    let late = bench.yoi(&["answer", "ra", "name=Ann"]);
+    assert_eq!(late.code, Some(2), "{late:?}");
+}
+
+#[test]
+fn an_ended_stream_is_requested_again_after_the_time_that_the_server_says() {
+    let web = Web::start("retry");
+    let bench = web.bench();
+    bench.plan(&[("mcp__demo__echo", r#"{"text": "hello"}"#)]);
+    let done = bench.go(&["--allow", "mcp__demo__*:*"]);
+    let paused =
+        done.out.split("asked again after ").nth(1).and_then(|rest| rest.split(' ').next());
+    let paused: u64 = paused.and_then(|ms| ms.parse().ok()).unwrap_or_else(|| panic!("{done:?}"));
+    assert!((250..1000).contains(&paused), "the server says 300 ms: {done:?}");
 }

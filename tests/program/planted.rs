@@ -1,4 +1,4 @@
-//! Thirty secrets, each in a place where a real one can stand, through real runs of the program:
+//! Forty-six secrets, each in a place where a real one can stand, through real runs of the program:
 //! none reaches the log, the newest lines of the host, the doctor's page, a report or an error.
 
 use crate::bench::{Bench, Done, eventually, files};
@@ -38,6 +38,22 @@ key_env = "SHED_CODE"
 [provider.barn]
 wire = "openai_chat"
 base_url = "https://barn.example/v1?api_key=planted015"
+headers = { X-Auth = "planted031-in-a-header", Cookie = "id=planted032" }
+[[permissions.rule]]
+tool = "Read"
+pattern = "/planted033/*"
+action = "deny"
+[[permissions.rule]]
+tool = "McpServer"
+pattern = "*"
+action = "allow"
+[mcp.a]
+command = "/nowhere/server"
+args = ["serve", "--api-key", "planted034", "--token=planted035", "-k", "planted036"]
+env = { MY_KEY = "planted037", LINEAR_CREDENTIAL = "planted038", PLAIN = "planted039-word", API_TOKEN = "planted040" }
+[mcp.b]
+url = "http://127.0.0.1:9/s/planted041/mcp?key=planted042&sig=planted043"
+headers = { X-Api-Key = "planted044", Cookie = "s=planted045", X-Auth = "planted046-in-a-header" }
 "#;
 
 /// Secrets in the file of stored keys.
@@ -119,7 +135,7 @@ fn check(place: &str, text: &str) {
 }
 
 #[test]
-fn thirty_planted_secrets_reach_no_log_no_report_and_no_error() {
+fn planted_secrets_reach_no_log_no_report_and_no_error() {
     let planted = Planted::new();
     let model = planted.bench.model();
     let mut runs = vec![

@@ -47,9 +47,24 @@ impl Terminal {
         env: &[(&str, &str)],
         (cols, rows): (u16, u16),
     ) -> Self {
+        Self::run(bench, env!("CARGO_BIN_EXE_yoi"), args, env, (cols, rows))
+    }
+
+    /// A shell with the control of jobs.
+    pub fn shell(bench: &Bench) -> Self {
+        Self::run(bench, "sh", &["-i"], &[("PS1", "shell> ")], (80, 24))
+    }
+
+    fn run(
+        bench: &Bench,
+        program: &str,
+        args: &[&str],
+        env: &[(&str, &str)],
+        (cols, rows): (u16, u16),
+    ) -> Self {
         let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a terminal");
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_yoi"));
+        let mut command = CommandBuilder::new(program);
         command.args(args);
         command.cwd(bench.ws());
         command.env_clear();
@@ -63,8 +78,9 @@ impl Terminal {
         }
         let child = pair.slave.spawn_command(command).expect("the program starts");
         drop(pair.slave);
-        let sized = |n: u16| NonZeroU16::new(n).expect("a size above zero");
-        let screen = vt100::Parser::new(sized(rows), sized(cols), 0);
+        let sized = |n: u16, usual| NonZeroU16::new(if n == 0 { usual } else { n });
+        let sized = |n, usual| sized(n, usual).expect("a size above zero");
+        let screen = vt100::Parser::new(sized(rows, 24), sized(cols, 80), 0);
         let shown = Arc::new(Mutex::new(Shown { screen, bytes: Vec::new() }));
         let mut reader = pair.master.try_clone_reader().expect("a reader");
         let (seen, gone) = (shown.clone(), Arc::new(AtomicBool::new(false)));

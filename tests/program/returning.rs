@@ -58,7 +58,10 @@ fn in_use(bench: &Bench, columns: u16, rows: u16) -> Terminal {
     // The Pod reads its log for this request behind everything that the end of its run leads to.
     bench.log("ws");
     eventually("its end is seen", || bench.pod("ws").is_some_and(|ws| ws["unseen"] == false));
-    terminal.press(":theme day\r:pin 4\r");
+    // Two lines that come at once would be a paste.
+    terminal.press(":theme day\r");
+    terminal.paints_anew();
+    terminal.press(":pin 4\r");
     terminal.waits_for("4 is ws");
     // Folds the row of the tree, then writes a draft with the cursor inside.
     terminal.press(&format!("{LEADER}t"));
@@ -124,9 +127,9 @@ fn a_screen_of_200x60_is_the_same_after_it_was_left() {
     let mut first = in_use(&bench, 200, 60);
     first.press(&format!("{LEADER}:split bob\r"));
     first.waits_for("bob stands beside it");
-    // The focus is in the transcript, on a block of its own.
+    // The cursor of the transcript is on a block of its own; the keys are in the composer again.
     first.press(&format!("{LEADER}r{}", PAGE_UP.repeat(2)));
-    first.press("kk");
+    first.press(&format!("kk{LEADER}c"));
     is_the_same_after_it_was_left(&bench, first, 200, 60);
 }
 

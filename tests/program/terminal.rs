@@ -217,6 +217,64 @@ fn the_dashboard_ignores_an_interrupt_while_the_editor_owns_the_terminal() {
 }
 
 #[test]
+fn a_suspended_dashboard_gives_the_shell_its_terminal_and_takes_it_again() {
+    let bench = bench();
+    let (script, number) = (bench.path("wrapper"), bench.path("number"));
+    let (yoi, model) = (env!("CARGO_BIN_EXE_yoi"), bench.model());
+    let text = format!("sh -c 'echo $$ > {}; exec {yoi} --model {model}'\n:\n", number.display());
+    std::fs::write(&script, text).expect("a writable directory");
+    let mut terminal = Terminal::shell(&bench);
+    terminal.waits_for("shell>");
+    terminal.press(&format!("sh {}\r", script.display()));
+    terminal.waits_for("No Pod works here");
+    terminal.press("a draft");
+    terminal.waits_for("a draft");
+
+    terminal.press("\x1a");
+    terminal.waits_for("Stopped");
+    terminal.press("fg\r");
+    terminal.waits_for("a draft");
+    terminal.press(" goes on");
+    terminal.waits_for("a draft goes on");
+
+    let pid = std::fs::read_to_string(&number).expect("a file of ours");
+    let pid = pid.trim().parse().expect("a number");
+    for (name, more) in [("TSTP", " after a stop"), ("STOP", " and another")] {
+        signal(pid, name);
+        if name == "TSTP" {
+            // The first stop is still to be read above.
+            let again = terminal.shows(|text| text.matches("Stopped").count() == 2);
+            again.expect("the shell says that it was stopped");
+            terminal.press("fg\r");
+        } else {
+            signal(pid, "CONT");
+        }
+        terminal.waits_for("a draft goes on");
+        terminal.press(more);
+        terminal.waits_for(more);
+    }
+    terminal.press("\x15:quit\r");
+    terminal.waits_for("shell>");
+}
+
+#[test]
+fn a_terminal_without_a_size_gets_the_usual_one() {
+    let bench = bench();
+    let terminal = Terminal::sized(&bench, &["--model", &bench.model()], 0, 0);
+    terminal.waits_for("No Pod works here");
+}
+
+#[test]
+fn an_arrow_key_in_two_reads_types_nothing() {
+    let bench = bench();
+    let mut terminal = dashboard(&bench);
+    terminal.press("ab\x1b");
+    terminal.waits_for("ab");
+    terminal.press("[Dc");
+    terminal.waits_for("acb");
+}
+
+#[test]
 fn a_pointer_that_moves_behind_a_key_leaves_the_key_on_the_screen() {
     let bench = bench();
     let mut terminal = dashboard(&bench);
@@ -251,7 +309,7 @@ fn escape_pauses_a_run_that_waits_for_its_provider_and_enter_goes_on_with_it() {
     let mut terminal = Terminal::sized(&bench, &["--model", &bench.model()], 120, 40);
     terminal.waits_for("No Pod works here");
     terminal.press("hello\r");
-    terminal.waits_for("its provider is overloaded, tries again");
+    terminal.waits_for("its provider takes no requests now, tries again");
     terminal.waits_for("Esc pauses");
     terminal.press("\x1b");
     terminal.waits_for("Enter continues");
@@ -270,7 +328,7 @@ fn a_model_that_is_chosen_in_a_wait_answers_and_a_mistake_in_the_settings_stays_
     let mut terminal = Terminal::sized(&bench, &["--model", &bench.model()], 120, 40);
     terminal.waits_for("No Pod works here");
     terminal.press("hello\r");
-    terminal.waits_for("its provider is overloaded, tries again");
+    terminal.waits_for("its provider takes no requests now, tries again");
     terminal.press(&format!(":model rehearsal:{}\r", other.display()));
     terminal.waits_for("by the other");
     terminal.waits_for("`modle`");

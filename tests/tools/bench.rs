@@ -73,6 +73,7 @@ impl Bench {
             needs: Vec::new(),
             outside: Vec::new(),
             scripts: Vec::new(),
+            person: None,
             rules: Default::default(),
             pod_api: None,
             max_output: tools::MAX_OUTPUT,

@@ -11,6 +11,8 @@ mod explained;
 mod files;
 #[path = "escape/git.rs"]
 mod git;
+#[path = "escape/git_rules.rs"]
+mod git_rules;
 #[path = "escape/guard.rs"]
 mod guard;
 #[path = "escape/holes.rs"]

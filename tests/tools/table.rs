@@ -8,6 +8,7 @@ use yoi::tools::{self, Lane};
 fn the_tools_are_these_and_no_others() {
     let names: Vec<&str> = tools::TABLE.iter().map(|tool| tool.name).collect();
     let expected = [
+        "AskPerson",
         "Bash",
         "Edit",
         "Glob",
@@ -99,7 +100,10 @@ fn changing_files_and_running_commands_are_in_different_lanes() {
 async fn an_unknown_tool_is_said_by_name() {
     let output = Bench::new().call("Fly", json!({})).await;
     assert!(output.is_error);
-    assert!(output.summary.starts_with("Tool 'Fly' not found; the tools are Bash, "), "{output:?}");
+    assert!(
+        output.summary.starts_with("Tool 'Fly' not found; the tools are AskPerson, Bash, "),
+        "{output:?}"
+    );
 }
 
 #[tokio::test]

@@ -196,8 +196,8 @@ fn lost(disk: &Disk, entries: &BTreeMap<&str, &Value>, acknowledged: &Acknowledg
         head && sent["ts"].as_u64().is_some_and(|ts| begun.contains(&ts))
     };
     let lost = acknowledged.entries.iter().filter(|(id, Entry { sent, .. })| {
-        let whole = sent.to_string().len() < CUT_OVER;
-        entries.get(id.as_str()).is_none_or(|there| whole && *there != sent) && !begins(sent)
+        let differs = |there: &Value| there != sent && there.to_string().len() < CUT_OVER;
+        entries.get(id.as_str()).is_none_or(|there| differs(there)) && !begins(sent)
     });
     lost.map(|(_, entry)| format!("told and lost, or another now: {}", entry.sent)).collect()
 }

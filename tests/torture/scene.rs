@@ -5,6 +5,7 @@
 use crate::bench::Bench;
 use crate::hub::{Events, Hub};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// A Pod that is in every scene.
 pub const POD: &str = "alice";
@@ -14,6 +15,8 @@ const PEER: &str = "bob";
 /// A child that never begins, and a Pod with the same past that does not stay.
 const GHOST: &str = "ghost";
 const FORK: &str = "carol";
+/// Where the directory of the family is moved.
+const MOVED: &str = "moved";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scene {
@@ -51,6 +54,9 @@ pub async fn complete(bench: &Bench, hub: &Hub, cast: &[&str]) -> Option<()> {
         let reply = a_kid(bench, hub, "@work k9 .").await?;
         assert_eq!(reply["event"], "spawned", "{reply}");
     }
+    if bench.path(MOVED).is_dir() {
+        follow(bench, hub).await?;
+    }
     Some(())
 }
 
@@ -78,7 +84,32 @@ async fn family(bench: &Bench, hub: &Hub) -> Option<()> {
     a_question_withdrawn(hub).await?;
     scope_beyond(bench, hub).await?;
     all_stop_and_come_back(hub).await?;
-    a_fork_and_its_end(hub).await
+    a_fork_and_its_end(hub).await?;
+    std::fs::rename(bench.path(POD), bench.path(MOVED)).expect("a directory that can be moved");
+    follow(bench, hub).await?;
+    let mut events = hub.events(POD);
+    hub.say(POD, "@work m10 .", false).await?;
+    events.until("run_end").await?;
+    quiet(hub).await
+}
+
+/// The family follows its directory, unless it is there already.
+async fn follow(bench: &Bench, hub: &Hub) -> Option<()> {
+    let to = bench.path(MOVED);
+    let is_there = |pod: &str| hub.info(pod).is_some_and(|info| info["cwd"] == json!(to));
+    if !is_there(POD) {
+        let reply = hub.call(Some(POD), "relocate", json!({"cwd": to})).await?;
+        assert_eq!(reply["event"], "relocated", "{reply}");
+        assert_eq!(reply["data"]["pods"], json!([POD, KID]), "{reply}");
+    }
+    for pod in [POD, KID] {
+        hub.is(pod, |info| info["workspace"] == json!(to)).await?;
+        let writes =
+            |rule: &Value| rule["target"].as_str().is_some_and(|t| Path::new(t).starts_with(&to));
+        let scope = hub.info(pod)?["scope"].clone();
+        assert!(scope.as_array().is_some_and(|rules| rules.iter().any(writes)), "{pod}: {scope}");
+    }
+    Some(())
 }
 
 /// A child does its task, and that wakes its parent.
@@ -128,7 +159,7 @@ async fn leases(bench: &Bench, hub: &Hub) -> Option<()> {
     let lent = bench.path(POD).join("lent");
     for _ in 0..2 {
         let reply = hub.lend(POD, PEER, &lent).await?;
-        assert_eq!(reply["event"], "accepted", "{reply}");
+        assert_eq!(reply["event"], "path_lent", "{reply}");
         let reply = hub.reclaim(POD, &lent).await?;
         assert_eq!(reply["event"], "reclaimed", "{reply}");
     }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use yoi::protocol::frame::{Hello, MAX_ID, Malformed};
-use yoi::protocol::{AtHostEnd, Event, Incoming, Method, Outgoing, PodName};
+use yoi::protocol::{ClientKind, Event, Incoming, Method, Outgoing, PodName};
 
 fn alice() -> Option<PodName> {
     PodName::parse("alice").ok()
@@ -94,8 +94,8 @@ fn an_order_for_an_impossible_name_is_refused_under_its_id() {
 fn both_sides_say_hello_with_protocol_and_version() {
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(value(&Hello::line()), json!({"hello": {"protocol": 2, "version": version}}));
-    let returning = json!({"hello": {"protocol": 2, "version": version, "returns": true}});
-    assert_eq!(value(&Hello::ours(AtHostEnd::Returns).encode()), returning);
+    let brief = json!({"hello": {"protocol": 2, "version": version, "brief": true}});
+    assert_eq!(value(&Hello::ours(ClientKind::Brief).encode()), brief);
 }
 
 proptest! {

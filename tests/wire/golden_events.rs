@@ -6,13 +6,14 @@ use yoi::protocol::event::Line;
 use yoi::protocol::family::Confined;
 use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshMember, MeshStanding, MeshView};
 use yoi::protocol::{
-    Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Comeback, CommandSheet, Completion,
-    CompletionKind, Entry, ErrorCode, Event, Fact, FoundModel, Greeting, InFlight, InstructionFile,
-    LastRun, Lent, LimitKind, LimitMet, LineShape, Losses, McpServerInfo, McpServerState, Outgoing,
-    OwnPlace, PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput,
-    PodStatus, PolicyClient, PolicyConsent, PolicyRule, PolicyTrust, Queued, Restoring,
-    RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, SettingsMistake, ShutPlace,
-    State, StoppedPod, SystemItem, TextSpan, Trigger, TurnResult, Verdict, WorkspaceFile,
+    Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Choice, Comeback, CommandSheet,
+    Completion, CompletionKind, Entry, ErrorCode, Event, Fact, Field, FieldKind, FoundModel,
+    Greeting, InFlight, InstructionFile, LastRun, Lent, LimitKind, LimitMet, LineShape, Losses,
+    McpServerInfo, McpServerState, Outgoing, OwnPlace, PathHolder, Pattern, PeerEdge,
+    PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus, PolicyClient, PolicyConsent,
+    PolicyRule, PolicyTrust, Question, Queued, Restoring, RewindSummary, RewindTarget,
+    RewindTargetId, RunResult, Segment, SettingsMistake, ShutPlace, State, StoppedPod, SystemItem,
+    TextSpan, Trigger, TurnResult, Verdict, WorkspaceFile,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -60,6 +61,7 @@ fn info() -> PodInfo {
         unseen: false,
         cwd: "/w".into(),
         workspace: "/w".into(),
+        directory_id: Some("7-9".into()),
         model: "anthropic/m".into(),
         model_why: "ANTHROPIC_API_KEY is set".into(),
         model_chosen: true,
@@ -68,6 +70,7 @@ fn info() -> PodInfo {
         model_key: Some("key from ANTHROPIC_API_KEY".into()),
         effort: None,
         effort_unsent: None,
+        effort_sent: None,
         context_tokens: 3,
         context_window: 200,
         cost: None,
@@ -76,6 +79,7 @@ fn info() -> PodInfo {
         lent: vec![],
         last_result: None,
         last_activity: 5,
+        cut_at: None,
         confined: Some(Confined::Partly),
         notes: vec![],
         queue: vec![
@@ -89,7 +93,7 @@ fn info() -> PodInfo {
     }
 }
 
-const INFO: &str = r#"{"name":"alice","state":"idle","since":1,"seq":2,"unseen":false,"cwd":"/w","workspace":"/w","model":"anthropic/m","model_why":"ANTHROPIC_API_KEY is set","model_chosen":true,"model_address":"api.anthropic.com","model_key":"key from ANTHROPIC_API_KEY","context_tokens":3,"context_window":200,"scope":[],"last_activity":5,"confined":"partly","notes":[],"queue":[{"id":"q","input":[{"kind":"text","content":"next"}]},{"id":"r","input":[{"kind":"text","content":"now"}],"enters":true}]}"#;
+const INFO: &str = r#"{"name":"alice","state":"idle","since":1,"seq":2,"unseen":false,"cwd":"/w","workspace":"/w","directory_id":"7-9","model":"anthropic/m","model_why":"ANTHROPIC_API_KEY is set","model_chosen":true,"model_address":"api.anthropic.com","model_key":"key from ANTHROPIC_API_KEY","context_tokens":3,"context_window":200,"scope":[],"last_activity":5,"confined":"partly","notes":[],"queue":[{"id":"q","input":[{"kind":"text","content":"next"}]},{"id":"r","input":[{"kind":"text","content":"now"}],"enters":true}]}"#;
 
 fn met() -> LimitMet {
     LimitMet { kind: LimitKind::FileSize, sentence: "1 MiB".into() }
@@ -257,6 +261,7 @@ fn with_entries() -> Vec<(Event, String)> {
             tool_calls: 3,
             files: vec!["/w/a".into()],
             more_files: 1,
+            pods: vec![PodName::parse("kid").unwrap()],
         }),
     };
     let undo = Comeback {
@@ -289,7 +294,7 @@ fn with_entries() -> Vec<(Event, String)> {
                 redo: None,
             },
             format!(
-                r#"{{"event":"rewind_targets","data":{{"head_entries":7,"targets":[{{"id":{{"segment_id":"{ID}","user_input_entry_index":2}},"expected_head_entries":7,"truncate_entries":1,"turn_index":1,"timestamp_ms":null,"preview":"hi","eligible":true,"warning":"w","drops":{{"messages":2,"tool_calls":3,"files":["/w/a"],"more_files":1}}}}],"undo":{{"entry":"{ID}","preview":"hi","returns":{{"messages":1,"tool_calls":0}},"drops":{{"messages":0,"tool_calls":0}}}}}}}}"#
+                r#"{{"event":"rewind_targets","data":{{"head_entries":7,"targets":[{{"id":{{"segment_id":"{ID}","user_input_entry_index":2}},"expected_head_entries":7,"truncate_entries":1,"turn_index":1,"timestamp_ms":null,"preview":"hi","eligible":true,"warning":"w","drops":{{"messages":2,"tool_calls":3,"files":["/w/a"],"more_files":1,"pods":["kid"]}}}}],"undo":{{"entry":"{ID}","preview":"hi","returns":{{"messages":1,"tool_calls":0}},"drops":{{"messages":0,"tool_calls":0}}}}}}}}"#
             ),
         ),
         (
@@ -344,6 +349,7 @@ fn approval() -> ApprovalRequest {
         call_id: "c".into(),
         tool: "Bash".into(),
         action: "cargo fetch".into(),
+        question: None,
         arguments: None,
         details: None,
         because: "it needs the network".into(),
@@ -369,6 +375,49 @@ fn a_request_for_an_external_tool_carries_its_arguments() {
 }
 
 #[test]
+fn a_question_carries_its_fields() {
+    let choice = |value: &str, label: Option<&str>| Choice {
+        value: value.into(),
+        label: label.map(str::to_owned),
+    };
+    let field = |name: &str, kind: FieldKind| Field {
+        name: name.into(),
+        title: None,
+        description: None,
+        optional: false,
+        kind,
+    };
+    let choices = vec![choice("a", None), choice("b", Some("B"))];
+    let fields = vec![
+        Field {
+            title: Some("T".into()),
+            description: Some("D".into()),
+            optional: true,
+            ..field("t", FieldKind::Text { min: Some(1), max: Some(9) })
+        },
+        field("c", FieldKind::Choice { choices: choices.clone(), other: true }),
+        field("l", FieldKind::Choices { choices, min: None, max: Some(2) }),
+        field("n", FieldKind::Number { min: serde_json::Number::from_f64(0.5), max: None }),
+        field("i", FieldKind::Integer { min: Some(-1), max: None }),
+        field("b", FieldKind::Boolean),
+    ];
+    let question = Question { server: Some("db".into()), fields };
+    let line = concat!(
+        r#"{"server":"db","fields":[{"name":"t","title":"T","description":"D","optional":true,"type":"text","min":1,"max":9},"#,
+        r#"{"name":"c","type":"choice","choices":[{"value":"a"},{"value":"b","label":"B"}],"other":true},"#,
+        r#"{"name":"l","type":"choices","choices":[{"value":"a"},{"value":"b","label":"B"}],"max":2},"#,
+        r#"{"name":"n","type":"number","min":0.5},{"name":"i","type":"integer","min":-1},{"name":"b","type":"boolean"}]}"#,
+    );
+    assert_eq!(serde_json::to_string(&question).expect("a line"), line);
+    assert_eq!(serde_json::from_str::<Question>(line).expect("a question"), question);
+    let approval = ApprovalRequest { question: Some(question), ..approval() };
+    let action = r#""action":"cargo fetch","#;
+    let line = APPROVAL.replace(action, &format!(r#"{action}"question":{line},"#));
+    assert_eq!(serde_json::to_string(&approval).expect("a line"), line);
+    assert_eq!(serde_json::from_str::<ApprovalRequest>(&line).expect("a request"), approval);
+}
+
+#[test]
 fn every_verdict_has_its_line() {
     every_variant!(
         Verdict,
@@ -379,14 +428,22 @@ fn every_verdict_has_its_line() {
                 Verdict::Pod { rule: Some(pattern()) },
                 r#"{"verdict":"pod","rule":{"tool":"Bash","pattern":"cargo *"}}"#
             ),
-            (Verdict::Tree { rule: None }, r#"{"verdict":"tree"}"#),
+            (
+                Verdict::Tree { rule: None, of: Some(name("lead")) },
+                r#"{"verdict":"tree","of":"lead"}"#,
+            ),
+            (Verdict::Tree { rule: None, of: None }, r#"{"verdict":"tree"}"#),
+            (
+                Verdict::Answer { values: json!({"answer": "total"}).as_object().cloned().expect("values") },
+                r#"{"verdict":"answer","values":{"answer":"total"}}"#
+            ),
             (Verdict::Deny { reason: String::new() }, r#"{"verdict":"deny"}"#),
             (
                 Verdict::Withdrawn { why: "stopped".into() },
                 r#"{"verdict":"withdrawn","why":"stopped"}"#
             ),
         ],
-        Once Pod Tree Deny Withdrawn
+        Once Pod Tree Answer Deny Withdrawn
     );
 }
 
@@ -568,7 +625,7 @@ fn ours() -> Vec<(Event, String)> {
             format!(r#"{{"event":"asked","data":{{"ask":{APPROVAL}}}}}"#),
         ),
         (
-            Event::ApprovalDecided { approval: "a1".into(), pod: name("kid"), verdict: Verdict::Tree { rule: None } },
+            Event::ApprovalDecided { approval: "a1".into(), pod: name("kid"), verdict: Verdict::Tree { rule: None, of: None } },
             r#"{"event":"answered","data":{"ask":"a1","pod":"kid","verdict":{"verdict":"tree"}}}"#
                 .into(),
         ),
@@ -618,6 +675,10 @@ fn ours() -> Vec<(Event, String)> {
                 .into(),
         ),
         (
+            Event::Relocated { from: "/a".into(), to: "/b".into(), pods: vec![name("kid")] },
+            r#"{"event":"relocated","data":{"from":"/a","to":"/b","pods":["kid"]}}"#.into(),
+        ),
+        (
             Event::Holders {
                 holders: vec![PathHolder {
                     pod: name("kid"),
@@ -644,6 +705,10 @@ fn ours() -> Vec<(Event, String)> {
             })),
             r#"{"event":"command_sheet","data":{"sandbox":"sandbox on","read":[],"write":["/w"],"caches":[],"own":[{"path":"/tmp","kept":true,"mib":1}],"shut":[{"path":"/w/a","read":true,"why":"secret"}],"cost":[],"env":[],"withheld":[],"limits":[],"instructions":[{"path":"/w/AGENTS.md","age_s":60,"changed":true}],"mistakes":["config.toml:1:1: no"]}}"#
                 .into(),
+        ),
+        (
+            Event::PathLent { exists: false },
+            r#"{"event":"path_lent","data":{"exists":false}}"#.into(),
         ),
         (
             Event::Reclaimed {
@@ -792,7 +857,7 @@ fn every_event_has_its_line() {
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
         MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family MeshRoster HostNotices PodChanged
         PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host ModelFound Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
-        PodsStopped Output Plan Holders CommandSheet Reclaimed Policy WorkspaceFile Mesh MeshSent McpServers
+        PodsStopped Output Plan Relocated Holders CommandSheet PathLent Reclaimed Policy WorkspaceFile Mesh MeshSent McpServers
         Lagged Unknown
     );
 }

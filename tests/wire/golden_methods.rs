@@ -142,6 +142,7 @@ fn every_method_has_its_line() {
             Method::Show { pods: PodName::parse("a").into_iter().collect() },
             r#"{"method":"show","params":{"pods":["a"]}}"#,
         ),
+        (Method::Attend { attends: true }, r#"{"method":"attend","params":{"attends":true}}"#),
         (Method::HostStatus, r#"{"method":"host_status"}"#),
         (Method::Trace { filter: String::new() }, r#"{"method":"trace","params":{}}"#),
         (
@@ -160,16 +161,20 @@ fn every_method_has_its_line() {
             }),
             r#"{"method":"spawn","params":{"name":"kid","task":"look","scope":[{"target":"/w","permission":"write","recursive":true}],"profile":"inherit","instruction":"be brief","effort":"off","cwd":"/w"}}"#,
         ),
-        (Method::StopPods { tree: false, unless_busy: false }, r#"{"method":"stop","params":{}}"#),
         (
-            Method::StopPods { tree: false, unless_busy: true },
+            Method::StopPods { tree: false, unless_busy: false, silent: false },
+            r#"{"method":"stop","params":{}}"#,
+        ),
+        (
+            Method::StopPods { tree: false, unless_busy: true, silent: false },
             r#"{"method":"stop","params":{"unless_busy":true}}"#,
         ),
         (
-            Method::StopPods { tree: true, unless_busy: false },
+            Method::StopPods { tree: true, unless_busy: false, silent: false },
             r#"{"method":"stop","params":{"tree":true}}"#,
         ),
         (Method::ReadOutput, r#"{"method":"read_output"}"#),
+        (Method::Relocate { cwd: "/w".into() }, r#"{"method":"relocate","params":{"cwd":"/w"}}"#),
         (
             Method::RestorePods { tree: true, plan: true },
             r#"{"method":"restore","params":{"tree":true,"plan":true}}"#,
@@ -198,6 +203,10 @@ fn every_method_has_its_line() {
         (
             Method::Trust { workspace: "/w".into(), sha256: Some("ab12".into()) },
             r#"{"method":"trust","params":{"workspace":"/w","sha256":"ab12"}}"#,
+        ),
+        (
+            Method::LeaveOut { result: "8ed566".into() },
+            r#"{"method":"leave_out","params":{"result":"8ed566"}}"#,
         ),
         (
             Method::UndoRewind { entry: entry(), expected_head_entries: 7 },
@@ -249,8 +258,8 @@ fn every_method_has_its_line() {
         lines,
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued
-        Steer Seen Show HostStatus Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide
-        ListPolicy ExplainCommand Revoke Trust ListServers UndoRewind MeshJoin MeshLeave MeshAgents
+        Steer Seen Show Attend HostStatus Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Decide
+        ListPolicy ExplainCommand Revoke Trust ListServers UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents
         MeshSend MeshBlock ActAs Fork
     );
 }
@@ -324,7 +333,7 @@ fn only_the_orders_of_the_predecessor_are_classic() {
     assert!(Method::Compact.is_classic() && Method::ListPods.is_classic());
     assert!(!Method::Watch.is_classic() && !Method::Seen.is_classic());
     assert!(
-        !Method::StopPods { tree: false, unless_busy: false }.is_classic()
+        !Method::StopPods { tree: false, unless_busy: false, silent: false }.is_classic()
             && !Method::ReadOutput.is_classic()
     );
 }

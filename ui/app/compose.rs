@@ -3,7 +3,7 @@
 use crate::app::{App, Asked, Effect, Focus, Layer, Link};
 use crate::keys::{Action, Binding, Context, pressed};
 use crate::notice::Kind;
-use crate::pane::composer::{Files, Message};
+use crate::pane::composer::Files;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use yoi::protocol::{CompletionKind, Method};
 
@@ -24,7 +24,7 @@ impl App {
                 self.composer.insert('@');
                 self.open_files()
             }
-            Action::EditOutside => vec![Effect::Edit(self.composer.draft().message().text)],
+            Action::EditOutside => vec![Effect::Edit(self.composer.draft().whole_text())],
             Action::Leave if !self.composer.is_empty() => {
                 let before = self.composer.draft().message().text;
                 self.composer.edit(Action::DeleteNext);
@@ -96,7 +96,7 @@ impl App {
     pub(super) fn edited(&mut self, text: Result<String, String>) -> Vec<Effect> {
         match text {
             Ok(text) => {
-                self.composer.write(&Message::plain(text.trim_end_matches('\n')));
+                self.composer.edited(&text);
                 Vec::new()
             }
             Err(why) => self.say(Kind::Refused, why),

@@ -26,6 +26,8 @@ const ANSWER_GAP: usize = 5;
 pub enum Confirm {
     /// A text looks like a verb, or ends in one; `before` is the text before it.
     Offered { before: String, line: String, text_for: TextFor },
+    /// A message has the form of a command of other programs, and would go to the model as it is.
+    Unusual { sentence: String, text_for: TextFor },
     /// The first message to a model that no person chose or agreed to; without a message, what waits.
     FirstMessage { pod: PodName, model: String, sends: String, message: Option<Message> },
     /// Leaving the screen while these Pods work; `None` while there is no host to say so.
@@ -101,6 +103,7 @@ impl Confirm {
     pub fn text(&self) -> String {
         match self {
             Self::Offered { before, line, text_for } => offer(before, line, *text_for),
+            Self::Unusual { sentence, .. } => sentence.clone(),
             Self::FirstMessage { model, sends, .. } => {
                 format!("{model} {sends}. You are asked once.")
             }
@@ -111,14 +114,14 @@ impl Confirm {
                 Some(more) => format!("{} Pods are working", more.len()),
             },
             Self::Verb { confirm, .. } => confirm.question.clone(),
-            Self::Rule { requests, rule_scope, .. } => requests.sentence(*rule_scope),
+            Self::Rule { requests, rule_scope } => requests.sentence(rule_scope),
         }
     }
 
     /// Whether it becomes void when this Pod is gone.
     pub fn is_about(&self, name: &PodName) -> bool {
         match self {
-            Self::Offered { .. } | Self::Leave { .. } => false,
+            Self::Offered { .. } | Self::Unusual { .. } | Self::Leave { .. } => false,
             Self::FirstMessage { pod, .. } => pod == name,
             Self::Verb { confirm, .. } => confirm.about.contains(name),
             Self::Rule { requests, .. } => {
@@ -136,6 +139,7 @@ impl Confirm {
         }
         let enter = match self {
             Self::Offered { .. } => "run it",
+            Self::Unusual { .. } => "send it anyway",
             Self::FirstMessage { .. } => "send",
             leave @ Self::Leave { .. } if leave.working().is_empty() => "leave",
             Self::Leave { .. } => "leave it running",
@@ -151,10 +155,15 @@ impl Confirm {
             leave @ Self::Leave { .. } if !leave.working().is_empty() => {
                 answers.push(Hint::new("p", "pause and leave"));
             }
+            Self::Rule { requests, rule_scope } => {
+                if let Some(next) = requests.next_scope(rule_scope) {
+                    answers.push(Hint::new("u", format!("for {}", requests.in_words(&next))));
+                }
+            }
             Self::Leave { .. }
+            | Self::Unusual { .. }
             | Self::FirstMessage { .. }
-            | Self::Verb { .. }
-            | Self::Rule { .. } => {}
+            | Self::Verb { .. } => {}
         }
         answers.push(back);
         answers
@@ -183,6 +192,7 @@ impl Confirm {
         match self {
             Self::Leave { working } => working.as_deref().unwrap_or_default(),
             Self::Offered { .. }
+            | Self::Unusual { .. }
             | Self::FirstMessage { .. }
             | Self::Verb { .. }
             | Self::Rule { .. } => &[],
@@ -222,6 +232,10 @@ impl App {
             return self.turn_page(&confirm, pages);
         }
         let bound = self.keymap.get(Context::Line, pressed(key)).cloned();
+        if let Some(Binding::Do(action @ (Action::Redraw | Action::Suspend))) = bound {
+            self.layers.disturbed(self.now);
+            return self.everywhere(action);
+        }
         if let Some(Binding::Do(Action::Back | Action::Interrupt)) = bound {
             self.layers.pop();
             return self.answer_back(confirm);
@@ -282,6 +296,7 @@ impl App {
                 }
                 self.run_line(&line, Way::Line)
             }
+            Confirm::Unusual { text_for, .. } => self.send_as_typed(text_for),
             Confirm::FirstMessage { pod, sends, message, .. } => {
                 let asked = match message {
                     Some(message) => Asked::AgreedFor(pod.clone(), message),
@@ -300,11 +315,7 @@ impl App {
         match (confirm, letter) {
             (Confirm::Offered { text_for, .. }, 's') => {
                 self.layers.pop();
-                match text_for {
-                    TextFor::Message => self.send_draft(),
-                    TextFor::Queue => self.queue_draft(),
-                    TextFor::Reason => self.deny_as_typed(),
-                }
+                self.send_as_typed(text_for)
             }
             (Confirm::Leave { working: Some(working) }, 'p') if !working.is_empty() => {
                 self.layers.pop();
@@ -317,7 +328,19 @@ impl App {
                 effects.extend(self.leave_now());
                 effects
             }
+            (Confirm::Rule { requests, rule_scope }, 'u') => {
+                self.change_root(&requests, &rule_scope)
+            }
             _ => Vec::new(),
+        }
+    }
+
+    /// Sends a text as it is, whatever it looks like.
+    fn send_as_typed(&mut self, text_for: TextFor) -> Vec<Effect> {
+        match text_for {
+            TextFor::Message => self.send_draft(),
+            TextFor::Queue => self.queue_draft(),
+            TextFor::Reason => self.deny_as_typed(),
         }
     }
 
@@ -326,11 +349,12 @@ impl App {
         match confirm {
             Confirm::FirstMessage { pod, message, .. } => {
                 if let Some(message) = message {
-                    self.composer.give_back(Some(&pod), &message);
+                    self.composer.give_back(Some(&pod), &message, self.now);
                 }
                 self.say(Kind::Info, "nothing was sent · :model chooses another model")
             }
             Confirm::Offered { .. }
+            | Confirm::Unusual { .. }
             | Confirm::Leave { .. }
             | Confirm::Verb { .. }
             | Confirm::Rule { .. } => Vec::new(),

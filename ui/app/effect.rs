@@ -41,6 +41,12 @@ pub enum Effect {
     /// Opens a text in the person's editor.
     Edit(String),
     LoadTheme(String),
+    /// Sets the title of the window.
+    Title(String),
+    /// Calls a person who looks away from the screen.
+    Notify(String),
+    /// Sequences of the Program Status Protocol, for a terminal that takes them.
+    Records(Vec<String>),
     /// Creates a temporary directory and the Pod of the tour in it.
     Tour(RequestToken),
     Mouse(Capture),

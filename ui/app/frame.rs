@@ -19,7 +19,7 @@ impl App {
                 is_of_the_family(event)
                     || pod.as_ref().is_some_and(|pod| in_view.contains(&Some(pod)))
             }
-            Msg::NotFound(None) => false,
+            Msg::NotFound(None) | Msg::Focus(_) => false,
             Msg::Mouse(event) => mouse::does_something(event.kind),
             _ => true,
         };
@@ -38,6 +38,7 @@ impl App {
         let effects = panes.flat_map(|(name, area)| self.prepare_transcript(name, area));
         let mut effects: Vec<Effect> = effects.collect();
         effects.extend(self.tell_shown());
+        effects.extend(self.tell_outside());
         effects
     }
 
@@ -110,12 +111,15 @@ impl App {
         let wait = |info: &PodInfo| wait::changes_at(info, &self.family, self.now);
         let ages = self.family.all().iter().filter(in_view);
         let ages = ages.filter_map(|info| age(info).into_iter().chain(wait(info)).min()).min();
-        [notice, arms, transcript, ages, self.looks_at()].into_iter().flatten().min()
+        [notice, arms, transcript, ages, self.looks_at(), self.notifies_at()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
 /// Whether an event changes the tree, the peers or the inbox, or what each transcript shows.
-fn is_of_the_family(event: &Event) -> bool {
+pub(super) fn is_of_the_family(event: &Event) -> bool {
     matches!(
         event,
         Event::Lagged

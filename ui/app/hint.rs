@@ -7,7 +7,7 @@ use crate::pane::inbox::waiting;
 use crate::pane::transcript::{Search, Transcript};
 use crate::theme::Role;
 use crate::wording::why::WayOn;
-use yoi::protocol::{PodInfo, State};
+use yoi::protocol::{PodInfo, Question, State};
 
 /// From this many columns on there is room for hints and counts.
 const WIDE: u16 = 64;
@@ -111,6 +111,9 @@ impl App {
             true => ("once", "always", "its tree"),
             false => ("allow once", "always, for this Pod", "always, for it and its children"),
         };
+        if let Some(question) = self.chosen_question() {
+            return self.question_hints(&question, count);
+        }
         let mut answers = vec![
             (Action::AllowOnce, once),
             (Action::AllowEach, each.as_str()),
@@ -128,6 +131,25 @@ impl App {
         let armed = self.inbox.is_armed(self.now);
         let answers = if armed { &answers[..] } else { &[] };
         self.list_hints(Context::Inbox, &[answers, &others].concat())
+    }
+
+    /// The key hints of a question. Digits are not in the keymap, so their hint is added here.
+    fn question_hints(&self, question: &Question, count: usize) -> Vec<Hint> {
+        let each = format!("answer all {count}");
+        let mut answers = vec![(Action::AllowOnce, "answer"), (Action::Deny, "decline")];
+        if count > 1 {
+            answers.insert(1, (Action::AllowEach, each.as_str()));
+        }
+        let others = [(Action::OpenPod, "go there"), (Action::Back, "back")];
+        let armed = self.inbox.is_armed(self.now);
+        let answers = if armed { &answers[..] } else { &[] };
+        let digits = question.choices().len().min(9);
+        let choose = (armed && digits > 0).then(|| {
+            let keys = if digits == 1 { "1".to_owned() } else { format!("1-{digits}") };
+            Hint::new(keys, "choose")
+        });
+        let hints = self.list_hints(Context::Inbox, &[answers, &others].concat());
+        choose.into_iter().chain(hints).collect()
     }
 
     fn transcript_hints(&self) -> Vec<Hint> {
@@ -211,7 +233,11 @@ impl App {
         }
         let palette = self.keymap.label(Context::Everywhere, Action::Palette);
         hints.push(Hint::new(palette, "palette"));
-        hints.push(Hint::new(self.keymap.label(Context::Everywhere, Action::NextPane), "panes"));
+        // With a text in the line this key stays there.
+        if self.composer.is_empty() {
+            hints
+                .push(Hint::new(self.keymap.label(Context::Everywhere, Action::NextPane), "panes"));
+        }
         if self.info().is_some() {
             hints.extend(self.list_hints(Context::Everywhere, &[(Action::Find, "find")]));
         }
@@ -252,6 +278,17 @@ impl App {
                 pause(),
             ],
             (State::Running | State::NeedsYou, false) => vec![pause()],
+            (State::Paused | State::Idle, false) if self.resumes_together(info).is_some() => {
+                let cut = self.family.cut_off().len();
+                let mut hints = vec![
+                    Hint::new("", format!("{cut} interrupted by the end of the host")),
+                    Hint::new(send, if cut == 1 { "continues it" } else { "continues all" }),
+                ];
+                if info.state == State::Paused {
+                    hints.push(Hint::new(":resume", "this one"));
+                }
+                hints
+            }
             (State::Paused, false) => {
                 vec![Hint::new(send, "continues"), Hint::new(":cancel", "drops the run")]
             }

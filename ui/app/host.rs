@@ -1,5 +1,7 @@
 //! Events of the host, which change the state, and its replies, which continue what a call was for.
 
+use crate::app::frame::is_of_the_family;
+use crate::app::screen_state::Returning;
 use crate::app::{App, Asked, Effect, Link, RequestToken};
 use crate::family::{MistakeChange, corrected};
 use crate::notice::Kind;
@@ -35,6 +37,9 @@ impl App {
             if let Some(transcript) = self.transcripts.get_mut(pod) {
                 transcript.apply(seq, &event);
             }
+        }
+        if is_of_the_family(&event) {
+            self.outside_changed();
         }
         match event {
             // The mark names no Pod, because each may have missed events.
@@ -127,6 +132,17 @@ impl App {
             return Vec::new();
         }
         let returning = self.returning.take();
+        let typed = self.composer.draft().message().text != self.restored_text;
+        let effects = self.first_pod(returning);
+        if let Some(current) = self.current.clone().filter(|_| typed) {
+            // What was typed before the family was known stays in view.
+            self.composer.adopt(&current);
+        }
+        effects
+    }
+
+    /// Makes a Pod the current one on a screen that was just opened, if there is one to show.
+    fn first_pod(&mut self, returning: Option<Returning>) -> Vec<Effect> {
         let workspace = self.setup.workspace.clone();
         match self.initial_pod.clone() {
             Some(name) if self.family.get(&name).is_some() => self.make_current(&name),
@@ -184,7 +200,7 @@ impl App {
             return Vec::new();
         }
         let input = Vec::<Segment>::deserialize(&payload["input"]).unwrap_or_default();
-        self.composer.give_back(pod, &Message::of(&input));
+        self.composer.give_back(pod, &Message::of(&input), self.now);
         Vec::new()
     }
 
@@ -240,6 +256,7 @@ impl App {
         self.link = Link::Ended;
         self.opened.clear();
         self.decisions_interrupted();
+        self.verbs_interrupted();
         self.family.lose();
         let next = self.now.saturating_add(FIND_HOST_EVERY);
         self.search = Search { lost: Some(self.now), next, ..Search::default() };
@@ -382,15 +399,17 @@ impl App {
                 if self.sending_refused(&pod, &message, &token) {
                     return Vec::new();
                 }
-                self.composer.give_back(Some(&pod), &message);
+                self.composer.give_back(Some(&pod), &message, self.now);
             }
             Asked::AgreedFor(pod, message) | Asked::ReadyFor(pod, message) => {
-                self.composer.give_back(Some(&pod), &message);
+                self.composer.give_back(Some(&pod), &message, self.now);
             }
-            Asked::NewFor(message, _) => self.composer.give_back(None, &message),
+            Asked::NewFor(message, _) => self.composer.give_back(None, &message, self.now),
             Asked::Files(_) => self.composer.files = None,
             Asked::Decision(id) => {
-                self.deciding.remove(&id);
+                if let Some(text) = self.deciding.remove(&id) {
+                    self.composer.history.keep(&text, self.now);
+                }
                 if self.link == Link::Ended {
                     self.unconfirmed.insert(id);
                 }
@@ -442,15 +461,15 @@ impl App {
         let name = info.name.clone();
         let waits = self.still_waits(token);
         let mut effects = Vec::new();
+        self.composer.adopt(&name);
         if self.current.is_none() {
-            self.composer.adopt(&name);
             effects = self.created(info);
         } else {
             self.known(info);
         }
         let approvals = self.family.get(&name).is_some_and(|info| info.model_sends.is_some());
         if approvals && !waits {
-            self.composer.give_back(Some(&name), &message);
+            self.composer.give_back(Some(&name), &message, self.now);
             let text = format!(
                 "{name} is ready; your message was not sent yet: it waits in its composer or history (Up)"
             );

@@ -4,14 +4,20 @@
 use crate::app::Areas;
 use crate::app::confirm::TOO_EARLY;
 use crate::app::{App, Asked, Confirm, Effect, Focus, Layer, TextFor};
+use crate::family::equal;
 use crate::keys::Action;
 use crate::notice::Kind;
 use crate::pane::actionbar::Prompt;
 use crate::pane::actionbar::Purpose;
+use crate::pane::composer::Message;
 use crate::pane::inbox::{self, Attention, Author, Cut, Extent};
+use crate::pane::input::Input;
 use crate::wording::rule;
+use std::slice::from_ref;
 use yoi::config::policy::matches;
-use yoi::protocol::{self, McpClient, Method, Pattern, PodName, Verdict};
+use yoi::protocol::{
+    self, ApprovalRequest, McpClient, Method, Pattern, PodName, Question, Verdict,
+};
 use yoi::run::policy::subject_of;
 use yoi::text::SafeText;
 
@@ -22,6 +28,9 @@ const WRONG_RULE: &str = "that rule does not allow what is asked: it has to fit 
 const NO_RULE: &str = "what a client may do is one consent: it cannot be edited";
 /// The reason why a client cannot be allowed for its children.
 const NO_TREE: &str = "a client has no children: {inbox allow-pod} allows it for good";
+
+/// The reason why a question has no rule.
+const NO_RULE_ANSWERS: &str = "no rule answers a question";
 
 /// Rows that are scrolled at once.
 const PAGE: isize = 5;
@@ -36,6 +45,8 @@ pub struct ChosenRequests {
     pub pods: Vec<PodName>,
     /// The MCP client that asks, where no Pod does.
     pub client: Option<McpClient>,
+    /// The Pods above all of them, the nearest first.
+    pub roots: Vec<PodName>,
     pub rule: Pattern,
     pub author: Author,
     /// Whether no rule may come from the decision.
@@ -43,10 +54,12 @@ pub struct ChosenRequests {
 }
 
 /// The Pods that a rule is written for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuleScope {
     Pod,
     Tree,
+    /// For a Pod above all that ask, and everything below it.
+    TreeOf(PodName),
 }
 
 impl App {
@@ -80,23 +93,19 @@ impl App {
         self.focus(Focus::Inbox)
     }
 
-    /// Makes the Pod of the oldest item current and puts the focus on that item; if the inbox has the
-    /// focus already, goes to the next item.
+    /// Puts the focus on the oldest item, whose Pod is shown as long as the inbox has the focus: the current Pod and its
+    /// draft stay. If the inbox has the focus already, goes to the next item.
     pub(super) fn next_needs_you(&mut self) -> Vec<Effect> {
         let items = inbox::items(&self.family);
         let at = match self.focus {
             Focus::Inbox => (self.inbox.position(&items) + 1) % items.len().max(1),
             _ => 0,
         };
-        let Some(item) = items.get(at) else {
+        if items.is_empty() {
             return self.say(Kind::Info, "nothing needs you");
-        };
-        let pod = item.pod().cloned();
+        }
         self.inbox.choose(&items, at);
-        // A client has no transcript.
-        let effects = pod.map(|pod| self.make_current(&pod)).unwrap_or_default();
-        self.focus = Focus::Inbox;
-        effects
+        self.focus(Focus::Inbox)
     }
 
     pub(super) fn inbox_key(&mut self, action: Action) -> Vec<Effect> {
@@ -107,6 +116,10 @@ impl App {
             | Action::AllowTree
             | Action::Deny => {
                 return self.decision_key(action);
+            }
+            // Enter begins an answer; it never allows.
+            Action::Unfold if self.chosen_question().is_some() => {
+                return self.decision_key(Action::AllowOnce);
             }
             _ => self.inbox.distracted(self.now),
         }
@@ -119,7 +132,8 @@ impl App {
             Action::Fold => (self.inbox.extent, self.inbox.scrolled) = (Extent::Brief, 0),
             Action::Copy => return self.copy_action(),
             Action::EditRule => return self.edit_rule(),
-            Action::OpenPod => return self.open_requesting_pod(),
+            // A message that begins here is for the Pod that waits.
+            Action::OpenPod | Action::Composer => return self.open_requesting_pod(),
             other => return self.everywhere(other),
         }
         Vec::new()
@@ -161,8 +175,9 @@ impl App {
                 }
             }
             let ids = item.approvals().iter().map(|approval| approval.id.clone()).collect();
+            let roots = equal::roots(item.approvals());
             let once_only = item.approvals().iter().any(|approval| approval.is_once_only());
-            Some(ChosenRequests { ids, pods, client, rule: rule.clone(), author, once_only })
+            Some(ChosenRequests { ids, pods, client, roots, rule: rule.clone(), author, once_only })
         })
     }
 
@@ -173,6 +188,9 @@ impl App {
         };
         if requests.client.is_some() {
             return self.say(Kind::Info, NO_RULE);
+        }
+        if self.chosen_question().is_some() {
+            return self.say(Kind::Info, NO_RULE_ANSWERS);
         }
         if requests.once_only {
             return self.say(Kind::Info, rule::ONCE_ONLY);
@@ -223,7 +241,63 @@ impl App {
     fn open_requesting_pod(&mut self) -> Vec<Effect> {
         match self.chosen_item(|item| item.pod().cloned()) {
             Some(pod) => self.make_current(&pod),
-            None => Vec::new(),
+            // A client has no transcript.
+            None => self.focus(Focus::Composer),
+        }
+    }
+
+    /// The question of the chosen item.
+    pub(super) fn chosen_question(&self) -> Option<Question> {
+        self.chosen_item(|item| item.approvals().first()?.question.clone())
+    }
+
+    /// Opens the line for an answer with the choice that a digit selects, or with the digit. `None` where no digit is
+    /// meant, or no question is chosen.
+    pub(super) fn digit_answers(&mut self, c: char) -> Option<Vec<Effect>> {
+        let digit = usize::try_from(c.to_digit(10)?).ok()?;
+        let question = self.chosen_question().filter(|_| self.focus == Focus::Inbox)?;
+        let choices = question.choices();
+        let choice = digit.checked_sub(1).and_then(|at| choices.get(at).cloned());
+        let effects = self.decision_key(Action::AllowOnce);
+        if let Some(Layer::Prompt(mut prompt)) = self.layers.pop() {
+            if prompt.purpose == Purpose::Answer {
+                prompt.input = Input::new(choice.unwrap_or_else(|| c.to_string()));
+            }
+            self.layers.put_back(Layer::Prompt(prompt));
+        }
+        Some(effects)
+    }
+
+    /// Opens the line for the answer to the questions.
+    fn open_answer(&mut self, requests: ChosenRequests, question: &Question) -> Vec<Effect> {
+        let names = question.fields.iter().map(|field| format!("{}=", field.name));
+        let text = match question.fields.len() {
+            0 => "yes".to_owned(),
+            1 => String::new(),
+            _ => names.collect::<Vec<_>>().join(" "),
+        };
+        self.decided_by_line = Some(requests);
+        let prompt = Prompt::new(Purpose::Answer, &text, &self.sources());
+        self.open_layer(Layer::Prompt(prompt))
+    }
+
+    /// Sends the answer in the line, or says above it what is wrong.
+    pub(super) fn answer_entered(&mut self, mut prompt: Prompt) -> Vec<Effect> {
+        let Some(requests) = self.decided_by_line.take() else { return Vec::new() };
+        let is_one = |approval: &&ApprovalRequest| requests.ids.contains(&approval.id);
+        let approval = self.family.approvals().iter().find(is_one);
+        let question = approval.and_then(|approval| approval.question.as_ref());
+        let Some(question) = question else { return Vec::new() };
+        match question.read(prompt.input.text()) {
+            Ok(values) => {
+                self.decide_with(&requests, &Verdict::Answer { values }, prompt.input.text())
+            }
+            Err(why) => {
+                self.decided_by_line = Some(requests);
+                prompt.wrong = Some(why);
+                self.layers.put_back(Layer::Prompt(prompt));
+                Vec::new()
+            }
         }
     }
 
@@ -238,10 +312,14 @@ impl App {
             return self.say(Kind::Info, "there is no request here");
         };
         let requests = if action == Action::AllowOnce { requests.oldest() } else { requests };
+        let question = self.chosen_question();
+        if question.is_some() && matches!(action, Action::AllowPod | Action::AllowTree) {
+            return self.say(Kind::Info, NO_RULE_ANSWERS);
+        }
         if requests.once_only && matches!(action, Action::AllowPod | Action::AllowTree) {
             return self.say(Kind::Info, rule::ONCE_ONLY);
         }
-        if requests.ids.iter().any(|id| self.deciding.contains(id)) {
+        if requests.ids.iter().any(|id| self.deciding.contains_key(id)) {
             return self.say(Kind::Info, "its decision is under way");
         }
         if action != Action::Deny
@@ -259,7 +337,10 @@ impl App {
                 self.decided_by_line = Some(requests);
                 self.open_prompt(Purpose::Deny)
             }
-            _ => self.decide(&requests, &Verdict::Once),
+            _ => match question {
+                Some(question) => self.open_answer(requests, &question),
+                None => self.decide(&requests, &Verdict::Once),
+            },
         }
     }
 
@@ -302,28 +383,58 @@ impl App {
         rule_scope: RuleScope,
     ) -> Vec<Effect> {
         let rule = Some(&requests.rule).filter(|_| requests.author == Author::Person).cloned();
-        let verdict = match rule_scope {
-            RuleScope::Pod => Verdict::Pod { rule },
-            RuleScope::Tree => Verdict::Tree { rule },
-        };
-        self.decide(requests, &verdict)
+        match rule_scope {
+            RuleScope::Pod => self.decide(requests, &Verdict::Pod { rule }),
+            RuleScope::Tree => self.decide(requests, &Verdict::Tree { rule, of: None }),
+            RuleScope::TreeOf(root) => {
+                // One rule for all of them: with it the host decides the others, too.
+                self.covered.extend(requests.ids.iter().skip(1).cloned());
+                self.decide(&requests.clone().oldest(), &Verdict::Tree { rule, of: Some(root) })
+            }
+        }
+    }
+
+    /// Shows the rule of a confirmation for the tree of the next Pod above, or again for the Pod that asks.
+    pub(super) fn change_root(
+        &mut self,
+        requests: &ChosenRequests,
+        rule_scope: &RuleScope,
+    ) -> Vec<Effect> {
+        if let Some(next) = requests.next_scope(rule_scope)
+            && let Some(Layer::Confirm(Confirm::Rule { rule_scope, .. })) = self.layers.top_mut()
+        {
+            *rule_scope = next;
+            self.layers.changed();
+        }
+        Vec::new()
     }
 
     /// Sends one verdict for each of the requests.
     pub(super) fn decide(&mut self, requests: &ChosenRequests, verdict: &Verdict) -> Vec<Effect> {
+        self.decide_with(requests, verdict, "")
+    }
+
+    /// Sends one verdict for each of the requests, and keeps the text that was typed for it until the host has it.
+    fn decide_with(
+        &mut self,
+        requests: &ChosenRequests,
+        verdict: &Verdict,
+        text: &str,
+    ) -> Vec<Effect> {
         let call = |id: &String| Effect::Call {
             pod: None,
             method: Method::Decide { approval: id.clone(), verdict: verdict.clone() },
             asked: Asked::Decision(id.clone()),
         };
-        self.deciding.extend(requests.ids.iter().cloned());
+        let message = Message::plain(text.trim());
+        self.deciding.extend(requests.ids.iter().map(|id| (id.clone(), message.clone())));
         requests.ids.iter().map(call).collect()
     }
 
     /// Denies the requests with the reason that was typed.
     pub(super) fn deny(&mut self, reason: &str) -> Vec<Effect> {
         let Some(requests) = self.decided_by_line.take() else { return Vec::new() };
-        self.decide(&requests, &Verdict::Deny { reason: reason.trim().to_owned() })
+        self.decide_with(&requests, &Verdict::Deny { reason: reason.trim().to_owned() }, reason)
     }
 
     pub(super) fn request_came(&mut self, approval: protocol::ApprovalRequest) -> Vec<Effect> {
@@ -336,11 +447,16 @@ impl App {
     /// a notice says whether this screen or another client decided.
     pub(super) fn request_decided(&mut self, id: &str, verdict: &Verdict) -> Vec<Effect> {
         let Some(approval) = self.family.decided(id) else { return Vec::new() };
-        let ours = self.deciding.remove(id);
+        let is_covered = self.covered.remove(id);
+        let ours = self.deciding.remove(id).is_some();
         let looking = self.is_about(id);
         if !ours && looking {
             let line = self.decided_by_line.take();
-            self.layers.close_if(|layer| is_about(layer, line.as_ref(), id));
+            self.close_layers(|layer| is_about(layer, line.as_ref(), id));
+        }
+        if is_covered && *verdict == Verdict::Once {
+            // The notice of the rule says it.
+            return Vec::new();
         }
         let (asker, what) = (approval.asker(), SafeText::spelled(approval.line()));
         let text = match verdict {
@@ -370,10 +486,8 @@ fn is_about(layer: &Layer, line: Option<&ChosenRequests>, id: &str) -> bool {
     let has = |requests: &ChosenRequests| requests.ids.iter().any(|known| known == id);
     match layer {
         Layer::Confirm(Confirm::Rule { requests, .. }) => has(requests),
-        Layer::Prompt(Prompt { purpose: Purpose::Deny | Purpose::Rule, .. })
-        | Layer::Confirm(Confirm::Offered { text_for: TextFor::Reason, .. }) => {
-            line.is_some_and(has)
-        }
+        Layer::Prompt(prompt) if prompt.purpose.decides() => line.is_some_and(has),
+        Layer::Confirm(Confirm::Offered { text_for: TextFor::Reason, .. }) => line.is_some_and(has),
         Layer::Prompt(_) | Layer::List(_) | Layer::Confirm(_) => false,
     }
 }
@@ -387,11 +501,34 @@ impl ChosenRequests {
     }
 
     /// The text of the confirmation of a rule.
-    pub fn sentence(&self, rule_scope: RuleScope) -> String {
+    pub fn sentence(&self, rule_scope: &RuleScope) -> String {
         if let Some(client) = &self.client {
-            return crate::wording::rule::for_client(&self.rule, client);
+            return rule::for_client(&self.rule, client);
         }
-        let tree = rule_scope == RuleScope::Tree;
-        crate::wording::rule::from_now_on(&self.rule, &self.pods, tree)
+        match rule_scope {
+            RuleScope::Pod => rule::from_now_on(&self.rule, &self.pods, false),
+            RuleScope::Tree => rule::from_now_on(&self.rule, &self.pods, true),
+            RuleScope::TreeOf(root) => rule::from_now_on(&self.rule, from_ref(root), true),
+        }
+    }
+
+    /// The scope that a rule for a tree can have instead of this one; behind the last one comes the first.
+    pub fn next_scope(&self, rule_scope: &RuleScope) -> Option<RuleScope> {
+        let at = match rule_scope {
+            RuleScope::Pod => return None,
+            RuleScope::Tree => 0,
+            RuleScope::TreeOf(root) => self.roots.iter().position(|other| other == root)? + 1,
+        };
+        let next =
+            self.roots.get(at).map_or(RuleScope::Tree, |root| RuleScope::TreeOf(root.clone()));
+        (next != *rule_scope).then_some(next)
+    }
+
+    /// The Pods for whose trees a rule of this scope is, in a few words.
+    pub fn in_words(&self, rule_scope: &RuleScope) -> String {
+        match rule_scope {
+            RuleScope::Pod | RuleScope::Tree => rule::trees(&self.pods),
+            RuleScope::TreeOf(root) => rule::trees(from_ref(root)),
+        }
     }
 }

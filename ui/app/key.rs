@@ -77,6 +77,9 @@ impl App {
     }
 
     fn unbound(&mut self, key: KeyEvent) -> Vec<Effect> {
+        if let Some(effects) = typed(key).and_then(|c| self.digit_answers(c)) {
+            return effects;
+        }
         self.inbox.distracted(self.now);
         let Some(c) = typed(key) else { return Vec::new() };
         if self.focus == Focus::Composer {

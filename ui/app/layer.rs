@@ -130,13 +130,13 @@ impl Layers {
         self.push(layer);
     }
 
-    /// Closes every layer that `gone` selects.
-    pub(super) fn close_if(&mut self, gone: impl Fn(&Layer) -> bool) {
-        let before = self.stack.len();
-        self.stack.retain(|layer| !gone(layer));
-        if self.stack.len() != before {
+    /// Takes out every layer that `gone` selects.
+    fn close_if(&mut self, gone: impl Fn(&Layer) -> bool) -> Vec<Layer> {
+        let closed: Vec<Layer> = self.stack.extract_if(.., |layer| gone(layer)).collect();
+        if !closed.is_empty() {
             self.changed();
         }
+        closed
     }
 }
 
@@ -203,6 +203,19 @@ impl App {
 
     /// Closes the layers that are about a Pod that is gone.
     pub(super) fn close_layers_about(&mut self, pod: &PodName) {
-        self.layers.close_if(|layer| layer.is_about(pod));
+        self.close_layers(|layer| layer.is_about(pod));
+    }
+
+    /// Closes every layer that `gone` selects. The texts in them are kept.
+    pub(super) fn close_layers(&mut self, gone: impl Fn(&Layer) -> bool) {
+        for layer in self.layers.close_if(gone) {
+            match layer {
+                Layer::Prompt(prompt) => self.keep_typed(&prompt),
+                Layer::Confirm(Confirm::FirstMessage { pod, message: Some(message), .. }) => {
+                    self.composer.give_back(Some(&pod), &message, self.now);
+                }
+                Layer::Confirm(_) | Layer::List(_) => {}
+            }
+        }
     }
 }

@@ -152,6 +152,8 @@ impl App {
             Choice::History(at) => {
                 let message = self.composer.history.newest_first().nth(at).cloned();
                 if let Some(message) = message {
+                    let draft = self.composer.draft().message();
+                    self.composer.history.keep(&draft, self.now);
                     self.composer.write(&message);
                 }
                 Vec::new()

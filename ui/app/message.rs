@@ -4,6 +4,7 @@ use crate::app::{Copied, RequestToken};
 use crate::notice::Kind;
 use crate::pane::composer::Message;
 use crate::pane::transcript::{PartRange, PartTable};
+use crate::program_status::States;
 use crate::theme::Theme;
 use crate::verb::VerbId;
 use crossterm::event::{KeyEvent, MouseEvent};
@@ -19,6 +20,10 @@ pub enum Msg {
     Paste(String),
     Mouse(MouseEvent),
     Resize(u16, u16),
+    /// Whether the window of the terminal has the focus now.
+    Focus(bool),
+    /// The terminal takes records of the Program Status Protocol with these states.
+    TakesRecords(States),
     /// An event of the host or of one of its Pods.
     Host(Outgoing),
     /// The connection to the host ended.

@@ -1,5 +1,6 @@
-//! The mouse: a click selects or focuses, the wheel scrolls the pane under the pointer. Neither ever
-//! decides a request or a confirmation.
+//! The mouse: a click selects, the wheel scrolls the pane under the pointer. Neither ever decides a request or a
+//! confirmation, and neither makes letters to keys of a pane: a click leaves the typing with the composer, or with the
+//! pane that has the keys already.
 
 use crate::app::Areas;
 use crate::app::{App, Effect, Focus, Layer};
@@ -56,11 +57,12 @@ impl App {
         for (area, focus) in [(areas.transcript, Focus::Transcript), (areas.beside, Focus::Beside)]
         {
             let Some((_, y)) = area.and_then(|area| inside(area, at)) else { continue };
-            let effects = self.focus(focus);
-            if let Some(transcript) = self.transcript_mut() {
+            let name = if focus == Focus::Beside { self.beside() } else { self.shown() };
+            if let Some(transcript) = name.cloned().and_then(|name| self.transcripts.get_mut(&name))
+            {
                 transcript.focus_at(y);
             }
-            return effects;
+            return self.keys_stay_in(focus);
         }
         let text = crate::app::panes::composer(self).text_area(areas.composer);
         if let Some((x, y)) = inside(text, at) {
@@ -78,8 +80,13 @@ impl App {
                 self.tree.stopped_pods = StoppedPods::Listed;
                 Vec::new()
             }
-            None => self.focus(Focus::Tree),
+            None => self.keys_stay_in(Focus::Tree),
         }
+    }
+
+    /// A click into a pane leaves the keys there if it has them, else with the composer.
+    pub(super) fn keys_stay_in(&mut self, clicked: Focus) -> Vec<Effect> {
+        self.focus(if self.focus == clicked { clicked } else { Focus::Composer })
     }
 
     /// Chooses the item under the pointer; only keys decide it.
@@ -88,7 +95,7 @@ impl App {
             let items = crate::pane::inbox::items(&self.family);
             self.inbox.choose(&items, at);
         }
-        self.focus_inbox()
+        self.keys_stay_in(Focus::Inbox)
     }
 
     fn wheel(&mut self, at: Position, way: i32) -> Vec<Effect> {

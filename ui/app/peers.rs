@@ -91,11 +91,10 @@ impl App {
     }
 
     pub(super) fn peers_click(&mut self, at: usize) -> Vec<Effect> {
-        let effects = self.focus(Focus::Peers);
         if let Some(of) = self.selected().cloned() {
             let peers = self.family.contacts_of(&of);
             self.peers.choose(&peers, at);
         }
-        effects
+        self.keys_stay_in(Focus::Peers)
     }
 }

@@ -85,7 +85,12 @@ impl App {
         Vec::new()
     }
 
+    /// Goes to the next pane. A text is not left by this key, whose letters would be keys there.
     pub(super) fn next_pane(&mut self, action: Action) -> Vec<Effect> {
+        if self.focus == Focus::Composer && !self.composer.is_empty() {
+            let text = "{everywhere next-pane} leaves only an empty line · {everywhere leader} leads to panes";
+            return self.say(Kind::Info, self.keymap.with_keys(text));
+        }
         let zoomed = Areas::zooms(self);
         let beside = Areas::of(self).beside.is_some();
         let there = |focus: &Focus| match focus {

@@ -5,6 +5,7 @@ use crate::app::{App, Areas, Effect, Focus, Layer, TextFor};
 use crate::keys::{Action, Binding, Context, pressed};
 use crate::palette::{Outcome, Palette};
 use crate::pane::actionbar::{Prompt, Purpose};
+use crate::pane::composer::Message;
 use crate::pane::input::Input;
 use crossterm::event::{KeyEvent, KeyEventKind};
 
@@ -28,12 +29,10 @@ impl App {
         match action {
             Action::Choose if key.kind == KeyEventKind::Repeat => {}
             Action::Choose => return self.prompt_enter(prompt),
-            Action::Back | Action::Interrupt => return self.prompt_left(prompt.purpose),
-            Action::DeleteBack if prompt.input.is_empty() => {
-                return self.prompt_left(prompt.purpose);
-            }
+            Action::Back | Action::Interrupt => return self.prompt_left(&prompt),
+            Action::DeleteBack if prompt.input.is_empty() => return self.prompt_left(&prompt),
             Action::Complete | Action::CompleteBack => prompt.cycle(action),
-            Action::Up | Action::Down if prompt.walks() => {
+            Action::Up | Action::Down if prompt.walks(action) => {
                 prompt.history(&self.lines, action, &self.sources());
             }
             Action::Up => prompt.cycle(Action::CompleteBack),
@@ -41,14 +40,24 @@ impl App {
             Action::PageUp | Action::PageDown => {
                 self.everywhere(action);
             }
+            Action::Redraw | Action::Suspend | Action::Help => {
+                return self.above(Layer::Prompt(prompt), action);
+            }
             other => {
-                prompt.input.edit(other);
-                prompt.changed(&self.sources());
-                self.prompt_follows(&prompt);
+                if prompt.input.edit(other) {
+                    prompt.changed(&self.sources());
+                    self.prompt_follows(&prompt);
+                }
             }
         }
         self.layers.put_back(Layer::Prompt(prompt));
         Vec::new()
+    }
+
+    /// Does what a key does everywhere, above a line or list that stays.
+    fn above(&mut self, layer: Layer, action: Action) -> Vec<Effect> {
+        self.layers.put_back(layer);
+        self.everywhere(action)
     }
 
     fn prompt_types(&mut self, mut prompt: Prompt, key: KeyEvent) -> Vec<Effect> {
@@ -71,7 +80,7 @@ impl App {
     /// Applies a search or a filter while it is typed.
     pub(super) fn prompt_follows(&mut self, prompt: &Prompt) {
         match prompt.purpose {
-            Purpose::Verb | Purpose::Deny | Purpose::Rule => {}
+            Purpose::Verb | Purpose::Deny | Purpose::Rule | Purpose::Answer => {}
             Purpose::Filter => self.tree.filter = prompt.input.clone(),
             Purpose::Find => {
                 let text = prompt.input.text().to_owned();
@@ -93,6 +102,7 @@ impl App {
             Purpose::Find => self.focus(Focus::Transcript),
             Purpose::Deny => self.enter_reason(prompt),
             Purpose::Rule => self.rule_edited(prompt),
+            Purpose::Answer => self.answer_entered(prompt),
         }
     }
 
@@ -118,15 +128,30 @@ impl App {
 
     /// Closes the line of a reason; its requests stay undecided.
     pub(super) fn leave_reason(&mut self) {
-        self.layers.pop();
+        if let Some(Layer::Prompt(prompt)) = self.layers.pop() {
+            self.keep_typed(&prompt);
+        }
         self.decided_by_line = None;
     }
 
-    fn prompt_left(&mut self, purpose: Purpose) -> Vec<Effect> {
+    /// Keeps the text of a line that is closed: a verb in the history of lines, a text in that of messages.
+    pub(super) fn keep_typed(&mut self, prompt: &Prompt) {
+        let Some(text) = prompt.typed().map(str::to_owned) else { return };
+        match prompt.purpose {
+            Purpose::Verb => self.remember_line(&text),
+            Purpose::Deny | Purpose::Rule | Purpose::Answer => {
+                self.composer.history.keep(&Message::plain(&text), self.now);
+            }
+            Purpose::Find | Purpose::Filter => {}
+        }
+    }
+
+    fn prompt_left(&mut self, prompt: &Prompt) -> Vec<Effect> {
         self.closed();
-        match purpose {
+        self.keep_typed(prompt);
+        match prompt.purpose {
             Purpose::Verb => {}
-            Purpose::Deny | Purpose::Rule => self.decided_by_line = None,
+            Purpose::Deny | Purpose::Rule | Purpose::Answer => self.decided_by_line = None,
             Purpose::Filter => self.tree.filter = Input::default(),
             Purpose::Find => {
                 if let Some(transcript) = self.transcript_mut() {
@@ -150,6 +175,9 @@ impl App {
             }
             (Some(Binding::Do(Action::Choose)), _) if key.kind == KeyEventKind::Repeat => {
                 Outcome::Stays
+            }
+            (Some(Binding::Do(action @ (Action::Redraw | Action::Suspend | Action::Help))), _) => {
+                return self.above(Layer::List(palette), action);
             }
             (Some(Binding::Do(Action::PageUp)), _) => {
                 palette.page_up(Areas::of(self).list(&palette));

@@ -1,7 +1,7 @@
 //! What is kept of a screen for the next one: taken from the app when it may have changed, and given to the app of
 //! the next screen before its first event.
 
-use crate::app::{App, Areas, Effect, Focus, Zoom};
+use crate::app::{App, Effect, Zoom};
 use crate::pane::composer::{SavedDraft, Sent};
 use crate::pane::transcript::{Bookmark, Detail};
 use crate::pane::tree::{Place, StoppedPods, Workspaces};
@@ -23,7 +23,6 @@ pub struct ScreenState {
     current: Option<PodName>,
     previous: Option<PodName>,
     beside: Option<PodName>,
-    focus: Focus,
     /// The row of the tree with the cursor.
     row: Option<Place>,
     workspaces: Workspaces,
@@ -48,7 +47,6 @@ pub(super) struct Returning {
     current: PodName,
     previous: Option<PodName>,
     beside: Option<PodName>,
-    focus: Focus,
     row: Option<Place>,
 }
 
@@ -105,12 +103,11 @@ impl App {
             // The family is not known yet: the screen is still where the earlier one was.
             return self.state_at(returning);
         }
-        let current = self.current.clone();
-        let place = current.map(|current| Returning {
-            current,
+        let here = |name: &&PodName| self.is_of_this_workspace(name);
+        let place = self.current.iter().chain(&self.previous).find(here).map(|current| Returning {
+            current: current.clone(),
             previous: self.previous.clone(),
             beside: self.beside.clone(),
-            focus: self.focus,
             row: self.tree.cursor.clone(),
         });
         match &place {
@@ -124,7 +121,6 @@ impl App {
             current: Some(place.current.clone()),
             previous: place.previous.clone(),
             beside: place.beside.clone(),
-            focus: place.focus,
             row: place.row.clone(),
             ..self.state()
         }
@@ -135,10 +131,17 @@ impl App {
         let is_there = |name: &PodName| !self.family.is_known() || self.family.get(name).is_some();
         let mut bookmarks = self.all_bookmarks();
         bookmarks.retain(|name, _| is_there(name));
-        let drafts = self.composer.drafts().into_iter();
-        let drafts = drafts.filter(|(pod, _)| pod.as_ref().is_none_or(is_there)).take(MAX_DRAFTS);
+        let mut history = self.composer.history.clone();
+        let (mut drafts, mut others): (Vec<_>, Vec<_>) = self
+            .composer
+            .drafts()
+            .into_iter()
+            .partition(|(pod, _)| pod.as_ref().is_none_or(is_there));
+        others.extend(drafts.drain(drafts.len().min(MAX_DRAFTS)..));
+        // A draft for a Pod that is gone can still be sent to another one.
+        others.iter().for_each(|(_, draft)| history.keep(&draft.message, self.now));
         let name = |pod: Option<PodName>| pod.map(String::from).unwrap_or_default();
-        let mut sent = self.composer.history.all().to_vec();
+        let mut sent = history.all();
         keep_newest(&mut sent);
         ScreenState {
             workspaces: self.tree.workspaces,
@@ -150,7 +153,7 @@ impl App {
             zoom: self.zoom,
             lines: self.lines.iter().take(MAX_LINES).cloned().collect(),
             bookmarks,
-            drafts: drafts.map(|(pod, draft)| (name(pod), draft)).collect(),
+            drafts: drafts.into_iter().map(|(pod, draft)| (name(pod), draft)).collect(),
             sent,
             ..ScreenState::default()
         }
@@ -171,28 +174,28 @@ impl App {
         (self.detail, self.zoom) = (state.detail, state.zoom);
         self.lines = state.lines;
         self.bookmarks = state.bookmarks;
-        let (previous, beside, focus, row) = (state.previous, state.beside, state.focus, state.row);
-        self.returning =
-            state.current.map(|current| Returning { current, previous, beside, focus, row });
+        let (previous, beside, row) = (state.previous, state.beside, state.row);
+        self.returning = state.current.map(|current| Returning { current, previous, beside, row });
+        self.restored_text = self.composer.draft().message().text;
+    }
+
+    /// Whether a Pod belongs to the workspace of this screen. A visit to another one ends with the screen.
+    fn is_of_this_workspace(&self, name: &PodName) -> bool {
+        let info = self.family.get(name);
+        info.is_some_and(|info| self.family.belongs(info, &self.setup.workspace, None))
     }
 
     pub(super) fn can_return(&self, to: &Returning) -> bool {
-        self.family.get(&to.current).is_some()
+        self.is_of_this_workspace(&to.current)
     }
 
-    /// Goes where the earlier screen was.
+    /// Goes where the earlier screen was; the keys go to the composer, whatever had the focus then.
     pub(super) fn return_to(&mut self, to: Returning) -> Vec<Effect> {
-        let Returning { current, previous, beside, focus, row } = to;
+        let Returning { current, previous, beside, row } = to;
         let effects = self.make_current(&current);
         let there = |name: &PodName| self.family.get(name).is_some() && *name != current;
         let (previous, beside) = (previous.filter(&there), beside.filter(&there));
         (self.previous, self.beside) = (previous, beside);
-        self.focus = match focus {
-            Focus::Peers if !Areas::has_peers(self) => Focus::Composer,
-            // The requests on a screen that was just opened are unread.
-            Focus::Inbox => Focus::Composer,
-            focus => focus,
-        };
         self.tree.cursor = row.or(self.tree.cursor.take());
         effects
     }

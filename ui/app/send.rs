@@ -2,10 +2,12 @@
 //! refused message returns to the composer.
 
 use crate::app::{App, Asked, Confirm, Effect, Layer, RequestToken, TextFor};
+use crate::keys::{Action, Context};
 use crate::notice::Kind;
 use crate::pane::composer::Message;
 use crate::pane::transcript::Scroll;
-use crate::verb::line::{offered, offered_at_end};
+use crate::verb::Way;
+use crate::verb::line::{offered, offered_at_end, unusual};
 use crate::wording::why::WayOn;
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{Method, PodInfo, PodName, Queued, State};
@@ -19,17 +21,37 @@ impl App {
         if self.composer.is_empty() {
             return self.enter_on_nothing();
         }
-        let text = self.composer.draft().message().text;
+        let text = match self.whole_text() {
+            Ok(text) => text,
+            Err(said) => return said,
+        };
         match self.offered_verb(&text, TextFor::Message) {
             Some(offer) => self.open_layer(Layer::Confirm(offer)),
             None => self.send_draft(),
         }
     }
 
-    /// The offer to run the verb that a text looks like or ends in.
+    /// The text of the draft. One with a part of a paste's chip is not sent, and the notice says why: the model would
+    /// get the part, and not the paste.
+    fn whole_text(&mut self) -> Result<String, Vec<Effect>> {
+        let Some(id) = self.composer.draft().broken_paste() else {
+            return Ok(self.composer.draft().message().text);
+        };
+        let undo = self.keymap.label(Context::Composer, Action::Undo);
+        let text = format!(
+            "paste #{id} is not whole: {undo} brings it back, or delete what is left of it"
+        );
+        Err(self.say(Kind::Refused, text))
+    }
+
+    /// What a person is asked before a text is sent: whether to run the verb that it looks like or ends in, or to send
+    /// what has the form of a command.
     pub(super) fn offered_verb(&self, text: &str, text_for: TextFor) -> Option<Confirm> {
         if let Some(line) = offered(text) {
             return Some(Confirm::Offered { before: String::new(), line, text_for });
+        }
+        if let Some(sentence) = unusual(text).filter(|_| text_for != TextFor::Reason) {
+            return Some(Confirm::Unusual { sentence, text_for });
         }
         let is_pod =
             |word: &str| PodName::parse(word).is_ok_and(|name| self.family.get(&name).is_some());
@@ -44,6 +66,9 @@ impl App {
         {
             return self.open_layer(Layer::Confirm(confirm));
         }
+        if let Some(line) = self.resumes_together(info) {
+            return self.carry_out(&line, Way::Key);
+        }
         let pod = info.name.clone();
         let method = match (info.state, info.queue.iter().find(|queued| !queued.enters)) {
             (State::Paused | State::Failed, _) => Method::Resume,
@@ -57,6 +82,16 @@ impl App {
             _ => Asked::Quietly,
         };
         vec![Effect::Call { pod: Some(pod), method, asked }]
+    }
+
+    /// The verb that goes on with all runs that the end of a host interrupted. An empty Enter offers it where the Pod shown
+    /// has one of them, or has nothing to do.
+    pub(super) fn resumes_together(&self, info: &PodInfo) -> Option<String> {
+        let cut = self.family.cut_off();
+        let rests = info.state == State::Idle && info.queue.is_empty() && WayOn::of(info).is_none();
+        let offers = if info.cut_at.is_some() { cut.len() > 1 } else { rests && !cut.is_empty() };
+        let names = || cut.iter().map(|info| info.name.as_str()).collect::<Vec<_>>().join(" ");
+        offers.then(|| format!("resume {}", names()))
     }
 
     /// Sends the draft to the current Pod, or to a new one if there is none.
@@ -203,7 +238,10 @@ impl App {
 
     /// The key that queues the draft.
     pub(super) fn queue(&mut self) -> Vec<Effect> {
-        let text = self.composer.draft().message().text;
+        let text = match self.whole_text() {
+            Ok(text) => text,
+            Err(said) => return said,
+        };
         match self.offered_verb(&text, TextFor::Queue) {
             Some(offer) => self.open_layer(Layer::Confirm(offer)),
             None => self.queue_draft(),
@@ -238,9 +276,9 @@ impl App {
             std::mem::take(&mut self.taken_back).into_iter().partition(|(of, _)| of == pod);
         let queued =
             info.queue.iter().filter(|queued| of_pod.iter().any(|(_, id)| *id == queued.id));
-        let effects = queued.map(|queued| take_out(pod, queued)).collect();
+        let queued: Vec<Queued> = queued.cloned().collect();
         self.taken_back = others;
-        effects
+        queued.iter().map(|queued| self.take_out(pod, queued)).collect()
     }
 
     /// Takes a queued message back into the empty composer.
@@ -256,13 +294,16 @@ impl App {
         if !self.composer.is_empty() {
             return self.say(Kind::Refused, "send or clear what is written first");
         }
-        vec![take_out(pod, queued)]
+        let queued = queued.clone();
+        vec![self.take_out(pod, &queued)]
     }
-}
 
-/// Takes a message out of the queue, for the draft.
-fn take_out(pod: &PodName, queued: &Queued) -> Effect {
-    let method = Method::EditQueued { id: queued.id.clone(), input: None };
-    let asked = Asked::Unqueue(pod.clone(), Message::of(&queued.input));
-    Effect::Call { pod: Some(pod.clone()), method, asked }
+    /// Takes a message out of the queue, for the draft. It is in the history already when the host drops it, so that a
+    /// screen that ends before the reply loses nothing.
+    fn take_out(&mut self, pod: &PodName, queued: &Queued) -> Effect {
+        let message = Message::of(&queued.input);
+        self.composer.history.keep(&message, self.now);
+        let method = Method::EditQueued { id: queued.id.clone(), input: None };
+        Effect::Call { pod: Some(pod.clone()), method, asked: Asked::Unqueue(pod.clone(), message) }
+    }
 }

@@ -2,7 +2,7 @@ use super::*;
 use crokey::KeyCombination;
 use crossterm::event::{KeyCode, KeyEvent, MouseEvent};
 use yoi::client::{Client, Events};
-use yoi::host::{Host, IdleExit, MeshUse, Options};
+use yoi::host::{Host, IdleExit, Options};
 use yoi::protocol::{Event, Method, Outgoing, Refusal, State};
 
 fn name(text: &str) -> PodName {
@@ -36,7 +36,6 @@ async fn host(env: &BTreeMap<String, String>) -> (Host, Client, Events) {
         helper: "/bin/false".into(),
         old_nofile: None,
         idle_exit: IdleExit::Never,
-        mesh: MeshUse::Joins,
     };
     let host = Host::start(options).await.expect("a host");
     let (client, events) = host.client().await.expect("a client");
@@ -73,6 +72,7 @@ pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRe
         call_id: format!("call-{id}"),
         tool: "Bash".into(),
         action: command.into(),
+        question: None,
         arguments: None,
         details: None,
         because: "network access".into(),
@@ -124,7 +124,9 @@ impl Bench {
             ..Setup::default()
         };
         let theme = crate::theme::Theme::default();
-        let mut app = App::new(setup, crate::keys::default_keymap(), theme, named);
+        static KEYMAP: std::sync::LazyLock<Keymap> =
+            std::sync::LazyLock::new(crate::keys::default_keymap);
+        let mut app = App::new(setup, KEYMAP.clone(), theme, named);
         app.restore_screen(state);
         let mut bench = Self { app, now: NOON + 120_000 };
         bench.size(80, 24);
@@ -314,13 +316,16 @@ pub fn rewind_target(turn_index: usize, preview: &str) -> yoi::protocol::RewindT
 
 mod agents;
 mod clients;
+mod questions;
 mod confirm;
+mod every_key;
 mod family;
 mod guards;
 mod hostile;
 mod keys;
 mod layers;
 mod live;
+mod outside;
 mod long;
 mod picked;
 mod plays;

@@ -3,17 +3,19 @@
 
 use crate::app::{App, Confirm, Effect, Layer, Link, TextFor};
 use crate::notice::Kind;
-use crate::pane::actionbar::{Prompt, Purpose};
+use crate::pane::actionbar::Prompt;
 use yoi::protocol::ApprovalRequest;
 
 impl App {
     /// Closes the confirmations of decisions, because the host ended; the typed text stays.
     pub(super) fn decisions_interrupted(&mut self) {
-        self.unconfirmed = self.deciding.drain().collect();
+        let deciding = std::mem::take(&mut self.deciding);
+        deciding.values().for_each(|text| self.composer.history.keep(text, self.now));
+        self.unconfirmed = deciding.into_keys().collect();
         if let Some(Layer::Confirm(Confirm::Rule { requests, .. })) = self.layers.top() {
             self.unconfirmed.extend(requests.ids.iter().cloned());
         }
-        self.layers.close_if(|layer| {
+        self.close_layers(|layer| {
             matches!(
                 layer,
                 Layer::Confirm(
@@ -25,7 +27,7 @@ impl App {
 
     /// The reason why the line of a decision has no effect now; `None` for other lines, and while there is a host.
     pub fn undecided(&self, prompt: &Prompt) -> Option<String> {
-        if !matches!(prompt.purpose, Purpose::Deny | Purpose::Rule) {
+        if !prompt.purpose.decides() {
             return None;
         }
         let text = match self.link {

@@ -40,9 +40,14 @@ impl RunningVerb {
 impl App {
     /// Runs a line, without its colon, and keeps it in the history of lines.
     pub(super) fn run_line(&mut self, line: &str, way: Way) -> Vec<Effect> {
+        self.remember_line(line);
+        self.carry_out(line, way)
+    }
+
+    /// Keeps a line in the history of lines, as the newest.
+    pub(super) fn remember_line(&mut self, line: &str) {
         self.lines.retain(|before| before != line);
         self.lines.insert(0, line.to_owned());
-        self.carry_out(line, way)
     }
 
     /// Carries out the verb of a line.
@@ -138,6 +143,22 @@ impl App {
             zone: self.zone(),
             way: running.way,
             with_keys,
+        }
+    }
+
+    /// Closes the confirmations and lists of verbs, because the host that they were about ended, and says so.
+    pub(super) fn verbs_interrupted(&mut self) {
+        let waiting = self.verbs.iter().filter(|(id, _)| self.layers.request_for(**id));
+        let lines: Vec<String> = waiting.map(|(_, verb)| format!(":{}", verb.line)).collect();
+        self.close_layers(|layer| match layer {
+            Layer::Confirm(confirm) => matches!(confirm, Confirm::Verb { .. }),
+            Layer::List(list) => {
+                list.choices().any(|choice| matches!(choice, Choice::Picked { .. }))
+            }
+            Layer::Prompt(_) => false,
+        });
+        if !lines.is_empty() {
+            self.say(Kind::Warned, format!("not done, for the host ended: {}", lines.join(", ")));
         }
     }
 

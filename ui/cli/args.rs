@@ -7,7 +7,7 @@ use crate::console;
 use crate::headless::Exit;
 use crate::keys::with_default_keys;
 use crate::verb::{self, Verb, Way};
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ const EXIT_CODES: &str = "Exit codes without a screen:
   0    finished
   1    failed
   2    the command line is wrong
-  3    refused by policy or by a provider's filter, or an approval request was denied without a person
+  3    refused by policy or by a provider's filter, or a request or a question that no person was there for
   4    stopped short: limit reached, paused or cancelled
   5    no such pod, or a host of another version
   69   no model
@@ -173,15 +173,44 @@ pub fn command() -> clap::Command {
     Args::command().subcommands(verbs)
 }
 
-/// Ends a program whose command line is wrong. A verb that no shell takes is named with where it works.
+/// Ends a program whose command line is wrong. A verb that no shell takes is named with where it works, an option before
+/// a command with where it goes.
 pub fn refused(error: &clap::Error) -> ExitCode {
-    match verb_elsewhere(error) {
-        Some(verb) => {
-            console::err(&format!("yoi: {}", verb::line::not_here(verb, Way::Shell)));
+    let elsewhere = || verb_elsewhere(error).map(|verb| verb::line::not_here(verb, Way::Shell));
+    match misplaced(error).or_else(elsewhere) {
+        Some(text) => {
+            console::err(&format!("yoi: {text}"));
             Exit::Usage.into()
         }
         None => error.exit(),
     }
+}
+
+/// What is wrong with an option before a command.
+fn misplaced(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        ContextValue::Strings(texts) => texts.first().cloned(),
+        _ => None,
+    };
+    if error.kind() != ErrorKind::ArgumentConflict {
+        return None;
+    }
+    let name = text(ContextKind::InvalidSubcommand)?;
+    let typed = text(ContextKind::PriorArg)?;
+    let option = typed.split([' ', '=']).next().unwrap_or_default();
+    let mut all = command();
+    // The arguments of a verb are added when it is built.
+    all.build();
+    let takes = |argument: &Arg| argument.get_long() == option.strip_prefix("--");
+    let is_own = all.find_subcommand(&name).is_some_and(|own| own.get_arguments().any(takes));
+    Some(match is_own {
+        true => format!("{option} stands behind the command: `yoi {name} {typed}`"),
+        false => format!(
+            "`yoi {name}` takes no {option}, which is for the dashboard, -p, -c and --no-ui; `yoi {name} --help` lists \
+             its options"
+        ),
+    })
 }
 
 fn verb_elsewhere(error: &clap::Error) -> Option<&'static Verb> {
@@ -205,14 +234,17 @@ fn socket() -> Arg {
 #[derive(Debug, Subcommand)]
 pub enum HostCommand {
     /// End the host; its pods are live again at the next start
-    Stop,
+    Stop {
+        /// Do not ask where that interrupts runs
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::FromArgMatches as _;
-    use clap::error::ErrorKind;
 
     fn matches(words: &str) -> Result<clap::ArgMatches, ErrorKind> {
         let words = std::iter::once("yoi").chain(words.split_whitespace());
@@ -262,6 +294,21 @@ mod tests {
         let denied = words("deny 1a2b3c not now --pod p2", "deny", "words");
         assert_eq!(denied, ("1a2b3c not now".to_owned(), pod()));
         assert!(matches("send ra text --socket /run/sock").is_ok());
+    }
+
+    #[test]
+    fn an_option_before_a_command_is_named_with_where_it_goes() {
+        let said = |line: &str| {
+            let words = std::iter::once("yoi").chain(line.split_whitespace());
+            misplaced(&command().try_get_matches_from(words).expect_err("no option goes there"))
+        };
+        let behind = "--pod stands behind the command: `yoi explain --pod <NAME>`";
+        assert_eq!(said("--pod a explain").as_deref(), Some(behind));
+        for line in ["--model x/y ls", "--model=x/y stop a"] {
+            let text = said(line).expect("a sentence");
+            assert!(text.contains("takes no --model, which is for the dashboard"), "{text}");
+        }
+        assert_eq!(said("stop a --all"), None);
     }
 
     #[test]
@@ -321,7 +368,7 @@ mod tests {
         assert!(read("-p hi --allow mcp__git__log:*").is_ok());
         assert!(read("-p hi --allow Bahs:cargo").is_err());
         let error = rule("Bahs:cargo").expect_err("there is no such tool");
-        assert!(error.starts_with("no tool is named `Bahs`; there are Bash, Edit"), "{error}");
+        assert!(error.starts_with("no tool is named `Bahs`; there are AskPerson, Bash"), "{error}");
     }
 
     #[test]

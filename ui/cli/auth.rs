@@ -8,6 +8,7 @@ use rustix::termios::{
 };
 use std::io::{self, IsTerminal as _, Read as _};
 use yoi::config::{Catalogue, Keys, ModelError, Settings};
+use yoi::text::Decoded;
 
 /// The longest key that is read, in bytes.
 const LONGEST: u64 = 64 * 1024;
@@ -67,9 +68,9 @@ pub fn remove(opening: &Opening, provider: &str) -> Result<(), Failure> {
 }
 
 fn piped() -> Result<String, Failure> {
-    let mut key = String::new();
-    io::stdin().lock().take(LONGEST).read_to_string(&mut key).map_err(failed)?;
-    Ok(key)
+    let mut key = Vec::new();
+    io::stdin().lock().take(LONGEST).read_to_end(&mut key).map_err(failed)?;
+    Ok(Decoded::of(&key).text.into_owned())
 }
 
 fn typed(provider: &str) -> Result<String, Failure> {

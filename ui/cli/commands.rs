@@ -2,21 +2,19 @@
 
 use crate::console;
 use crate::family::Family;
-use crate::headless::{Attach, Exit, Failure, Form, LineClient, Printer, close};
+use crate::headless::{Exit, Failure, Form, LineClient, Printer, close};
 use crate::rows;
-use crate::start::{self, Opening};
+use crate::start::{self, Opening, Stopped};
+use crate::verb::several::list;
 use crate::verb::spell;
 use crate::wording::duration::in_words;
+use crate::wording::moved;
 use crate::wording::state;
 use crate::wording::why::why_and_way_on;
 use std::path::Path;
 use yoi::client::pod_socket::{PodSocket, SocketError};
-use yoi::protocol::{AtHostEnd, Event, Method, PodInfo, Segment};
+use yoi::protocol::{ClientKind, Event, Method, PodInfo, PodName, Segment, State};
 use yoi::text::SafeText;
-
-async fn client(opening: &Opening, attach: Attach) -> Result<LineClient, Failure> {
-    LineClient::open(opening, Printer::new(Form::Plain), attach).await
-}
 
 /// Ends the conversation and turns its exit into a result; its sentence has been printed.
 async fn done(client: LineClient, result: Result<(), Failure>) -> Result<(), Failure> {
@@ -28,8 +26,8 @@ async fn done(client: LineClient, result: Result<(), Failure>) -> Result<(), Fai
 
 /// `yoi ls`: a table of the Pods, or one a line as JSON; with `all` also those that are ephemeral and
 /// stopped.
-pub async fn list(opening: &Opening, all: bool, json: bool) -> Result<(), Failure> {
-    let client = client(opening, Attach::OrBeTheHost).await?;
+pub async fn ls(opening: &Opening, all: bool, json: bool) -> Result<(), Failure> {
+    let client = LineClient::open(opening, Printer::new(Form::Plain), ClientKind::Brief).await?;
     let (mut pods, others): (Vec<PodInfo>, Vec<PodInfo>) =
         client.pods().cloned().partition(|info| all || info.is_listed());
     pods.sort_by_key(|info| numbered(info.name.as_str()));
@@ -42,7 +40,7 @@ pub async fn list(opening: &Opening, all: bool, json: bool) -> Result<(), Failur
     } else if pods.is_empty() {
         console::err(&nothing_listed(others.len()));
     } else {
-        console::out(table(&pods, yoi::protocol::now_ms()).trim_end());
+        console::out(table(&pods, &opening.cwd, yoi::protocol::now_ms()).trim_end());
     }
     done(client, Ok(())).await
 }
@@ -75,7 +73,7 @@ fn nothing_listed(others: usize) -> String {
 const STATE_COLUMNS: usize = 40;
 
 /// The state of a Pod, and when it is deleted.
-fn state_cell(info: &PodInfo, now: u64) -> String {
+fn state_cell(info: &PodInfo, here: &Path, now: u64) -> String {
     let mut notes: Vec<String> = Vec::new();
     let why = why_and_way_on(info, "");
     let why = why.trim_start_matches("; ");
@@ -85,9 +83,16 @@ fn state_cell(info: &PodInfo, now: u64) -> String {
     if let Some(met) = &info.limit {
         notes.push(format!("met a limit: {}", met.kind));
     }
+    if let Some(dir) = moved::around(info, here) {
+        let (dir, name) = (dir.display(), &info.name);
+        notes.push(format!("its directory was moved to {dir}: `yoi restore {name}` follows it"));
+    }
     if info.ephemeral {
-        let left = in_words(info.deleted_at().saturating_sub(now));
-        notes.push(format!("ephemeral, {left} left"));
+        // The time counts from its last use.
+        notes.push(match info.state {
+            State::Running | State::NeedsYou => "ephemeral".to_owned(),
+            _ => format!("ephemeral, {} left", in_words(info.deleted_at().saturating_sub(now))),
+        });
     }
     match notes.is_empty() {
         true => state::of_pod(info).to_owned(),
@@ -95,9 +100,9 @@ fn state_cell(info: &PodInfo, now: u64) -> String {
     }
 }
 
-fn table(pods: &[PodInfo], now: u64) -> String {
+fn table(pods: &[PodInfo], here: &Path, now: u64) -> String {
     let rows = pods.iter().map(|info| {
-        let (state, _) = state_cells(info, now);
+        let (state, _) = state_cells(info, here, now);
         let model = if info.model.is_empty() { "no model" } else { &info.model };
         [
             info.name.to_string(),
@@ -110,7 +115,7 @@ fn table(pods: &[PodInfo], now: u64) -> String {
     let head = ["POD", "STATE", "SINCE", "MODEL", "DIRECTORY"].map(str::to_owned);
     let rows = rows.map(|row| row.map(|cell| SafeText::line(cell).into_string()));
     let table = aligned(&std::iter::once(head).chain(rows).collect::<Vec<_>>());
-    let below = pods.iter().map(|info| state_cells(info, now).1);
+    let below = pods.iter().map(|info| state_cells(info, here, now).1);
     let below = std::iter::once(None).chain(below);
     let lines = table.lines().zip(below).map(|(line, note)| match note {
         Some(note) => format!("{line}\n  {}\n", SafeText::line(note)),
@@ -120,8 +125,8 @@ fn table(pods: &[PodInfo], now: u64) -> String {
 }
 
 /// The cell of the state, and what is too long for it and stands below the row.
-fn state_cells(info: &PodInfo, now: u64) -> (String, Option<String>) {
-    let cell = state_cell(info, now);
+fn state_cells(info: &PodInfo, here: &Path, now: u64) -> (String, Option<String>) {
+    let cell = state_cell(info, here, now);
     if rows::width(&cell) <= STATE_COLUMNS {
         return (cell, None);
     }
@@ -131,13 +136,17 @@ fn state_cells(info: &PodInfo, now: u64) -> (String, Option<String>) {
 /// The cells under each other, with two blanks between the columns.
 pub fn aligned<const N: usize>(table: &[[String; N]]) -> String {
     let mut text = String::new();
-    let width = |column: usize| table.iter().map(|row| rows::width(&row[column])).max();
+    let mut widths = [0; N];
+    for row in table {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = rows::width(cell).max(*width);
+        }
+    }
     for row in table {
         for (column, cell) in row.iter().enumerate() {
-            let pad = width(column).unwrap_or(0) - rows::width(cell);
             text.push_str(cell);
             if column + 1 < row.len() {
-                text.push_str(&" ".repeat(pad + 2));
+                text.push_str(&" ".repeat(widths[column] - rows::width(cell) + 2));
             }
         }
         text.push('\n');
@@ -161,7 +170,7 @@ pub async fn send_to_socket(socket: &Path, pod: &str, input: Vec<Segment>) -> Re
 
 /// `yoi host`: prints the host of this data directory.
 pub async fn host(opening: &Opening) -> Result<(), Failure> {
-    let Some((client, mut events)) = start::attach(opening, AtHostEnd::Leaves).await? else {
+    let Some((client, mut events)) = start::attach(opening, ClientKind::Brief).await? else {
         console::out(&format!("no host runs for {}", opening.dirs.data.display()));
         return Ok(());
     };
@@ -178,12 +187,28 @@ pub async fn host(opening: &Opening) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `yoi host stop`: ends the host; its live Pods are live again at the next start.
-pub async fn stop_host(opening: &Opening) -> Result<(), Failure> {
-    if start::stop(opening).await? {
-        console::err("the host ended; its live pods are live again at the next start");
-    } else {
-        console::err(&format!("no host runs for {}", opening.dirs.data.display()));
+/// `yoi host stop`: ends the host; its live Pods are live again at the next start. On a terminal it asks first where that
+/// interrupts runs, unless `yes`.
+pub async fn stop_host(opening: &Opening, yes: bool) -> Result<(), Failure> {
+    let agrees = |running: &[PodName]| {
+        if yes || !console::is_interactive() {
+            return Ok(true);
+        }
+        console::confirms(&format!("this interrupts the runs of {}: go on?", list(running)))
+    };
+    match start::stop(opening, agrees).await? {
+        Stopped::Kept => return Err(Failure::new(Exit::StoppedShort, "not done")),
+        Stopped::NoHost => {
+            console::err(&format!("no host runs for {}", opening.dirs.data.display()));
+        }
+        Stopped::Ended(running) if running.is_empty() => {
+            console::err("the host ended; its live pods are live again at the next start");
+        }
+        Stopped::Ended(running) => console::err(&format!(
+            "the host ended and interrupted the runs of {}; its live pods are live again at the next start, and \
+             `yoi resume --all` goes on with the runs",
+            list(&running)
+        )),
     }
     Ok(())
 }
@@ -202,7 +227,7 @@ mod tests {
         use yoi::protocol::State;
         let why = "its record in the database is damaged (no such column: configuration)";
         let damaged = PodInfo { why: Some(why.into()), ..pod("bob", State::Damaged) };
-        let text = table(&[pod("alice", State::Idle), damaged], NOON);
+        let text = table(&[pod("alice", State::Idle), damaged], Path::new("/"), NOON);
         let lines: Vec<&str> = text.lines().collect();
         let [_, alice, bob, below] = lines[..] else { panic!("{text}") };
         assert!(alice.len() < 80 && bob.len() < 80, "{text}");
@@ -222,8 +247,17 @@ mod tests {
         for unseen in [true, false] {
             let info = PodInfo { unseen, ..idle.clone() };
             let word = crate::pane::glyph::Glyphs::default().state_sign(&info).word;
-            assert_eq!(state_cell(&info, info.since), word);
+            assert_eq!(state_cell(&info, Path::new("/"), info.since), word);
         }
+    }
+
+    #[test]
+    fn the_time_of_an_ephemeral_pod_is_named_while_it_runs_out() {
+        let idle = PodInfo { ephemeral: true, ..crate::app::tests::pod("a", State::Idle) };
+        let now = idle.since + 3_600_000;
+        assert!(state_cell(&idle, Path::new("/"), now).ends_with("(ephemeral, 23 h left)"));
+        let running = PodInfo { state: State::Running, ..idle };
+        assert!(state_cell(&running, Path::new("/"), now).ends_with("(ephemeral)"));
     }
 
     #[test]

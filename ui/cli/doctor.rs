@@ -8,6 +8,8 @@ mod finding;
 mod host;
 /// Directories, sockets, limits and the sandbox of commands.
 mod machine;
+/// MCP servers.
+mod mcp;
 /// Models, keys and local servers.
 mod model;
 /// The file for a bug report.
@@ -27,7 +29,7 @@ use std::time::Duration;
 use yoi::config::dirs::Dirs;
 use yoi::config::keys::register_secrets;
 use yoi::config::settings::IN_USE;
-use yoi::config::{Keys, Settings};
+use yoi::config::{Keys, Settings, Workspace};
 
 /// How long the program's own files may take to be read.
 const FILES: Duration = Duration::from_secs(1);
@@ -69,6 +71,8 @@ pub async fn doctor(wanted: Doctor) -> Result<(), Failure> {
     all.push(trust::finding(reached.as_ref()).await);
     all.extend(terminal);
     all.extend(model);
+    let workspace = Workspace::root_of(&cwd, &env);
+    all.extend(mcp::findings(&settings, &env, &workspace, reached.as_ref()).await);
     all.extend(walls);
     all.extend([host, sockets]);
     all.extend(directories);

@@ -2,20 +2,20 @@
 //! its length does not matter.
 
 use crate::headless::pages::{PagesBehind, Place};
-use crate::headless::{Attach, Exit, Failure, Form, LineClient, Output, Piece, Printer, close};
+use crate::headless::{Exit, Failure, Form, LineClient, Output, Piece, Printer, close};
 use crate::start::Opening;
 use crate::wording;
 use yoi::client::Client;
 use yoi::client::whole_entry::WholeEntry;
 use yoi::protocol::entry::compaction_summary;
 use yoi::protocol::event::Line;
-use yoi::protocol::{Entry, EntryId, Fact, Item, PodName, Role, Unescape, flatten};
+use yoi::protocol::{ClientKind, Entry, EntryId, Fact, Item, PodName, Role, Unescape, flatten};
 use yoi::text::{SafeStream, SafeText};
 
 /// Prints all of a Pod's transcript, as text or as one entry a line.
 pub async fn log(opening: &Opening, pod: &PodName, form: Form) -> Result<(), Failure> {
     let printer = Printer::new(form);
-    let mut client = LineClient::open(opening, printer, Attach::OrBeTheHost).await?;
+    let mut client = LineClient::open(opening, printer, ClientKind::Brief).await?;
     let result = print(&mut client, pod, form).await;
     match close(client, result).await {
         Exit::Finished => Ok(()),
@@ -242,6 +242,11 @@ fn said(entry: &Entry, pod: &PodName, calls: &mut Calls) -> Option<Said> {
         }
         Fact::RunErrored { message, .. } => ("error".into(), message.clone()),
         Fact::Unknown(fields) => ("note".into(), wording::newer_entry(fields)),
+        Fact::Extension { domain, payload }
+            if wording::context::note(domain, payload).is_some() =>
+        {
+            ("note".into(), wording::context::note(domain, payload)?)
+        }
         fact if fact.is_empty_answer() => ("note".into(), wording::EMPTY_ANSWER.to_owned()),
         Fact::SegmentStart { compacted_from: Some(_), history, .. } => {
             let first = &history.first()?.item;

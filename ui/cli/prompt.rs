@@ -8,7 +8,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::time::Duration;
 use yoi::protocol::Segment;
-use yoi::text::SafeText;
+use yoi::text::{Decoded, SafeText};
 
 /// The longest text that is read from standard input, in bytes.
 const MOST: usize = 32 * 1024 * 1024;
@@ -95,7 +95,7 @@ fn read_input() -> Result<String, Failure> {
             waits = true;
         }
         match rustix::io::read(rustix::stdio::stdin(), &mut piece) {
-            Ok(0) => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Ok(0) => return read_text(&bytes),
             Ok(read) => bytes.extend_from_slice(&piece[..read]),
             Err(Errno::INTR) => {}
             Err(e) => {
@@ -110,6 +110,19 @@ fn read_input() -> Result<String, Failure> {
             )));
         }
     }
+}
+
+/// The standard input as text in its encoding.
+fn read_text(bytes: &[u8]) -> Result<String, Failure> {
+    let text = Decoded::of(bytes).text.into_owned();
+    if text.contains('\0') {
+        return Err(Failure::usage(
+            "the standard input has NUL bytes, so it is not text that a model can read: convert it \
+             (UTF-16 without a byte order mark: `iconv -f UTF-16LE -t UTF-8 <file> | yoi -p …`; names that end in \
+             NUL: `… | tr '\\0' '\\n' | yoi -p …`), or give the pod a file to read",
+        ));
+    }
+    Ok(text)
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use yoi::client::{Client, ConnectError, Events};
 use yoi::config::settings::Ui;
 use yoi::config::{Access, Catalogue, Settings, Workspace};
-use yoi::host::{Host, MeshUse};
-use yoi::protocol::AtHostEnd;
+use yoi::host::Host;
+use yoi::protocol::ClientKind;
 
 /// Shows the dashboard until it is left.
 pub async fn show(opening: &Opening, args: Args) -> Result<(), Failure> {
@@ -95,13 +95,13 @@ struct Reached {
 /// host cannot be started.
 async fn reach(opening: &Opening, inside: bool) -> anyhow::Result<Reached> {
     let notice = if inside {
-        if let Some((client, events)) = start::attach(opening, AtHostEnd::Returns).await? {
+        if let Some((client, events)) = start::attach(opening, ClientKind::Lasting).await? {
             let notice = Some("a host runs already; --inside was not needed".to_owned());
             return Ok(Reached { client, events, host: None, notice });
         }
         "the host runs inside this screen: what runs is paused when you leave".to_owned()
     } else {
-        match start::attach_or_start(opening, AtHostEnd::Returns).await {
+        match start::attach_or_start(opening, ClientKind::Lasting).await {
             Ok((client, events)) => {
                 return Ok(Reached { client, events, host: None, notice: None });
             }
@@ -114,7 +114,7 @@ async fn reach(opening: &Opening, inside: bool) -> anyhow::Result<Reached> {
             }
         }
     };
-    let (host, client, events) = start::inside(opening, MeshUse::Joins).await?;
+    let (host, client, events) = start::inside(opening).await?;
     Ok(Reached { client, events, host: Some(host), notice: Some(notice) })
 }
 
@@ -138,7 +138,7 @@ async fn replace_older(opening: &Opening, error: anyhow::Error) -> Result<(), Fa
     if !agrees {
         return Err(error.into());
     }
-    start::stop(opening).await?;
+    start::stop(opening, |_| Ok(true)).await?;
     Ok(())
 }
 
@@ -148,9 +148,9 @@ fn reconnect(opening: &Opening) -> Reconnect {
         let opening = opening.clone();
         Box::pin(async move {
             match find {
-                Find::Running => start::attach(&opening, AtHostEnd::Returns).await,
+                Find::Running => start::attach(&opening, ClientKind::Lasting).await,
                 Find::OrStart => {
-                    start::attach_or_start(&opening, AtHostEnd::Returns).await.map(Some)
+                    start::attach_or_start(&opening, ClientKind::Lasting).await.map(Some)
                 }
             }
         })

@@ -1,6 +1,7 @@
 //! Approval requests without a screen: allowed by a rule of the command line, denied at once because no person
 //! is there to decide, or shown to the person who types.
 
+use crate::family::equal;
 use crate::headless::Unanswered;
 use crate::headless::exit::{Exit, Failure};
 use crate::verb::Way;
@@ -8,10 +9,11 @@ use crate::verb::decision::name_of;
 use crate::verb::numbers::Numbers;
 use crate::verb::spell::spell;
 use crate::wording::rule::{ONCE_ONLY, limit};
-use crate::wording::scope;
+use crate::wording::{question, scope};
 use std::collections::BTreeSet;
+use std::slice::from_ref;
 use yoi::config::policy::matches;
-use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, Verdict};
+use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, Question, Verdict};
 use yoi::run::is_about_a_server;
 use yoi::run::policy::subject_of;
 use yoi::text::{SafeText, shell_quoted};
@@ -34,9 +36,12 @@ pub struct Inbox {
     decided_elsewhere: bool,
     /// Requests that were shown or decided here, by id.
     handled: BTreeSet<String>,
-    /// The first request that was denied because no person was there to decide.
+    /// The first request that was denied, or question that was declined, because no person was there.
     refused: Option<String>,
 }
+
+/// Why a question has no answer without a person.
+const NO_PERSON: &str = "no person is here to answer";
 
 /// The handling of an approval request.
 pub enum Handling {
@@ -161,17 +166,27 @@ impl Inbox {
     fn handle(&mut self, approval: &ApprovalRequest, unanswered: Unanswered) -> Handling {
         let subject = subject_of(approval);
         let passes = |rule: &&Pattern| matches(rule, Action::Allow, &subject);
-        if let Some(rule) = self.allow.iter().find(passes) {
+        let is_question = approval.question.is_some();
+        if let Some(rule) = self.allow.iter().find(passes).filter(|_| !is_question) {
             let note =
                 format!("allowed by --allow {}: {}", quoted(rule), spelled(&approval.line()));
             return Handling::Decide { verdict: Verdict::Once, note: Some(note) };
         }
         if unanswered == Unanswered::Wait {
             let note = match self.decided_elsewhere {
-                true => shown(name_of(approval, &self.open), approval, Way::Shell),
+                true => {
+                    shown(&[name_of(approval, &self.open).into()], from_ref(&approval), Way::Shell)
+                }
                 false => numbered(&mut self.numbers, approval),
             };
             return Handling::Show { note };
+        }
+        if is_question {
+            // The model goes on by itself.
+            let note = format!("not answered: {}: {NO_PERSON}", spelled(&approval.line()));
+            self.note_denied(&note);
+            let reason = format!("{NO_PERSON}; go on by yourself, and say what you assumed");
+            return Handling::Decide { verdict: Verdict::Deny { reason }, note: Some(note) };
         }
         let way = format!("--allow {} lets it pass", quoted(&approval.rule));
         if is_about_a_server(approval) {
@@ -194,7 +209,7 @@ impl Inbox {
         self.handled.remove(id);
     }
 
-    /// A request was denied and no person had seen it.
+    /// A request was denied, or a question was declined, and no person had seen it.
     pub fn note_denied(&mut self, sentence: &str) {
         self.refused.get_or_insert_with(|| sentence.to_owned());
     }
@@ -213,15 +228,21 @@ impl Inbox {
         &self.open
     }
 
-    /// All undecided requests, as a person reads them and decides them in this way: only lines of one
-    /// conversation share numbers.
+    /// All undecided requests, equal ones together, as a person reads them and decides them in this way: only lines of
+    /// one conversation share numbers.
     pub fn listed(&mut self, way: Way) -> Vec<String> {
         if way == Way::Input {
             self.numbers.list_begins();
-            return self.open.iter().map(|request| numbered(&mut self.numbers, request)).collect();
         }
-        let named = |request| shown(name_of(request, &self.open), request, way);
-        self.open.iter().map(named).collect()
+        let mut name = |request: &ApprovalRequest| match way {
+            Way::Input => self.numbers.show(&request.id).to_string(),
+            _ => name_of(request, &self.open).to_owned(),
+        };
+        let named = |group: Vec<&ApprovalRequest>| {
+            let names: Vec<String> = group.iter().map(|request| name(request)).collect();
+            shown(&names, &group, way)
+        };
+        equal::grouped(&self.open).into_iter().map(named).collect()
     }
 
     /// From now on requests are numbered for a person at a terminal.
@@ -242,12 +263,18 @@ impl Inbox {
 
 fn numbered(numbers: &mut Numbers, request: &ApprovalRequest) -> String {
     let number = numbers.show(&request.id);
-    shown(&number.to_string(), request, Way::Input)
+    shown(&[number.to_string()], from_ref(&request), Way::Input)
 }
 
-/// A request as a person judges it: the action is on one line, each line of the details stands behind a
-/// bar, and every character that a terminal would not show is spelled.
-fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
+/// A request, or several equal ones with their names, as a person judges it: the action is on one line, each line of the
+/// details stands behind a bar, and every character that a terminal would not show is spelled.
+fn shown(names: &[String], group: &[&ApprovalRequest], way: Way) -> String {
+    let ([name, other_names @ ..], [request, others @ ..]) = (names, group) else {
+        return String::new();
+    };
+    if let Some(question) = &request.question {
+        return of_question(name, request, question, way) + &equal_ones(other_names, others);
+    }
     let reason =
         request.reason.as_ref().map(|text| format!(" (the model says: {})", spelled(text)));
     let details: String = (request.details.iter())
@@ -266,37 +293,78 @@ fn shown(name: &str, request: &ApprovalRequest, way: Way) -> String {
         .collect();
     let typed = |line: &str| spell(line, way);
     if request.client.is_some() {
-        return of_client(name, request, &details, &typed);
+        return of_client(name, request, &details, &typed) + &equal_ones(other_names, others);
     }
-    if request.is_once_only() {
-        return format!(
-            "[{name}] {} asks: {} {}{details}\n    needs {}{}; {} ({ONCE_ONLY}), {}",
-            request.pod,
-            spelled(&request.tool),
-            SafeText::spelled_row(&request.action),
-            spelled(&request.because),
-            reason.unwrap_or_default(),
-            typed(&format!("allow {name}")),
-            typed(&format!("deny {name} <why>")),
-        );
-    }
-    let outside = request.lease.is_some();
-    let once = if outside { " (this call only)" } else { "" };
-    let lasts =
-        if outside { ", which grants the path until it is revoked or the pod stops" } else { "" };
-    let limit = limit(&request.rule).map(|limit| format!("; {limit}")).unwrap_or_default();
-    format!(
-        "[{name}] {} asks: {} {}{details}\n    needs {}{}; {}{once}, {}, {} (writes {}{lasts}{limit}), {}",
-        request.pod,
+    let head = format!(
+        "[{name}] {}: {} {}{details}\n    needs {}{}; {}",
+        askers(group),
         spelled(&request.tool),
         SafeText::spelled_row(&request.action),
         spelled(&request.because),
         reason.unwrap_or_default(),
         typed(&format!("allow {name}")),
+    );
+    let deny = typed(&format!("deny {name} <why>"));
+    let alone = if others.is_empty() { String::new() } else { format!(" ({} alone)", request.pod) };
+    let (each, deny) = match others {
+        [] => (String::new(), deny),
+        _ => (
+            format!(", {} (each of them once)", typed(&format!("allow {name} each"))),
+            format!("{deny}, {}", typed(&format!("deny {name} each <why>"))),
+        ),
+    };
+    let equal = equal_ones(other_names, others);
+    if group.iter().any(|request| request.is_once_only()) {
+        return format!("{head}{alone}{each} ({ONCE_ONLY}), {deny}{equal}");
+    }
+    let outside = request.lease.is_some();
+    let once = if outside { " (this call only)" } else { "" };
+    let root = equal::roots(group).into_iter().next();
+    let root = root.map(|root| format!(", {}", typed(&format!("allow {name} tree --of {root}"))));
+    let lasts =
+        if outside { ", which grants the path until it is revoked or the pod stops" } else { "" };
+    let limit = limit(&request.rule).map(|limit| format!("; {limit}")).unwrap_or_default();
+    format!(
+        "{head}{once}{alone}{each}, {}, {}{} (writes {}{lasts}{limit}), {deny}{equal}",
         typed(&format!("allow {name} pod")),
         typed(&format!("allow {name} tree")),
+        root.unwrap_or_default(),
         quoted(&request.rule),
-        typed(&format!("deny {name} <why>")),
+    )
+}
+
+/// The Pods that ask: `one asks`, `one, two ask`.
+fn askers(group: &[&ApprovalRequest]) -> String {
+    let pods: Vec<&str> = group.iter().map(|request| request.pod.as_str()).collect();
+    format!("{} {}", pods.join(", "), if pods.len() == 1 { "asks" } else { "ask" })
+}
+
+/// The line that names the other requests of a group.
+fn equal_ones(names: &[String], others: &[&ApprovalRequest]) -> String {
+    let of = |(name, request): (&String, &&ApprovalRequest)| match request.client {
+        None => format!("[{name}] {}", request.pod),
+        Some(_) => format!("[{name}]"),
+    };
+    match others {
+        [] => String::new(),
+        _ => format!(
+            "\n    equal: {}",
+            names.iter().zip(others).map(of).collect::<Vec<_>>().join(", ")
+        ),
+    }
+}
+
+/// A question: its text, then a row for each choice or field, then how it is answered.
+fn of_question(name: &str, request: &ApprovalRequest, asked: &Question, way: Way) -> String {
+    let rows = question::rows(asked);
+    let rows: String = rows.iter().map(|row| format!("\n    | {row}")).collect();
+    format!(
+        "[{name}] {} asks: {}{rows}\n    wants {}; {}, {}",
+        question::asker(request),
+        SafeText::spelled_row(&request.action),
+        question::wants(asked),
+        spell(&format!("answer {name} {}", question::form(asked)), way),
+        spell(&format!("deny {name} <why>"), way),
     )
 }
 
@@ -350,6 +418,7 @@ mod tests {
             call_id: "c".into(),
             tool: "Bash".into(),
             action: "cargo fetch".into(),
+            question: None,
             arguments: None,
             details: None,
             because: "network access".into(),
@@ -371,7 +440,7 @@ mod tests {
     }
 
     /// What a line decides in this way; the sentence of a refusal or of a confirmation otherwise.
-    fn given(inbox: &mut Inbox, line: &str, way: Way) -> Result<(String, Verdict), String> {
+    fn decided(inbox: &Inbox, line: &str, way: Way) -> Result<Vec<(String, Verdict)>, String> {
         let mut family = Family::default();
         family.replace(Vec::new(), Vec::new(), inbox.open().to_vec());
         let known = Known {
@@ -390,15 +459,23 @@ mod tests {
             with_keys: &crate::keys::with_default_keys,
         };
         let mut dialogue = verb::line::read(line, way)?.dialogue;
-        let decided = match dialogue.next(&known, None) {
-            Next::Call(mut requests) => requests.pop().map(|request| request.method),
-            Next::Confirm(confirm) => return Err(confirm.question),
-            Next::End(End { said: Said::Refused(Why::Usage, why), .. }) => return Err(why),
+        let decision = |request: verb::Request| match request.method {
+            Method::Decide { approval, verdict } => (approval, verdict),
             other => panic!("{line}: {other:?}"),
         };
-        let Some(Method::Decide { approval, verdict }) = decided else { panic!("{line}") };
-        inbox.decided(&approval);
-        Ok((approval, verdict))
+        match dialogue.next(&known, None) {
+            Next::Call(requests) => Ok(requests.into_iter().map(decision).collect()),
+            Next::Confirm(confirm) => Err(confirm.question),
+            Next::End(End { said: Said::Refused(Why::Usage, why), .. }) => Err(why),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    /// The same of a line that decides one request.
+    fn given(inbox: &mut Inbox, line: &str, way: Way) -> Result<(String, Verdict), String> {
+        let decision = decided(inbox, line, way)?.pop().unwrap_or_else(|| panic!("{line}"));
+        inbox.decided(&decision.0);
+        Ok(decision)
     }
 
     fn typed(inbox: &mut Inbox, line: &str) -> Result<(String, Verdict), String> {
@@ -460,6 +537,21 @@ mod tests {
         let Some((_, Handling::Decide { verdict, .. })) = inbox.next() else { panic!() };
         assert_eq!(verdict, Verdict::Once);
         assert!(inbox.outcome().is_ok());
+    }
+
+    #[test]
+    fn an_unattended_question_of_a_model_or_a_server_stays_unanswered_whatever_is_allowed() {
+        for server in [None, Some("git".to_owned())] {
+            let every = Pattern { tool: "*".into(), pattern: "*".into() };
+            let mut inbox = inbox(vec![every], Unanswered::End);
+            inbox.take_charge_of(&name("alice"), &[]);
+            let question = Some(Question { server, ..Question::of_model(vec![]) });
+            requested(&mut inbox, ApprovalRequest { question, ..approval("1", "alice") });
+            let Some((_, Handling::Decide { verdict, note })) = inbox.next() else { panic!() };
+            assert!(matches!(verdict, Verdict::Deny { .. }), "{verdict:?}");
+            assert!(note.is_some_and(|note| note.starts_with("not answered: ")));
+            assert_eq!(inbox.outcome().unwrap_err().exit, Exit::Refused);
+        }
     }
 
     #[test]
@@ -555,8 +647,8 @@ mod tests {
         let once = |id: &str| Ok((id.to_owned(), Verdict::Once));
         assert_eq!(given(&mut inbox, "allow aaaaa1", Way::Shell), once(one));
         requested(&mut inbox, approval(two, "bob"));
-        let listed = inbox.listed(Way::Command);
-        assert!(listed[1].starts_with("[baaaaaa1] bob") && listed[1].contains(":deny baaaaaa1"));
+        let listed = inbox.listed(Way::Command).remove(0);
+        assert!(listed.ends_with("\n    equal: [baaaaaa1] bob"), "{listed}");
         let several = "more than one id ends with `aaaaa1`: give more of it".to_owned();
         assert_eq!(given(&mut inbox, "allow aaaaa1", Way::Command), Err(several));
         assert_eq!(given(&mut inbox, "allow baaaaaa1", Way::Command), once(two));
@@ -567,6 +659,61 @@ mod tests {
         assert_eq!(given(&mut inbox, "allow", Way::Command), Err(unnamed));
         let question = "always allow Bash+network: cargo fetch for bob and its children?";
         assert_eq!(given(&mut inbox, "allow baaaaaa1 tree", Way::Shell), Err(question.to_owned()));
+    }
+
+    #[test]
+    fn equal_requests_are_one_entry_and_are_decided_together_or_for_the_pod_above_them() {
+        let mut inbox = inbox(vec![], Unanswered::Wait);
+        let ids = ["000001", "000002", "000003"];
+        for (id, pod) in ids.into_iter().zip(["one", "two", "three"]) {
+            requested(&mut inbox, approval(id, pod));
+        }
+        let other = ApprovalRequest { action: "cargo publish".into(), ..approval("000004", "one") };
+        requested(&mut inbox, other);
+        let listed = inbox.listed(Way::Shell);
+        assert_eq!(listed.len(), 2, "{listed:?}");
+        assert!(listed[0].starts_with("[000001] one, two, three ask: Bash cargo fetch\n"));
+        let ways = "`yoi allow 000001` (one alone), `yoi allow 000001 each` (each of them once), `yoi allow 000001 pod`, \
+                    `yoi allow 000001 tree`, `yoi allow 000001 tree --of top` (writes ";
+        assert!(listed[0].contains(ways), "{}", listed[0]);
+        assert!(listed[0].ends_with("\n    equal: [000002] two, [000003] three"), "{}", listed[0]);
+        let numbered = inbox.listed(Way::Input);
+        assert!(numbered[0].contains("equal: [2] two, [3] three"), "{}", numbered[0]);
+        let each = decided(&inbox, "allow 000002 each", Way::Shell).unwrap();
+        assert_eq!(each, ids.map(|id| (id.to_owned(), Verdict::Once)));
+        assert!(listed[0].contains("`yoi deny 000001 <why>`, `yoi deny 000001 each <why>`"));
+        let deny = |reason: &str| Verdict::Deny { reason: reason.to_owned() };
+        for (line, way) in
+            [("deny 000002 each not  today", Way::Shell), (":deny 2 each not  today", Way::Input)]
+        {
+            let denied = decided(&inbox, line, way).unwrap();
+            assert_eq!(denied, ids.map(|id| (id.to_owned(), deny("not  today"))), "{line}");
+        }
+        let alone = decided(&inbox, ":deny 2 eachother", Way::Input);
+        assert_eq!(alone, Ok(vec![("000002".into(), deny("eachother"))]));
+        let silent = decided(&inbox, ":deny 2 each", Way::Input).unwrap();
+        assert_eq!(silent, ids.map(|id| (id.to_owned(), deny(""))));
+        let top = Verdict::Tree { rule: None, of: Some(name("top")) };
+        for line in [":allow 2 tree --of top", ":allow 2 tree --of=top", ":allow --of top 2 tree"] {
+            let given = decided(&inbox, line, Way::Input);
+            assert_eq!(given, Ok(vec![("000002".into(), top.clone())]), "{line}");
+        }
+        let rule = Some(Pattern { tool: "Bash".into(), pattern: "cargo *".into() });
+        let wide = Verdict::Tree { rule, of: Some(name("top")) };
+        assert_eq!(
+            typed(&mut inbox, ":allow 2 tree --of top Bash:cargo *"),
+            Ok(("000002".into(), wide))
+        );
+        let own = Verdict::Tree { rule: None, of: None };
+        assert_eq!(typed(&mut inbox, ":allow 3 tree --of three"), Ok(("000003".into(), own)));
+        let question =
+            "always allow Bash+network: cargo fetch for top and its children?".to_owned();
+        let line = "allow 000002 tree --of top";
+        assert_eq!(given(&mut inbox, line, Way::Shell), Err(question));
+        let wrong = "--of goes with tree, as in `tree --of lead`".to_owned();
+        assert_eq!(typed(&mut inbox, ":allow 1 pod --of top"), Err(wrong));
+        assert!(typed(&mut inbox, ":allow 1 tree --of").is_err());
+        assert!(typed(&mut inbox, ":allow 1 each Bash:*").is_err());
     }
 
     #[test]

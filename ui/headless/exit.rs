@@ -14,7 +14,7 @@ pub enum Exit {
     Failed,
     /// The command line is wrong.
     Usage,
-    /// A policy or a provider's filter refused it, or an approval request was denied because no person could decide.
+    /// A policy or a provider's filter refused it, or no person was there to decide a request or to answer a question.
     Refused,
     /// The run ended early: limit reached, paused or cancelled.
     StoppedShort,
@@ -124,6 +124,11 @@ pub fn causes(error: &anyhow::Error) -> String {
         }
     }
     text
+}
+
+/// Whether a signal ended it.
+pub fn is_signalled(result: &Result<(), Failure>) -> bool {
+    matches!(result, Err(Failure { exit: Exit::Signal(_), .. }))
 }
 
 /// How this program ends when its host does.

@@ -7,12 +7,11 @@ use crate::headless::output::{Full, Output, Piece};
 use crate::headless::own_runs::OwnRuns;
 use crate::headless::pages::{PagesBehind, Place};
 use crate::headless::print::{Form, Printer, encode, message, message_text};
-use crate::headless::run_tracker::Begun;
 use crate::wording;
 use yoi::client::Client;
 use yoi::client::whole_entry::WholeEntry;
 use yoi::protocol::event::Line;
-use yoi::protocol::{Entry, EntryId, Event, Fact, Outgoing, PodName, Unescape};
+use yoi::protocol::{Begun, Entry, EntryId, Event, Fact, Outgoing, PodName, Unescape};
 use yoi::text::SafeText;
 
 /// How many events may come between the begin of a run and the reply that says whose run it is.

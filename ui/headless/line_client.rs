@@ -8,13 +8,14 @@ use crate::headless::follow::{CaughtUp, Follow};
 use crate::headless::pages::{Place, last_page};
 use crate::headless::print::Printer;
 use crate::headless::signal::Signals;
-use crate::start::Opening;
+use crate::start::{self, Opening};
 use std::collections::{BTreeMap, BTreeSet};
 use yoi::client::{Client, Events};
 use yoi::protocol::event::Line;
-use yoi::protocol::{Entry, ErrorCode, Event, Method, Outgoing, PeerEdge, PodName, Refusal};
+use yoi::protocol::{
+    ClientKind, Entry, ErrorCode, Event, Method, Outgoing, PeerEdge, PodName, Refusal,
+};
 
-mod attach;
 mod catch_up;
 mod idle;
 mod known;
@@ -22,13 +23,10 @@ mod leave;
 mod requests;
 mod shared;
 
-pub use attach::Attach;
-pub use idle::Awaited;
 pub use known::{View, stuck};
 
 use catch_up::{CatchingUp, joined};
 use known::{Known, is_busy};
-use leave::OwnHost;
 
 /// How much of a transcript is read again after events were missed, in bytes.
 const TAIL: u64 = 256 * 1024;
@@ -61,33 +59,34 @@ pub struct LineClient {
     follows: BTreeMap<PodName, Follow>,
     /// The Pod whose log is being shown.
     catching_up: Option<(PodName, CatchingUp)>,
-    /// Set when this process is the host.
-    host: Option<OwnHost>,
+    /// Whether the host interrupts this program's messages when it is gone.
+    attends: bool,
 }
 
 impl LineClient {
-    /// Connects and learns which Pods there are.
+    /// Connects to the host, or starts one, and learns which Pods there are.
     pub async fn open(
         opening: &Opening,
         printer: Printer,
-        attach: Attach,
+        kind: ClientKind,
     ) -> Result<Self, Failure> {
         let signals = Signals::of_the_process()?;
-        let (client, events, host) = attach::connect(opening, attach).await?;
-        let host = host.map(|host| OwnHost { host, opening: opening.clone() });
-        Self::begin(client, events, host, signals, printer).await
+        let (client, events) = tokio::select! {
+            connected = start::attach_or_start(opening, kind) => connected?,
+            number = signals.asked() => return Err(interrupted(number)),
+        };
+        Self::begin(client, events, signals, printer).await
     }
 
-    /// A conversation over a connection to a host that goes on without it.
+    /// A conversation over a connection to a host.
     #[cfg(test)]
     pub async fn over(client: Client, events: Events, printer: Printer) -> Result<Self, Failure> {
-        Self::begin(client, events, None, Signals::of_the_process()?, printer).await
+        Self::begin(client, events, Signals::of_the_process()?, printer).await
     }
 
     async fn begin(
         client: Client,
         events: Events,
-        host: Option<OwnHost>,
         signals: Signals,
         printer: Printer,
     ) -> Result<Self, Failure> {
@@ -109,7 +108,7 @@ impl LineClient {
             stale: BTreeSet::new(),
             follows: BTreeMap::new(),
             catching_up: None,
-            host,
+            attends: false,
         };
         client.watch().await?;
         Ok(client)
@@ -122,6 +121,12 @@ impl LineClient {
             self.listen().await?;
         }
         Ok(())
+    }
+
+    /// From now on the host interrupts the messages of this program when it is gone, also when it was killed.
+    pub async fn attend(&mut self) -> Result<(), Failure> {
+        self.attends = true;
+        self.call(None, Method::Attend { attends: true }).await.map(drop)
     }
 
     /// The connection, for readers of logs.
@@ -168,7 +173,7 @@ impl LineClient {
     }
 
     /// As [`LineClient::try_call`], but does not show the reply.
-    async fn exchange(
+    pub async fn exchange(
         &mut self,
         pod: Option<&PodName>,
         method: Method,

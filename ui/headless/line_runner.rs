@@ -2,25 +2,23 @@
 
 use crate::console;
 use crate::headless::exit::{Exit, Failure};
-use crate::headless::line_client::{Awaited, LineClient, View, stuck};
+use crate::headless::line_client::{LineClient, View, stuck};
 use crate::headless::run_tracker;
 use crate::headless::{Unanswered, Work, lines};
 use crate::rows;
 use crate::start::Opening;
-use crate::verb::spell::in_shell;
 use crate::verb::{
     self, Action, Confirm, Dialogue, End, Known, Reply, Request, Said, Unasked, Way, Why,
 };
 use crate::wording::why;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
-use std::slice::from_ref;
 use tokio::sync::mpsc;
 use yoi::config::{Settings, Workspace};
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Effort, Event, Method, PodInfo, PodName, Refusal, Segment};
+use yoi::protocol::{Begun, Effort, Event, Method, PodInfo, PodName, Refusal, Segment};
 
 /// The widest first column of a list, in characters.
 const TABLE: usize = 48;
@@ -39,8 +37,9 @@ pub struct LineRunner<'a> {
     /// The workspace that the working directory belongs to.
     workspace: PathBuf,
     current: Option<PodName>,
-    /// Pods that were given work: the ends of their last runs decide the exit code.
-    busy: BTreeSet<PodName>,
+    /// Pods that were given work: the ends of their last runs decide the exit code. Each with its messages, or with
+    /// none where its last work was something else.
+    busy: BTreeMap<PodName, Vec<Begun>>,
     /// The model of new Pods.
     model: Option<String>,
     /// The effort of new Pods.
@@ -60,7 +59,7 @@ impl<'a> LineRunner<'a> {
             work,
             workspace: Workspace::root_of(&work.cwd, &opening.env),
             current: None,
-            busy: BTreeSet::new(),
+            busy: BTreeMap::new(),
             model: work.model.clone(),
             effort: work.effort,
             offered: BTreeSet::new(),
@@ -101,8 +100,16 @@ impl<'a> LineRunner<'a> {
         if let Event::Accepted { queued: Some(_), .. } = &reply {
             client.printer.note(&verb::send::sentence(&pod, &reply));
         }
-        self.busy.insert(pod);
+        self.note_begun(pod, &reply);
         Ok(())
+    }
+
+    fn note_begun(&mut self, pod: PodName, reply: &Event) {
+        let messages = self.busy.entry(pod).or_default();
+        match Begun::of(reply) {
+            Some(message) => messages.push(message),
+            None => messages.clear(),
+        }
     }
 
     /// Sends a message, once a person has agreed to the Pod's model where that is needed.
@@ -168,8 +175,11 @@ impl<'a> LineRunner<'a> {
         let info = client.find(pod)?.clone();
         if info.state.can_be_restored() {
             client.call(None, Method::Restore { name: info.name.to_string() }).await?;
+            client.printer.note(&format!("restored {}", info.name));
         }
         client.call(Some(&info.name), Method::Open { env: self.opening.env.clone() }).await?;
+        // The host sent what a restore or an opening changed before its reply.
+        let info = client.find(&info.name)?.clone();
         self.offered.insert(info.name.clone());
         client.printer.note(&model_in_words(&info));
         client.print_notes(&info);
@@ -245,6 +255,7 @@ impl<'a> LineRunner<'a> {
                     last = Some(Reply::Confirmed);
                 }
                 verb::Next::Pick(pick) => {
+                    client.printer.note(&pick.title);
                     client.printer.data(&table(&pick.rows));
                     return Ok(Next::GoOn);
                 }
@@ -281,7 +292,9 @@ impl<'a> LineRunner<'a> {
                 client.inbox.decided(approval);
             }
             let result = client.try_call(request.pod.as_ref(), request.method).await?;
-            self.busy.extend(begins.filter(|_| result.is_ok()));
+            if let (Some(pod), Ok(reply)) = (begins, &result) {
+                self.note_begun(pod, reply);
+            }
             results.push(result);
         }
         Ok(results)
@@ -354,27 +367,32 @@ impl<'a> LineRunner<'a> {
         Ok(Next::GoOn)
     }
 
-    /// Waits until every run that was started here has ended.
-    pub async fn finish(&mut self, client: &mut LineClient) -> Result<(), Failure> {
-        let result = self.wait(client).await;
-        if let Err(Failure { exit: Exit::Signal(_), .. }) = &result {
-            for pod in &self.busy {
-                if client.interrupt(pod, &[Method::Pause]).await {
-                    let resume = in_shell(&verb::resume::VERB, "", from_ref(pod), None);
-                    client.printer.note(&format!("paused {pod} · {resume} continues"));
-                }
+    /// Pauses what was begun here, after a signal.
+    pub async fn pause(&mut self, client: &mut LineClient) {
+        for (pod, messages) in &self.busy {
+            if client.interrupt_messages(pod, messages).await {
+                client.note_paused(pod);
             }
         }
-        result
     }
 
-    async fn wait(&mut self, client: &mut LineClient) -> Result<(), Failure> {
-        client.until_idle(Awaited::OwnPods).await?;
+    /// Waits until every run that was started here has ended.
+    pub async fn finish(&mut self, client: &mut LineClient) -> Result<(), Failure> {
+        client.until_idle().await?;
         let mut result = Ok(());
-        for pod in &self.busy {
+        for pod in self.busy.keys() {
             let Ok(info) = client.find(pod) else { continue };
             let failure = stuck(info).or_else(|| without_model(info, self.opening));
-            let ended = || client.last_end(pod).map_or(Ok(()), run_tracker::End::result);
+            let ended = || match client.last_end(pod) {
+                // The note about its last event gave the reason.
+                Some(run_tracker::End { exit, why: Some(why) }) if client.printer.has_said(why) => {
+                    Err(Failure::new(*exit, String::new()))
+                }
+                end => end.map_or(Ok(()), run_tracker::End::result).map_err(|failure| {
+                    let message = client.spelled(&failure.message, Some(pod));
+                    Failure { message, ..failure }
+                }),
+            };
             let ended = failure.map_or_else(ended, Err);
             result = result.and(ended);
         }

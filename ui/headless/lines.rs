@@ -4,8 +4,9 @@
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::line_client::LineClient;
 use crate::headless::line_runner::{LineRunner, Next};
-use std::io::BufRead as _;
+use std::io::{self, BufRead};
 use tokio::sync::mpsc;
+use yoi::text::Decoded;
 
 /// Lines of input that are read ahead; the reading waits when there are more.
 const AHEAD: usize = 4;
@@ -44,11 +45,52 @@ pub async fn lines(client: &mut LineClient, runner: &mut LineRunner<'_>) -> Resu
 pub fn input() -> mpsc::Receiver<std::io::Result<String>> {
     let (lines, read) = mpsc::channel(AHEAD);
     std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            if lines.blocking_send(line).is_err() {
-                return;
+        let mut input = std::io::stdin().lock();
+        loop {
+            let line = next_line(&mut input);
+            if let Some(line) = line.transpose() {
+                let is_last = line.is_err();
+                if lines.blocking_send(line).is_ok() && !is_last {
+                    continue;
+                }
             }
+            return;
         }
     });
     read
+}
+
+/// The next line as text, without its end; `None` at the end of the input.
+fn next_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    if input.read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    let Decoded { text, encoding, .. } = Decoded::of(&line);
+    // Its line ends have two bytes, so this is a part of a line.
+    if let Some(encoding) = encoding.filter(|encoding| encoding.starts_with("UTF-16")) {
+        let text = format!(
+            "it is in {encoding}: convert it, as in `iconv -f UTF-16 -t UTF-8 <file> | yoi --no-ui`"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(Some(text.strip_suffix('\r').unwrap_or(text).to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_in_its_encoding_and_one_in_utf_16_is_refused_by_name() {
+        let mut input = b"\xef\xbb\xbfone\r\ncaf\xe9\n\nend".as_slice();
+        let mut lines = Vec::new();
+        while let Some(line) = next_line(&mut input).expect("text") {
+            lines.push(line);
+        }
+        assert_eq!(lines, ["one", "café", "", "end"]);
+        let refused = next_line(&mut b"\xff\xfeh\0\n\0".as_slice()).expect_err("UTF-16");
+        assert!(refused.to_string().contains("iconv -f UTF-16"), "{refused}");
+    }
 }

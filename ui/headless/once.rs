@@ -1,14 +1,15 @@
 //! `-p`: one message, run to its end.
 
 use crate::headless::Work;
-use crate::headless::exit::{Exit, Failure};
-use crate::headless::line_client::{Awaited, LineClient, View, stuck};
+use crate::headless::exit::{Exit, Failure, is_signalled};
+use crate::headless::line_client::{LineClient, View, stuck};
 use crate::headless::line_runner::{LineRunner, model_in_words, uncorrected, without_model};
-use crate::headless::run_tracker::{Begun, End};
+use crate::headless::run_tracker::End;
 use crate::start::Opening;
 use crate::verb;
+use crate::wording::moved;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Effort, Event, Method, PodInfo, PodName, Segment, State};
+use yoi::protocol::{Begun, Effort, Event, Method, PodInfo, PodName, Queued, Segment, State};
 
 /// The Pod that gets the message, and the state in which it is left.
 struct Addressee {
@@ -71,10 +72,17 @@ pub async fn once(
         }
         given = give(client, runner, &mut addressee, &input).await;
     }
-    let result = match given {
-        Ok(begun) => converse(client, &addressee.name, &begun).await,
-        Err(failure) => Err(failure),
+    let (message, result) = match given {
+        Ok(begun) => {
+            let result = converse(client, &addressee.name, &begun).await;
+            (Some(begun), result)
+        }
+        Err(failure) => (None, Err(failure)),
     };
+    if is_signalled(&result) {
+        leave_after_signal(client, &addressee, message).await;
+        return result;
+    }
     leave_addressee(client, &addressee, result).await
 }
 
@@ -110,7 +118,14 @@ async fn create(
         env: opening.env.clone(),
         ..NewPod::default()
     };
-    let Event::Created { info } = client.call(None, Method::New(new)).await? else {
+    let created = client.call(None, Method::New(new)).await;
+    let created = created.map_err(|failure| match client.without_mistakes(&failure.message) {
+        none if none.is_empty() && !failure.message.is_empty() => {
+            Failure { message: uncorrected("nothing was sent", opening), ..failure }
+        }
+        message => Failure { message, ..failure },
+    });
+    let Event::Created { info } = created? else {
         return Err(Failure::new(Exit::Failed, "the host did not say which pod it made"));
     };
     client.follow_own_runs(&info.name).await?;
@@ -134,6 +149,13 @@ async fn continue_with(
     work: &Work,
     info: PodInfo,
 ) -> Result<Addressee, Failure> {
+    if let Some(cwd) = moved::around(&info, &work.cwd) {
+        // Refused where the old path is there as well, and then nothing is to be moved.
+        let followed = client.exchange(Some(&info.name), Method::Relocate { cwd }).await?;
+        if let Some(said) = followed.ok().as_ref().and_then(moved::sentence) {
+            client.printer.note(&said);
+        }
+    }
     let name = info.name;
     client.follow_own_runs(&name).await?;
     client.view = View::One(name.clone());
@@ -198,11 +220,14 @@ async fn converse(client: &mut LineClient, name: &PodName, begun: &Begun) -> Res
     if matches!(ended, Err(Failure { exit: Exit::Signal(_), .. })) {
         return ended;
     }
-    client.until_idle(Awaited::OwnPods).await?;
+    client.until_idle().await?;
     ended?;
     // Child events may have started more runs, also after one that failed: the last one decides.
     let ended = client.last_end_of(name, begun).map_or(Ok(()), End::result);
-    ended.map_err(|failure| Failure { message: by_option(&failure.message), ..failure })
+    ended.map_err(|failure| {
+        let message = client.spelled(&by_option(&failure.message), Some(name));
+        Failure { message, ..failure }
+    })
 }
 
 /// Waits until the run of an input is over, however it ended. The failure says why it cannot end.
@@ -249,23 +274,38 @@ fn with_queued(failure: Failure, info: &PodInfo, begun: &Begun) -> Failure {
     Failure::new(failure.exit, message)
 }
 
-/// Leaves the Pod in the state that it had before. After a signal its run is paused first, so that it can be
-/// resumed.
+/// Interrupts the run of the message, so that it can be resumed, and leaves the Pod in the state that it had before,
+/// unless it has a message of another program.
+async fn leave_after_signal(
+    client: &mut LineClient,
+    addressee: &Addressee,
+    message: Option<Begun>,
+) {
+    let name = &addressee.name;
+    let is_own = |queued: &Queued| matches!(&message, Some(Begun::Queued(id)) if queued.id == *id);
+    let waits = |info: &PodInfo| info.queue.iter().any(|queued| !is_own(queued));
+    let is_shared = client.works_for_others(name) || client.find(name).is_ok_and(waits);
+    let is_paused = if message.is_none() && is_shared {
+        false
+    } else {
+        client.interrupt_messages(name, message.as_slice()).await
+    };
+    if addressee.after != After::LeaveLive && !is_shared {
+        let tree = addressee.after == After::StopTree;
+        let stop = Method::StopPods { tree, unless_busy: false, silent: false };
+        client.interrupt(name, &[stop]).await;
+    } else if is_paused {
+        client.note_paused(name);
+    }
+}
+
+/// Leaves the Pod in the state that it had before.
 async fn leave_addressee(
     client: &mut LineClient,
     addressee: &Addressee,
     result: Result<(), Failure>,
 ) -> Result<(), Failure> {
     let tree = addressee.after == After::StopTree;
-    if let Err(Failure { exit: Exit::Signal(_), .. }) = &result {
-        let stop = Method::StopPods { tree, unless_busy: false };
-        let requests = match addressee.after {
-            After::StopTree | After::Stop => &[Method::Pause, stop] as &[Method],
-            After::LeaveLive => &[Method::Pause],
-        };
-        client.interrupt(&addressee.name, requests).await;
-        return result;
-    }
     if addressee.after == After::LeaveLive {
         return result;
     }
@@ -273,7 +313,7 @@ async fn leave_addressee(
     if let Some(info) = info {
         // No other program uses an ephemeral Pod: a message that failed here is not sent later.
         let unless_busy = !info.ephemeral;
-        let stop = Method::StopPods { tree, unless_busy };
+        let stop = Method::StopPods { tree, unless_busy, silent: false };
         let stopped = client.call(Some(&addressee.name), stop).await;
         return result.and(stopped.map(drop));
     }

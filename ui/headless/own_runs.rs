@@ -1,8 +1,7 @@
 //! Which runs of a Pod belong to the message of this program, while other programs send messages to the
 //! same Pod.
 
-use crate::headless::run_tracker::Begun;
-use yoi::protocol::{Entry, EntryId, Fact, RunOutcome};
+use yoi::protocol::{Begun, Entry, EntryId, Fact, RunOutcome};
 
 /// Follows the log of one Pod.
 #[derive(Clone, Debug)]

@@ -32,6 +32,8 @@ pub struct Printer {
     /// Lines that could not be written yet, the oldest first.
     waiting: VecDeque<SafeText<'static>>,
     waiting_bytes: usize,
+    /// The note about the last event that had one.
+    said: String,
     /// Whether the text written last ends inside a line.
     inside_a_line: bool,
     /// Calls whose results have no line.
@@ -74,6 +76,7 @@ impl Printer {
             output,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            said: String::new(),
             inside_a_line: false,
             denied: BTreeSet::new(),
             calls: OpenCalls::default(),
@@ -185,7 +188,13 @@ impl Printer {
         }
         if let (Form::Plain | Form::Raw, Some(text)) = (self.form, sentence(event, &call)) {
             self.note(&text);
+            self.said = text;
         }
+    }
+
+    /// Whether the last note about an event was this sentence.
+    pub fn has_said(&self, text: &str) -> bool {
+        !self.said.is_empty() && self.said == spelled(text)
     }
 
     /// Writes all waiting lines; fails if one of them still has no room.

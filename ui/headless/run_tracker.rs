@@ -1,8 +1,9 @@
 //! Follows the runs of one Pod by its events: which input began each run, and how it ended.
 
 use crate::headless::exit::{Exit, Failure};
+use crate::wording;
 use yoi::protocol::entry::domain;
-use yoi::protocol::{Entry, EntryId, Event, Fact, RunOutcome, RunResult};
+use yoi::protocol::{Begun, Entry, EntryId, Event, Fact, RunOutcome, RunResult};
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,10 @@ pub struct RunTracker {
     tail: bool,
     /// Why the last reply did not reach its own end, in the word of its entry.
     stopped: Option<String>,
+    /// The Pods that write where a call of the run could not.
+    refused_by: Option<String>,
+    /// The compaction that failed behind the last run.
+    not_compacted: Option<End>,
 }
 
 #[derive(Debug)]
@@ -43,41 +48,6 @@ struct Seen {
 enum Mark {
     Input { id: EntryId, taken: Option<String> },
     End(End),
-}
-
-/// An input, as the reply to its request names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Begun {
-    /// The entry of the input in the log.
-    Entry(EntryId),
-    /// The id of the input in the queue.
-    Queued(String),
-}
-
-impl Begun {
-    /// The input that a reply names, if it names one.
-    pub fn of(reply: &Event) -> Option<Self> {
-        match reply {
-            Event::Accepted { queued: Some(row), .. } => Some(Self::Queued(row.clone())),
-            Event::Accepted { entry: Some(entry), .. } => Some(Self::Entry(*entry)),
-            _ => None,
-        }
-    }
-
-    /// Whether it is the input with this entry, which had this id while it waited in the queue.
-    pub fn names(&self, entry: EntryId, taken: Option<&str>) -> bool {
-        match self {
-            Self::Entry(own) => *own == entry,
-            Self::Queued(own) => taken == Some(own),
-        }
-    }
-
-    fn is(&self, mark: &Mark) -> bool {
-        match mark {
-            Mark::Input { id, taken } => self.names(*id, taken.as_deref()),
-            Mark::End(_) => false,
-        }
-    }
 }
 
 impl RunTracker {
@@ -101,12 +71,26 @@ impl RunTracker {
                 let end = self.failed(message);
                 self.end(seq, end);
             }
+            Event::CompactStart => self.not_compacted = None,
+            // Within a run this is no end: the run goes on.
+            Event::CompactFailed { error } => {
+                let why = Some(format!("the history could not be compacted: {error}"));
+                self.not_compacted = Some(End { exit: Exit::Failed, why });
+            }
             _ => {}
         }
     }
 
-    fn end(&mut self, seq: u64, end: End) {
-        self.stopped = None;
+    fn end(&mut self, seq: u64, mut end: End) {
+        (self.stopped, self.not_compacted) = (None, None);
+        if let Some(writers) = self.refused_by.take().filter(|_| end.exit == Exit::Finished) {
+            let first = writers.split(", ").next().unwrap_or_default();
+            let why = format!(
+                "a change was refused, because {writers} writes there: send again when that run has ended, or send \
+                 to it with --pod {first}"
+            );
+            end = End { exit: Exit::Refused, why: Some(why) };
+        }
         self.seen.push(Seen { seq, mark: Mark::End(end) });
     }
 
@@ -146,12 +130,16 @@ impl RunTracker {
             Fact::Extension { domain, payload } if domain == domain::STOPPED => {
                 self.stopped = payload["reason"].as_str().map(str::to_owned);
             }
+            Fact::Extension { domain, payload } if domain == domain::TURN => {
+                let refused = payload["refused"].as_bool() == Some(true);
+                self.refused_by = refused.then(|| wording::context::writers(payload));
+            }
             // A later reply, or the next run.
             Fact::AssistantItem { .. } | Fact::Invoke { .. } => self.stopped = None,
             _ => {}
         }
         let (Fact::UserInput { taken, .. }, Some(id)) = (&entry.fact, entry.id) else { return };
-        if !self.seen.iter().any(|seen| Begun::Entry(id).is(&seen.mark)) {
+        if !self.seen.iter().any(|seen| seen.mark.is(&Begun::Entry(id))) {
             let mark = Mark::Input { id, taken: taken.clone() };
             self.seen.push(Seen { seq, mark });
         }
@@ -161,7 +149,7 @@ impl RunTracker {
     fn said(&self, result: RunResult) -> Option<String> {
         let why = match (result, self.stopped.as_deref()) {
             (RunResult::Finished, _) => return None,
-            (RunResult::Paused, _) => "the run was paused: `:resume` continues",
+            (RunResult::Paused, _) => "the run was paused: :resume continues",
             (RunResult::LimitReached, Some("max_tokens")) => {
                 "the replies were cut by their limit of output tokens: a message continues"
             }
@@ -176,6 +164,20 @@ impl RunTracker {
             (RunResult::Failed, _) => "the run failed",
         };
         Some(why.to_owned())
+    }
+
+    /// Whether this input is in the log.
+    pub fn has(&self, begun: &Begun) -> bool {
+        self.seen.iter().any(|seen| seen.mark.is(begun))
+    }
+
+    /// Whether the last input of the log is one of these. If no input was seen, one that was recorded at once is.
+    pub fn answers_one_of(&self, begun: &[Begun]) -> bool {
+        let last = self.seen.iter().rev().find(|seen| matches!(seen.mark, Mark::Input { .. }));
+        match last {
+            Some(last) => begun.iter().any(|begun| last.mark.is(begun)),
+            None => begun.iter().any(|begun| matches!(begun, Begun::Entry(_))),
+        }
     }
 
     /// The end of the run of this input, once it has ended.
@@ -199,19 +201,28 @@ impl RunTracker {
 
     /// This input and what came after it.
     fn since(&self, begun: &Begun) -> impl Iterator<Item = &Seen> {
-        let found = self.seen.iter().position(|seen| begun.is(&seen.mark));
+        let found = self.seen.iter().position(|seen| seen.mark.is(begun));
         let before = self.tail && matches!(begun, Begun::Entry(_));
         let at = found.or(before.then_some(0)).unwrap_or(self.seen.len());
         self.seen[at..].iter()
     }
 
-    /// The end of the last run.
+    /// The end of the last run, or of the compaction that failed behind it.
     pub fn last_end(&self) -> Option<&End> {
-        self.seen.iter().rev().find_map(|seen| seen.mark.end())
+        let ended = self.seen.iter().rev().find_map(|seen| seen.mark.end());
+        self.not_compacted.as_ref().or(ended)
     }
 }
 
 impl Mark {
+    /// Whether it is this input.
+    fn is(&self, begun: &Begun) -> bool {
+        match self {
+            Self::Input { id, taken } => begun.names(*id, taken.as_deref()),
+            Self::End(_) => false,
+        }
+    }
+
     fn end(&self) -> Option<&End> {
         match self {
             Self::End(end) => Some(end),
@@ -245,6 +256,21 @@ mod tests {
         assert_eq!(marks.end_of(&id(&second)), None);
         marks.note(None, &Event::RunEnd { result: RunResult::Finished, entry: None });
         assert_eq!(marks.end_of(&id(&second)).map(|end| end.exit), Some(Exit::Finished));
+    }
+
+    #[test]
+    fn a_run_belongs_to_the_message_that_came_last() {
+        let (first, second) = (input(), input());
+        let id = |entry: &Entry| Begun::Entry(entry.id.expect("a new entry has an id"));
+        let mut marks = RunTracker::default();
+        assert!(marks.answers_one_of(&[id(&first)]), "its entry was committed");
+        assert!(!marks.answers_one_of(&[Begun::Queued("q".into())]));
+        marks.note(None, &entry(&first));
+        marks.note(None, &Event::RunEnd { result: RunResult::Finished, entry: None });
+        assert!(marks.answers_one_of(&[id(&first)]), "a child event may begin another run");
+        marks.note(None, &entry(&second));
+        assert!(!marks.answers_one_of(&[id(&first)]));
+        assert!(marks.answers_one_of(&[id(&first), id(&second)]));
     }
 
     #[test]
@@ -299,6 +325,25 @@ mod tests {
         marks.note(None, &ended());
         marks.note(None, &failed());
         assert_eq!(exit(&marks), Some(Exit::Failed));
+    }
+
+    #[test]
+    fn a_compaction_that_failed_is_the_end_unless_the_run_or_another_one_went_on() {
+        let first = input();
+        let begun = Begun::Entry(first.id.expect("an id"));
+        let failed = || Event::CompactFailed { error: "the model is ill".into() };
+        let mut marks = RunTracker::default();
+        marks.note(None, &entry(&first));
+        marks.note(None, &failed());
+        assert_eq!(marks.end_of(&begun), None, "the run goes on");
+        marks.note(None, &Event::RunEnd { result: RunResult::Finished, entry: None });
+        assert_eq!(marks.last_end().map(|end| end.exit), Some(Exit::Finished));
+        marks.note(None, &failed());
+        let end = marks.last_end().expect("an end");
+        assert_eq!(end.exit, Exit::Failed);
+        assert!(end.why.as_ref().is_some_and(|why| why.contains("the model is ill")), "{end:?}");
+        marks.note(None, &Event::CompactStart);
+        assert_eq!(marks.last_end().map(|end| end.exit), Some(Exit::Finished));
     }
 
     #[test]

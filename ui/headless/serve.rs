@@ -3,19 +3,18 @@
 use crate::headless::exit::{Exit, Failure, after_host};
 use crate::headless::signal::Signals;
 use crate::start::{self, Opening};
-use yoi::host::MeshUse;
-use yoi::protocol::AtHostEnd;
+use yoi::protocol::ClientKind;
 
 /// Runs a host in this process until SIGTERM, SIGINT or SIGHUP. Refuses when one runs already.
 pub async fn serve(opening: &Opening) -> Result<(), Failure> {
     let signals = Signals::of_the_process()?;
-    if start::attach(opening, AtHostEnd::Leaves).await?.is_some() {
+    if start::attach(opening, ClientKind::Brief).await?.is_some() {
         let data = opening.dirs.data.display();
         let message =
             format!("a host runs already for {data}: `yoi host` shows it, `yoi host stop` ends it");
         return Err(Failure::new(Exit::Failed, message));
     }
-    let (host, client, mut events) = start::inside(opening, MeshUse::Joins).await?;
+    let (host, client, mut events) = start::inside(opening).await?;
     for mistake in host.mistakes_in_settings() {
         crate::console::err(&mistake);
     }

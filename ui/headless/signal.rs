@@ -1,5 +1,5 @@
 //! Signals that end the program. After the first one the program ends in order; a later signal, or the
-//! end of the time for that, ends it at once. A program that is needed for longer asks for the next signal.
+//! end of the time for that, ends it at once.
 
 use crate::headless::exit::{Exit, Failure};
 use futures_util::stream::{Stream, StreamExt as _, unfold};
@@ -42,11 +42,6 @@ impl Signals {
         Ok(Self { asked })
     }
 
-    /// The program goes on after the signal that came: from now on the next one is awaited.
-    pub fn go_on(&self) {
-        self.asked.send_replace(None);
-    }
-
     /// The number of the signal, once one came. Cancel-safe.
     pub async fn asked(&self) -> u8 {
         match self.asked.subscribe().wait_for(Option::is_some).await {
@@ -60,23 +55,14 @@ fn unheard(error: io::Error) -> Failure {
     Failure::new(Exit::Failed, format!("cannot listen for signals: {error}"))
 }
 
-/// Tells of each signal that the program has to end for. Resolves when it has to end at once.
+/// Tells of the first signal. Resolves when the program has to end at once.
 async fn watch_for(
     mut signals: impl Stream<Item = u8> + Unpin,
     tell: &watch::Sender<Option<u8>>,
 ) -> Option<u8> {
-    loop {
-        let number = signals.next().await?;
-        let begun = Instant::now();
-        tell.send_replace(Some(number));
-        let mut pending = tell.subscribe();
-        tokio::select! {
-            again = end_at_once(number, &mut signals) => return Some(again),
-            _ = pending.wait_for(Option::is_none) => {}
-        }
-        // The rest of the signal that the program goes on after.
-        while let Ok(Some(_)) = tokio::time::timeout_at(begun + SAME, signals.next()).await {}
-    }
+    let number = signals.next().await?;
+    tell.send_replace(Some(number));
+    Some(end_at_once(number, &mut signals).await)
 }
 
 /// Resolves when the program has to end at once: with a later signal, or with the first one when its time is
@@ -122,30 +108,6 @@ mod tests {
         signal.send(2).expect("it is awaited");
         assert_eq!(ends.await, 2);
         assert!(begun.elapsed() < GRACE);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_program_that_goes_on_after_a_signal_notices_the_next_one() {
-        let (signal, mut sent) = mpsc::unbounded_channel();
-        let signals = Signals { asked: watch::Sender::default() };
-        let received = pin!(unfold(&mut sent, async |sent| Some((sent.recv().await?, sent))));
-        let mut ends = pin!(watch_for(received, &signals.asked));
-        let come = |number| signal.send(number).expect("it is awaited");
-        come(2);
-        assert!(poll!(&mut ends).is_pending());
-        assert_eq!(signals.asked().await, 2);
-        signals.go_on();
-        assert!(poll!(&mut ends).is_pending());
-        come(2);
-        assert!(poll!(&mut ends).is_pending());
-        assert!(poll!(pin!(signals.asked())).is_pending(), "timeout sends its signal twice");
-        tokio::time::advance(GRACE * 2).await;
-        assert!(poll!(&mut ends).is_pending(), "the time for the first signal counts no more");
-        come(1);
-        assert!(poll!(&mut ends).is_pending());
-        assert_eq!(signals.asked().await, 1);
-        tokio::time::advance(GRACE).await;
-        assert_eq!(ends.await, Some(1));
     }
 
     #[tokio::test(start_paused = true)]

@@ -29,29 +29,34 @@ pub enum Purpose {
     Deny,
     /// The rule that a decision writes.
     Rule,
+    /// The answer to a question.
+    Answer,
 }
 
 impl Purpose {
+    /// Whether the line is a part of a decision on a request.
+    pub fn decides(self) -> bool {
+        matches!(self, Self::Deny | Self::Rule | Self::Answer)
+    }
+
     fn sign(self) -> &'static str {
         match self {
             Self::Verb => ":",
             Self::Find | Self::Filter => "/",
             Self::Deny => "✕",
             Self::Rule => "=",
+            Self::Answer => "›",
         }
     }
 
     /// What is asked for, where the sign does not say it all; `{line choose}` is the key of an action.
-    fn question(self, is_empty: bool) -> Option<&'static str> {
-        match (self, is_empty) {
-            (Self::Deny, true) => {
-                Some("deny, because ({line choose}: no reason, {line back}: back)")
-            }
-            (Self::Deny, false) => Some("deny, because ({line choose}: deny, {line back}: back)"),
-            (Self::Rule, _) => {
-                Some("always allow what matches ({line choose}: keep the rule, {line back}: back)")
-            }
-            (Self::Verb | Self::Find | Self::Filter, _) => None,
+    /// With the usual keys it fits into the narrowest screen.
+    fn question(self) -> Option<&'static str> {
+        match self {
+            Self::Deny => Some("deny, because ({line choose}: deny, {line back}: back)"),
+            Self::Rule => Some("always allow ({line choose}: keep, {line back}: back)"),
+            Self::Answer => Some("your answer ({line choose}: send, {line back}: back)"),
+            Self::Verb | Self::Find | Self::Filter => None,
         }
     }
 }
@@ -61,6 +66,8 @@ impl Purpose {
 pub struct Prompt {
     pub purpose: Purpose,
     pub input: Input,
+    /// The text that the line began with.
+    begun: String,
     /// The completions of the word before the cursor.
     pub completion: Completion,
     /// The completion that Tab put in.
@@ -77,6 +84,7 @@ impl Prompt {
         let mut prompt = Self {
             purpose,
             input: Input::new(text),
+            begun: text.to_owned(),
             completion: Completion::default(),
             chosen: None,
             walk: None,
@@ -86,9 +94,15 @@ impl Prompt {
         prompt
     }
 
+    /// The text, if the person has written any of it.
+    pub fn typed(&self) -> Option<&str> {
+        let text = self.input.text().trim();
+        (!text.is_empty() && text != self.begun.trim()).then_some(text)
+    }
+
     /// What the line asks for, in a sentence that is shown above it.
     pub fn question(&self) -> Option<&'static str> {
-        self.purpose.question(self.input.is_empty())
+        self.purpose.question()
     }
 
     /// To be called after the text was edited.
@@ -131,9 +145,11 @@ impl Prompt {
         self.walk = at.filter(|at| *at < lines.len());
     }
 
-    /// Whether Up and Down walk through the history of verb lines rather than the completions.
-    pub fn walks(&self) -> bool {
-        self.purpose == Purpose::Verb && (self.walk.is_some() || self.input.is_empty())
+    /// Whether this action walks through the history of verb lines rather than the completions. The walk begins with
+    /// Up in an empty line.
+    pub fn walks(&self, action: Action) -> bool {
+        let begins = action == Action::Up && self.input.is_empty();
+        self.purpose == Purpose::Verb && (self.walk.is_some() || begins)
     }
 }
 

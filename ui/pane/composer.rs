@@ -2,9 +2,10 @@
 
 use crate::keys::Action;
 use std::collections::HashMap;
-use tui_textarea::{CursorMove, TextArea};
+use tui_textarea::CursorMove;
 use yoi::protocol::{PodName, Segment};
 
+mod atoms;
 mod complete;
 mod draft;
 mod draw;
@@ -49,10 +50,16 @@ impl Composer {
         self.files = None;
     }
 
-    /// Gives the draft without a Pod to the Pod that was created for it.
+    /// Moves the draft without a Pod to `pod`, below what is written there. If that draft is shown, it stays in view.
     pub fn adopt(&mut self, pod: &PodName) {
         if self.at.is_none() {
             self.at = Some(pod.clone());
+            if let Some(before) = self.others.remove(&self.at) {
+                let added = std::mem::replace(&mut self.draft, before);
+                self.add(Some(pod), &added.message());
+            }
+        } else if let Some(added) = self.others.remove(&None) {
+            self.add(Some(pod), &added.message());
         }
     }
 
@@ -74,11 +81,13 @@ impl Composer {
     }
 
     /// Puts back a message that could not be sent to `pod`. If another draft was begun meanwhile, the message
-    /// is added to the history instead.
-    pub fn give_back(&mut self, pod: Option<&PodName>, message: &Message) {
+    /// is in the history from `now` on.
+    pub fn give_back(&mut self, pod: Option<&PodName>, message: &Message, now: u64) {
         let draft = self.draft_of(pod);
         if draft.is_empty() {
             *draft = Draft::of(message);
+        } else {
+            self.history.keep(message, now);
         }
     }
 
@@ -86,7 +95,7 @@ impl Composer {
     pub fn add(&mut self, pod: Option<&PodName>, message: &Message) {
         let draft = self.draft_of(pod);
         let mut segments = draft.message().segments;
-        if !draft.is_empty() {
+        if !draft.is_empty() && !message.segments.is_empty() {
             segments.push(Segment::Text { content: "\n".into() });
         }
         segments.extend(message.segments.iter().cloned());
@@ -113,6 +122,7 @@ impl Composer {
 
     fn draft_of(&mut self, pod: Option<&PodName>) -> &mut Draft {
         if self.at.as_ref() == pod {
+            self.history.leave();
             return &mut self.draft;
         }
         self.others.entry(pod.cloned()).or_default()
@@ -120,7 +130,15 @@ impl Composer {
 
     /// Replaces the draft, undoably.
     pub fn write(&mut self, message: &Message) {
+        self.history.leave();
         self.draft.replace(message);
+    }
+
+    /// Replaces the draft by what the person's editor made of its whole text, undoably. A paste that is still whole is
+    /// a chip again.
+    pub fn edited(&mut self, text: &str) {
+        let message = self.draft.folded(text);
+        self.write(&message);
     }
 
     /// Types a character.
@@ -183,21 +201,21 @@ impl Composer {
         }
     }
 
-    /// A line up: in the draft, or from its first line to the history.
+    /// A row of the screen up: in the draft, or from its first row to the history.
     pub fn up(&mut self) {
-        if self.draft.text.cursor().0 > 0 {
-            self.draft.text.move_cursor(CursorMove::Up);
-        } else if let Some(message) = self.history.older(|| self.draft.message()) {
+        if !self.draft.steps(CursorMove::Up)
+            && let Some(message) = self.history.older(|| self.draft.message())
+        {
             self.draft = Draft::of(&message);
         }
         self.draft.touched();
     }
 
-    /// A line down: in the draft, or from its last line to the history.
+    /// A row of the screen down: in the draft, or from its last row to the history.
     pub fn down(&mut self) {
-        if self.draft.text.cursor().0 + 1 < self.draft.text.lines().len() {
-            self.draft.text.move_cursor(CursorMove::Down);
-        } else if let Some(message) = self.history.newer() {
+        if !self.draft.steps(CursorMove::Down)
+            && let Some(message) = self.history.newer()
+        {
             self.draft = Draft::of(&message);
         }
         self.draft.touched();
@@ -205,11 +223,11 @@ impl Composer {
 
     /// Puts the cursor at a cell of the text's area.
     pub fn click(&mut self, row: u16, column: u16) {
-        let text: &mut TextArea<'_> = &mut self.draft.text;
+        let text = &self.draft.text;
         let (top, left) = text.scroll_offset();
         let at = text.screen_to_data(usize::from(top + row), usize::from(left + column));
         let cell = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-        text.move_cursor(CursorMove::Jump(cell(at.0), cell(at.1)));
+        self.draft.go(CursorMove::Jump(cell(at.0), cell(at.1)));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The inbox: the approval requests of all Pods, and the Pods that need a person for another reason,
 //! oldest first. Its keys decide a request only after it has been on the screen for a while.
 
-use crate::family::Family;
+use crate::family::{Family, equal};
 use yoi::protocol::{ApprovalRequest, Pattern, PodInfo, PodName};
 
 mod draw;
@@ -64,7 +64,7 @@ pub enum Attention {
     Elsewhere,
 }
 
-impl Item<'_> {
+impl<'a> Item<'a> {
     /// The ids of its requests, or its Pod: an item is recognised by them.
     fn parts(&self) -> Vec<String> {
         match self {
@@ -84,11 +84,11 @@ impl Item<'_> {
     }
 
     /// The Pod that has waited the longest; `None` where an MCP client waits.
-    pub fn pod(&self) -> Option<&PodName> {
+    pub fn pod(&self) -> Option<&'a PodName> {
         match self {
             Self::Approval(approvals) => {
-                let first = approvals.first().filter(|approval| approval.client.is_none());
-                first.map(|approval| &approval.pod)
+                let first = approvals.first().copied();
+                first.filter(|approval| approval.client.is_none()).map(|approval| &approval.pod)
             }
             Self::Other(info) => Some(&info.name),
         }
@@ -110,36 +110,14 @@ pub fn waiting(family: &Family) -> usize {
 
 /// All items, oldest first.
 pub fn items(family: &Family) -> Vec<Item<'_>> {
-    let mut items: Vec<Item<'_>> = Vec::new();
-    for approval in family.approvals() {
-        let same = items.iter_mut().find_map(|item| match item {
-            Item::Approval(approvals) if is_same(approvals[0], approval) => Some(approvals),
-            _ => None,
-        });
-        match same {
-            Some(approvals) => approvals.push(approval),
-            None => items.push(Item::Approval(vec![approval])),
-        }
-    }
+    let mut items: Vec<Item<'_>> =
+        equal::grouped(family.approvals()).into_iter().map(Item::Approval).collect();
     let approvals =
         |info: &PodInfo| family.approvals().iter().any(|approval| approval.is_of(&info.name));
     let others = family.needs_you().into_iter().filter(|info| !approvals(info));
     items.extend(others.map(Item::Other));
     items.sort_by_key(Item::since);
     items
-}
-
-/// Whether one decision fits both requests.
-fn is_same(one: &ApprovalRequest, other: &ApprovalRequest) -> bool {
-    one.client == other.client
-        && one.tool == other.tool
-        && one.action == other.action
-        && one.details == other.details
-        && one.rule == other.rule
-        && one.because == other.because
-        && one.lease == other.lease
-        && one.outside == other.outside
-        && one.scripts == other.scripts
 }
 
 impl Inbox {

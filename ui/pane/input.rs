@@ -1,6 +1,7 @@
 //! One line of text being edited: the command line, a search, a filter.
 
 use crate::keys::Action;
+use crate::pane::words::last_word;
 use crate::rows::width;
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -77,8 +78,7 @@ impl Input {
     }
 
     fn word_before(&self) -> usize {
-        let trimmed = self.before().trim_end();
-        trimmed.rfind(char::is_whitespace).map_or(0, |at| at + 1)
+        self.cursor - last_word(self.before())
     }
 
     /// The part that fits into `columns`, and the cursor's column in it.
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(input.text(), "a日 本");
         input.edit(Action::Left);
         input.edit(Action::DeleteWordBack);
-        assert_eq!((input.text(), input.before()), ("本", ""));
+        assert_eq!((input.text(), input.before()), ("a本", "a"));
     }
 
     #[test]

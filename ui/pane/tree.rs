@@ -3,6 +3,7 @@
 use crate::family::Family;
 use crate::pane::glyph::Glyphs;
 use crate::pane::input::Input;
+use icu_normalizer::ComposingNormalizerBorrowed;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -192,7 +193,8 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn matches(&mut self) {
-        let wanted = folded(self.tree.filter.text());
+        let nfc = ComposingNormalizerBorrowed::new_nfc();
+        let wanted = folded(&nfc.normalize(self.tree.filter.text()));
         for info in self.family.all() {
             if self.listed(info) && info.name.key().contains(&wanted) {
                 self.rows.push(TreeRow::Pod {

@@ -1,7 +1,8 @@
 //! The person's editor. It owns the terminal while it runs, as a job of a shell does: a process group
 //! of its own in the foreground, so that Ctrl+C and Ctrl+Z reach the editor and nothing else.
 
-use nix::sys::signal::{SigSet, Signal, raise};
+use crate::run::terminal;
+use nix::sys::signal::{SigSet, Signal};
 use rustix::process::{Pid, WaitOptions, WaitStatus, getpgrp, kill_process_group, waitpid};
 use rustix::termios::tcsetpgrp;
 use std::fs::File;
@@ -9,6 +10,7 @@ use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use yoi::text::Decoded;
 
 /// The shell outlives the Ctrl+C that the editor gets, so that the editor's status counts.
 const OUTLIVES: &str = "trap : INT QUIT\n";
@@ -27,7 +29,8 @@ pub fn edit(editor: &str, text: &str) -> Result<String, String> {
         (_, Some(signal)) => return Err(failed(editor, &format!("signal {signal}"))),
         (None, None) => return Err(failed(editor, "an unknown status")),
     }
-    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+    let saved = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(Decoded::of(&saved).text.into_owned())
 }
 
 fn failed(editor: &str, how: &str) -> String {
@@ -58,7 +61,7 @@ fn run(editor: &str, file: &Path) -> io::Result<WaitStatus> {
     wait(group, || {
         foreground.give_to(foreground.ours)?;
         // This process stops here, and the shell that started it gets the terminal.
-        raise(Signal::SIGTSTP)?;
+        terminal::stop_group()?;
         foreground.give_to(group)?;
         kill_process_group(group, rustix::process::Signal::CONT)?;
         Ok(())

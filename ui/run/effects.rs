@@ -1,18 +1,23 @@
 //! Performs the effects of the app.
 
-use crate::app::{App, Asked, Effect, Msg, RequestToken};
+use crate::app::{App, Asked, Effect, Msg, Redraw, RequestToken};
 use crate::notice::Kind;
 use crate::run::input::{self, Input};
-use crate::run::terminal::give_back;
+use crate::run::terminal::{give_back, stop_group};
 use crate::run::{Arrived, Find, Loop, editor};
 use crate::theme::Theme;
 use anyhow::Context as _;
 use crossterm::clipboard::CopyToClipboard;
 use std::collections::VecDeque;
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+use tokio::time::Instant;
 use yoi::llm::rehearsal::{TOUR_DIRECTORY, TOUR_MODEL};
 use yoi::protocol::Method;
 use yoi::protocol::method::NewPod;
+
+/// Within this time after a suspension its SIGCONT arrives.
+const CONTINUED: Duration = Duration::from_millis(500);
 
 impl Loop {
     /// Performs effects, and the effects that follow from their results.
@@ -37,6 +42,9 @@ impl Loop {
             Effect::Edit(text) => return self.edit(text).await.map(Some),
             Effect::LoadTheme(name) => return Ok(Some(self.load_theme(&name))),
             Effect::Tour(token) => return Ok(self.tour(token)),
+            Effect::Title(title) => self.screen.set_title(&title)?,
+            Effect::Notify(text) => self.screen.notify(&text)?,
+            Effect::Records(sequences) => self.screen.report(&sequences)?,
             Effect::Mouse(capture) => self.screen.capture_mouse(capture)?,
             Effect::Redraw => self.screen.forget()?,
             Effect::Suspend => self.suspend().await?,
@@ -108,12 +116,22 @@ impl Loop {
         });
     }
 
-    /// Stops this process as Ctrl+Z of the shell does; returns when it is continued.
-    async fn suspend(&mut self) -> anyhow::Result<()> {
+    /// Gives the terminal back and stops, as Ctrl+Z of a shell does; returns when this process is continued.
+    pub(super) async fn suspend(&mut self) -> anyhow::Result<()> {
         self.pause_input().await;
         give_back();
-        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP)
-            .context("cannot suspend")?;
+        stop_group().context("cannot suspend")?;
+        self.resume_input()
+    }
+
+    /// Takes the terminal again after a stop that this process did not see.
+    pub(super) async fn continued(&mut self) -> anyhow::Result<()> {
+        // After a suspension of its own this process has the terminal already.
+        if self.retaken.is_some_and(|at| at.elapsed() < CONTINUED) {
+            return Ok(());
+        }
+        self.pause_input().await;
+        give_back();
         self.resume_input()
     }
 
@@ -140,8 +158,11 @@ impl Loop {
     fn resume_input(&mut self) -> anyhow::Result<()> {
         self.screen.retake().context("cannot take the terminal again")?;
         self.screen.capture_mouse(self.app.capture)?;
-        self.input = Some(Input::start());
+        self.input = Some(Input::start().context("cannot read the terminal again")?);
         self.app.size = self.screen.size()?;
+        self.app.terminal_retaken();
+        self.retaken = Some(Instant::now());
+        self.redraw = Redraw::Frame;
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! A question before there is a screen, answered by one key.
 
 use crate::console;
-use crate::run::input::{self, Input};
+use crate::run::input::{self, FromTerminal, Input};
 use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use std::io;
@@ -32,7 +32,7 @@ pub async fn enter_or_esc(enter: &str, esc: &str) -> io::Result<bool> {
     // A key from before the question is no answer to it.
     rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush)?;
     console::prompt(&format!("Enter {enter}, Esc {esc} "))?;
-    let mut keys = Input::start();
+    let mut keys = Input::start()?;
     let is_enter = loop {
         tokio::select! {
             event = keys.events.recv() => match event {
@@ -50,8 +50,8 @@ pub async fn enter_or_esc(enter: &str, esc: &str) -> io::Result<bool> {
 }
 
 /// `None` for everything but the keys that answer.
-fn meaning(event: &Event) -> Option<bool> {
-    let Event::Key(key) = event else { return None };
+fn meaning(event: &FromTerminal) -> Option<bool> {
+    let FromTerminal::Event(Event::Key(key)) = event else { return None };
     match key.code {
         _ if key.kind == KeyEventKind::Release => None,
         KeyCode::Enter => Some(true),

@@ -1,22 +1,25 @@
 //! `:allow`: allows what an approval request wants, once or by a rule.
 
-use crate::verb::decision::Decision;
+use crate::verb::decision::{Decided, Decision};
+use crate::verb::words::first;
 use crate::verb::{
     Dialogue, End, Known, Next, Reply, Runs, Safety, Verb, WITHOUT_SCREEN, Why, of, verb,
 };
 use crate::wording::rule::ONCE_ONLY;
 use clap::Args;
 use yoi::protocol::approval::NotAPattern;
-use yoi::protocol::{ApprovalRequest, Pattern, Verdict};
+use yoi::protocol::{ApprovalRequest, Pattern, PodName, Verdict};
 
 pub static VERB: Verb = of::<Allow>(Verb {
     ways: WITHOUT_SCREEN,
     safety: Safety::Confirms,
-    runs: Runs::InTheBackground,
+    runs: Runs::Unattended,
     more: &[
-        "Once, or with pod behind the request from now on for its Pod, with tree for everything below it, \
-         too. Both write the rule that :inbox shows with the request, or the rule behind them, as in \
-         Bash:cargo *. A rule that was not shown in this conversation is confirmed first.",
+        "Once; with each behind the request the same for all equal ones that wait. With pod from now on for its Pod, \
+         with tree for everything below it, too. Both write the rule that :inbox shows with the request, or the rule \
+         behind them, as in Bash:cargo *. A rule that was not shown in this conversation is confirmed first.",
+        "With --of behind tree the rule is for everything below that Pod, which stands above the one that asks, and for \
+         the Pods that it spawns later: :allow 1 tree --of lead. It ends when that Pod stops.",
         "What an MCP client wants is allowed once, or with client behind the request for good: it may then use the \
          Pods of its folder. :policy lists and ends such consents.",
         "With --no-ui a request is named by its number, or not at all when it alone was shown. Elsewhere it \
@@ -28,40 +31,63 @@ pub static VERB: Verb = of::<Allow>(Verb {
 
 #[derive(Args)]
 struct Allow {
-    /// The request, then pod or tree to write a rule, then a rule of your own; client for an MCP client
-    #[arg(value_name = "REQUEST [pod|tree [RULE]|client]", trailing_var_arg = true)]
+    /// The request, then each for all equal ones, pod or tree to write a rule, then a rule of your own; client for an MCP client
+    #[arg(value_name = "REQUEST [each|pod|tree [RULE]|client]", trailing_var_arg = true)]
     words: Vec<String>,
+    /// With tree: for everything below this Pod, which is above the one that asks
+    #[arg(long, value_name = "POD")]
+    of: Option<PodName>,
     #[arg(skip)]
     decision: Decision,
 }
 
 impl Dialogue for Allow {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
-        self.decision.next(known, last, "allow", &self.words.join(" "), allowed)
+        let of = self.of.clone();
+        let read = |request: &ApprovalRequest, words: &str| allowed(request, words, of.clone());
+        self.decision.next(known, last, "allow", &self.words.join(" "), read)
     }
 }
 
-/// What the words behind a request allow.
-fn allowed(request: &ApprovalRequest, words: &str) -> Result<Verdict, End> {
-    let usage = |text: String| End::refused(Why::Usage, text);
+fn usage(text: impl Into<String>) -> End {
+    End::refused(Why::Usage, text.into())
+}
+
+/// What the words behind a request allow; `of` is the Pod of an option before them.
+fn allowed(request: &ApprovalRequest, words: &str, of: Option<PodName>) -> Result<Decided, End> {
+    let (reach, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    let (of, own) = match rest.trim().strip_prefix("--of") {
+        Some(behind) if behind.starts_with(['=', ' ']) => {
+            let (pod, own) = first(&behind[1..]);
+            (Some(PodName::parse(pod).map_err(|error| usage(error.to_string()))?), own)
+        }
+        Some(_) | None => (of, rest),
+    };
+    if of.is_some() && reach != "tree" {
+        return Err(usage("--of goes with tree, as in `tree --of lead`"));
+    }
     if request.client.is_some() {
         return match words {
-            "" | "once" => Ok(Verdict::Once),
-            "client" => Ok(Verdict::Pod { rule: None }),
+            "" | "once" => Ok(Decided::One(Verdict::Once)),
+            "client" => Ok(Decided::One(Verdict::Pod { rule: None })),
             other => Err(usage(format!("for a client :allow takes client, not {other}"))),
         };
     }
-    if request.is_once_only() && !matches!(words, "" | "once") {
-        return Err(usage(ONCE_ONLY.into()));
+    if request.question.is_some() {
+        return Err(usage("that request is a question: :answer answers it, :deny declines"));
     }
-    let (reach, own) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    if request.is_once_only() && !matches!(words, "" | "once" | "each") {
+        return Err(usage(ONCE_ONLY));
+    }
     let own = Some(own.trim()).filter(|own| !own.is_empty());
     let rule = own.map(str::parse::<Pattern>).transpose();
     let rule = rule.map_err(|error: NotAPattern| usage(error.to_string()))?;
+    let of = of.filter(|of| of.key() != request.pod.key());
     match reach {
-        "" | "once" if rule.is_none() => Ok(Verdict::Once),
-        "pod" => Ok(Verdict::Pod { rule }),
-        "tree" => Ok(Verdict::Tree { rule }),
-        other => Err(usage(format!(":allow takes pod or tree, not {other}"))),
+        "" | "once" if rule.is_none() => Ok(Decided::One(Verdict::Once)),
+        "each" if rule.is_none() => Ok(Decided::Each(Verdict::Once)),
+        "pod" => Ok(Decided::One(Verdict::Pod { rule })),
+        "tree" => Ok(Decided::One(Verdict::Tree { rule, of })),
+        other => Err(usage(format!(":allow takes each, pod or tree, not {other}"))),
     }
 }

@@ -2,15 +2,12 @@
 
 use crate::verb::pause::taken_back;
 use crate::verb::several::{Each, Several, names};
-use crate::verb::{Dialogue, Known, Next, Reply, Runs, Safety, Verb, of, verb};
+use crate::verb::{Dialogue, Known, Next, Reply, Safety, Verb, of, verb};
 use clap::Args;
 use yoi::protocol::{Event, Method, PodName};
 
-pub static VERB: Verb = of::<Cancel>(Verb {
-    safety: Safety::TypedOnly,
-    runs: Runs::Nothing,
-    ..verb("cancel", "drop the run")
-});
+pub static VERB: Verb =
+    of::<Cancel>(Verb { safety: Safety::TypedOnly, ..verb("cancel", "drop the run") });
 
 #[derive(Args)]
 struct Cancel {

@@ -7,7 +7,7 @@ use yoi::protocol::{Event, Method, PodName, State};
 
 pub static VERB: Verb = of::<Compact>(Verb {
     safety: Safety::Confirms,
-    runs: Runs::InTheBackground,
+    runs: Runs::Awaited,
     ..verb("compact", "shorten the history now; :rewind can still go back further")
 });
 

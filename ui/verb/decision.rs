@@ -1,22 +1,31 @@
-//! What `:allow` and `:deny` share: which approval request a line means, and the decision that is sent.
+//! What `:allow`, `:answer` and `:deny` share: which approval request a line means, and the decision that is sent.
 
+use crate::family::equal::are_equal;
 use crate::verb::dialogue::or_end;
 use crate::verb::several::confirm;
 use crate::verb::words::first;
 use crate::verb::{End, Known, Next, Reply, Request, Why};
 use crate::wording::rule;
 use std::slice::from_ref;
-use yoi::protocol::{ApprovalRequest, Method, PodName, Verdict};
+use yoi::protocol::{ApprovalRequest, Event, Method, PodName, Refusal, Verdict};
 use yoi::text::SafeText;
 
 /// The shortest end of an id that names a request, in characters. Ids begin with the time, so that
 /// requests of one minute begin alike; and a number of a conversation is never as long.
 const SHORTEST: usize = 6;
 
-/// The decision of one request; empty before it is known which.
+/// The decision of one request, or of each of several equal ones; empty before it is known which.
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
-    decided: Option<(ApprovalRequest, Verdict)>,
+    requests: Vec<ApprovalRequest>,
+    verdict: Option<Verdict>,
+}
+
+/// What the words behind a request say.
+pub enum Decided {
+    One(Verdict),
+    /// The same for each request that is equal to it.
+    Each(Verdict),
 }
 
 /// The request that a line means.
@@ -36,28 +45,33 @@ impl Decision {
         last: Option<Reply>,
         verb: &'static str,
         text: &str,
-        read: impl Fn(&ApprovalRequest, &str) -> Result<Verdict, End>,
+        read: impl Fn(&ApprovalRequest, &str) -> Result<Decided, End>,
     ) -> Next {
         match last {
             None => or_end(find(known, verb, text).and_then(|named| {
-                let verdict = read(named.request, named.words)?;
-                Ok(self.begin(&named, verdict))
+                let decided = read(named.request, named.words)?;
+                Ok(self.begin(known, &named, decided))
             })),
-            Some(Reply::Results(results)) => {
-                or_end(Reply::Results(results).single().map(|_| Next::End(self.end())))
-            }
+            Some(Reply::Results(results)) => Next::End(self.end(results)),
             Some(Reply::Confirmed | Reply::Picked(_)) => self.call(),
         }
     }
 
     /// A rule is written only after it was shown.
-    fn begin(&mut self, named: &Named<'_>, verdict: Verdict) -> Next {
-        let request = named.request.clone();
-        let question = written(&request, &verdict).filter(|_| !named.is_shown);
+    fn begin(&mut self, known: &Known<'_>, named: &Named<'_>, decided: Decided) -> Next {
+        let request = named.request;
+        let (requests, verdict) = match decided {
+            Decided::One(verdict) => (vec![request.clone()], verdict),
+            Decided::Each(verdict) => {
+                let open = known.family.approvals().iter();
+                (open.filter(|other| are_equal(request, other)).cloned().collect(), verdict)
+            }
+        };
+        let question = written(request, &verdict).filter(|_| !named.is_shown);
         // The confirmation closes when a Pod that it is about is deleted; a client is not a Pod.
         let about: Vec<PodName> =
             request.client.is_none().then(|| request.pod.clone()).into_iter().collect();
-        self.decided = Some((request, verdict));
+        (self.requests, self.verdict) = (requests, Some(verdict));
         match question {
             Some(question) => confirm(&about, question, "allow and write the rule"),
             None => self.call(),
@@ -65,30 +79,52 @@ impl Decision {
     }
 
     fn call(&self) -> Next {
-        let Some((request, verdict)) = &self.decided else { return Next::End(End::default()) };
-        let method = Method::Decide { approval: request.id.clone(), verdict: verdict.clone() };
-        Next::call(Request::host(method))
+        let Some(verdict) = &self.verdict else { return Next::End(End::default()) };
+        let decide = |request: &ApprovalRequest| {
+            let verdict = verdict.clone();
+            Request::host(Method::Decide { approval: request.id.clone(), verdict })
+        };
+        Next::Call(self.requests.iter().map(decide).collect())
     }
 
-    fn end(&self) -> End {
-        let Some((request, verdict)) = &self.decided else { return End::default() };
-        let line = SafeText::spelled(request.line());
-        End::done(format!("{}: {} · {line}", request.asker(), rule::verdict(verdict)))
+    fn end(&self, results: Vec<Result<Event, Refusal>>) -> End {
+        let Some(verdict) = &self.verdict else { return End::default() };
+        let (mut done, mut refused) = (Vec::new(), Vec::new());
+        for (request, result) in self.requests.iter().zip(results) {
+            match result {
+                Ok(_) => done.push(request),
+                Err(refusal) if self.requests.len() == 1 => refused.push(refusal.message),
+                Err(refusal) => refused.push(format!("{}: {}", request.asker(), refusal.message)),
+            }
+        }
+        let said = done.first().map(|first| {
+            let askers: Vec<String> = done.iter().map(|request| request.asker()).collect();
+            let line = SafeText::spelled(first.line());
+            format!("{}: {} · {line}", askers.join(", "), rule::verdict(verdict))
+        });
+        if refused.is_empty() {
+            return said.map_or_else(End::default, End::done);
+        }
+        refused.extend(said);
+        End::refused(Why::Failed, refused.join(" · "))
     }
 }
 
 /// What the rule of a verdict says, for a verdict that writes one.
 fn written(request: &ApprovalRequest, verdict: &Verdict) -> Option<String> {
-    let (own, tree) = match verdict {
-        Verdict::Pod { rule } => (rule, false),
-        Verdict::Tree { rule } => (rule, true),
-        Verdict::Once | Verdict::Deny { .. } | Verdict::Withdrawn { .. } => return None,
+    let (own, pod, tree) = match verdict {
+        Verdict::Pod { rule } => (rule, &request.pod, false),
+        Verdict::Tree { rule, of } => (rule, of.as_ref().unwrap_or(&request.pod), true),
+        Verdict::Once
+        | Verdict::Answer { .. }
+        | Verdict::Deny { .. }
+        | Verdict::Withdrawn { .. } => return None,
     };
     let rule = own.as_ref().unwrap_or(&request.rule);
     if let Some(client) = &request.client {
         return Some(rule::for_client(rule, client));
     }
-    Some(rule::from_now_on(rule, from_ref(&request.pod), tree))
+    Some(rule::from_now_on(rule, from_ref(pod), tree))
 }
 
 /// The request that a line means: by its number in a conversation, by its id, or as the only one that
@@ -100,7 +136,11 @@ fn find<'a>(known: &Known<'a>, verb: &'static str, text: &'a str) -> Result<Name
     let usage = |text: String| End::refused(Why::Usage, text);
     // A short number of a conversation is never read as an id.
     let number = known.numbers.and_then(|_| word.parse().ok()).filter(|_| word.len() < SHORTEST);
-    let by_id = open.iter().filter(|request| number.is_none() && is_named(request, word));
+    let is_meant = |request: &&ApprovalRequest| {
+        let by_pod = verb == "answer" && is_question_of(request, word);
+        number.is_none() && (is_named(request, word) || by_pod)
+    };
+    let by_id = open.iter().filter(is_meant);
     let by_id = by_id.collect::<Vec<_>>();
     match by_id.as_slice() {
         [request] => {
@@ -128,6 +168,12 @@ fn find<'a>(known: &Known<'a>, verb: &'static str, text: &'a str) -> Result<Name
 fn is_named(request: &ApprovalRequest, word: &str) -> bool {
     let is_long = word.chars().count() >= SHORTEST;
     request.id == word || is_long && request.id.ends_with(word)
+}
+
+/// Whether a request is the question of the Pod with this name.
+fn is_question_of(request: &ApprovalRequest, word: &str) -> bool {
+    let is_its_name = |name: PodName| name.key() == request.pod.key();
+    request.question.is_some() && PodName::parse(word).is_ok_and(is_its_name)
 }
 
 /// The shortest name of a request that means no other one of these.

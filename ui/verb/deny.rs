@@ -1,16 +1,17 @@
 //! `:deny`: denies what an approval request wants, with a reason that the model reads.
 
-use crate::verb::decision::Decision;
+use crate::verb::decision::{Decided, Decision};
+use crate::verb::words::first;
 use crate::verb::{Dialogue, Known, Next, Reply, Runs, Verb, WITHOUT_SCREEN, of, verb};
 use clap::Args;
 use yoi::protocol::{ApprovalRequest, Verdict};
 
 pub static VERB: Verb = of::<Deny>(Verb {
     ways: WITHOUT_SCREEN,
-    runs: Runs::InTheBackground,
+    runs: Runs::Unattended,
     more: &[
         "What stands behind the request is the reason; the model reads it. The request is named as for \
-         :allow.",
+         :allow. With each behind the request all equal ones that wait are denied, for the reason behind each.",
         "On the screen {leader inbox} goes to the requests, and keys decide them.",
     ],
     ..verb("deny", "deny what an approval request wants, with a reason for the model")
@@ -18,8 +19,8 @@ pub static VERB: Verb = of::<Deny>(Verb {
 
 #[derive(Args)]
 struct Deny {
-    /// The request, then the reason
-    #[arg(value_name = "REQUEST [WHY]", trailing_var_arg = true)]
+    /// The request, then each for all equal ones, then the reason
+    #[arg(value_name = "REQUEST [each] [WHY]", trailing_var_arg = true)]
     words: Vec<String>,
     #[arg(skip)]
     decision: Decision,
@@ -27,8 +28,13 @@ struct Deny {
 
 impl Dialogue for Deny {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
-        let deny =
-            |_: &ApprovalRequest, reason: &str| Ok(Verdict::Deny { reason: reason.to_owned() });
+        let deny = |_: &ApprovalRequest, words: &str| {
+            let verdict = |reason: &str| Verdict::Deny { reason: reason.to_owned() };
+            Ok(match first(words) {
+                ("each", reason) => Decided::Each(verdict(reason.trim())),
+                _ => Decided::One(verdict(words)),
+            })
+        };
         self.decision.next(known, last, "deny", &self.words.join(" "), deny)
     }
 }

@@ -278,7 +278,8 @@ impl Request {
 
     /// Whether the request gives the Pod work.
     pub fn begins_work(&self) -> bool {
-        matches!(self.method, Method::Send { .. } | Method::Resume | Method::Compact)
+        use Method::{Compact, LeaveOut, Resume, Send};
+        matches!(self.method, Send { .. } | Resume | LeaveOut { .. } | Compact)
     }
 
     /// Whether the environment of this program is offered to the Pod first: it may hold the address and

@@ -2,7 +2,7 @@
 
 use crate::verb::dialogue::or_end;
 use crate::verb::{Action, Dialogue, End, Known, Next, Reply, Request, Verb, Way, of, verb};
-use crate::wording::model::unsent;
+use crate::wording::model::{as_sent, unsent};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use std::path::Path;
@@ -12,6 +12,7 @@ pub static VERB: Verb = of::<ChooseEffort>(Verb {
     more: &[
         "Without a Pod it is about new Pods; in a shell, write `effort` into config.toml for those.",
         "It counts from the next request on, also in a run under way; a model that has no such setting is not told.",
+        "max is sent as xhigh and off as none to the APIs of OpenAI, as high and low to Gemini.",
         "default is what `effort` in config.toml says. Where that says nothing, no request names an effort, and the \
          provider's own default for the model counts.",
     ],
@@ -67,11 +68,7 @@ impl ChooseEffort {
         };
         let Some(word) = &self.effort else {
             let info = known.find(&name)?;
-            let said = format!(
-                "{name}: {}{}",
-                in_words(info.effort),
-                unsent(info.effort_unsent.as_deref())
-            );
+            let said = format!("{name}: {}{}", in_words(info.effort), as_sent(info));
             return Ok(Next::End(End::answer(said)));
         };
         self.pod = Some(name.clone());

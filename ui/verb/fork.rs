@@ -2,12 +2,12 @@
 
 use crate::verb::dialogue::or_end;
 use crate::verb::new::created;
-use crate::verb::{Dialogue, Known, Next, Reply, Request, Runs, Verb, of, verb};
+use crate::verb::{Dialogue, Known, Next, Reply, Request, Verb, of, verb};
 use clap::Args;
-use yoi::protocol::{EntryId, Method, PodName};
+use yoi::protocol::{ClientKind, EntryId, Method, PodName};
 
 pub static VERB: Verb = of::<Fork>(Verb {
-    runs: Runs::InTheBackground,
+    client: ClientKind::Lasting,
     more: &[
         "Makes a new Pod with the history of the selected one, up to the message where {transcript :fork} was pressed or \
          all of it. The one it comes from stays as it is.",

@@ -11,6 +11,8 @@ pub static VERB: Verb = of::<Inbox>(Verb {
          that the model reads.",
         "A key counts only after the request has been in front of you, unchanged, for a moment. \
          {inbox unfold} never allows, and the mouse never answers.",
+        "Of a question, {inbox allow-once} opens the line for your answer, a digit does so with that choice in it, and \
+         {line choose} sends it; {inbox deny} declines.",
     ],
     ..verb("inbox", "go to what waits for you")
 });

@@ -4,7 +4,7 @@ use crate::verb::dialogue::or_end;
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
 use clap::Args;
 use std::path::PathBuf;
-use yoi::protocol::{Method, PodName};
+use yoi::protocol::{Event, Method, PodName};
 use yoi::scope::{Permission, Rule};
 use yoi::text::shell_word;
 
@@ -43,11 +43,17 @@ impl Dialogue for Lend {
         // A line for another shell, which may be in another directory.
         let absolute = known.cwd.join(&self.path).display().to_string();
         let reclaim = known.spell(&format!("reclaim {}", shell_word(&absolute)));
-        let said = match self.read {
-            true => format!("{to} may read {path}, lent by {from} · {reclaim} takes it back"),
-            false => format!("{from} lent {path} to {to} · {reclaim} takes it back"),
-        };
-        or_end(reply.single().map(|_| Next::End(End::done(said))))
+        or_end(reply.single().map(|event| {
+            let missing = match event {
+                Event::PathLent { exists: false } => " · nothing exists there yet",
+                _ => "",
+            };
+            let said = match self.read {
+                true => format!("{to} may read {path}, lent by {from}{missing}"),
+                false => format!("{from} lent {path} to {to}{missing}"),
+            };
+            Next::End(End::done(format!("{said} · {reclaim} takes it back")))
+        }))
     }
 }
 

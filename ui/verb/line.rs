@@ -91,7 +91,7 @@ pub fn not_here(verb: &Verb, way: Way) -> String {
     let places = places.map(|(_, words)| *words).collect::<Vec<_>>().join(", ");
     let on_screen = matches!(way, Way::Line | Way::Palette | Way::Key);
     let instead = match verb.name {
-        "allow" | "deny" if on_screen => {
+        "allow" | "answer" | "deny" if on_screen => {
             "; on the screen, :inbox goes to the requests, and keys decide them"
         }
         _ if verb.ways == SCREEN => ": start `yoi` and type it there, after a colon",
@@ -199,6 +199,21 @@ pub fn offered(message: &str) -> Option<String> {
         return None;
     }
     find(word).filter(|verb| verb.ways.contains(&Way::Line)).map(|_| line.to_owned())
+}
+
+/// What is to be said of a message before it is sent, when it has the form of a command of other programs: `/word …`
+/// without such a verb here, or `!command`. A path begins with more than one `/`.
+pub fn unusual(message: &str) -> Option<String> {
+    let text = message.trim();
+    let (first, _) = words::first(text);
+    let rest = first.get(1..).filter(|rest| !rest.is_empty() && !text.contains('\n'))?;
+    let is_word = rest.chars().all(|c| c.is_alphanumeric() || "-_:".contains(c));
+    let why = match first.chars().next()? {
+        '/' if is_word => unknown(rest),
+        '!' if rest.starts_with(char::is_alphabetic) => "no command runs from this line".into(),
+        _ => return None,
+    };
+    Some(format!("{why} · `{first}` would go to the model as a message"))
 }
 
 /// A message that ends in a verb: the text before it, and the line without its colon. After `text:` the

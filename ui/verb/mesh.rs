@@ -1,18 +1,16 @@
 //! `:mesh`: has a Pod join or leave the agent mesh, or lists the agents that it can reach.
 
 use crate::verb::dialogue::or_end;
-use crate::verb::{
-    CONVERSATION, Dialogue, End, Known, Next, Pick, Reply, Request, Runs, Verb, of, verb,
-};
+use crate::verb::{CONVERSATION, Dialogue, End, Known, Next, Pick, Reply, Request, Verb, of, verb};
 use clap::{Args, Subcommand};
 use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshMember, MeshView};
-use yoi::protocol::{Event, Method, PodName, State};
+use yoi::protocol::{ClientKind, Event, Method, PodName, State};
 use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Mesh>(Verb {
     // `yoi mesh` is the mesh from a shell.
     ways: CONVERSATION,
-    runs: Runs::InTheBackground,
+    client: ClientKind::Lasting,
     more: &[
         "Lists the Pods of this host that take part in the agent mesh of this machine, and the agents of other \
          programs there. :mesh join has a Pod join under its own name: its model gets the tools list_peers and \

@@ -1,14 +1,14 @@
 //! `:new`: creates a Pod and goes to it.
 
 use crate::verb::dialogue::or_end;
-use crate::verb::{Action, Dialogue, End, Known, Next, Reply, Request, Runs, Verb, Why, of, verb};
+use crate::verb::{Action, Dialogue, End, Known, Next, Reply, Request, Verb, Why, of, verb};
 use clap::Args;
 use std::path::PathBuf;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Event, Method, PodName};
+use yoi::protocol::{ClientKind, Event, Method, PodName};
 
 pub static VERB: Verb = of::<New>(Verb {
-    runs: Runs::InTheBackground,
+    client: ClientKind::Lasting,
     more: &[
         "Without a name the Pod is called after its workspace. --cwd is its working directory, and the \
          workspace there becomes its scope. A name has letters, digits, `.`, `_` and `-`; a directory with blanks stands \

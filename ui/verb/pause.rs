@@ -1,13 +1,12 @@
 //! `:pause`: interrupts a run so that it can continue.
 
 use crate::verb::several::{Each, Several, list};
-use crate::verb::{Dialogue, Known, Next, Reply, Runs, Safety, Verb, of, verb};
+use crate::verb::{Dialogue, Known, Next, Reply, Safety, Verb, of, verb};
 use clap::Args;
 use yoi::protocol::{Event, Method, PodName, RunResult, State};
 
 pub static VERB: Verb = of::<Pause>(Verb {
     safety: Safety::Confirms,
-    runs: Runs::Nothing,
     ..verb("pause", "interrupt the run so that it can continue")
 });
 

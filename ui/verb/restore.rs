@@ -2,22 +2,27 @@
 
 use crate::verb::several::{self, list};
 use crate::verb::{
-    Confirm, Dialogue, End, Known, Next, Reply, Request, Runs, Safety, Said, Unasked, Verb, Why,
-    of, verb,
+    Confirm, Dialogue, End, Known, Next, Reply, Request, Safety, Said, Unasked, Verb, Way, Why, of,
+    verb,
 };
+use crate::wording::moved;
 use clap::Args;
+use std::path::PathBuf;
 use std::slice::from_ref;
-use yoi::protocol::{Event, Method, PlanStep, PodName, Refusal, Restoring};
+use yoi::protocol::{ClientKind, Event, Method, PlanStep, PodName, Refusal, Restoring};
 
 pub static VERB: Verb = of::<Restore>(Verb {
     safety: Safety::TypedOnly,
-    runs: Runs::InTheBackground,
+    client: ClientKind::Lasting,
     more: &[
         "Brings a stopped Pod back with its history, configuration, scope and peers. Nothing is run or \
          sent: a run that was interrupted waits for :resume, and a tool call that was interrupted is not repeated.",
         "When something is to be known first, the plan is shown and waits for {line choose}. --plan only shows \
          it. --tree brings back everything below it, too. Of several Pods one plan is shown. Without a \
          screen the plan is carried out, and what could not come back is said.",
+        "Where the directory of a Pod was moved, --cwd names its new place: the Pod and its whole family work \
+         there from then on, with their scopes and leases. A restore from a shell in that directory finds it \
+         by itself.",
         crate::verb::help::MARKS,
     ],
     ..verb("restore", "bring stopped Pods back; nothing is run or sent again")
@@ -34,8 +39,14 @@ struct Restore {
     /// Bring back everything below them, too
     #[arg(long)]
     tree: bool,
+    /// Where its directory is now that it was moved
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
     #[arg(skip)]
     targets: Vec<PodName>,
+    /// What was done before the restore.
+    #[arg(skip)]
+    said: Vec<String>,
     /// Pods of which the host refused even the plan, with its reason.
     #[arg(skip)]
     refused: Vec<String>,
@@ -48,6 +59,8 @@ struct Restore {
 enum Stage {
     #[default]
     Planning,
+    /// A family follows its directory first.
+    Relocating,
     CarryingOut,
 }
 
@@ -57,11 +70,12 @@ impl Dialogue for Restore {
             (None, _) => match several::targets(known, &self.pods) {
                 Ok(pods) => {
                     self.targets = pods;
-                    self.call(true)
+                    self.relocate_or_plan(known)
                 }
                 Err(end) => Next::End(end),
             },
             (Some(Reply::Results(results)), Stage::Planning) => self.planned(known, results),
+            (Some(Reply::Results(results)), Stage::Relocating) => self.relocated(results),
             (Some(Reply::Confirmed), _) => self.carry_out(),
             (Some(Reply::Results(results)), Stage::CarryingOut) => {
                 Next::End(self.done(known, results))
@@ -72,6 +86,37 @@ impl Dialogue for Restore {
 }
 
 impl Restore {
+    /// A Pod whose directory was moved follows it before it comes back.
+    fn relocate_or_plan(&mut self, known: &Known<'_>) -> Next {
+        let found = match (&self.cwd, self.targets.as_slice()) {
+            (None, [pod]) if known.way == Way::Shell => {
+                known.family.get(pod).and_then(|info| moved::around(info, known.cwd))
+            }
+            (None, _) => None,
+            (Some(dir), [_]) => Some(known.cwd.join(dir)),
+            (Some(_), _) => {
+                let text = "--cwd is for one pod; its family follows it";
+                return Next::End(End::refused(Why::Usage, text));
+            }
+        };
+        let Some((cwd, pod)) = found.zip(self.targets.first()) else { return self.call(true) };
+        self.stage = Stage::Relocating;
+        Next::call(Request::to(pod.clone(), Method::Relocate { cwd }))
+    }
+
+    fn relocated(&mut self, results: Vec<Result<Event, Refusal>>) -> Next {
+        for result in results {
+            match result {
+                Ok(event) => self.said.extend(moved::sentence(&event)),
+                // Where the place was found and not named, the restore itself may succeed.
+                Err(_) if self.cwd.is_none() => {}
+                Err(refusal) => return Next::End(End::refused(Why::Failed, refusal.message)),
+            }
+        }
+        self.stage = Stage::Planning;
+        self.call(true)
+    }
+
     fn call(&self, plan: bool) -> Next {
         let method = Method::RestorePods { tree: self.tree, plan };
         let to = |pod: &PodName| Request::to(pod.clone(), method.clone());
@@ -135,8 +180,9 @@ impl Restore {
 
     fn done(&mut self, known: &Known<'_>, results: Vec<Result<Event, Refusal>>) -> End {
         let steps = self.take_plans(results);
-        let mut said = std::mem::take(&mut self.refused);
-        let complete = said.is_empty();
+        let complete = self.refused.is_empty();
+        let mut said = std::mem::take(&mut self.said);
+        said.append(&mut self.refused);
         if !steps.is_empty() {
             said.push(sentence(known, &steps));
         }
@@ -184,8 +230,8 @@ fn sentence(known: &Known<'_>, steps: &[PlanStep]) -> String {
     }
     let impossible = steps.iter().filter(|step| step.what == Restoring::Impossible);
     said.extend(impossible.map(line));
-    let kept = |step: &&PlanStep| !matches!(step.what, Restoring::Paused | Restoring::Impossible);
-    for step in steps.iter().filter(kept).filter(|step| !step.notes.is_empty()) {
+    let back = |step: &&PlanStep| step.what != Restoring::Impossible;
+    for step in steps.iter().filter(back).filter(|step| !step.notes.is_empty()) {
         said.push(format!("{}: {}", step.name, step.notes.join(" · ")));
     }
     match names(Restoring::StaysStopped).len() {

@@ -1,20 +1,21 @@
 //! `:rewind`: goes back to before one of your messages, and takes that back.
 
 use crate::verb::dialogue::or_end;
-use crate::verb::several::confirm;
+use crate::verb::several::{confirm, list};
 use crate::verb::{
     Dialogue, End, Known, Next, Pick, Reply, Request, Safety, Verb, Way, Why, of, verb,
 };
 use crate::wording::losses;
 use clap::Args;
-use yoi::protocol::{Comeback, Event, Losses, Method, PodName, RewindTarget};
+use yoi::protocol::{Comeback, Event, Losses, Method, PodName, Refusal, RewindTarget};
 use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Rewind>(Verb {
     safety: Safety::TypedOnly,
     more: &[
         "Without a number it lists your messages, the last one first. The message and what came after it leave \
-         the history, after a confirmation; what tools did to files stays done.",
+         the history, after a confirmation; what tools did to files stays done, and Pods that were spawned there \
+         go on, unless --stop stops them.",
         "--undo takes the last rewind back, and then the one before it; --redo takes an undo back. Nothing is \
          deleted: the log keeps what left the history.",
     ],
@@ -26,6 +27,9 @@ struct Rewind {
     /// The number of the message
     #[arg(value_name = "MESSAGE", value_parser = number)]
     message: Option<usize>,
+    /// Stop the Pods that were spawned in what leaves the history, with all below them
+    #[arg(long, conflicts_with_all = ["undo", "redo"])]
+    stop: bool,
     /// Bring back what the last rewind dropped
     #[arg(long, conflicts_with_all = ["message", "redo"])]
     undo: bool,
@@ -39,6 +43,9 @@ struct Rewind {
     targets: Vec<RewindTarget>,
     #[arg(skip)]
     chosen: Option<Chosen>,
+    /// The Pods that are stopped before the history changes.
+    #[arg(skip)]
+    stopping: Vec<PodName>,
 }
 
 /// What is done once it is confirmed.
@@ -63,7 +70,8 @@ impl Dialogue for Rewind {
                 Some(target) => self.choose(target),
                 None => Next::End(End::default()),
             },
-            Some(Reply::Confirmed) => self.go(),
+            Some(Reply::Confirmed) => self.stop_or_go(),
+            Some(Reply::Results(results)) if !self.stopping.is_empty() => self.stopped(results),
             Some(reply) if self.chosen.is_some() => {
                 or_end(reply.single().map(|_| Next::End(End::done(self.sentence(known)))))
             }
@@ -107,6 +115,10 @@ impl Rewind {
                 Some(drops) => format!("drops {}", losses::count(drops)),
                 None => "drops it and what came after it".into(),
             };
+            let help = match target.drops.as_ref().map(|drops| drops.pods.as_slice()) {
+                None | Some([]) => help,
+                Some(pods) => format!("{help}; {} live", list(pods)),
+            };
             (format!("{}  {}", target.turn_index, SafeText::line(target.preview.as_str())), help)
         };
         let rows = self.targets.iter().map(row).collect();
@@ -126,9 +138,55 @@ impl Rewind {
         };
         let files = target.drops.as_ref().and_then(losses::files);
         let files = files.map(|files| format!("; {files}")).unwrap_or_default();
-        let question = format!("go back to before “{preview}”? {dropped} the history{files}");
+        let pods = target.drops.as_ref().map(|drops| drops.pods.as_slice()).unwrap_or_default();
+        let children = self.children(pods);
+        let question =
+            format!("go back to before “{preview}”? {dropped} the history{files}{children}");
         self.chosen = Some(Chosen::Back(Box::new(target)));
         confirm(self.pod.as_slice(), question, "rewind")
+    }
+
+    /// What becomes of the Pods that were spawned in what leaves the history, for the end of a question.
+    fn children(&self, pods: &[PodName]) -> String {
+        if pods.is_empty() {
+            return String::new();
+        }
+        let names = list(pods);
+        let one = pods.len() == 1;
+        match (self.stop, one) {
+            (true, true) => format!("; {names} is stopped"),
+            (true, false) => format!("; {names} are stopped"),
+            (false, true) => format!("; {names} goes on (--stop stops it)"),
+            (false, false) => format!("; {names} go on (--stop stops them)"),
+        }
+    }
+
+    /// Stops the Pods that are to be stopped. Their parent is not notified: it knows of them no more.
+    fn stop_or_go(&mut self) -> Next {
+        if let (true, Some(Chosen::Back(target))) = (self.stop, &self.chosen) {
+            self.stopping = target.drops.iter().flat_map(|drops| drops.pods.clone()).collect();
+        }
+        if self.stopping.is_empty() {
+            return self.go();
+        }
+        let stop = Method::StopPods { tree: true, unless_busy: false, silent: true };
+        let stop = |pod: &PodName| Request::to(pod.clone(), stop.clone());
+        Next::Call(self.stopping.iter().map(stop).collect())
+    }
+
+    fn stopped(&mut self, results: Vec<Result<Event, Refusal>>) -> Next {
+        let stopping = std::mem::take(&mut self.stopping);
+        let failed: Vec<String> = stopping
+            .iter()
+            .zip(results)
+            .filter_map(|(pod, result)| Some(format!("{pod}: {}", result.err()?.message)))
+            .collect();
+        if failed.is_empty() {
+            return self.go();
+        }
+        let text =
+            format!("not rewound, because a pod could not be stopped: {}", failed.join(" · "));
+        Next::End(End::refused(Why::Failed, text))
     }
 
     /// Takes a rewind or its undo back, after a confirmation.
@@ -153,10 +211,15 @@ impl Rewind {
             ),
         };
         let files = losses::files(drops).map(|files| format!("; {files}")).unwrap_or_default();
+        let children = match drops.pods.as_slice() {
+            [] => String::new(),
+            [one] => format!("; {one} goes on"),
+            several => format!("; {} go on", list(several)),
+        };
         let (what, enter) =
             if self.undo { ("undo the rewind", "undo") } else { ("rewind again", "rewind") };
         self.chosen = Some(Chosen::Undo { comeback, expected_head_entries });
-        confirm(self.pod.as_slice(), format!("{what}? {back}{files}"), enter)
+        confirm(self.pod.as_slice(), format!("{what}? {back}{files}{children}"), enter)
     }
 
     fn go(&self) -> Next {
@@ -182,7 +245,15 @@ impl Rewind {
             Some(Chosen::Back(target)) => {
                 let preview = SafeText::line(target.preview.as_str());
                 let undo = self.spell(known, "--undo");
-                format!("{undo} brings it back · rewound {name} to before: {preview}")
+                let pods = target.drops.as_ref().map(|drops| drops.pods.as_slice());
+                let on = match (self.stop, pods.unwrap_or_default()) {
+                    (true, _) | (_, []) => String::new(),
+                    (false, pods) => {
+                        let stop = known.spell(&format!("stop {}", list(pods).replace(',', "")));
+                        format!(" · {stop} stops what was spawned there")
+                    }
+                };
+                format!("{undo} brings it back · rewound {name} to before: {preview}{on}")
             }
             Some(Chosen::Undo { .. }) if self.undo => {
                 let redo = self.spell(known, "--redo");

@@ -9,7 +9,7 @@ use yoi::protocol::{Event, Method, PodName, Segment};
 use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Send>(Verb {
-    runs: Runs::InTheBackground,
+    runs: Runs::Unattended,
     more: &[
         "The text stands as it is typed: quotes in it are a part of it. A Pod that is busy gets it when \
          its run ends. A Pod that is stopped or failed is restored first.",

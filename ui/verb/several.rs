@@ -12,6 +12,10 @@ pub trait Each {
     fn question(&self, pods: &str) -> String;
     /// The effect of Enter in the confirmation.
     fn enter(&self) -> &'static str;
+    /// What happens to the confirmation without a screen.
+    fn unasked(&self) -> Unasked {
+        Unasked::Asking
+    }
     /// The sentence about the Pods for which it succeeded.
     fn said(&self, known: &Known<'_>, done: &[(PodName, Event)]) -> String;
 }
@@ -34,19 +38,23 @@ impl Several {
         match last {
             None => match targets(known, named) {
                 Err(end) => Next::End(end),
-                Ok(pods) => {
-                    self.pods = pods;
-                    if self.pods.len() > 1 || known.pods_are_marked {
-                        let question = each.question(&list(&self.pods));
-                        return confirm(&self.pods, question, each.enter());
-                    }
-                    self.call(each.method())
-                }
+                Ok(pods) => self.begin(known, pods, each),
             },
             Some(Reply::Confirmed) => self.call(each.method()),
             Some(Reply::Results(results)) => Next::End(ended(known, &self.pods, results, each)),
             Some(Reply::Picked(_)) => Next::End(End::default()),
         }
+    }
+
+    /// The first step for these Pods.
+    pub fn begin(&mut self, known: &Known<'_>, pods: Vec<PodName>, each: &dyn Each) -> Next {
+        self.pods = pods;
+        if self.pods.len() > 1 || known.pods_are_marked {
+            let question = each.question(&list(&self.pods));
+            let (about, enter, unasked) = (self.pods.clone(), each.enter(), each.unasked());
+            return Next::Confirm(Confirm { question, about, enter, unasked });
+        }
+        self.call(each.method())
     }
 
     /// The same step; what it says of the only Pod holds while that Pod is in this state.

@@ -61,15 +61,19 @@ fn verb_at(text: &str) -> Option<(&'static Verb, &str)> {
     (verb.ways.contains(&Way::Shell) || verb.name == "open").then_some((verb, behind))
 }
 
-/// The flags that a text begins with.
+/// The flags and numbers that a text begins with: ` --undo`, ` --without=8ed566`, ` 2`.
 fn flags_at(text: &str) -> (&str, &str) {
     let mut end = 0;
-    while let Some(flag) = text[end..].strip_prefix(" --") {
-        let letters = flag.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(flag.len());
-        if letters == 0 {
+    while let Some(rest) = text[end..].strip_prefix(' ') {
+        let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '.' | ':' | ')');
+        let word = &rest[..rest.find(is_end).unwrap_or(rest.len())];
+        let name = word.strip_prefix("--").map(|flag| flag.split('=').next().unwrap_or_default());
+        let is_flag = name
+            .is_some_and(|name| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase()));
+        if !is_flag && word.parse::<usize>().is_err() {
             break;
         }
-        end += " --".len() + letters;
+        end += 1 + word.len();
     }
     text.split_at(end)
 }
@@ -160,6 +164,10 @@ mod tests {
             (":lend kid shop-4 /w/$(id)/d gives", "`yoi lend kid shop-4 '/w/$(id)/d'` gives"),
             (":who '/w/a is not closed", "`yoi who` '/w/a is not closed"),
             (":rewind --undo brings it back", "`yoi rewind --undo --pod shop-4` brings it back"),
+            (
+                ": :resume --without=8ed566 goes on, :rewind 2 goes back",
+                ": `yoi resume --without=8ed566 shop-4` goes on, `yoi rewind 2 --pod shop-4` goes back",
+            ),
             (":policy lists them (:inbox)", "`yoi policy` lists them (`yoi inbox`)"),
             ("12:30 a:stop :nosuch :", "12:30 a:stop :nosuch :"),
         ] {

@@ -96,6 +96,17 @@ impl Stop {
         names
     }
 
+    /// The live Pods below these that are not stopped with them, for the end of a sentence.
+    fn going_on(&self, known: &Known<'_>) -> String {
+        let mut below = self.below(known);
+        below.retain(|name| !self.targets.contains(name));
+        match below.as_slice() {
+            [] => String::new(),
+            [one] => format!(" · {one} below goes on"),
+            several => format!(" · {} below go on", list(several)),
+        }
+    }
+
     fn call(&self) -> Next {
         let stop = |pod: &PodName| Request::to(pod.clone(), self.method());
         Next::Call(self.targets.iter().map(stop).collect())
@@ -109,7 +120,7 @@ fn live<'a>(known: &Known<'a>) -> impl Iterator<Item = &'a PodName> {
 
 impl Each for Stop {
     fn method(&self) -> Method {
-        Method::StopPods { tree: self.tree, unless_busy: false }
+        Method::StopPods { tree: self.tree, unless_busy: false, silent: false }
     }
 
     fn question(&self, pods: &str) -> String {
@@ -123,7 +134,11 @@ impl Each for Stop {
     fn said(&self, known: &Known<'_>, done: &[(PodName, Event)]) -> String {
         let lists: Vec<(&PodName, &[StoppedPod])> =
             done.iter().map(|(name, reply)| (name, stopped_of(reply))).collect();
-        sentence(known, &lists)
+        let mut text = sentence(known, &lists);
+        if !self.tree {
+            text += &self.going_on(known);
+        }
+        text
     }
 }
 

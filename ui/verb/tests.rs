@@ -1,5 +1,5 @@
 use super::complete::{Sources, complete};
-use super::line::{complete_verb, offered, read};
+use super::line::{complete_verb, offered, read, unusual};
 use super::*;
 use crate::family::Family;
 use jiff::tz::TimeZone;
@@ -158,7 +158,7 @@ fn a_verb_without_a_screen_names_what_the_screen_has_instead() {
 
 #[test]
 fn a_verb_means_the_selected_pod_unless_it_names_one() {
-    let stop = |tree| Method::StopPods { tree, unless_busy: false };
+    let stop = |tree| Method::StopPods { tree, unless_busy: false, silent: false };
     assert_eq!(requests("stop"), to("alice", stop(false)));
     assert_eq!(requests("stop bob --tree"), to("bob", stop(true)));
     assert_eq!(requests("stop BOB"), to("bob", stop(false)));
@@ -236,6 +236,23 @@ fn only_a_known_verb_as_the_whole_first_word_is_offered() {
     assert_eq!(offered("/usr/bin/stop is what?"), None);
     assert_eq!(offered("exit the loop early"), None);
     assert_eq!(offered("/help\nand more"), None);
+}
+
+#[test]
+fn a_message_in_the_form_of_a_command_is_named() {
+    let named = |text| unusual(text).unwrap_or_default();
+    let as_message = "would go to the model as a message";
+    assert_eq!(
+        named(" /clear "),
+        format!("no verb :clear; :help lists them · `/clear` {as_message}")
+    );
+    assert!(named("/stpo alice").starts_with("no verb :stpo; did you mean :stop?"));
+    assert_eq!(named("!ls -l"), format!("no command runs from this line · `!ls` {as_message}"));
+    for text in
+        ["/usr/bin/stop is what?", "/clear\nand more", "/", "!", "!!", "!= is wrong", "a /b", ""]
+    {
+        assert_eq!(named(text), "", "{text}");
+    }
 }
 
 #[test]
@@ -382,6 +399,14 @@ fn the_next_step_is_printed_as_it_is_typed_where_it_is_read() {
         let end = driven("restore shop", way, &[("shop", State::Stopped)], replies());
         assert_eq!(end.said, Said::Done(said.into()), "{way:?}");
     }
+    let notes = vec!["read-only below /w: p took it back".to_owned()];
+    let step = PlanStep { name: pod("shop"), what: Restoring::Paused, notes };
+    let noted = || done_with(Event::Plan { steps: vec![step.clone()], done: true });
+    let replies = vec![noted(), Reply::Confirmed, noted()];
+    let end = driven("restore shop", Way::Line, &[("shop", State::Stopped)], replies);
+    let said =
+        "shop is back, paused; :resume shop continues · shop: read-only below /w: p took it back";
+    assert_eq!(end.said, Said::Done(said.into()));
     let end = driven(
         "pause shop",
         Way::Shell,
@@ -658,6 +683,10 @@ fn the_line_that_takes_a_path_back_is_right_in_every_shell_and_runs_no_part_of_t
         let said = format!("alice lent {path} to bob · {reclaim} takes it back");
         assert_eq!(end.said, Said::Done(said));
     }
+    let missing = done_with(yoi::protocol::Event::PathLent { exists: false });
+    let end = driven("lend alice bob /w/x", Way::Line, &states, vec![missing]);
+    let said = "alice lent /w/x to bob · nothing exists there yet · :reclaim /w/x takes it back";
+    assert_eq!(end.said, Said::Done(said.into()));
 }
 
 #[test]

@@ -11,12 +11,18 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use std::path::{Path, PathBuf};
 use yoi::protocol::family::Confined;
 use yoi::protocol::{PodInfo, PodName};
 use yoi::text::SafeText;
 
 /// From this many columns on the provider of a model is named too.
 const ROOMY: u16 = 100;
+
+/// The rank of the model in the header.
+const MODEL: u8 = 3;
+/// The fewest columns that a shortened name of a model gets.
+const LEAST: usize = 8;
 
 /// A piece of the header; less important pieces are left out first.
 struct Piece {
@@ -41,6 +47,14 @@ pub fn title(app: &App, name: Option<&PodName>, room: u16) -> Line<'static> {
     };
     while pieces.len() > 1 && total(&pieces) > room {
         let rank = pieces.iter().map(|piece| piece.rank).max().unwrap_or(0);
+        let excess = total(&pieces) - room;
+        // The name of a model says much by its beginning.
+        if let Some(model) = pieces.iter_mut().find(|piece| rank == MODEL && piece.rank == MODEL)
+            && let Some(left) = width(&model.text).checked_sub(excess).filter(|left| *left >= LEAST)
+        {
+            model.text = cut(&model.text, left);
+            break;
+        }
         pieces.retain(|piece| piece.rank != rank);
     }
     let mut spans = vec![Span::raw(" ")];
@@ -62,8 +76,9 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     let state = format!("{} {} {}", sign.shape, sign.word, age(info, app.now, app.zone()));
     let state = state.trim_end().to_owned();
     let mut pieces = vec![piece(info.name.to_string(), theme.agent, 0)];
+    pieces.extend(elsewhere(app, info).map(|place| piece(place, theme.warn, 0)));
     match model(app, info) {
-        Some(model) => pieces.push(piece(model, theme.dim, 3)),
+        Some(model) => pieces.push(piece(model, theme.dim, MODEL)),
         None => pieces.push(piece("no model".into(), theme.warn, 3)),
     }
     let sent = if info.effort_unsent.is_some() { " (not sent)" } else { "" };
@@ -90,6 +105,22 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
         pieces.push(piece(format!("sandbox {confined}"), style, 9));
     }
     pieces
+}
+
+/// The workspace of a Pod that works in another one than this screen: its name, with as many folders above it as tell the
+/// two apart.
+fn elsewhere(app: &App, info: &PodInfo) -> Option<String> {
+    let (theirs, ours) = (&info.workspace, &app.setup.workspace);
+    // Of a damaged record the workspace may be lost.
+    if theirs == ours || theirs.as_os_str().is_empty() {
+        return None;
+    }
+    let parts = theirs.iter().count();
+    let end = |path: &Path, parts: usize| -> PathBuf {
+        path.iter().skip(path.iter().count().saturating_sub(parts)).collect()
+    };
+    let enough = (1..parts).find(|parts| end(theirs, *parts) != end(ours, *parts));
+    Some(format!("in {}", end(theirs, enough.unwrap_or(parts)).display()))
 }
 
 /// The model as the header names it: without its provider where room is scarce, a script without

@@ -44,10 +44,21 @@ fn screen_40x12() {
 }
 
 #[test]
+fn a_long_name_of_a_model_is_shortened_in_the_header_and_not_left_out() {
+    let model = format!("openrouter/some-vendor-{}", "long-".repeat(12));
+    let mut bench = Bench::new(vec![PodInfo { model, ..pod("alice", State::Running) }]);
+    bench.size(80, 24);
+    bench.type_in(":open alice");
+    bench.press("enter");
+    let screen = bench.screen();
+    assert!(screen.contains("some-vendor-lo") && screen.contains("running"), "{screen}");
+}
+
+#[test]
 fn screen_40x12_tree() {
     let mut bench = bench(40, 12);
-    bench.press("left");
-    bench.press("tab");
+    bench.press("ctrl-x");
+    bench.press("t");
     insta::assert_snapshot!(bench.screen());
 }
 

@@ -10,6 +10,7 @@ use yoi::text::SafeText;
 pub fn sheet(sheet: &CommandSheet) -> Vec<(&'static str, String)> {
     let mistakes = sheet.mistakes.iter().map(|mistake| ("settings", spelled(mistake)));
     let mut lines: Vec<_> = mistakes.chain(sheet.instructions.iter().map(instructions)).collect();
+    lines.extend(sheet.learned.iter().map(|learned| ("model", spelled(learned))));
     lines.push(("commands", spelled(&sheet.sandbox)));
     let paths = |paths: &[PathBuf]| list(paths.iter().map(|dir| path(dir)));
     lines.push(("they write", paths(&sheet.write)));
@@ -71,6 +72,7 @@ mod tests {
             ],
             env: vec!["HOME".into(), "PATH".into()],
             withheld: vec!["AWS_SECRET".into()],
+            learned: vec!["requests to a/b leave `c` out: unknown\u{7}".into()],
             instructions: [
                 ("/w/AGENTS.md", Some(300), true),
                 ("/w/a\u{1b}[2K/AGENTS.md", None, false),
@@ -85,6 +87,7 @@ mod tests {
             "instructions: /w/AGENTS.md, written 5 min ago; it changed, and the model reads that when its next run \
              begins or uses its directory",
             "instructions: /w/a\\x1b[2K/AGENTS.md",
+            "model: requests to a/b leave `c` out: unknown\\x07",
             "commands: sandbox on",
             "they write: /w, /x\\x1b[2K",
             "their own: /tmp (1024 MiB, kept)",

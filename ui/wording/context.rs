@@ -1,10 +1,10 @@
-//! Notes about the context of a model: replies that did not reach their own end, outputs that left it.
+//! Notes about a run: replies that did not reach their own end, outputs that left the context, another Pod that writes.
 
 use serde_json::Value;
 use yoi::protocol::entry::domain;
 use yoi::text::SafeText;
 
-/// The note about an entry of one of these domains, where it needs one.
+/// What a person reads about an entry of this domain. `None`: nothing is shown.
 pub fn note(name: &str, payload: &Value) -> Option<String> {
     let text = |key: &str| payload.get(key).and_then(Value::as_str).unwrap_or_default();
     if name == domain::PRUNED {
@@ -16,6 +16,17 @@ pub fn note(name: &str, payload: &Value) -> Option<String> {
         let (from, to) = (SafeText::line(text("from")), SafeText::line(text("to")));
         return Some(format!("{from} is away, {to} goes on: {}", SafeText::line(text("why"))));
     }
+    if name == domain::TURN {
+        return Some(beside(payload));
+    }
+    if name == domain::LEARNED {
+        let sentences = payload.get("sentences").and_then(Value::as_array)?;
+        let said: Vec<&str> = sentences.iter().filter_map(Value::as_str).collect();
+        return Some(SafeText::line(said.join("; ")).to_string());
+    }
+    if name != domain::STOPPED {
+        return None;
+    }
     match text("reason") {
         "max_tokens" => Some("the limit of output tokens cut this reply".to_owned()),
         "context_exceeded" => Some("the end of the context window cut this reply".to_owned()),
@@ -26,6 +37,23 @@ pub fn note(name: &str, payload: &Value) -> Option<String> {
         // A failed run says what was declined, and a pause goes on by itself.
         _ => None,
     }
+}
+
+/// The sentence about a run that only reads where other Pods write.
+fn beside(payload: &Value) -> String {
+    let names = writers(payload);
+    let writes = if names.contains(',') { "write" } else { "writes" };
+    match payload.get("refused").and_then(Value::as_bool) {
+        Some(true) => format!("a change was refused, because {names} {writes} there"),
+        _ => format!("this run only reads where {names} {writes}, until that run ends"),
+    }
+}
+
+/// The names of the Pods that keep a run from writing.
+pub fn writers(payload: &Value) -> String {
+    let names = payload.get("writers").and_then(Value::as_array);
+    let names = names.into_iter().flatten().filter_map(Value::as_str);
+    names.map(|name| SafeText::line(name).to_string()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -41,10 +69,18 @@ mod tests {
         let away = json!({"from": "a/x", "to": "b/y", "why": "it is overloaded"});
         let said = note(domain::FALLBACK, &away);
         assert_eq!(said.as_deref(), Some("a/x is away, b/y goes on: it is overloaded"));
+        let learned = json!({"sentences": ["requests leave `a` out: no", "and `b`: no"]});
+        let said = note(domain::LEARNED, &learned);
+        assert_eq!(said.as_deref(), Some("requests leave `a` out: no; and `b`: no"));
         let stopped =
             |reason: &str| note(domain::STOPPED, &json!({"reason": reason, "words": "w"}));
         assert!(stopped("max_tokens").is_some_and(|said| said.contains("cut this reply")));
         assert!(stopped("other").is_some_and(|said| said.ends_with("know: w")));
+        let beside = |refused| note(domain::TURN, &json!({"writers": ["a"], "refused": refused}));
+        let reads = "this run only reads where a writes, until that run ends";
+        assert_eq!(beside(false).as_deref(), Some(reads));
+        assert_eq!(beside(true).as_deref(), Some("a change was refused, because a writes there"));
         assert_eq!((stopped("pause"), stopped("refusal")), (None, None));
+        assert_eq!(note("other", &json!({"reason": "max_tokens"})), None);
     }
 }

@@ -41,6 +41,7 @@ mod tests {
     #[test]
     fn numbers_and_names_read_as_a_sentence() {
         let losses = |messages, tool_calls, files: &[&str], more_files| Losses {
+            pods: Vec::new(),
             messages,
             tool_calls,
             files: files.iter().map(|file| (*file).to_owned()).collect(),

@@ -1,6 +1,7 @@
 //! The published facts of a model, as people read them.
 
 use yoi::config::{Known, Price, Reasoning};
+use yoi::protocol::PodInfo;
 
 /// A number of tokens: `200k`, `1M`.
 pub fn tokens(count: u64) -> String {
@@ -42,6 +43,12 @@ pub fn facts(known: &Known) -> String {
         Some(notes(known)).filter(|notes| !notes.is_empty()),
     ];
     facts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// In which other words requests carry an effort, or why they do not, behind the effort.
+pub fn as_sent(info: &PodInfo) -> String {
+    let sent = info.effort_sent.as_ref().map(|sent| format!(", sent as {sent}"));
+    sent.unwrap_or_else(|| unsent(info.effort_unsent.as_deref()))
 }
 
 /// Why no request carries an effort, behind the effort.

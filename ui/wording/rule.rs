@@ -1,6 +1,7 @@
 //! The rules of what Pods may do, as people read them.
 
-use yoi::protocol::{McpClient, Pattern, PodName, Verdict};
+use std::slice::from_ref;
+use yoi::protocol::{McpClient, Pattern, PodName, Verdict, answer_words};
 use yoi::text::SafeText;
 
 /// Why there is no rule for a request.
@@ -20,13 +21,18 @@ pub fn limit(rule: &Pattern) -> Option<&'static str> {
 
 /// What a rule would say for these Pods, and with `tree` for everything below them.
 pub fn from_now_on(rule: &Pattern, pods: &[PodName], tree: bool) -> String {
-    let names = pods.iter().map(PodName::as_str).collect::<Vec<_>>().join(", ");
-    let below = match (tree, pods.len()) {
-        (false, _) => "",
-        (true, 1) => " and its children",
-        (true, _) => " and their children",
-    };
-    format!("always allow {} for {names}{below}?", pattern(rule))
+    let whom = if tree { trees(pods) } else { names(pods) };
+    format!("always allow {} for {whom}?", pattern(rule))
+}
+
+fn names(pods: &[PodName]) -> String {
+    pods.iter().map(PodName::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// These Pods and everything below them.
+pub fn trees(pods: &[PodName]) -> String {
+    let below = if pods.len() == 1 { "its" } else { "their" };
+    format!("{} and {below} children", names(pods))
 }
 
 /// The question about a consent to an MCP client; `rule` holds the tools and the folder.
@@ -44,7 +50,13 @@ pub fn verdict(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Once => "allowed once".into(),
         Verdict::Pod { .. } => "always allowed".into(),
-        Verdict::Tree { .. } => "always allowed, for its children too".into(),
+        Verdict::Tree { of: None, .. } => "always allowed, for its children too".into(),
+        Verdict::Tree { of: Some(above), .. } => {
+            format!("always allowed, for {}", trees(from_ref(above)))
+        }
+        Verdict::Answer { values } => {
+            format!("answered: {}", SafeText::spelled(answer_words(values)))
+        }
         Verdict::Deny { reason } if reason.is_empty() => "denied".into(),
         Verdict::Deny { reason } => format!("denied: {reason}"),
         Verdict::Withdrawn { why } => format!("withdrawn: {why}"),

@@ -15,9 +15,9 @@ const SHORT: u64 = 3_000;
 const NAMED: usize = 2;
 
 /// The Pods that a Pod has been waiting for, once the wait is long: `waits for tester, 4 min`; or why it waits for
-/// its provider and until when.
+/// its provider and until when, or for which Pod that writes.
 pub fn sentence(info: &PodInfo, family: &Family, now: u64) -> Option<String> {
-    if for_provider(info, now).is_some() {
+    if for_provider(info, now).is_some() || info.waits_to_write() {
         return info.activity.clone();
     }
     let waited = now.saturating_sub(since(info, family)?);
@@ -29,6 +29,9 @@ pub fn sentence(info: &PodInfo, family: &Family, now: u64) -> Option<String> {
 pub fn changes_at(info: &PodInfo, family: &Family, now: u64) -> Option<u64> {
     if let Some(end) = for_provider(info, now) {
         return Some(end);
+    }
+    if info.waits_to_write() {
+        return None;
     }
     let since = since(info, family)?;
     Some(since + (now.saturating_sub(since) / MINUTE + 1) * MINUTE)
@@ -100,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_long_wait_for_a_provider_is_mentioned_until_shortly_before_its_end() {
-        let activity = "its provider is overloaded, tries again 12:00:20";
+        let activity = "its provider takes no requests now, tries again 12:00:20";
         let info = PodInfo {
             activity: Some(activity.into()),
             retry_at: Some(NOON + 20_000),
@@ -111,6 +114,18 @@ mod tests {
         assert_eq!(sentence(&info, &family, NOON).as_deref(), Some(activity));
         assert_eq!(changes_at(&info, &family, NOON), Some(NOON + 17_000));
         assert_eq!(sentence(&info, &family, NOON + 17_000), None);
+    }
+
+    #[test]
+    fn a_wait_for_another_writer_is_mentioned_at_once() {
+        let activity = "waits until bob has ended its run";
+        let waiting = pod("alice", State::Running);
+        let waiting = PodInfo { activity: Some(activity.into()), last_activity: NOON, ..waiting };
+        let family = Family::default();
+        assert_eq!(sentence(&waiting, &family, NOON).as_deref(), Some(activity));
+        assert_eq!(changes_at(&waiting, &family, NOON), None);
+        let paused = PodInfo { state: State::Paused, ..waiting };
+        assert_eq!(sentence(&paused, &family, NOON), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::family::Family;
 use crate::wording::age::clock;
 use crate::wording::duration::{elapsed, in_words};
-use crate::wording::model::unsent;
+use crate::wording::model::as_sent;
 use crate::wording::{scope, state, wait};
 use jiff::tz::TimeZone;
 use yoi::protocol::{PodInfo, PodName, RunResult, State};
@@ -106,6 +106,8 @@ impl WayOn {
             State::Failed if !info.why.as_ref().is_some_and(|why| why.contains(":restore")) => {
                 Some(Self::TryAgain)
             }
+            // The reason names the verb that compacts again: nothing waits to be handed over.
+            State::Idle if info.why.as_ref().is_some_and(|why| why.contains(":compact")) => None,
             State::Idle if info.why.is_some() && !at_limit => Some(Self::HandOver),
             _ => None,
         }
@@ -178,8 +180,7 @@ fn authority(info: &PodInfo) -> Vec<(&'static str, String)> {
     several("works in", vec![info.cwd.display().to_string()]);
     if !info.model.is_empty() {
         several("model", vec![format!("{} ({})", info.model, info.model_why)]);
-        let unsent = unsent(info.effort_unsent.as_deref());
-        let effort = info.effort.map(|effort| format!("{}{unsent}", effort.name()));
+        let effort = info.effort.map(|effort| format!("{}{}", effort.name(), as_sent(info)));
         several("effort", effort.into_iter().collect());
         let key = info.model_key.as_deref().unwrap_or_default();
         let to = info.model_address.as_ref().map(|address| format!("{address}, {key}"));

@@ -127,3 +127,21 @@ fn a_relative_path_in_the_settings_of_the_user_is_refused_and_one_of_a_workspace
         assert_eq!(problem(&server), None);
     }
 }
+
+#[test]
+fn a_list_of_servers_shows_no_secret_of_a_command_line_or_an_address() {
+    let file = r#"{"mcpServers": {
+        "a": {"command": "x", "args": ["--api-key", "hunter2", "--token=hunter2", "--key-file", "/k", "-v", "plain"]},
+        "b": {"url": "https://h/mcp/s/0123456789abcdefghij/x?key=hunter2&flag"}}}"#;
+    let (named, problems) = read_workspace_file(file);
+    assert_eq!(problems, []);
+    let found = McpServers::of(&BTreeMap::new(), "", &named, ".mcp.json");
+    let shown: Vec<String> = found.servers.iter().map(McpDefinition::shown).collect();
+    assert_eq!(
+        shown,
+        [
+            "x --api-key [secret] '--token=[secret]' --key-file /k -v plain",
+            "https://h/mcp/s/[secret]/x?key=[secret]&flag"
+        ]
+    );
+}

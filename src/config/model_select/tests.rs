@@ -258,7 +258,8 @@ fn a_key_that_is_missing_is_named_and_a_server_on_this_machine_needs_none() {
     let model = bench.choose("groq/").unwrap().model;
     assert_eq!(model.key, KeySource::Env("GROQ_API_KEY".into()));
     let local = Bench::new(&[("OPENAI_BASE_URL", "http://127.0.0.1:8080")]);
-    assert_eq!(local.choose("openai/x").unwrap().model.key, KeySource::None);
+    let unset = KeySource::Unset("OPENAI_API_KEY".into());
+    assert_eq!(local.choose("openai/x").unwrap().model.key, unset);
     assert_eq!(bench.choose("ollama/x").unwrap().model.key, KeySource::None);
     bench.keys.set("vllm", "k").unwrap();
     assert_eq!(bench.choose("vllm/x").unwrap().model.key, KeySource::File("vllm".into()));

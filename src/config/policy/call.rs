@@ -5,7 +5,7 @@ use crate::config::policy::arguments;
 use crate::config::policy::pattern::{Fit, Matcher, Reach};
 use crate::config::policy::tool::Tool;
 use crate::config::policy::{Subject, is_command};
-use crate::config::shell::{self, SimpleCommand, Unreadable};
+use crate::config::shell::{self, ShownWord, SimpleCommand, Unreadable};
 use crate::protocol::{Action, Pattern};
 use serde_json::Value;
 
@@ -90,8 +90,8 @@ impl Part<'_> {
                 names()
             }
             (Kind::Command(command), Action::Allow) => {
-                self.is_spelled(&raw, command)
-                    && (self.is_allowed_whole(&raw) || allows(&pattern.pattern, command))
+                (raw.is_exact() || self.may_be_allowed(command))
+                    && (self.is_allowed_whole(&raw) || self.allows(&pattern.pattern, command))
             }
             (Kind::Command(command), Action::Ask | Action::Deny) => {
                 certain(text(subject), Reach::Anything) || may_be(&pattern.pattern, command)
@@ -119,18 +119,53 @@ impl Part<'_> {
         self.call.subject.once_only && action == Action::Allow && exact()
     }
 
-    /// Whether a pattern spells each program that the command hands to another one: its wildcards do not stand for these.
-    fn is_spelled(&self, pattern: &Matcher, command: &SimpleCommand) -> bool {
-        let beginning = pattern.beginning();
-        let mut handed = command.handed.iter().chain(&self.call.subject.handed);
-        pattern.is_exact() || handed.all(|word| beginning.contains(word.as_str()))
+    /// Whether a rule with a wildcard may allow a command: where git may find any repository, it allows no command of
+    /// git, and each word by which the Pod hands a program to another one must be in sight.
+    fn may_be_allowed(&self, command: &SimpleCommand) -> bool {
+        let Some(Ok(commands)) = &self.call.line else { return false };
+        let subject = self.call.subject;
+        let shown = |word: &String| {
+            let mut words = commands.iter().flat_map(|command| &command.words);
+            words.any(|shown| shown.text.as_ref() == Some(word))
+        };
+        !(subject.any_repository && command.finds_repository) && subject.handed.iter().all(shown)
+    }
+
+    /// The last word of a command that a rule with a wildcard must spell; an error if no rule can.
+    fn must_spell<'c>(&self, command: &'c SimpleCommand) -> Result<Option<&'c ShownWord>, ()> {
+        let handed = &self.call.subject.handed;
+        let is_handed = |word: &ShownWord| word.text.as_ref().is_some_and(|t| handed.contains(t));
+        let last = command.words.iter().rposition(is_handed).map_or(0, |at| at + 1);
+        match last.max(command.must_spell).checked_sub(1) {
+            Some(last) => command.words.get(last).map(Some).ok_or(()),
+            None => Ok(None),
+        }
     }
 
     /// Whether a rule allows the line as it is written: its wildcards end where another command may begin.
     fn is_allowed_whole(&self, pattern: &Matcher) -> bool {
         let Some(Ok(commands)) = &self.call.line else { return false };
+        let spelled = pattern.beginning().chars().count();
+        let spells = |command: &SimpleCommand| {
+            let last = self.must_spell(command);
+            !command.starts_another
+                && last.is_ok_and(|last| last.is_none_or(|word| word.end_in_line <= spelled))
+        };
         pattern.fits(text(self.call.subject), Reach::OneCommand)
-            && (pattern.is_exact() || !commands.iter().any(|command| command.starts_another))
+            && (pattern.is_exact() || commands.iter().all(spells))
+    }
+
+    /// Whether a rule allows a simple command.
+    fn allows(&self, pattern: &str, command: &SimpleCommand) -> bool {
+        let pattern = Matcher::of_words(pattern);
+        let Some(text) = &command.known else { return false };
+        let spelled = pattern.beginning().chars().count();
+        let spells = || {
+            let last = self.must_spell(command);
+            last.is_ok_and(|last| last.is_none_or(|word| word.end <= spelled))
+        };
+        (pattern.is_exact() || spells())
+            && pattern.fits_pieces(text.iter().copied(), Fit::Certain, Reach::Words)
     }
 
     /// Whether a rule that refuses or asks could be about this part although nothing of it shows that.
@@ -152,13 +187,6 @@ impl Part<'_> {
             Kind::Command(_) | Kind::Unreadable(_) | Kind::Whole | Kind::External(_) => None,
         }
     }
-}
-
-/// Whether a rule allows a simple command.
-fn allows(pattern: &str, command: &SimpleCommand) -> bool {
-    let pattern = Matcher::of_words(pattern);
-    let Some(text) = &command.known else { return false };
-    pattern.fits_pieces(text.iter().copied(), Fit::Certain, Reach::Words)
 }
 
 /// Whether the first word of a pattern stands anywhere in a line.

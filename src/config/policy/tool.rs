@@ -19,7 +19,8 @@ const FEWEST_DIGITS: usize = 12;
 
 /// The tools that a rule can name, besides those of MCP servers. The last two stand for the start of a server
 /// and for tools of a server that changed.
-pub const TOOLS: [&str; 21] = [
+pub const TOOLS: [&str; 22] = [
+    "AskPerson",
     "Bash",
     "Edit",
     "Glob",
@@ -333,7 +334,10 @@ mod tests {
             assert_eq!(check(fits), Ok(()), "{fits}");
         }
         let why = check("Bsh").unwrap_err();
-        assert!(why.starts_with("no tool is named `Bsh`; there are Bash, Edit"), "{why}");
+        assert!(
+            why.starts_with("no tool is named `Bsh`; there are AskPerson, Bash, Edit"),
+            "{why}"
+        );
         let why = check("Bash+netwrk").unwrap_err();
         assert!(why.starts_with("no call needs `netwrk`"), "{why}");
         assert!(check("Bash+exec=/srv").is_err() && check("").is_err());

@@ -161,6 +161,9 @@ fn a_key_written_into_the_settings_is_refused_without_being_repeated() {
     let (_, diagnostics) = read("[provider.openai]\napi_key = \"sk-secret\"\n");
     assert_eq!(diagnostics.len(), 1);
     assert!(!diagnostics[0].contains("sk-secret"), "{diagnostics:?}");
+    for way in ["`yoi auth <provider>`", "`key_env`", "`provider.openai.api_key`"] {
+        assert!(diagnostics[0].contains(way), "{diagnostics:?}");
+    }
 }
 
 #[test]
@@ -205,7 +208,8 @@ fn a_setting_that_would_not_count_is_a_mistake() {
     let said = "/c/config.toml:2:13: `limits.processes` is 300, but must be a whole number from 301 \
                 to 4294967295; the default is 4096";
     assert_eq!(processes, said);
-    let said = ":4:8: `permissions.rule.tool`: no tool is named `Bsh`; there are Bash, Edit";
+    let said =
+        ":4:8: `permissions.rule.tool`: no tool is named `Bsh`; there are AskPerson, Bash, Edit";
     assert!(tool.contains(said), "{tool}");
     assert_eq!(settings.limits.processes.get(), 4096);
     let tools = settings.permissions.rule.iter().map(|rule| rule.tool.as_str());

@@ -2,7 +2,7 @@
 //! something else to bash.
 
 use crate::config::shell::programs::{self, Runs};
-use crate::config::shell::{Piece, SimpleCommand, handed};
+use crate::config::shell::{Piece, ShownWord, SimpleCommand, git, interpreters};
 use std::iter::Peekable;
 use std::str::Chars;
 
@@ -19,6 +19,8 @@ pub struct Word {
     plain: usize,
     /// Whether it has quotes, backslashes or variables.
     is_quoted: bool,
+    /// Where it ends in the line, in characters.
+    end: usize,
 }
 
 impl Word {
@@ -29,6 +31,26 @@ impl Word {
             Piece::Blank | Piece::Expands(_) | Piece::Unknown => None,
         });
         chars.collect()
+    }
+
+    /// The text with the signs of its file patterns, unless what these stand for may be an option.
+    fn unless_any_option(&self) -> Option<String> {
+        let is_pattern = |piece: &Piece| matches!(piece, Piece::Expands(c) if *c != '~');
+        let is_open = match self.pieces.first() {
+            Some(Piece::Char('-')) => self.pieces.iter().any(is_pattern),
+            Some(first) => is_pattern(first),
+            None => false,
+        };
+        if is_open { None } else { self.text() }
+    }
+
+    /// The text with the signs of its file patterns, if no part of it is unknown.
+    fn text(&self) -> Option<String> {
+        let char = |piece: &Piece| match piece {
+            Piece::Char(c) | Piece::Expands(c) => Some(*c),
+            Piece::Blank | Piece::Unknown => None,
+        };
+        self.pieces.iter().map(char).collect()
     }
 
     /// The name of the variable that it assigns in front of a command.
@@ -110,9 +132,41 @@ impl Pending {
         texts.dedup();
         let spelled = texts.clone();
         texts.iter_mut().for_each(open_blanks);
-        let (known, handed) = (is_known.then_some(whole), handed::of(&words));
-        Some(SimpleCommand { texts, spelled, known, starts_another, handed })
+        let (count, finds_repository) = must_spell(&words);
+        let must_spell = if count == 0 { 0 } else { assignments.len() + count };
+        let words = shown_words(&all);
+        let known = is_known.then_some(whole);
+        Some(SimpleCommand {
+            texts,
+            spelled,
+            known,
+            starts_another,
+            words,
+            must_spell,
+            finds_repository,
+        })
     }
+}
+
+fn shown_words(words: &[&Word]) -> Vec<ShownWord> {
+    let ends = words.iter().scan(0, |end, word| {
+        *end += word.pieces.len() + 1;
+        Some(*end - 1)
+    });
+    let shown =
+        |(word, end): (&&Word, usize)| ShownWord { text: word.text(), end, end_in_line: word.end };
+    words.iter().zip(ends).map(shown).collect()
+}
+
+/// How many words of a command a rule with a wildcard must spell, and whether git finds the repository of the command.
+fn must_spell(words: &[Word]) -> (usize, bool) {
+    let plain: Vec<Option<String>> = words.iter().map(Word::unless_any_option).collect();
+    if let Some(git) = git::command(&plain) {
+        return (git.spelled, git.finds_repository);
+    }
+    let Some((Some(program), arguments)) = plain.split_first() else { return (0, false) };
+    let spelled = interpreters::of(program).map_or(0, |row| row.spelled(arguments));
+    (if spelled == 0 { 0 } else { spelled + 1 }, false)
 }
 
 /// The value of a variable may be empty, or several words: it stands for the blanks around it, too.
@@ -149,12 +203,34 @@ fn joined(words: &[&Word]) -> Vec<Piece> {
 
 /// Reads a line. `None` of its functions is a form that is not read.
 pub struct Reader<'a> {
+    chars: Source<'a>,
+}
+
+/// The characters of a line, counted.
+struct Source<'a> {
     chars: Peekable<Chars<'a>>,
+    taken: usize,
+}
+
+impl Source<'_> {
+    fn peek(&mut self) -> Option<char> {
+        self.chars.peek().copied()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        self.next_if(|_| true)
+    }
+
+    fn next_if(&mut self, takes: impl FnOnce(char) -> bool) -> Option<char> {
+        let next = self.chars.next_if(|c| takes(*c));
+        self.taken += usize::from(next.is_some());
+        next
+    }
 }
 
 impl<'a> Reader<'a> {
     pub fn new(line: &'a str) -> Self {
-        Self { chars: line.chars().peekable() }
+        Self { chars: Source { chars: line.chars().peekable(), taken: 0 } }
     }
 
     /// The commands of the whole line.
@@ -183,9 +259,9 @@ impl<'a> Reader<'a> {
         let mut command = Pending::default();
         loop {
             while self.chars.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
-            let Some(c) = self.chars.peek().copied() else { return Some((command, End::Line)) };
+            let Some(c) = self.chars.peek() else { return Some((command, End::Line)) };
             match c {
-                '#' => while self.chars.next_if(|c| *c != '\n').is_some() {},
+                '#' => while self.chars.next_if(|c| c != '\n').is_some() {},
                 '\n' | ';' | '&' | '|' => {
                     self.chars.next();
                     match self.operator(c)? {
@@ -210,7 +286,7 @@ impl<'a> Reader<'a> {
 
     /// The operator behind its first character; inside of it, `None` is the `&` of `&>`.
     fn operator(&mut self, first: char) -> Option<Option<End>> {
-        let next = self.chars.peek().copied();
+        let next = self.chars.peek();
         Some(match (first, next) {
             ('\n', _) => Some(End::Row),
             (';', Some(';' | '&')) => return None,
@@ -277,6 +353,7 @@ impl<'a> Reader<'a> {
             // Alone it is the name of a builtin, and no pattern.
             word.pieces = vec![Piece::Char('[')];
         }
+        word.end = self.chars.taken;
         any.then_some(word)
     }
 
@@ -307,11 +384,11 @@ impl<'a> Reader<'a> {
 
     /// The plain value of a variable: `$x` or `${x}`.
     fn variable(&mut self, word: &mut Word) -> Option<()> {
-        let in_braces = self.chars.next_if_eq(&'{').is_some();
-        self.chars.next_if(|c| c.is_ascii_alphabetic() || *c == '_')?;
-        while self.chars.next_if(|c| c.is_ascii_alphanumeric() || *c == '_').is_some() {}
+        let in_braces = self.chars.next_if(|c| c == '{').is_some();
+        self.chars.next_if(|c| c.is_ascii_alphabetic() || c == '_')?;
+        while self.chars.next_if(|c| c.is_ascii_alphanumeric() || c == '_').is_some() {}
         if in_braces {
-            self.chars.next_if_eq(&'}')?;
+            self.chars.next_if(|c| c == '}')?;
         }
         word.pieces.push(Piece::Unknown);
         Some(())

@@ -118,7 +118,9 @@ fn a_hostile_settings_file_of_a_workspace_is_ignored_at_once_and_said() {
         ("file is too large", |file, _| {
             std::fs::File::create(file).unwrap().set_len(1 << 40).unwrap();
         }),
-        ("it is not valid UTF-8", |file, _| std::fs::write(file, [0xff, 0xfe]).unwrap()),
+        ("it is in UTF-16 (little endian); save it in UTF-8", |file, _| {
+            std::fs::write(file, [0xff, 0xfe]).unwrap()
+        }),
     ];
     for (why, make) in hostile {
         let top = tempfile::tempdir().unwrap();

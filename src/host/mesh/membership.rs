@@ -5,7 +5,7 @@ use crate::backoff::Backoff;
 use crate::config::settings::Wake;
 use crate::host::Shared;
 use crate::host::mesh::roster::{self, Change};
-use crate::host::mesh::{MeshUse, Seat, delivery};
+use crate::host::mesh::{Seat, delivery};
 use crate::host::pod::Fact;
 use crate::mesh::{Inbox, Member, Message, Options, Received, Socket, Standing, To};
 use crate::protocol::mesh::MeshStanding;
@@ -57,6 +57,9 @@ struct Task {
 
 impl Task {
     async fn run(self) {
+        if !self.host_lasts().await {
+            return;
+        }
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let joined = tokio::select! {
@@ -83,12 +86,22 @@ impl Task {
         }
     }
 
-    async fn join(&self) -> Result<(Member, Inbox), String> {
-        if self.shared.mesh.usage == MeshUse::Never {
-            let why =
-                "this program ends with its command; a dashboard or a host in the background joins";
-            return Err(why.to_owned());
+    /// Resolves when the host does not end with its last client; false if the Pod leaves before.
+    async fn host_lasts(&self) -> bool {
+        let mut connections = self.shared.connections.subscribe();
+        if !connections.borrow().is_lasting {
+            self.show_why(
+                "the host ends with its last command; with a dashboard it joins".to_owned(),
+            )
+            .await;
         }
+        tokio::select! {
+            () = self.leaving.cancelled() => false,
+            lasts = connections.wait_for(|connections| connections.is_lasting) => lasts.is_ok(),
+        }
+    }
+
+    async fn join(&self) -> Result<(Member, Inbox), String> {
         let settings = self.shared.settings.last().settings;
         let admits = |pid| !crate::sandbox::is_ours(pid);
         let socket = Socket::find(&settings.mesh, &self.shared.dirs, &self.shared.env, admits);
@@ -183,7 +196,7 @@ impl Task {
         }
     }
 
-    /// Denies a message. The leader of another program tells nobody of it: it has said `received` already. So the Pod
+    /// Denies a message. The leader of another program does not pass that on: it has said `received` already. So the Pod
     /// is told, at most once in a minute of each agent.
     async fn deny(&self, member: &Member, inbox: &Inbox, message: &Message, reason: String) {
         let standing = member.standing();

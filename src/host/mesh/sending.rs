@@ -158,7 +158,7 @@ impl Sending<'_> {
         let edges = self.shared.peers.borrow().clone();
         let mut pods = Vec::new();
         for peer in edges.iter().filter_map(|edge| edge.other(&self.seat.pod)) {
-            // Of a broadcast nothing is waited for, so a peer that does not take it is passed over.
+            // A broadcast does not wait, so a peer that does not take it is passed over.
             pods.extend(self.to_pod(&peer.clone(), wakes).await?.pods);
         }
         Ok(Outcome { pods, ..self.over_mesh(To::Broadcast).await })

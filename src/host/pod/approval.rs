@@ -135,7 +135,7 @@ impl Pod {
         let withdrawn = Verdict::Withdrawn { why: why.into() };
         let id = pending.approval.id.clone();
         let verdict = self.shared.store.withdraw_approval(&id, withdrawn).await?;
-        // Kept if the log cannot be written: nobody can decide the request any more.
+        // Kept if the log cannot be written: the request cannot be decided any more.
         pending.verdict = Some(verdict.clone());
         // A run that was cut off is closed in the same write: a run that has ended waits for no approval.
         self.write_log(vec![answer_entry(&id, &verdict)]).await?;

@@ -3,8 +3,11 @@
 use crate::host::pod::Pod;
 use crate::host::pod::start::accepted;
 use crate::host::{Answer, listing, verb};
-use crate::protocol::{CompletionKind, ErrorCode, Event, Method, PodName, Refusal, State};
+use crate::protocol::{
+    CompletionKind, EntryId, ErrorCode, Event, Item, Method, PodName, Refusal, State,
+};
 use crate::run::{Input, Interrupt, Notification, Start};
+use crate::session;
 use crate::store::MailboxKind;
 
 impl Pod {
@@ -30,6 +33,7 @@ impl Pod {
             }
             Method::PodEvent(event) => self.pod_event(event, answer).await,
             Method::Resume => self.resume(answer).await,
+            Method::LeaveOut { result } => self.leave_out(&result, answer).await,
             Method::Cancel => self.interrupt(Interrupt::Cancel, answer).await,
             Method::Pause => self.interrupt(Interrupt::Pause, answer).await,
             Method::Compact => self.compact(answer).await,
@@ -59,6 +63,7 @@ impl Pod {
             Method::ExplainCommand => self.explain_command(answer),
             Method::Watch
             | Method::Show { .. }
+            | Method::Attend { .. }
             | Method::Page { .. }
             | Method::Fetch { .. }
             | Method::New(_)
@@ -69,6 +74,7 @@ impl Pod {
             | Method::Spawn(_)
             | Method::StopPods { .. }
             | Method::ReadOutput
+            | Method::Relocate { .. }
             | Method::RestorePods { .. }
             | Method::Unpeer { .. }
             | Method::Lend { .. }
@@ -118,11 +124,49 @@ impl Pod {
             let refusal = Refusal::new(ErrorCode::NotPaused, "Pod is not paused");
             return reply(answer, Err(refusal));
         }
+        self.go_on(None, answer).await;
+    }
+
+    /// Goes on with the run that stopped, without this result of a tool.
+    async fn leave_out(&mut self, result: &str, answer: Answer) {
+        match self.find_result(result).await {
+            Ok(entry) => self.go_on(Some(entry), answer).await,
+            Err(refusal) => reply(answer, Err(refusal)),
+        }
+    }
+
+    async fn go_on(&mut self, without: Option<EntryId>, answer: Answer) {
         // A person who continues wants to know now whether the provider answers again.
         if let Ok(Some((_, provider))) = self.provider() {
             provider.gate().end_pause();
         }
-        self.start(Start::Resume { accepted: Some(accepted(answer)) }).await;
+        self.start(Start::Resume { without, accepted: Some(accepted(answer)) }).await;
+    }
+
+    /// The entry of the newest result that requests carry and whose id ends so.
+    async fn find_result(&self, result: &str) -> Result<EntryId, Refusal> {
+        self.must_be_live()?;
+        self.must_not_run()?;
+        if !matches!(self.info.borrow().state, State::Paused | State::Failed) {
+            let text = "a result is left out of a run that failed or is paused";
+            return Err(Refusal::new(ErrorCode::NotPaused, text));
+        }
+        let (files, segment, ending) =
+            (self.files.clone(), self.row.segment, result.to_lowercase());
+        let find = move || -> Option<EntryId> {
+            let history = session::fold(&files, segment?, 0).ok()?.replay.history;
+            let mut results = history.iter().rev().filter(|kept| {
+                matches!(kept.item, Item::ToolResult { .. }) && kept.pruned.is_none()
+            });
+            results.find_map(|kept| kept.id.filter(|id| id.to_string().ends_with(&ending)))
+        };
+        let found = tokio::task::spawn_blocking(find).await?;
+        let unknown = || {
+            let text =
+                format!("no result that the model reads has an id that ends with `{result}`");
+            Refusal::invalid(text)
+        };
+        found.filter(|_| !result.is_empty()).ok_or_else(unknown)
     }
 
     /// Interrupts the run; the answer comes when it has halted.

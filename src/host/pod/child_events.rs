@@ -1,7 +1,9 @@
 //! How a run ended, for the row of the Pod and for its parent, and the events of children.
 
+use crate::config::settings::Resume;
 use crate::host::notify_parent;
 use crate::host::pod::Pod;
+use crate::host::pod::tail::Interrupted;
 use crate::protocol::{Entry, Fact, LastRun, PodEvent, RunOutcome, RunResult};
 use crate::run::End;
 use crate::store::{MailboxKind, MailboxMessage};
@@ -93,6 +95,27 @@ impl Pod {
             info.last_activity = last.at;
             info.last_result = Some(last);
         });
+    }
+
+    /// The end of a host interrupted the run: screens offer to go on, and the parent is notified.
+    pub(super) async fn run_was_cut(&mut self, interrupted: &Interrupted) {
+        let at = interrupted.at;
+        self.cut_at = Some(at);
+        if self.shared.settings.last().settings.host.resume == Resume::Ask {
+            self.change(|info| info.cut_at = Some(at));
+        }
+        if let Some(parent) = &self.row.parent {
+            notify_parent::run_was_cut(&self.shared, &self.row, parent, interrupted).await;
+        }
+    }
+
+    /// What a person did with the run that the end of a host had interrupted: `goes on`.
+    pub(super) async fn cut_is_over(&mut self, what: &str) {
+        if let Some(at) = self.cut_at.take()
+            && let Some(parent) = &self.row.parent
+        {
+            notify_parent::cut_is_over(&self.shared, &self.row, parent, at, what).await;
+        }
     }
 
     /// A child event that is in the mailbox already: a run takes it before its next request, an idle

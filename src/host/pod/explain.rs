@@ -4,6 +4,7 @@ use crate::host::Answer;
 use crate::host::pod::Pod;
 use crate::host::pod::calls::reply;
 use crate::host::pod::start::{command_env, command_limits, command_time, instruction_files};
+use crate::llm::adjust::Learned;
 use crate::protocol::{CommandSheet, Event, InstructionFile, Refusal, SegmentId};
 use crate::run::{self, Sources};
 use crate::sandbox::Person;
@@ -20,6 +21,9 @@ impl Pod {
         let ctx = self.tools(&self.looked_at.settings, crate::sandbox::Isolation::Namespaces);
         let (files, segment) = (self.files.clone(), self.row.segment);
         let workspace = self.row.workspace.clone();
+        let model = self.provider().ok().flatten();
+        let learned = model.map_or_else(Vec::new, |(_, provider)| provider.learned());
+        let learned: Vec<String> = learned.iter().map(Learned::sentence).collect();
         tokio::spawn(async move {
             let now = shared.read_settings().await.unwrap_or_else(|_| shared.settings.last());
             let (mistakes, settings) = (now.sentences(), now.settings);
@@ -43,7 +47,8 @@ impl Pod {
                 CommandSheet { instructions, ..tools::command_sheet(&ctx) }
             });
             let looked = looked.await;
-            let sheet = looked.map(|sheet| CommandSheet { sandbox, withheld, mistakes, ..sheet });
+            let sheet =
+                looked.map(|sheet| CommandSheet { sandbox, withheld, mistakes, learned, ..sheet });
             let explained = sheet.map(|sheet| Event::CommandSheet(Box::new(sheet)));
             let failed =
                 |why| Refusal::internal(format!("what its commands get is not known: {why}"));

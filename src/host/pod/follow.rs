@@ -63,6 +63,11 @@ impl Pod {
                 self.change(|info| resolved::show_model(&shared, info, Some(&choice)));
             }
             RunEvent::UsesChosenModel => self.show_model(),
+            RunEvent::Learned(learned) => {
+                let text = serde_json::json!(learned).to_string();
+                let stored = self.shared.store.learn(text, learned.since).await;
+                stored.or_log("store what a provider does not take");
+            }
             RunEvent::LimitMet(limit) => self.change(|info| info.limit = limit),
             RunEvent::Context { tokens, cost } => self.change(|info| {
                 info.context_tokens = tokens;
@@ -81,7 +86,9 @@ impl Pod {
                 run.ended = Some(entry.clone());
             }
             match &entry.fact {
-                Fact::UserInput { taken: Some(id), .. } => {
+                Fact::UserInput { taken, .. } => {
+                    self.last_input = entry.id.map(|id| (id, taken.clone()));
+                    let Some(id) = taken else { continue };
                     if let Some(run) = self.phase.run_mut() {
                         run.taken.insert(id.clone());
                     }
@@ -173,7 +180,11 @@ impl Pod {
             End::Finished | End::RolledBack | End::Cancelled | End::Compacted => {
                 (State::Idle, None)
             }
-            End::NotCompacted(why) => (State::Idle, Some(why.clone())),
+            End::NotCompacted(why) => {
+                let why =
+                    format!("the history could not be compacted: {why}; :compact tries again");
+                (State::Idle, Some(why))
+            }
             End::LimitReached(why) => (State::Idle, Some(format!("{why}; a message continues"))),
             End::Paused => (State::Paused, Some(Interrupted::paused(at).sentence())),
             End::CutOff => (State::Paused, Some(Interrupted::aborted(at, ABORTED).sentence())),

@@ -10,12 +10,12 @@ use crate::host::subscribers::Queue;
 use crate::mcp::PodServers;
 use crate::protocol::mesh::MeshStanding;
 use crate::protocol::{
-    Alert, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, Refusal, RewindTargetId,
-    SegmentId, SessionId,
+    Alert, Begun, Event, Greeting, InFlight, Method, PodInfo, PodName, PodStatus, Refusal,
+    RewindTargetId, SegmentId, SessionId,
 };
 use crate::run::{ApprovalDecided, Commands, Notification};
 use crate::session::Files;
-use crate::store::MailboxMessage;
+use crate::store::{MailboxMessage, Relocated};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,6 +100,8 @@ pub(crate) enum Fact {
     Orphaned,
     /// The Pod is an ordinary one from now on.
     Kept,
+    /// The store says where the Pod works from now on, and with which scope.
+    Relocated(Box<Relocated>),
     /// An event of a child is in the Pod's mailbox.
     ChildEvent(MailboxMessage),
     /// Messages of agents or peers are in the Pod's mailbox.
@@ -112,6 +114,8 @@ pub(crate) enum Fact {
     AgentRefused(String),
     /// How the Pod takes part in the mesh now.
     Mesh(MeshStanding),
+    /// The program that attended this message is gone.
+    SenderGone(Begun),
     /// The store holds the decision on the Pod's approval request.
     ApprovalDecided(ApprovalDecided),
     /// The socket of the Pod vanished.

@@ -32,6 +32,7 @@ impl Pod {
             Method::Send { .. } => self.row.segment.is_some(),
             Method::Open { .. }
             | Method::Resume
+            | Method::LeaveOut { .. }
             | Method::Compact
             | Method::Rewind { .. }
             | Method::SetModel { .. }

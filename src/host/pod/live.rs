@@ -32,6 +32,9 @@ impl Pod {
     async fn become_live(&mut self, host_starts: bool) -> Result<Event, Refusal> {
         let mut tail = self.look_back().await?;
         self.mark_taken(std::mem::take(&mut tail.taken)).await;
+        if let Some(segment) = self.row.segment {
+            self.after_jump(segment, tail.jump).await;
+        }
         if self.listener.is_none() {
             self.listener = Some(self.open_listener()?);
         }
@@ -40,7 +43,10 @@ impl Pod {
         self.show_confinement().await;
         self.show_granted();
         self.change(|info| {
-            info.context_tokens = tail.context_tokens;
+            // The run counted exactly; the log holds only what a provider counted last.
+            if info.context_tokens == 0 {
+                info.context_tokens = tail.context_tokens;
+            }
             info.last_activity = info.last_activity.max(tail.newest);
         });
         self.load_queue().await;
@@ -59,6 +65,13 @@ impl Pod {
         };
         let (state, why) = self.pending_state().unwrap_or((state, why));
         self.enter(state, why);
+        if let Some(interrupted) = tail.interrupted.as_ref()
+            && host_starts
+            && state == State::Paused
+            && interrupted.is_by_host()
+        {
+            self.run_was_cut(interrupted).await;
+        }
         self.join_mesh_if_wanted().await;
         if was_live {
             let since = self.since(state, &tail);

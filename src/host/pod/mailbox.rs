@@ -24,13 +24,18 @@ impl Pod {
                 return self.start(Start::MailboxMessage).await;
             }
         }
-        let now = Instant::now();
+        if let Some(row) = self.next_input().await {
+            self.start_queued(row, None).await;
+        }
+    }
+
+    /// The first queued input that may start a run.
+    pub(super) async fn next_input(&mut self) -> Option<MailboxMessage> {
+        let (rows, now) = (self.mailbox().await.unwrap_or_default(), Instant::now());
         let mut inputs = rows.into_iter().filter(|row| row.kind == MailboxKind::Input);
         let input = inputs.find(|row| self.exchange.begins(&[row], now));
         self.show_granted();
-        if let Some(row) = input {
-            self.start_queued(row, None).await;
-        }
+        input
     }
 
     /// Whether an input of this Pod may start a run now; one of a person always may.

@@ -5,13 +5,15 @@ use crate::host::mesh::delivery;
 use crate::host::pod::Pod;
 use crate::host::pod::calls::{done, reply};
 use crate::host::pod::start::accepted;
-use crate::protocol::{Event, PodEvent, Refusal, Segment, flatten, now_ms};
-use crate::run::{Input, Start, context};
+use crate::protocol::{Begun, Event, PodEvent, Refusal, Segment, flatten, now_ms};
+use crate::run::{Input, Interrupt, Start, context};
 use crate::store::{MailboxKind, MailboxMessage};
+use crate::trace::OrLog as _;
 use serde_json::Value;
 
 impl Pod {
-    /// An input. A busy Pod refuses it or, with `queue`, puts it into its queue.
+    /// An input. A busy Pod refuses it or, with `queue`, puts it into its queue. With `queue`, what waited before it is sent
+    /// before it.
     pub(super) async fn send(&mut self, input: Input, queue: bool, answer: Answer) {
         if let Err(refusal) = self.must_take_input(queue) {
             return reply(answer, Err(refusal));
@@ -28,12 +30,17 @@ impl Pod {
         }
         let keyless = idle && self.key_is_missing();
         let takes_it = idle && !self.is_undecided() && !(keyless && queue);
-        if takes_it && self.may_begin_for(input.from.as_ref()) {
+        let waits_behind = if takes_it && queue { self.next_input().await } else { None };
+        if takes_it && waits_behind.is_none() && self.may_begin_for(input.from.as_ref()) {
             let accepted = Some(accepted(answer));
             return self.start_now(Start::User { input, taken: None, accepted }).await;
         }
         match self.put(MailboxKind::Input, input.payload()).await {
             Ok(row) => {
+                if let Some(first) = waits_behind {
+                    self.start_queued(first, None).await;
+                    self.wake().await;
+                }
                 self.load_queue().await;
                 if keyless {
                     self.take_next().await;
@@ -132,6 +139,41 @@ impl Pod {
             None => store.drop_input(name, id).await?,
         };
         if found { Ok(done()) } else { Err(not_queued()) }
+    }
+
+    /// The program that attended this message is gone: the message is taken out of the queue, or the run that it
+    /// began is paused.
+    pub(super) async fn sender_gone(&mut self, message: Begun) {
+        if let Begun::Queued(id) = &message
+            && self.replace_queued(id, None).await.is_ok()
+        {
+            tracing::info!(pod = %self.row.name, "took a message back whose program is gone");
+            return self.load_queue().await;
+        }
+        if !self.answers(&message) {
+            return;
+        }
+        if self.phase.is_running() {
+            tracing::info!(pod = %self.row.name, "paused a run whose program is gone");
+            self.interrupt_run(Interrupt::Pause, None);
+        } else if self.is_undecided() {
+            let paused = self.interrupt_pending(Interrupt::Pause).await;
+            paused.map(drop).or_log("pause a run whose program is gone");
+        }
+    }
+
+    /// Whether the last run began with this message. A run that a child event began since then belongs to it, too.
+    fn answers(&self, message: &Begun) -> bool {
+        let last = self.last_input.as_ref();
+        match message {
+            _ if last.is_some_and(|(id, taken)| message.names(*id, taken.as_deref())) => true,
+            // The events of the run that say so may still be on their way.
+            Begun::Entry(id) => last.is_none_or(|(last, _)| last < id),
+            Begun::Queued(id) => self
+                .phase
+                .run()
+                .is_some_and(|run| run.handed.contains(id) && !run.taken.contains(id)),
+        }
     }
 
     /// Puts an input into the run that is under way; an idle Pod starts a run instead. A new input is stored

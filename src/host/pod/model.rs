@@ -16,8 +16,8 @@ use crate::host::pod::{Pod, resolved};
 use crate::llm::http::header_map;
 use crate::llm::provider::Access;
 use crate::llm::{Key, Provider};
-use crate::protocol::{Effort, Event, Refusal, State};
-use crate::run::{Models, Start};
+use crate::protocol::{AlertSource, Effort, Event, Refusal, State};
+use crate::run::{Models, Start, alert};
 use crate::store::PodRow;
 use crate::trace::OrLog as _;
 use reqwest::header::HeaderMap;
@@ -99,17 +99,35 @@ impl Pod {
         let choice = found.choice.map_err(Refusal::invalid)?;
         let choice = choice.ok_or_else(|| Refusal::invalid("name a model"))?;
         if let (true, Err(missing)) = (self.phase.is_running(), self.key(&choice)) {
-            let provider = &choice.model.provider;
-            let why = format!("no key for {provider}: {missing}; the run goes on with its model");
+            let why = missing.sentence(&choice.model.provider);
+            let why = format!("{why}; the run goes on with its model");
             return Err(Refusal::invalid(why));
         }
         self.looked_at = self.by(found.reading.settings.clone());
+        let model = choice.model.clone();
+        let is_again =
+            self.resolved.model.as_ref().is_some_and(|known| known.model.is_same(&model));
         self.use_model(choice).await?;
+        if is_again {
+            self.forget_learned(&model).await;
+        }
         if let (Some(run), Ok(models)) = (self.phase.run(), self.models()) {
             run.models.send_replace(models);
         }
         let choice = self.resolved.model.as_ref();
         Ok(self.shared.model_found(choice, found.reading))
+    }
+
+    /// Forgets what the server of a model that a person chose again refused before, so that the next request tries it.
+    async fn forget_learned(&mut self, model: &Model) {
+        let forgotten = self.shared.providers.forget(model);
+        let Model { provider, base_url, model, .. } = model.clone();
+        let stored = self.shared.store.forget(provider, base_url, model).await;
+        stored.or_log("forget what a provider does not take");
+        for learned in forgotten {
+            let said = format!("chosen again, so yoi forgot this: {}", learned.sentence());
+            self.publisher.publish(&alert(AlertSource::Pod, said));
+        }
     }
 
     /// A person agrees to what `model_sends` says of this Pod.
@@ -179,7 +197,7 @@ impl Pod {
         let found = models::find(&self.shared, search, Local::Ignored).await.ok()?;
         let found = found.choice.ok()??;
         // An address that the Pod remembers needs no key only where it never got one.
-        let lost = found.model.key == KeySource::None
+        let lost = matches!(found.model.key, KeySource::None | KeySource::Unset(_))
             && found.model.url_variable.is_some()
             && found.model.base_url == choice.model.base_url;
         (!lost && self.key(&found).is_ok()).then_some(found)
@@ -229,7 +247,7 @@ impl Pod {
         Ok(())
     }
 
-    async fn store_config(&mut self, resolved: Resolved) -> Result<(), Refusal> {
+    pub(super) async fn store_config(&mut self, resolved: Resolved) -> Result<(), Refusal> {
         let config = resolved.value();
         self.shared.store.set_config(&self.row.name, &config).await?;
         self.row.config = config;

@@ -24,6 +24,9 @@ pub(crate) struct Resolved {
     /// Stands in the place of the general instruction in the system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) instruction: Option<String>,
+    /// The identity of its directory when its last run began, by which it is found again when it was moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) directory_id: Option<String>,
     /// Whether another Pod spawned it, so that a model chose its initial scope; true also after that Pod is deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) spawned: bool,
@@ -41,6 +44,7 @@ impl Resolved {
             effort: None,
             max_turns: default_max_turns(),
             instruction: None,
+            directory_id: None,
             spawned: false,
         })
     }
@@ -61,13 +65,13 @@ pub(crate) fn show_model(shared: &Shared, info: &mut PodInfo, choice: Option<&Mo
     info.model_chosen = choice.chosen;
     info.model_sends = shared.unagreed(choice);
     let is_remote = choice.model.wire != Wire::Rehearsal;
-    info.model_address = is_remote.then(|| url::host(&choice.model.base_url));
+    info.model_address = is_remote.then(|| url::shown(&choice.model.base_url).to_owned());
     info.model_key = is_remote.then(|| choice.model.key.in_words());
     info.context_window = choice.model.window;
     show_effort(info, info.effort, Some(choice));
 }
 
-/// Shows the effort of the next request, and why requests to the model of the Pod do not carry it.
+/// Shows the effort of the next request, in which word requests carry it, and why they do not.
 pub(crate) fn show_effort(
     info: &mut PodInfo,
     effort: Option<Effort>,
@@ -76,6 +80,8 @@ pub(crate) fn show_effort(
     let model = choice.map(|choice| &choice.model).filter(|_| effort.is_some());
     info.effort = effort;
     info.effort_unsent = model.and_then(effort::why_unsent);
+    info.effort_sent =
+        model.zip(effort).and_then(|(model, effort)| effort::in_other_words(model, effort));
 }
 
 /// What is known of a Pod from the store alone.
@@ -97,6 +103,7 @@ pub(crate) fn info(
         queue,
         segment: row.segment,
         ephemeral: row.ephemeral,
+        directory_id: resolved.directory_id.clone(),
         ..PodInfo::bare(row.name.clone(), State::Stopped, row.since, cwd, workspace)
     };
     let effort = resolved.effort.or(shared.settings.last().settings.effort);

@@ -2,14 +2,16 @@
 
 use crate::host::Answer;
 use crate::host::events::Rewound;
+use crate::host::notify_parent;
 use crate::host::pod::Pod;
 use crate::host::pod::calls::reply;
 use crate::host::splice::LogRange;
 use crate::protocol::{
-    Entry, EntryId, ErrorCode, Event, Losses, Refusal, RewindSummary, RewindTargetId, Segment,
-    SegmentId, State,
+    Entry, EntryId, ErrorCode, Event, Losses, Refusal, RewindSummary, RewindTarget, RewindTargetId,
+    Segment, SegmentId, State,
 };
 use crate::session::{self, Files, Jump, JumpKind, Targets, rewind_targets};
+use crate::trace::OrLog as _;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -28,9 +30,13 @@ impl Pod {
             return reply(answer, Err(refusal));
         }
         let files = self.files.clone();
+        let (shared, parent) = (self.shared.clone(), self.row.name.clone());
         tokio::task::spawn_blocking(move || {
             let targets = rewind_targets(&files, segment, None).map_err(Refusal::from);
-            reply(answer, targets.map(listed));
+            let live = |losses: &mut Losses| {
+                losses.pods.retain(|child| shared.is_live_child(child, &parent));
+            };
+            reply(answer, targets.map(|targets| listed(targets, live)));
         });
     }
 
@@ -76,10 +82,12 @@ impl Pod {
         self.close_log().await;
         let files = self.files.clone();
         let plan = tokio::task::spawn_blocking(move || plan(&files, head)).await??;
+        let entry = plan.entry.id;
         // The part of the log that is left behind says what a person decided.
         self.withdraw(why).await?;
         self.write_log(vec![plan.entry]).await?;
         crate::crash_point!("rewind-committed");
+        self.after_jump(head, entry).await;
         let (files, end) = (self.files.clone(), self.end);
         let left = move || session::standing_entries(&files, head, end);
         let summary = RewindSummary {
@@ -92,6 +100,14 @@ impl Pod {
         self.publisher.rewound(&rewound);
         self.enter_after_jump().await?;
         Ok(rewound)
+    }
+
+    /// Stores messages about the children of which this rewind, or the undo of one, dropped something from the history.
+    pub(super) async fn after_jump(&self, segment: SegmentId, jump: Option<EntryId>) {
+        let Some(jump) = jump else { return };
+        let (shared, name) = (&self.shared, &self.row.name);
+        let notified = notify_parent::jumped(shared, name, &self.files, segment, jump).await;
+        notified.or_log("notify a Pod of what a rewind dropped");
     }
 
     /// Shows the state in which the last run stands now.
@@ -112,9 +128,11 @@ impl Pod {
     }
 }
 
-fn listed(found: Targets) -> Event {
-    let Targets { head_entries, targets, undo, redo } = found;
-    let targets = targets.into_iter().map(|target| target.listed).collect();
+fn listed(found: Targets, live: impl Fn(&mut Losses)) -> Event {
+    let Targets { head_entries, targets, mut undo, mut redo } = found;
+    let mut targets: Vec<RewindTarget> = targets.into_iter().map(|target| target.listed).collect();
+    targets.iter_mut().filter_map(|target| target.drops.as_mut()).for_each(&live);
+    undo.iter_mut().chain(&mut redo).for_each(|comeback| live(&mut comeback.drops));
     Event::RewindTargets { head_entries, targets, undo, redo }
 }
 

@@ -1,5 +1,6 @@
 //! Publishes a Pod to clients: its state, its transcript, its events.
 
+use crate::host::absent_person;
 use crate::host::pod::{Parental, Pod, Subscription, View};
 use crate::protocol::{Event, Greeting, PodInfo, PodStatus, State};
 use crate::store::Wanted;
@@ -57,8 +58,10 @@ impl Pod {
     /// Changes the info of the Pod, and shows it on every screen when it did change.
     pub(super) fn change(&mut self, change: impl FnOnce(&mut PodInfo)) {
         let seq = self.publisher.seq;
+        let mut former = None;
         let changed = self.info.send_if_modified(|info| {
             let before = info.clone();
+            former = Some(before.state);
             change(info);
             if info.state != before.state {
                 info.since = crate::protocol::now_ms();
@@ -66,7 +69,8 @@ impl Pod {
             info.seq = seq;
             *info != before
         });
-        if changed {
+        if let Some(former) = former.filter(|_| changed) {
+            absent_person::note(&self.shared, former, &self.info.borrow());
             self.show_info();
         }
     }
@@ -93,6 +97,7 @@ impl Pod {
             info.state = state;
             info.why = why;
             info.retry_at = None;
+            info.cut_at = None;
         });
         let status = self.status();
         if status != before {

@@ -62,6 +62,7 @@ impl Pod {
             Ok(setup) => setup,
             Err(why) => return self.not_started(start, why),
         };
+        self.note_directory().await;
         self.show_rules(&setup.permissions.rules);
         self.show_model();
         self.show_effort();
@@ -83,6 +84,7 @@ impl Pod {
             try_now: try_now.clone(),
             chosen,
         };
+        self.cut_is_over("goes on with the run that was interrupted").await;
         // Removes the activity of the former run.
         self.change(|info| info.activity = None);
         // Published first, so that no screen gets an event of the run while it shows the Pod as
@@ -128,7 +130,7 @@ impl Pod {
         let (state, refusal) = match why {
             NotStarted::NoKey(missing) => {
                 let provider = self.resolved.model.as_ref().map(|choice| &choice.model.provider);
-                let why = format!("no key for {}: {missing}", provider.map_or("", String::as_str));
+                let why = missing.sentence(provider.map_or("", String::as_str));
                 (State::NeedsYou, Refusal::new(ErrorCode::ProviderError, why))
             }
             NotStarted::Unagreed(refusal) => (State::NeedsYou, refusal),
@@ -175,6 +177,7 @@ impl Pod {
             scope: Arc::new(move || granted.borrow().scope.clone()),
             commands: self.commands.clone(),
             others: self.others(),
+            when_busy: settings.scope.when_busy,
             permissions,
         })
     }
@@ -256,6 +259,7 @@ impl Pod {
             needs: Vec::new(),
             outside: Vec::new(),
             scripts: Vec::new(),
+            person: None,
             rules: Arc::default(),
             pod_api: Some(PodApi::new(self.row.name.clone(), self.shared.pod_api.clone())),
             max_output: tools::max_output(

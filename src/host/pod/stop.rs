@@ -26,6 +26,8 @@ impl Pod {
             self.keep_last_run(LastRun { entry, result, error: None, at }).await;
         }
         self.enter(State::Idle, None);
+        self.cut_is_over("has no run any more: a person cancelled the one that was interrupted")
+            .await;
         Ok(done())
     }
 

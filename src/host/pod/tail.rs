@@ -1,9 +1,11 @@
 //! How a Pod's last run ended, read from the end of its log.
 
 use crate::protocol::entry::domain;
-use crate::protocol::{ApprovalRequest, Entry, Fact, Item, RunOutcome, SegmentId};
-use crate::session::{self, Files, Jump, LogError};
+use crate::protocol::{ApprovalRequest, Entry, EntryId, Fact, Item, RunOutcome, SegmentId};
+use crate::run::context;
+use crate::session::{self, Files, Jump, JumpKind, LogError};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// How far back the beginning of the last run is looked for, in bytes; a run that began further
 /// back counts as under way.
@@ -28,6 +30,9 @@ pub(crate) struct Tail {
     pub(crate) context_tokens: u64,
     /// Mailbox rows that the newest entries took; the host may have died before it marked them.
     pub(crate) taken: Vec<String>,
+    /// The newest entry, if it is a rewind or the undo of one. The host may have died before it stored the messages about
+    /// what that entry dropped.
+    pub(crate) jump: Option<EntryId>,
     /// The approval request at which the last run stands.
     pub(crate) approval: Option<ApprovalRequest>,
 }
@@ -62,6 +67,10 @@ impl Interrupted {
 
     fn host_ended(at: u64) -> Self {
         Self { at, why: Why::HostEnded }
+    }
+
+    pub(super) fn is_by_host(&self) -> bool {
+        self.why == Why::HostEnded
     }
 
     /// In words: `paused 12:40`, `interrupted 12:40 (host ended)`.
@@ -109,6 +118,14 @@ struct Reader {
 impl Reader {
     /// Takes one entry more.
     fn read(&mut self, entry: &Entry) {
+        if self.last.is_none() {
+            let is_rewind = |jump: Jump| match jump.kind {
+                JumpKind::Rewound | JumpKind::Undone | JumpKind::Redone => true,
+                // A run that took a message of the mailbox is not rolled back.
+                JumpKind::RolledBack | JumpKind::Forked => false,
+            };
+            self.tail.jump = entry.id.filter(|_| Jump::of(&entry.fact).is_some_and(is_rewind));
+        }
         let last = *self.last.get_or_insert(entry.ts);
         self.tail.newest = self.tail.newest.max(entry.ts);
         if self.approvals == WaitsForApproval::Unknown {
@@ -124,8 +141,8 @@ impl Reader {
         {
             *interrupted = Interrupted::host_ended(at);
         }
-        if let Fact::LlmUsage { input_total_tokens, output_tokens, .. } = entry.fact {
-            self.tail.context_tokens = input_total_tokens + output_tokens;
+        if self.tail.context_tokens == 0 {
+            self.tail.context_tokens = context_tokens(&entry.fact);
         }
     }
 
@@ -135,6 +152,21 @@ impl Reader {
             && !self.cut_may_follow
             && self.tail.context_tokens > 0
             && self.approvals == WaitsForApproval::Known
+    }
+}
+
+/// The tokens of the context behind this fact, where it says them: a request that carried the whole history, or the
+/// beginning of a segment after a compaction.
+fn context_tokens(fact: &Fact) -> u64 {
+    match fact {
+        Fact::LlmUsage { history_len: 1.., input_total_tokens, output_tokens, .. } => {
+            input_total_tokens + output_tokens
+        }
+        Fact::SegmentStart { system_prompt, history, .. } if !history.is_empty() => {
+            let history: Vec<_> = history.iter().cloned().map(Arc::new).collect();
+            context::tokens(system_prompt.as_ref().map_or(0, String::len), &history, None)
+        }
+        _ => 0,
     }
 }
 

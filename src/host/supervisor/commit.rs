@@ -24,6 +24,7 @@ impl Family {
         self.change = Change::default();
         self.publish.clear();
         self.must_be_unused = false;
+        self.turn_ended = false;
     }
 
     /// Commits the changes of this step; returns the Pods whose scope changed.
@@ -31,6 +32,7 @@ impl Family {
         let mut change = std::mem::take(&mut self.change);
         change.leases = self.table.changes();
         // First the scope with which new commands start, then a look at the commands that run.
+        let frees = std::mem::take(&mut self.turn_ended) || !change.is_empty();
         let narrowed = if self.must_be_unused { self.narrow() } else { Vec::new() };
         let stored = match in_use(&narrowed) {
             Some(refusal) => Err(refusal),
@@ -51,6 +53,9 @@ impl Family {
         self.table.commit();
         self.before = None;
         self.must_be_unused = false;
+        if frees {
+            self.shared.turns.send_replace(());
+        }
         Ok(changed)
     }
 
@@ -165,7 +170,9 @@ fn refusal(error: StoreError) -> Refusal {
     match error {
         // The store alone knows the names of records that cannot be read.
         StoreError::Taken(name) => taken(&name),
-        error @ StoreError::NotAsked => Refusal::invalid(error.to_string()),
+        error @ (StoreError::NotAsked | StoreError::NoRule(_)) => {
+            Refusal::invalid(error.to_string())
+        }
         error => error.into(),
     }
 }

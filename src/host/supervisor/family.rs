@@ -1,15 +1,18 @@
 //! The family as a step sees it: everything in memory, nothing that can wait.
 
+use crate::config::settings::WhenBusy;
 use crate::host::pod::resolved::Resolved;
 use crate::host::pod::{self, Birth, Granted, Handle};
 use crate::host::supervisor::marks::Marked;
 use crate::host::supervisor::{Doing, Mark, Step, missing};
 use crate::host::{Shared, notify_parent};
 use crate::protocol::{Event, Lent, PeerEdge, PodName, Refusal, StoppedPod, now_ms};
-use crate::scope::lease::{Holder, LeaseTable, NotLent, Savepoint};
+use crate::scope::lease::{Holder, LeaseTable, NotLent, Savepoint, Turn};
 use crate::scope::{Permission, Rule, Scope};
-use crate::store::{Change, ChildMessage, PodRow, Wanted};
+use crate::store::{Change, ChildMessage, PodRow, Relocated, Wanted};
+use crate::text::shell_word;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
@@ -30,6 +33,8 @@ pub(crate) struct Family {
     pub(super) publish: Vec<Publish>,
     /// Whether a Pod that runs a command must not lose what it writes.
     pub(super) must_be_unused: bool,
+    /// Whether a turn to write has ended.
+    pub(super) turn_ended: bool,
     pub(super) before: Option<Savepoint>,
 }
 
@@ -57,6 +62,7 @@ impl Family {
             change: Change::default(),
             publish: Vec::new(),
             must_be_unused: false,
+            turn_ended: false,
             before: None,
         }
     }
@@ -162,9 +168,59 @@ impl Family {
         self.must_be_unused = true;
     }
 
+    /// Begins the turn of a live Pod, and names the Pods that write where it wants to. Where it is to wait for them, no
+    /// turn begins.
+    pub(crate) fn begin_turn(
+        &mut self,
+        name: &PodName,
+        when_busy: WhenBusy,
+    ) -> (Option<Turn>, Vec<String>) {
+        let before = self.table.savepoint();
+        let turn = self.table.begin_turn(&name.key());
+        let writers = self.table.in_the_way_of(&name.key());
+        // Also one whose record is damaged.
+        let writers: Vec<String> = writers.iter().map(|other| self.named(other)).collect();
+        if when_busy == WhenBusy::Wait && !writers.is_empty() {
+            self.table.roll_back(before);
+            return (None, writers);
+        }
+        self.must_be_unused = true;
+        (turn, writers)
+    }
+
+    pub(crate) fn end_turn(&mut self, name: &PodName, turn: Turn) {
+        self.table.end_turn(&name.key(), turn);
+        self.must_be_unused = true;
+        self.turn_ended = true;
+    }
+
+    /// Ends a turn of which nothing could be stored: only in memory, so that the Pods that wait can begin theirs.
+    pub(crate) fn forget_turn(&mut self, name: &PodName, turn: Turn) {
+        self.table.forget_turn(&name.key(), turn);
+        self.turn_ended = true;
+    }
+
+    /// These Pods get other places: what they hold below `from` lies below `to`.
+    pub(crate) fn relocate(
+        &mut self,
+        keys: &[String],
+        places: Vec<Relocated>,
+        from: &Path,
+        to: &Path,
+    ) {
+        self.table.relocate(keys, from, to);
+        self.change.relocated = places;
+        self.must_be_unused = true;
+    }
+
     /// Stops those of these Pods that are live; their leases go back, and their parents get child
     /// events. `by` is the Pod that stops them: a parent that stops its own child gets no event.
-    pub(crate) fn stop(&mut self, names: &[PodName], by: Option<&PodName>) -> Stopped {
+    pub(crate) fn stop(
+        &mut self,
+        names: &[PodName],
+        by: Option<&PodName>,
+        silent: bool,
+    ) -> Stopped {
         let since = now_ms();
         let keys: Vec<String> = names.iter().map(PodName::key).collect();
         let were_live: BTreeSet<String> =
@@ -178,7 +234,7 @@ impl Family {
             stopped.pods.push(StoppedPod { name: name.clone(), returned, lender, gained });
             if stopped.were_live.contains(&name.key()) {
                 self.change.wanted.push((name.clone(), Wanted::Stopped, since));
-                stopped.notified.extend(self.child_stopped(name, since, by));
+                stopped.notified.extend(self.child_stopped(name, since, by, silent));
             }
         }
         self.change.message.extend(stopped.notified.iter().cloned());
@@ -213,13 +269,14 @@ impl Family {
         name: &PodName,
         since: u64,
         by: Option<&PodName>,
+        silent: bool,
     ) -> Option<ChildMessage> {
         let key = name.key();
         let parent = self.table.holder(&key)?.parent.as_ref()?;
         let parent = self.name_of(parent)?;
         let handle = self.known(&key)?;
-        // A stop by the parent itself is stored as taken, so that no start sends it either.
-        let taken = by.is_some_and(|by| by.key() == parent.key());
+        // A stop by the parent itself, or a silent one, is stored as taken, so that no start sends it either.
+        let taken = silent || by.is_some_and(|by| by.key() == parent.key());
         let message = notify_parent::of_stop(&handle.name, handle.session, since);
         Some(ChildMessage { parent, message, taken })
     }
@@ -285,15 +342,21 @@ impl Family {
         };
         let why = match why {
             NotLent::Outside => format!("no rule of `{owner}` gives {word} there"),
-            NotLent::LentTo { to, has } if to == has => {
+            NotLent::LentTo { to, has } => {
                 let to = self.named(to);
-                format!("`{owner}` has lent it to `{to}`; it returns when that pod stops")
+                let reclaim = format!(
+                    ":reclaim {} takes it back",
+                    shell_word(&rule.target.display().to_string())
+                );
+                match self.named(has) {
+                    has if has == to => format!(
+                        "`{owner}` has lent it to `{to}`; {reclaim}, or it returns when that pod stops"
+                    ),
+                    has => format!(
+                        "`{owner}` has lent it to `{to}` and `{has}` has it now; {reclaim}, or it returns when both stop"
+                    ),
+                }
             }
-            NotLent::LentTo { to, has } => format!(
-                "`{owner}` has lent it to `{}` and `{}` has it now; it returns when both stop",
-                self.named(to),
-                self.named(has)
-            ),
             NotLent::HeldBy(other) => format!("`{}` holds write there", self.named(other)),
             NotLent::Denied(deny) => {
                 format!("the rule on {} denies it", deny.target.display())
@@ -331,6 +394,7 @@ pub(super) fn holder(row: &PodRow) -> Holder {
         wanted: row.scope.clone(),
         spawned: Resolved::read(&row.config).spawned,
         live: row.wanted == Wanted::Live,
+        turn: None,
         restrictions: row.restrictions.clone(),
         created: row.created,
     }

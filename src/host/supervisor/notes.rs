@@ -18,7 +18,7 @@ impl Family {
         let reads_all = writes.all(whole);
         for blocked in &holder.restrictions.blocked {
             let path = blocked.region.target.display();
-            let Some(other) = self.table.writer_of(&blocked.region, key) else { continue };
+            let Some(other) = self.table.writer_in_the_way(&blocked.region, key) else { continue };
             let (part, there) = match reads_all {
                 true => ("read-only".to_owned(), "here"),
                 false => (format!("read-only below {path}"), "there"),
@@ -34,13 +34,18 @@ impl Family {
         for Reclaimed { by, rule } in &holder.restrictions.reclaimed {
             let path = rule.target.display().to_string();
             let (name, owner) = (self.named(key), self.named(by));
+            let taken = format!("read-only below {path}: {owner} took it back");
+            if self.is_ephemeral(key) {
+                notes.push(taken);
+                continue;
+            }
             let lend = format!(":lend {owner} {name} {} gives it back", shell_word(&path));
             let way = match self.table.may_lend(by, rule) {
                 Ok(()) => lend,
                 Err(NotLent::NotLive(_)) => format!(":restore {owner}, then {lend}"),
                 Err(_) => format!(":who {} names the pod that writes there now", shell_word(&path)),
             };
-            notes.push(format!("read-only below {path}: {owner} took it back · {way}"));
+            notes.push(format!("{taken} · {way}"));
         }
         notes
     }
@@ -52,8 +57,14 @@ impl Family {
         let mut ways = Vec::new();
         // The verb lends all that is below the path.
         let whole = Rule::new(&region.target, crate::scope::Permission::Write);
-        if self.table.may_lend(holder, &whole).is_ok() {
+        if !self.is_ephemeral(key) && self.table.may_lend(holder, &whole).is_ok() {
             ways.push(format!(":lend {other} {name} {} hands it over", shell_word(&path)));
+        }
+        if self.table.wants(key, region) && !self.table.is_at_rest(holder, key) {
+            let below =
+                if self.table.has_turn(holder) { "the run of" } else { "the last run below" };
+            ways.push(format!("{name} writes there when {below} {other} has ended"));
+            return ways.join(" · ");
         }
         let before = self.table.written_before(key, region);
         let below = self.table.below(holder);
@@ -69,5 +80,10 @@ impl Family {
             ));
         }
         ways.join(" · ")
+    }
+
+    /// Whether a Pod ends with the program that made it: no other Pod lends it anything in time.
+    fn is_ephemeral(&self, key: &str) -> bool {
+        self.known(key).is_some_and(|handle| handle.info.borrow().ephemeral)
     }
 }

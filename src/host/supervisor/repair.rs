@@ -15,16 +15,13 @@ const REPORT: &str = ".report.txt";
 /// How much of a report is read, in bytes.
 const MOST: u64 = 64 * 1024;
 
-/// Rebuilds what a store that is new or was damaged does not know, from the logs; every Pod found
-/// there is stopped. Says what was found and what is lost.
+/// Rebuilds the Pods that the store does not know from their logs, each stopped: the store is new, was damaged, or is an
+/// older copy. Says what was found and what is lost.
 pub(crate) async fn recover(shared: &Shared, opening: &Opening) -> Result<(), HostError> {
     let data = shared.dirs.data.clone();
     let reports = tokio::task::spawn_blocking(move || reports(&data)).await.unwrap_or_default();
     reports.into_iter().for_each(|report| shared.add_notice(report));
-    let rebuilt = match opening {
-        Opening { created: false, damaged_log: None, .. } => return Ok(()),
-        Opening { .. } => rebuild(shared).await?,
-    };
+    let rebuilt = rebuild(shared).await?;
     if let Some((report, kept)) = sentence(opening, rebuilt) {
         let name = kept.map_or_else(|| "yoi.db.rebuilt".into(), |path| path.into_os_string());
         let mut path = shared.dirs.data.join(name).into_os_string();
@@ -56,9 +53,12 @@ fn sentence(opening: &Opening, rebuilt: usize) -> Option<(String, Option<PathBuf
             );
             (what, Some(path))
         }
-        // A first start finds no logs.
         (None, None, None) if rebuilt == 0 => return None,
-        (None, None, None) => ("the database was gone".to_owned(), None),
+        (None, None, None) if *created => ("the database was gone".to_owned(), None),
+        (None, None, None) => (
+            "the database did not know all sessions, like a copy without its journal".to_owned(),
+            None,
+        ),
     };
     let pods = match rebuilt {
         0 => "no pod had to be rebuilt from its log".to_owned(),
@@ -77,9 +77,9 @@ fn sentence(opening: &Opening, rebuilt: usize) -> Option<(String, Option<PathBuf
 async fn rebuild(shared: &Shared) -> Result<usize, StoreError> {
     let data = shared.dirs.data.clone();
     let known = shared.store.sessions().await?;
-    let rows = tokio::task::spawn_blocking(move || crate::store::recover(&data)).await;
+    let rows = tokio::task::spawn_blocking(move || crate::store::recover(&data, &known)).await;
     let mut rebuilt = 0;
-    for row in rows.unwrap_or_default().into_iter().filter(|row| !known.contains(&row.session)) {
+    for row in rows.unwrap_or_default() {
         match insert(shared, row).await {
             Ok(()) => rebuilt += 1,
             Err(StoreError::Taken(name)) => {

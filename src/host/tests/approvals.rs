@@ -118,6 +118,27 @@ call = [{ name = "Bash", args = { command = "true", needs = ["git"], reason = "a
 text = "It says: {result}"
 
 [[when]]
+says = "ask"
+[[when.step]]
+call = [{ name = "AskPerson", args = { question = "Which name?", choices = ["total", "sum"] } }, { name = "Write", args = { file_path = "{cwd}/asked.txt", content = "x" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "ask wrong *"
+[[when.step]]
+call = [{ name = "AskPerson", args = { question = "{1}", choices = ["total"] } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
+says = "ask only"
+[[when.step]]
+call = [{ name = "AskPerson", args = { question = "Which name?" } }]
+[[when.step]]
+text = "It says: {result}"
+
+[[when]]
 says = "read"
 [[when.step]]
 text = "I read."
@@ -259,7 +280,7 @@ impl Bench {
     }
 
     /// A Pod below another one, live after the next start of the host.
-    async fn child(&self, parent: &PodName, name: &str) -> PodName {
+    pub(super) async fn child(&self, parent: &PodName, name: &str) -> PodName {
         let store = &self.host.shared.store;
         let mut row = store.pod(parent).await.unwrap().unwrap();
         row.name = PodName::parse(name).unwrap();
@@ -388,7 +409,7 @@ async fn a_second_answer_is_refused() {
     let approval = bench.asked().await;
     let (one, two) = tokio::join!(bench.answer(&approval, once()), bench.answer(&approval, once()));
     let refused: Vec<String> = [one, two].into_iter().filter_map(Result::err).collect();
-    assert_eq!(refused, ["that approval request was decided or withdrawn already"]);
+    assert_eq!(refused, ["that request was decided or withdrawn already"]);
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(bench.results(&pod).await, 1);
     let why = Verdict::Withdrawn { why: String::new() };
@@ -599,7 +620,7 @@ async fn stopping_withdraws_the_request_and_ends_the_rules_of_decisions() {
     let (mut bench, pod) = Bench::asking().await;
     bench.say(&pod, "write a").await;
     let approval = bench.asked().await;
-    bench.answer(&approval, Verdict::Tree { rule: None }).await.unwrap();
+    bench.answer(&approval, Verdict::Tree { rule: None, of: None }).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);
     assert_eq!(bench.host.shared.store.policy().await.unwrap().len(), 1);
     bench.say(&pod, "write b").await;
@@ -646,7 +667,7 @@ async fn an_approval_for_the_subtree_decides_requests_of_children_now_and_later(
     bench.say(&pod, "read").await;
     let own = bench.asked().await;
     assert_eq!((&own.rule, &own.action), (&kids.rule, &kids.action));
-    bench.answer(&own, Verdict::Tree { rule: None }).await.unwrap();
+    bench.answer(&own, Verdict::Tree { rule: None, of: None }).await.unwrap();
     bench.ended(&kid).await;
     assert_eq!(bench.questions(), []);
     bench.is(&kid, State::Idle).await;
@@ -654,6 +675,64 @@ async fn an_approval_for_the_subtree_decides_requests_of_children_now_and_later(
     bench.ended(&kid).await;
     assert_eq!(bench.questions(), []);
     assert!(bench.said(&kid).await.pop().unwrap().contains("It says: "));
+}
+
+#[tokio::test]
+async fn a_decision_for_the_tree_of_a_pod_above_counts_there_now_and_later_until_that_pod_stops() {
+    let (bench, lead) = Bench::asking().await;
+    let one = bench.child(&lead, "one").await;
+    let two = bench.child(&lead, "two").await;
+    let low = bench.child(&two, "low").await;
+    let mut bench = bench.restarted().await;
+    let other = bench.new_pod(Some(&bench.root.join("script.toml"))).await.name;
+    let mut waiting = Vec::new();
+    for pod in [&one, &low, &other] {
+        bench.say(pod, "read").await;
+        while !bench.questions().iter().any(|approval| approval.is_of(pod)) {
+            bench.next(|e| matches!(e, Event::ApprovalRequested { .. })).await;
+        }
+        waiting.push(bench.questions().into_iter().find(|request| request.is_of(pod)).unwrap());
+    }
+    let of = |pod: &PodName| Verdict::Tree { rule: None, of: Some(pod.clone()) };
+    let wrong = bench.answer(&waiting[0], of(&two)).await.unwrap_err();
+    assert_eq!(wrong, format!("`two` is not above `one`: only {lead} is"));
+    let wrong = bench.answer(&waiting[2], of(&lead)).await.unwrap_err();
+    assert_eq!(wrong, format!("`{lead}` is not above `{other}`: no pod is"));
+    bench.answer(&waiting[0], of(&lead)).await.unwrap();
+    for pod in [&one, &low] {
+        bench.is(pod, State::Idle).await;
+        assert!(bench.said(pod).await.pop().unwrap().contains("It says: "));
+    }
+    assert_eq!(bench.questions(), [waiting[2].clone()], "another family goes on waiting");
+    // A Pod that comes later, after the one that asked first is gone.
+    bench.call(&one, Method::Stop).await.unwrap();
+    let late = bench.child(&low, "late").await;
+    let mut bench = bench.restarted().await;
+    bench.is(&late, State::Idle).await;
+    bench.say(&late, "read").await;
+    bench.ended(&late).await;
+    bench.is(&late, State::Idle).await;
+    assert!(bench.questions().iter().all(|request| request.is_of(&other)));
+    let rules = bench.host.shared.store.policy().await.unwrap();
+    assert_eq!(
+        rules.iter().map(|rule| (&rule.pod, rule.tree)).collect::<Vec<_>>(),
+        [(&lead, true)]
+    );
+    bench
+        .call(&lead, Method::StopPods { tree: false, unless_busy: false, silent: false })
+        .await
+        .unwrap();
+    assert_eq!(bench.host.shared.store.policy().await.unwrap(), []);
+    bench.say(&late, "read").await;
+    while !bench.questions().iter().any(|request| request.is_of(&late)) {
+        bench.next(|e| matches!(e, Event::ApprovalRequested { .. })).await;
+    }
+    let request = bench.questions().into_iter().find(|request| request.is_of(&late)).unwrap();
+    let stopped = bench.answer(&request, of(&lead)).await.unwrap_err();
+    assert!(stopped.contains("is stopped, and no rule is made for it"), "{stopped}");
+    assert!(bench.questions().contains(&request));
+    bench.answer(&request, of(&low)).await.unwrap();
+    bench.is(&late, State::Idle).await;
 }
 
 #[tokio::test]
@@ -904,7 +983,7 @@ async fn scope_that_cannot_be_given_is_said_to_the_person_and_the_request_goes_o
 async fn a_call_that_cannot_work_is_refused_before_a_person_is_asked() {
     let (mut bench, pod) = Bench::asking().await;
     for (text, why) in [
-        ("fly", "It says: Tool 'Fly' not found; the tools are Bash, "),
+        ("fly", "It says: Tool 'Fly' not found; the tools are AskPerson, Bash, "),
         ("empty", "It says: invalid Write input: missing field `content`"),
         ("fetch", "It says: needs want a reason: say in a sentence what they are for"),
     ] {
@@ -986,13 +1065,13 @@ async fn a_tool_call_about_a_pod_that_it_cannot_concern_is_refused_before_a_pers
 async fn the_need_git_of_a_pod_without_write_is_refused_before_a_person_is_asked() {
     let (mut bench, first) = Bench::asking().await;
     let script = bench.root.join("script.toml");
-    // It comes second, so the first one writes here and this one reads.
     let reader = bench.new_pod(Some(&script)).await.name;
+    bench.say(&first, "hook").await;
+    assert_eq!(bench.asked().await.tool, "Bash", "one that may write is asked about");
+    // The run of the first one waits, so this one reads.
     let said = bench.refused(&reader, "hook").await;
     assert!(said.contains("needs git opens nothing here"), "{said}");
     assert!(said.contains("run the command without needs git"), "{said}");
-    bench.say(&first, "hook").await;
-    assert_eq!(bench.asked().await.tool, "Bash", "one that may write is asked about");
 }
 
 #[tokio::test]
@@ -1055,7 +1134,7 @@ async fn a_withdrawn_approval_request_gives_no_scope() {
     let decided = Decided { approval: "another".into(), verdict: once(), rule: None };
     let lease = approval.lease.clone().unwrap();
     let refused = rules::extend(orders, pod.clone(), lease, Some(decided)).await.unwrap_err();
-    assert_eq!(refused.message, "that approval request was decided or withdrawn already");
+    assert_eq!(refused.message, "that request was decided or withdrawn already");
     assert_eq!(shared.store.leases().await.unwrap(), []);
     let scope = bench.info(&pod).await.scope;
     assert!(!scope.iter().any(|rule| rule.target.ends_with("else/x.txt")), "{scope:?}");
@@ -1168,4 +1247,117 @@ async fn a_message_that_had_not_entered_a_paused_run_can_be_taken_back() {
     let queue = bench.info(&pod).await.queue;
     assert_eq!(queue, Vec::new());
     assert!(!bench.transcript(&pod).await.iter().rev().take(2).any(|kind| kind == "user_input"));
+}
+
+fn answer(text: &str) -> Verdict {
+    let values = json!({ "answer": text }).as_object().cloned().unwrap();
+    Verdict::Answer { values }
+}
+
+#[tokio::test]
+async fn a_question_waits_for_an_answer_that_the_model_reads() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "ask only").await;
+    let question = bench.asked().await;
+    assert_eq!(question.line(), "question: Which name?");
+    let info = bench.is(&pod, State::NeedsYou).await;
+    assert_eq!(info.why.unwrap(), "waits for you: question: Which name?");
+    let rule = "AskPerson:*".parse().ok();
+    for verdict in [once(), Verdict::Pod { rule: rule.clone() }, Verdict::Tree { rule, of: None }] {
+        let wrong = bench.answer(&question, verdict).await.unwrap_err();
+        assert_eq!(wrong, "this is a question: answer it or deny it");
+    }
+    let wrong = bench.answer(&question, answer(" ")).await.unwrap_err();
+    assert_eq!(wrong, r#"" " is not a text"#);
+    bench.answer(&question, answer("keep\nboth")).await.unwrap();
+    let late = bench.answer(&question, answer("sum")).await.unwrap_err();
+    assert_eq!(late, "that request was decided or withdrawn already");
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.said(&pod).await.pop().unwrap(), "It says: keep\nboth");
+    assert_eq!(bench.questions(), []);
+}
+
+#[tokio::test]
+async fn a_declined_question_is_an_error_with_the_reason() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "ask only").await;
+    let question = bench.asked().await;
+    bench.answer(&question, Verdict::Deny { reason: "decide yourself".into() }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.said(&pod).await.pop().unwrap(), "It says: no answer: decide yourself");
+    let wrong = bench.refused(&pod, "ask wrong x").await;
+    let said = "It says: invalid AskPerson input: choices are two to four, or left out, not 1";
+    assert_eq!(wrong, said);
+}
+
+#[tokio::test]
+async fn only_an_answer_answers_a_question_and_an_approval_request_has_none() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "write a").await;
+    let approval = bench.asked().await;
+    let wrong = bench.answer(&approval, answer("yes")).await.unwrap_err();
+    assert_eq!(wrong, "this is no question: allow it or deny it");
+    let other = bench.host.shared.store.clone();
+    let kid = bench.child(&pod, "kid").await;
+    let question = ApprovalRequest {
+        id: "0".into(),
+        pod: kid,
+        lineage: vec![pod.clone()],
+        question: Some(crate::protocol::Question::of_model(vec![])),
+        ..approval.clone()
+    };
+    other.add_approval(question.clone()).await.unwrap();
+    bench.host.shared.approval_requested(&question);
+    let rule = Some("*:*".parse().unwrap());
+    bench.answer(&approval, Verdict::Tree { rule, of: None }).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(bench.questions(), [question], "a rule for everything answers no question");
+}
+
+#[tokio::test]
+async fn a_question_outlives_the_host_and_its_answer_goes_on_with_the_run() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "ask").await;
+    let question = bench.asked().await;
+    let mut bench = bench.after(async |_| {}).await;
+    assert_eq!(bench.questions(), std::slice::from_ref(&question));
+    bench.is(&pod, State::NeedsYou).await;
+    bench.answer(&question, answer("sum")).await.unwrap();
+    let write = bench.asked().await;
+    assert_eq!(write.tool, "Write", "the calls behind the question run");
+    bench.answer(&write, once()).await.unwrap();
+    bench.ended(&pod).await;
+    assert!(bench.wrote("asked.txt"));
+    assert_eq!(bench.results(&pod).await, 2);
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_as_the_host_ends_is_not_asked_for_again() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "ask only").await;
+    let question = bench.asked().await;
+    let id = question.id.clone();
+    let answered = Decided { approval: id, verdict: answer("sum"), rule: None };
+    let mut bench =
+        bench.after(async |store| assert!(store.decide_approval(answered).await.unwrap())).await;
+    assert_eq!(bench.questions(), []);
+    bench.call(&pod, Method::Resume).await.unwrap();
+    bench.ended(&pod).await;
+    assert_eq!(bench.said(&pod).await.pop().unwrap(), "It says: sum");
+}
+
+#[tokio::test]
+async fn a_cancelled_run_and_a_stopped_pod_withdraw_their_question() {
+    for method in [Method::Cancel, Method::Stop] {
+        let (mut bench, pod) = Bench::asking().await;
+        bench.say(&pod, "ask only").await;
+        let question = bench.asked().await;
+        bench.call(&pod, method.clone()).await.unwrap();
+        let decided = bench.next(|e| matches!(e, Event::ApprovalDecided { .. })).await;
+        let Event::ApprovalDecided { verdict, .. } = decided else { unreachable!() };
+        assert!(matches!(verdict, Verdict::Withdrawn { .. }), "{method:?}: {verdict:?}");
+        let late = bench.answer(&question, answer("sum")).await.unwrap_err();
+        assert_eq!(late, "that request was decided or withdrawn already");
+        assert_eq!(bench.questions(), []);
+    }
 }

@@ -195,6 +195,7 @@ async fn a_client_requests_nothing_that_is_a_persons() {
     let methods = [
         Method::Watch,
         Method::Show { pods: Vec::new() },
+        Method::Attend { attends: true },
         Method::Stop,
         Method::ListPolicy,
         Method::Revoke { rule: 1 },
@@ -241,7 +242,10 @@ async fn a_message_of_a_client_enters_with_its_origin_and_without_authority() {
     );
     bench
         .client
-        .call(Some(&name("alice")), Method::StopPods { tree: false, unless_busy: false })
+        .call(
+            Some(&name("alice")),
+            Method::StopPods { tree: false, unless_busy: false, silent: false },
+        )
         .await
         .unwrap();
     let notify = Method::Notify { message: "on".to_owned() };

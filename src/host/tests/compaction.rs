@@ -194,3 +194,20 @@ async fn a_compaction_keeps_all_that_the_docs_list() {
         assert!(newest.contains(kept), "{kept} is lost: {newest}");
     }
 }
+
+#[tokio::test]
+async fn how_full_the_window_is_stays_known_when_a_pod_comes_back_after_a_compaction() {
+    let mut bench = Bench::new().await;
+    let (pod, _) = pod(&mut bench, &[Summary::Text]).await;
+    bench.call(&pod, Method::Compact).await.unwrap();
+    bench.next(|event| matches!(event, Event::CompactDone { .. })).await;
+    let before = bench.is(&pod, State::Idle).await.context_tokens;
+    bench.call(&pod, Method::Stop).await.unwrap();
+    bench.is(&pod, State::Stopped).await;
+    let restore = Method::Restore { name: pod.to_string() };
+    bench.client.call(None, restore).await.unwrap();
+    assert_eq!(bench.info(&pod).await.context_tokens, before);
+    let bench = bench.restarted().await;
+    let after = bench.info(&pod).await.context_tokens;
+    assert!(0 < after && after <= before, "{after} of {before}: the tools are in no log");
+}

@@ -4,7 +4,7 @@ use crate::client::find;
 use crate::host::tests::family::name;
 use crate::host::tests::{Bench, run_end};
 use crate::protocol::method::NewPod;
-use crate::protocol::{Entry, Event, Fact, Method, PodName, State};
+use crate::protocol::{Entry, Event, Fact, Method, PodName, RunResult, State};
 use crate::session::Files;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,31 @@ fn flip(path: &Path, at: usize) {
 }
 
 #[tokio::test]
+async fn messages_that_waited_when_the_host_was_killed_are_sent_before_one_that_is_written_later() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("stuck")).await.unwrap();
+    bench.next(|e| matches!(e, Event::TextDelta { .. })).await;
+    let queued = |text: &str| {
+        let Method::Send { input, .. } = Method::say(text) else { unreachable!() };
+        Method::Send { input, queue: true }
+    };
+    for text in ["first", "second"] {
+        bench.call(&pod, queued(text)).await.unwrap();
+    }
+    let mut next = bench.killed_and(|_| {}).await;
+    next.is(&pod, State::Paused).await;
+    assert_eq!(next.info(&pod).await.queue.len(), 2);
+    next.call(&pod, queued("third")).await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(next.end().await, RunResult::Finished);
+    }
+    let said = next.said(&pod).await;
+    let answers = ["You said first.", "You said second.", "You said third."];
+    assert_eq!(said[said.len() - 3..], answers, "{said:?}");
+    bench.host.end().await;
+}
+
+#[tokio::test]
 async fn what_the_rebuild_of_a_damaged_database_lost_is_said_until_its_report_is_deleted() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.call(&pod, Method::say("one")).await.unwrap();
@@ -110,21 +135,38 @@ async fn a_damaged_write_ahead_log_is_said_and_the_pods_that_it_knew_are_rebuilt
 }
 
 #[tokio::test]
+async fn sessions_that_an_older_database_does_not_know_come_back_as_stopped_pods() {
+    let bench = Bench::family().await;
+    bench.spawn("p", "kid", "a").await.unwrap();
+    let bench = bench
+        .database_changed_while_away("DELETE FROM loans; DELETE FROM pods WHERE key = 'kid'")
+        .await;
+    let kid = bench.info(&name("kid")).await;
+    assert_eq!((kid.state, kid.parent), (State::Stopped, Some(name("p"))));
+    let notices = bench.host_notices().await;
+    let [notice] = &notices[..] else { panic!("{notices:?}") };
+    assert!(notice.contains("did not know all sessions"), "{notice}");
+    assert!(notice.contains("1 pod was rebuilt from its log, stopped"), "{notice}");
+    // A Pod that a person deletes does not come back.
+    bench.call(&name("kid"), Method::Remove).await.unwrap();
+    let bench = bench.restarted().await;
+    assert!(bench.host.shared.pod(&name("kid")).is_none());
+}
+
+#[tokio::test]
 async fn a_pod_whose_record_is_damaged_is_listed_says_why_and_can_be_deleted() {
     let bench = Bench::family().await;
     bench.root_pod("q", "other").await;
-    let bench = bench
-        .damaged_while_away(|root| {
-            let db = rusqlite::Connection::open(root.join("home/data/yoi.db")).unwrap();
-            db.execute_batch("UPDATE pods SET scope = '{' WHERE key = 'q'").unwrap();
-        })
-        .await;
+    let bench =
+        bench.database_changed_while_away("UPDATE pods SET scope = '{' WHERE key = 'q'").await;
     let damaged = bench.info(&name("q")).await;
     assert_eq!(damaged.state, State::Damaged);
     assert_eq!(damaged.workspace, bench.root.join("other"));
     let why = damaged.why.unwrap();
     assert!(why.contains("scope") && why.contains(":rm deletes"), "{why}");
-    for method in [Method::say("x"), Method::StopPods { tree: false, unless_busy: false }] {
+    for method in
+        [Method::say("x"), Method::StopPods { tree: false, unless_busy: false, silent: false }]
+    {
         let refused = bench.call(&name("q"), method).await.unwrap_err();
         assert!(refused.message.contains("record of pod `q` is damaged"), "{refused}");
     }
@@ -140,15 +182,11 @@ async fn a_circle_of_parents_in_the_database_is_cut_and_said_and_every_walk_ends
         bench.is(&name(pod), State::Idle).await;
     }
     let bench = bench
-        .damaged_while_away(|root| {
-            let db = rusqlite::Connection::open(root.join("home/data/yoi.db")).unwrap();
-            db.execute_batch(
-                "UPDATE pods SET parent = 'b' WHERE key = 'a';
+        .database_changed_while_away(
+            "UPDATE pods SET parent = 'b' WHERE key = 'a';
                  UPDATE pods SET parent = 'a' WHERE key = 'b';
                  UPDATE pods SET parent = 'p' WHERE key = 'p';",
-            )
-            .unwrap();
-        })
+        )
         .await;
     let parents = bench.host.shared.family().into_iter();
     let parents: Vec<_> = parents.map(|info| info.parent.map(|name| name.to_string())).collect();
@@ -156,8 +194,14 @@ async fn a_circle_of_parents_in_the_database_is_cut_and_said_and_every_walk_ends
     let notices = bench.host_notices().await;
     assert!(notices.iter().any(|notice| notice.contains("`a` below itself")), "{notices:?}");
     for tree in [true, false] {
-        bench.call(&name("b"), Method::StopPods { tree, unless_busy: false }).await.unwrap();
-        bench.call(&name("a"), Method::StopPods { tree, unless_busy: false }).await.unwrap();
+        bench
+            .call(&name("b"), Method::StopPods { tree, unless_busy: false, silent: false })
+            .await
+            .unwrap();
+        bench
+            .call(&name("a"), Method::StopPods { tree, unless_busy: false, silent: false })
+            .await
+            .unwrap();
         let restore = Method::RestorePods { tree, plan: false };
         bench.call(&name("a"), restore.clone()).await.unwrap();
         bench.call(&name("b"), restore).await.unwrap();

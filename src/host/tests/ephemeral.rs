@@ -43,7 +43,7 @@ impl Bench {
         bench
     }
 
-    async fn ephemeral(&self, pod: &str) {
+    pub async fn ephemeral(&self, pod: &str) {
         let model = format!("rehearsal:{}", self.root.join("script.toml").display());
         let new = NewPod {
             name: Some(name(pod)),

@@ -2,10 +2,12 @@
 
 use crate::client::pod_api::PodApi;
 use crate::host::tests::Bench;
+use crate::host::tests::pods::sql;
+use crate::protocol::entry::domain;
 use crate::protocol::method::NewPod;
 use crate::protocol::{
-    EntryId, ErrorCode, Event, Lent, Method, PodInfo, PodName, Refusal, Restoring, Segment,
-    SpawnPod, State, StoppedPod,
+    EntryId, ErrorCode, Event, Fact, Lent, Method, PodInfo, PodName, Refusal, Restoring, RunResult,
+    Segment, SpawnPod, State, StoppedPod,
 };
 use crate::scope::{Permission, Rule, Scope};
 use std::path::{Path, PathBuf};
@@ -79,7 +81,10 @@ impl Bench {
     }
 
     pub async fn stop(&self, pod: &str, tree: bool) -> Result<Vec<StoppedPod>, Refusal> {
-        match self.call(&name(pod), Method::StopPods { tree, unless_busy: false }).await? {
+        match self
+            .call(&name(pod), Method::StopPods { tree, unless_busy: false, silent: false })
+            .await?
+        {
             Event::PodsStopped { stopped } => Ok(stopped),
             other => panic!("{other:?}"),
         }
@@ -186,7 +191,7 @@ async fn a_spawn_that_cannot_be_is_refused_whole_and_leaves_nothing() {
     let own = refusal(bench.spawn_request("p", "b")).await;
     assert_eq!(own, "a child cannot have its parent's name `p`");
     let taken = refusal(bench.spawn_request("KID", "b")).await;
-    assert!(taken.contains("pod name `KID` is already registered"), "{taken}");
+    assert!(taken.starts_with("you have a child `KID` already, and it is live: "), "{taken}");
     let bad = refusal(bench.spawn_request("a/b", "b")).await;
     assert!(bad.contains("a/b"), "{bad}");
     let profile = SpawnPod { profile: Some("nope".into()), ..bench.spawn_request("x", "b") };
@@ -275,6 +280,32 @@ async fn a_tree_is_stopped_children_first_and_restored_with_what_each_had() {
 }
 
 #[tokio::test]
+async fn a_child_that_cannot_be_restored_keeps_none_of_the_others_from_coming_back() {
+    let bench = Bench::family().await;
+    let reader = |pod: &str| SpawnPod { scope: Vec::new(), ..bench.spawn_request(pod, "a") };
+    bench.spawn_with("p", reader("first")).await.unwrap();
+    bench.spawn("p", "writer", "b").await.unwrap();
+    bench.spawn_with("p", reader("last")).await.unwrap();
+    for pod in ["first", "writer", "last"] {
+        bench.stop(pod, false).await.unwrap();
+    }
+    let _command = bench.host.shared.pod(&name("p")).unwrap().commands.begin("Bash make".into());
+    let restore = Method::RestorePods { tree: true, plan: false };
+    let Event::Plan { steps, .. } = bench.call(&name("p"), restore).await.unwrap() else {
+        panic!()
+    };
+    let found = |pod: &str| steps.iter().find(|step| step.name.as_str() == pod).unwrap();
+    assert_eq!(found("p").what, Restoring::AlreadyLive);
+    assert_eq!(found("writer").what, Restoring::Impossible);
+    assert!(found("writer").notes.concat().contains("`p` runs Bash make"), "{steps:?}");
+    assert_eq!(bench.info(&name("writer")).await.state, State::Stopped);
+    for pod in ["first", "last"] {
+        assert!(matches!(found(pod).what, Restoring::Idle | Restoring::Paused), "{steps:?}");
+        assert_ne!(bench.info(&name(pod)).await.state, State::Stopped, "{pod}");
+    }
+}
+
+#[tokio::test]
 async fn a_restored_parent_leaves_its_running_children_what_they_have() {
     let bench = Bench::family().await;
     bench.spawn("p", "kid", "a").await.unwrap();
@@ -298,6 +329,56 @@ async fn the_family_is_the_same_after_the_host_ended() {
     let bench = bench.restarted().await;
     assert_eq!((bench.holding(), bench.host.shared.peers.borrow().clone()), before);
     assert_eq!(bench.writers("b/x"), ["z"]);
+}
+
+/// What the host told a Pod of its children in sentences, in the order in which the Pod reads it.
+async fn notes_of(bench: &Bench, pod: &str) -> Vec<String> {
+    let rows = bench.host.shared.store.messages(&name(pod)).await.unwrap();
+    let notes = rows.iter().filter_map(|row| row.payload["message"].as_str());
+    notes.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_parent_reads_what_the_end_of_the_host_did_to_its_children_as_long_as_it_is_true() {
+    for settings in ["", "[host]\nresume = \"never\"\n"] {
+        let bench = Bench::with_settings(settings).await;
+        std::fs::write(bench.root.join("script.toml"), SCRIPT).unwrap();
+        bench.root_pod("p", "w").await;
+        for kid in ["k", "l", "m"] {
+            bench.child(&name("p"), kid).await;
+        }
+        let mut bench = bench.restarted().await;
+        for kid in ["k", "l", "m"] {
+            bench.hang(kid).await;
+        }
+        let mut bench = bench.restarted().await.restarted().await;
+        for kid in ["k", "l", "m"] {
+            let info = bench.is(&name(kid), State::Paused).await;
+            assert_eq!(info.cut_at.is_some(), settings.is_empty());
+            assert!(info.why.unwrap().contains("(host ended)"));
+        }
+        let notes = notes_of(&bench, "p").await;
+        assert_eq!(notes.len(), 3, "{notes:?}");
+        let of_k = notes.iter().find(|note| note.contains("`k`")).unwrap();
+        assert!(of_k.starts_with("pod `k` waits for a person: interrupted "), "{notes:?}");
+        // A note that is not true any more is not read.
+        bench.call(&name("k"), Method::Resume).await.unwrap();
+        bench.call(&name("l"), Method::Cancel).await.unwrap();
+        bench.is(&name("l"), State::Idle).await;
+        assert_eq!(bench.info(&name("k")).await.cut_at, None);
+        let notes = notes_of(&bench, "p").await;
+        assert!(notes.len() == 1 && notes[0].starts_with("pod `m` waits"), "{notes:?}");
+        // What the parent has read is followed by what became of it.
+        bench.call(&name("p"), Method::say("hello")).await.unwrap();
+        bench.is(&name("p"), State::Idle).await;
+        // A Pod whose run has just ended looks for messages once more, so it answers first.
+        bench.said(&name("p")).await;
+        assert_eq!(notes_of(&bench, "p").await, Vec::<String>::new());
+        bench.call(&name("m"), Method::Resume).await.unwrap();
+        let goes_on = "pod `m` goes on with the run that was interrupted";
+        assert_eq!(notes_of(&bench, "p").await, [goes_on]);
+        assert_eq!(bench.info(&name("p")).await.state, State::Idle, "it is not woken");
+    }
 }
 
 #[tokio::test]
@@ -474,7 +555,7 @@ async fn relative_paths_of_a_spawn_are_meant_from_the_directory_of_the_parent() 
         assert_eq!(info.cwd, cwd);
         let held: Vec<_> = info.scope.iter().map(|rule| rule.target.clone()).collect();
         assert!(held.contains(&cwd), "{held:?}");
-        let stop = Method::StopPods { tree: false, unless_busy: false };
+        let stop = Method::StopPods { tree: false, unless_busy: false, silent: false };
         bench.call(&info.name, stop).await.unwrap();
     }
 }
@@ -563,8 +644,10 @@ async fn every_stop_answers_beside_spawns_messages_and_child_events() {
                 if let Err(refusal) = said {
                     assert_eq!(refusal.code, ErrorCode::AlreadyRunning, "{refusal}");
                 }
-                let stop = pod_api
-                    .call(Some(&kid), Method::StopPods { tree: n % 2 == 0, unless_busy: false });
+                let stop = pod_api.call(
+                    Some(&kid),
+                    Method::StopPods { tree: n % 2 == 0, unless_busy: false, silent: false },
+                );
                 let stopped = tokio::time::timeout(PATIENCE, stop).await.expect("an answer");
                 assert!(matches!(stopped, Ok(Event::PodsStopped { .. })), "{stopped:?}");
             }
@@ -598,6 +681,15 @@ fn two_writers_are_seen() {
 }
 
 impl Bench {
+    /// What the log of a Pod says of its turns.
+    async fn turns(&self, pod: &PodName) -> Vec<serde_json::Value> {
+        let turn = |fact: Fact| match fact {
+            Fact::Extension { domain: of, payload } => (of == domain::TURN).then_some(payload),
+            _ => None,
+        };
+        self.facts(pod).await.into_iter().filter_map(turn).collect()
+    }
+
     /// Carries out a verb as a note names it: `:lend a b /path`, `:stop a` or `:stop --tree a`.
     async fn follow(&self, advice: &str) {
         let words: Vec<&str> = advice.split(' ').collect();
@@ -606,9 +698,11 @@ impl Bench {
                 (*from, Method::Lend { to: (*to).into(), rule: write(*path) })
             }
             [":stop", "--tree", pod, ..] => {
-                (*pod, Method::StopPods { tree: true, unless_busy: false })
+                (*pod, Method::StopPods { tree: true, unless_busy: false, silent: false })
             }
-            [":stop", pod, ..] => (*pod, Method::StopPods { tree: false, unless_busy: false }),
+            [":stop", pod, ..] => {
+                (*pod, Method::StopPods { tree: false, unless_busy: false, silent: false })
+            }
             _ => panic!("{advice}"),
         };
         self.call(&name(pod), method).await.unwrap();
@@ -622,35 +716,163 @@ impl Bench {
     }
 }
 
+impl Bench {
+    /// A run of the Pod that lasts until it is paused.
+    pub async fn hang(&mut self, pod: &str) {
+        self.call(&name(pod), Method::say("hang")).await.unwrap();
+        self.next(|event| matches!(event, Event::TurnStart { .. })).await;
+    }
+
+    /// The notes of a Pod that say where it only reads.
+    async fn reads(&self, pod: &str) -> Vec<String> {
+        let notes = self.info(&name(pod)).await.notes;
+        notes.into_iter().filter(|note| note.starts_with("read-only")).collect()
+    }
+}
+
 #[tokio::test]
 async fn each_way_to_write_that_a_note_names_leads_to_writing() {
     for way in [0, 1] {
-        let bench = Bench::family().await;
+        let mut bench = Bench::family().await;
         bench.root_pod("second", "w").await;
         assert_eq!(bench.writers("x"), ["p"]);
+        bench.hang("p").await;
+        bench.hang("second").await;
         let advised = bench.advised("second").await;
         let path = bench.root.join("w");
         let lend = format!(":lend p second {} hands it over", path.display());
-        assert_eq!(advised, [lend, ":stop p frees it".into()]);
-        bench.follow(&advised[way]).await;
+        assert_eq!(advised, [lend, "second writes there when the run of p has ended".into()]);
+        match way {
+            0 => bench.follow(&advised[0]).await,
+            _ => drop(bench.call(&name("p"), Method::Pause).await.unwrap()),
+        }
         assert_eq!(bench.writers("x"), ["second"]);
+        assert_eq!(bench.reads("second").await, Vec::<String>::new());
     }
 }
 
 #[tokio::test]
 async fn a_note_names_no_way_that_would_not_lead_to_writing() {
-    let bench = Bench::family().await;
+    let mut bench = Bench::family().await;
     bench.root_pod("second", "w").await;
-    bench.root_pod("third", "w").await;
-    // What the first one gives up, the second one gets.
-    let line = "it is free when p has stopped, and so have those next in line: second";
-    assert_eq!(bench.advised("third").await[1..], [line]);
-    bench.stop("second", false).await.unwrap();
     bench.spawn("p", "kid", "a").await.unwrap();
-    let advised = bench.advised("third").await;
-    assert_eq!(advised, [":stop --tree p frees it"], "a part of it is lent to a child");
-    bench.follow(&advised[0]).await;
-    assert_eq!(bench.writers("a/x"), ["third"]);
+    // Its own run, and that of its parent, which learns of its end.
+    for _ in 0..2 {
+        bench.end().await;
+    }
+    bench.hang("second").await;
+    // The rest of the directory is given up by the Pod at rest; a part of it is lent to its child.
+    assert_eq!(bench.writers("x"), ["second"]);
+    let advised = bench.advised("second").await;
+    let path = bench.root.join("w/a");
+    let lend = format!(":lend kid second {} hands it over", path.display());
+    assert_eq!(advised, [lend, ":stop kid frees it".into()]);
+    bench.follow(&advised[1]).await;
+    assert_eq!(bench.writers("a/x"), ["second"]);
+}
+
+#[tokio::test]
+async fn a_run_takes_what_pods_at_rest_write_and_another_one_reads_beside_it_and_says_so() {
+    let mut bench = Bench::family().await;
+    bench.root_pod("second", "w").await;
+    bench.call(&name("second"), Method::say("one")).await.unwrap();
+    bench.end().await;
+    assert_eq!(bench.writers("x"), ["second"], "it keeps what it had");
+    assert_eq!(bench.turns(&name("second")).await, Vec::<serde_json::Value>::new());
+    bench.hang("p").await;
+    assert_eq!(bench.writers("x"), ["p"]);
+    bench.hang("second").await;
+    let row = serde_json::json!({"writers": ["p"], "refused": false});
+    assert_eq!(bench.turns(&name("second")).await, [row]);
+    bench.call(&name("p"), Method::Pause).await.unwrap();
+    assert_eq!(bench.writers("x"), ["second"], "it comes back by itself");
+}
+
+#[tokio::test]
+async fn a_listing_above_yois_own_directories_is_granted_and_all_that_is_below_is_not() {
+    let bench = Bench::family().await;
+    let extend =
+        |rule| crate::host::rules::extend(bench.host.supervisor.clone(), name("p"), rule, None);
+    let all = Rule::new(&bench.root, Permission::Read);
+    let refused = extend(all.clone()).await.unwrap_err().message;
+    assert!(refused.contains("is in or around yoi's own directory"), "{refused}");
+    extend(Rule { recursive: false, ..all }).await.unwrap();
+    let own = Rule::new(bench.root.join("home/config/x"), Permission::Read);
+    assert!(extend(Rule { recursive: false, ..own }).await.is_err());
+}
+
+#[tokio::test]
+async fn a_turn_ends_also_where_the_store_cannot_keep_what_another_pod_writes_then() {
+    let mut bench = Bench::family().await;
+    bench.root_pod("second", "w").await;
+    bench.hang("p").await;
+    bench.hang("second").await;
+    let full = "CREATE TRIGGER full BEFORE UPDATE OF gaps ON pods
+                BEGIN SELECT RAISE(ABORT, 'disk full'); END";
+    sql(&bench.root, full);
+    bench.call(&name("p"), Method::Pause).await.unwrap();
+    bench.is(&name("p"), State::Idle).await;
+    assert_eq!(bench.writers("x"), ["p"], "nothing of it was stored");
+    sql(&bench.root, "DROP TRIGGER full");
+    bench.call(&name("second"), Method::Pause).await.unwrap();
+    bench.is(&name("second"), State::Idle).await;
+    bench.hang("second").await;
+    assert_eq!(bench.writers("x"), ["second"]);
+}
+
+#[tokio::test]
+async fn a_run_waits_for_its_turn_where_the_settings_say_so_and_esc_ends_the_wait() {
+    let mut bench = Bench::with_settings("scope.when_busy = 'wait'\n").await;
+    std::fs::write(bench.root.join("script.toml"), SCRIPT).unwrap();
+    for pod in ["p", "second"] {
+        bench.root_pod(pod, "w").await;
+    }
+    bench.hang("p").await;
+    bench.call(&name("second"), Method::say("one")).await.unwrap();
+    let waits = |event: &Event| match event {
+        Event::PodChanged { info } => {
+            info.activity.as_deref() == Some("waits until p has ended its run")
+                && info.waits_to_write()
+        }
+        _ => false,
+    };
+    bench.next(waits).await;
+    let notice = bench.next(|event| matches!(event, Event::Alert(_))).await;
+    let says = |text: &str| matches!(&notice, Event::Alert(a) if a.message.contains(text));
+    assert!(says("waits until p has ended its run") && says(":pause p frees it"), "{notice:?}");
+    bench.call(&name("second"), Method::Pause).await.unwrap();
+    bench.is(&name("second"), State::Idle).await;
+    bench.call(&name("second"), Method::say("two")).await.unwrap();
+    bench.next(waits).await;
+    assert_eq!(bench.writers("x"), ["p"]);
+    bench.call(&name("p"), Method::Pause).await.unwrap();
+    bench.next(|event| matches!(event, Event::RunEnd { result: RunResult::Finished, .. })).await;
+    assert_eq!(bench.said(&name("second")).await, ["You said two."]);
+    assert_eq!(bench.writers("x"), ["second"]);
+    assert_eq!(bench.turns(&name("second")).await, Vec::<serde_json::Value>::new());
+}
+
+#[tokio::test]
+async fn the_notes_of_an_ephemeral_pod_advise_no_lease() {
+    let mut bench = Bench::family().await;
+    bench.ephemeral("e").await;
+    bench.hang("p").await;
+    bench.hang("e").await;
+    assert_eq!(bench.advised("e").await, ["e writes there when the run of p has ended"]);
+}
+
+#[tokio::test]
+async fn a_lease_that_needs_a_live_pod_names_the_stopped_one_and_how_it_comes_back() {
+    let bench = Bench::family().await;
+    bench.root_pod("other", "v").await;
+    let lend = |to: &str| Method::Lend { to: to.into(), rule: write(bench.root.join("w")) };
+    bench.stop("other", false).await.unwrap();
+    let refused = bench.call(&name("p"), lend("other")).await.unwrap_err().message;
+    assert!(refused.contains("`other` is stopped") && refused.ends_with(":restore other first"));
+    bench.stop("p", false).await.unwrap();
+    let refused = bench.call(&name("p"), lend("other")).await.unwrap_err().message;
+    assert!(refused.contains("`p` and `other` are stopped"), "{refused}");
+    assert!(refused.ends_with(":restore p and :restore other first"), "{refused}");
 }
 
 #[tokio::test]
@@ -681,18 +903,26 @@ async fn what_was_reclaimed_stays_reclaimed_over_stop_restore_and_a_new_host_unt
 async fn write_access_that_a_stop_hands_to_another_pod_is_said_by_the_verb_and_on_that_pod() {
     let mut bench = Bench::family().await;
     bench.root_pod("second", "w").await;
-    let stopped = bench.stop("p", false).await.unwrap();
-    let path = bench.root.join("w");
+    bench.spawn("p", "kid", "a").await.unwrap();
+    // Its own run, and that of its parent, which learns of its end.
+    for _ in 0..2 {
+        bench.end().await;
+    }
+    bench.hang("second").await;
+    let stopped = bench.stop("kid", false).await.unwrap();
+    let path = bench.root.join("w/a");
     let gained = crate::protocol::Lent { to: name("second"), rule: write(&path) };
     assert_eq!(stopped[0].gained, [gained]);
     let alert = bench.next(|event| matches!(event, Event::Alert(_))).await;
     let Event::Alert(alert) = alert else { unreachable!() };
-    let text = format!("may write {} now, which `p` wrote until it stopped", path.display());
+    let text =
+        format!("`second` may write {} now: `kid`, which wrote there, has stopped", path.display());
     assert_eq!(alert.message, text);
     let restore = Method::RestorePods { tree: false, plan: false };
-    let restored = bench.call(&name("p"), restore).await.unwrap();
+    let restored = bench.call(&name("kid"), restore).await.unwrap();
     let Event::Plan { steps, .. } = restored else { panic!("a plan") };
-    assert!(steps[0].notes[0].starts_with("read-only: second is writing here"), "{steps:?}");
+    assert!(steps[0].notes.is_empty(), "it writes when its turn comes: {steps:?}");
+    assert_eq!(bench.writers("a/x"), ["second"]);
 }
 
 #[tokio::test]
@@ -709,7 +939,10 @@ async fn reading_that_a_pod_has_already_is_not_lent_again() {
 async fn a_tree_that_is_live_again_says_nothing_of_children_that_stopped() {
     let bench = Bench::family().await;
     bench.spawn("p", "c", "a").await.unwrap();
-    bench.call(&name("p"), Method::StopPods { tree: true, unless_busy: false }).await.unwrap();
+    bench
+        .call(&name("p"), Method::StopPods { tree: true, unless_busy: false, silent: false })
+        .await
+        .unwrap();
     let stops = async || {
         let waiting = bench.host.shared.store.messages(&name("p")).await.unwrap();
         waiting.iter().filter(|message| message.id.starts_with("stopped:")).count()

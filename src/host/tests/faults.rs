@@ -106,15 +106,19 @@ async fn a_panic_in_an_actor_fails_its_pod_with_the_reason_until_it_is_restored(
 async fn a_panic_of_the_supervisor_ends_the_host_with_the_reason_and_no_client_waits() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.host.supervisor.send(Step::panics()).await.unwrap();
-    let waiting =
-        bench.call(&pod, Method::StopPods { tree: false, unless_busy: false }).await.unwrap_err();
+    let waiting = bench
+        .call(&pod, Method::StopPods { tree: false, unless_busy: false, silent: false })
+        .await
+        .unwrap_err();
     assert!(waiting.message.contains("ended") || waiting.message.contains("ending"), "{waiting}");
     let Ending::Failed(why) = bench.host.ended().await else { panic!("the host has failed") };
     assert!(why.ends_with("the family broke on purpose"), "{why}");
     while bench.events.recv().await.is_some() {}
     let (late, _events) = bench.host.client().await.unwrap();
     assert!(
-        late.call(Some(&pod), Method::StopPods { tree: false, unless_busy: false }).await.is_err()
+        late.call(Some(&pod), Method::StopPods { tree: false, unless_busy: false, silent: false })
+            .await
+            .is_err()
     );
     bench.host.end().await;
 }

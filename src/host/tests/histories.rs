@@ -8,11 +8,14 @@ use crate::client::pod_api::PodApi;
 use crate::host::tests::family::{name, two_writers, write};
 use crate::host::tests::start;
 use crate::host::{Host, Shared};
-use crate::protocol::entry::domain;
+use crate::protocol::entry::{SystemItem, domain};
 use crate::protocol::method::NewPod;
-use crate::protocol::{Event, Method, PodInfo, Refusal, Segment, SpawnPod, State, Verdict};
+use crate::protocol::{
+    Entry, Event, Fact, Method, PodEvent, PodInfo, Refusal, Segment, SpawnPod, State, Verdict,
+};
 use crate::scope::lease::Lease;
 use crate::scope::{Permission, Rule, Scope};
+use crate::session::{Files, backwards};
 use crate::store::{PodRow, Wanted};
 use futures_util::future::join_all;
 use rusqlite::Connection;
@@ -96,8 +99,15 @@ impl Life<'_> {
         &self.host.shared
     }
 
+    /// The directory of all Pods, and where a move puts it.
+    fn directories(&self) -> (PathBuf, PathBuf) {
+        let (one, other) = (self.root.join("w"), self.root.join("moved"));
+        if one.is_dir() { (one, other) } else { (other, one) }
+    }
+
     fn place(&self, place: &str) -> PathBuf {
-        if place == "." { self.root.join("w") } else { self.root.join("w").join(place) }
+        let (dir, _) = self.directories();
+        if place == "." { dir } else { dir.join(place) }
     }
 
     async fn person(&self, pod: Option<&str>, method: Method) -> Result<Event, Refusal> {
@@ -116,10 +126,10 @@ impl Life<'_> {
 
     /// One random step. What is refused changes nothing, and that is checked like everything else.
     async fn step(&self, dice: &mut Dice) -> String {
-        let roll = if self.shared().family().is_empty() { 0 } else { 1 + dice.below(19) };
+        let roll = if self.shared().family().is_empty() { 0 } else { 1 + dice.below(24) };
         let one = self.some_pod(dice, if roll < 2 { Who::NoOne } else { Who::Live });
         let two = match roll {
-            2..=5 => self.some_pod(dice, Who::NoOne),
+            2..=5 | 23 => self.some_pod(dice, Who::NoOne),
             8..=11 => self.relations(one, dice),
             _ => self.some_pod(dice, Who::Anybody),
         };
@@ -147,12 +157,21 @@ impl Life<'_> {
                 let tree = dice.below(2) == 0;
                 (
                     "stop",
-                    self.person(Some(one), Method::StopPods { tree, unless_busy: false }).await,
+                    self.person(
+                        Some(one),
+                        Method::StopPods { tree, unless_busy: false, silent: false },
+                    )
+                    .await,
                 )
             }
             11 => (
                 "stop by",
-                self.pod(one, two, Method::StopPods { tree: true, unless_busy: false }).await,
+                self.pod(
+                    one,
+                    two,
+                    Method::StopPods { tree: true, unless_busy: false, silent: false },
+                )
+                .await,
             ),
             12 | 13 => {
                 let (tree, plan) = (dice.below(2) == 0, dice.below(4) == 0);
@@ -173,12 +192,19 @@ impl Life<'_> {
                 let verdict = match dice.below(4) {
                     0 => deny,
                     1 => Verdict::Pod { rule: None },
-                    2 => Verdict::Tree { rule: None },
+                    2 => Verdict::Tree { rule: None, of: (place == "a").then(|| name(two)) },
                     _ => Verdict::Once,
                 };
                 let answer = Method::Decide { approval: approval.unwrap_or_default(), verdict };
                 ("answer", self.person(None, answer).await)
             }
+            19 | 20 => ("rewind", self.rewind(one, dice).await),
+            21 => ("compact", self.person(Some(one), Method::Compact).await),
+            23 => {
+                let fork = Method::Fork { name: Some(name(two)), at: None };
+                ("fork", self.person(Some(one), fork).await)
+            }
+            24 => ("move", self.move_all(one).await),
             _ => {
                 let path = self.place(place);
                 ("reclaim", self.person(Some(one), Method::Reclaim { path }).await)
@@ -188,13 +214,48 @@ impl Life<'_> {
         format!("{what} {one} {two} {place}{outcome}")
     }
 
+    /// Moves the directory of all Pods. Each family follows it, but for one in which a Pod runs: that is left behind
+    /// until the directory is back.
+    async fn move_all(&self, first: &str) -> Result<Event, Refusal> {
+        let (from, to) = self.directories();
+        std::fs::rename(&from, &to).unwrap();
+        let relocate = Method::Relocate { cwd: to.clone() };
+        let moved = self.person(Some(first), relocate.clone()).await;
+        for info in self.shared().family() {
+            // A family that followed already is where its directory is.
+            let _ = self.person(Some(info.name.as_str()), relocate.clone()).await;
+        }
+        moved
+    }
+
+    /// Goes back to before some message, or takes that back.
+    async fn rewind(&self, pod: &str, dice: &mut Dice) -> Result<Event, Refusal> {
+        let listed = self.person(Some(pod), Method::ListRewindTargets).await?;
+        let Event::RewindTargets { head_entries, targets, undo, redo } = listed else {
+            panic!("{listed:?}")
+        };
+        let expected_head_entries = head_entries;
+        let back = if dice.below(2) == 0 { undo } else { redo };
+        let method = match back {
+            Some(back) if dice.below(2) == 0 => {
+                Method::UndoRewind { entry: back.entry, expected_head_entries }
+            }
+            _ => {
+                let target = targets.get(dice.below(targets.len().max(1)));
+                let target = target.ok_or_else(|| Refusal::invalid("no message"))?.id;
+                Method::Rewind { target, expected_head_entries }
+            }
+        };
+        self.person(Some(pod), method).await
+    }
+
     /// Stops, restores and messages of one Pod that arrive together.
     async fn all_at_once(&self, dice: &mut Dice) -> String {
         let one = self.some_pod(dice, Who::Anybody);
         let mut methods = Vec::new();
         for _ in 0..6 + dice.below(6) {
             methods.push(match dice.below(4) {
-                0 => Method::StopPods { tree: false, unless_busy: false },
+                0 => Method::StopPods { tree: false, unless_busy: false, silent: false },
                 1 => Method::RestorePods { tree: false, plan: false },
                 2 => Method::Notify { message: "wake up".into() },
                 _ => say(dice),
@@ -251,8 +312,21 @@ impl Life<'_> {
         if places.is_empty() || dice.below(8) == 0 { dice.of(&PLACES) } else { dice.of(&places) }
     }
 
-    /// Everything that has to be true at any moment.
+    /// Everything that has to be true. A run takes and ends its turn beside the steps, so that what a Pod is told may be
+    /// a moment older than the store.
     async fn check(&self) -> Result<(), String> {
+        let begun = std::time::Instant::now();
+        loop {
+            match self.check_now().await {
+                Err(_) if begun.elapsed() < Duration::from_secs(10) => {
+                    tokio::task::yield_now().await
+                }
+                checked => return checked,
+            }
+        }
+    }
+
+    async fn check_now(&self) -> Result<(), String> {
         let store = &self.shared().store;
         let rows = store.pods().await.map_err(|e| e.to_string())?;
         let rows: Vec<PodRow> = rows.into_iter().map(Result::unwrap).collect();
@@ -428,7 +502,10 @@ fn live(root: &Path, seed: u64, shown: &mut Vec<String>) -> Result<(), String> {
             life.wait_until_idle().await;
             for pod in NAMES {
                 let _ = life
-                    .person(Some(pod), Method::StopPods { tree: true, unless_busy: false })
+                    .person(
+                        Some(pod),
+                        Method::StopPods { tree: true, unless_busy: false, silent: false },
+                    )
                     .await;
             }
             life.check().await?;
@@ -446,6 +523,7 @@ fn live(root: &Path, seed: u64, shown: &mut Vec<String>) -> Result<(), String> {
     runtime.block_on(async { start(root).await.end().await });
     runtime.shutdown_timeout(Duration::from_secs(5));
     child_event(root)?;
+    newest_child_events(root)?;
     cut_by_a_host(root, shown.iter().filter(|step| *step == "crash").count())?;
     no_process(root)
 }
@@ -496,6 +574,63 @@ fn child_event(root: &Path) -> Result<(), String> {
             let taken = logs[parent].iter().filter(|entry| entry["taken"] == id).count();
             if taken > 1 {
                 return Err(format!("{parent} has the news of {pod} {taken} times: {entry}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How the last run of each child ended, and its last stop, is in the history of its parent or waits again, where the
+/// parent took it once: a rewind drops none for good.
+fn newest_child_events(root: &Path) -> Result<(), String> {
+    let data = root.join("home/data");
+    let db = Connection::open(data.join("yoi.db")).unwrap();
+    let mut statement =
+        db.prepare("SELECT key, parent, since FROM pods WHERE parent IS NOT NULL").unwrap();
+    let rows = statement
+        .query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get::<_, i64>(2)? as u64)));
+    let children: BTreeMap<(String, String), u64> = rows.unwrap().map(Result::unwrap).collect();
+    let mut statement = db.prepare("SELECT name, session, segment FROM pods").unwrap();
+    let rows = statement.query_map([], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(2)?))
+    });
+    for (pod, session, segment) in rows.unwrap().map(Result::unwrap) {
+        let Some(segment) = segment else { continue };
+        let event = |entry: &Entry| match &entry.fact {
+            Fact::SystemItem { item: SystemItem::PodEvent { event, .. }, .. } => {
+                Some(event.clone())
+            }
+            _ => None,
+        };
+        let mut taken: BTreeMap<(String, bool), (u64, PodEvent)> = BTreeMap::new();
+        for entry in entries(&data.join("sessions").join(&session)) {
+            let Ok(entry) = serde_json::from_value::<Entry>(entry) else { continue };
+            let Some(event) = event(&entry) else { continue };
+            // A fork has the history of its source, and not its children.
+            let child = event.pod_name().to_owned();
+            let Some(since) = children.get(&(child.clone(), pod.clone())) else { continue };
+            let is_stop = matches!(event, PodEvent::ShutDown { .. });
+            if is_stop && entry.ts < *since {
+                // It was live again.
+                continue;
+            }
+            let newest = taken.entry((child, is_stop)).or_insert((entry.ts, event.clone()));
+            if newest.0 <= entry.ts {
+                *newest = (entry.ts, event);
+            }
+        }
+        let files = Files::new(&data, session.parse().unwrap());
+        let standing = backwards(&files, segment.parse().unwrap(), None);
+        let mut known: Vec<PodEvent> =
+            standing.filter_map(|recent| event(&recent.unwrap().entry)).collect();
+        let mut waiting = db
+            .prepare("SELECT payload FROM mail WHERE pod = ?1 AND taken = 0 AND kind = 'pod_event'")
+            .unwrap();
+        let rows = waiting.query_map([&pod], |row| row.get::<_, String>(0)).unwrap();
+        known.extend(rows.map(|row| serde_json::from_str::<PodEvent>(&row.unwrap()).unwrap()));
+        for ((child, _), (_, event)) in taken {
+            if !known.contains(&event) {
+                return Err(format!("{pod} no longer knows of {child}: {event:?}"));
             }
         }
     }

@@ -16,7 +16,7 @@ impl Bench {
         self.facts(pod).await.into_iter().filter_map(note).collect()
     }
 
-    async fn say_and_wait(&mut self, pod: &PodName, text: &str) {
+    pub async fn say_and_wait(&mut self, pod: &PodName, text: &str) {
         self.call(pod, Method::say(text)).await.unwrap();
         self.end().await;
         self.is(pod, State::Idle).await;
@@ -89,7 +89,7 @@ async fn a_fork_learns_what_changed_since_its_past() {
     std::fs::write(bench.root.join("w/AGENTS.md"), "use spaces").unwrap();
     let fork = Method::Fork { name: Some(name("f")), at: None };
     bench.call(&name("p"), fork).await.unwrap();
-    assert_eq!(bench.noted_once(&name("f")).await, ["scope", "instructions"]);
+    assert_eq!(bench.noted_once(&name("f")).await, ["instructions"]);
     assert_eq!(bench.notes(&name("p")).await, [], "its past has none");
 }
 

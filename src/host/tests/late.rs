@@ -1,8 +1,7 @@
 //! Paths and Pods that never answer, and messages for children that are still being made.
 
-use crate::host::Connections;
+use crate::host::idle_exit::is_idle;
 use crate::host::pod::{Fact, Handle, PodRequest};
-use crate::host::supervisor::is_idle;
 use crate::host::tests::Bench;
 use crate::host::tests::family::name;
 use crate::protocol::method::NewPod;
@@ -33,7 +32,10 @@ async fn a_path_that_never_answers_delays_its_caller_only() {
     );
     let others = async {
         bench.spawn("p", "kid", "a").await.unwrap();
-        bench.call(&name("p"), Method::StopPods { tree: true, unless_busy: false }).await.unwrap();
+        bench
+            .call(&name("p"), Method::StopPods { tree: true, unless_busy: false, silent: false })
+            .await
+            .unwrap();
         let restore = Method::RestorePods { tree: true, plan: false };
         bench.call(&name("p"), restore).await.unwrap();
         bench.client.call(None, Method::Who { path: bench.root.join("w/a") }).await.unwrap();
@@ -122,7 +124,10 @@ async fn no_acknowledged_message_is_lost_to_a_spawn_that_fails() {
             bench.call(&child, message(&last)).await.unwrap();
             assert!(bench.holds(&child, &last).await, "{child} lost {last:?}");
             acknowledged += 1;
-            bench.call(&child, Method::StopPods { tree: false, unless_busy: false }).await.unwrap();
+            bench
+                .call(&child, Method::StopPods { tree: false, unless_busy: false, silent: false })
+                .await
+                .unwrap();
             bench.call(&child, Method::Remove).await.unwrap();
         } else {
             assert!(bench.host.shared.pod(&child).is_none());
@@ -217,7 +222,7 @@ async fn a_host_is_not_idle_while_something_waits_for_a_pod() {
     let bench = Bench::new().await;
     let (pod, _inbox) = bench.stuck_pod(64).await;
     let shared = &bench.host.shared;
-    shared.connections.send_replace(Connections::default());
+    shared.connections.send_modify(|connections| connections.open = 0);
     shared.members.send_modify(|members| {
         Arc::make_mut(&mut members.0).insert(pod.name.key(), pod.clone());
     });

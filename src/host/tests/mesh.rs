@@ -1,9 +1,9 @@
 //! Pods of a host on the agent mesh, with agents that are plain members of it.
 
-use crate::host::supervisor::is_idle;
-use crate::host::tests::Bench;
+use crate::host::IdleExit;
+use crate::host::idle_exit::is_idle;
 use crate::host::tests::pods::{family, name};
-use crate::host::{Connections, Host, IdleExit, MeshUse, Options};
+use crate::host::tests::{Bench, start_as};
 use crate::mesh::{Id, Inbox, Member, Sent, Socket, Status, To};
 use crate::protocol::method::{Addressees, NewPod};
 use crate::protocol::{Event, Fact, Method, NotificationSource, SystemItem};
@@ -139,7 +139,7 @@ async fn an_ephemeral_pod_joins_only_if_a_person_says_so() {
 async fn a_host_with_a_pod_on_the_mesh_is_not_idle() {
     let mut bench = alone().await;
     let shared = bench.host.shared.clone();
-    shared.connections.send_replace(Connections::default());
+    shared.connections.send_modify(|connections| connections.open = 0);
     assert!(is_idle(&shared));
     bench.joins("alice").await;
     assert!(!is_idle(&shared));
@@ -148,21 +148,11 @@ async fn a_host_with_a_pod_on_the_mesh_is_not_idle() {
 }
 
 #[tokio::test]
-async fn a_host_that_ends_with_its_command_joins_nothing_and_keeps_the_choice() {
+async fn a_host_that_ends_with_its_last_client_joins_nothing_until_a_lasting_client_comes() {
     let mut bench = alone().await;
     bench.joins("alice").await;
-    let (root, dirs, env) =
-        (bench.root.clone(), bench.host.shared.dirs.clone(), bench.host.shared.env.clone());
     bench.host.end().await;
-    let options = Options {
-        dirs,
-        env,
-        helper: crate::sandbox::OWN_PROGRAM.into(),
-        old_nofile: None,
-        idle_exit: IdleExit::Never,
-        mesh: MeshUse::Never,
-    };
-    let host = Host::start(options).await.unwrap();
+    let host = start_as(&bench.root, IdleExit::WithLastClient).await.unwrap();
     let alice = host.shared.pod(&name("alice")).unwrap();
     let mut info = alice.info.clone();
     let says_why = |info: &crate::protocol::PodInfo| {
@@ -170,9 +160,13 @@ async fn a_host_that_ends_with_its_command_joins_nothing_and_keeps_the_choice() 
     };
     tokio::time::timeout(PATIENCE, info.wait_for(says_why)).await.expect("it says why").unwrap();
     assert_eq!(host.shared.store.mesh_choice(&name("alice")).await.unwrap(), Some(true));
+    let _dashboard = host.client().await.unwrap();
+    let has_joined = |info: &crate::protocol::PodInfo| {
+        info.mesh.as_ref().is_some_and(|mesh| mesh.name.is_some())
+    };
+    tokio::time::timeout(PATIENCE, info.wait_for(has_joined)).await.expect("it joins").unwrap();
     drop((info, alice));
     host.end().await;
-    drop(root);
 }
 
 #[tokio::test]

@@ -2,12 +2,18 @@
 //! person agrees once to where text goes.
 
 use crate::config::Keys;
-use crate::host::tests::Bench;
+use crate::host::tests::{Bench, run_end, serve};
 use crate::protocol::method::NewPod;
 use crate::protocol::{Event, Method, PodInfo, PodName, State};
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
+use axum::routing::post;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
+use tokio::sync::watch;
 
 /// A port of this machine where no program listens.
 fn dead() -> SocketAddr {
@@ -86,7 +92,7 @@ async fn a_pod_without_a_model_finds_the_key_of_the_next_screen() {
     assert_eq!((info.model_why.as_str(), info.model_chosen), ("ANTHROPIC_API_KEY is set", false));
     assert_eq!(info.model_sends, None, "a key is a choice");
     assert_eq!(info.model_key.as_deref(), Some("key from ANTHROPIC_API_KEY"));
-    assert!(info.model_address.unwrap().starts_with("127.0.0.1:"));
+    assert!(info.model_address.unwrap().starts_with("http://127.0.0.1:"));
     let bench = bench.restarted().await;
     assert_eq!(bench.info(&pod).await.model, info.model, "the choice is stored");
 }
@@ -354,12 +360,11 @@ async fn a_model_is_named_without_a_pod_as_a_new_pod_would_get_it() {
     let settings = "[provider.mine]\nwire = \"openai-chat\"\nmodel = \"mine/a\"\n";
     std::fs::write(&config, settings).unwrap();
     let refused = find(Some("mine/a"), BTreeMap::new()).await.unwrap_err().message;
+    let wrong = "`provider.mine.wire` is \"openai-chat\", but must be one of";
+    assert!(refused.contains(wrong) && !refused.contains("no provider mine"), "{refused}");
+    let refused = find(Some("other/a"), BTreeMap::new()).await.unwrap_err().message;
     let at = |text: &str| refused.find(text).unwrap_or_else(|| panic!("{text}: {refused}"));
-    assert!(
-        at("`provider.mine.wire` is \"openai-chat\", but must be one of")
-            < at("there is no provider mine"),
-        "{refused}"
-    );
+    assert!(at(wrong) < at("there is no provider other"), "{refused}");
 }
 
 #[tokio::test]
@@ -396,4 +401,47 @@ async fn a_server_without_the_responses_wire_is_asked_for_it_once_in_the_life_of
     }
     let (responses, chat) = ("/v1/responses", "/v1/chat/completions");
     assert_eq!(*paths.lock().unwrap(), [responses, chat, chat]);
+}
+
+#[tokio::test]
+async fn what_a_server_refused_is_forgotten_when_a_person_chooses_its_model_again() {
+    let asked = watch::Sender::new(Vec::new());
+    let came = asked.clone();
+    let answer = post(async move |body: String| {
+        let body: Value = serde_json::from_str(&body).unwrap();
+        let has_field = body.get("stream_options").is_some();
+        came.send_modify(|all| all.push(has_field));
+        if has_field {
+            let error = json!({"error": {"message": "Unknown parameter: 'stream_options'."}});
+            return (StatusCode::BAD_REQUEST, error.to_string()).into_response();
+        }
+        let choice = json!({"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"});
+        let text = format!("data: {}\n\ndata: [DONE]\n\n", json!({"choices": [choice]}));
+        ([("content-type", "text/event-stream")], text).into_response()
+    });
+    let url = serve(Router::new().route("/v1/chat/completions", answer)).await;
+    let mut bench = Bench::with_settings(&format!(
+        "[provider.fake]\nwire = 'chat'\nbase_url = '{url}'\nkey_env = []\n"
+    ))
+    .await;
+    let uses = |model: &str| Method::SetModel { model: format!("fake/{model}") };
+    let pod = bench.new_pod(None).await.name;
+    let again = |event: &Event| matches!(event, Event::Alert(alert) if alert.message.contains("chosen again, so yoi forgot"));
+    for (model, expected) in
+        [("x", vec![true, false]), ("y", vec![true, false]), ("x", vec![false])]
+    {
+        bench.call(&pod, uses(model)).await.unwrap();
+        bench.call(&pod, Method::say("hello")).await.unwrap();
+        bench.next(run_end).await;
+        bench.is(&pod, State::Idle).await;
+        assert_eq!(asked.send_replace(Vec::new()), expected, "{model}");
+    }
+    assert_eq!(bench.host.shared.store.learned().await.unwrap().len(), 2);
+    bench.call(&pod, uses("x")).await.unwrap();
+    let known = bench.host.shared.store.learned().await.unwrap();
+    assert_eq!(known.len(), 1, "what y refused stays known");
+    bench.next(again).await;
+    bench.call(&pod, Method::say("hello")).await.unwrap();
+    bench.next(run_end).await;
+    assert_eq!(asked.send_replace(Vec::new()), [true, false], "it is tried again");
 }

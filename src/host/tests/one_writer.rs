@@ -37,7 +37,10 @@ async fn a_run_that_began_before_its_pod_is_made_live_again_keeps_its_log() {
 #[tokio::test]
 async fn restores_of_one_pod_at_once_bring_it_back_once() {
     let (bench, pod) = Bench::scripted().await;
-    bench.call(&pod, Method::StopPods { tree: false, unless_busy: false }).await.unwrap();
+    bench
+        .call(&pod, Method::StopPods { tree: false, unless_busy: false, silent: false })
+        .await
+        .unwrap();
     let restore = || bench.call(&pod, Method::RestorePods { tree: false, plan: false });
     let mut brought_back = 0;
     for reply in join_all((0..8).map(|_| restore())).await {

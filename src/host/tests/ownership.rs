@@ -76,6 +76,9 @@ async fn a_pod_that_stops_leaves_a_socket_alone_that_another_host_put_in_its_pla
     let socket = bench.host.shared.sockets().socket(pod.as_str());
     fs::remove_file(&socket).unwrap();
     fs::write(&socket, "another one").unwrap();
-    bench.call(&pod, Method::StopPods { tree: false, unless_busy: false }).await.unwrap();
+    bench
+        .call(&pod, Method::StopPods { tree: false, unless_busy: false, silent: false })
+        .await
+        .unwrap();
     assert_eq!(fs::read_to_string(&socket).unwrap(), "another one");
 }

@@ -11,8 +11,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The longest pause between two requests.
-const PAUSE: Duration = Duration::from_secs(20);
+/// Longer than the longest pause between two requests, which is 20 s: the timer rounds the end of a pause up to the next
+/// millisecond, so that one of 19.9997 s is not over after 20 s of a clock that stands still.
+const PAUSE: Duration = Duration::from_secs(21);
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn script(fault: &str) -> String {
@@ -20,10 +21,12 @@ fn script(fault: &str) -> String {
 }
 
 /// Time that passes only where a test says so: work on another thread keeps a paused clock where it is.
-struct Clock(#[allow(dead_code, reason = "its end is the signal")] std::sync::mpsc::Sender<()>);
+pub(super) struct Clock(
+    #[allow(dead_code, reason = "its end is the signal")] std::sync::mpsc::Sender<()>,
+);
 
 impl Clock {
-    fn stopped() -> Self {
+    pub(super) fn stopped() -> Self {
         let (end, ended) = std::sync::mpsc::channel();
         tokio::task::spawn_blocking(move || ended.recv());
         tokio::time::pause();
@@ -58,17 +61,47 @@ impl Bench {
         (client, events)
     }
 
-    /// Lets the pauses of a run pass until this is over, or the run is.
-    async fn passes(&mut self, time: Duration) -> bool {
+    /// The pauses of runs from now on.
+    async fn pauses(&self) -> Pauses {
+        let (client, events) = self.host.client().await.unwrap();
+        client.call(None, Method::Watch).await.unwrap();
+        Pauses { _client: client, events }
+    }
+
+    /// Lets these pauses of a run pass until this is over, or the run is.
+    async fn passes(&mut self, pauses: &mut Pauses, time: Duration) -> bool {
         let begun = Instant::now();
         while begun.elapsed() < time {
-            let next = |event: &Event| run_end(event) || matches!(event, Event::LlmRetry { .. });
-            if run_end(&self.next(next).await) {
+            if pauses.next_or_end().await {
                 return true;
             }
             tokio::time::advance(PAUSE).await;
+            // The host ends a connection whose events are not read for a minute.
+            while self.events.try_recv().is_ok() {}
         }
         false
+    }
+}
+
+/// The pauses of runs, from a connection of their own: [`Bench::until`] passes over the events that it reads, and one
+/// that nobody reads any more is a pause that never passes.
+struct Pauses {
+    _client: crate::client::Client,
+    events: crate::client::Events,
+}
+
+impl Pauses {
+    /// Waits for the beginning of the next pause, or for the end of the run; returns whether the run ended.
+    async fn next_or_end(&mut self) -> bool {
+        loop {
+            let event = self.events.recv().await.expect("the host is there").event;
+            if run_end(&event) {
+                return true;
+            }
+            if matches!(event, Event::LlmRetry { .. }) {
+                return false;
+            }
+        }
     }
 }
 
@@ -78,16 +111,17 @@ async fn a_run_waits_without_end_while_a_screen_shows_its_pod_and_ten_minutes_on
         let mut bench = Bench::new().await;
         let pod = bench.pod_that_meets(fault).await;
         let screen = bench.screen(&pod).await;
+        let mut pauses = bench.pauses().await;
         let _clock = Clock::stopped();
         bench.call(&pod, Method::say("hello")).await.unwrap();
-        assert!(!bench.passes(60 * MINUTE).await, "{fault}");
+        assert!(!bench.passes(&mut pauses, 60 * MINUTE).await, "{fault}");
         bench.until(pod.as_str(), |info| info.retry_at.is_some()).await;
         let info = bench.info(&pod).await;
         assert_eq!((info.state, says_its_end(&info)), (State::Running, false));
         drop(screen);
         bench.until(pod.as_str(), says_its_end).await;
         let left = Instant::now();
-        assert!(bench.passes(12 * MINUTE).await, "{fault}");
+        assert!(bench.passes(&mut pauses, 12 * MINUTE).await, "{fault}");
         assert!(left.elapsed() > 9 * MINUTE, "{fault}: {:?}", left.elapsed());
         assert_eq!(bench.is(&pod, State::Failed).await.retry_at, None);
     }
@@ -99,11 +133,12 @@ async fn a_run_without_a_screen_is_given_up_after_ten_minutes_and_a_client_that_
     let pod = bench.pod_that_meets("status = 429, times = 999").await;
     let other = bench.new_pod(None).await.name;
     let _screen = bench.screen(&other).await;
+    let mut pauses = bench.pauses().await;
     let _clock = Clock::stopped();
     let begun = Instant::now();
     bench.call(&pod, Method::say("hello")).await.unwrap();
     bench.until(pod.as_str(), says_its_end).await;
-    assert!(bench.passes(12 * MINUTE).await);
+    assert!(bench.passes(&mut pauses, 12 * MINUTE).await);
     assert!(begun.elapsed() > 9 * MINUTE, "{:?}", begun.elapsed());
     let why = bench.is(&pod, State::Failed).await.why.unwrap();
     let minutes = begun.elapsed().as_secs() / 60;
@@ -257,9 +292,10 @@ async fn a_model_that_another_one_replaces_is_waited_for_ten_minutes_also_under_
     ));
     let pod = bench.new_pod(None).await.name;
     let _screen = bench.screen(&pod).await;
+    let mut pauses = bench.pauses().await;
     let _clock = Clock::stopped();
     bench.call(&pod, Method::say("hello")).await.unwrap();
-    assert!(bench.passes(12 * MINUTE).await);
+    assert!(bench.passes(&mut pauses, 12 * MINUTE).await);
     bench.is(&pod, State::Idle).await;
     assert_eq!(bench.said(&pod).await.pop().unwrap(), "from the next");
 }

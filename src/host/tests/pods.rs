@@ -1,10 +1,10 @@
 //! A family as its members see it: the requests that each may make, the Pods that each may list and
 //! read, and child events.
 
-use crate::host::listing;
 use crate::host::output::{self, Reader};
 use crate::host::tests::Bench;
 use crate::host::verb::carry_out;
+use crate::host::{listing, notify_parent};
 use crate::protocol::RewindTarget;
 use crate::protocol::method::NewPod;
 use crate::protocol::{
@@ -265,6 +265,35 @@ impl Bench {
         let Event::RewindTargets { head_entries, targets, .. } = listed else { panic!() };
         (head_entries, targets)
     }
+
+    /// Goes back to before the message with this text.
+    async fn rewind_to(&self, pod: &str, text: &str) {
+        let (expected_head_entries, targets) = self.targets(pod).await;
+        let target = targets.iter().find(|target| target.preview == text).unwrap().id;
+        let rewind = Method::Rewind { target, expected_head_entries };
+        self.call(&name(pod), rewind).await.unwrap();
+    }
+
+    async fn undo_rewind(&self, pod: &str) {
+        let listed = self.call(&name(pod), Method::ListRewindTargets).await.unwrap();
+        let Event::RewindTargets { undo: Some(undo), head_entries, .. } = listed else { panic!() };
+        let undo = Method::UndoRewind { entry: undo.entry, expected_head_entries: head_entries };
+        self.call(&name(pod), undo).await.unwrap();
+    }
+
+    /// Waits until a run has taken a child event with this text and has ended.
+    async fn learned(&mut self, pod: &str, text: &str) {
+        while !self.child_event_bodies(pod).await.iter().any(|body| body.contains(text)) {
+            self.next(|event| matches!(event, Event::Entry { .. })).await;
+        }
+        self.is(&name(pod), State::Idle).await;
+    }
+
+    /// The messages in a Pod's mailbox that no run has taken.
+    async fn unread(&self, pod: &str) -> Vec<String> {
+        let rows = self.host.shared.store.messages(&name(pod)).await.unwrap();
+        rows.into_iter().map(|row| row.payload.to_string()).collect()
+    }
 }
 
 /// Alice, who holds write on the workspace and plays the script.
@@ -470,7 +499,7 @@ async fn only_what_is_below_is_commanded() {
     let orders = [
         Method::say("x"),
         Method::ReadOutput,
-        Method::StopPods { tree: false, unless_busy: false },
+        Method::StopPods { tree: false, unless_busy: false, silent: false },
     ];
     for order in orders {
         for own in ["kid", "baby"] {
@@ -481,7 +510,12 @@ async fn only_what_is_below_is_commanded() {
             assert_eq!(text, format!("no spawned pod named `{other}`"));
         }
     }
-    let up = asked_by(&bench, "kid", "alice", Method::StopPods { tree: true, unless_busy: false });
+    let up = asked_by(
+        &bench,
+        "kid",
+        "alice",
+        Method::StopPods { tree: true, unless_busy: false, silent: false },
+    );
     assert_eq!(up.await.unwrap_err().message, "no spawned pod named `alice`");
 }
 
@@ -490,7 +524,7 @@ async fn a_verb_for_people_is_refused_to_a_pod() {
     let bench = two().await;
     let answer = Method::Decide {
         approval: "1".into(),
-        verdict: crate::protocol::Verdict::Tree { rule: None },
+        verdict: crate::protocol::Verdict::Tree { rule: None, of: None },
     };
     let restores = Method::RestorePods { tree: true, plan: false };
     let model = Method::SetModel { model: "x".into() };
@@ -620,6 +654,136 @@ async fn reading_goes_on_across_compaction_rewind_and_restart() {
     assert_eq!(bench.new_texts("kid").await, ["You said four."]);
     let bench = bench.restarted().await;
     assert_eq!(bench.new_texts("kid").await, Vec::<String>::new());
+}
+
+/// Alice, who was told to spawn `kid` in `w/a`, and hung on it.
+async fn spawned() -> Bench {
+    let mut bench = commander().await;
+    let at = bench.root.join("w/a");
+    std::fs::create_dir(&at).unwrap();
+    bench.tool(&format!("spawn kid in {}", at.display())).await;
+    while bench.child_event("alice").await.is_empty() {
+        bench.next(|event| matches!(event, Event::Entry { .. })).await;
+    }
+    bench.is(&name("alice"), State::Idle).await;
+    bench
+}
+
+#[tokio::test]
+async fn a_rewind_names_the_live_children_that_it_drops_and_the_parent_reads_of_them() {
+    let bench = spawned().await;
+    let (expected_head_entries, targets) = bench.targets("alice").await;
+    let drops = targets[0].drops.clone().unwrap();
+    assert_eq!(drops.pods, [name("kid")]);
+    let target = targets[0].id;
+    let rewind = Method::Rewind { target, expected_head_entries };
+    bench.call(&name("alice"), rewind).await.unwrap();
+    let waiting = bench.host.shared.store.messages(&name("alice")).await.unwrap();
+    let note = waiting[0].payload["message"].as_str().unwrap();
+    assert!(note.starts_with("pod `kid` is your child and goes on: "), "{note}");
+    // As after a host that died before it stored the note.
+    sql(&bench.root, "DELETE FROM mail WHERE pod = 'alice' AND taken = 0");
+    let bench = bench.restarted().await;
+    assert_eq!(bench.unread("alice").await, [waiting[0].payload.to_string()]);
+    // What is back in the history needs no note.
+    let listed = bench.call(&name("alice"), Method::ListRewindTargets).await.unwrap();
+    let Event::RewindTargets { undo: Some(undo), head_entries, .. } = listed else { panic!() };
+    let undo = Method::UndoRewind { entry: undo.entry, expected_head_entries: head_entries };
+    bench.call(&name("alice"), undo).await.unwrap();
+    assert_eq!(bench.host.shared.store.messages(&name("alice")).await.unwrap(), []);
+    // Nor is it put there again by the next host.
+    let mut bench = bench.restarted().await;
+    assert_eq!(bench.host.shared.store.messages(&name("alice")).await.unwrap(), []);
+    // A child that does not live is not named.
+    bench.call(&name("kid"), Method::Stop).await.unwrap();
+    bench.is(&name("alice"), State::Idle).await;
+    let (_, targets) = bench.targets("alice").await;
+    assert_eq!(targets.last().unwrap().drops.clone().unwrap().pods, []);
+}
+
+#[tokio::test]
+async fn a_rewind_past_what_became_of_a_child_says_it_again_and_its_undo_withdraws_it() {
+    let mut bench = spawned().await;
+    bench.turn("alice", "list").await;
+    for task in ["two", "three"] {
+        bench.turn("kid", task).await;
+        bench.learned("alice", &format!("You said {task}.")).await;
+    }
+    bench.rewind_to("alice", "list").await;
+    let rows = bench.unread("alice").await;
+    assert!(rows.len() == 1 && rows[0].contains("You said three."), "{rows:?}");
+    bench.undo_rewind("alice").await;
+    assert_eq!(bench.unread("alice").await, [""; 0]);
+
+    bench.rewind_to("alice", "list").await;
+    // As after a host that died before it stored the message.
+    sql(&bench.root, "DELETE FROM mail WHERE pod = 'alice' AND taken = 0");
+    let mut bench = bench.restarted().await;
+    assert_eq!(bench.unread("alice").await, rows);
+    bench.turn("alice", "list").await;
+    let bodies = bench.child_event_bodies("alice").await;
+    assert!(bodies.last().unwrap().contains("You said three."), "{bodies:?}");
+    assert_eq!(bench.unread("alice").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_rewind_says_again_how_a_child_ended_its_run_beside_what_came_after_as_far_as_it_is_true()
+{
+    let mut bench = spawned().await;
+    bench.turn("alice", "list").await;
+    bench.turn("kid", "two").await;
+    bench.learned("alice", "You said two.").await;
+    bench.call(&name("kid"), Method::Stop).await.unwrap();
+    bench.learned("alice", "pod `kid` stopped").await;
+    let (shared, alice) = (bench.host.shared.clone(), name("alice"));
+    let kid = shared.store.pod(&name("kid")).await.unwrap().unwrap();
+    notify_parent::cut_is_over(&shared, &kid, &alice, 7, "goes on with the run").await;
+    bench.turn("alice", "more").await;
+    assert_eq!(bench.unread("alice").await, [""; 0]);
+
+    bench.rewind_to("alice", "list").await;
+    let rows = bench.unread("alice").await;
+    let says = |rows: &[String], texts: &[&str]| {
+        let each = rows.iter().zip(texts).all(|(row, text)| row.contains(text));
+        assert!(rows.len() == texts.len() && each, "{rows:?}");
+    };
+    says(&rows, &["You said two.", "shut_down", "goes on with the run"]);
+    sql(&bench.root, "DELETE FROM mail WHERE pod = 'alice' AND taken = 0");
+    drop(shared);
+    let bench = bench.restarted().await;
+    assert_eq!(bench.unread("alice").await, rows);
+    let restore = Method::RestorePods { tree: false, plan: false };
+    bench.call(&name("kid"), restore).await.unwrap();
+    let of_a_live_one = ["You said two.", "goes on with the run"];
+    says(&bench.unread("alice").await, &of_a_live_one);
+    bench.undo_rewind("alice").await;
+    assert_eq!(bench.unread("alice").await, [""; 0]);
+    bench.rewind_to("alice", "list").await;
+    says(&bench.unread("alice").await, &of_a_live_one);
+}
+
+#[tokio::test]
+async fn a_rewind_of_a_fork_says_nothing_of_the_children_of_its_source() {
+    let mut bench = spawned().await;
+    bench.turn("alice", "list").await;
+    bench.turn("kid", "two").await;
+    bench.learned("alice", "You said two.").await;
+    let fork = Method::Fork { name: Some(name("copy")), at: None };
+    bench.call(&name("alice"), fork).await.unwrap();
+    for (pod, unread) in [("copy", 0), ("alice", 1)] {
+        bench.rewind_to(pod, "list").await;
+        assert_eq!(bench.unread(pod).await.len(), unread, "{pod}");
+    }
+}
+
+#[tokio::test]
+async fn a_child_that_goes_with_a_rewind_is_stopped_without_a_word_to_its_parent() {
+    let bench = spawned().await;
+    let stop = Method::StopPods { tree: true, unless_busy: false, silent: true };
+    bench.call(&name("kid"), stop).await.unwrap();
+    assert_eq!(bench.info(&name("alice")).await.state, State::Idle);
+    let bench = bench.restarted().await;
+    assert_eq!(bench.host.shared.store.messages(&name("alice")).await.unwrap(), []);
 }
 
 #[tokio::test]

@@ -34,6 +34,13 @@ enum Effect {
 /// The test of the headers.
 const HEADERS: &str =
     "headers_of_the_settings_go_with_each_request_and_their_values_are_shown_nowhere";
+/// The test of interrupted runs.
+const RESUME: &str =
+    "a_parent_reads_what_the_end_of_the_host_did_to_its_children_as_long_as_it_is_true";
+/// The test of calls without a screen.
+const ABSENT: &str = "an_absent_person_is_called_by_command_and_address";
+/// The test of turns.
+const BUSY: &str = "a_run_waits_for_its_turn_where_the_settings_say_so_and_esc_ends_the_wait";
 /// The test of the effort.
 const SUMMARY: &str = "the_model_of_the_settings_summarises_and_the_pods_own_where_that_fails";
 const EFFORT: &str =
@@ -78,6 +85,8 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("limits.cache_mib", "", "limits.cache_mib = 500", Effect::Run),
     ("limits.home_mib", "", "limits.home_mib = 500", Effect::Run),
     ("limits.shm_mib", "", "limits.shm_mib = 500", Effect::Run),
+    ("host.resume", "", "", Effect::Test("src/host/tests/family.rs", RESUME)),
+    ("scope.when_busy", "", "", Effect::Test("src/host/tests/family.rs", BUSY)),
     ("mesh.socket", "", "", Effect::Test("tests/program/mesh.rs", MESH)),
     ("mesh.join", "", "", Effect::Test("src/host/tests/mesh.rs", JOIN)),
     ("mesh.wake", "", "", Effect::Test("src/host/tests/mesh.rs", WAKE)),
@@ -116,6 +125,9 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
         "permissions.rule = [{ action = 'ask' }]",
         Effect::Policy,
     ),
+    ("notify.command", "", "", Effect::Test("src/host/tests/absent.rs", ABSENT)),
+    ("notify.url", "", "", Effect::Test("src/host/tests/absent.rs", ABSENT)),
+    ("notify.text", "", "", Effect::Test("src/host/tests/absent.rs", ABSENT)),
     ("ui.theme", "", "", Effect::Test("ui/run/open.rs", THEME)),
     ("ui.keymap", "", "", Effect::Test("ui/cli/screen.rs", KEYMAP)),
     ("provider.*.wire", WIRE, "provider.fake.wire = 'chat'", Effect::NewPod),
@@ -135,6 +147,7 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("provider.*.max_output", FAKE, "provider.fake.max_output = 5", Effect::NewPod),
     ("provider.*.images", FAKE, "provider.fake.images = true", Effect::NewPod),
     ("provider.*.reasoning", FAKE, "provider.fake.reasoning = 'effort'", Effect::NewPod),
+    ("provider.*.dialect", FAKE, "provider.fake.dialect = 'mistral'", Effect::NewPod),
     ("models.*.window", FAKE, "models.'fake/m'.window = 5", Effect::NewPod),
     ("models.*.max_output", FAKE, "models.'fake/m'.max_output = 5", Effect::NewPod),
     ("models.*.images", FAKE, "models.'fake/m'.images = true", Effect::NewPod),

@@ -74,7 +74,7 @@ pub(super) fn profile(
 pub(super) async fn undo(cx: &Cx, handle: &Handle) {
     let name = handle.name.clone();
     let removed = cx.family(move |family| {
-        family.stop(std::slice::from_ref(&name), None);
+        family.stop(std::slice::from_ref(&name), None, false);
         family.remove(&name);
         Ok(())
     });

@@ -6,7 +6,7 @@ use crate::host::pod::Fact;
 use crate::host::rules;
 use crate::host::supervisor::done;
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::protocol::{Action, ApprovalRequest, Event, Pattern, Refusal, Verdict};
+use crate::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, Refusal, Verdict};
 use crate::run::ApprovalDecided;
 use crate::run::policy::subject_of;
 use crate::store::{Decided, StoreError, StoredRule};
@@ -21,7 +21,7 @@ impl Verb for Decide {
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let Self { id, verdict } = self;
-        let gone = || Refusal::invalid("that approval request was decided or withdrawn already");
+        let gone = || Refusal::invalid("that request was decided or withdrawn already");
         let approval = cx
             .shared
             .approvals()
@@ -32,18 +32,33 @@ impl Verb for Decide {
             cx.shared.decide_for_client(client, &id, verdict).await?;
             return Ok(done());
         }
-        let rule = match &verdict {
-            Verdict::Withdrawn { .. } => {
+        let rule = match (&verdict, &approval.question) {
+            (Verdict::Answer { values }, Some(question)) => {
+                question.check(values).map_err(Refusal::invalid)?;
+                None
+            }
+            (Verdict::Answer { .. }, None) => {
+                return Err(Refusal::invalid("this is no question: allow it or deny it"));
+            }
+            (Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. }, Some(_)) => {
+                return Err(Refusal::invalid("this is a question: answer it or deny it"));
+            }
+            (Verdict::Withdrawn { .. }, _) => {
                 return Err(Refusal::invalid("only the pod itself withdraws its approval request"));
             }
-            Verdict::Pod { .. } | Verdict::Tree { .. } if approval.is_once_only() => {
+            (Verdict::Pod { .. } | Verdict::Tree { .. }, None) if approval.is_once_only() => {
                 return Err(Refusal::invalid(
                     "no rule is written: the same command may run something else the next time, so it is allowed once only",
                 ));
             }
-            Verdict::Pod { rule } => Some(written(&approval, rule.as_ref(), false)?),
-            Verdict::Tree { rule } => Some(written(&approval, rule.as_ref(), true)?),
-            Verdict::Once | Verdict::Deny { .. } => None,
+            (Verdict::Pod { rule }, None) => {
+                Some(written(&approval, rule.as_ref(), approval.pod.clone(), false)?)
+            }
+            (Verdict::Tree { rule, of }, None) => {
+                let root = root_of(&cx, &approval, of.as_ref())?;
+                Some(written(&approval, rule.as_ref(), root, true)?)
+            }
+            (Verdict::Once, None) | (Verdict::Deny { .. }, _) => None,
         };
         commit_decision(&cx, &approval, verdict, rule.clone()).await?;
         let Some(rule) = rule else { return Ok(done()) };
@@ -71,8 +86,8 @@ async fn commit_decision(
             Verdict::Once => rules::allow_once(supervisor, pod, lease, decided).await?,
             _ => rules::extend(supervisor, pod, lease, Some(decided)).await?,
         }
-    } else if !cx.shared.store.decide_approval(decided).await? {
-        return Err(Refusal::invalid(StoreError::NotAsked.to_string()));
+    } else {
+        decide(cx, decided).await?;
     }
     crate::crash_point!("answer-stored");
     if let Some(handle) = cx.shared.pod(&approval.pod) {
@@ -82,15 +97,45 @@ async fn commit_decision(
     Ok(())
 }
 
+async fn decide(cx: &Cx, decided: Decided) -> Result<(), Refusal> {
+    match cx.shared.store.decide_approval(decided).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Refusal::invalid(StoreError::NotAsked.to_string())),
+        Err(error @ StoreError::NoRule(_)) => Err(Refusal::invalid(error.to_string())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The Pod for whose tree a decision counts: the one that asks, or the one above it that the person named.
+fn root_of(
+    cx: &Cx,
+    approval: &ApprovalRequest,
+    named: Option<&PodName>,
+) -> Result<PodName, Refusal> {
+    let Some(named) = named.filter(|named| named.key() != approval.pod.key()) else {
+        return Ok(approval.pod.clone());
+    };
+    let above = rules::lineage(&cx.shared, &approval.pod);
+    above.iter().find(|above| above.key() == named.key()).cloned().ok_or_else(|| {
+        let names: Vec<&str> = above.iter().map(PodName::as_str).collect();
+        let are = match names.len() {
+            0 => "no pod is".to_owned(),
+            1 => format!("only {} is", names[0]),
+            _ => format!("{} are", names.join(", ")),
+        };
+        Refusal::invalid(format!("`{named}` is not above `{}`: {are}", approval.pod))
+    })
+}
+
 /// The rule that a decision writes: the one that the request offers, or as the person edited it.
 fn written(
     approval: &ApprovalRequest,
     edited: Option<&Pattern>,
+    pod: PodName,
     tree: bool,
 ) -> Result<StoredRule, Refusal> {
     let pattern = edited.unwrap_or(&approval.rule).clone();
-    let rule =
-        StoredRule { id: 0, pod: approval.pod.clone(), tree, pattern, action: Action::Allow };
+    let rule = StoredRule { id: 0, pod, tree, pattern, action: Action::Allow };
     if edited.is_some() && !covers(&rule, approval) {
         let text =
             format!("the rule `{}` does not allow the call: {}", rule.pattern, approval.line());
@@ -103,5 +148,6 @@ fn written(
 fn covers(rule: &StoredRule, approval: &ApprovalRequest) -> bool {
     let own = approval.client.is_none() && approval.pod.key() == rule.pod.key();
     let below = rule.tree && approval.lineage.iter().any(|above| above.key() == rule.pod.key());
-    (own || below) && matches(&rule.pattern, Action::Allow, &subject_of(approval))
+    let is_question = approval.question.is_some();
+    !is_question && (own || below) && matches(&rule.pattern, Action::Allow, &subject_of(approval))
 }

@@ -3,6 +3,7 @@
 use crate::host::pod::Birth;
 use crate::host::pod::resolved::Resolved;
 use crate::host::supervisor::{Doing, unfinished};
+use crate::host::verb::restore::no_directory;
 use crate::host::verb::{Caller, Cx, Verb, create};
 use crate::protocol::entry::domain;
 use crate::protocol::{Entry, EntryId, Event, PodName, Refusal, SegmentId, SessionId, now_ms};
@@ -24,6 +25,11 @@ impl Verb for Fork {
         let source = cx.pod()?;
         let row = cx.shared.store.pod(&source.name).await?;
         let row = row.ok_or_else(|| crate::host::supervisor::missing(&source.name))?;
+        let dir = row.cwd.clone();
+        if !cx.files(&row.cwd, move || dir.is_dir()).await? {
+            let (name, why) = (&source.name, no_directory(&source.name, &row.cwd));
+            return Err(Refusal::invalid(format!("pod `{name}` cannot be forked: {why}")));
+        }
         let base = source.name.clone();
         let named = cx.family(move |family| {
             let name = family.free_name(self.name, &base)?;

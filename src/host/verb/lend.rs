@@ -1,7 +1,7 @@
 //! Lend: a person gives a part of one live Pod's scope to another one.
 
-use crate::host::paths::canonical;
-use crate::host::supervisor::{Family, done};
+use crate::host::paths::resolved;
+use crate::host::supervisor::Family;
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, PodName, Refusal};
 use crate::scope::lease::NotLent;
@@ -17,11 +17,12 @@ impl Verb for Lend {
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let from = cx.pod()?.name;
-        let target = canonical(&cx, &self.rule.target).await?;
-        let rule = Rule { target, ..self.rule };
+        let resolved = resolved(&cx, &self.rule.target).await?;
+        let exists = resolved.exists;
+        let rule = Rule { target: resolved.path, ..self.rule };
         cx.family(move |family| lend(family, &from, &self.to, rule)).await?;
         crate::crash_point!("lend-stored");
-        Ok(done())
+        Ok(Event::PathLent { exists })
     }
 }
 
@@ -41,7 +42,14 @@ fn lend(family: &mut Family, from: &PodName, to: &str, rule: Rule) -> Result<(),
             Ok(())
         }
         Err(NotLent::NotLive(_)) => {
-            let text = format!("both `{from}` and `{to}` must be live; :restore comes first");
+            let stopped = [from, &to].into_iter().filter(|pod| !family.table.is_live(&pod.key()));
+            let stopped: Vec<&str> = stopped.map(PodName::as_str).collect();
+            let is = if stopped.len() == 1 { "is" } else { "are" };
+            let text = format!(
+                "`{}` {is} stopped, and both pods must be live; :restore {} first",
+                stopped.join("` and `"),
+                stopped.join(" and :restore ")
+            );
             Err(Refusal::invalid(text))
         }
         Err(why) => Err(family.not_within(from, &rule, &why)),

@@ -21,7 +21,7 @@ impl Verb for ListServers {
                 servers.push(McpServerInfo {
                     name: named.name.clone(),
                     state: McpServerState::Unused,
-                    reached_by: named.reached_by(),
+                    reached_by: named.shown(),
                     file: named.file.clone(),
                     tools: Vec::new(),
                     notes: Vec::new(),

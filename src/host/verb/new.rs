@@ -84,6 +84,7 @@ async fn plan(new: NewPod, cx: &Cx) -> Result<(Plan, Vec<String>), Refusal> {
         effort: new.effort.or(profile.effort),
         max_turns: max_turns.unwrap_or(limits.max_turns.get()),
         instruction: profile.instruction,
+        directory_id: None,
         spawned: false,
     };
     let asked = match new.scope {

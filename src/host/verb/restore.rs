@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How many logs are looked at side by side.
 const SIDE_BY_SIDE: usize = 32;
@@ -190,7 +190,7 @@ async fn look(cx: &Cx, steps: &mut [Step]) {
                 Some(Ok(true)) => look_back(step).await,
                 Some(Err(refusal)) => step.fails(refusal.message),
                 Some(Ok(false)) | None => {
-                    step.fails(format!("its directory {} is not there", dir.display()));
+                    step.fails(no_directory(&step.pod.name, &dir));
                 }
             }
         }
@@ -253,8 +253,8 @@ async fn bring(cx: &Cx, steps: &mut [Step]) -> Result<(), Refusal> {
                     Ok(entered) => marks.push(entered),
                     Err(refusal) => steps[*n].fails(refusal.message),
                 }
-                if !steps[0].comes() {
-                    // Pods below it are not restored without it.
+                if steps[0].plan.what == Restoring::Impossible {
+                    // Pods below it are not restored without it; one that was live already needs no restore.
                     return Ok(());
                 }
             }
@@ -363,12 +363,20 @@ async fn take_back(cx: &Cx, pod: &Handle) -> Result<(), Refusal> {
     let (name, parent) = (pod.name.clone(), pod.info.borrow().parent.clone());
     let by = parent.clone();
     let stopped = cx.family(move |family| {
-        family.stop(std::slice::from_ref(&name), by.as_ref());
+        family.stop(std::slice::from_ref(&name), by.as_ref(), false);
         Ok(())
     });
     stopped.await?;
     pod.tell(Fact::Stopped).await;
     Ok(())
+}
+
+/// Why a Pod without its directory cannot work, and the way out.
+pub(crate) fn no_directory(pod: &PodName, dir: &Path) -> String {
+    format!(
+        "its directory {} is not there; if it was moved, :restore --cwd=DIR {pod} has the family follow it to DIR",
+        dir.display()
+    )
 }
 
 fn not_restorable(name: &PodName, why: &str) -> Refusal {

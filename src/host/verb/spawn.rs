@@ -70,8 +70,8 @@ impl Asked {
         }
         // If that Pod cannot be deleted, the name stays taken.
         ephemeral::give_way(cx, &name).await.or_log("delete an ephemeral pod");
-        let named = name.clone();
-        cx.family(move |family| must_be_free(family, &named)).await?;
+        let (named, above) = (name.clone(), parent.clone());
+        cx.family(move |family| must_be_free(family, &named, &above)).await?;
         let mut rules = Vec::new();
         for rule in &new.scope {
             let target = create::scope_target(&rule.target, from, cx).await?;
@@ -84,7 +84,7 @@ impl Asked {
     fn check(&self, family: &mut Family) -> Result<Scope, Refusal> {
         let parent = family.live(&self.parent)?.name;
         family.must_not_be_stopping(&parent)?;
-        must_be_free(family, &self.name)?;
+        must_be_free(family, &self.name, &parent)?;
         let rules = match self.rules.is_empty() {
             true => readable(family, &parent)?,
             false => self.rules.clone(),
@@ -118,14 +118,21 @@ fn readable(family: &Family, parent: &PodName) -> Result<Vec<Rule>, Refusal> {
     }
 }
 
-fn must_be_free(family: &Family, name: &PodName) -> Result<(), Refusal> {
+/// The parent may have forgotten a child of its own: a rewind took the spawn out of its history.
+fn must_be_free(family: &Family, name: &PodName, parent: &PodName) -> Result<(), Refusal> {
     if family.is_free(name) {
         return Ok(());
     }
-    let text = format!(
-        "pod name `{name}` is already registered; take another name, or RestorePod if that one is yours and stopped"
-    );
-    Err(Refusal::invalid(text))
+    let is_own = family.table.above(&name.key()).first() == Some(&parent.key());
+    Err(Refusal::invalid(match (is_own, family.table.is_live(&name.key())) {
+        (true, true) => format!(
+            "you have a child `{name}` already, and it is live: SendToPod gives it a task, StopPod stops it, or take another name"
+        ),
+        (true, false) => format!(
+            "you have a child `{name}` already, which is stopped: RestorePod brings it back, or take another name"
+        ),
+        (false, _) => format!("pod name `{name}` is already registered; take another name"),
+    }))
 }
 
 fn within_limits(family: &Family, parent: &PodName) -> Result<(), Refusal> {
@@ -309,7 +316,7 @@ async fn keep(cx: &Cx, child: &Handle, refusal: &Refusal) -> Refusal {
     let parent = child.info.borrow().parent.clone();
     let by = parent.clone();
     let stopping = cx.family(move |family| {
-        family.stop(std::slice::from_ref(&stopped), by.as_ref());
+        family.stop(std::slice::from_ref(&stopped), by.as_ref(), false);
         Ok(())
     });
     if stopping.await.is_ok() {

@@ -19,13 +19,15 @@ pub(super) const IN_ANY_CASE: Duration = Duration::from_millis(7500);
 pub(crate) struct Stop {
     pub(crate) tree: bool,
     pub(crate) unless_busy: bool,
+    /// Their parents are not notified.
+    pub(crate) silent: bool,
 }
 
 impl Verb for Stop {
     const ALLOWED: Caller = Caller::Above;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
-        stop(&cx, self.tree, self.unless_busy).await
+        stop(&cx, &self).await
     }
 }
 
@@ -36,12 +38,13 @@ impl Verb for Shutdown {
     const ALLOWED: Caller = Caller::Person;
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
-        stop(&cx, false, false).await?;
+        stop(&cx, &Stop { tree: false, unless_busy: false, silent: false }).await?;
         Ok(done())
     }
 }
 
-async fn stop(cx: &Cx, tree: bool, unless_busy: bool) -> Result<Event, Refusal> {
+async fn stop(cx: &Cx, stop: &Stop) -> Result<Event, Refusal> {
+    let &Stop { tree, unless_busy, silent } = stop;
     let name = cx.pod()?.name;
     let end = Instant::now() + IN_ANY_CASE;
     let (handles, marks) = targets(cx, &name, tree, unless_busy, end).await?;
@@ -58,7 +61,7 @@ async fn stop(cx: &Cx, tree: bool, unless_busy: bool) -> Result<Event, Refusal> 
         tokio::time::timeout_at(end, join_all(leaving.pods.iter().map(Handle::prepare_stop))).await;
     let names: Vec<PodName> = leaving.pods.iter().map(|pod| pod.name.clone()).collect();
     let by = cx.by.clone();
-    let stopped = cx.family(move |family| Ok(family.stop(&names, by.as_ref()))).await;
+    let stopped = cx.family(move |family| Ok(family.stop(&names, by.as_ref(), silent))).await;
     // Where it is refused they are not stopped: dropping `leaving` makes them take requests again.
     let stopped = stopped?;
     crate::crash_point!("stop-stored");
@@ -69,7 +72,9 @@ async fn stop(cx: &Cx, tree: bool, unless_busy: bool) -> Result<Event, Refusal> 
         for gained in &pod.gained {
             let Some(handle) = cx.shared.pod(&gained.to) else { continue };
             let path = gained.rule.target.display();
-            let text = format!("may write {path} now, which `{}` wrote until it stopped", pod.name);
+            let (to, from) = (&gained.to, &pod.name);
+            let text =
+                format!("`{to}` may write {path} now: `{from}`, which wrote there, has stopped");
             handle.tell(Fact::Notice(text)).await;
         }
     }

@@ -93,7 +93,7 @@ impl Decode for Decoder {
         let stop = self.ending.stop(called)?;
         self.close_words(out);
         for call in std::mem::take(&mut self.calls) {
-            close_call(call, out);
+            close_call(call, &stop, out);
         }
         if !self.details.is_empty() {
             let details = std::mem::take(&mut self.details);
@@ -335,8 +335,11 @@ impl Decoder {
     }
 }
 
-fn close_call(call: Call, out: &mut Vec<Delta>) {
+fn close_call(call: Call, stop: &Stop, out: &mut Vec<Delta>) {
     let Call { id, name, more, closed, .. } = call;
+    // The wire does not say that a call is complete. One without arguments ends with its reply.
+    let is_empty = call.arguments.trim().is_empty() && stop.is_own_end();
+    let cut = !closed.is_closed() && !is_empty;
     let sent_back = wire::arguments_text(&call.arguments);
     let mut native = json!({
         "id": id, "type": "function", "function": {"name": name, "arguments": sent_back},
@@ -346,8 +349,7 @@ fn close_call(call: Call, out: &mut Vec<Delta>) {
     }
     let arguments = wire::received_arguments(&call.arguments);
     let item = Item::ToolCall { call_id: id, name, arguments };
-    // The wire does not say that a call is complete.
-    out.push(Delta::Block { item, native: Some(native), cut: !closed.is_closed() });
+    out.push(Delta::Block { item, native: Some(native), cut });
 }
 
 fn stop(reason: &str) -> Stop {

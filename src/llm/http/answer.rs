@@ -5,10 +5,10 @@ use crate::llm::http::unpack::Unpack;
 use crate::llm::http::{Who, error_text};
 use crate::llm::sse::{self, Event};
 use crate::llm::wire::{Decode, Fault, Progress};
-use crate::llm::{Delta, Failure};
-use crate::protocol::{MAX_LINE, MAX_VALUES, ValueCount};
-use serde::de::IgnoredAny;
-use serde_json::{Deserializer, Value};
+use crate::llm::{Delta, Failure, json};
+use crate::protocol::{MAX_LINE, MAX_VALUES};
+use serde_json::Deserializer;
+use serde_json::value::RawValue;
 use std::collections::VecDeque;
 
 /// How many packed bytes are read at a time: unpacked they may be a thousand times as many.
@@ -23,10 +23,10 @@ pub(crate) struct Answer {
     /// The bytes of a form that is not known yet, or of a reply in one piece.
     body: Vec<u8>,
     sse: sse::Decoder,
-    /// Tool calls that have begun.
-    calls: usize,
-    /// Why the first part that was damaged behind the beginning of a call could not be read. The calls may differ from
-    /// those that the model wrote, so the reply fails.
+    /// Whether a tool call has begun.
+    has_call: bool,
+    /// Why the first part could not be read that was damaged and may have been a part of a call. The calls may differ
+    /// from those that the model wrote, so the reply fails.
     damage: Option<String>,
     ready: VecDeque<Result<Delta, Failure>>,
     /// Nothing more will be read.
@@ -36,9 +36,14 @@ pub(crate) struct Answer {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Unknown,
+    /// An object began: of a reply in one piece, or the first of several rows.
+    Object,
     Events,
     OnePiece,
 }
+
+/// One of these stands in every event that carries a call, whatever its wire.
+const OF_A_CALL: [&str; 3] = ["function", "tool", "call"];
 
 impl Answer {
     pub(crate) fn new(who: Who, decoder: Box<dyn Decode>) -> Self {
@@ -49,7 +54,7 @@ impl Answer {
             form: Form::Unknown,
             body: Vec::new(),
             sse: sse::Decoder::default(),
-            calls: 0,
+            has_call: false,
             damage: None,
             ready: VecDeque::new(),
             is_over: false,
@@ -87,7 +92,7 @@ impl Answer {
     pub(crate) fn finish(&mut self) {
         let rest = self.unpack.finish();
         self.read(&rest);
-        if self.form == Form::OnePiece {
+        if matches!(self.form, Form::Object | Form::OnePiece) {
             return self.one_piece();
         }
         let mut events = Vec::new();
@@ -117,22 +122,39 @@ impl Answer {
         }
         if self.body.len() + bytes.len() > MAX_LINE {
             let error = sse::TooLong(MAX_LINE).to_string();
-            return self.end(&error_text::reported(&self.who, &error, false));
+            return self.end(&error_text::too_large(&self.who, &error));
         }
+        // What came before was searched when it came.
+        let mut searched = self.body.len();
         self.body.extend_from_slice(bytes);
-        if self.form == Form::OnePiece {
-            return;
-        }
-        // What came before is blank: it was searched when it came.
         let is_blank = |byte: &u8| byte.is_ascii_whitespace() || sse::BOM.contains(byte);
-        match bytes.iter().find(|byte| !is_blank(byte)) {
-            None => {}
-            Some(b'{' | b'[' | b'<') => self.form = Form::OnePiece,
-            Some(_) => {
-                self.form = Form::Events;
-                let body = std::mem::take(&mut self.body);
-                self.events(&body);
+        if self.form == Form::Unknown
+            && let Some(begin) = bytes.iter().position(|byte| !is_blank(byte))
+        {
+            self.form = match bytes[begin] {
+                b'{' => Form::Object,
+                b'[' | b'<' => Form::OnePiece,
+                _ => Form::Events,
+            };
+            if self.form != Form::Events {
+                // A blank row in front of the first one ends no row.
+                self.body.drain(..searched + begin);
+                searched = 0;
             }
+        }
+        if self.form == Form::Object {
+            let is_end = |pair: &[u8]| matches!(pair, [b'\r' | b'\n', b'{']);
+            let from = searched.saturating_sub(1);
+            if let Some(end) = self.body[from..].windows(2).position(is_end) {
+                let row = String::from_utf8_lossy(&self.body[..=from + end]);
+                let row = row.trim();
+                let is_row = !row.contains(['\r', '\n']) && json::is_value(row);
+                self.form = if is_row { Form::Events } else { Form::OnePiece };
+            }
+        }
+        if self.form == Form::Events {
+            let body = std::mem::take(&mut self.body);
+            self.events(&body);
         }
     }
 
@@ -141,30 +163,33 @@ impl Answer {
         let fed = self.sse.feed(bytes, &mut events);
         self.decode(&events);
         if let Err(error) = fed {
-            self.end(&error_text::reported(&self.who, &error.to_string(), false));
+            self.end(&error_text::too_large(&self.who, &error.to_string()));
         }
     }
 
-    /// Reads a reply that came as JSON: one object, a list of objects, or objects one behind the other. Each stands for
-    /// an event.
+    /// Reads a reply that came as JSON: one object, a list of objects, or objects one behind the other in one line. Each
+    /// stands for an event.
     fn one_piece(&mut self) {
         let body = std::mem::take(&mut self.body);
-        let body = String::from_utf8_lossy(&body);
-        let mut is_cut = false;
-        if ValueCount::is_too_many(body.as_bytes()) {
-            return self.too_many();
-        }
-        for value in Deserializer::from_str(&body).into_iter::<Value>() {
-            let values = match value {
-                Ok(Value::Array(values)) => values,
-                Ok(value) => vec![value],
-                Err(error) => {
-                    is_cut = error.is_eof();
+        let body = json::strict_strings(&String::from_utf8_lossy(&body));
+        let is_between = |c: char| c.is_ascii_whitespace() || matches!(c, '[' | ',' | ']');
+        let mut is_cut = body.starts_with('[') && !body.trim_end().ends_with(']');
+        let mut rest = body.trim_start_matches(is_between);
+        for count in 0.. {
+            if count == MAX_VALUES {
+                return self.too_many("a reply in one piece");
+            }
+            let mut values = Deserializer::from_str(rest).into_iter::<&RawValue>();
+            let data = match values.next() {
+                None => break,
+                Some(Ok(value)) => value.get().to_owned(),
+                Some(Err(error)) => {
+                    is_cut |= error.is_eof();
                     break;
                 }
             };
-            let event = |value: Value| Event { name: String::new(), data: value.to_string() };
-            self.decode(&values.into_iter().map(event).collect::<Vec<_>>());
+            rest = rest[values.byte_offset()..].trim_start_matches(is_between);
+            self.decode(&[Event { name: String::new(), data }]);
         }
         self.end(&match is_cut {
             true => error_text::cut(&self.who, "it ended before it was complete"),
@@ -174,8 +199,7 @@ impl Answer {
 
     fn decode(&mut self, events: &[Event]) {
         for event in events {
-            let whole = || serde_json::from_str::<IgnoredAny>(&event.data).is_ok();
-            if !event.data.contains('\n') || whole() {
+            if !event.data.contains('\n') || json::is_value(&event.data) {
                 self.event(event);
                 continue;
             }
@@ -192,8 +216,8 @@ impl Answer {
         }
         let mut out = Vec::new();
         let result = self.decoder.event(event, &mut out);
-        let begins_call = |delta: &&Delta| matches!(delta, Delta::ToolCallStart { .. });
-        self.calls += out.iter().filter(begins_call).count();
+        let begins_call = |delta: &Delta| matches!(delta, Delta::ToolCallStart { .. });
+        self.has_call |= out.iter().any(begins_call);
         self.ready.extend(out.into_iter().map(Ok));
         match result {
             Ok(()) => {}
@@ -209,17 +233,19 @@ impl Answer {
             }
             Err(Fault::Garbled(cause)) => {
                 tracing::warn!("{}: passed over a damaged part of a reply: {cause}", self.who);
-                if self.calls > 0 && self.progress() == Progress::Open {
+                let data = event.data.to_ascii_lowercase();
+                let may_be_call = || OF_A_CALL.iter().any(|word| data.contains(word));
+                if self.progress() == Progress::Open && (self.has_call || may_be_call()) {
                     self.damage.get_or_insert(cause);
                 }
             }
             Err(Fault::Noise(cause)) => tracing::debug!("{}: passed over: {cause}", self.who),
-            Err(Fault::TooMany) => self.too_many(),
+            Err(Fault::TooMany) => self.too_many("one event"),
         }
     }
 
-    fn too_many(&mut self) {
-        let cause = format!("one event holds more than {MAX_VALUES} JSON values");
-        self.end(&error_text::reported(&self.who, &cause, false));
+    fn too_many(&mut self, what: &str) {
+        let cause = format!("{what} holds more than {MAX_VALUES} JSON values");
+        self.end(&error_text::too_large(&self.who, &cause));
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::llm::Failure;
 use crate::llm::http::Who;
-use crate::llm::wire::{at, is_too_long, text};
+use crate::llm::retry::passing_status;
+use crate::llm::wire::{at, is_too_long, text, upstream_error};
 use crate::text::SafeText;
 use crate::trace::{MARK, redact};
 use reqwest::StatusCode;
@@ -15,13 +16,22 @@ use std::io;
 use std::time::Duration;
 
 /// The most characters of a provider's own words that are shown.
-const MAX_WORDS: usize = 300;
+pub(crate) const MAX_SHOWN: usize = 300;
+/// The most characters of them that are searched for a cause.
+const MAX_TEXT: usize = 4000;
 /// The longest time to wait that is believed.
 const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {}", self.provider, self.host)
+    }
+}
+
+impl Who {
+    /// The provider with the whole address, for errors that a wrong path may cause.
+    fn at_url(&self) -> String {
+        format!("{} at {}", self.provider, self.url)
     }
 }
 
@@ -66,12 +76,18 @@ pub(super) fn cut(who: &Who, cause: &str) -> Failure {
 
 /// The provider reported an error inside its stream.
 pub(super) fn reported(who: &Who, message: &str, retryable: bool) -> Failure {
-    let is_too_long = is_too_long(message);
+    let (is_too_long, provider_text) = (is_too_long(message), plain(who, message, MAX_TEXT));
     let message = format!("{who} reported an error: {}", cleaned(who, message));
     if is_too_long {
         return Failure::TooLong(message);
     }
-    Failure::Provider { message, retryable }
+    Failure::Provider { message, provider_text, retryable }
+}
+
+/// The answer is larger than what is read of one.
+pub(super) fn too_large(who: &Who, cause: &str) -> Failure {
+    let message = format!("{who} sent an answer that is too large: {cause}");
+    Failure::Provider { message, provider_text: String::new(), retryable: false }
 }
 
 /// The body is compressed in a form that is not read.
@@ -79,14 +95,17 @@ pub(super) fn packed(who: &Who, form: &str) -> Failure {
     let message = format!(
         "{who} compresses its answers as {form}, which no request accepts; turn that off there, or use gzip"
     );
-    Failure::Provider { message, retryable: false }
+    Failure::Provider { message, provider_text: String::new(), retryable: false }
 }
 
 /// A success that is no answer.
 pub(super) fn no_stream(who: &Who, body: &str) -> Failure {
-    let said = words(body).map_or_else(String::new, |said| format!(": {}", cleaned(who, &said)));
-    let message = format!("{who} answered with no stream of events; check its base URL{said}");
-    Failure::Provider { message, retryable: false }
+    let said = words(body);
+    let provider_text = said.as_ref().map_or_else(String::new, |said| plain(who, said, MAX_TEXT));
+    let said = said.map_or_else(String::new, |said| format!(": {}", cleaned(who, &said)));
+    let at = who.at_url();
+    let message = format!("{at} answered with no stream of events; check its base URL{said}");
+    Failure::Provider { message, provider_text, retryable: false }
 }
 
 /// An HTTP status that is no success.
@@ -102,19 +121,26 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
                 "{who} sends elsewhere ({code}), to {}; yoi does not follow it: make that the base URL only if you trust it",
                 cleaned(who, to)
             );
-            return Failure::Status { status: code, retry_after: None, message };
+            let provider_text = String::new();
+            return Failure::Status { status: code, retry_after: None, message, provider_text };
         }
         401 | 403 => format!("{who} refused {} ({code})", who.key),
-        404 | 405 => format!("{who} has no such model or address ({code})"),
+        404 | 405 => format!("{} has no such model or address ({code})", who.at_url()),
         429 => format!("{who} is limiting requests ({code})"),
         529 => format!("{who} is overloaded ({code})"),
         500..=599 => format!("{who} failed ({code})"),
         _ => format!("{who} refused the request ({code})"),
     };
     let json: Value = serde_json::from_str(body).unwrap_or(Value::Null);
+    let provider_text = words(&without_codes(json.clone()).unwrap_or_else(|| body.to_owned()));
+    let provider_text = plain(who, &provider_text.unwrap_or_default(), MAX_TEXT);
+    let provider_text = without_code(&provider_text, code).to_owned();
     let no_credit = text(error_of(&json), "code") == "insufficient_quota";
-    if no_credit || header(headers, "x-should-retry") == Some("false") {
-        return Failure::Provider { message: format!("{what}: {said}"), retryable: false };
+    // Other statuses are not tried again anyhow.
+    let is_lasting = passing_status(code) && header(headers, "x-should-retry") == Some("false");
+    if no_credit || is_lasting {
+        let message = format!("{what}: {said}");
+        return Failure::Provider { message, provider_text, retryable: false };
     }
     if code == 413 || (code == 400 || code == 422) && is_too_long(body) {
         return Failure::TooLong(format!("{what}: {said}"));
@@ -132,11 +158,12 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
         }
         Some(time) => format!("; it asks to wait {}", seconds(time)),
     };
-    Failure::Status { status: code, retry_after, message: format!("{what}: {said}{advice}") }
+    let message = format!("{what}: {said}{advice}");
+    Failure::Status { status: code, retry_after, message, provider_text }
 }
 
 /// The innermost cause, in its own words.
-pub(super) fn cause(error: &reqwest::Error) -> String {
+pub(crate) fn cause(error: &reqwest::Error) -> String {
     let mut inner: &dyn Error = error;
     while let Some(next) = inner.source() {
         inner = next;
@@ -145,7 +172,7 @@ pub(super) fn cause(error: &reqwest::Error) -> String {
     if inner.source().is_none() && error.source().is_none() {
         return "the connection failed".into();
     }
-    one_line(&inner.to_string())
+    one_line(&inner.to_string(), MAX_SHOWN)
 }
 
 fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
@@ -197,13 +224,39 @@ fn words(body: &str) -> Option<String> {
     let Ok(json) = serde_json::from_str::<Value>(body) else {
         let body = body.trim();
         let readable = !body.is_empty() && !body.starts_with('<');
-        return readable.then(|| one_line(&redact(body)));
+        return readable.then(|| body.to_owned());
     };
     let error = error_of(&json);
     let places = [at(error, "message"), error, at(&json, "message"), at(&json, "detail")];
     let said = places.into_iter().find_map(Value::as_str).filter(|said| !said.is_empty());
-    // Redacted before it is cut: a part of a key is no longer recognised.
-    said.map(|said| one_line(&redact(said)))
+    // Some servers name the fields in a list in its place.
+    let list = || places.into_iter().find(|place| place.is_array() || place.is_object());
+    let said = said.map(str::to_owned).or_else(|| Some(list()?.to_string()))?;
+    let said = match text(error, "param") {
+        param if said.contains(param) => said,
+        param => format!("{said} ({param})"),
+    };
+    Some(match upstream_error(error).and_then(|body| words(&body)) {
+        Some(of_upstream) => format!("{said}: {of_upstream}"),
+        None => said,
+    })
+}
+
+/// The body without the numbers that are codes of the error; `None` where it is no JSON.
+fn without_codes(mut json: Value) -> Option<String> {
+    fn remove(value: &mut Value) {
+        const CODES: [&str; 4] = ["code", "status", "status_code", "statusCode"];
+        match value {
+            Value::Array(values) => values.iter_mut().for_each(remove),
+            Value::Object(fields) => {
+                fields.retain(|key, value| !(value.is_number() && CODES.contains(&key.as_str())));
+                fields.values_mut().for_each(remove);
+            }
+            _ => {}
+        }
+    }
+    remove(&mut json);
+    (!json.is_null()).then(|| json.to_string())
 }
 
 /// The words without the status that they may begin with, because the sentence names it.
@@ -214,21 +267,26 @@ fn without_code(said: &str, code: u16) -> &str {
     if words.is_empty() || words.starts_with(|c: char| c.is_ascii_digit()) { said } else { words }
 }
 
-fn one_line(text: &str) -> String {
+fn one_line(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = line.trim_end_matches('.');
-    SafeText::brief(line, MAX_WORDS).into_string()
+    SafeText::brief(line, most).into_string()
 }
 
-/// One line, and never the key or another secret: some servers repeat what they were sent.
 fn cleaned(who: &Who, said: &str) -> String {
+    plain(who, said, MAX_SHOWN)
+}
+
+/// One line of at most so many characters, and never the key or another secret: some servers repeat what they were sent.
+/// It is redacted before it is cut, because a part of a key is not recognised.
+fn plain(who: &Who, said: &str, most: usize) -> String {
     let secret = who.secret.as_ref().map(crate::config::keys::Secret::expose);
     // What is shorter is no key, and would be cut out of ordinary words.
     let said = match secret.filter(|secret| secret.len() >= 8) {
         Some(secret) => Cow::Owned(said.replace(secret, MARK)),
         None => Cow::Borrowed(said),
     };
-    one_line(&redact(&said))
+    one_line(&redact(&said), most)
 }
 
 fn seconds(time: Duration) -> String {
@@ -240,11 +298,13 @@ fn seconds(time: Duration) -> String {
 mod tests {
     use super::*;
     use crate::config::keys::Secret;
+    use crate::llm::wire::{self, Fault};
 
     fn who() -> Who {
         Who {
             provider: "openai".into(),
             host: "127.0.0.1:9".into(),
+            url: "http://127.0.0.1:9/v1/responses".into(),
             key: "the key in OPENAI_API_KEY".into(),
             secret: Some(Secret::new("sk-0123456789")),
         }
@@ -277,6 +337,54 @@ mod tests {
     }
 
     #[test]
+    fn fields_that_an_error_lists_and_the_parameter_that_it_names_are_part_of_its_words() {
+        for (body, part) in [
+            (
+                r#"{"detail":[{"loc":["body","store"],"msg":"extra fields not permitted"}]}"#,
+                "store",
+            ),
+            (r#"{"message":{"detail":[{"loc":["body","store"],"msg":"no"}]}}"#, r#""store""#),
+            (
+                r#"{"error":{"message":"Unknown parameter","param":"store"}}"#,
+                "Unknown parameter (store)",
+            ),
+        ] {
+            let said = refusal(422, &[], body).to_string();
+            assert!(said.contains(part), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_the_server_behind_a_gateway_said_is_part_of_its_words() {
+        let inner =
+            r#"{"error":{"message":"Param Incorrect","param":"max_tokens is too large: 64000"}}"#;
+        let error = |raw: Value| {
+            let metadata = serde_json::json!({"raw": raw, "provider_name": "Xiaomi"});
+            serde_json::json!({"message": "Provider returned error", "code": 400, "metadata": metadata})
+        };
+        for (raw, expected) in [
+            (Value::from(inner), ": Param Incorrect (max_tokens is too large: 64000)"),
+            (
+                serde_json::from_str(inner).unwrap(),
+                ": Param Incorrect (max_tokens is too large: 64000)",
+            ),
+            (Value::from("rate-limited upstream"), ": rate-limited upstream"),
+            (Value::from(" "), ""),
+            (Value::Null, ""),
+        ] {
+            let body = serde_json::json!({"error": error(raw.clone())}).to_string();
+            let Failure::Status { message, provider_text, .. } = refusal(400, &[], &body) else {
+                panic!("{body}")
+            };
+            assert_eq!(provider_text, format!("Provider returned error{expected}"));
+            assert!(message.ends_with(&provider_text), "{message}");
+            let Fault::Reported { message, .. } = wire::reported(&error(raw)) else { panic!() };
+            let expected = expected.replace(" (max_tokens is too large: 64000)", "");
+            assert_eq!(message, format!("Provider returned error{expected} (400)"));
+        }
+    }
+
+    #[test]
     fn the_status_is_said_once_also_where_the_words_of_the_provider_begin_with_it() {
         for (body, words) in [
             ("429 Too Many Requests", "Too Many Requests"),
@@ -286,6 +394,47 @@ mod tests {
         ] {
             let said = refusal(429, &[], body).to_string();
             assert_eq!(said, format!("openai at 127.0.0.1:9 is limiting requests (429): {words}"));
+        }
+    }
+
+    #[test]
+    fn the_text_of_the_provider_has_no_word_of_the_sentence_and_no_code() {
+        let text = |failure: Failure| match failure {
+            Failure::Status { provider_text, .. } | Failure::Provider { provider_text, .. } => {
+                provider_text
+            }
+            other => panic!("{other:?}"),
+        };
+        let long = format!("{}16,384", "x ".repeat(400));
+        for (status, body, expected) in [
+            (400, "", ""),
+            (400, "<html>nginx</html>", ""),
+            (404, "{}", ""),
+            (400, r#"{"error":{"message":"too big."}}"#, "too big"),
+            (429, "429 Too Many Requests", "Too Many Requests"),
+            (400, r#"{"error":{"code":400,"reason":"no"}}"#, r#"{"reason":"no"}"#),
+            (
+                422,
+                r#"{"detail":[{"loc":["body","messages",4],"status_code":422}]}"#,
+                r#"[{"loc":["body","messages",4]}]"#,
+            ),
+            (400, "sk-0123456789 is no key", "[secret] is no key"),
+            (400, &long, &long),
+        ] {
+            assert_eq!(text(refusal(status, &[("retry-after", "30")], body)), expected, "{body}");
+        }
+        let lasting = [("x-should-retry", "false")];
+        assert_eq!(text(refusal(500, &lasting, "no")), "no");
+        assert_eq!(text(reported(&who(), "no", true)), "no");
+        assert_eq!(text(no_stream(&who(), r#"{"error":"no"}"#)), "no");
+        assert_eq!(text(too_large(&who(), "64 MiB")), "");
+    }
+
+    #[test]
+    fn a_status_stays_one_where_the_provider_says_that_it_lasts() {
+        for status in [400, 401, 404] {
+            let said = refusal(status, &[("x-should-retry", "false")], "no");
+            assert!(matches!(said, Failure::Status { .. }) && !said.retryable(), "{said:?}");
         }
     }
 

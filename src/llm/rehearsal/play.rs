@@ -108,6 +108,7 @@ pub fn reply(script: &Script, request: &Request) -> Result<Vec<Act>, Failure> {
             status: *status,
             retry_after: retry_after_s.map(Duration::from_secs),
             message: format!("rehearsal: the script answers with HTTP {status}"),
+            provider_text: String::new(),
         });
     }
     let mut acts = Acts::new(step.pace);
@@ -433,8 +434,9 @@ impl Acts {
             }
             FaultKind::Error { message, retryable, after } => {
                 self.pieces(&head(text, *after));
-                let (message, retryable) = (message.clone(), *retryable);
-                self.all.push(Act::Fail(Failure::Provider { message, retryable }));
+                let (message, provider_text) = (message.clone(), message.clone());
+                let retryable = *retryable;
+                self.all.push(Act::Fail(Failure::Provider { message, provider_text, retryable }));
             }
             FaultKind::Refuse(words) => self.say(Delta::End(Stop::Refusal(words.clone()))),
             FaultKind::Status { .. } => {}

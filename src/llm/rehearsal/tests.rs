@@ -257,8 +257,10 @@ async fn an_error_inside_the_stream_differs_from_a_refusal() {
     let script = |fault: &str| format!("[[when]]\nany = true\n[[when.step]]\nfault = {fault}");
     let mut error = Bench::new(&script("{ error = \"overloaded\", retryable = true }"));
     error.user("x");
-    let expected = Failure::Provider { message: "overloaded".into(), retryable: true };
-    assert_eq!(error.failure().await, expected);
+    let Failure::Provider { message, retryable: true, .. } = error.failure().await else {
+        panic!()
+    };
+    assert_eq!(message, "overloaded");
     let mut refusal = Bench::new(&script("{ refuse = \"no\" }"));
     let deltas = refusal.user("x").deltas().await;
     assert_eq!(deltas, [Delta::End(Stop::Refusal("no".into()))]);

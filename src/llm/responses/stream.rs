@@ -40,6 +40,8 @@ struct Open {
     summary: String,
     refusal: String,
     arguments: String,
+    /// Its arguments came whole, said the server.
+    has_all_arguments: bool,
 }
 
 impl Decode for Decoder {
@@ -69,7 +71,9 @@ impl Decode for Decoder {
             "response.function_call_arguments.delta" => self.arguments(&data, out),
             "response.function_call_arguments.done" => {
                 let whole = text(&data, "arguments");
-                complete(&mut self.open(&data, CALL).arguments, whole);
+                let open = self.open(&data, CALL);
+                complete(&mut open.arguments, whole);
+                open.has_all_arguments = true;
             }
             "response.output_text.done" => {
                 complete(&mut self.open(&data, MESSAGE).text, text(&data, "text"));
@@ -211,7 +215,8 @@ impl Decoder {
         }
         let open = self.take(item, at(data, "output_index").as_u64());
         self.closed.push(closed);
-        self.close(item.clone(), open, is_cut(item), out);
+        // Servers that imitate this API repeat the announced item, which was in progress.
+        self.close(item.clone(), open, text(item, "status") == "incomplete", out);
     }
 
     /// An item has ended: commits it in the provider's form, filled from what was streamed where
@@ -266,7 +271,8 @@ impl Decoder {
         for open in std::mem::take(&mut self.open) {
             let unannounced = json!({"type": MESSAGE, "role": "assistant", "content": []});
             let item = if open.item.is_null() { unannounced } else { open.item.clone() };
-            self.close(item, open, true, out);
+            let cut = !open.has_all_arguments;
+            self.close(item, open, cut, out);
         }
         if let Some(usage) = response.get("usage").filter(|usage| usage.is_object()) {
             out.push(Delta::Usage(count(usage)));
@@ -343,7 +349,7 @@ fn content(native: &Value, open: &Open) -> Vec<Content> {
 
 fn part(content: &Content) -> Value {
     match content {
-        Content::Text { text } => json!({"type": "output_text", "text": text}),
+        Content::Text { text } => json!({"type": "output_text", "text": text, "annotations": []}),
         Content::Refusal { refusal } => json!({"type": "refusal", "refusal": refusal}),
         Content::Unknown(part) => part.clone(),
     }

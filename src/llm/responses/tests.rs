@@ -42,8 +42,8 @@ fn function_call(n: u64, name: &str, arguments: &str) -> Value {
 }
 
 /// The request as a server reads it.
-fn body(request: &Request, model: &Model, summaries: Summaries) -> Value {
-    serde_json::from_slice(&super::body(request, model, summaries)).unwrap()
+fn body(request: &Request, model: &Model) -> Value {
+    serde_json::from_slice(&super::body(request, model)).unwrap()
 }
 
 #[test]
@@ -386,7 +386,7 @@ fn a_request_is_stateless_and_names_its_cache() {
         plain(Item::message(Role::System, "note")),
         plain(Item::message(Role::Assistant, "two")),
     ]);
-    let body = body(&request, &gpt(), Summaries::Asked);
+    let body = body(&request, &gpt());
     assert_eq!(
         body["input"],
         json!([
@@ -394,7 +394,7 @@ fn a_request_is_stateless_and_names_its_cache() {
             {"type": "function_call", "call_id": "c1", "name": "Read", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "c1", "output": "3 lines"},
             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "note"}]},
-            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "two"}]},
+            {"type": "message", "role": "assistant", "content": "two"},
         ])
     );
     assert_eq!((&body["store"], &body["stream"]), (&json!(false), &json!(true)));
@@ -413,9 +413,9 @@ fn a_request_is_stateless_and_names_its_cache() {
 fn reasoning_settings_go_only_to_models_that_reason() {
     let mut request = request(vec![]);
     request.config.reasoning = Some(json!("low"));
-    let effort = body(&request, &gpt(), Summaries::Left);
-    assert_eq!(effort["reasoning"], json!({"effort": "low"}));
-    let plain = body(&request, &model(Wire::Responses), Summaries::Asked);
+    let effort = body(&request, &gpt());
+    assert_eq!(effort["reasoning"], json!({"effort": "low", "summary": "auto"}));
+    let plain = body(&request, &model(Wire::Responses));
     assert_eq!((plain.get("reasoning"), plain.get("include")), (None, None));
 }
 
@@ -428,10 +428,10 @@ fn native_items_go_back_verbatim_to_their_model_and_as_text_to_another() {
             wrap(Wire::Responses, thought("hm"), reasoning.clone()),
             wrap(Wire::Responses, Item::message(Role::Assistant, "hi"), message("hi")),
         ];
-        body(&request(input), &gpt(), Summaries::Asked)["input"].clone()
+        body(&request(input), &gpt())["input"].clone()
     };
     assert_eq!(said(native), json!([reasoning, message("hi")]));
-    let text = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]});
+    let text = json!({"type": "message", "role": "assistant", "content": "hi"});
     assert_eq!(said(foreign), json!([text]));
 }
 
@@ -451,7 +451,7 @@ fn thoughts_that_lead_nowhere_are_left_out() {
         native(Wire::Responses, Item::message(Role::Assistant, "hi"), message("hi")),
         think(rs("rs_3")),
     ];
-    let kinds: Vec<Value> = body(&request(input), &gpt(), Summaries::Asked)["input"]
+    let kinds: Vec<Value> = body(&request(input), &gpt())["input"]
         .as_array()
         .unwrap()
         .iter()
@@ -466,7 +466,7 @@ fn a_failed_result_with_an_image_says_so_and_shows_it() {
     let mut request = request(vec![plain(call("c1", "Read", "{}")), plain(rich)]);
     request.blobs = dir.path().into();
     assert_eq!(
-        body(&request, &gpt(), Summaries::Asked)["input"][1]["output"],
+        body(&request, &gpt())["input"][1]["output"],
         json!([
             {"type": "input_text", "text": "error: 1 line\nthe content"},
             {"type": "input_image", "image_url": format!("data:image/png;base64,{DOT}")},

@@ -1,7 +1,7 @@
 //! Judges of requests: each refuses what the API of one provider refuses, in its words. A rule names its source: the
 //! page that documents it, or a public report that quotes the refusal.
 
-use crate::config::models::{Model, Reasoning, Wire};
+use crate::config::models::{Dialect, Model, Reasoning, Wire};
 use crate::llm::bench::model;
 use crate::llm::wire::{at, list, text};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -57,7 +57,9 @@ impl Flavour {
             Self::Gemini2 => (Wire::Gemini, "gemini", "gemini-2.5-flash", Budget),
         };
         let (provider, name, own_url) = (provider.to_owned(), name.to_owned(), true);
-        Model { provider, model: name, reasoning, own_url, max_output: 32_000, ..model(wire) }
+        let dialect = (self == Self::Moonshot).then_some(Dialect::DeepSeek);
+        let own = Model { own_url, max_output: 32_000, dialect, ..model(wire) };
+        Model { provider, model: name, reasoning, ..own }
     }
 
     /// The refusal of the API, in its words.

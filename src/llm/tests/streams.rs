@@ -70,7 +70,13 @@ enum Said {
 
 impl Server {
     fn answer(&self) -> Answer {
-        let who = Who { provider: "p".into(), host: "h".into(), key: "k".into(), secret: None };
+        let who = Who {
+            provider: "p".into(),
+            host: "h".into(),
+            url: "u".into(),
+            key: "k".into(),
+            secret: None,
+        };
         Answer::new(who, provider::decoder(&model(self.wire)))
     }
 
@@ -137,10 +143,8 @@ fn said(item: Item, cut: bool, end: &Result<Stop, Failure>) -> Said {
         Item::Reasoning { text, .. } => Said::Thought(text),
         Item::ToolCall { name, arguments, .. } => {
             let object = serde_json::from_str::<Map<String, Value>>(&arguments).ok();
-            let is_own_end = end.as_ref().is_ok_and(Stop::is_own_end);
-            let is_begun = |object: &Map<String, Value>| !cut || is_own_end || !object.is_empty();
             // A call without a name is answered and runs nothing.
-            let runs = end.is_ok() && !name.is_empty() && object.as_ref().is_some_and(is_begun);
+            let runs = end.is_ok() && !name.is_empty() && object.is_some() && !cut;
             let arguments = object.map_or(arguments, |object| Value::Object(object).to_string());
             Said::Call { name, arguments, runs }
         }
@@ -182,6 +186,97 @@ fn a_stream_that_ends_at_any_byte_is_whole_or_cut_and_runs_no_call_that_did_not_
             }
             assert!(runs(&read).iter().all(|call| whole.contains(call)), "{name} {cut}: {read:?}");
         }
+    }
+}
+
+#[test]
+fn no_call_of_a_damaged_event_is_lost_without_a_word() {
+    for server in &SERVERS {
+        let (events, whole) = (server.events(), server.expected());
+        for place in 0..events.len() {
+            let mut events = events.clone();
+            events[place] = events[place].trim_end().trim_end_matches('}').to_owned() + "\n\n";
+            let read = server.read([events.concat().as_bytes()]);
+            let has_all = || runs(&read) == runs(&whole);
+            assert!(read.end.is_err() || has_all(), "{} {place}: {read:?}", server.name);
+        }
+    }
+}
+
+#[test]
+fn a_call_without_a_name_is_a_call_that_does_not_run() {
+    const NAME: &str = "\"name\":\"Bash\"";
+    for server in &SERVERS {
+        let mut expected = server.expected();
+        let Some(Said::Call { name, runs, .. }) = expected.said.last_mut() else { panic!() };
+        name.clear();
+        *runs = false;
+        for unnamed in [
+            server.stream.replace(NAME, "\"name\":\"\""),
+            server.stream.replace(NAME, "\"name\":null"),
+            server.stream.replace(&format!("{NAME},"), "").replace(&format!(",{NAME}"), ""),
+        ] {
+            assert_ne!(unnamed, server.stream, "{}", server.name);
+            assert_eq!(server.read([unnamed.as_bytes()]), expected, "{}", server.name);
+        }
+    }
+}
+
+/// The reply of Gemini that these pieces hold: its words and its end.
+fn words<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, Option<Stop>) {
+    let mut answer = SERVERS[2].answer();
+    pieces.into_iter().for_each(|piece| answer.feed(piece.as_bytes()));
+    let shown = std::iter::from_fn(|| answer.next()).collect::<Vec<_>>();
+    answer.finish();
+    let rest: Vec<_> = std::iter::from_fn(|| answer.next()).collect();
+    let text = |delta: &Result<Delta, Failure>| match delta {
+        Ok(Delta::Text(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let end = rest.iter().find_map(|delta| match delta {
+        Ok(Delta::End(stop)) => Some(stop.clone()),
+        _ => None,
+    });
+    (shown.iter().map(text).collect::<String>(), end)
+}
+
+#[test]
+fn rows_are_shown_as_they_come_however_many_values_they_have_together() {
+    let row = "{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]}}]}";
+    let last = "\n{\"candidates\":[{\"finishReason\":\"STOP\"}]}\n";
+    for end in ["\n", "\r\n", "\n\n"] {
+        assert_eq!(words(["\u{feff}", row, end, row, end]).0, "aa", "{end:?}");
+    }
+    for blank in ["\n", "\r\n\r\n", "\u{feff} \n"] {
+        let first = format!("{blank}{row}\n{row}\n");
+        assert_eq!(words([first.as_str()]).0, "aa", "{blank:?}");
+        assert_eq!(words([blank, row, "\n", row, "\n"]).0, "aa", "{blank:?}");
+    }
+    let rows = format!("{row}\n").repeat(40_000);
+    let all = ("a".repeat(40_000), Some(Stop::EndTurn));
+    assert_eq!(words(rows.split_inclusive('\n').chain([last])), all);
+    assert_eq!(words([rows.as_str(), last]), all);
+    let list = format!("[{}{last}]", rows.replace('\n', ",\n"));
+    let read = SERVERS[2].read([list.as_bytes()]);
+    assert_eq!((read.said, read.end), (vec![Said::Text("a".repeat(40_000))], Ok(Stop::EndTurn)));
+    let cut = SERVERS[2].read([format!("[{row},\n{row},").as_bytes()]);
+    assert!(matches!(cut.end, Err(Failure::Cut(_))), "{:?}", cut.end);
+}
+
+#[test]
+fn strings_are_read_alike_in_events_and_in_one_piece() {
+    let object = "{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\nb\"}]},\"finishReason\":\"STOP\"}]}";
+    for reply in [
+        object.to_owned(),
+        format!("[{object}]"),
+        format!("data: {}\n\n", object.replace('\n', "\ndata: ")),
+    ] {
+        let read = SERVERS[2].read([reply.as_bytes()]);
+        assert_eq!(
+            (read.said, read.end),
+            (vec![Said::Text("a\nb".into())], Ok(Stop::EndTurn)),
+            "{reply}"
+        );
     }
 }
 

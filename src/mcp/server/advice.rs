@@ -1,10 +1,9 @@
 //! Advice to a person about a server that failed.
 
 use crate::config::McpDefinition;
-use crate::config::mcp::START_DIR;
+use crate::config::mcp::{Reach, START_DIR};
 use crate::mcp::connection::AUTHORIZATION;
 use crate::mcp::launch::Launch;
-use crate::trace::redact;
 use std::path::Path;
 
 /// Words of programs that found no network.
@@ -29,13 +28,16 @@ const NO_PROGRAM: [&str; 2] = ["exit code 127", "exit code 126"];
 
 /// The reason why a server failed, with advice: a sentence without a subject, and without secrets.
 pub(super) fn with_advice(why: &str, definition: &McpDefinition, launch: &Launch) -> String {
-    redact(&format!("{why}; {}", advice(why, definition, launch.unread(definition)))).into_owned()
+    let advice = advice(why, definition, launch.unread(definition));
+    launch.hidden(definition).redact(&format!("{why}; {advice}"))
 }
 
 /// Only the words of other programs tell their reasons apart. `unread` is a file of the command line that the server
 /// does not see.
 fn advice(why: &str, definition: &McpDefinition, unread: Option<&Path>) -> String {
-    let McpDefinition { name, network, write, file, of_workspace, .. } = definition;
+    let McpDefinition { name, reach, network, write, file, of_workspace, .. } = definition;
+    // A server over HTTP is reached by yoi itself: no grant of the settings is about it.
+    let is_program = matches!(reach, Reach::Program { .. });
     let has = |parts: &[&str]| parts.iter().any(|part| why.contains(part));
     if let Some(path) = unread.filter(|_| has(&["exit code"])) {
         let dir = path.parent().unwrap_or(path);
@@ -53,9 +55,9 @@ fn advice(why: &str, definition: &McpDefinition, unread: Option<&Path>) -> Strin
         format!(
             "it starts in {START_DIR}, not in the directory of its pod: write each path in {file} from / on"
         )
-    } else if !network && has(&NO_NETWORK) {
+    } else if is_program && !network && has(&NO_NETWORK) {
         format!("`network = true` below [mcp.{name}] in config.toml gives it the network")
-    } else if !write && has(&READ_ONLY) {
+    } else if is_program && !write && has(&READ_ONLY) {
         format!(
             "`write = true` below [mcp.{name}] in config.toml lets it write what its pod may write"
         )

@@ -60,8 +60,8 @@ impl Task {
             }
             // Only a request after the failure asks for a restart.
             wishes.mark_unchanged();
-            tracing::warn!(server = self.definition.name, "an MCP server failed");
             let why = with_advice(&why, &self.definition, &self.launch);
+            tracing::warn!(server = self.definition.name, "an MCP server failed: {why}");
             self.state.send_modify(|state| {
                 state.phase = Phase::Failed(why.clone());
                 state.last_error = Some(why);

@@ -2,6 +2,7 @@
 
 use crate::config::McpDefinition;
 use crate::config::mcp::Reach;
+use crate::mcp::connection::Meanwhile;
 use crate::mcp::launch::Launch;
 use crate::mcp::pod::{Asked, Decided, PodServers, Topic};
 use crate::mcp::pool::Pool;
@@ -94,7 +95,14 @@ impl Peer {
 
 async fn call(server: Arc<Server>) -> Result<Value, String> {
     let cancel = CancellationToken::new();
-    server.call("echo", Default::default(), &cancel, &mut |_| {}).await
+    server
+        .call(
+            "echo",
+            Default::default(),
+            &cancel,
+            Meanwhile { progress: &mut |_| {}, person: None },
+        )
+        .await
 }
 
 fn tools(server: &Server) -> Vec<String> {

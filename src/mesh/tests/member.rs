@@ -390,7 +390,8 @@ async fn what_may_have_reached_a_member_that_does_not_confirm_is_not_sent_again(
     // More bytes than the kernel keeps for a member that does not read.
     let large = "x".repeat(2 * 1024 * 1024);
     let (sent, _raw) = tokio::join!(say(&alice, "deaf", &large), async {
-        alice.peers().await.unwrap();
+        // The leader has the message when it answers, which takes a busy machine longer than a list is waited for.
+        while alice.peers().await.is_err() {}
         leader.leave().await;
         drop(deaf);
         loop {

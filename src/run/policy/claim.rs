@@ -39,9 +39,11 @@ pub(super) fn claim(
         Seen::Path(touch) => touch.path.clone(),
         Seen::Plain | Seen::Command(_) => PathBuf::new(),
     };
-    let (once_only, handed) = match &seen {
-        Seen::Command(command) => (command.may_run_another, command.handed.clone()),
-        Seen::Plain | Seen::Path(_) => (false, Vec::new()),
+    let (once_only, handed, any_repository) = match &seen {
+        Seen::Command(command) => {
+            (command.may_run_another, command.handed.clone(), command.any_repository)
+        }
+        Seen::Plain | Seen::Path(_) => (false, Vec::new(), false),
     };
     let grant = match seen {
         Seen::Plain => Grant::default(),
@@ -67,7 +69,17 @@ pub(super) fn claim(
     };
     let arguments = own_tool.is_none().then_some(arguments);
     let tool = call.name.clone();
-    let subject = Subject { tool, needs, outside, scripts, once_only, handed, texts, arguments };
+    let subject = Subject {
+        tool,
+        needs,
+        outside,
+        scripts,
+        once_only,
+        handed,
+        any_repository,
+        texts,
+        arguments,
+    };
     Claim { subject, grant, because, reason, details }
 }
 
@@ -80,9 +92,11 @@ pub fn subject_of(approval: &ApprovalRequest) -> Subject {
     // The action of a request of an earlier release is one of several arguments of an external tool.
     let is_whole = arguments.is_none() && !is_of_a_server(&tool);
     let texts: Vec<String> = is_whole.then_some(action).into_iter().collect();
-    // A stored request does not say which words are handed on: no wildcard stands for any of them.
+    // A stored request does not say which words are handed on: no wildcard stands for any of them. Nor does it say which
+    // repository git finds.
     let handed = if once_only && scripts.is_empty() { texts.clone() } else { Vec::new() };
-    Subject { tool, needs, outside, scripts, once_only, handed, texts, arguments }
+    let any_repository = true;
+    Subject { tool, needs, outside, scripts, once_only, handed, any_repository, texts, arguments }
 }
 
 /// Why a call needs an approval by the program's defaults.

@@ -97,7 +97,16 @@ fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Dec
         return too_much(&because, action.len(), instead);
     }
     let Subject { arguments, once_only, .. } = subject;
-    let draft =
-        ApprovalDraft { action, arguments, details, because, reason, rule, once_only, grant };
+    let draft = ApprovalDraft {
+        action,
+        question: None,
+        arguments,
+        details,
+        because,
+        reason,
+        rule,
+        once_only,
+        grant,
+    };
     Decision::NeedsApproval(Box::new(draft))
 }

@@ -24,6 +24,12 @@ impl FamilyView for Alone {
     fn could_extend(&self, _: Rule) -> BoxFuture<'static, Result<(), Refusal>> {
         Box::pin(async { Ok(()) })
     }
+    fn writers_at(&self, _: Vec<PathBuf>) -> BoxFuture<'static, Result<Vec<String>, Refusal>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+    fn begin_turn(&self, _: WhenBusy) -> BoxFuture<'static, Result<Begun, Refusal>> {
+        Box::pin(async { Err(Refusal::internal("no run is under way")) })
+    }
 }
 
 fn policy(walls: Walls) -> Policy {
@@ -251,6 +257,7 @@ fn a_stored_request_is_compared_by_all_its_arguments_and_an_old_one_only_by_a_ru
         call_id: "c".into(),
         tool: "mcp__sh__run".into(),
         action: arguments.as_ref().map_or("ls".into(), Value::to_string),
+        question: None,
         arguments,
         details: None,
         because: String::new(),

@@ -17,14 +17,14 @@ impl LeaseTable {
         live.sort_unstable();
         let lent: Vec<Lease> = self.take_leases();
         let lent = lent.into_iter().filter(|lease| lease.kind != LeaseKind::Born);
-        for (_, _, key) in &live {
+        let live: Vec<String> = live.into_iter().map(|(_, _, key)| key).collect();
+        for key in &live {
             if let Some(holder) = self.holder(key).cloned() {
                 self.set_holder(key, Some(Holder { live: false, ..holder }));
             }
         }
-        for (_, _, key) in live {
-            self.go_live(&key);
-        }
+        // At once: a recomputation after each of many Pods in one workspace would be quadratic.
+        self.go_live_all(&live);
         for Lease { lender, borrower, rule, kind } in lent {
             // A lease that is no longer possible returns to its lender.
             let _ = if lender == borrower {

@@ -58,7 +58,7 @@ impl LeaseTable {
     }
 
     /// Determines where a holder that has just become live may write; only those regions affect the
-    /// others.
+    /// others. Where it may not write, nothing changes for them: they have not seen it write there.
     pub(super) fn look_around(&mut self, key: &str) {
         self.mark_whole(key);
         self.look(key);
@@ -67,15 +67,15 @@ impl LeaseTable {
         }
     }
 
-    /// Recomputes the restrictions of every affected holder: first those in `first`, which may have
-    /// gained access, then the oldest. Later ones see the paths that are taken, so no two Pods
-    /// write one path.
+    /// Recomputes the restrictions of every affected holder: first those whose turn lasts, of these and of the others first
+    /// those in `first`, which may have gained access, then the oldest. Later ones see the paths that are taken, so no two
+    /// Pods write one path.
     pub(super) fn recompute(&mut self, first: &[String]) {
         let ranks: BTreeMap<&String, usize> =
             first.iter().enumerate().rev().map(|(rank, key)| (key, rank)).collect();
-        let turn = |key: &String, holder: &Holder| {
+        let place = |key: &String, holder: &Holder| {
             let rank = ranks.get(key).copied().unwrap_or(first.len());
-            (rank, holder.created, key.clone())
+            (holder.turn.is_none(), rank, holder.created, key.clone())
         };
         self.newly_stale = self.stale.keys().cloned().collect();
         let (mut queue, mut now) = (BTreeSet::new(), None);
@@ -84,26 +84,29 @@ impl LeaseTable {
                 match self.holder(&key).filter(|holder| holder.live) {
                     // A holder that was visited already is visited by the next recomputation.
                     Some(holder) => {
-                        let turn = Some(turn(&key, holder));
-                        if turn > now {
-                            queue.insert(turn);
+                        let place = Some(place(&key, holder));
+                        if place > now {
+                            queue.insert(place);
                         }
                     }
                     None => drop(self.stale.remove(&key)),
                 }
             }
             let Some(next) = queue.pop_first() else { return };
-            if let Some((_, _, key)) = &next {
-                self.look(key);
+            if let Some((_, _, _, key)) = &next {
+                for region in self.look(key) {
+                    self.mark_around(&region, key);
+                }
             }
             now = next;
         }
     }
 
-    /// Recomputes the stale part of a holder's restrictions.
-    fn look(&mut self, key: &str) {
-        let Some(stale) = self.stale.remove(key) else { return };
-        let Some(mut holder) = self.holder(key).cloned() else { return };
+    /// Recomputes the stale part of a holder's restrictions. Returns the regions where it may write now and could not
+    /// before, or the reverse.
+    fn look(&mut self, key: &str) -> Vec<Rule> {
+        let Some(stale) = self.stale.remove(key) else { return Vec::new() };
+        let Some(mut holder) = self.holder(key).cloned() else { return Vec::new() };
         let before = std::mem::take(&mut holder.restrictions.blocked);
         let regions = match &stale {
             Stale::Whole => None,
@@ -112,9 +115,9 @@ impl LeaseTable {
         self.remember(Undo::Stale(key.to_owned(), stale.clone()));
         let after = self.blocked(key, &before, regions);
         if after == before {
-            return;
+            return Vec::new();
         }
-        let changed: Vec<Rule> = before
+        let changed = before
             .iter()
             .filter(|old| !after.contains(old))
             .chain(after.iter().filter(|new| !before.contains(new)))
@@ -122,9 +125,7 @@ impl LeaseTable {
             .collect();
         holder.restrictions.blocked = after;
         self.set_holder(key, Some(holder));
-        for region in changed {
-            self.mark_around(&region, key);
-        }
+        changed
     }
 
     /// The regions of this holder's claims that others write; unchanged outside of `regions`.
@@ -159,7 +160,9 @@ impl LeaseTable {
             for theirs in self.writes(other) {
                 let Some(region) = rule.shared(&theirs) else { continue };
                 let hidden = match side {
-                    Side::Claims => self.claim_hides(key, &region),
+                    Side::Claims => {
+                        self.claim_hides(key, &region) || self.yields(other, &theirs, key)
+                    }
                     Side::Writes => self.hides(key, &region),
                 };
                 if !hidden && !self.hides(other, &region) {

@@ -22,12 +22,16 @@ pub struct LeaseTable {
     pub(super) claims: PathIndex,
     /// The paths that live holders write, including parts that they lent on.
     pub(super) writers: PathIndex,
+    /// The holders that have a turn.
+    pub(super) in_turn: BTreeSet<String>,
     /// Holders whose restrictions may be outdated.
     pub(super) stale: BTreeMap<String, Stale>,
     /// Those of them that became stale since the last recomputation.
     pub(super) newly_stale: Vec<String>,
     /// Holders that changed since the last commit, even if only the reason of a note changed.
     affected: BTreeSet<String>,
+    /// The number of turns so far. A number is not given twice, also after a rollback.
+    pub(super) turns: u64,
     undo: Vec<Undo>,
 }
 
@@ -41,7 +45,9 @@ pub(super) enum Undo {
 
 /// A state to which the table can be rolled back until the next commit.
 #[derive(Clone, Copy, Debug)]
-pub struct Savepoint(usize);
+pub struct Savepoint {
+    changes: usize,
+}
 
 /// What changed since the last commit.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -279,6 +285,10 @@ impl LeaseTable {
             Some(holder) => self.holders.insert(key.to_owned(), holder),
             None => self.holders.remove(key),
         };
+        match self.has_turn(key) {
+            true => drop(self.in_turn.insert(key.to_owned())),
+            false => drop(self.in_turn.remove(key)),
+        }
         let parent = self.holders.get(key).and_then(|holder| holder.parent.clone());
         let old_parent = before.as_ref().and_then(|holder| holder.parent.clone());
         if parent != old_parent {
@@ -350,7 +360,12 @@ impl LeaseTable {
         for path in targets(self.claimed(key)) {
             self.claims.insert(&path, key);
         }
-        for path in targets(self.writes(key)) {
+        let writes = targets(self.writes(key));
+        if writes.is_empty() && self.has_turn(key) {
+            // Its family may be at rest now.
+            self.mark_waiting();
+        }
+        for path in writes {
             self.writers.insert(&path, key);
         }
     }
@@ -364,12 +379,12 @@ impl LeaseTable {
     }
 
     pub fn savepoint(&self) -> Savepoint {
-        Savepoint(self.undo.len())
+        Savepoint { changes: self.undo.len() }
     }
 
     /// Takes back everything since that moment.
     pub fn roll_back(&mut self, to: Savepoint) {
-        while self.undo.len() > to.0 {
+        while self.undo.len() > to.changes {
             match self.undo.pop() {
                 Some(Undo::Holder(key, before)) => self.set_holder(&key, before),
                 Some(Undo::Lease(id, before)) => drop(self.set_lease(id, before)),

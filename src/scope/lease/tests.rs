@@ -3,7 +3,7 @@
 mod reference;
 
 use crate::scope::lease::tests::reference::Slow;
-use crate::scope::lease::{Holder, Lease, LeaseTable, NotLent};
+use crate::scope::lease::{Holder, Lease, LeaseTable, NotLent, Turn};
 use crate::scope::{Permission, Rule, Scope};
 use proptest::prelude::*;
 use std::path::Path;
@@ -114,6 +114,23 @@ fn a_later_pod_reads_and_writes_once_the_first_one_is_gone() {
     assert_eq!(writes(&table, "/w/p/c/x"), ["z"]);
     table.go_live("c");
     assert_eq!(writes(&table, "/w/p/c/x"), ["z"]);
+    assert_eq!(table.fault(), None);
+}
+
+/// Else the work for each new Pod grows with the number of Pods in its workspace.
+#[test]
+fn a_pod_that_only_reads_where_another_writes_affects_no_other_pod() {
+    let mut table = LeaseTable::default();
+    for (n, key) in ["a", "b", "c", "d"].into_iter().enumerate() {
+        table.add(key, holder(None, vec![write("/w")], n as u64));
+        table.commit();
+        table.go_live(key);
+        assert_eq!(table.affected().collect::<Vec<_>>(), [key]);
+    }
+    assert_eq!(writes(&table, "/w/x"), ["a"]);
+    table.commit();
+    table.stop("a");
+    assert_eq!(writes(&table, "/w/x"), ["b"]);
     assert_eq!(table.fault(), None);
 }
 
@@ -230,7 +247,7 @@ fn what_a_rule_opened_ends_with_it_for_the_pods_above_too_and_lasts_where_it_is_
 
 #[derive(Clone, Debug)]
 enum Step {
-    Spawn(usize, usize, usize),
+    Spawn(usize, usize, Vec<usize>),
     Live(usize),
     Stop(usize),
     Lend(usize, usize, usize),
@@ -240,15 +257,28 @@ enum Step {
     Revoke(usize, usize),
     StopAll(usize),
     LiveAll(usize),
+    BeginTurn(usize),
+    EndTurn(usize),
+    /// The host is killed and starts anew.
+    Kill,
 }
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const PATHS: [&str; 8] = ["/", "/a", "/b", "/a/a", "/a/b", "/a/a/a", "/a/a/b", "/b/b"];
 
+/// The rule of this number: first those that write, then those that read.
+fn numbered(rule: usize) -> Rule {
+    let reads = rule >= PATHS.len();
+    let permission = if reads { Permission::Read } else { Permission::Write };
+    Rule::new(PATHS[rule % PATHS.len()], permission)
+}
+
 fn step() -> impl Strategy<Value = Step> {
-    let (name, path) = (0..NAMES.len(), 0..PATHS.len());
+    let name = 0..NAMES.len();
+    let path = prop_oneof![4 => 0..PATHS.len(), 1 => PATHS.len()..2 * PATHS.len()];
+    let rules = prop::collection::vec(path.clone(), 1..3);
     prop_oneof![
-        3 => (name.clone(), name.clone(), path.clone()).prop_map(|(a, b, c)| Step::Spawn(a, b, c)),
+        3 => (name.clone(), name.clone(), rules).prop_map(|(a, b, c)| Step::Spawn(a, b, c)),
         3 => name.clone().prop_map(Step::Live),
         3 => name.clone().prop_map(Step::Stop),
         2 => (name.clone(), name.clone(), path.clone()).prop_map(|(a, b, c)| Step::Lend(a, b, c)),
@@ -257,21 +287,25 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (name.clone(), path).prop_map(|(a, b)| Step::Revoke(a, b)),
         1 => name.clone().prop_map(Step::Remove),
         1 => name.clone().prop_map(Step::StopAll),
-        1 => name.prop_map(Step::LiveAll),
+        1 => name.clone().prop_map(Step::LiveAll),
+        4 => name.clone().prop_map(Step::BeginTurn),
+        3 => name.prop_map(Step::EndTurn),
+        1 => Just(Step::Kill),
     ]
 }
 
 fn apply(table: &mut LeaseTable, step: &Step, n: u64) {
     match *step {
-        Step::Spawn(parent, child, path) => {
-            let (parent, child, rule) = (NAMES[parent], NAMES[child], write(PATHS[path]));
+        Step::Spawn(parent, child, ref rules) => {
+            let (parent, child) = (NAMES[parent], NAMES[child]);
+            let rules: Vec<Rule> = rules.iter().copied().map(numbered).collect();
             if table.holder(child).is_some() {
                 return;
             }
             if table.holder(parent).is_none() {
-                table.add(child, holder(None, vec![rule], n));
-            } else if table.may_lend(parent, &rule).is_ok() {
-                let wanted = table.child_scope(parent, vec![rule]);
+                table.add(child, holder(None, rules, n));
+            } else if rules.iter().all(|rule| table.may_lend(parent, rule).is_ok()) {
+                let wanted = table.child_scope(parent, rules);
                 let parent = Some(parent.to_owned());
                 table.add(child, Holder { parent, wanted, created: n, ..Holder::default() });
             } else {
@@ -282,12 +316,12 @@ fn apply(table: &mut LeaseTable, step: &Step, n: u64) {
         Step::Live(name) => table.go_live(NAMES[name]),
         Step::Stop(name) => drop(table.stop(NAMES[name])),
         Step::Lend(from, to, path) if from != to => {
-            if table.lend(NAMES[from], NAMES[to], write(PATHS[path])).is_ok() {
-                assert!(table.held(NAMES[to]).covers(&write(PATHS[path])));
+            if table.lend(NAMES[from], NAMES[to], numbered(path)).is_ok() {
+                assert!(table.held(NAMES[to]).covers(&numbered(path)));
             }
         }
         Step::Lend(..) => {}
-        Step::Reclaim(owner, path) => drop(table.reclaim(NAMES[owner], &write(PATHS[path]))),
+        Step::Reclaim(owner, path) => drop(table.reclaim(NAMES[owner], &numbered(path))),
         Step::Remove(name) => table.remove(NAMES[name]),
         Step::StopAll(top) => drop(table.stop_all(&with_all_below(table, NAMES[top]))),
         Step::LiveAll(top) => {
@@ -296,16 +330,36 @@ fn apply(table: &mut LeaseTable, step: &Step, n: u64) {
             keys.reverse();
             table.go_live_all(&keys);
         }
+        Step::BeginTurn(name) => drop(table.begin_turn(NAMES[name])),
+        Step::EndTurn(name) => {
+            if let Some(turn) = table.holder(NAMES[name]).and_then(|holder| holder.turn) {
+                table.end_turn(NAMES[name], turn);
+            }
+        }
+        Step::Kill => *table = read_back(table),
         Step::Extend(name, path) => {
-            if table.extend(NAMES[name], &write(PATHS[path])).is_ok() {
-                assert!(table.held(NAMES[name]).covers(&write(PATHS[path])));
+            if table.extend(NAMES[name], &numbered(path)).is_ok() {
+                assert!(table.held(NAMES[name]).covers(&numbered(path)));
             }
         }
         Step::Revoke(name, path) => {
             let keys = upwards(table, NAMES[name]);
-            table.end_grants(&keys, |_, rule| *rule == write(PATHS[path]));
+            table.end_grants(&keys, |_, rule| *rule == numbered(path));
         }
     }
+}
+
+/// The table as the next host reads it from the store.
+fn read_back(table: &LeaseTable) -> LeaseTable {
+    let mut read = LeaseTable::default();
+    for (key, holder) in table.holders() {
+        read.add(key.clone(), Holder { turn: None, ..holder.clone() });
+    }
+    for (id, lease) in table.lease_ids().into_iter().zip(table.leases()) {
+        read.load_lease(id, lease.clone());
+    }
+    read.commit();
+    read
 }
 
 /// A Pod and those above it, the nearest first.
@@ -326,15 +380,16 @@ fn with_all_below(table: &LeaseTable, top: &str) -> Vec<String> {
 /// Applies the step to the reference table.
 fn apply_slowly(slow: &mut Slow, table: &LeaseTable, step: &Step, n: u64) {
     match *step {
-        Step::Spawn(parent, child, path) => {
-            let (parent, child, rule) = (NAMES[parent], NAMES[child], write(PATHS[path]));
+        Step::Spawn(parent, child, ref rules) => {
+            let (parent, child) = (NAMES[parent], NAMES[child]);
+            let rules: Vec<Rule> = rules.iter().copied().map(numbered).collect();
             if slow.holders.contains_key(child) {
                 return;
             }
             if !slow.holders.contains_key(parent) {
-                slow.holders.insert(child.into(), holder(None, vec![rule], n));
-            } else if slow.may_lend(parent, &rule).is_ok() {
-                let wanted = slow.child_scope(parent, vec![rule]);
+                slow.holders.insert(child.into(), holder(None, rules, n));
+            } else if rules.iter().all(|rule| slow.may_lend(parent, rule).is_ok()) {
+                let wanted = slow.child_scope(parent, rules);
                 let parent = Some(parent.to_owned());
                 let child_of = Holder { parent, wanted, created: n, ..Holder::default() };
                 slow.holders.insert(child.into(), child_of);
@@ -347,14 +402,18 @@ fn apply_slowly(slow: &mut Slow, table: &LeaseTable, step: &Step, n: u64) {
         Step::Stop(name) => drop(slow.stop_all(&[NAMES[name].to_owned()])),
         Step::Lend(from, to, path) if from != to => {
             // A refused step changes neither table.
-            let _ = slow.lend(NAMES[from], NAMES[to], write(PATHS[path]));
+            let _ = slow.lend(NAMES[from], NAMES[to], numbered(path));
         }
         Step::Lend(..) => {}
-        Step::Reclaim(owner, path) => drop(slow.reclaim(NAMES[owner], &write(PATHS[path]))),
+        Step::Reclaim(owner, path) => drop(slow.reclaim(NAMES[owner], &numbered(path))),
         Step::Remove(name) => slow.remove(NAMES[name]),
-        Step::Extend(name, path) => drop(slow.extend(NAMES[name], &write(PATHS[path]))),
+        // The fast table has counted this turn, too.
+        Step::BeginTurn(name) => slow.begin_turn(NAMES[name], Turn::of(table.turns + 1)),
+        Step::EndTurn(name) => slow.end_turn(NAMES[name]),
+        Step::Kill => slow.holders.values_mut().for_each(|holder| holder.turn = None),
+        Step::Extend(name, path) => drop(slow.extend(NAMES[name], &numbered(path))),
         Step::Revoke(name, path) => {
-            slow.end_grants(&upwards(table, NAMES[name]), &write(PATHS[path]));
+            slow.end_grants(&upwards(table, NAMES[name]), &numbered(path));
         }
         Step::StopAll(top) => drop(slow.stop_all(&with_all_below(table, NAMES[top]))),
         Step::LiveAll(top) => {
@@ -402,6 +461,9 @@ proptest! {
         }
         table.commit();
         let (at, whole) = (table.savepoint(), table.clone());
+        // A host that starts reads what is stored.
+        let tried: Vec<Step> =
+            tried.into_iter().filter(|step| !matches!(step, Step::Kill)).collect();
         for (n, step) in tried.iter().enumerate() {
             apply(&mut table, step, 100 + n as u64);
         }
@@ -421,7 +483,9 @@ proptest! {
         for (n, step) in tried.iter().enumerate() {
             let mut again = whole.clone();
             apply(&mut again, step, 200 + n as u64);
+            // Turns have other numbers then.
             let mut rolled = table.clone();
+            rolled.turns = whole.turns;
             apply(&mut rolled, step, 200 + n as u64);
             prop_assert_eq!(again, rolled);
         }
@@ -439,8 +503,7 @@ proptest! {
                 let holds = |key: &str| table.held(key).permission(Path::new(path)) == Some(Permission::Write);
                 for lease in table.leases() {
                     let covered = lease.rule.covers(Path::new(path));
-                    let beyond = lease.lender == lease.borrower;
-                    prop_assert!(beyond || !(covered && holds(&lease.lender)), "lent and kept: {:?}", lease);
+                    prop_assert!(!(lease.takes() && covered && holds(&lease.lender)), "lent and kept: {:?}", lease);
                 }
             }
         }
@@ -452,11 +515,195 @@ proptest! {
         for lease in table.leases().cloned().collect::<Vec<_>>() {
             table.reclaim(&lease.lender, &lease.rule);
         }
-        prop_assert!(table.leases().all(|lease| lease.lender == lease.borrower));
+        prop_assert!(!table.leases().any(Lease::takes));
         for path in PATHS.map(Path::new) {
             let wanted = table.holders().any(|(_, h)| h.live && h.restrictions.read_only().next().is_none() && h.wanted.permission(path) == Some(Permission::Write));
             let written = table.holders().any(|(key, _)| table.held(key).permission(path) == Some(Permission::Write));
             prop_assert!(!wanted || written, "lost: {:?} in {:?}", path, table);
         }
     }
+
+    #[test]
+    fn pods_take_turns(steps in prop::collection::vec(step(), 1..40)) {
+        let mut table = LeaseTable::default();
+        for (n, step) in steps.iter().enumerate() {
+            let before = table.clone();
+            apply(&mut table, step, n as u64);
+            prop_assert_eq!(table.fault(), None, "after {:?}", step);
+            for (key, holder) in table.holders().filter(|(_, holder)| holder.turn.is_some()) {
+                // Whatever keeps it from writing is lent, or in the family of a Pod whose turn lasts.
+                for blocked in &holder.restrictions.blocked {
+                    let writers = table.writers_at(&blocked.region, |other| other == key);
+                    let stands = |other: &String| {
+                        let mut leases = table.borrowed_by(other);
+                        let lent = leases.any(|lease| lease.takes() && lease.rule.overlaps(&blocked.region));
+                        lent || table.above(other).contains(key) || relatives(&table, other).iter().any(|member| {
+                            member != key && table.holder(member).is_some_and(|h| h.turn.is_some())
+                        })
+                    };
+                    prop_assert!(writers.iter().any(stands), "{key} waits for {writers:?} after {step:?}: {table:?}");
+                }
+                // Only a loan, a stop or a kill takes what it writes before its turn ends.
+                let is_turn = matches!(step, Step::BeginTurn(_) | Step::EndTurn(_));
+                if is_turn && before.holder(key).is_some_and(|holder| holder.turn.is_some()) {
+                    let lost = before.held(key).write_lost_in(&table.held(key));
+                    prop_assert!(lost.is_empty(), "{key} loses {lost:?} by {step:?}");
+                }
+            }
+        }
+    }
+}
+
+/// The Pods of the tree that this one is in.
+fn relatives(table: &LeaseTable, key: &str) -> Vec<String> {
+    let top = table.above(key).pop().unwrap_or_else(|| key.to_owned());
+    with_all_below(table, &top)
+}
+
+#[test]
+fn who_rests_gives_way_and_writes_again_at_the_next_turn() {
+    let mut table = LeaseTable::default();
+    for (n, key) in ["a", "b", "c"].iter().enumerate() {
+        table.add(*key, holder(None, vec![write("/w")], n as u64));
+        table.go_live(key);
+    }
+    assert_eq!(writes(&table, "/w/x"), ["a"]);
+    let b = table.begin_turn("b").unwrap();
+    assert_eq!(writes(&table, "/w/x"), ["b"]);
+    let a = table.begin_turn("a").unwrap();
+    assert_eq!(writes(&table, "/w/x"), ["b"], "a turn that lasts is not taken");
+    assert_eq!(table.in_the_way_of("a").into_iter().collect::<Vec<_>>(), ["b"]);
+    table.end_turn("b", b);
+    assert_eq!(writes(&table, "/w/x"), ["a"], "its own turn still lasts");
+    assert!(table.in_the_way_of("a").is_empty());
+    table.end_turn("a", a);
+    assert_eq!(writes(&table, "/w/x"), ["a"], "nobody else wants to");
+    table.end_turn("b", b);
+    let b = table.begin_turn("b").unwrap();
+    assert_eq!(writes(&table, "/w/x"), ["b"]);
+    table.stop("b");
+    table.end_turn("b", b);
+    assert_eq!(writes(&table, "/w/x"), ["a"]);
+}
+
+#[test]
+fn what_is_lent_to_a_child_stays_lent_and_a_child_that_writes_keeps_its_root_from_resting() {
+    let mut table = family();
+    table.add("z", holder(None, vec![write("/w")], 9));
+    table.go_live("z");
+    let turn = table.begin_turn("z").unwrap();
+    assert_eq!(
+        (writes(&table, "/w/x"), writes(&table, "/w/p/x")),
+        (vec!["z".into()], vec!["p".into()])
+    );
+    assert_eq!(table.in_the_way_of("z").into_iter().collect::<Vec<_>>(), ["c", "p"]);
+    table.end_turn("z", turn);
+    let of_child = table.begin_turn("c").unwrap();
+    let of_root = table.begin_turn("g").unwrap();
+    table.end_turn("g", of_root);
+    table.begin_turn("z").unwrap();
+    assert_eq!(writes(&table, "/w/x"), ["g"], "its grandchild writes");
+    table.end_turn("c", of_child);
+    assert_eq!(writes(&table, "/w/x"), ["z"]);
+}
+
+#[test]
+fn a_child_that_came_back_before_its_parent_keeps_what_it_has_in_a_turn_of_the_parent() {
+    let mut table = family();
+    table.stop_all(&["c".into(), "p".into(), "g".into()]);
+    table.go_live("p");
+    table.go_live("g");
+    assert!(table.borrowed_by("p").next().is_none());
+    let turn = table.begin_turn("g").unwrap();
+    assert_eq!(
+        (writes(&table, "/w/x"), writes(&table, "/w/p/x")),
+        (vec!["g".into()], vec!["p".into()])
+    );
+    assert!(table.in_the_way_of("g").is_empty(), "it works for the other one");
+    table.end_turn("g", turn);
+}
+
+#[test]
+fn a_child_in_a_turn_that_loses_its_last_path_lets_its_family_rest() {
+    let mut table = LeaseTable::default();
+    table.add("p", holder(None, vec![write("/x"), write("/y")], 1));
+    table.add("c", holder(Some("p"), vec![write("/x/a")], 2));
+    table.add("z", holder(None, vec![write("/y")], 3));
+    for key in ["p", "c", "z"] {
+        table.go_live(key);
+    }
+    table.begin_turn("c").unwrap();
+    table.begin_turn("z").unwrap();
+    assert_eq!(writes(&table, "/y/x"), ["p"]);
+    table.reclaim("p", &write("/x"));
+    assert_eq!(writes(&table, "/y/x"), ["z"]);
+}
+
+#[test]
+fn a_child_that_was_lent_a_path_only_to_read_gives_way_where_it_writes_by_itself() {
+    let mut table = LeaseTable::default();
+    table.add("p", holder(None, vec![write("/w")], 0));
+    table.add("z", holder(None, vec![write("/w/x")], 1));
+    let read = Rule::new("/w", Permission::Read);
+    table.add("c", holder(Some("p"), vec![read, write("/w/x")], 2));
+    table.go_live_all(&["p".into(), "z".into()]);
+    let turn = table.begin_turn("z").unwrap();
+    table.go_live("c");
+    assert!(table.borrowed_by("c").all(|lease| !lease.takes()), "it was disputed");
+    table.end_turn("z", turn);
+    let turn = table.begin_turn("c").unwrap();
+    assert_eq!(writes(&table, "/w/x/y"), ["c"]);
+    table.end_turn("c", turn);
+    table.begin_turn("z").unwrap();
+    assert_eq!(writes(&table, "/w/x/y"), ["z"]);
+}
+
+#[test]
+fn a_child_that_only_reads_takes_nothing_from_a_pod_at_rest() {
+    let mut table = LeaseTable::default();
+    table.add("z", holder(None, vec![write("/w")], 0));
+    table.add("p", holder(None, vec![write("/w")], 1));
+    table.add("c", holder(Some("p"), vec![Rule::new("/w", Permission::Read)], 2));
+    for key in ["z", "p", "c"] {
+        table.go_live(key);
+    }
+    assert_eq!(writes(&table, "/w/x"), ["z"]);
+}
+
+#[test]
+fn a_child_that_comes_back_is_lent_what_a_pod_at_rest_wrote_last() {
+    let mut table = LeaseTable::default();
+    table.add("p", holder(None, vec![write("/")], 0));
+    table.add("z", holder(None, vec![write("/a")], 1));
+    table.add("c", holder(Some("p"), vec![write("/a")], 2));
+    table.go_live("p");
+    table.go_live("z");
+    let turn = table.begin_turn("z").unwrap();
+    table.end_turn("z", turn);
+    assert_eq!(writes(&table, "/a/x"), ["z"]);
+    table.go_live("c");
+    assert_eq!(writes(&table, "/a/x"), ["c"]);
+    assert_eq!(
+        table.borrowed_by("c").map(|lease| lease.lender.as_str()).collect::<Vec<_>>(),
+        ["p"]
+    );
+}
+
+#[test]
+fn a_pod_at_rest_lends_what_another_one_at_rest_wrote_last() {
+    let mut table = family();
+    table.add("z", holder(None, vec![write("/w")], 9));
+    table.go_live("z");
+    let turn = table.begin_turn("z").unwrap();
+    assert_eq!(table.lend("g", "p", write("/w/a")), Err(NotLent::HeldBy("z".into())));
+    table.end_turn("z", turn);
+    assert_eq!(table.lend("g", "p", write("/w/a")), Ok(()));
+    assert_eq!(
+        (writes(&table, "/w/a/x"), writes(&table, "/w/x")),
+        (vec!["p".into()], vec!["g".into()])
+    );
+    table.add("k", holder(Some("g"), vec![write("/w/k")], 10));
+    table.begin_turn("z").unwrap();
+    table.go_live("k");
+    assert_eq!(writes(&table, "/w/k/x"), ["z"], "its turn lasts");
 }

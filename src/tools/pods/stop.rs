@@ -34,7 +34,7 @@ fn request(arguments: &str, _me: &PodName) -> Result<HostRequest, Fault> {
     Ok(HostRequest {
         pod: pods::child(&name)?,
         named: name,
-        method: Method::StopPods { tree, unless_busy: false },
+        method: Method::StopPods { tree, unless_busy: false, silent: false },
     })
 }
 

@@ -5,6 +5,13 @@ use std::fs;
 
 const SCRIPT: &str = r#"
 [[when]]
+says = "ask me"
+[[when.step]]
+call = [{ name = "AskPerson", args = { question = "Which name?" } }]
+[[when.step]]
+text = "Good: {result}"
+
+[[when]]
 says = "use the network: *"
 [[when.step]]
 call = [{ name = "Bash", args = { command = "{1}", needs = ["network"], reason = "it must" } }]

@@ -414,12 +414,28 @@ pub fn the_request_is_allowed(place: &Place, line: &str) {
         let way = line.replace(rest, &format!("{scope}{rule} --yes"));
         place.does(&way.replace("<name>", &place.request()));
         place.waits_no_more();
-        let policy = place.does("yoi policy");
-        let first_words = policy.lines().filter_map(|rule| rule.split(' ').next());
-        let number = first_words.filter_map(|word| word.parse::<u64>().ok()).next();
-        let number = number.unwrap_or_else(|| panic!("no rule with a number: {policy}"));
-        place.does(&format!("yoi policy revoke {number}"));
+        revokes_the_rule(place);
     }
+}
+
+fn revokes_the_rule(place: &Place) {
+    let policy = place.does("yoi policy");
+    let first_words = policy.lines().filter_map(|rule| rule.split(' ').next());
+    let number = first_words.filter_map(|word| word.parse::<u64>().ok()).next();
+    let number = number.unwrap_or_else(|| panic!("no rule with a number: {policy}"));
+    place.does(&format!("yoi policy revoke {number}"));
+}
+
+pub fn the_equal_requests_are_allowed(place: &Place, line: &str) {
+    place.does(&line.replace("<name>", &place.request()));
+    place.waits_no_more();
+}
+
+pub fn the_request_is_allowed_for_a_family(place: &Place, line: &str) {
+    let way = line.replace("<name>", &place.request()).replace("<pod>", "api --yes");
+    place.does(&way);
+    place.waits_no_more();
+    revokes_the_rule(place);
 }
 
 pub fn the_request_is_denied(place: &Place, line: &str) {
@@ -427,6 +443,15 @@ pub fn the_request_is_denied(place: &Place, line: &str) {
     place.does(&way);
     place.waits_no_more();
     assert!(place.does("yoi log api").contains("not today"));
+}
+
+pub fn the_question_is_answered(place: &Place, line: &str) {
+    place.does("yoi send api 'ask me'");
+    place.until("api", "needs_you");
+    let way = place.filled(&line.replace("<name>", "<pod>").replace("<answer>", "both of them"));
+    place.does(&way);
+    place.waits_no_more();
+    assert!(place.does("yoi log api").contains("both of them"));
 }
 
 pub fn the_lines_of_the_host_are_shown(place: &Place, line: &str) {
@@ -456,6 +481,11 @@ pub fn the_host_ends(place: &Place, line: &str) {
     let host = place.bench.host_pid().expect("a host");
     place.does(line);
     eventually("the host is gone", || !alive(host));
+}
+
+pub fn the_interrupted_runs_go_on(place: &Place, line: &str) {
+    place.does("yoi send api hello");
+    assert!(place.does(line).is_empty(), "no run is paused");
 }
 
 pub fn a_key_is_stored(place: &Place, line: &str) {

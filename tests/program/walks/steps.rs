@@ -178,7 +178,8 @@ impl Life<'_> {
             let title = format!("┬ {name} ");
             self.screen().shows(|text| text.contains(&title))?;
         }
-        self.call_to(&other, Method::StopPods { tree: false, unless_busy: false }).await;
+        self.call_to(&other, Method::StopPods { tree: false, unless_busy: false, silent: false })
+            .await;
         self.call_to(&other, Method::Remove).await;
         Ok(model.clone())
     }

@@ -157,13 +157,30 @@ fn a_line_is_allowed_for_later_only_where_it_shows_what_it_starts() {
 fn the_words_that_hand_a_program_of_the_pod_to_another_one_are_known() {
     let cell = cell();
     cell.bench.file("run.sh", "#!/bin/sh\n");
-    let table: [(&str, &[&str]); 9] = [
+    cell.bench.file("notes.txt", "1\n");
+    let elf = |kind: u8| format!("\x7fELF{}{}\0", "\0".repeat(12), char::from(kind));
+    cell.bench.file("load.so", elf(3));
+    cell.bench.file("part.o", elf(1));
+    let table: [(&str, &[&str]); 22] = [
         ("own --filter=./run.sh f", &["--filter=./run.sh"]),
         ("own -f ./run.sh f", &["-f", "./run.sh"]),
         ("own -f./run.sh f", &["-f./run.sh"]),
         ("own '!./run.sh' f", &["!./run.sh"]),
         ("own x::./run.sh", &["x::./run.sh"]),
         ("own -f './r*.sh'", &["-f", "./r*.sh"]),
+        ("own --with=sh notes.txt", &["notes.txt"]),
+        ("own --with sh notes.txt", &["notes.txt"]),
+        ("own --with '/bin/sh -e' x notes.txt", &["notes.txt"]),
+        ("own --with -v --own=python3 notes.txt", &["notes.txt"]),
+        ("own '-TTsh notes.txt' f", &["-TTsh notes.txt"]),
+        ("own -plugin ./load.so", &["-plugin", "./load.so"]),
+        ("own -Wl,-plugin,./load.so", &["-Wl,-plugin,./load.so"]),
+        ("own -o part.o", &[]),
+        ("own load.so", &[]),
+        ("own -n sh notes.txt", &[]),
+        ("own sh notes.txt", &[]),
+        ("own --message='sh is old' notes.txt", &[]),
+        ("own --level=short notes.txt", &[]),
         ("own upload run.sh", &[]),
         ("own --clobber=true run.sh", &[]),
         ("./run.sh a", &[]),

@@ -1,7 +1,7 @@
 use super::*;
 use crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
 use std::collections::BTreeSet;
-use yoi::protocol::{LimitKind, LimitMet, SettingsMistake, StoppedPod};
+use yoi::protocol::{ApprovalRequest, LimitKind, LimitMet, SettingsMistake, StoppedPod};
 use yoi::protocol::{PeerEdge, PlanStep, Restoring, State, Verdict};
 use yoi::scope::{Permission, Rule};
 
@@ -115,9 +115,11 @@ fn an_approval_request_opens_the_inbox_without_taking_the_focus() {
 fn ctrl_n_goes_to_the_oldest_request_and_its_pod_and_a_fresh_key_decides_it() {
     let mut bench = bench();
     requested(&mut bench, "q", "tester", "cargo fetch");
+    let before = bench.app.current.clone();
     bench.press("ctrl-n");
     assert_eq!(bench.app.focus, Focus::Inbox);
-    assert_eq!(bench.app.current, Some(name("tester")));
+    assert_eq!(bench.app.shown(), Some(&name("tester")));
+    assert_eq!(bench.app.current, before, "it is a look");
     assert!(decisions(&bench.press("a")).is_empty(), "it was not looked at yet");
     bench.wait(299);
     assert!(decisions(&bench.press("a")).is_empty(), "the press before began the look anew");
@@ -128,6 +130,31 @@ fn ctrl_n_goes_to_the_oldest_request_and_its_pod_and_a_fresh_key_decides_it() {
     decided(&mut bench, "q", Verdict::Once);
     assert_eq!(bench.notice(), "tester: allowed once · Bash cargo fetch");
     assert_eq!(bench.app.focus, Focus::Inbox, "tester still needs a person");
+}
+
+#[test]
+fn after_the_last_answer_one_is_where_one_was_and_i_writes_to_the_pod_that_waits() {
+    let mut bench = bench();
+    bench.go_to("alice");
+    bench.type_in("half a sente");
+    let tester = |state| PodInfo { parent: Some(name("alice")), ..pod("tester", state) };
+    bench.shown(tester(State::NeedsYou));
+    requested(&mut bench, "q", "tester", "cargo fetch");
+    bench.press("ctrl-n");
+    bench.wait(1_000);
+    assert_eq!(decisions(&bench.press("a")), once("q"));
+    decided(&mut bench, "q", Verdict::Once);
+    bench.shown(tester(State::Running));
+    bench.type_in("nce");
+    assert_eq!(
+        (bench.app.current.clone(), bench.draft()),
+        (Some(name("alice")), "half a sentence".into())
+    );
+    bench.shown(tester(State::NeedsYou));
+    requested(&mut bench, "r", "tester", "cargo fetch");
+    bench.press("ctrl-n");
+    bench.press("i");
+    assert_eq!((bench.app.current.clone(), bench.draft()), (Some(name("tester")), String::new()));
 }
 
 #[test]
@@ -215,7 +242,48 @@ fn a_rule_is_shown_before_it_is_written() {
     assert!(screen.contains("always allow Bash: cargo fetch for tester and its"), "{screen}");
     assert!(decisions(&bench.press("enter")).is_empty(), "that Enter was on its way already");
     bench.wait(300);
-    assert_eq!(decisions(&bench.press("enter")), [("q".to_owned(), Verdict::Tree { rule: None })]);
+    assert_eq!(
+        decisions(&bench.press("enter")),
+        [("q".to_owned(), Verdict::Tree { rule: None, of: None })]
+    );
+}
+
+#[test]
+fn a_rule_for_a_tree_goes_up_to_the_pods_above_and_decides_all_equal_requests() {
+    let mut bench = bench();
+    bench.size(120, 40);
+    for (id, pod) in [("one", "tester"), ("two", "scout")] {
+        let lineage = vec![name("top"), name("alice")];
+        let approval = Box::new(ApprovalRequest { lineage, ..approval(id, pod, "cargo fetch") });
+        bench.host(Some(pod), Event::ApprovalRequested { approval });
+    }
+    bench.press("ctrl-n");
+    bench.wait(400);
+    bench.press("T");
+    let shows = |bench: &mut Bench, whom: &str, next: &str| {
+        bench.wait(layer::ARMED_AFTER);
+        let screen = bench.screen();
+        let question = format!("always allow Bash: cargo fetch for {whom}?");
+        assert!(screen.contains(&question), "{question}\n{screen}");
+        assert!(screen.contains(&format!("u: for {next} · Esc: back")), "{screen}");
+        bench.wait(layer::ARMED_AFTER);
+    };
+    let (own, alice, top) =
+        ("tester, scout and their children", "alice and its children", "top and its children");
+    for (whom, next) in [(own, alice), (alice, top), (top, own), (own, alice)] {
+        shows(&mut bench, whom, next);
+        assert!(decisions(&bench.press("u")).is_empty());
+        assert!(decisions(&bench.press("enter")).is_empty(), "it was not read yet");
+    }
+    bench.wait(layer::ARMED_AFTER);
+    bench.screen();
+    bench.wait(layer::ARMED_AFTER);
+    let verdict = Verdict::Tree { rule: None, of: Some(name("alice")) };
+    assert_eq!(decisions(&bench.press("enter")), [("one".to_owned(), verdict.clone())]);
+    decided(&mut bench, "one", verdict);
+    decided(&mut bench, "two", Verdict::Once);
+    let notice = "tester: always allowed, for alice and its children · Bash cargo fetch";
+    assert_eq!(bench.notice(), notice);
 }
 
 #[test]
@@ -415,7 +483,7 @@ fn a_subtree_is_stopped_only_after_all_of_it_was_named() {
     let stopped = bench.confirm("enter");
     assert_eq!(
         calls(&stopped),
-        [(Some("alice"), &Method::StopPods { tree: true, unless_busy: false })]
+        [(Some("alice"), &Method::StopPods { tree: true, unless_busy: false, silent: false })]
     );
     let returned = |path: &str| vec![Rule::new(path, Permission::Write)];
     let all = vec![
@@ -431,6 +499,36 @@ fn a_subtree_is_stopped_only_after_all_of_it_was_named() {
     assert_eq!(
         bench.notice(),
         "stopped alice, scout · bob has write /repo/ui again · :restore alice --tree brings them back"
+    );
+}
+
+#[test]
+fn a_rewind_says_which_pods_go_on_and_stops_them_first_where_that_is_asked_for() {
+    let listed = || {
+        let mut target = crate::app::tests::rewind_target(1, "split it");
+        target.drops.as_mut().expect("losses").pods = vec![name("scout"), name("tester")];
+        Event::RewindTargets { head_entries: 12, targets: vec![target], undo: None, redo: None }
+    };
+    let mut bench = bench();
+    let sent = bench_line(&mut bench, "rewind 1");
+    answer(&mut bench, sent, listed());
+    let screen = bench.screen();
+    assert!(screen.contains("scout, tester go on (--stop stops them)"), "{screen}");
+    let mut bench = self::bench();
+    let sent = bench_line(&mut bench, "rewind 1 --stop");
+    answer(&mut bench, sent, listed());
+    assert!(bench.screen().contains("scout, tester are stopped"), "{}", bench.screen());
+    let sent = bench.confirm("enter");
+    let stop = Method::StopPods { tree: true, unless_busy: false, silent: true };
+    assert_eq!(calls(&sent), [(Some("scout"), &stop), (Some("tester"), &stop)]);
+    let mut next = Vec::new();
+    for stop in asked(sent) {
+        next = bench.msg(Msg::Answered(stop, Ok(Event::PodsStopped { stopped: vec![] })));
+    }
+    let sent = next;
+    assert!(
+        matches!(calls(&sent).as_slice(), [(Some("alice"), Method::Rewind { .. })]),
+        "{sent:?}"
     );
 }
 

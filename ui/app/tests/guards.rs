@@ -39,12 +39,10 @@ fn words(bench: &mut Bench) -> String {
 fn the_line_for_the_reason_of_a_denial_names_its_question_and_its_keys() {
     for (width, height) in [(40, 12), (80, 24), (120, 40)] {
         let mut bench = denying(width, height);
-        let shown = words(&mut bench);
-        let asked = "deny, because (Enter: no reason, Esc: back)";
-        assert!(shown.contains(asked), "{width}: {shown}");
+        let asked = "deny, because (Enter: deny, Esc: back)";
+        assert!(bench.screen().contains(asked), "{width}: {}", bench.screen());
         bench.type_in("too early");
-        let shown = words(&mut bench);
-        assert!(shown.contains("deny, because (Enter: deny, Esc: back)"), "{width}: {shown}");
+        assert!(bench.screen().contains(asked), "{width}: {}", bench.screen());
         assert_eq!(denied(&bench.press("enter")), Some("too early"));
         let mut bench = denying(width, height);
         assert_eq!(denied(&bench.press("enter")), Some(""));
@@ -355,4 +353,26 @@ fn a_narrow_screen_names_the_key_that_goes_to_a_request_and_every_key_that_decid
     bench.press("ctrl-n");
     bench.wait(layer::ARMED_AFTER);
     assert_eq!(hints(&mut bench), "a once · D deny · A always · T its tree");
+}
+
+#[test]
+fn a_command_of_other_programs_is_named_before_it_goes_to_the_model() {
+    for (text, said) in [("/clear", "no verb :clear"), ("!ls", "no command runs from this line")] {
+        for (state, key, sent) in [
+            (State::Idle, "enter", message(text)),
+            (State::Running, "enter", steer(text)),
+            (State::Running, "tab", message(text)),
+        ] {
+            let mut bench = alone(state);
+            bench.type_in(text);
+            assert_eq!(calls(&bench.press(key)), [], "{text}");
+            assert!(words(&mut bench).contains(said), "{}", bench.screen());
+            assert!(calls(&bench.confirm("esc")).is_empty());
+            assert_eq!(bench.draft(), text);
+            bench.wait(1_000);
+            bench.press(key);
+            bench.screen();
+            assert_eq!(calls(&bench.confirm("enter")), [(Some("alice"), &sent)], "{text}");
+        }
+    }
 }

@@ -123,7 +123,7 @@ fn tab_goes_round_through_the_completions() {
     assert_eq!(text(&bench), "stop bob");
     bench.press("shift-tab");
     assert_eq!(text(&bench), "stop alice");
-    let stop = Method::StopPods { tree: false, unless_busy: false };
+    let stop = Method::StopPods { tree: false, unless_busy: false, silent: false };
     assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &stop)]);
 }
 
@@ -181,7 +181,7 @@ fn ctrl_n_goes_to_the_longest_waiting() {
     let waiting = |name: &str, since| PodInfo { since, ..pod(name, State::NeedsYou) };
     let mut bench = Bench::new(vec![waiting("a", NOON + 5), waiting("b", NOON + 1)]);
     bench.press("ctrl-n");
-    assert_eq!(bench.current(), "b");
+    assert_eq!(bench.app.shown().map(PodName::as_str), Some("b"));
     let mut bench = alice(State::Idle);
     bench.press("ctrl-n");
     assert_eq!(bench.notice(), "nothing needs you");

@@ -224,3 +224,40 @@ fn a_notice_about_a_paused_pod_ends_with_the_pause_and_when_another_pod_is_opene
     bench.press("enter");
     assert_eq!(bench.app.notices.shown(), None);
 }
+
+#[test]
+fn a_key_without_meaning_leaves_the_row_of_a_list_and_keys_of_everywhere_work_above_it() {
+    let mut bench = two();
+    bench.press("ctrl-p");
+    bench.press("down");
+    let before = bench.screen();
+    for key in ["ctrl-t", "alt-up", "right", "f5"] {
+        bench.press(key);
+        assert_eq!(bench.screen(), before, "{key}");
+    }
+    assert!(matches!(bench.press("ctrl-l")[..], [Effect::Redraw]));
+    assert!(matches!(bench.press("ctrl-z")[..], [Effect::Suspend]));
+    assert_eq!(bench.screen(), before);
+    bench.press("f1");
+    assert!(matches!(bench.app.layers.top(), Some(Layer::List(list)) if list.title == "help"));
+    bench.press("esc");
+    assert_eq!(bench.screen(), before, "the list is there again");
+    bench.press("esc");
+    bench.wait(1_000);
+    bench.type_in(":st");
+    bench.press("f1");
+    bench.press("esc");
+    assert!(matches!(bench.press("ctrl-l")[..], [Effect::Redraw]));
+    assert_eq!(line(&bench), "st");
+}
+
+#[test]
+fn down_in_an_empty_command_line_goes_into_the_list_above_it() {
+    let mut bench = two();
+    bench.type_in(":");
+    bench.press("down");
+    let first = line(&bench).to_owned();
+    assert!(!first.is_empty());
+    bench.press("down");
+    assert_ne!(line(&bench), first);
+}

@@ -43,7 +43,7 @@ fn stopped(pod: &str) -> Event {
     Event::PodsStopped { stopped: vec![pod] }
 }
 
-const STOP: Method = Method::StopPods { tree: false, unless_busy: false };
+const STOP: Method = Method::StopPods { tree: false, unless_busy: false, silent: false };
 
 #[test]
 fn space_marks_rows_and_a_second_space_or_escape_takes_marks_back() {
@@ -164,7 +164,7 @@ fn stopping_marked_trees_names_everything_below_once() {
     let screen = bench.screen();
     let what = "stop 3 Pods, alice, scout and all below them: alice, scout, tester";
     assert!(screen.contains(what), "{screen}");
-    let tree = Method::StopPods { tree: true, unless_busy: false };
+    let tree = Method::StopPods { tree: true, unless_busy: false, silent: false };
     assert_eq!(calls(&bench.confirm("enter")), [(Some("alice"), &tree), (Some("scout"), &tree)]);
 }
 

@@ -33,6 +33,7 @@ const PLAYS: &[(&str, Player)] = &[
     ("Enter sends your next message into the run", enter_sends_into_the_run),
     ("Tab at the\n  end of the text, or `:queue`, keeps it for the end of the run", tab_queues),
     ("Enter on an empty line sends the first queued message into the run", enter_steers),
+    ("or Enter on an empty line, goes on with all of them", enter_continues_what_was_interrupted),
     ("Esc pauses, Enter continues, `:cancel` drops the run", a_run_is_paused_and_continued),
     ("searched (`/`) and copied (`y`) whole", a_text_is_found_and_copied),
     ("**Leaving** (`:quit`, Ctrl+D) stops no Pod", leaving_stops_no_pod),
@@ -52,10 +53,11 @@ const PLAYS: &[(&str, Player)] = &[
         "Nothing else answers: no `Enter`, no \\\nclick, no key that was on its way",
         nothing_else_decides,
     ),
-    ("`Ctrl+X` twice comes back here", the_leader_twice_comes_back),
+    ("Once nothing waits any more you are back here", the_last_answer_comes_back),
     ("`checker` waits for you: `Ctrl+N` goes to its question", a_request_is_gone_to),
     ("`:stop` ends me, `:restore` brings me back", the_pod_of_the_tour_is_stopped_and_restored),
     ("Write while I work: `Enter` sends the message into the run", enter_sends_into_the_run),
+    ("`u` goes up to the Pod above", a_rule_is_written_for_a_family),
     ("`Tab` keeps it for the end", tab_queues),
 ];
 
@@ -63,6 +65,7 @@ const PLAYS: &[(&str, Player)] = &[
 const HELP: &[(&str, &str, Player)] = &[
     ("stop", "{tree mark}", pods_are_marked),
     ("restore", "{tree mark}", pods_are_marked),
+    ("resume", "{tree mark}", pods_are_marked),
     ("stop", "{everywhere back}", a_run_is_only_paused_and_marks_are_removed),
     ("restore", "{everywhere back}", a_run_is_only_paused_and_marks_are_removed),
     ("stop", "{everywhere interrupt}", a_run_is_only_paused_and_marks_are_removed),
@@ -74,7 +77,9 @@ const HELP: &[(&str, &str, Player)] = &[
     ("inbox", "{inbox allow-tree}", a_rule_is_written),
     ("inbox", "{inbox deny}", a_request_is_decided),
     ("inbox", "{inbox unfold}", nothing_else_decides),
+    ("inbox", "{line choose}", questions::a_choice_is_sent),
     ("allow", "{leader inbox}", the_leader_goes_to_the_requests),
+    ("answer", "{leader inbox}", the_leader_goes_to_the_requests),
     ("deny", "{leader inbox}", the_leader_goes_to_the_requests),
     ("queue", "{composer queue}", tab_queues),
     ("pin", "{tree pin}", a_pod_is_pinned),

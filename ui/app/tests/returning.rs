@@ -91,6 +91,7 @@ fn the_next_screen_shows_what_the_last_one_showed() {
         bench.app.focus = Focus::Transcript;
         bench.press("k");
         serve(&mut bench, &log);
+        bench.press("esc");
         // Notices end; they are not part of what is kept.
         bench.wait(60_000);
         let before = (bench.painted(), bench.app.focus, bench.draft());
@@ -128,7 +129,7 @@ fn the_place_in_a_transcript_is_found_pages_above_its_end() {
 }
 
 #[test]
-fn a_pod_that_is_gone_takes_its_pin_and_its_draft_with_it() {
+fn the_pin_of_a_pod_that_is_gone_ends_and_its_draft_is_in_the_history() {
     let mut bench = Bench::new(family());
     bench.go_to("bob");
     bench.type_in(":pin 2");
@@ -141,6 +142,60 @@ fn a_pod_that_is_gone_takes_its_pin_and_its_draft_with_it() {
     let mut back = self::next(&next, 80, 24, family());
     back.go_to("bob");
     assert_eq!(back.draft(), "");
+    back.press("up");
+    assert_eq!(back.draft(), "for bob");
+}
+
+#[test]
+fn a_visit_to_another_workspace_ends_with_the_screen() {
+    let far = PodInfo { workspace: "/else/repo".into(), ..pod("far", State::Running) };
+    let pods = || family().into_iter().chain([far.clone()]).collect::<Vec<_>>();
+    let mut bench = Bench::new(pods());
+    bench.go_to("bob");
+    bench.go_to("far");
+    bench.type_in("for far");
+    let head = bench.screen().lines().next().unwrap_or_default().to_owned();
+    assert!(head.contains(" far · in else/repo · "), "{head}");
+    let mut next = next(&bench, 80, 24, pods());
+    assert_eq!(next.app.current, Some(name("bob")));
+    let head = next.screen().lines().next().unwrap_or_default().to_owned();
+    assert!(head.contains(" bob · claude"), "{head}");
+    next.go_to("far");
+    assert_eq!(next.draft(), "for far");
+}
+
+#[test]
+fn a_screen_that_was_opened_gives_letters_to_the_composer() {
+    for focus in [Focus::Tree, Focus::Peers, Focus::Transcript, Focus::Beside, Focus::Inbox] {
+        let mut bench = Bench::new(family());
+        bench.go_to("alice");
+        bench.app.focus = focus;
+        let mut next = next(&bench, 80, 24, family());
+        next.type_in("stop it please");
+        assert_eq!(next.draft(), "stop it please", "{focus:?}");
+    }
+}
+
+#[test]
+fn what_is_typed_before_the_family_is_known_stays_in_view() {
+    let mut bench = Bench::new(family());
+    bench.go_to("bob");
+    bench.type_in("as it was left");
+    let state = bench.app.screen_state();
+    let mut app = App::new(Setup::default(), bench.app.keymap.clone(), Theme::default(), None);
+    app.restore_screen(state);
+    let mut next = Bench { app, now: NOON };
+    next.size(80, 24);
+    next.type_in("typed early");
+    let event = Event::Family {
+        pods: family().into_iter().map(|info| PodInfo { workspace: "".into(), ..info }).collect(),
+        peers: Vec::new(),
+        approvals: Vec::new(),
+        agents: Vec::new(),
+    };
+    next.host(None, event);
+    assert_eq!(next.app.current, Some(name("bob")));
+    assert_eq!(next.draft(), "as it was left\ntyped early");
 }
 
 #[test]
@@ -154,10 +209,9 @@ fn a_screen_that_is_left_before_the_family_is_known_keeps_what_it_was_given() {
 }
 
 #[test]
-fn an_inbox_is_never_in_focus_on_a_screen_that_was_just_opened() {
+fn the_width_of_a_zoomed_transcript_is_kept() {
     let mut bench = Bench::new(family());
     bench.go_to("alice");
-    bench.app.focus = Focus::Inbox;
     bench.app.zoom = Zoom::On;
     let next = next(&bench, 80, 24, family());
     assert_eq!((next.app.focus, next.app.zoom), (Focus::Composer, Zoom::On));

@@ -69,6 +69,31 @@ fn a_paused_pod_names_what_interrupted_it_and_the_key_that_continues() {
 }
 
 #[test]
+fn one_key_goes_on_with_all_runs_that_the_end_of_the_host_interrupted() {
+    let cut = |name: &str| PodInfo { cut_at: Some(1), ..pod(name, State::Paused) };
+    let pods =
+        vec![pod("carol", State::Idle), cut("alice"), cut("bob"), pod("dave", State::Paused)];
+    for current in ["alice", "carol"] {
+        let mut bench = Bench::new(pods.clone());
+        bench.size(120, 40);
+        bench.type_in(&format!(":open {current}"));
+        bench.press("enter");
+        let screen = bench.screen();
+        assert!(screen.contains("2 interrupted by the end of the host"), "{screen}");
+        assert!(screen.contains("continues all"), "{screen}");
+        assert_eq!(calls(&bench.press("enter")), []);
+        assert!(bench.screen().contains("continue the runs of alice, bob?"), "{}", bench.screen());
+        let both = [(Some("alice"), &Method::Resume), (Some("bob"), &Method::Resume)];
+        bench.wait(1000);
+        assert_eq!(calls(&bench.press("enter")), both);
+    }
+    let mut bench = Bench::new(pods);
+    bench.type_in(":open dave");
+    bench.press("enter");
+    assert_eq!(calls(&bench.press("enter")), [(Some("dave"), &Method::Resume)]);
+}
+
+#[test]
 fn child_events_that_wait_are_handed_over_by_the_key_that_is_named() {
     let why = Some("3 children stopped".to_owned());
     let mut bench = Bench::new(vec![PodInfo { why, ..pod("shop", State::Idle) }]);

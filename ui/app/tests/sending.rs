@@ -114,17 +114,23 @@ fn a_message_to_a_running_pod_goes_into_its_run_or_waits_in_its_queue() {
 }
 
 #[test]
-fn the_key_that_queues_changes_the_pane_inside_of_a_text_and_while_nothing_runs() {
+fn the_key_that_queues_leaves_an_empty_line_only() {
+    let stays = |bench: &mut Bench, key: &str| {
+        assert_eq!(calls(&bench.press(key)), []);
+        assert_eq!((bench.draft(), bench.app.focus), ("and then tests".into(), Focus::Composer));
+        assert_eq!(bench.notice(), "Tab leaves only an empty line · Ctrl+X leads to panes");
+    };
     let mut bench = Bench::new(vec![pod("alice", State::Running)]);
+    bench.press("tab");
+    assert_eq!(bench.app.focus, Focus::Tree);
+    bench.press("esc");
     bench.type_in("and then tests");
     bench.press("left");
-    assert_eq!(calls(&bench.press("tab")), []);
-    assert_eq!((bench.draft(), bench.app.focus), ("and then tests".into(), Focus::Tree));
+    stays(&mut bench, "tab");
+    stays(&mut bench, "shift-tab");
     let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
     bench.type_in("and then tests");
-    assert_eq!(calls(&bench.press("tab")), []);
-    assert_eq!((bench.draft(), bench.app.focus), ("and then tests".into(), Focus::Tree));
-    bench.press("esc");
+    stays(&mut bench, "tab");
     bench.type_in(" :queue");
     bench.press("enter");
     let sent = bench.confirm("enter");
@@ -295,7 +301,7 @@ fn a_message_that_looks_like_a_verb_is_offered_as_one() {
     let stopped = bench.confirm("enter");
     assert_eq!(
         calls(&stopped),
-        [(Some("alice"), &Method::StopPods { tree: false, unless_busy: false })]
+        [(Some("alice"), &Method::StopPods { tree: false, unless_busy: false, silent: false })]
     );
     bench.type_in("exit");
     bench.press("enter");
@@ -447,4 +453,62 @@ fn enter_on_a_failed_pod_tries_its_run_again_and_is_what_the_screen_names() {
     let mut bench = failed("its socket is taken; :restore alice tries again");
     let screen = bench.screen();
     assert!(!screen.contains("Enter tries again"), "{screen}");
+}
+
+#[test]
+fn a_draft_with_a_part_of_a_paste_is_not_sent() {
+    for key in ["enter", "tab"] {
+        let mut bench = Bench::new(vec![pod("alice", State::Running)]);
+        bench.msg(Msg::Paste("line\n".repeat(30)));
+        let whole = bench.app.composer.draft().message().text;
+        bench.msg(Msg::Edited(Ok(whole[..whole.len() - 1].to_owned())));
+        let effects = bench.press(key);
+        assert!(calls(&effects).is_empty(), "{key}: {effects:?}");
+        assert!(bench.screen().contains("paste #1 is not whole"), "{}", bench.screen());
+        bench.press("ctrl-_");
+        bench.press("ctrl-_");
+        let effects = bench.press(key);
+        assert!(!calls(&effects).is_empty(), "{key}: the paste is whole again");
+    }
+}
+
+#[test]
+fn the_editor_gets_a_paste_whole_and_what_it_left_of_it_is_a_chip_again() {
+    let log: String = (0..30).map(|line| format!("line {line} of a log\n")).collect();
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.type_in("look at ");
+    bench.msg(Msg::Paste(log.clone()));
+    let effects = bench.press("ctrl-g");
+    let [Effect::Edit(text)] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(*text, format!("look at {log}"));
+    let chip = bench.draft()["look at ".len()..].to_owned();
+    bench.msg(Msg::Edited(Ok(format!("please look at {log}"))));
+    assert_eq!(bench.draft(), format!("please look at {chip}"));
+    bench.msg(Msg::Edited(Ok(format!("{} and say why\n", log.trim_end()))));
+    assert_eq!(bench.draft(), format!("{chip} and say why"));
+    let sent = bench.press("enter");
+    let [(_, Method::Send { input, .. })] = calls(&sent)[..] else { panic!("{sent:?}") };
+    assert_eq!(yoi::protocol::flatten(input), format!("{log} and say why"));
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.msg(Msg::Paste(log.clone()));
+    bench.msg(Msg::Edited(Ok(log.replace("line 3 ", "that line "))));
+    assert!(bench.draft().contains("that line of a log"), "{}", bench.draft());
+}
+
+#[test]
+fn up_in_a_wrapped_text_goes_up_a_row_before_it_goes_to_the_history() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.type_in("an older one");
+    bench.press("enter");
+    let text = "words ".repeat(30);
+    bench.type_in(&text);
+    bench.screen();
+    bench.press("up");
+    assert_eq!(bench.draft(), text);
+    bench.type_in("!");
+    assert_ne!(bench.draft(), format!("{text}!"), "the cursor is a row above");
+    for _ in 0..4 {
+        bench.press("up");
+    }
+    assert_eq!(bench.draft(), "an older one");
 }

@@ -293,9 +293,12 @@ fn the_wheel_scrolls_and_a_click_chooses_what_is_under_the_pointer() {
     };
     assert_eq!((at_tail(&bench, "alice"), at_tail(&bench, "bob")), (true, false));
     bench.msg(mouse(MouseEventKind::Down(MouseButton::Left), 100));
-    assert_eq!(bench.app.focus, Focus::Beside);
+    assert_eq!(bench.app.focus, Focus::Composer, "letters are typed");
+    leader(&mut bench, "r");
     bench.msg(mouse(MouseEventKind::Down(MouseButton::Left), 60));
-    assert_eq!(bench.app.focus, Focus::Transcript);
+    assert_eq!(bench.app.focus, Focus::Transcript, "it had the keys");
+    bench.msg(mouse(MouseEventKind::Down(MouseButton::Left), 100));
+    assert_eq!(bench.app.focus, Focus::Composer);
 }
 
 #[test]

@@ -42,6 +42,8 @@ enum Before {
     Rewound,
     /// A command of alice waits for an approval.
     Asked,
+    /// A question of alice waits for an answer.
+    Question,
     /// The file of alice's workspace asks for a rule that allows.
     Untrusted,
 }
@@ -97,6 +99,10 @@ const CASES: &[Case] = &[
     after(Before::Blocked, case("block pi-1 --end", &[("mesh_block", "")], "pi-1 is not blocked any more")),
     after(Before::Running, case("pause", &[("pause", "alice")], "paused alice · :resume continues · :cancel drops the run")),
     after(Before::Paused, case("resume", &[("resume", "alice")], "alice goes on")),
+    after(Before::Paused, case("resume --tree", &[("resume", "alice")], "alice goes on")),
+    after(Before::Paused, case("resume --all", &[("resume", "alice")], "alice goes on")),
+    case("resume --all", &[], "no pod is paused there"),
+    after(Before::Paused, case("resume --without x", &[("leave_out", "alice")], "no result that the model reads has an id that ends with `x`")),
     after(Before::Running, case("cancel", &[("cancel", "alice")], "dropped the run of alice")),
     case("cancel", &[("cancel", "alice")], ""),
     confirms(after(Before::Running, case("pause alice bob", &[("pause", "alice"), ("pause", "bob")], "paused alice")), "pause alice, bob?"),
@@ -110,6 +116,8 @@ const CASES: &[Case] = &[
     case("inbox", &[], "nothing needs you"),
     after(Before::Asked, case("allow {request}", &[("answer", "")], "alice: allowed once · Bash true (network)")),
     confirms(after(Before::Asked, case("allow {request} tree", &[("answer", "")], "alice: always allowed, for its children too")), "always allow Bash+network: true for alice and its children?"),
+    after(Before::Question, case("answer alice 2", &[("answer", "")], "alice: answered: sum · question: Which name?")),
+    after(Before::Question, case("answer alice 3", &[], r#""3" is none of the choices: 1 total, 2 sum"#)),
     after(Before::Asked, case("deny {request} not now", &[("answer", "")], "alice: denied: not now · Bash true")),
     case("explain", &[("explain_command", "alice")], "state idle since"),
     case("explain docs", &[], "because it was stopped"),

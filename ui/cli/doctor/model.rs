@@ -7,7 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 use yoi::config::dirs::{Env, var};
 use yoi::config::key_command::program_of;
-use yoi::config::model_select::{ModelContext, ModelError, choose, probe_local};
+use yoi::config::model_select::{ModelContext, ModelError, WantedModel, choose, probe_local};
+use yoi::config::template::values;
+use yoi::config::url::BadUrl;
 use yoi::config::{
     Catalogue, KeySource, Keys, ModelChoice, Settings, Workspace, WorkspaceSettings,
 };
@@ -35,6 +37,8 @@ pub async fn findings(settings: &Settings, env: &Env, keys: &Keys, cwd: &Path) -
         }
         (choice, _) => model(&choice, keys, env),
     }];
+    let chosen = found[0].text.clone();
+    found.extend(providers(&context).into_iter().filter(|provider| provider.text != chosen));
     found.push(stored(keys));
     found.extend(in_environment(settings, env));
     found.extend(key_commands(settings, env).await);
@@ -53,11 +57,12 @@ fn model(choice: &Result<Option<ModelChoice>, ModelError>, keys: &Keys, env: &En
         Ok(Some(choice)) => choice,
         Ok(None) => return Finding::warning(ABOUT, name, "none is known", CONNECT),
         Err(error) => {
-            return Finding::broken(ABOUT, name, error.to_string(), "name another one: :model");
+            return Finding::broken(ABOUT, name, error.to_string(), way_out(error));
         }
     };
     let key = match &choice.model.key {
         KeySource::None => "requests go without a key".into(),
+        KeySource::Unset(name) => format!("requests go without a key ({name} is not set)"),
         source => source.in_words(),
     };
     let text = format!("{}: {}; {key}", choice.model.spec(), choice.why);
@@ -69,6 +74,42 @@ fn model(choice: &Result<Option<ModelChoice>, ModelError>, keys: &Keys, env: &En
         }
         (Ok(_), None) => Finding::ok(ABOUT, name, text),
     }
+}
+
+/// What a person does about a model that cannot be used.
+fn way_out(error: &ModelError) -> &'static str {
+    match error {
+        ModelError::Url { cause: BadUrl::Credentials(_), .. } => {
+            "take the user name and the password out of the address; a server that wants them gets them with \
+             `headers = { Authorization = \"Basic ${VARIABLE}\" }` below [provider.<name>]"
+        }
+        ModelError::Url { .. } | ModelError::Endpoint { .. } => "correct the address",
+        ModelError::NoWire(_) | ModelError::NoBaseUrl { .. } => {
+            "complete [provider.<name>] in config.toml"
+        }
+        _ => "name another one: :model",
+    }
+}
+
+/// What is wrong with the providers that the person's own settings describe, used or not: an address, and the variables
+/// of headers.
+fn providers(context: &ModelContext<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (id, provider) in &context.settings.provider {
+        let name = format!("provider {id}");
+        let any = WantedModel::new(format!("{id}/model"), "");
+        if let Err(error @ (ModelError::Url { .. } | ModelError::Endpoint { .. })) =
+            choose(Some(&any), context)
+        {
+            found.push(Finding::warning(ABOUT, &name, error.to_string(), way_out(&error)));
+        }
+        let headers = provider.headers.iter();
+        for unset in headers.filter_map(|all| values("header", all, context.env).err()) {
+            let way_out = format!("set it where yoi starts, or take it out of [provider.{id}]");
+            found.push(Finding::warning(ABOUT, &name, unset.to_string(), way_out));
+        }
+    }
+    found
 }
 
 fn stored(keys: &Keys) -> Finding {
@@ -191,6 +232,34 @@ mod tests {
             found[0].text.contains("of anthropic cannot be started: there is no /nowhere/pass")
         );
         assert!(found[1].text.contains("/bin/sh can be started (not run"), "{found:?}");
+    }
+
+    #[test]
+    fn an_address_with_a_password_and_an_unset_variable_of_a_header_are_warnings_with_a_way_out() {
+        let temp = tempfile::tempdir().unwrap();
+        let toml = "[provider.a]\nwire = \"chat\"\nbase_url = \"http://me:hunter2@h\"\n\
+                    [provider.b]\nwire = \"chat\"\nbase_url = \"http://h\"\nheaders = { X = \"${NOT_SET}\" }\n";
+        std::fs::write(temp.path().join("config.toml"), toml).unwrap();
+        let (settings, said) = Settings::load(temp.path());
+        assert!(said.is_empty(), "{said:?}");
+        let (env, keys) = (env(&[]), Keys::at(temp.path()));
+        let workspace = WorkspaceSettings::default();
+        let context = ModelContext {
+            settings: &settings,
+            workspace: &workspace,
+            env: &env,
+            host: &env,
+            keys: &keys,
+            cwd: temp.path(),
+        };
+        let found = providers(&context);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].text.contains("password") && !format!("{found:?}").contains("hunter2"));
+        assert!(found[0].way_out.as_ref().unwrap().contains("headers"), "{found:?}");
+        assert_eq!(
+            found[1].text,
+            "its header X takes ${NOT_SET}, which is not set where yoi was started"
+        );
     }
 
     #[test]

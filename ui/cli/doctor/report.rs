@@ -45,6 +45,29 @@ const VARIABLES: &[&str] = &[
     "SHELL",
 ];
 
+/// The keys of the settings whose texts are names and choices.
+const HARMLESS: &[&str] = &[
+    "model",
+    "effort",
+    "scope.when_busy",
+    "host.resume",
+    "compaction.model",
+    "permissions.default",
+    "permissions.rule.tool",
+    "permissions.rule.action",
+    "profile.*.model",
+    "profile.*.effort",
+    "provider.*.wire",
+    "provider.*.default_model",
+    "provider.*.reasoning",
+    "provider.*.key_env",
+    "models.*.reasoning",
+    "shell.pass",
+    "ui.theme",
+];
+/// The keys whose texts are addresses.
+const ADDRESSES: &[&str] = &["provider.*.base_url", "mcp.*.url"];
+
 /// Writes the report, readable by its owner only, and returns its path.
 pub async fn write(
     page: &str,
@@ -126,7 +149,7 @@ fn of_files(dirs: &Dirs) -> Vec<(String, String)> {
     parts
 }
 
-/// The settings without the texts that are sent to models.
+/// The settings, with the length of each text that may be a secret or is sent to models.
 fn settings_text(file: &Path) -> String {
     match std::fs::metadata(file) {
         Ok(found) if !found.is_file() || found.len() > SETTINGS => {
@@ -137,7 +160,9 @@ fn settings_text(file: &Path) -> String {
     }
     match std::fs::read_to_string(file).map(|text| text.parse::<toml::Table>()) {
         Ok(Ok(mut table)) => {
-            drop_instructions(&mut table);
+            for (key, value) in table.iter_mut() {
+                shorten(value, &mut vec![key.clone()]);
+            }
             table.to_string()
         }
         // The text of the parser is left out, because it quotes the line.
@@ -146,19 +171,49 @@ fn settings_text(file: &Path) -> String {
     }
 }
 
-fn drop_instructions(table: &mut toml::Table) {
-    for (key, value) in table.iter_mut() {
-        match value {
-            toml::Value::String(text) if key == "instruction" => {
-                *text = format!("({} bytes)", text.len());
+/// Leaves of the texts of the settings only those that are harmless by their key, and of addresses the host. Of every
+/// other text, whatever its key is called, only the length is left: keys, headers, arguments and commands stand there.
+fn shorten(value: &mut toml::Value, path: &mut Vec<String>) {
+    match value {
+        toml::Value::Table(inner) => {
+            for (key, value) in inner.iter_mut() {
+                path.push(key.clone());
+                shorten(value, path);
+                path.pop();
             }
-            toml::Value::Table(inner) => drop_instructions(inner),
-            _ => {}
         }
+        toml::Value::Array(inner) => inner.iter_mut().for_each(|value| shorten(value, path)),
+        toml::Value::String(text) if !is(path, HARMLESS) => {
+            let length = format!("({} bytes)", text.len());
+            let host = host(text).filter(|_| is(path, ADDRESSES));
+            *text = host.map_or_else(|| length.clone(), |host| format!("{host} {length}"));
+        }
+        _ => {}
     }
 }
 
+/// Whether one of these keys is at this path; `*` is any name.
+fn is(path: &[String], keys: &[&str]) -> bool {
+    let fits = |key: &&str| {
+        let names: Vec<&str> = key.split('.').collect();
+        names.len() == path.len()
+            && names.iter().zip(path).all(|(name, at)| *name == "*" || name == at)
+    };
+    keys.iter().any(fits)
+}
+
+/// The scheme and the host of an address, without a name, a password, a path and a query.
+fn host(address: &str) -> Option<String> {
+    let (scheme, rest) = address.split_once("://")?;
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let host = rest[..end].rsplit('@').next()?;
+    Some(format!("{scheme}://{host}"))
+}
+
 fn store(path: &Path) -> String {
+    if !path.exists() {
+        return "none: no Pod was made yet".into();
+    }
     let counts = match yoi::store::counts(path) {
         Ok(counts) => counts,
         Err(error) => return error.to_string(),
@@ -204,14 +259,48 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_reported_without_texts_for_models() {
+    fn of_the_settings_a_report_has_names_and_choices_and_of_other_texts_the_length() {
         let temp = tempfile::tempdir().unwrap();
         let file = temp.path().join("config.toml");
-        std::fs::write(&file, "model = \"a/b\"\n[profile.x]\ninstruction = \"be kind\"\n").unwrap();
-        let text = settings_text(&file);
-        assert!(text.contains("a/b") && text.contains("(7 bytes)") && !text.contains("kind"));
-        std::fs::write(&file, "model = be kind").unwrap();
-        assert!(!settings_text(&file).contains("kind"));
+        let text = r#"
+model = "a/b"
+effort = "high"
+api_key = "HIDE 1"
+instructions = ["HIDE 2"]
+[profile.x]
+instruction = "HIDE 3"
+model = "c/d"
+[provider.y]
+wire = "openai_chat"
+base_url = "https://me:HIDE@host.example:8443/HIDE/v1?key=HIDE"
+headers = { X-Auth = "HIDE 4" }
+key_command = "print HIDE"
+[mcp.z]
+command = "HIDE"
+args = ["--key", "HIDE"]
+env = { PLAIN = "HIDE" }
+url = "https://host.example/s/HIDE#HIDE"
+[[permissions.rule]]
+tool = "Bash+network"
+pattern = "curl -H HIDE*"
+action = "allow"
+"#;
+        std::fs::write(&file, text).unwrap();
+        let shown = settings_text(&file);
+        assert!(!shown.contains("HIDE") && !shown.contains("me:"), "{shown}");
+        for kept in [
+            "model = \"a/b\"",
+            "api_key = \"(6 bytes)\"",
+            "model = \"c/d\"",
+            "https://host.example:8443 (",
+            "https://host.example (",
+            "PLAIN = \"(4 bytes)\"",
+            "tool = \"Bash+network\"",
+        ] {
+            assert!(shown.contains(kept), "{kept}: {shown}");
+        }
+        std::fs::write(&file, "model = HIDE").unwrap();
+        assert!(!settings_text(&file).contains("HIDE"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 use yoi::client::{Client, Events, find};
-use yoi::protocol::{AtHostEnd, ErrorCode, Event, McpClient, Method, PodName, Refusal};
+use yoi::protocol::{ClientKind, ErrorCode, Event, McpClient, Method, PodName, Refusal};
 
 /// How long a call may take. The host itself waits a shorter time for a person.
 const PATIENCE: Duration = Duration::from_secs(45);
@@ -73,7 +73,7 @@ impl Host {
         {
             return Ok(client.clone());
         }
-        *connection = find::connect_as(&self.data, AtHostEnd::Returns)
+        *connection = find::connect_as(&self.data, ClientKind::Lasting)
             .await
             .map_err(|error| error.to_string())?;
         let no_host = "no host of yoi runs, so there are no live Pods and no person can be asked: your user starts one \

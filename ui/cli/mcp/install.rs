@@ -6,7 +6,6 @@ use crate::console;
 use crate::headless::{Exit, Failure};
 use crate::start::Opening;
 use similar::{Algorithm, ChangeTag};
-use std::io::BufRead as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use yoi::config::dirs::{Env, var};
@@ -207,10 +206,7 @@ fn agreed(path: &Path) -> Result<bool, Failure> {
         let text = "nothing was changed: answer at a terminal, or add --yes";
         return Err(Failure::usage(text));
     }
-    console::prompt(&format!("change {}? [y/N] ", path.display())).map_err(failed)?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer).map_err(failed)?;
-    Ok(console::agrees(&answer))
+    console::confirms(&format!("change {}?", path.display())).map_err(failed)
 }
 
 /// Prints what changes of yoi's entry, with its place. Nothing else of the file is shown: it may hold keys of other

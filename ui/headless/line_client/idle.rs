@@ -5,19 +5,6 @@ use crate::headless::exit::{Exit, Failure};
 use crate::headless::line_client::{LineClient, is_busy};
 use yoi::protocol::{CompletionKind, Method, PodInfo, PodName, State};
 
-/// The end of the sentence about Pods that work for other clients: their commands end with the host in this process.
-pub(super) const OTHERS: &str = "at work for other clients in this process, which ends after that · a second interrupt \
-     cuts off their commands, and a host in the background goes on with their runs";
-
-/// The Pods whose work is awaited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Awaited {
-    /// The Pods that were given a message here, and those below them.
-    OwnPods,
-    /// Every Pod of the host.
-    AllPods,
-}
-
 impl LineClient {
     /// From now on this program waits for the work of this Pod and of the Pods below it, and handles their
     /// requests; Pods below it that still work for other clients are left to those until they are idle.
@@ -29,18 +16,18 @@ impl LineClient {
         self.inbox.take_charge_of(pod, &engaged);
     }
 
-    /// Waits until every awaited Pod is idle and no child event can wake one of them. Requests that come
-    /// meanwhile are handled.
-    pub async fn until_idle(&mut self, awaited: Awaited) -> Result<(), Failure> {
+    /// Waits until the Pods that were given a message here and those below them are idle, and no child event can wake
+    /// one of them. Requests that come meanwhile are handled.
+    pub async fn until_idle(&mut self) -> Result<(), Failure> {
         let mut noted = None;
         self.refresh().await?;
         loop {
-            let works = |info: &&PodInfo| self.works(awaited, info);
+            let works = |info: &&PodInfo| self.works(info);
             let at_work: Vec<_> = self.pods().filter(works).map(|i| i.name.clone()).collect();
             if !at_work.is_empty() {
-                noted = noted.or_else(|| self.note_awaited(awaited, &at_work));
+                noted = noted.or_else(|| self.note_awaited(&at_work));
                 self.step().await?;
-            } else if self.stay_idle(awaited).await? {
+            } else if self.stay_idle().await? {
                 return Ok(());
             } else {
                 self.refresh().await?;
@@ -49,12 +36,7 @@ impl LineClient {
     }
 
     /// Prints the Pods that are awaited, when the Pod that was given the message is none of them.
-    fn note_awaited(&mut self, awaited: Awaited, at_work: &[PodName]) -> Option<()> {
-        if awaited == Awaited::AllPods {
-            let names = at_work.iter().map(PodName::as_str).collect::<Vec<_>>().join(", ");
-            self.printer.note(&format!("waiting for {names}, {OTHERS}"));
-            return Some(());
-        }
+    fn note_awaited(&mut self, at_work: &[PodName]) -> Option<()> {
         let with_message = at_work.iter().any(|name| self.inbox.was_given_to(name));
         let ours = at_work.iter().filter_map(|name| self.find(name).ok());
         let ours = ours.filter(|info| self.is_ours(info)).map(|info| info.name.to_string());
@@ -69,8 +51,8 @@ impl LineClient {
     /// Sends each Pod a request that changes nothing, those at the bottom first: a Pod replies only after it
     /// has sent its parent the child event of its run, and the parent only after it has taken that up. If
     /// no Pod has changed by then, no child event was on its way.
-    async fn stay_idle(&mut self, awaited: Awaited) -> Result<bool, Failure> {
-        let before = self.awaited(awaited);
+    async fn stay_idle(&mut self) -> Result<bool, Failure> {
+        let before = self.awaited();
         let mut names: Vec<(usize, PodName)> =
             before.iter().map(|info| (self.lineage(info).len(), info.name.clone())).collect();
         names.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
@@ -82,28 +64,17 @@ impl LineClient {
                 return Err(Failure::new(Exit::Signal(number), message));
             }
         }
-        Ok(self.stale.is_empty() && self.awaited(awaited) == before)
-    }
-
-    /// The Pods that work for a message that this program sent.
-    pub(super) fn own_pods(&self) -> impl Iterator<Item = &PodInfo> {
-        self.pods().filter(|info| self.is_ours(info))
+        Ok(self.stale.is_empty() && self.awaited() == before)
     }
 
     /// The Pods whose work is awaited, as they are now.
-    fn awaited(&self, awaited: Awaited) -> Vec<PodInfo> {
-        let all = awaited == Awaited::AllPods;
-        self.pods().filter(|info| all || self.is_ours(info)).cloned().collect()
+    fn awaited(&self) -> Vec<PodInfo> {
+        self.pods().filter(|info| self.is_ours(info)).cloned().collect()
     }
 
-    fn works(&self, awaited: Awaited, info: &PodInfo) -> bool {
-        if !is_busy(info.state) {
-            return false;
-        }
-        match info.state {
-            State::NeedsYou => self.inbox.waits_for_person() && self.is_ours(info),
-            _ => awaited == Awaited::AllPods || self.is_ours(info),
-        }
+    fn works(&self, info: &PodInfo) -> bool {
+        let waits = info.state == State::NeedsYou && !self.inbox.waits_for_person();
+        is_busy(info.state) && !waits && self.is_ours(info)
     }
 
     fn is_ours(&self, info: &PodInfo) -> bool {

@@ -5,10 +5,13 @@ use crate::headless::exit::{Exit, Failure};
 use crate::headless::follow::Follow;
 use crate::headless::line_client::LineClient;
 use crate::headless::print::Form;
-use crate::headless::run_tracker::{Begun, End, RunTracker};
+use crate::headless::run_tracker::{End, RunTracker};
 use crate::verb::spell;
 use crate::wording::why::why_and_way_on;
-use yoi::protocol::{Event, Outgoing, PeerEdge, PodInfo, PodName, SettingsMistake, State};
+use std::borrow::Cow;
+use yoi::protocol::{
+    Alert, Begun, Event, Outgoing, PeerEdge, PodInfo, PodName, SettingsMistake, State,
+};
 
 /// Awaited events are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +38,11 @@ impl LineClient {
     pub fn find(&self, name: &PodName) -> Result<&PodInfo, Failure> {
         let found = self.pods().find(|info| info.name.key() == name.key());
         found.ok_or_else(|| Failure::no_such_pod(name.as_str()))
+    }
+
+    /// Whether a Pod takes part in the mesh.
+    pub fn has_member_of_mesh(&self) -> bool {
+        self.pods().any(|info| info.mesh.is_some())
     }
 
     /// The family, as verbs read it.
@@ -101,6 +109,12 @@ impl LineClient {
         self.mistakes.iter().any(|mistake| mistake.stops_runs)
     }
 
+    /// The lines of a text that are no mistakes in the settings, which were printed already.
+    pub fn without_mistakes(&self, text: &str) -> String {
+        let is_new = |line: &&str| !self.mistakes.iter().any(|mistake| mistake.text == *line);
+        text.lines().filter(is_new).collect::<Vec<_>>().join("\n")
+    }
+
     pub(super) fn show(&mut self, outgoing: &Outgoing) {
         let all = match (&self.view, &outgoing.pod) {
             (View::NoOne, _) => return,
@@ -110,6 +124,7 @@ impl LineClient {
             (View::All(_), _) => true,
         };
         let programs = self.printer.form() == Form::Json;
+        let outgoing = self.worded(outgoing);
         match &outgoing.pod {
             // Events of other Pods are only for programs, and answers to lines of standard input.
             Some(name)
@@ -117,9 +132,28 @@ impl LineClient {
             {
                 let follow = self.follows.entry(name.clone()).or_insert_with(Follow::from_here);
                 follow.stands_beside(all && !programs, &mut self.printer);
-                follow.event(outgoing, &mut self.printer);
+                follow.event(&outgoing, &mut self.printer);
             }
-            _ => self.printer.aside(outgoing),
+            _ => self.printer.aside(&outgoing),
+        }
+    }
+
+    /// An event of a Pod; its text for a person names verbs as they are typed here.
+    fn worded<'a>(&self, outgoing: &'a Outgoing) -> Cow<'a, Outgoing> {
+        let Event::Alert(alert) = &outgoing.event else { return Cow::Borrowed(outgoing) };
+        if self.printer.form() == Form::Json {
+            return Cow::Borrowed(outgoing);
+        }
+        let message = self.spelled(&alert.message, outgoing.pod.as_ref());
+        let event = Event::Alert(Alert { message, ..alert.clone() });
+        Cow::Owned(Outgoing { event, ..outgoing.clone() })
+    }
+
+    /// A sentence of the host. A program that shows one Pod reads no verbs: a shell takes them.
+    pub fn spelled(&self, text: &str, about: Option<&PodName>) -> String {
+        match &self.view {
+            View::One(_) => spell::for_shell(text, &self.known_family(), about),
+            View::NoOne | View::All(_) => text.to_owned(),
         }
     }
 
@@ -172,7 +206,7 @@ impl LineClient {
     /// Prints the notes about a Pod.
     pub fn print_notes(&mut self, info: &PodInfo) {
         for note in &info.notes {
-            self.printer.note(note);
+            self.printer.note(&self.spelled(note, Some(&info.name)));
             self.noted.insert((info.name.clone(), note.clone()));
         }
     }
@@ -187,7 +221,7 @@ impl LineClient {
         let new: Vec<String> = now.notes.iter().filter(is_new).cloned().collect();
         for note in new {
             if self.noted.insert((before.name.clone(), note.clone())) {
-                self.printer.note(&note);
+                self.printer.note(&self.spelled(&note, Some(&before.name)));
             }
         }
     }

@@ -5,9 +5,8 @@ use crate::headless::follow::Follow;
 use crate::headless::line_client::{LineClient, View};
 use crate::headless::own_runs::OwnRuns;
 use crate::headless::pages::{Place, last_page};
-use crate::headless::run_tracker::Begun;
 use yoi::protocol::event::Line;
-use yoi::protocol::{Event, Method, PodName};
+use yoi::protocol::{Begun, Event, Method, PodName};
 
 impl LineClient {
     /// Brings a Pod back that is stopped or failed; if it is being stopped, when that is done. False if it
@@ -18,6 +17,7 @@ impl LineClient {
         let is_back = result["action"] != "already_live";
         if is_back && self.view != View::NoOne {
             self.printer.reply(Some(pod), &reply);
+            self.printer.note(&format!("restored {pod}"));
         }
         Ok(is_back)
     }

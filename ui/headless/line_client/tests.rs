@@ -170,7 +170,7 @@ async fn an_interrupt_is_accepted_also_behind_more_events_than_are_held() {
     let printer = Printer::over(Form::Plain, output);
     let mut client = LineClient::over(client, events, printer).await.expect("a conversation");
     let alice = PodName::parse("alice").expect("a name");
-    let stop = Method::StopPods { tree: true, unless_busy: false };
+    let stop = Method::StopPods { tree: true, unless_busy: false, silent: false };
     assert!(client.interrupt(&alice, &[Method::Pause, stop]).await);
     drop(client);
     host.await.expect("the host ends");

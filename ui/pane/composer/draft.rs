@@ -1,6 +1,5 @@
 //! One draft: the text, the pastes that stand in it as chips, the files it names.
 
-use crate::keys::Action;
 use crate::pane::composer::saved::SavedMessage;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -9,9 +8,9 @@ use ratatui::widgets::Widget as _;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use tui_textarea::{CursorMove, TextArea, WrapMode};
-use unicode_segmentation::UnicodeSegmentation as _;
-use yoi::protocol::Segment;
+use yoi::protocol::{Segment, flatten};
 
 /// A paste longer than this, in bytes or lines, becomes a chip.
 const CHIP_BYTES: usize = 1024;
@@ -139,6 +138,40 @@ impl Draft {
         Message { text, segments, pastes, files }
     }
 
+    /// The text with every paste in place of its chip.
+    pub fn whole_text(&self) -> String {
+        flatten(&self.message().segments)
+    }
+
+    /// The message of such a text after it was edited: a paste that was not changed stands as its chip again.
+    pub fn folded(&self, text: &str) -> Message {
+        let own = self.text.lines().join("\n");
+        let mut text = text.to_owned();
+        let mut pastes: Vec<(&str, String)> = self
+            .pastes
+            .iter()
+            .filter(|paste| own.contains(&paste.chip))
+            .map(|paste| (paste.chip.as_str(), paste.segment.flat()))
+            .collect();
+        // One paste may hold another one.
+        pastes.sort_by_key(|(_, content)| std::cmp::Reverse(content.len()));
+        for (chip, content) in pastes {
+            // An editor ends a file with a newline, whatever the text ended with.
+            let forms = [content.as_str(), content.trim_end_matches('\n')];
+            let found = forms.into_iter().find_map(|form| Some((text.find(form)?, form.len())));
+            if let Some((at, length)) = found.filter(|(_, length)| *length > 0) {
+                text.replace_range(at..at + length, chip);
+            }
+        }
+        text.truncate(text.trim_end_matches('\n').len());
+        Message {
+            text,
+            segments: Vec::new(),
+            pastes: self.pastes.clone(),
+            files: self.files.clone(),
+        }
+    }
+
     /// Cuts the text at chips and names of files.
     fn segments(&self, text: &str) -> Vec<Segment> {
         let mut segments = Vec::new();
@@ -165,6 +198,29 @@ impl Draft {
             Some((at, token.len(), Segment::FileRef { path: path.clone() }))
         });
         chips.chain(files).min_by_key(|(at, length, _)| (*at, std::cmp::Reverse(*length)))
+    }
+
+    /// Where whole chips stand in a line, in bytes from its beginning, in order.
+    pub fn chips(&self, line: &str) -> Vec<Range<usize>> {
+        let found = self.pastes.iter().flat_map(|paste| {
+            line.match_indices(&paste.chip).map(|(at, chip)| at..at + chip.len())
+        });
+        let mut chips: Vec<_> = found.collect();
+        chips.sort_by_key(|chip| chip.start);
+        chips
+    }
+
+    /// The number of a paste of which only a part of its chip is left, as an editor of the person may leave it.
+    pub fn broken_paste(&self) -> Option<u32> {
+        let mut text = self.text.lines().join("\n");
+        for paste in &self.pastes {
+            text = text.replace(&paste.chip, "");
+        }
+        let is_broken = |paste: &&Paste| {
+            let halves = paste.chip.split_once(" · ");
+            halves.is_some_and(|(begin, end)| text.contains(begin) || text.contains(end))
+        };
+        self.pastes.iter().find(is_broken).map(|paste| paste.id)
     }
 
     /// The highest id of a paste in this draft.
@@ -222,7 +278,8 @@ impl Draft {
         self.text.cursor().0 + 1 == self.text.lines().len() && self.after_cursor().is_empty()
     }
 
-    fn after_cursor(&self) -> String {
+    /// The line from the cursor on.
+    pub fn after_cursor(&self) -> String {
         let at = self.text.cursor();
         self.text.lines()[at.0].chars().skip(at.1).collect()
     }
@@ -234,70 +291,6 @@ impl Draft {
         }
         self.text.delete_str(chars);
         self.touched();
-    }
-
-    /// Does an editing action; `false` when it is none.
-    pub fn edit(&mut self, action: Action) -> bool {
-        if let Some((step, selects)) = movement(action) {
-            self.walk(step, selects);
-            return true;
-        }
-        match action {
-            Action::DeleteBack => self.delete_back(),
-            Action::DeleteNext => self.delete_next(),
-            Action::DeleteWordBack => _ = self.text.delete_word(),
-            Action::DeleteWordNext => _ = self.text.delete_next_word(),
-            Action::DeleteToStart => _ = self.text.delete_line_by_head(),
-            Action::DeleteToEnd => _ = self.text.delete_line_by_end(),
-            Action::PutBack => _ = self.text.paste(),
-            Action::Undo => _ = self.text.undo(),
-            Action::Redo => _ = self.text.redo(),
-            Action::Newline => self.text.insert_newline(),
-            _ => return false,
-        }
-        true
-    }
-
-    /// Moves the cursor, by whole clusters where it goes by characters.
-    fn walk(&mut self, step: CursorMove, selects: bool) {
-        match (selects, self.text.is_selecting()) {
-            (true, false) => self.text.start_selection(),
-            (false, true) => self.text.cancel_selection(),
-            _ => {}
-        }
-        let times = match step {
-            CursorMove::Back => last_cluster(&self.before_cursor()),
-            CursorMove::Forward => first_cluster(&self.after_cursor()),
-            _ => 1,
-        };
-        for _ in 0..times {
-            self.text.move_cursor(step);
-        }
-    }
-
-    /// Deletes the selection, or the chip or cluster before the cursor.
-    fn delete_back(&mut self) {
-        if self.text.is_selecting() {
-            self.text.delete_char();
-            return;
-        }
-        let before = self.before_cursor();
-        let chip = self.pastes.iter().find(|paste| before.ends_with(&paste.chip));
-        match chip.map_or_else(|| last_cluster(&before), |paste| paste.chip.chars().count()) {
-            0 | 1 => _ = self.text.delete_char(),
-            chars => self.delete_before(chars),
-        }
-    }
-
-    fn delete_next(&mut self) {
-        if self.text.is_selecting() {
-            self.text.delete_next_char();
-            return;
-        }
-        match first_cluster(&self.after_cursor()) {
-            0 | 1 => _ = self.text.delete_next_char(),
-            chars => _ = self.text.delete_str(chars),
-        }
     }
 
     /// To be called after every change: the height is measured anew.
@@ -332,31 +325,4 @@ fn push_text(segments: &mut Vec<Segment>, text: &str) {
 /// Whether the name of a file ends where `rest` begins.
 fn ends(rest: &str) -> bool {
     !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-'))
-}
-
-fn first_cluster(text: &str) -> usize {
-    text.graphemes(true).next().map_or(1, |cluster| cluster.chars().count())
-}
-
-fn last_cluster(text: &str) -> usize {
-    text.graphemes(true).next_back().map_or(1, |cluster| cluster.chars().count())
-}
-
-/// Where an action moves the cursor, and whether it selects on the way.
-fn movement(action: Action) -> Option<(CursorMove, bool)> {
-    Some(match action {
-        Action::Left => (CursorMove::Back, false),
-        Action::Right => (CursorMove::Forward, false),
-        Action::LineStart => (CursorMove::Head, false),
-        Action::LineEnd => (CursorMove::End, false),
-        Action::WordLeft => (CursorMove::WordBack, false),
-        Action::WordRight => (CursorMove::WordForward, false),
-        Action::SelectUp => (CursorMove::Up, true),
-        Action::SelectDown => (CursorMove::Down, true),
-        Action::SelectLeft => (CursorMove::Back, true),
-        Action::SelectRight => (CursorMove::Forward, true),
-        Action::SelectLineStart => (CursorMove::Head, true),
-        Action::SelectLineEnd => (CursorMove::End, true),
-        _ => return None,
-    })
 }

@@ -34,9 +34,19 @@ impl History {
         }
     }
 
-    /// Ends the walk where it is.
+    /// Adds a message that leaves the line without being sent, unless it is in the history already.
+    pub fn keep(&mut self, message: &Message, now: u64) {
+        let known = |sent: &Sent| sent.message.segments == message.segments;
+        if !message.segments.is_empty() && !self.sent.iter().any(known) {
+            self.add(message, now);
+        }
+    }
+
+    /// Ends the walk where it is. The draft that the walk began with is the newest message from then on.
     pub fn leave(&mut self) {
-        self.walk = None;
+        let Some((_, draft)) = self.walk.take() else { return };
+        let newest = self.sent.last().map_or(0, |sent| sent.at);
+        self.keep(&draft, newest);
     }
 
     /// The message before; `draft` is what the walk comes back to.
@@ -67,9 +77,11 @@ impl History {
         self.sent.iter().rev().map(|sent| &sent.message)
     }
 
-    /// All messages, the oldest first.
-    pub fn all(&self) -> &[Sent] {
-        &self.sent
+    /// All messages, the oldest first, and the draft that a walk began with.
+    pub fn all(&self) -> Vec<Sent> {
+        let mut all = Self { walk: self.walk.clone(), sent: self.sent.clone() };
+        all.leave();
+        all.sent
     }
 
     /// The messages of an earlier screen.

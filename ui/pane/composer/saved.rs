@@ -13,7 +13,7 @@ const LONGEST: usize = 256 * 1024;
 /// A draft and the place of its cursor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SavedDraft {
-    message: Message,
+    pub message: Message,
     /// Line and character, from 0.
     cursor: (usize, usize),
 }
@@ -62,7 +62,7 @@ impl SavedDraft {
         let mut draft = Draft::of(&self.message);
         let cell = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         let (line, character) = self.cursor;
-        draft.text.move_cursor(CursorMove::Jump(cell(line), cell(character)));
+        draft.go(CursorMove::Jump(cell(line), cell(character)));
         draft
     }
 }

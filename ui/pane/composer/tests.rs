@@ -212,3 +212,110 @@ fn a_paste_that_comes_back_from_the_queue_keeps_apart_from_one_of_the_same_size(
     let letters: String = segments.iter().map(first).collect();
     assert_eq!(letters, "abc");
 }
+
+/// A draft with a chip between two words, and the cursor at its end.
+fn around_a_chip() -> (Composer, String) {
+    let mut composer = Composer::default();
+    type_in(&mut composer, "see ");
+    composer.paste(&"line\n".repeat(30));
+    let chip = composer.draft().message().text["see ".len()..].to_owned();
+    type_in(&mut composer, " ok");
+    (composer, chip)
+}
+
+#[test]
+fn no_deletion_leaves_a_part_of_a_chip() {
+    let chip = around_a_chip().1;
+    let all = [
+        Action::DeleteBack,
+        Action::DeleteNext,
+        Action::DeleteWordBack,
+        Action::DeleteWordNext,
+        Action::DeleteToStart,
+        Action::DeleteToEnd,
+    ];
+    for action in all {
+        for steps in 0..12 {
+            let (mut composer, _) = around_a_chip();
+            composer.edit(Action::LineStart);
+            (0..steps).for_each(|_| _ = composer.edit(Action::Right));
+            composer.edit(action);
+            let text = composer.draft().message().text;
+            let whole = text.contains(&chip);
+            assert!(whole || !text.contains(['[', ']']), "{action:?} after {steps}: {text}");
+            assert_eq!(composer.draft().broken_paste(), None, "{action:?} after {steps}");
+        }
+    }
+}
+
+#[test]
+fn words_and_chips_are_deleted_one_by_one() {
+    let (mut composer, chip) = around_a_chip();
+    for left in [format!("see {chip} "), "see ".into(), String::new()] {
+        composer.edit(Action::DeleteWordBack);
+        assert_eq!(composer.draft().message().text, left);
+    }
+    composer.edit(Action::Undo);
+    composer.edit(Action::Undo);
+    assert_eq!(composer.draft().message().segments.len(), 2, "the paste is back whole");
+}
+
+#[test]
+fn no_movement_stops_inside_a_chip() {
+    let chip = around_a_chip().1;
+    let (start, end) = ("see ".len(), "see ".len() + chip.chars().count());
+    let stands = |composer: &Composer| composer.draft().text.cursor().1;
+    let is_outside = |at: usize| at <= start || at >= end;
+    for action in [Action::Left, Action::SelectLeft, Action::WordLeft] {
+        let (mut composer, _) = around_a_chip();
+        while stands(&composer) > 0 {
+            composer.edit(action);
+            assert!(is_outside(stands(&composer)), "{action:?} at {}", stands(&composer));
+        }
+    }
+    for action in [Action::Right, Action::SelectRight, Action::WordRight] {
+        let (mut composer, _) = around_a_chip();
+        composer.edit(Action::LineStart);
+        while !composer.draft().is_at_end() {
+            composer.edit(action);
+            assert!(is_outside(stands(&composer)), "{action:?} at {}", stands(&composer));
+        }
+    }
+    for column in 0..60 {
+        let (mut composer, _) = around_a_chip();
+        composer.click(0, column);
+        assert!(is_outside(stands(&composer)), "a click at {column}");
+    }
+    let (mut composer, _) = around_a_chip();
+    type_in(&mut composer, " and a second line below");
+    composer.edit(Action::LineStart);
+    composer.edit(Action::Newline);
+    composer.up();
+    type_in(&mut composer, "0123456789");
+    composer.down();
+    assert!(is_outside(stands(&composer)), "from the line above");
+}
+
+#[test]
+fn a_part_of_a_chip_is_noticed() {
+    let (mut composer, chip) = around_a_chip();
+    for broken in [&chip[..chip.len() - 1], &chip[1..], &chip[..10]] {
+        composer.write(&Message::plain(&format!("see {broken} ok")));
+        assert_eq!(composer.draft().broken_paste(), Some(1), "{broken}");
+    }
+    composer.write(&Message::plain("see it"));
+    assert_eq!(composer.draft().broken_paste(), None, "the person deleted it");
+}
+
+#[test]
+fn a_word_of_a_script_without_spaces_is_deleted_alone() {
+    for text in ["修复这个测试并且提交", "テストを直してください"] {
+        let mut composer = Composer::default();
+        type_in(&mut composer, text);
+        composer.edit(Action::DeleteWordBack);
+        let left = composer.draft().message().text;
+        assert!(!left.is_empty() && text.starts_with(&left) && left != text, "{left}");
+        composer.edit(Action::WordLeft);
+        assert!(!composer.draft().before_cursor().is_empty(), "{text}");
+    }
+}

@@ -8,7 +8,7 @@ use crate::rows::{cut, pad, right, width, wrap_text};
 use crate::theme::Theme;
 use crate::wording::duration::elapsed;
 use crate::wording::rule::{ONCE_ONLY, limit, pattern};
-use crate::wording::{scope, state};
+use crate::wording::{question, scope, state};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -174,7 +174,11 @@ impl View<'_> {
             let more = format!("… {} more lines: {unfold} shows them", all.len() - shown);
             lines.push(self.fact("", &more, room));
         }
-        lines.extend(self.equal_requests(item.approvals().len(), room));
+        lines.extend(self.equal_requests(
+            item.approvals().len(),
+            approval.question.is_some(),
+            room,
+        ));
         for (name, value) in self.facts(item, approval) {
             for (i, line) in wrap_text(&value, room.saturating_sub(NAMES)).into_iter().enumerate() {
                 lines.push(self.fact(if i == 0 { name } else { "" }, &line, room));
@@ -187,16 +191,31 @@ impl View<'_> {
     }
 
     /// How many equal requests the row stands for, and the keys that allow one or all of them.
-    fn equal_requests(&self, count: usize, room: usize) -> Option<Line<'static>> {
+    fn equal_requests(
+        &self,
+        count: usize,
+        is_question: bool,
+        room: usize,
+    ) -> Option<Line<'static>> {
         let key = |action| self.keymap.name(Context::Inbox, action);
         let (one, each) = (key(Action::AllowOnce), key(Action::AllowEach));
-        let text = format!("{count} equal requests: {one} allows the oldest, {each} each of them");
+        let text = match is_question {
+            true => {
+                format!("{count} equal questions: {one} answers the oldest, {each} each of them")
+            }
+            false => {
+                format!("{count} equal requests: {one} allows the oldest, {each} each of them")
+            }
+        };
         let text = self.glyphs.plain(&cut(&text, room));
         (count > 1).then(|| Line::raw(format!("    {text}")))
     }
 
     /// The rule that allowing always would write, with the keys that do so.
     fn rule(&self, item: &Item<'_>) -> Option<String> {
+        if item.approvals().iter().any(|approval| approval.question.is_some()) {
+            return None;
+        }
         if item.approvals().iter().any(|approval| approval.is_once_only()) {
             return Some(ONCE_ONLY.into());
         }
@@ -213,7 +232,10 @@ impl View<'_> {
 
     fn facts(&self, item: &Item<'_>, approval: &ApprovalRequest) -> Vec<(&'static str, String)> {
         let whole = self.inbox.extent == Extent::Whole;
-        let mut facts = vec![("needs", spelled(&approval.because))];
+        let mut facts = match &approval.question {
+            Some(asked) => vec![("wants", question::wants(asked))],
+            None => vec![("needs", spelled(&approval.because))],
+        };
         facts.extend(approval.lease.iter().map(|lease| ("opens", self.opens(lease))));
         let command = |path| format!("{}, for this command only", scope::outside(path));
         facts.extend(approval.outside.iter().map(|path| ("opens", command(path))));
@@ -282,9 +304,10 @@ pub fn more_below(rows: usize, keymap: &Keymap) -> String {
 }
 
 /// How many rows of the action are shown before the item is unfolded. The start of a server is decided by its
-/// definition, which is short and shown whole.
+/// definition, which is short and shown whole; so is a question.
 fn brief_rows(approval: &ApprovalRequest) -> usize {
-    if approval.tool == START_SERVER { usize::MAX } else { BRIEF }
+    let is_whole = approval.tool == START_SERVER || approval.question.is_some();
+    if is_whole { usize::MAX } else { BRIEF }
 }
 
 /// How a person allows the start of a server once for all Pods, which a decision does not.
@@ -319,6 +342,8 @@ fn brief(approvals: &[&ApprovalRequest]) -> String {
 fn action(approval: &ApprovalRequest, columns: usize) -> Vec<String> {
     let mut rows = SafeText::spelled_rows(&approval.action);
     rows.extend(details(approval));
+    let fields = approval.question.iter().flat_map(question::rows);
+    rows.extend(fields.map(SafeText::spelled_row));
     rows.iter().flat_map(|row| wrap_text(row, columns.saturating_sub(4).max(1))).collect()
 }
 

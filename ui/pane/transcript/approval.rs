@@ -54,9 +54,11 @@ pub fn decided(payload: &Value) -> Option<(String, Verdict)> {
 /// The role of a decision.
 pub fn role(verdict: &Verdict) -> Role {
     match verdict {
-        Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } | Verdict::Withdrawn { .. } => {
-            Role::Dim
-        }
+        Verdict::Once
+        | Verdict::Pod { .. }
+        | Verdict::Tree { .. }
+        | Verdict::Answer { .. }
+        | Verdict::Withdrawn { .. } => Role::Dim,
         Verdict::Deny { .. } => Role::Warn,
     }
 }

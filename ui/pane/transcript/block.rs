@@ -336,7 +336,7 @@ fn extension(id: Option<EntryId>, ts: u64, name: &str, payload: &Value) -> Readi
             let text = wording::EMPTY_ANSWER.to_owned();
             shown(Kind::Note { role: Role::Warn, text })
         }
-        domain::STOPPED | domain::PRUNED | domain::FALLBACK => {
+        domain::STOPPED | domain::PRUNED | domain::FALLBACK | domain::LEARNED | domain::TURN => {
             match wording::context::note(name, payload) {
                 Some(text) => shown(Kind::Note { role: Role::Warn, text }),
                 None => Reading::Nothing,

@@ -5,6 +5,8 @@ use crate::pane::transcript::pages::{Beginning, Gap, Pos, Step, Walk};
 use crate::pane::transcript::scroll::RowPosition;
 use crate::pane::transcript::{Transcript, block::Fold};
 use crate::rows::Row;
+use icu_normalizer::ComposingNormalizerBorrowed;
+use unicode_segmentation::UnicodeSegmentation as _;
 
 /// The state of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -261,8 +263,25 @@ impl Transcript {
 }
 
 /// The first match of the needle in a text: start and end in bytes. Case counts only if the needle has
-/// capitals.
+/// capitals; composed and decomposed characters are the same.
 pub fn find_in(text: &str, needle: &str) -> Option<(usize, usize)> {
+    let nfc = ComposingNormalizerBorrowed::new_nfc();
+    let needle = nfc.normalize(needle);
+    if nfc.is_normalized(text) {
+        return find_composed(text, &needle);
+    }
+    let (mut composed, mut starts) = (String::new(), Vec::new());
+    for (at, cluster) in text.grapheme_indices(true) {
+        starts.push((composed.len(), at));
+        composed.push_str(&nfc.normalize(cluster));
+    }
+    let (start, end) = find_composed(&composed, &needle)?;
+    let first = starts.partition_point(|(at, _)| *at <= start).checked_sub(1)?;
+    let last = starts.partition_point(|(at, _)| *at < end);
+    Some((starts.get(first)?.1, starts.get(last).map_or(text.len(), |(_, at)| *at)))
+}
+
+fn find_composed(text: &str, needle: &str) -> Option<(usize, usize)> {
     if needle.is_empty() {
         return None;
     }
@@ -283,4 +302,20 @@ fn begins_with(text: &str, needle: &str) -> Option<usize> {
         }
     }
     Some(text.len() - rest.as_str().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn composed_and_decomposed_texts_match() {
+        let decomposed = "un cafe\u{301} noir";
+        assert_eq!(find_in(decomposed, "café"), Some((3, 9)));
+        assert_eq!(find_in(decomposed, "noir"), Some((10, 14)));
+        assert_eq!(find_in("un café noir", "cafe\u{301}"), Some((3, 8)));
+        assert_eq!(find_in("한국", "\u{1112}\u{1161}\u{11ab}"), Some((0, 3)));
+        assert_eq!(find_in("Un CAFÉ", "café"), Some((3, 8)));
+        assert_eq!(find_in("Un CAFÉ", "Café"), None, "capitals make the case count");
+    }
 }

@@ -97,6 +97,10 @@ impl Transcript {
                 self.add(Block { gone: answered, ..block });
                 self.pages.end_waits();
             }
+            Kind::Approval(request) => {
+                self.pages.wait_for(&request.call_id);
+                self.add(block);
+            }
             Kind::Said { .. } | Kind::Thought(_) | Kind::Tool(_) => self.commit(block),
             _ => drop(self.add(block)),
         }

@@ -205,6 +205,7 @@ fn brief(name: &str, arguments: &str) -> Option<String> {
             path => format!("{}  in {path}", text("pattern")),
         },
         "TaskCreate" => text("subject").to_owned(),
+        "AskPerson" => text("question").to_owned(),
         "SpawnPod" => spawned(&parsed),
         "agent_send" => words(&parsed, ["to", "body"]),
         "SendToPod" | "SendToPeerPod" => format!("{}  {}", text("name"), text("message")),

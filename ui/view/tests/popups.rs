@@ -54,7 +54,7 @@ fn in_inbox(bench: &mut Bench, key: &str) {
 }
 
 /// Each kind of popup, as [`kind`] names it.
-const POPUPS: [(&str, Opens); 17] = [
+const POPUPS: [(&str, Opens); 18] = [
     ("line", |bench| drop(bench.type_in(":re"))),
     ("line", |bench| drop(run(bench, ":lend nobody"))),
     ("line", |bench| in_inbox(bench, "D")),
@@ -71,6 +71,7 @@ const POPUPS: [(&str, Opens); 17] = [
         bench.msg(Msg::Answered(Asked::Files("ru".into()), Ok(event)));
     }),
     ("offered", |bench| drop(run(bench, "/stop"))),
+    ("unusual", |bench| drop(run(bench, "/clear"))),
     ("first message", |bench| {
         let model_sends = Some(LONG.repeat(9));
         bench.shown(PodInfo { model_chosen: false, model_sends, ..pod("alice", State::Idle) });
@@ -94,6 +95,7 @@ fn kind(bench: &Bench) -> &'static str {
         Some(Layer::List(_)) => "list",
         Some(Layer::Confirm(confirm)) => match confirm {
             Confirm::Offered { .. } => "offered",
+            Confirm::Unusual { .. } => "unusual",
             Confirm::FirstMessage { .. } => "first message",
             Confirm::Leave { .. } => "leave",
             Confirm::Verb { .. } => "verb",

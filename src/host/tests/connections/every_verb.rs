@@ -35,9 +35,9 @@ macro_rules! verbs {
 
 verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
-    ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued Steer Seen Show HostStatus
-    Trace Spawn StopPods ReadOutput RestorePods Unpeer Lend Reclaim Who Decide ListPolicy ExplainCommand Revoke
-    Trust ListServers UndoRewind MeshJoin MeshLeave MeshAgents MeshSend MeshBlock ActAs Fork
+    ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued Steer Seen Show Attend
+    HostStatus Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Decide ListPolicy ExplainCommand Revoke
+    Trust ListServers UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents MeshSend MeshBlock ActAs Fork
 }
 
 /// Numbers that are the same each time (splitmix64).
@@ -91,6 +91,7 @@ impl Asker<'_> {
                 | Method::Trace { .. }
                 | Method::Watch
                 | Method::Show { .. }
+                | Method::Attend { .. }
         );
         // To stop without a Pod is to end the host, which is asked for at times.
         let of_host = of_host || (matches!(method, Method::Stop) && self.random.below(4) == 0);
@@ -160,6 +161,7 @@ impl Asker<'_> {
             "Steer" => Method::Steer { id: None, input: input(format!("hello {n}")) },
             "Seen" => Method::Seen,
             "Show" => Method::Show { pods: vec![info.name.clone(), other] },
+            "Attend" => Method::Attend { attends: n.is_multiple_of(2) },
             "HostStatus" => Method::HostStatus,
             "Trace" => Method::Trace { filter: "warn".into() },
             "Spawn" => Method::Spawn(SpawnPod {
@@ -169,8 +171,11 @@ impl Asker<'_> {
                 profile: Some("inherit".into()),
                 ..SpawnPod::default()
             }),
-            "StopPods" => Method::StopPods { tree: n.is_multiple_of(2), unless_busy: false },
+            "StopPods" => {
+                Method::StopPods { tree: n.is_multiple_of(2), unless_busy: false, silent: false }
+            }
             "ReadOutput" => Method::ReadOutput,
+            "Relocate" => Method::Relocate { cwd: path },
             "RestorePods" => {
                 Method::RestorePods { tree: n.is_multiple_of(2), plan: n.is_multiple_of(3) }
             }
@@ -200,6 +205,7 @@ impl Asker<'_> {
                 let sha256 = n.is_multiple_of(2).then(|| "0".repeat(64));
                 Method::Trust { workspace: info.workspace.clone(), sha256 }
             }
+            "LeaveOut" => Method::LeaveOut { result: EntryId::new().to_string() },
             "UndoRewind" => self.undo_rewind(&info.name).await,
             "MeshJoin" => Method::MeshJoin,
             "MeshLeave" => Method::MeshLeave,

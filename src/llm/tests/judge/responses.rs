@@ -112,6 +112,11 @@ fn message(place: &str, item: &Value) -> Result<(), String> {
             ));
         }
     };
+    // https://platform.openai.com/docs/api-reference/responses/create: the parts of an output message have its id.
+    let is_given = !text(item, "id").is_empty();
+    if text(item, "role") == "assistant" && item["content"].is_array() && !is_given {
+        return refuse(format!("Missing required parameter: '{place}.id'."));
+    }
     for part in list(item, "content") {
         let kind = text(part, "type");
         if !kinds.contains(&kind) {

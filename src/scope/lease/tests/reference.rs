@@ -2,7 +2,7 @@
 //! after each change. The table must always have the same result.
 
 use crate::scope::lease::{
-    Blocked, Holder, Lease, LeaseKind, NotLent, Reclaimed, Restrictions, reads, refuses,
+    Blocked, Holder, Lease, LeaseKind, NotLent, Reclaimed, Restrictions, Turn, reads, refuses,
 };
 use crate::scope::{Permission, Rule, Scope};
 use std::collections::BTreeMap;
@@ -88,15 +88,22 @@ impl Slow {
     }
 
     fn enter(&mut self, key: &str) {
-        let Some(holder) = self.holders.get_mut(key).filter(|holder| !holder.live) else { return };
+        let Some(holder) = self.holders.get(key).filter(|holder| !holder.live) else { return };
+        let (parent, wanted) = (holder.parent.clone(), holder.wanted.clone());
+        let lender = self.live_ancestor(key);
+        if let Some(lender) = &lender
+            && wanted.allow.iter().any(|rule| self.is_disputed(key, lender, rule))
+        {
+            self.take_back(lender);
+        }
+        let capped = self.beyond(parent.as_deref(), &wanted);
+        let Some(holder) = self.holders.get_mut(key) else { return };
         holder.live = true;
         let reclaimed = std::mem::take(&mut holder.restrictions).reclaimed;
         holder.restrictions.reclaimed.clone_from(&reclaimed);
-        let (parent, wanted) = (holder.parent.clone(), holder.wanted.clone());
-        let capped = self.beyond(parent.as_deref(), &wanted);
         self.restrictions(key).capped = capped;
         self.rehome();
-        if let Some(lender) = self.live_ancestor(key) {
+        if let Some(lender) = lender {
             for rule in wanted.allow {
                 let was_reclaimed = reclaimed.iter().any(|one| one.rule == rule);
                 let writes = rule.permission == Permission::Write;
@@ -120,7 +127,7 @@ impl Slow {
                 returned.push(Vec::new());
                 continue;
             };
-            holder.live = false;
+            (holder.live, holder.turn) = (false, None);
             let reclaimed = std::mem::take(&mut holder.restrictions).reclaimed;
             holder.restrictions.reclaimed = reclaimed;
             let all = std::mem::take(&mut self.leases).into_iter();
@@ -161,8 +168,11 @@ impl Slow {
         to: &str,
         rule: Rule,
     ) -> Result<(), NotLent> {
-        self.may_lend(from, &rule)?;
         let before = self.clone();
+        if matches!(self.may_lend(from, &rule), Err(NotLent::HeldBy(_))) {
+            self.take_back(from);
+        }
+        self.may_lend(from, &rule).inspect_err(|_| self.clone_from(&before))?;
         if rule.permission == Permission::Write {
             // The lease replaces an earlier reclaim from the borrower.
             self.restrictions(to).capped.retain(|own| !rule.contains(own));
@@ -353,7 +363,9 @@ impl Slow {
         let mut order: Vec<String> = self.live().cloned().collect();
         order.sort_by_key(|key| {
             let rank = first.iter().position(|name| name == key).unwrap_or(first.len());
-            (rank, self.holders.get(key).map_or(0, |holder| holder.created), key.clone())
+            let holder = self.holders.get(key);
+            let created = holder.map_or(0, |holder| holder.created);
+            (!self.has_turn(key), rank, created, key.clone())
         });
         let mut held = self.all_held();
         for key in order {
@@ -370,11 +382,16 @@ impl Slow {
     fn blocked(&self, key: &str, held: &BTreeMap<String, Scope>) -> Vec<Blocked> {
         let Some(holder) = self.holders.get(key) else { return Vec::new() };
         let claim = self.claim(key, holder);
-        let others = held.iter().filter(|(other, _)| *other != key).map(|(_, held)| held);
+        let stay = |(other, held): (&String, &Scope)| {
+            let mut stays = held.clone();
+            stays.allow.retain(|rule| !self.has_turn(key) || !self.gives_up(other, rule, key));
+            stays
+        };
+        let others: Vec<Scope> = held.iter().filter(|(other, _)| *other != key).map(stay).collect();
         let mut found = Vec::new();
         for rule in claim.allow.iter().filter(|rule| rule.permission == Permission::Write) {
             let one = Scope { allow: vec![rule.clone()], deny: claim.deny.clone() };
-            for region in others.clone().flat_map(|held| one.write_overlaps(held)) {
+            for region in others.iter().flat_map(|held| one.write_overlaps(held)) {
                 let blocked = Blocked { rule: rule.clone(), region };
                 if !found.contains(&blocked) {
                     found.push(blocked);
@@ -387,5 +404,68 @@ impl Slow {
             place(a).cmp(&place(b)).then(region(a).cmp(&region(b)))
         });
         found
+    }
+
+    pub fn begin_turn(&mut self, key: &str, turn: Turn) {
+        if let Some(holder) = self.holders.get_mut(key).filter(|holder| holder.live) {
+            holder.turn = Some(turn);
+            self.recompute(&[key.to_owned()]);
+        }
+    }
+
+    pub fn end_turn(&mut self, key: &str) {
+        if let Some(holder) = self.holders.get_mut(key).filter(|holder| holder.turn.is_some()) {
+            holder.turn = None;
+            self.recompute(&[]);
+        }
+    }
+
+    /// A Pod without a turn gets what it would get by one.
+    fn take_back(&mut self, key: &str) {
+        let Some(holder) = self.holders.get(key).filter(|holder| holder.live) else { return };
+        if holder.turn.is_none() && !holder.restrictions.blocked.is_empty() {
+            self.begin_turn(key, Turn::of(0));
+            self.end_turn(key);
+        }
+    }
+
+    fn has_turn(&self, key: &str) -> bool {
+        self.holders.get(key).is_some_and(|holder| holder.turn.is_some())
+    }
+
+    fn root_of(&self, key: &str) -> String {
+        let (mut at, mut seen) = (key.to_owned(), vec![key.to_owned()]);
+        while let Some(parent) = self.holders.get(&at).and_then(|holder| holder.parent.clone()) {
+            if seen.contains(&parent) {
+                break;
+            }
+            seen.push(parent.clone());
+            at = parent;
+        }
+        at
+    }
+
+    /// Whether `other` writes by this rule only until a turn of `key`.
+    fn gives_up(&self, other: &str, rule: &Rule, key: &str) -> bool {
+        let is_lent = self.leases.iter().any(|lease| {
+            let takes = lease.lender != other && lease.rule.permission == Permission::Write;
+            lease.borrower == other && takes && lease.rule.contains(rule)
+        });
+        let root = self.root_of(other);
+        let writes = |member: &String| {
+            let held = self.held(member);
+            held.allow.iter().any(|rule| rule.permission == Permission::Write)
+        };
+        let busy = self.live().filter(|member| *member != key && self.root_of(member) == root);
+        let mut above = Vec::new();
+        let mut at = self.holders.get(other).and_then(|holder| holder.parent.clone());
+        while let Some(parent) = at.filter(|parent| !above.contains(parent)) {
+            at = self.holders.get(&parent).and_then(|holder| holder.parent.clone());
+            above.push(parent);
+        }
+        let is_below = above.iter().any(|above| above == key);
+        !is_lent
+            && !is_below
+            && !busy.into_iter().any(|member| self.has_turn(member) && writes(member))
     }
 }

@@ -22,12 +22,20 @@ fn current(bench: &Bench) -> &str {
     bench.app.current.as_ref().map_or("", PodName::as_str)
 }
 
+/// The Pod whose transcript is on the screen.
+fn shown(bench: &Bench) -> &str {
+    bench.app.shown().map_or("", PodName::as_str)
+}
+
 /// The requests of the Pods, gone to and read.
 fn asking(requests: &[(&str, &str)]) -> Bench {
     let mut bench = family(State::Idle);
     for (id, pod) in requests {
-        let approval = Box::new(approval(id, pod, "cat /etc/hostname"));
-        bench.host(Some(pod), Event::ApprovalRequested { approval });
+        let mut approval = approval(id, pod, "cat /etc/hostname");
+        if *pod == "checker" {
+            approval.lineage = vec![PodName::parse("tour").expect("a name")];
+        }
+        bench.host(Some(pod), Event::ApprovalRequested { approval: Box::new(approval) });
     }
     bench.press("ctrl-n");
     bench.wait(1_000);
@@ -103,6 +111,16 @@ pub fn enter_steers() {
     bench.shown(PodInfo { queue, ..pod("tour", State::Running) });
     let first = Method::Steer { id: Some("one".into()), input: Vec::new() };
     assert_eq!(calls(&bench.press("enter")), [(Some("tour"), &first)]);
+}
+
+pub fn enter_continues_what_was_interrupted() {
+    let mut bench = family(State::Idle);
+    for pod in ["a", "b"] {
+        bench.shown(PodInfo { cut_at: Some(1), ..crate::app::tests::pod(pod, State::Paused) });
+    }
+    assert_eq!(calls(&bench.press("enter")), []);
+    let both = [(Some("a"), &Method::Resume), (Some("b"), &Method::Resume)];
+    assert_eq!(calls(&bench.confirm("enter")), both);
 }
 
 pub fn a_run_is_paused_and_continued() {
@@ -298,7 +316,7 @@ pub fn the_palette_has_every_verb() {
 
 pub fn a_request_is_gone_to() {
     let bench = asking(&[("q", "checker")]);
-    assert_eq!((current(&bench), bench.app.focus), ("checker", Focus::Inbox));
+    assert_eq!((shown(&bench), bench.app.focus), ("checker", Focus::Inbox));
 }
 
 pub fn a_request_is_decided() {
@@ -317,12 +335,21 @@ pub fn equal_requests_are_allowed_together() {
 }
 
 pub fn a_rule_is_written() {
-    for (key, verdict) in [("A", Verdict::Pod { rule: None }), ("T", Verdict::Tree { rule: None })]
+    for (key, verdict) in
+        [("A", Verdict::Pod { rule: None }), ("T", Verdict::Tree { rule: None, of: None })]
     {
         let mut bench = asking(&[("q", "checker")]);
         assert_eq!(verdicts(&bench.press(key)), [], "the rule is shown first");
         assert_eq!(verdicts(&bench.confirm("enter")), [verdict]);
     }
+}
+
+pub fn a_rule_is_written_for_a_family() {
+    let mut bench = asking(&[("q", "checker")]);
+    assert_eq!(verdicts(&bench.press("T")), []);
+    assert_eq!(verdicts(&bench.confirm("u")), [], "another rule is shown");
+    let of = Some(PodName::parse("tour").expect("a name"));
+    assert_eq!(verdicts(&bench.confirm("enter")), [Verdict::Tree { rule: None, of }]);
 }
 
 pub fn nothing_else_decides() {
@@ -346,12 +373,15 @@ pub fn nothing_else_decides() {
     assert_eq!(verdicts(&bench.press("a")), [], "this key was on its way");
 }
 
-pub fn the_leader_twice_comes_back() {
+pub fn the_last_answer_comes_back() {
     let mut bench = asking(&[("q", "checker")]);
+    assert_eq!(shown(&bench), "checker");
     bench.press("a");
-    bench.press("ctrl-x");
-    bench.press("ctrl-x");
-    assert_eq!((current(&bench), bench.app.focus), ("tour", Focus::Composer));
+    let verdict = Verdict::Once;
+    bench
+        .host(None, Event::ApprovalDecided { approval: "q".into(), pod: name("checker"), verdict });
+    bench.shown(pod("checker", State::Running));
+    assert_eq!((shown(&bench), bench.app.focus), ("tour", Focus::Composer));
 }
 
 pub fn the_leader_goes_to_the_requests() {
@@ -383,7 +413,7 @@ pub fn the_plan_waits_for_enter() {
 pub fn the_pod_of_the_tour_is_stopped_and_restored() {
     let mut bench = family(State::Idle);
     bench.type_in(":stop");
-    let stop = Method::StopPods { tree: false, unless_busy: false };
+    let stop = Method::StopPods { tree: false, unless_busy: false, silent: false };
     assert_eq!(calls(&bench.press("enter")), [(Some("tour"), &stop)]);
     bench.shown(pod("tour", State::Stopped));
     bench.type_in(":restore");

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::app::verb::is_written;
+use crate::palette::Choice;
 
 /// A dashboard over a recorded connection.
 struct Screen {
@@ -126,7 +127,11 @@ impl Screen {
     fn said(&self) -> String {
         match self.app.layers.top() {
             Some(Layer::List(list)) => {
-                list.rows().map(|row| format!("{} {}\n", row.text, row.help)).collect()
+                // Rows to choose from have a title without a screen, too.
+                let chosen = list.rows().any(|row| matches!(row.choice, Choice::Picked { .. }));
+                let title = chosen.then(|| format!("{}\n", list.title));
+                let rows = list.rows().map(|row| format!("{} {}\n", row.text, row.help));
+                title.into_iter().chain(rows).collect()
             }
             _ => self.app.notices.shown().map_or(String::new(), |notice| notice.text.to_string()),
         }

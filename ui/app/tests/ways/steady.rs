@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// What a front end sends of its own accord: to show a Pod, and to offer it an environment.
-const OF_THE_FRONT_END: [&str; 6] = ["watch", "page", "seen", "show", "open", "fetch"];
+/// What a front end sends of its own accord: to show a Pod, to offer it an environment, and to attend its messages.
+const OF_THE_FRONT_END: [&str; 7] = ["watch", "page", "seen", "show", "attend", "open", "fetch"];
 
 /// The requests of a verb, without what differs from run to run.
 pub fn steady_requests(lines: &[String]) -> Vec<String> {

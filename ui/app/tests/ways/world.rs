@@ -16,6 +16,13 @@ call = [{ name = "Write", args = { file_path = "{cwd}/note.txt", content = "new 
 text = "Done."
 
 [[when]]
+says = "ask me"
+[[when.step]]
+call = [{ name = "AskPerson", args = { question = "Which name?", choices = ["total", "sum"] } }]
+[[when.step]]
+text = "Good."
+
+[[when]]
 says = "use the network*"
 [[when.step]]
 call = [{ name = "Bash", args = { command = "true", needs = ["network"], reason = "it must" } }]
@@ -144,8 +151,11 @@ impl World {
         for pod in ["alice", "bob", "docs", "carol"] {
             if self.states.contains_key(&name(pod)) {
                 self.try_call(Some(pod), Method::Cancel).await;
-                self.try_call(Some(pod), Method::StopPods { tree: false, unless_busy: false })
-                    .await;
+                self.try_call(
+                    Some(pod),
+                    Method::StopPods { tree: false, unless_busy: false, silent: false },
+                )
+                .await;
                 self.until(pod, State::Stopped).await;
                 self.try_call(Some(pod), Method::Remove).await;
             }
@@ -153,7 +163,11 @@ impl World {
         for pod in ["alice", "bob", "docs"] {
             self.create(pod).await;
         }
-        self.try_call(Some("docs"), Method::StopPods { tree: false, unless_busy: false }).await;
+        self.try_call(
+            Some("docs"),
+            Method::StopPods { tree: false, unless_busy: false, silent: false },
+        )
+        .await;
         self.until("docs", State::Stopped).await;
     }
 
@@ -194,6 +208,10 @@ impl World {
             }
             Before::Asked => {
                 self.try_call(Some("alice"), Method::say("use the network")).await;
+                self.until("alice", State::NeedsYou).await;
+            }
+            Before::Question => {
+                self.try_call(Some("alice"), Method::say("ask me")).await;
                 self.until("alice", State::NeedsYou).await;
             }
             Before::Untrusted => {

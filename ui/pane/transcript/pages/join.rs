@@ -65,6 +65,23 @@ impl Pages {
         }
     }
 
+    /// Begins the wait of a call for its request, and of the calls of the same reply behind it.
+    pub fn wait_for(&mut self, call_id: &str) {
+        let old = self.list.len().saturating_sub(REACH);
+        let blocks = self.list.range_mut(old..).flat_map(|page| page.blocks.iter_mut());
+        let is_it =
+            |block: &Block| matches!(&block.kind, Kind::Tool(tool) if tool.call_id == call_id);
+        for block in blocks.skip_while(|block| !is_it(block)) {
+            if let Kind::Tool(tool) = &mut block.kind
+                && tool.outcome.is_none()
+                && tool.progress == Progress::Running
+            {
+                tool.progress = Progress::Waiting;
+                block.cache = None;
+            }
+        }
+    }
+
     /// Ends the wait of the calls: they run, unless the request was withdrawn.
     pub fn go_on(&mut self, verdict: &Verdict) {
         let progress = match verdict {

@@ -69,7 +69,10 @@ pub fn said(item: &SystemItem) -> String {
         }
         SystemItem::PodEvent { event, body } => {
             let sentence = event.sentence().unwrap_or_else(|| body.clone());
-            report(item).map_or(sentence.clone(), |report| format!("{sentence}: {report}"))
+            match report(item) {
+                Some(report) => format!("{sentence}: {report}"),
+                None => sentence,
+            }
         }
         other => other.body().to_owned(),
     }

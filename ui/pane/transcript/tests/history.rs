@@ -272,6 +272,31 @@ fn calls_that_wait_for_a_decision_are_not_said_to_be_without_a_result() {
     }
 }
 
+#[test]
+fn no_time_runs_for_a_call_that_waits_for_a_decision() {
+    let bash = |id: &str| call(id, "Bash", serde_json::json!({ "command": id }));
+    let approval = yoi::protocol::ApprovalRequest {
+        call_id: "fetch".into(),
+        ..crate::app::tests::approval("q", "alice", "cargo fetch")
+    };
+    let request = serde_json::to_value(&approval).expect("a request");
+    let mut bench = Bench::new(Vec::new()).sized(80, 40).open();
+    for entry in [bash("look"), bash("fetch"), bash("build")] {
+        bench.commit(entry);
+    }
+    bench.commit(Entry::extension("yoi.asked", request));
+    let status = |bench: &mut Bench, call: &str| {
+        let screen = bench.screen();
+        let row = screen.lines().find(|row| row.contains(&format!("Bash  {call}")));
+        row.and_then(|row| row.split_whitespace().nth(3)).unwrap_or_default().to_owned()
+    };
+    let all = |bench: &mut Bench| ["look", "fetch", "build"].map(|call| status(bench, call));
+    assert_eq!(all(&mut bench), ["…", "waits", "waits"]);
+    let once = serde_json::json!({ "ask": "q", "verdict": yoi::protocol::Verdict::Once });
+    bench.commit(Entry::extension("yoi.answered", once));
+    assert_eq!(all(&mut bench), ["…", "…", "…"]);
+}
+
 /// The words of every block that is shown.
 fn shown(pages: &Pages) -> Vec<String> {
     let blocks = pages.newest_first().map(|(_, block)| block).filter(|block| !block.gone);

@@ -1,0 +1,172 @@
+//! Learns from a refusal which part of a request a server does not accept; later requests leave it out.
+
+use crate::config::models::{Model, Wire};
+use crate::llm::{Failure, Request, provider};
+use crate::protocol::entry::Kept;
+use crate::protocol::{Item, Role, now_ms};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+
+mod sayings;
+#[cfg(test)]
+mod tests;
+
+pub use sayings::{BETWEEN, LISTS, contains_word, index, parse_refusal, refusal_text};
+
+/// The most adjustments that are tried for one request.
+pub const MAX_ADJUSTMENTS: usize = 6;
+
+/// A difference between what a wire has and what a server accepts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Adjustment {
+    /// The server has Chat Completions instead of Responses.
+    ChatWire,
+    /// The server accepts no field at this place of the body, or not this value of it.
+    Without {
+        path: String,
+        value: Option<Value>,
+    },
+    /// The server has another name for a field of the body.
+    Renamed {
+        from: String,
+        to: String,
+    },
+    /// The server makes replies of at most so many tokens.
+    MaxTokens(u64),
+    /// The server accepts no cache markers.
+    NoMarkers,
+    NoImages,
+    /// The server accepts no system prompt.
+    NoSystem,
+}
+
+/// An adjustment to a model at an address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Learned {
+    pub provider: String,
+    pub base_url: String,
+    pub model: String,
+    pub adjustment: Adjustment,
+    /// The refusal, in the words of the provider.
+    pub why: String,
+    /// In milliseconds since the Unix epoch.
+    pub since: u64,
+}
+
+impl Learned {
+    pub fn new(model: &Model, adjustment: Adjustment, why: &Failure) -> Self {
+        let (provider, base_url) = (model.provider.clone(), model.base_url.clone());
+        let (model, why) = (model.model.clone(), why.to_string());
+        Self { provider, base_url, model, adjustment, why, since: now_ms() }
+    }
+
+    pub fn is_of(&self, model: &Model) -> bool {
+        (&self.provider, &self.base_url, &self.model)
+            == (&model.provider, &model.base_url, &model.model)
+    }
+
+    /// What requests do from now on, and why, as a sentence.
+    pub fn sentence(&self) -> String {
+        let does = match &self.adjustment {
+            Adjustment::ChatWire => "use Chat Completions instead of Responses".into(),
+            Adjustment::Without { path, value: None } => format!("leave `{}` out", field(path)),
+            Adjustment::Without { path, value: Some(value) } => {
+                format!("leave `{}` out where it is {value}", field(path))
+            }
+            Adjustment::Renamed { from, to } => format!("carry `{to}` instead of `{from}`"),
+            Adjustment::MaxTokens(most) => format!("ask for at most {most} tokens"),
+            Adjustment::NoMarkers => "carry no cache markers".into(),
+            Adjustment::NoImages => "carry no images".into(),
+            Adjustment::NoSystem => "carry the system prompt as the first message".into(),
+        };
+        format!("requests to {}/{} {does}: {}", self.provider, self.model, self.why)
+    }
+}
+
+fn field(path: &str) -> String {
+    path.trim_start_matches('/').replace('/', ".")
+}
+
+impl Adjustment {
+    /// Whether both are about the same thing, so that the second is the repeated refusal of it.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        self == other || matches!((self, other), (Self::MaxTokens(_), Self::MaxTokens(_)))
+    }
+}
+
+/// The model with what is known of its server.
+pub fn adjusted_model(model: &Model, known: &[Learned]) -> Model {
+    let mut model = model.clone();
+    for learned in known {
+        match learned.adjustment {
+            Adjustment::ChatWire => model.wire = Wire::Chat,
+            Adjustment::NoImages => model.images = false,
+            _ => {}
+        }
+    }
+    model
+}
+
+/// The body of a request that obeys what is known.
+pub fn adjusted_body(request: &Request, configured: &Model, known: &[Learned]) -> Vec<u8> {
+    let model = adjusted_model(configured, known);
+    let mut request = request.clone();
+    for learned in known {
+        match learned.adjustment {
+            Adjustment::MaxTokens(most) => {
+                let wanted = request.config.max_tokens.unwrap_or(most);
+                request.config.max_tokens = Some(wanted.min(most));
+            }
+            Adjustment::NoSystem if !request.system.is_empty() => {
+                let prompt = Item::message(Role::User, &*std::mem::take(&mut request.system));
+                request.input.insert(0, Arc::new(Kept::new(None, prompt)));
+            }
+            _ => {}
+        }
+    }
+    let body = provider::body(&request, &model);
+    let in_body = |learned: &&Learned| {
+        use Adjustment::{NoMarkers, Renamed, Without};
+        matches!(learned.adjustment, Without { .. } | Renamed { .. } | NoMarkers)
+    };
+    let mut changes = known.iter().filter(in_body).peekable();
+    if changes.peek().is_none() {
+        return body;
+    }
+    let Ok(mut json) = serde_json::from_slice(&body) else { return body };
+    changes.for_each(|learned| change(&mut json, &learned.adjustment));
+    json.to_string().into_bytes()
+}
+
+fn change(body: &mut Value, adjustment: &Adjustment) {
+    match adjustment {
+        Adjustment::Without { path, value } => {
+            let is_it = value.as_ref().is_none_or(|value| body.pointer(path) == Some(value));
+            if let Some((parent, name)) = path.rsplit_once('/').filter(|_| is_it)
+                && let Some(fields) = body.pointer_mut(parent).and_then(Value::as_object_mut)
+            {
+                fields.remove(name);
+            }
+        }
+        Adjustment::Renamed { from, to } => {
+            if let Some(value) = body.as_object_mut().and_then(|fields| fields.remove(from)) {
+                body[to] = value;
+            }
+        }
+        Adjustment::NoMarkers => {
+            body.get_mut("system").into_iter().for_each(unmark);
+            let messages = body.get_mut("messages").and_then(Value::as_array_mut);
+            let contents = messages.into_iter().flatten().filter_map(|one| one.get_mut("content"));
+            contents.for_each(unmark);
+        }
+        _ => {}
+    }
+}
+
+pub(crate) fn unmark(blocks: &mut Value) {
+    for block in blocks.as_array_mut().into_iter().flatten() {
+        block.as_object_mut().map(|fields| fields.remove("cache_control"));
+    }
+}

@@ -1,0 +1,277 @@
+//! Reads a refusal: the words in which servers say what they do not accept, and what of a request each of them names.
+
+use crate::config::models::{Model, Wire};
+use crate::llm::Failure;
+use crate::llm::adjust::{Adjustment, field};
+use serde_json::Value;
+
+/// The lists of a body that hold the conversation.
+pub const LISTS: [&str; 3] = ["messages", "input", "contents"];
+
+/// What stands between a name and an index: `messages.1`, `messages[1]`, `'messages', 1`.
+pub const BETWEEN: [char; 6] = ['.', '[', ']', '\'', '"', ','];
+
+/// What servers say of a field or a value that they do not accept.
+const REFUSING: [&str; 16] = [
+    "support",
+    "unknown",
+    "unrecognized",
+    "unexpected",
+    "unavailable",
+    "extra inputs",
+    "extra fields",
+    "extra_forbidden",
+    "additional properties",
+    "not permitted",
+    "not allowed",
+    "not enabled",
+    "cannot find field",
+    "invalid",
+    "input should be",
+    "verif",
+];
+
+/// The same where the server failed: such an error is mostly of the moment, and words as "unexpected" mean the failure.
+const UNSUPPORTED: [&str; 3] = ["not support", "n't support", "unsupported"];
+
+/// What servers say of trouble that passes.
+const PASSING: [&str; 5] = ["temporar", "overload", "again later", "retry your request", "busy"];
+
+/// What servers say of an element of the conversation. No field that is left out mends that.
+const OF_ELEMENT: [&str; 6] = [
+    "signature",
+    "thinking block",
+    "thinking` block",
+    "be passed back",
+    "not be verified",
+    "decrypted",
+];
+
+/// Names in an error, each with the places of the body that it may mean, the narrowest first.
+const FIELDS: [(&str, &[&str]); 17] = [
+    ("summary", &["/reasoning/summary"]),
+    ("summaries", &["/reasoning/summary"]),
+    ("reasoning.effort", &["/reasoning/effort"]),
+    ("reasoning_effort", &["/reasoning_effort", "/reasoning/effort"]),
+    ("reasoning.encrypted_content", &["/include"]),
+    ("encrypted content", &["/include"]),
+    ("stream_options", &["/stream_options"]),
+    ("parallel_tool_calls", &["/parallel_tool_calls"]),
+    ("prompt_cache_key", &["/prompt_cache_key"]),
+    ("max_tokens", &["/max_tokens"]),
+    ("max_completion_tokens", &["/max_completion_tokens"]),
+    ("max_output_tokens", &["/max_output_tokens"]),
+    ("output_config", &["/output_config"]),
+    ("effort", &["/output_config", "/reasoning/effort", "/reasoning_effort"]),
+    ("thinking level", &["/generationConfig/thinkingConfig/thinkingLevel"]),
+    ("reasoning", &["/reasoning", "/reasoning_effort"]),
+    (
+        "thinking",
+        &["/thinking", "/generationConfig/thinkingConfig", "/reasoning_effort", "/reasoning"],
+    ),
+];
+
+/// What servers say of a model that reads no images.
+const NO_IMAGES: [&str; 14] = [
+    "not support image",
+    "n't support image",
+    "not support the image",
+    "n't support the image",
+    "not support vision",
+    "n't support vision",
+    "that support image input",
+    "image input is not supported",
+    "images are not supported",
+    "image_url is only supported",
+    "unknown variant `image_url`",
+    "not a multimodal model",
+    "not a vision model",
+    "at most 0 image",
+];
+
+/// Words about one image that the model could read if it were another one.
+const OF_ONE_IMAGE: [&str; 11] = [
+    "format",
+    "formats",
+    "size",
+    "png",
+    "jpeg",
+    "webp",
+    "mime",
+    "media type",
+    "image type",
+    "url",
+    "urls",
+];
+
+const NO_SYSTEM: [&str; 5] = [
+    "system role not supported",
+    "system role is not supported",
+    "does not support 'system'",
+    "developer instruction is not enabled",
+    "system instruction is not supported",
+];
+
+/// The places of the limit of output tokens.
+const LIMITS: [&str; 4] = [
+    "/max_tokens",
+    "/max_completion_tokens",
+    "/max_output_tokens",
+    "/generationConfig/maxOutputTokens",
+];
+
+/// The least number of output tokens that is taken for the limit of a model: a smaller number in an error means
+/// something else, and replies that it cut would be of no use.
+const LEAST_LIMIT: u64 = 1024;
+
+/// The provider's words of a failure that may name what a request can do without, in lower case.
+pub fn refusal_text(failure: &Failure) -> Option<String> {
+    match failure {
+        Failure::Status {
+            status: 400 | 404 | 405 | 413 | 415 | 422 | 500 | 501,
+            provider_text,
+            ..
+        }
+        | Failure::Provider { provider_text, retryable: false, .. } => {
+            Some(provider_text.to_lowercase())
+        }
+        _ => None,
+    }
+}
+
+/// What the refusal of the body that was `sent` names that the request can do without. `words` is its
+/// [`refusal_text`].
+pub fn parse_refusal(
+    failure: &Failure,
+    words: &str,
+    model: &Model,
+    sent: &Value,
+) -> Option<Adjustment> {
+    let says = |sayings: &[&str]| says(words, sayings);
+    if says(&PASSING) {
+        return None;
+    }
+    let is_of_one_image = OF_ONE_IMAGE.iter().any(|word| contains_word(words, word));
+    if says(&NO_IMAGES) && !is_of_one_image {
+        return Some(Adjustment::NoImages);
+    }
+    if says(&NO_SYSTEM) {
+        return Some(Adjustment::NoSystem);
+    }
+    let Failure::Status { status: status @ 400..500, .. } = failure else {
+        return says(&UNSUPPORTED).then(|| refused_field(words, sent)).flatten();
+    };
+    if matches!(*status, 404 | 405) && model.wire == Wire::Responses && !model.own_url {
+        return Some(Adjustment::ChatWire);
+    }
+    if let Some(limit) = token_limit(words, sent) {
+        return Some(limit);
+    }
+    if !says(&REFUSING) {
+        return None;
+    }
+    if words.contains("cache_control") {
+        return Some(Adjustment::NoMarkers);
+    }
+    refused_field(words, sent)
+}
+
+/// The field of the body, or its value, that the words name.
+fn refused_field(words: &str, sent: &Value) -> Option<Adjustment> {
+    let says = |sayings: &[&str]| says(words, sayings);
+    if says(&OF_ELEMENT) || names_element(words) {
+        return None;
+    }
+    let named = FIELDS.iter().filter(|(name, _)| contains_word(words, name));
+    let path = named.flat_map(|(_, paths)| *paths).find(|path| sent.pointer(path).is_some())?;
+    let value = sent.pointer(path).filter(|value| {
+        let is_named = value.as_str().is_some_and(|value| contains_word(words, value));
+        is_named && says(&["value", "input should be", "does not support '"])
+    });
+    Some(Adjustment::Without { path: (*path).to_owned(), value: value.cloned() })
+}
+
+/// A smaller limit of output tokens, or its other name.
+fn token_limit(words: &str, sent: &Value) -> Option<Adjustment> {
+    let (path, value) =
+        LIMITS.iter().find_map(|path| Some((*path, sent.pointer(path)?.as_u64()?)))?;
+    let name = field(path);
+    let other =
+        ["max_completion_tokens", "max_tokens"].into_iter().find(|other| **other != *name)?;
+    if [name.as_str(), other, "use"].iter().all(|word| contains_word(words, word)) {
+        return Some(Adjustment::Renamed { from: name, to: other.to_owned() });
+    }
+    let is_limit = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens"];
+    let is_limit = is_limit.iter().any(|name| contains_word(words, name))
+        || words.contains("output tokens")
+        || words.contains("completion tokens");
+    // How much fits behind this prompt or this budget for thinking is no fact of the model.
+    let is_of_request = ["context length", "input tokens", "budget"];
+    if !is_limit || says(words, &is_of_request) {
+        return None;
+    }
+    let most = numbers(words).into_iter().filter(|most| (LEAST_LIMIT..value).contains(most));
+    Some(Adjustment::MaxTokens(most.max()? - u64::from(words.contains("(exclusive)"))))
+}
+
+fn says(words: &str, sayings: &[&str]) -> bool {
+    sayings.iter().any(|saying| words.contains(saying))
+}
+
+fn is_part_of_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '-' | '_' | '.')
+}
+
+/// The whole numbers in the words that are no part of a name, also with their digits in groups: `16,384`, `16 384`,
+/// `16.384`.
+fn numbers(words: &str) -> Vec<u64> {
+    let plain = [',', ' ', '.'].iter().fold(words.to_owned(), |words, c| ungrouped(&words, *c));
+    let words = plain.split(|c| !is_part_of_word(c)).map(|word| word.trim_end_matches('.'));
+    words.filter_map(|word| word.parse().ok()).collect()
+}
+
+/// The words without this separator where it stands between groups of three digits.
+fn ungrouped(words: &str, separator: char) -> String {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let mut joined = String::with_capacity(words.len());
+    // Whether what is joined ends in a number that may go on with three digits.
+    let mut may_go_on = false;
+    for (index, piece) in words.split(separator).enumerate() {
+        let leading = piece.len() - piece.trim_start_matches(is_digit).len();
+        let goes_on = may_go_on && leading == 3;
+        if index > 0 && !goes_on {
+            joined.push(separator);
+        }
+        joined.push_str(piece);
+        let before = piece.trim_end_matches(is_digit);
+        let is_first = (1..=3).contains(&(piece.len() - before.len()));
+        may_go_on = match before.is_empty() {
+            true => goes_on || is_first,
+            false => is_first && !before.ends_with(is_part_of_word),
+        };
+    }
+    joined
+}
+
+/// Whether the words name an element of the conversation by its place.
+fn names_element(words: &str) -> bool {
+    LISTS.iter().any(|list| {
+        words.match_indices(list).any(|(at, _)| index(&words[at + list.len()..]).is_some())
+    })
+}
+
+/// The number behind a name, and what follows it.
+pub fn index(text: &str) -> Option<(usize, &str)> {
+    let number = text.trim_start_matches(|c: char| BETWEEN.contains(&c) || c == ' ');
+    text.starts_with(BETWEEN).then_some(())?;
+    let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+    Some((number[..end].parse().ok()?, &number[end..]))
+}
+
+/// Whether the name stands in the words, and not as a part of a longer one.
+pub fn contains_word(words: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    words.match_indices(name).any(|(at, _)| {
+        !words[..at].ends_with(is_part) && !words[at + name.len()..].starts_with(is_part)
+    })
+}

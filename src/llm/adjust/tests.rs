@@ -1,0 +1,341 @@
+use super::*;
+use crate::config::models::Reasoning;
+use crate::llm::bench;
+use serde_json::json;
+
+fn without(path: &str) -> Option<Adjustment> {
+    Some(Adjustment::Without { path: path.into(), value: None })
+}
+
+/// A request on a wire with all that it may have.
+fn whole(wire: Wire) -> (Request, Model) {
+    let model = Model { reasoning: Reasoning::Effort, ..bench::model(wire) };
+    let mut request = bench::request(vec![bench::plain(Item::message(Role::User, "q"))]);
+    request.config.max_tokens = Some(64_000);
+    request.config.reasoning = Some(json!("none"));
+    (request, model)
+}
+
+/// What a refusal with this status teaches.
+fn learned(status: u16, wire: Wire, words: &str) -> Option<Adjustment> {
+    let (request, model) = whole(wire);
+    let sent = serde_json::from_slice(&adjusted_body(&request, &model, &[])).unwrap();
+    let failure = bench::refusal(status, words);
+    parse_refusal(&failure, &refusal_text(&failure)?, &model, &sent)
+}
+
+/// The words of errors as documentation of the providers and reports about programs of this kind quote them.
+#[test]
+fn what_a_refusal_names_is_read_in_the_words_of_each_server() {
+    use Adjustment::{MaxTokens, NoImages, NoMarkers, NoSystem, Renamed};
+    let renamed = Renamed { from: "max_tokens".into(), to: "max_completion_tokens".into() };
+    let none = Some(json!("none"));
+    let no_value = Adjustment::Without { path: "/reasoning_effort".into(), value: none };
+    let (chat, responses) = (Wire::Chat, Wire::Responses);
+    for (wire, words, expected) in [
+        // OpenAI.
+        (
+            chat,
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            Some(renamed),
+        ),
+        (
+            chat,
+            "Unsupported value: 'reasoning_effort' does not support 'none' with this model. Supported values are: 'low', 'medium', and 'high'.",
+            Some(no_value),
+        ),
+        (
+            chat,
+            "Unrecognized request argument supplied: reasoning_effort",
+            without("/reasoning_effort"),
+        ),
+        (
+            chat,
+            "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+            Some(NoSystem),
+        ),
+        (
+            chat,
+            "max_tokens is too large: 64000. This model supports at most 16384 completion tokens, whereas you provided 64000.",
+            Some(MaxTokens(16_384)),
+        ),
+        (responses, "Unsupported parameter: max_output_tokens", without("/max_output_tokens")),
+        (
+            responses,
+            "Your organization must be verified to generate reasoning summaries.",
+            without("/reasoning/summary"),
+        ),
+        (
+            responses,
+            "Unsupported parameter: 'reasoning.effort' is not supported with this model.",
+            without("/reasoning/effort"),
+        ),
+        (responses, "Encrypted content is not supported with this model.", without("/include")),
+        // Azure, xAI, Mistral, vLLM, Groq, DeepSeek, OpenRouter, Ollama.
+        (chat, "Unknown parameter: 'stream_options'.", without("/stream_options")),
+        (
+            responses,
+            "Argument not supported on this model: parallel_tool_calls",
+            without("/parallel_tool_calls"),
+        ),
+        (
+            chat,
+            r#"[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]"#,
+            without("/stream_options"),
+        ),
+        (
+            chat,
+            "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the `context_window` for this model",
+            Some(MaxTokens(8192)),
+        ),
+        (
+            chat,
+            "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
+            Some(MaxTokens(8192)),
+        ),
+        (
+            chat,
+            "Failed to deserialize the JSON body: messages[0]: unknown variant `image_url`, expected `text`",
+            Some(NoImages),
+        ),
+        (chat, "No endpoints found that support image input", Some(NoImages)),
+        (chat, "\"gemma3\" does not support thinking", without("/reasoning_effort")),
+        (chat, "System role not supported", Some(NoSystem)),
+        // Anthropic, and gateways before it.
+        (
+            Wire::Anthropic,
+            "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for claude-opus-4-20250514",
+            Some(MaxTokens(32_000)),
+        ),
+        (Wire::Anthropic, "adaptive thinking is not supported on this model", without("/thinking")),
+        (
+            Wire::Anthropic,
+            "output_config: Extra inputs are not permitted",
+            without("/output_config"),
+        ),
+        (
+            Wire::Anthropic,
+            "messages.0.content.1.text.cache_control: Extra inputs are not permitted",
+            Some(NoMarkers),
+        ),
+        // Google.
+        (
+            Wire::Gemini,
+            "Thinking level is not supported for this model.",
+            without("/generationConfig/thinkingConfig/thinkingLevel"),
+        ),
+        (
+            Wire::Gemini,
+            "Developer instruction is not enabled for models/gemma-3-27b-it",
+            Some(NoSystem),
+        ),
+        (
+            Wire::Gemini,
+            "Unable to submit request because it has a maxOutputTokens value of 64000 but the supported range is from 1 (inclusive) to 8193 (exclusive). Update the value and try again.",
+            Some(MaxTokens(8192)),
+        ),
+        // What no field of the request mends.
+        (Wire::Anthropic, "messages.3.content.0: Invalid `signature` in `thinking` block", None),
+        (
+            Wire::Anthropic,
+            "messages.1.content.0.image.source.base64: image exceeds 5 MB maximum",
+            None,
+        ),
+        (chat, "You uploaded an unsupported image. Please make sure your image is valid.", None),
+        (
+            chat,
+            "The `reasoning_content` in the thinking mode must be passed back to the API.",
+            None,
+        ),
+        (
+            chat,
+            "'max_tokens' is too large: 32000. Your request has 1000 input tokens (32000 > 32768 - 1000)",
+            None,
+        ),
+        (chat, "Unknown parameter: 'temperature'.", None),
+        (chat, "Invalid schema for function 'Read'", None),
+    ] {
+        assert_eq!(learned(400, wire, words), expected, "{words}");
+    }
+}
+
+/// As servers and gateways said it in reports; the numbers in their forms.
+#[test]
+fn a_limit_is_read_with_its_groups_of_digits_and_no_other_number_is_taken_for_one() {
+    let limit = |words: &str| learned(400, Wire::Chat, words);
+    for number in ["16384", "16,384", "16 384", "16.384", "16384."] {
+        let words = format!("max_tokens (64000) exceeds the maximum of {number}");
+        assert_eq!(limit(&words), Some(Adjustment::MaxTokens(16_384)), "{words}");
+        let words = format!("max_tokens is 64,000; at most {number} output tokens (error 1.2.384)");
+        assert_eq!(limit(&words), Some(Adjustment::MaxTokens(16_384)), "{words}");
+    }
+    for (words, expected) in [
+        (
+            "max_tokens=64000 cannot be greater than max_model_len=max_total_tokens=8192. Please request fewer output tokens. (parameter=max_tokens, value=64000)",
+            Some(8192),
+        ),
+        (
+            "Param Incorrect (max_tokens is too large: 64000. This model supports at most 32768 completion tokens, whereas you provided 64000.)",
+            Some(32_768),
+        ),
+        (
+            r#"[{"type":"less_than_equal","loc":["body","max_tokens"],"msg":"Input should be less than or equal to 8192","input":64000,"ctx":{"le":8192}}]"#,
+            Some(8192),
+        ),
+        ("max_tokens: 64,000 > 32,000 of claude-3-5-haiku-20241022", Some(32_000)),
+        ("max_tokens must be positive (request 384 of node 12)", None),
+        ("max_tokens is too large, you have 1,023 credits", None),
+        ("`max_tokens` must be greater than `thinking.budget_tokens` (16384)", None),
+        ("max_tokens is of gpt-4096 and llama_8192", None),
+    ] {
+        assert_eq!(limit(words), expected.map(Adjustment::MaxTokens), "{words}");
+    }
+}
+
+#[test]
+fn a_failure_of_the_server_or_of_the_moment_teaches_only_what_it_says_is_not_supported() {
+    use Adjustment::{NoImages, NoSystem};
+    let (chat, anthropic) = (Wire::Chat, Wire::Anthropic);
+    for (wire, words, of_500, of_400) in [
+        (chat, "An unexpected error occurred while reasoning", None, without("/reasoning_effort")),
+        (anthropic, "thinking is unavailable", None, without("/thinking")),
+        (anthropic, "The thinking model is temporarily unavailable", None, None),
+        (chat, "reasoning is not supported while this node is overloaded", None, None),
+        (chat, "max_tokens 64000 of at most 8192", None, Some(Adjustment::MaxTokens(8192))),
+        (
+            chat,
+            "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+            Some(NoImages),
+            Some(NoImages),
+        ),
+        (chat, "System role not supported", Some(NoSystem), Some(NoSystem)),
+        (
+            chat,
+            "\"gemma3\" does not support thinking",
+            without("/reasoning_effort"),
+            without("/reasoning_effort"),
+        ),
+    ] {
+        assert_eq!(learned(400, wire, words), of_400, "{words}");
+        for status in [500, 501] {
+            assert_eq!(learned(status, wire, words), of_500, "{status}: {words}");
+        }
+        for status in [401, 403, 429, 503] {
+            assert_eq!(learned(status, wire, words), None, "{status}: {words}");
+        }
+    }
+}
+
+#[test]
+fn only_a_model_that_reads_no_image_is_remembered_as_one() {
+    for words in [
+        "This model does not support image inputs",
+        "Model does not support images. Please use a model that does.",
+        "This model doesn't support the image content block that you provided",
+        "Invalid content type. image_url is only supported by certain models.",
+        "The provided model is not a vision model. Please provide a vision model.",
+        "At most 0 image(s) may be provided in one prompt.",
+    ] {
+        assert_eq!(learned(400, Wire::Chat, words), Some(Adjustment::NoImages), "{words}");
+    }
+    for words in [
+        "we only support image formats png and jpeg",
+        "We do not support image formats other than PNG",
+        "The server does not support images from a URL",
+        "does not support image size of 9000x9000",
+        "The image data you provided does not represent a valid image",
+    ] {
+        assert_eq!(learned(400, Wire::Chat, words), None, "{words}");
+    }
+}
+
+#[test]
+fn a_refusal_of_an_element_turns_nothing_off_and_the_end_of_a_sentence_is_no_element() {
+    let (anthropic, responses) = (Wire::Anthropic, Wire::Responses);
+    for (wire, words) in [
+        (anthropic, "Invalid `signature` in `thinking` block"),
+        (anthropic, "Invalid signature in thinking block"),
+        (anthropic, "messages.3.content.13: thinking is invalid"),
+        (anthropic, "[{'loc': ['body', 'messages', 4, 'thinking'], 'msg': 'unexpected'}]"),
+        (
+            anthropic,
+            "messages.5.content.0.type: Expected `thinking` or `redacted_thinking`, but found `text`. When `thinking` is enabled, a final `assistant` message must start with a thinking block.",
+        ),
+        (
+            responses,
+            "The encrypted content gAAA...DQ== could not be verified. Reason: Encrypted content could not be decrypted or parsed.",
+        ),
+        (responses, "Invalid 'input[4].encrypted_content': reasoning is not valid"),
+        (
+            Wire::Chat,
+            "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
+        ),
+    ] {
+        assert_eq!(learned(400, wire, words), None, "{words}");
+    }
+    for words in [
+        "Invalid input. reasoning_effort is not supported",
+        "reasoning_effort is not supported with these messages. Remove it",
+        "Input should be 'low', 'medium' or 'high' for reasoning_effort, not an object",
+    ] {
+        assert_eq!(learned(400, Wire::Chat, words), without("/reasoning_effort"), "{words}");
+    }
+}
+
+#[test]
+fn the_words_count_before_the_status_where_a_server_may_lack_responses() {
+    let learned = |words| learned(404, Wire::Responses, words);
+    let no_images = Some(Adjustment::NoImages);
+    assert_eq!(learned("No endpoints found that support image input"), no_images);
+    assert_eq!(learned("Not Found"), Some(Adjustment::ChatWire));
+    assert_eq!(learned(""), Some(Adjustment::ChatWire));
+    assert_eq!(learned("the node is temporarily away"), None);
+}
+
+#[test]
+fn another_name_is_learned_only_where_the_server_says_to_use_it() {
+    let because = "max_tokens is wrong because max_completion_tokens is set";
+    assert_eq!(learned(400, Wire::Chat, because), None);
+    let renamed = "max_tokens is deprecated: use max_completion_tokens";
+    assert!(matches!(learned(400, Wire::Chat, renamed), Some(Adjustment::Renamed { .. })));
+}
+
+#[test]
+fn a_request_obeys_what_was_learned_and_nothing_else_of_it_changes() {
+    let learned = |wire, adjustments: Vec<Adjustment>| {
+        let (request, model) = whole(wire);
+        let failure = Failure::Unusable("no".into());
+        let known = adjustments.into_iter().map(|one| Learned::new(&model, one, &failure));
+        let known: Vec<Learned> = known.collect();
+        let json = |known: &[Learned]| -> Value {
+            serde_json::from_slice(&adjusted_body(&request, &model, known)).unwrap()
+        };
+        (json(&[]), json(&known))
+    };
+    let (mut before, after) = learned(Wire::Chat, without("/stream_options").into_iter().collect());
+    before.as_object_mut().unwrap().remove("stream_options");
+    assert_eq!(before, after);
+    let value = |value: &str| Adjustment::Without {
+        path: "/reasoning_effort".into(),
+        value: Some(json!(value)),
+    };
+    let (before, after) = learned(Wire::Chat, vec![value("low")]);
+    assert_eq!(before, after, "another value stays");
+    assert_eq!(learned(Wire::Chat, vec![value("none")]).1.get("reasoning_effort"), None);
+    let to = "max_completion_tokens";
+    let renamed = Adjustment::Renamed { from: "max_tokens".into(), to: to.into() };
+    let (_, after) = learned(Wire::Chat, vec![Adjustment::MaxTokens(9), renamed]);
+    assert_eq!((after.get("max_tokens"), &after[to]), (None, &json!(9)));
+    for wire in [Wire::Chat, Wire::Responses, Wire::Anthropic, Wire::Gemini] {
+        let (before, after) = learned(wire, vec![Adjustment::NoSystem]);
+        assert_eq!(before.to_string().matches("be brief").count(), 1);
+        assert_eq!(after.to_string().matches("be brief").count(), 1, "{wire:?}: {after}");
+        for name in ["system", "instructions", "systemInstruction"] {
+            assert_eq!(after.get(name), None, "{wire:?}");
+        }
+        assert!(!after.to_string().contains("\"role\":\"system\""), "{wire:?}");
+    }
+    let (before, after) = learned(Wire::Anthropic, vec![Adjustment::NoMarkers]);
+    assert!(before.to_string().contains("cache_control"));
+    assert!(!after.to_string().contains("cache_control"), "{after}");
+}

@@ -1,0 +1,137 @@
+//! Questions in the inbox, and their answers.
+
+use super::*;
+use serde_json::json;
+use yoi::protocol::{ApprovalRequest, Question, Verdict};
+
+fn question(id: &str, pod: &str, choices: &[&str]) -> ApprovalRequest {
+    let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
+    ApprovalRequest {
+        tool: "AskPerson".into(),
+        question: Some(Question::of_model(choices)),
+        because: "your answer".into(),
+        reason: None,
+        once_only: true,
+        ..approval(id, pod, "Which name for the sum?\nThe issue says total.")
+    }
+}
+
+/// The inbox with these questions, in front of the person for a while.
+fn asked(questions: &[ApprovalRequest]) -> Bench {
+    let mut bench = Bench::new(vec![pod("alice", State::NeedsYou), pod("bob", State::NeedsYou)]);
+    bench.size(100, 30);
+    for question in questions {
+        let approval = Box::new(question.clone());
+        bench.host(None, Event::ApprovalRequested { approval });
+    }
+    bench.press("ctrl-n");
+    bench.screen();
+    bench.wait(1_000);
+    bench
+}
+
+fn answers(effects: &[Effect]) -> Vec<String> {
+    let verdict = |method: &Method| match method {
+        Method::Decide { verdict: Verdict::Answer { values }, .. } => {
+            Some(serde_json::to_string(values).expect("values"))
+        }
+        Method::Decide { verdict, .. } => Some(format!("{verdict:?}")),
+        _ => None,
+    };
+    calls(effects).into_iter().filter_map(|(_, method)| verdict(method)).collect()
+}
+
+#[test]
+fn a_digit_selects_and_enter_sends() {
+    a_choice_is_sent();
+}
+
+pub fn a_choice_is_sent() {
+    let mut bench = asked(&[question("q", "alice", &["total", "sum", "both"])]);
+    insta::assert_snapshot!("question", bench.screen());
+    assert_eq!(answers(&bench.press("2")), [""; 0], "a digit only selects");
+    let screen = bench.screen();
+    assert!(screen.contains("your answer (Enter: send, Esc: back)"), "{screen}");
+    assert!(screen.lines().last().unwrap_or_default().contains("›sum"), "{screen}");
+    assert_eq!(answers(&bench.press("enter")), [r#"{"answer":"sum"}"#]);
+    let values = json!({"answer": "sum"}).as_object().cloned().expect("values");
+    let verdict = Verdict::Answer { values };
+    bench.host(None, Event::ApprovalDecided { approval: "q".into(), pod: name("alice"), verdict });
+    let said = "alice: answered: sum · question: Which name for the sum?⏎The issue says total.";
+    assert_eq!(bench.notice(), said);
+}
+
+#[test]
+fn an_answer_in_ones_own_words_is_checked_before_it_is_sent() {
+    let mut bench = asked(&[question("q", "alice", &["total", "sum"])]);
+    bench.press("a");
+    bench.type_in("7");
+    assert_eq!(answers(&bench.press("enter")), [""; 0]);
+    let wrong = r#""7" is none of the choices: 1 total, 2 sum"#;
+    assert!(bench.screen().contains(wrong), "{}", bench.screen());
+    bench.press("backspace");
+    bench.type_in("keep both");
+    assert_eq!(answers(&bench.press("enter")), [r#"{"answer":"keep both"}"#]);
+}
+
+#[test]
+fn enter_opens_the_line_and_esc_leaves_the_question_open() {
+    let mut bench = asked(&[question("q", "alice", &[])]);
+    bench.press("enter");
+    assert!(bench.screen().contains("your answer"), "{}", bench.screen());
+    assert_eq!(answers(&bench.press("esc")), [""; 0]);
+    assert_eq!(bench.app.family.approvals().len(), 1);
+    for key in ["A", "T", "E"] {
+        bench.wait(1_000);
+        assert_eq!(answers(&bench.press(key)), [""; 0]);
+        assert_eq!(bench.notice(), "no rule answers a question", "{key}");
+    }
+    bench.wait(1_000);
+    bench.press("D");
+    bench.type_in("no idea");
+    assert_eq!(answers(&bench.press("enter")), [r#"Deny { reason: "no idea" }"#]);
+}
+
+#[test]
+fn a_digit_before_the_question_could_be_read_is_ignored() {
+    let mut bench = asked(&[question("q", "alice", &["total", "sum"])]);
+    bench.host(
+        None,
+        Event::ApprovalDecided {
+            approval: "q".into(),
+            pod: name("alice"),
+            verdict: Verdict::Withdrawn { why: "the run was cancelled".into() },
+        },
+    );
+    let approval = Box::new(question("r", "bob", &["yes", "no"]));
+    bench.host(None, Event::ApprovalRequested { approval });
+    bench.press("ctrl-n");
+    bench.screen();
+    assert_eq!(answers(&bench.press("1")), [""; 0]);
+    assert!(!bench.screen().contains("your answer"), "{}", bench.screen());
+}
+
+#[test]
+fn equal_questions_are_answered_together_and_different_ones_are_not() {
+    let same = question("r", "bob", &["total"]);
+    let mut bench = asked(&[question("q", "alice", &["total"]), same]);
+    assert!(bench.screen().contains("2 equal questions: a answers the oldest, M each of them"));
+    bench.press("M");
+    bench.type_in("1");
+    let both = bench.press("enter");
+    assert_eq!(answers(&both), [r#"{"answer":"total"}"#, r#"{"answer":"total"}"#]);
+    let other = question("r", "bob", &["sum"]);
+    let bench = asked(&[question("q", "alice", &["total"]), other]);
+    assert_eq!(crate::pane::inbox::items(&bench.app.family).len(), 2);
+}
+
+#[test]
+fn an_open_line_closes_when_the_question_is_answered_elsewhere() {
+    let mut bench = asked(&[question("q", "alice", &["total"])]);
+    bench.press("1");
+    let values = json!({"answer": "x"}).as_object().cloned().expect("values");
+    let verdict = Verdict::Answer { values };
+    bench.host(None, Event::ApprovalDecided { approval: "q".into(), pod: name("alice"), verdict });
+    assert!(bench.notice().starts_with("alice: answered: x elsewhere"), "{}", bench.notice());
+    assert_eq!(answers(&bench.press("enter")), [""; 0]);
+}

@@ -1,0 +1,44 @@
+//! `:answer`: answers the question of a Pod.
+
+use crate::verb::decision::{Decided, Decision};
+use crate::verb::{Dialogue, End, Known, Next, Reply, Runs, Verb, WITHOUT_SCREEN, Why, of, verb};
+use clap::Args;
+use yoi::protocol::{ApprovalRequest, Verdict};
+
+pub static VERB: Verb = of::<Answer>(Verb {
+    ways: WITHOUT_SCREEN,
+    runs: Runs::Unattended,
+    more: &[
+        "A model asks with AskPerson, an MCP server while it works on a call. The question is named by its Pod, or as \
+         for :allow; what stands behind it is the answer. A choice is named by its words or its number. Where several \
+         values are wanted, each is written with its name, as in name=Ann age=30.",
+        ":deny declines a question, with a reason that the asker reads.",
+        "On the screen {leader inbox} goes to the questions, and keys answer them.",
+    ],
+    ..verb("answer", "answer the question of a Pod")
+});
+
+#[derive(Args)]
+struct Answer {
+    /// The Pod or the request, then the answer
+    #[arg(value_name = "POD|REQUEST [ANSWER]", trailing_var_arg = true)]
+    words: Vec<String>,
+    #[arg(skip)]
+    decision: Decision,
+}
+
+impl Dialogue for Answer {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        self.decision.next(known, last, "answer", &self.words.join(" "), answered)
+    }
+}
+
+/// The answer in the words behind a request.
+fn answered(request: &ApprovalRequest, words: &str) -> Result<Decided, End> {
+    let usage = |text: String| End::refused(Why::Usage, text);
+    let Some(question) = &request.question else {
+        return Err(usage("that request is no question: :allow or :deny decides it".into()));
+    };
+    let answer = question.read(words).map(|values| Verdict::Answer { values });
+    answer.map(Decided::One).map_err(usage)
+}
