@@ -283,7 +283,17 @@ impl Bench {
 
     /// Waits until a run has taken a child event with this text and has ended.
     async fn learned(&mut self, pod: &str, text: &str) {
-        while !self.child_event_bodies(pod).await.iter().any(|body| body.contains(text)) {
+        // The entry may come before the state of its run does: the end of that run counts.
+        let takes = |fact: &Fact| match fact {
+            Fact::SystemItem { item: SystemItem::PodEvent { body, .. }, .. } => body.contains(text),
+            _ => false,
+        };
+        let ends =
+            |fact: &Fact| matches!(fact, Fact::RunCompleted { .. } | Fact::RunErrored { .. });
+        let has_ended = |facts: Vec<Fact>| {
+            facts.into_iter().skip_while(|fact| !takes(fact)).any(|fact| ends(&fact))
+        };
+        while !has_ended(self.entries(pod).await) {
             self.next(|event| matches!(event, Event::Entry { .. })).await;
         }
         self.is(&name(pod), State::Idle).await;
