@@ -3,8 +3,9 @@
 
 use crate::config::settings::Notify;
 use crate::host::Shared;
+use crate::host::relations::{Relation, relation};
 use crate::llm::http;
-use crate::protocol::{Matter, PodInfo, PodName, RunResult, State};
+use crate::protocol::{Matter, PodInfo, PodName, State};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -78,7 +79,7 @@ pub(crate) async fn call(shared: Shared) {
             _ = attached.changed() => {}
             () = tokio::time::sleep_until(not_before.max(left + AWAY)) => {
                 let matters = shared.matters.send_replace(Matters::new());
-                if let Some(call) = Call::of(&shared, matters) {
+                if let Some(call) = Call::of(&shared, matters).await {
                     not_before = Instant::now() + BETWEEN;
                     call.place(&shared).await;
                 }
@@ -95,15 +96,16 @@ struct Call {
 }
 
 impl Call {
-    fn of(shared: &Shared, mut matters: Matters) -> Option<Self> {
-        let notify = shared.settings.now().settings.notify.clone();
+    async fn of(shared: &Shared, mut matters: Matters) -> Option<Self> {
+        let settings = shared.read_settings().await.unwrap_or_else(|_| shared.settings.last());
+        let notify = settings.settings.notify.clone();
         if notify.command.is_empty() && notify.url.is_none() {
             return None;
         }
         let family = shared.family();
         matters.retain(|name, matter| {
             let info = family.iter().find(|info| info.name == *name);
-            info.is_some_and(|info| is_still(info, *matter, &family))
+            info.is_some_and(|info| is_still(info, *matter, || below(shared, info, &family)))
         });
         let reasons = family.iter().filter(|info| notify.text && matters.contains_key(&info.name));
         let reasons = reasons.filter_map(|info| Some((info.name.clone(), reason(info)?))).collect();
@@ -156,37 +158,26 @@ impl Call {
     }
 }
 
-/// Whether it is still so. A family has finished once no Pod in it works or needs a person.
-fn is_still(info: &PodInfo, matter: Matter, family: &[PodInfo]) -> bool {
-    let finished = || {
-        let result = info.last_result.as_ref().map(|run| run.result.as_str());
-        let works = |pod: &PodInfo| matches!(pod.state, State::Running | State::NeedsYou);
-        info.parent.is_none()
-            && info.state == State::Idle
-            && result == Some(RunResult::Finished.word())
-            && !below(&info.name, family).iter().any(|pod| works(pod))
-    };
+/// Whether it is still so; `below` are the Pods below it.
+fn is_still<'a, I: Iterator<Item = &'a PodInfo>>(
+    info: &PodInfo,
+    matter: Matter,
+    below: impl FnOnce() -> I,
+) -> bool {
     match matter {
         Matter::Needs => info.state == State::NeedsYou,
         Matter::Failed => info.state == State::Failed,
-        Matter::Finished => finished(),
+        Matter::Finished => info.is_root_of_done(below()),
     }
 }
 
 /// Everything below a Pod.
-fn below<'a>(root: &'a PodName, family: &'a [PodInfo]) -> Vec<&'a PodInfo> {
-    let mut found: Vec<&PodInfo> = Vec::new();
-    let mut at = Some(root);
-    let mut next = 0;
-    while let Some(parent) = at {
-        let children = family.iter().filter(|info| info.parent.as_ref() == Some(parent));
-        let known = |info: &&PodInfo| !found.iter().any(|known| known.name == info.name);
-        let children: Vec<&PodInfo> = children.filter(known).collect();
-        found.extend(children);
-        at = found.get(next).map(|info| &info.name);
-        next += 1;
-    }
-    found
+fn below<'a>(
+    shared: &Shared,
+    root: &PodInfo,
+    family: &'a [PodInfo],
+) -> impl Iterator<Item = &'a PodInfo> {
+    family.iter().filter(|pod| relation(shared, &root.name, &pod.name) == Relation::Below)
 }
 
 fn reason(info: &PodInfo) -> Option<String> {
@@ -231,7 +222,7 @@ async fn send(shared: &Shared, url: &str, text: String) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{EntryId, LastRun};
+    use crate::protocol::{EntryId, LastRun, RunResult};
 
     fn pod(own: &str, parent: Option<&str>, state: State) -> PodInfo {
         let name = |name: &str| PodName::parse(name).expect("a name");
@@ -249,22 +240,20 @@ mod tests {
     }
 
     #[test]
-    fn only_a_family_without_work_has_finished_and_what_is_over_is_passed_over() {
-        let mut family = vec![
-            pod("ann", None, State::Idle),
-            pod("kid", Some("ann"), State::Idle),
-            pod("grandkid", Some("kid"), State::Running),
-        ];
-        let has_finished =
-            |family: &[PodInfo], at: usize| is_still(&family[at], Matter::Finished, family);
-        assert!(!has_finished(&family, 0), "a Pod below works");
-        family[2].state = State::NeedsYou;
-        assert!(!has_finished(&family, 0), "a Pod below needs the person");
-        assert!(is_still(&family[2], Matter::Needs, &family));
-        family[2].state = State::Stopped;
-        assert!(has_finished(&family, 0));
-        assert!(!has_finished(&family, 1), "its parent is called, not the person");
-        assert!(!is_still(&family[2], Matter::Needs, &family), "it was answered");
-        assert!(!is_still(&family[0], Matter::Failed, &family));
+    fn only_a_family_without_work_is_done_and_what_is_over_is_passed_over() {
+        let ann = pod("ann", None, State::Idle);
+        let mut kids =
+            [pod("kid", Some("ann"), State::Idle), pod("grandkid", Some("kid"), State::Running)];
+        let is_done =
+            |info: &PodInfo, below: &[PodInfo]| is_still(info, Matter::Finished, || below.iter());
+        assert!(!is_done(&ann, &kids), "a Pod below works");
+        kids[1].state = State::NeedsYou;
+        assert!(!is_done(&ann, &kids), "a Pod below needs the person");
+        assert!(is_still(&kids[1], Matter::Needs, || [].iter()));
+        kids[1].state = State::Stopped;
+        assert!(is_done(&ann, &kids));
+        assert!(!is_done(&kids[0], &kids[1..]), "its parent is called, not the person");
+        assert!(!is_still(&kids[1], Matter::Needs, || [].iter()), "it was answered");
+        assert!(!is_still(&ann, Matter::Failed, || kids.iter()));
     }
 }

@@ -1,5 +1,6 @@
 //! What a screen knows of every Pod without reading its transcript.
 
+use crate::protocol::RunResult;
 use crate::protocol::item::Effort;
 use crate::protocol::limit_met::LimitMet;
 use crate::protocol::mesh::MeshStanding;
@@ -201,6 +202,16 @@ impl PodInfo {
             ephemeral: false,
             mesh: None,
         }
+    }
+
+    /// Whether the family of this root is done: its last run finished, it waits for nothing, and no Pod of `below` works
+    /// or needs a person.
+    pub fn is_root_of_done<'a>(&self, mut below: impl Iterator<Item = &'a Self>) -> bool {
+        let finished = |run: &LastRun| run.result == RunResult::Finished.word();
+        self.parent.is_none()
+            && self.state == State::Idle
+            && self.last_result.as_ref().is_some_and(finished)
+            && !below.any(|pod| matches!(pod.state, State::Running | State::NeedsYou))
     }
 
     /// Whether lists show the Pod unless all Pods are asked for: an ephemeral one that is stopped

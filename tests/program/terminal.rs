@@ -7,7 +7,7 @@ const SCRIPT: &str = r#"
 [[when]]
 says = "tell *"
 [[when.step]]
-text = "It begins. The middle of it. And it ends here."
+text = "It begins.{middle} And it ends here."
 chunk = 4
 delay_ms = 30
 
@@ -26,7 +26,8 @@ text = "heard: {1}"
 
 fn bench() -> Bench {
     let bench = Bench::new();
-    bench.play(SCRIPT);
+    // Long enough to be seen before its end on a busy machine.
+    bench.play(&SCRIPT.replace("{middle}", &" The middle of it.".repeat(30)));
     bench
 }
 

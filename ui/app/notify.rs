@@ -6,7 +6,7 @@ use crate::app::{App, Areas, Effect, Link};
 use crate::pane::inbox::waiting;
 use crate::program_status::{self, Need, Record, States, Status};
 use std::collections::{BTreeMap, HashMap};
-use yoi::protocol::{ApprovalRequest, Matter, PodInfo, PodName, RunResult, State};
+use yoi::protocol::{ApprovalRequest, Matter, PodInfo, PodName, State};
 use yoi::text::SafeText;
 
 /// Milliseconds between two notifications; what comes meanwhile is told together.
@@ -121,13 +121,12 @@ impl App {
     fn standing(&self, info: &PodInfo) -> Standing {
         let requests = self.requests_of(info);
         let newest = requests.map(|approval| approval.since).max();
-        let ended =
-            info.last_result.as_ref().filter(|run| run.result == RunResult::Finished.word());
-        let (matter, newest) = match (newest, info.state, ended) {
+        let below = || self.family.subtree(&info.name).into_iter().skip(1);
+        let (matter, newest) = match (newest, info.state, &info.last_result) {
             (Some(newest), ..) => (Some(Matter::Needs), newest),
             (None, State::NeedsYou, _) => (Some(Matter::Needs), 0),
             (None, State::Failed, _) => (Some(Matter::Failed), info.since),
-            (None, State::Idle, Some(run)) if self.is_whole_family(info) => {
+            (None, State::Idle, Some(run)) if info.is_root_of_done(below()) => {
                 (Some(Matter::Finished), run.at)
             }
             _ => (None, 0),
@@ -137,12 +136,6 @@ impl App {
 
     fn requests_of<'a>(&'a self, info: &'a PodInfo) -> impl Iterator<Item = &'a ApprovalRequest> {
         self.family.approvals().iter().filter(|approval| approval.is_of(&info.name))
-    }
-
-    /// Whether it is a root below which no Pod works.
-    fn is_whole_family(&self, info: &PodInfo) -> bool {
-        info.parent.is_none()
-            && !self.family.subtree(&info.name).iter().any(|pod| pod.state == State::Running)
     }
 
     /// Whether the person looks at the screen, and the screen shows the Pod.

@@ -201,10 +201,8 @@ fn is_in_tmux() -> bool {
 /// Whether the terminal drops control strings that it does not know; some print them.
 fn takes_control_strings() -> bool {
     let term = std::env::var("TERM").unwrap_or_default();
-    !["", "linux", "dumb", "eterm", "cons25"].iter().any(|prints| match *prints {
-        "" => term.is_empty(),
-        prints => term.starts_with(prints),
-    })
+    let prints = ["linux", "dumb", "eterm", "cons25"].iter().any(|name| term.starts_with(name));
+    !(term.is_empty() || prints)
 }
 
 /// How the terminal shows a notification besides the bell.

@@ -55,6 +55,8 @@ pub struct World {
     request: Option<String>,
     /// The Pods of which a part of an answer came.
     streamed: BTreeSet<PodName>,
+    /// The Pods of which a run has ended.
+    ended: BTreeSet<PodName>,
 }
 
 impl World {
@@ -71,8 +73,9 @@ impl World {
             BTreeMap::from([("YOI_HOME".to_owned(), home.clone()), ("HOME".to_owned(), home)]);
         let (host, client, events) = host(&env).await;
         client.call(None, Method::Watch).await.expect("a subscription");
-        let (states, streamed) = (BTreeMap::new(), BTreeSet::new());
-        Self { host, dir, env, client, events, states, request: None, streamed }
+        let (streamed, ended) = (BTreeSet::new(), BTreeSet::new());
+        let states = BTreeMap::new();
+        Self { host, dir, env, client, events, states, request: None, streamed, ended }
     }
 
     pub fn cwd(&self) -> PathBuf {
@@ -87,6 +90,7 @@ impl World {
     fn note(&mut self, outgoing: Outgoing) {
         match outgoing.event {
             Event::TextDelta { .. } => self.streamed.extend(outgoing.pod),
+            Event::RunEnd { .. } => self.ended.extend(outgoing.pod),
             Event::Family { pods, .. } => {
                 self.states = pods.into_iter().map(|info| (info.name, info.state)).collect();
             }
@@ -99,19 +103,15 @@ impl World {
 
     /// Waits until the host says that a Pod is in this state.
     async fn until(&mut self, pod: &str, state: State) {
-        while self.states.get(&name(pod)) != Some(&state) {
-            let event = tokio::time::timeout(PATIENCE, self.events.recv()).await;
-            let event =
-                event.unwrap_or_else(|_| panic!("{pod} is not {state:?}: {:?}", self.states));
-            self.note(event.expect("a host"));
-        }
+        self.until_it(|world| world.states.get(&name(pod)) == Some(&state)).await;
     }
 
-    /// Waits until a part of a Pod's answer came.
-    async fn until_it_answers(&mut self, pod: &str) {
-        while !self.streamed.contains(&name(pod)) {
+    /// Takes in what the host says until it is so.
+    async fn until_it(&mut self, is_so: impl Fn(&Self) -> bool) {
+        while !is_so(self) {
             let event = tokio::time::timeout(PATIENCE, self.events.recv()).await;
-            self.note(event.expect("an answer").expect("a host"));
+            let event = event.unwrap_or_else(|_| panic!("it does not come: {:?}", self.states));
+            self.note(event.expect("a host"));
         }
     }
 
@@ -174,6 +174,8 @@ impl World {
     pub async fn prepare(&mut self, before: Before) {
         self.reset().await;
         self.streamed.clear();
+        self.ended.clear();
+        self.request = None;
         match before {
             Before::Nothing => {}
             Before::Peers => {
@@ -192,7 +194,7 @@ impl World {
                 // A file that is there already cannot be written without reading it. It may be missing.
                 let _ = std::fs::remove_file(self.dir.path().join("alice/note.txt"));
                 self.try_call(Some("alice"), Method::say("change the file")).await;
-                self.until("alice", State::Running).await;
+                self.until_it(|world| world.ended.contains(&name("alice"))).await;
                 self.until("alice", State::Idle).await;
             }
             Before::Rewound => {
@@ -208,10 +210,12 @@ impl World {
             }
             Before::Asked => {
                 self.try_call(Some("alice"), Method::say("use the network")).await;
+                self.until_it(|world| world.request.is_some()).await;
                 self.until("alice", State::NeedsYou).await;
             }
             Before::Question => {
                 self.try_call(Some("alice"), Method::say("ask me")).await;
+                self.until_it(|world| world.request.is_some()).await;
                 self.until("alice", State::NeedsYou).await;
             }
             Before::Untrusted => {
@@ -227,7 +231,7 @@ impl World {
             }
             Before::Running | Before::Paused => {
                 self.try_call(Some("alice"), Method::say("take your time")).await;
-                self.until_it_answers("alice").await;
+                self.until_it(|world| world.streamed.contains(&name("alice"))).await;
                 if before == Before::Paused {
                     self.try_call(Some("alice"), Method::Pause).await;
                     self.until("alice", State::Paused).await;
