@@ -139,13 +139,13 @@ impl App {
         Vec::new()
     }
 
-    fn inbox_step(&mut self, by: isize) {
+    pub(super) fn inbox_step(&mut self, by: isize) {
         let items = inbox::items(&self.family);
         let at = self.inbox.position(&items).saturating_add_signed(by);
         self.inbox.choose(&items, at);
     }
 
-    fn inbox_scroll(&mut self, by: isize) {
+    pub(super) fn inbox_scroll(&mut self, by: isize) {
         let Some(area) = Areas::of(self).inbox else { return };
         let sight = crate::app::panes::inbox(self).sight(area);
         // No row is passed over, and none below the last is shown.

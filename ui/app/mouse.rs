@@ -10,7 +10,7 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
 /// Lines that one step of the wheel scrolls.
-const WHEEL: i32 = 3;
+const WHEEL: i16 = 3;
 
 /// Whether the app handles this event of the mouse; movements of the pointer are ignored.
 pub(super) fn does_something(kind: MouseEventKind) -> bool {
@@ -98,7 +98,7 @@ impl App {
         self.keys_stay_in(Focus::Inbox)
     }
 
-    fn wheel(&mut self, at: Position, way: i32) -> Vec<Effect> {
+    fn wheel(&mut self, at: Position, way: i16) -> Vec<Effect> {
         let areas = Areas::of(self);
         if let Some(Layer::List(palette)) = self.layers.top_mut() {
             let action = if way < 0 { crate::keys::Action::Up } else { crate::keys::Action::Down };
@@ -106,13 +106,25 @@ impl App {
             return Vec::new();
         }
         let over = |area: Option<Rect>| area.is_some_and(|area| area.contains(at));
+        if !self.layers.is_empty() {
+            // What lies below a confirmation or a page stays where it is.
+        } else if over(areas.tree) {
+            self.move_cursor(way.into());
+        } else if over(areas.peers) {
+            self.peers_step(way.into());
+        } else if over(areas.inbox) && self.focus != Focus::Inbox {
+            self.inbox_step(way.into());
+        } else if over(areas.inbox) {
+            self.inbox.distracted(self.now);
+            self.inbox_scroll((way * WHEEL).into());
+        }
         let under = if over(areas.beside) {
             self.beside().cloned()
         } else {
             self.shown().cloned().filter(|_| over(areas.transcript))
         };
         if let Some(transcript) = under.and_then(|name| self.transcripts.get_mut(&name)) {
-            transcript.scroll(Scroll::Lines(way * WHEEL));
+            transcript.scroll(Scroll::Lines((way * WHEEL).into()));
         }
         Vec::new()
     }

@@ -83,7 +83,7 @@ impl App {
         }
     }
 
-    fn peers_step(&mut self, by: isize) {
+    pub(super) fn peers_step(&mut self, by: isize) {
         let Some(of) = self.selected().cloned() else { return };
         let peers = self.family.contacts_of(&of);
         let at = self.peers.position(&peers).saturating_add_signed(by);

@@ -145,7 +145,7 @@ impl App {
         };
     }
 
-    fn move_cursor(&mut self, by: isize) {
+    pub(super) fn move_cursor(&mut self, by: isize) {
         let rows = self.tree.rows(&self.family, self.current.as_ref());
         let last = rows.len().saturating_sub(1);
         let at = self.tree.position(&rows).unwrap_or(0);

@@ -1,6 +1,8 @@
-//! The foot of the tree.
+//! The tree: its foot, and the wheel over it and other lists.
 
 use super::*;
+use crate::app::Areas;
+use crossterm::event::{KeyModifiers, MouseEvent, MouseEventKind};
 
 #[test]
 fn a_tree_with_more_pods_than_rows_says_how_many_are_above_and_below() {
@@ -24,6 +26,38 @@ fn a_tree_with_more_pods_than_rows_says_how_many_are_above_and_below() {
     bench.size(80, 50);
     let screen = bench.screen();
     assert!(!screen.contains('↓') && !screen.contains('↑'), "{screen}");
+}
+
+/// A step of the wheel over this cell.
+fn wheel(kind: MouseEventKind, column: u16, row: u16) -> Msg {
+    Msg::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE })
+}
+
+#[test]
+fn the_wheel_moves_through_the_list_under_the_pointer_and_leaves_the_keys_where_they_are() {
+    let pods = (10..40).map(|number| pod(&format!("p{number}"), State::Idle)).collect();
+    let mut bench = Bench::new(pods);
+    let (current, focus) = (bench.app.current.clone(), bench.app.focus);
+    for _ in 10..40 {
+        bench.msg(wheel(MouseEventKind::ScrollDown, 3, 3));
+    }
+    let screen = bench.screen();
+    assert!(screen.contains("│○ p39") && !screen.contains("│○ p10"), "{screen}");
+    for _ in 10..40 {
+        bench.msg(wheel(MouseEventKind::ScrollUp, 3, 3));
+    }
+    let screen = bench.screen();
+    assert!(screen.contains("│○ p10") && !screen.contains("│○ p39"), "{screen}");
+    assert_eq!((&bench.app.current, bench.app.focus), (&current, focus));
+    let lines: String = (1..40).map(|line| format!("echo {line}\n")).collect();
+    bench.host(None, Event::ApprovalRequested { approval: Box::new(approval("1", "p10", &lines)) });
+    bench.press("ctrl-n");
+    bench.app.inbox.show_whole();
+    let inbox = Areas::of(&bench.app).inbox.expect("an inbox");
+    bench.msg(wheel(MouseEventKind::ScrollDown, inbox.x + 2, inbox.y + 1));
+    assert_ne!(bench.app.inbox.scrolled, 0);
+    bench.msg(wheel(MouseEventKind::ScrollUp, inbox.x + 2, inbox.y + 1));
+    assert_eq!(bench.app.inbox.scrolled, 0);
 }
 
 #[test]
