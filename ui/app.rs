@@ -124,6 +124,8 @@ pub struct Setup {
     pub reconnects: bool,
     /// Why a Pod made here may not write; `None` when it may.
     pub read_only: Option<String>,
+    /// Whether the terminal neither rings nor shows notifications.
+    pub silent: bool,
 }
 
 /// The state of the dashboard.

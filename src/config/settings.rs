@@ -165,11 +165,13 @@ pub struct Ui {
     pub keymap: Option<PathBuf>,
 }
 
-/// How a person is called while no screen is open.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+/// How a person is called.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Notify {
-    /// A program and its arguments. It reads JSON on its standard input.
+    /// Whether a screen rings the bell of its terminal and has it show notifications.
+    pub terminal: bool,
+    /// A program and its arguments, for a person without a screen. It reads JSON on its standard input.
     pub command: Vec<String>,
     /// An address to which the sentence is posted, such as a topic of ntfy.
     pub url: Option<String>,
@@ -216,6 +218,12 @@ pub enum Wake {
     Joins,
     /// An agent left.
     Leaves,
+}
+
+impl Default for Notify {
+    fn default() -> Self {
+        Self { terminal: true, command: Vec::new(), url: None, text: false }
+    }
 }
 
 impl Default for Mesh {

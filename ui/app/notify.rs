@@ -91,7 +91,7 @@ impl App {
         }
         self.outside.due = false;
         self.compare();
-        let notification = self.notification().map(Effect::Notify);
+        let notification = self.notification().filter(|_| !self.setup.silent).map(Effect::Notify);
         let title = self.new_title().map(Effect::Title);
         let records = self.new_records();
         let records = (!records.is_empty()).then_some(Effect::Records(records));

@@ -62,6 +62,7 @@ fn options(opening: &Opening, args: &Args) -> Options {
         effort: args.effort,
         env: opening.env.clone(),
         theme: args.theme.clone(),
+        silent: !settings.notify.terminal,
         usual_theme: settings.ui.theme.clone(),
         screen: Some(screen),
         keymap: keymap(&settings.ui, &opening.dirs.config),

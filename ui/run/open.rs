@@ -47,6 +47,8 @@ pub struct Options {
     pub theme: Option<String>,
     /// The theme of the settings.
     pub usual_theme: Option<String>,
+    /// The settings want neither the bell nor notifications of the terminal.
+    pub silent: bool,
     /// Where the screen is kept.
     pub screen: Option<ScreenFiles>,
     /// The key map that the settings name; `None` = `keymap.toml`, if there is one.
@@ -121,6 +123,7 @@ fn open(options: &Options) -> (App, ScreenState) {
         glyphs: Glyphs::detect(env),
         reconnects: false,
         read_only: options.read_only.clone(),
+        silent: options.silent,
     };
     let mut app = App::new(setup, keymap, theme, options.pod.clone());
     app.model.clone_from(&options.model);

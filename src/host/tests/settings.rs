@@ -38,6 +38,7 @@ const HEADERS: &str =
 const RESUME: &str =
     "a_parent_reads_what_the_end_of_the_host_did_to_its_children_as_long_as_it_is_true";
 /// The test of calls without a screen.
+const SILENT: &str = "a_terminal_that_is_to_be_silent_is_given_titles_only";
 const ABSENT: &str = "an_absent_person_is_called_by_command_and_address";
 /// The test of turns.
 const BUSY: &str = "a_run_waits_for_its_turn_where_the_settings_say_so_and_esc_ends_the_wait";
@@ -125,6 +126,7 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
         "permissions.rule = [{ action = 'ask' }]",
         Effect::Policy,
     ),
+    ("notify.terminal", "", "", Effect::Test("ui/app/tests/outside.rs", SILENT)),
     ("notify.command", "", "", Effect::Test("src/host/tests/absent.rs", ABSENT)),
     ("notify.url", "", "", Effect::Test("src/host/tests/absent.rs", ABSENT)),
     ("notify.text", "", "", Effect::Test("src/host/tests/absent.rs", ABSENT)),

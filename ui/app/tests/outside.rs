@@ -63,6 +63,20 @@ fn a_person_who_looks_away_is_called_once_for_each_matter() {
 }
 
 #[test]
+fn a_terminal_that_is_to_be_silent_is_given_titles_only() {
+    let mut bench = Bench::new(vec![pod("ann", State::Running), pod("bob", State::Running)]);
+    bench.app.setup.silent = true;
+    given(&mut bench);
+    bench.msg(Msg::Focus(false));
+    requested(&mut bench, "1", "ann");
+    assert_eq!(given(&mut bench), ["title ▲1 repo"]);
+    bench.app.setup.silent = false;
+    bench.pass(2000);
+    requested(&mut bench, "2", "bob");
+    assert_eq!(given(&mut bench), ["title ▲2 repo", "call bob needs you: network access"]);
+}
+
+#[test]
 fn no_call_comes_for_what_a_focused_screen_shows() {
     let mut bench = Bench::new(vec![pod("ann", State::Running), pod("bob", State::Running)]);
     given(&mut bench);
