@@ -13,6 +13,7 @@ use crate::pane::tree::Tree;
 use crate::theme::Theme;
 use crate::verb::VerbId;
 use crate::verb::complete::Sources;
+use crate::verb::targets;
 use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
@@ -366,6 +367,7 @@ impl App {
         let pods = self.family.listed();
         Sources {
             pods: pods.map(|info| (info.name.to_string(), word(info))).collect(),
+            selectors: targets::selectors(&self.family),
             agents: self.known_agents(),
             models: self.setup.models.clone(),
             paths: self.known_paths(),

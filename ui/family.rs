@@ -174,6 +174,17 @@ impl Family {
         names
     }
 
+    /// How many ancestors a Pod has.
+    pub fn depth(&self, name: &PodName) -> usize {
+        self.get(name).map_or(0, |info| self.lineage(info).len())
+    }
+
+    /// Whether a Pod waits for a person: for the decision of a request, or for something else, such as a key.
+    pub fn waits_for_person(&self, info: &PodInfo) -> bool {
+        let is_own = |approval: &ApprovalRequest| approval.is_of(&info.name);
+        info.state == State::NeedsYou || self.approvals.iter().any(is_own)
+    }
+
     /// The Pods that need a person, the longest waiting first.
     pub fn needs_you(&self) -> Vec<&PodInfo> {
         let mut waiting: Vec<_> =

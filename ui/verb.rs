@@ -7,6 +7,7 @@
 pub mod effort;
 pub mod words;
 pub mod dialogue;
+pub mod targets;
 pub mod several;
 pub mod line;
 pub mod complete;

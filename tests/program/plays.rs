@@ -27,6 +27,7 @@ const IN_ORDER: &[(&str, Player)] = &[
     (r#"yoi -p "test" --allow 'Bash+network:cargo *'"#, only_what_is_allowed_passes),
     ("yoi --no-ui", lines_are_messages_and_verbs),
     ("yoi stop api --tree", the_pod_is_stopped),
+    ("yoi stop 'docs/**' --yes", the_pods_of_the_selector_are_stopped),
     (r#"yoi -c ":rm api" --yes"#, the_pod_is_deleted_after_a_confirmation),
     ("yoi rm --older-than 7d", nothing_young_is_deleted),
     ("yoi ls", the_pods_are_listed),

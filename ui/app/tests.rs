@@ -332,6 +332,7 @@ mod plays;
 mod rebound;
 mod redraw;
 mod returning;
+mod selecting;
 mod said;
 mod sending;
 mod split;

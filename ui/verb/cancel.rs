@@ -2,18 +2,22 @@
 
 use crate::verb::pause::taken_back;
 use crate::verb::several::{Each, Several, names};
+use crate::verb::targets::Target;
 use crate::verb::{Dialogue, Known, Next, Reply, Safety, Verb, of, verb};
 use clap::Args;
-use yoi::protocol::{Event, Method, PodName};
+use yoi::protocol::{Event, Method, PodInfo, PodName, State};
 
-pub static VERB: Verb =
-    of::<Cancel>(Verb { safety: Safety::TypedOnly, ..verb("cancel", "drop the run") });
+pub static VERB: Verb = of::<Cancel>(Verb {
+    safety: Safety::TypedOnly,
+    more: &[crate::verb::help::SELECTORS],
+    ..verb("cancel", "drop the run")
+});
 
 #[derive(Args)]
 struct Cancel {
     /// The Pods; none is the selected one
     #[arg(value_name = "POD")]
-    pods: Vec<PodName>,
+    pods: Vec<Target>,
     #[arg(skip)]
     several: Several,
 }
@@ -29,6 +33,10 @@ struct EachPod;
 impl Each for EachPod {
     fn method(&self) -> Method {
         Method::Cancel
+    }
+
+    fn fits(&self, info: &PodInfo) -> bool {
+        matches!(info.state, State::Running | State::NeedsYou | State::Paused)
     }
 
     fn question(&self, pods: &str) -> String {

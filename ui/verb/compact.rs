@@ -1,13 +1,15 @@
 //! `:compact`: shortens the history.
 
 use crate::verb::several::{Each, Several, names};
+use crate::verb::targets::Target;
 use crate::verb::{Dialogue, Known, Next, Reply, Runs, Safety, Verb, of, verb};
 use clap::Args;
-use yoi::protocol::{Event, Method, PodName, State};
+use yoi::protocol::{Event, Method, PodInfo, PodName, State};
 
 pub static VERB: Verb = of::<Compact>(Verb {
     safety: Safety::Confirms,
     runs: Runs::Awaited,
+    more: &[crate::verb::help::SELECTORS],
     ..verb("compact", "shorten the history now; :rewind can still go back further")
 });
 
@@ -15,7 +17,7 @@ pub static VERB: Verb = of::<Compact>(Verb {
 struct Compact {
     /// The Pods; none is the selected one
     #[arg(value_name = "POD")]
-    pods: Vec<PodName>,
+    pods: Vec<Target>,
     #[arg(skip)]
     several: Several,
 }
@@ -32,6 +34,10 @@ struct EachPod;
 impl Each for EachPod {
     fn method(&self) -> Method {
         Method::Compact
+    }
+
+    fn fits(&self, info: &PodInfo) -> bool {
+        info.state == State::Idle
     }
 
     fn question(&self, pods: &str) -> String {

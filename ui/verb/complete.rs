@@ -14,6 +14,8 @@ use yoi::text::verb_word;
 pub struct Sources {
     /// Name and state.
     pub pods: Vec<(String, String)>,
+    /// Selectors of Pods, and what each matches.
+    pub selectors: Vec<(String, String)>,
     /// The agents that the selected Pod reaches: name and kind.
     pub agents: Vec<(String, String)>,
     /// `provider/model` and what is known of it.
@@ -99,7 +101,7 @@ fn of_command(
         };
     }
     if let Some(option) = value_of {
-        return values(option, sources);
+        return values(option, current, sources);
     }
     if current.text.starts_with('-') {
         return options(command);
@@ -108,7 +110,8 @@ fn of_command(
         command.get_subcommands().map(|order| candidate(order.get_name(), order.get_about()));
     let positional = command.get_positionals().nth(named.len());
     let last = command.get_positionals().last().filter(|last| crate::verb::repeats(last));
-    let mut found = positional.or(last).map(|one| values(one, sources)).unwrap_or_default();
+    let mut found =
+        positional.or(last).map(|one| values(one, current, sources)).unwrap_or_default();
     found.retain(|one| !named.contains(&one.text.as_str()));
     if named.is_empty() {
         found.extend(subcommands);
@@ -128,14 +131,18 @@ fn options(command: &Command) -> Vec<Candidate> {
 }
 
 /// What an argument can be, by what stands for it in usage lines.
-fn values(argument: &Arg, sources: &Sources) -> Vec<Candidate> {
+fn values(argument: &Arg, current: &Word, sources: &Sources) -> Vec<Candidate> {
     let plain = |list: &[String]| {
         list.iter()
             .map(|text| Candidate { text: verb_word(text).into_owned(), help: String::new() })
             .collect()
     };
     match source(argument).as_str() {
-        "pod" | "from" | "to" => named(&sources.pods),
+        "pod" if crate::verb::repeats(argument) => {
+            [named(&sources.pods), selectors(&current.text, sources)].concat()
+        }
+        "pod" => named(&sources.pods),
+        "from" | "to" => named(&sources.pods),
         "agent" => named(&sources.agents),
         "addressee" => [named(&sources.pods), named(&sources.agents)].concat(),
         "model" => named(&sources.models),
@@ -148,6 +155,13 @@ fn values(argument: &Arg, sources: &Sources) -> Vec<Candidate> {
         "verb" => verbs(),
         _ => Vec::new(),
     }
+}
+
+/// The selectors that `word` may become. Each parent has two with a slash, which would hide the names before one is typed.
+fn selectors(word: &str, sources: &Sources) -> Vec<Candidate> {
+    let fits = |text: &str| text.starts_with('@') || word.contains('/');
+    let fitting = sources.selectors.iter().filter(|(text, _)| fits(text));
+    fitting.map(|(text, help)| Candidate { text: text.clone(), help: help.clone() }).collect()
 }
 
 /// Names, each with its description.

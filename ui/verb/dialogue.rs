@@ -3,6 +3,7 @@
 
 use crate::family::Family;
 use crate::verb::numbers::Numbers;
+use crate::verb::targets::{Target, one};
 use crate::verb::{Way, WithKeys, find, spell};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
@@ -181,9 +182,9 @@ pub struct Known<'a> {
 
 impl Known<'_> {
     /// The Pod that a verb means: the one it names, else the selected one.
-    pub fn target(&self, named: Option<&PodName>) -> Result<PodName, End> {
+    pub fn target(&self, named: Option<&Target>) -> Result<PodName, End> {
         match (named, self.selected) {
-            (Some(name), _) => self.find(name).map(|info| info.name.clone()),
+            (Some(target), _) => one(self, target).map(|info| info.name.clone()),
             (None, Some(selected)) => Ok(selected.clone()),
             (None, None) => {
                 Err(self.no_pod("name one, or :open it first", "name one, as `yoi ls` lists them"))

@@ -1,10 +1,11 @@
 //! `:explain`: says why a Pod is in its state, what it waits for, its scope, and what its commands get.
 
 use crate::verb::dialogue::or_end;
+use crate::verb::targets::Target;
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Said, Verb, of, verb};
 use crate::wording::{command, state, why};
 use clap::Args;
-use yoi::protocol::{Event, Method, PodInfo, PodName, State};
+use yoi::protocol::{Event, Method, PodInfo, State};
 
 pub static VERB: Verb = of::<Explain>(Verb {
     more: &[
@@ -20,7 +21,7 @@ pub static VERB: Verb = of::<Explain>(Verb {
 #[derive(Args)]
 struct Explain {
     /// The Pod; none is the selected one
-    pod: Option<PodName>,
+    pod: Option<Target>,
 }
 
 impl Dialogue for Explain {

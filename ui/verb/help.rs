@@ -16,6 +16,12 @@ pub const MARKS: &str = "{tree mark} marks a Pod in the tree, and again removes 
     several Pods (stop, restore, pause, resume, cancel, compact, rm), given without names, is for all marked Pods and \
     lists them before it acts; all other verbs are for the Pod under the cursor. {everywhere back} removes all marks.";
 
+/// How selectors are used; part of the help of each verb that takes several Pods.
+pub const SELECTORS: &str = "In place of names, a selector stands for all Pods that it matches: @needs (those that wait for \
+    you), @failed, @idle, @running, @done (ended, and not looked at since), alice/** (alice and all below) and alice/* (the \
+    children of alice). Pods to which the verb does nothing are left out. All others are listed, and exactly those that \
+    were listed are acted on. In a shell, a selector with * stands in quotes.";
+
 #[derive(Args)]
 pub struct Help {
     /// The verb to explain; without it, all are listed

@@ -1,6 +1,7 @@
 //! From a typed line to the dialogue of a verb, or to the sentence that says what is wrong with it.
 
 use crate::verb::spell::spell;
+use crate::verb::targets::Target;
 use crate::verb::words::{self, OpenQuote};
 use crate::verb::{Dialogue, LIST, SCREEN, Verb, Way, find, help, reached, source};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -218,7 +219,7 @@ pub fn unusual(message: &str) -> Option<String> {
 
 /// A message that ends in a verb: the text before it, and the line without its colon. After `text:` the
 /// verb may have any arguments. After `text :`, which occurs in prose, it is offered only alone, or with
-/// options and names of Pods.
+/// options, names of Pods and selectors.
 pub fn offered_at_end(message: &str, is_pod: impl Fn(&str) -> bool) -> Option<(String, String)> {
     let last = message.trim_end().rfind('\n').map_or(0, |at| at + 1);
     let at = message[last..].rfind(':').map(|at| last + at)?;
@@ -227,9 +228,14 @@ pub fn offered_at_end(message: &str, is_pod: impl Fn(&str) -> bool) -> Option<(S
     let verb = find(word).filter(|_| line.starts_with(word) && !before.trim().is_empty())?;
     let attached = !before.ends_with(char::is_whitespace);
     let mut words = rest.split_whitespace();
-    let certain = attached || words.all(|word| word.starts_with("--") || is_pod(word));
+    let is_target = |word: &str| word.starts_with("--") || is_pod(word) || is_selector(word);
+    let certain = attached || words.all(is_target);
     let meant = rest.trim().is_empty() || (certain && read(line, Way::Line).is_ok());
     (meant && verb.ways.contains(&Way::Line)).then(|| (before.to_owned(), line.to_owned()))
+}
+
+fn is_selector(word: &str) -> bool {
+    word.parse().is_ok_and(|target: Target| target.is_selector())
 }
 
 /// The verb of a line, when it takes several Pods and names none: it then means those that are marked,

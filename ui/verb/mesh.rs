@@ -1,6 +1,7 @@
 //! `:mesh`: has a Pod join or leave the agent mesh, or lists the agents that it can reach.
 
 use crate::verb::dialogue::or_end;
+use crate::verb::targets::Target;
 use crate::verb::{CONVERSATION, Dialogue, End, Known, Next, Pick, Reply, Request, Verb, of, verb};
 use clap::{Args, Subcommand};
 use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshMember, MeshView};
@@ -34,9 +35,9 @@ struct Mesh {
 #[derive(Subcommand)]
 enum Change {
     /// Join, now and whenever the Pod becomes live
-    Join { pod: Option<PodName> },
+    Join { pod: Option<Target> },
     /// Leave, and join no more
-    Leave { pod: Option<PodName> },
+    Leave { pod: Option<Target> },
 }
 
 impl Dialogue for Mesh {

@@ -1,12 +1,14 @@
 //! `:pause`: interrupts a run so that it can continue.
 
-use crate::verb::several::{Each, Several, list};
+use crate::verb::several::{Each, Several};
+use crate::verb::targets::{Target, list};
 use crate::verb::{Dialogue, Known, Next, Reply, Safety, Verb, of, verb};
 use clap::Args;
-use yoi::protocol::{Event, Method, PodName, RunResult, State};
+use yoi::protocol::{Event, Method, PodInfo, PodName, RunResult, State};
 
 pub static VERB: Verb = of::<Pause>(Verb {
     safety: Safety::Confirms,
+    more: &[crate::verb::help::SELECTORS],
     ..verb("pause", "interrupt the run so that it can continue")
 });
 
@@ -14,7 +16,7 @@ pub static VERB: Verb = of::<Pause>(Verb {
 struct Pause {
     /// The Pods; none is the selected one
     #[arg(value_name = "POD")]
-    pods: Vec<PodName>,
+    pods: Vec<Target>,
     #[arg(skip)]
     several: Several,
     #[arg(skip)]
@@ -41,6 +43,10 @@ struct EachPod {
 impl Each for EachPod {
     fn method(&self) -> Method {
         Method::Pause
+    }
+
+    fn fits(&self, info: &PodInfo) -> bool {
+        matches!(info.state, State::Running | State::NeedsYou)
     }
 
     fn question(&self, pods: &str) -> String {

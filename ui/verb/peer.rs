@@ -1,6 +1,7 @@
 //! `:peer`: makes the selected Pod and another one peers of each other.
 
 use crate::verb::dialogue::or_end;
+use crate::verb::targets::{Target, one};
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
 use clap::Args;
 use yoi::protocol::{Event, Method, PodName, State};
@@ -19,22 +20,25 @@ pub static VERB: Verb = of::<Peer>(Verb {
 #[derive(Args)]
 struct Peer {
     /// The other Pod
-    pod: PodName,
+    pod: Target,
     #[arg(skip)]
-    source: Option<PodName>,
+    pair: Option<(PodName, PodName)>,
 }
 
 impl Dialogue for Peer {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         let Some(reply) = last else {
             return or_end(known.current().and_then(|source| {
-                let name = known.find(&self.pod)?.name.to_string();
-                self.source = Some(source.clone());
+                let peer = one(known, &self.pod)?.name.clone();
+                let name = peer.to_string();
+                self.pair = Some((source.clone(), peer));
                 Ok(Next::call(Request::to(source, Method::Peer { name })))
             }));
         };
         or_end(reply.single().map(|event| {
-            let (source, peer) = pair(event, self.source.as_ref().unwrap_or(&self.pod), &self.pod);
+            let Some((source, peer)) = pair(event).or(self.pair.take()) else {
+                return Next::End(End::default());
+            };
             let stopped = known.family.get(&peer).is_some_and(|info| info.state == State::Stopped);
             let needs = match stopped {
                 true => {
@@ -48,11 +52,11 @@ impl Dialogue for Peer {
     }
 }
 
-/// The two Pods that a reply is about.
-pub fn pair(reply: Event, source: &PodName, peer: &PodName) -> (PodName, PodName) {
+/// The two Pods that a reply names.
+pub fn pair(reply: Event) -> Option<(PodName, PodName)> {
     match reply {
-        Event::PeerRegistered { result } => (result.source, result.peer),
-        Event::Peered { source, peer } | Event::Unpeered { source, peer } => (source, peer),
-        _ => (source.clone(), peer.clone()),
+        Event::PeerRegistered { result } => Some((result.source, result.peer)),
+        Event::Peered { source, peer } | Event::Unpeered { source, peer } => Some((source, peer)),
+        _ => None,
     }
 }

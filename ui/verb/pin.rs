@@ -1,9 +1,9 @@
 //! `:pin`: keeps a Pod in a slot.
 
 use crate::verb::dialogue::or_end;
+use crate::verb::targets::Target;
 use crate::verb::{Action, Dialogue, End, Known, Next, Reply, SCREEN, Verb, of, verb};
 use clap::Args;
-use yoi::protocol::PodName;
 
 pub static VERB: Verb = of::<Pin>(Verb {
     ways: SCREEN,
@@ -22,7 +22,7 @@ struct Pin {
     #[arg(value_name = "1-9", value_parser = digit)]
     slot: Option<u8>,
     /// The Pod; none is the selected one
-    pod: Option<PodName>,
+    pod: Option<Target>,
 }
 
 fn digit(text: &str) -> Result<u8, String> {

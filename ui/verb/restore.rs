@@ -1,6 +1,6 @@
 //! `:restore`: brings stopped Pods back, after it is known what that does.
 
-use crate::verb::several::{self, list};
+use crate::verb::targets::{Meant, Target, list, meant};
 use crate::verb::{
     Confirm, Dialogue, End, Known, Next, Reply, Request, Safety, Said, Unasked, Verb, Way, Why, of,
     verb,
@@ -9,7 +9,7 @@ use crate::wording::moved;
 use clap::Args;
 use std::path::PathBuf;
 use std::slice::from_ref;
-use yoi::protocol::{ClientKind, Event, Method, PlanStep, PodName, Refusal, Restoring};
+use yoi::protocol::{ClientKind, Event, Method, PlanStep, PodInfo, PodName, Refusal, Restoring};
 
 pub static VERB: Verb = of::<Restore>(Verb {
     safety: Safety::TypedOnly,
@@ -24,6 +24,7 @@ pub static VERB: Verb = of::<Restore>(Verb {
          there from then on, with their scopes and leases. A restore from a shell in that directory finds it \
          by itself.",
         crate::verb::help::MARKS,
+        crate::verb::help::SELECTORS,
     ],
     ..verb("restore", "bring stopped Pods back; nothing is run or sent again")
 });
@@ -32,7 +33,7 @@ pub static VERB: Verb = of::<Restore>(Verb {
 struct Restore {
     /// The Pods; none is the selected one
     #[arg(value_name = "POD")]
-    pods: Vec<PodName>,
+    pods: Vec<Target>,
     /// Only say what would happen
     #[arg(long)]
     plan: bool,
@@ -43,7 +44,7 @@ struct Restore {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     #[arg(skip)]
-    targets: Vec<PodName>,
+    meant: Meant,
     /// What was done before the restore.
     #[arg(skip)]
     said: Vec<String>,
@@ -67,9 +68,9 @@ enum Stage {
 impl Dialogue for Restore {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         match (last, self.stage) {
-            (None, _) => match several::targets(known, &self.pods) {
-                Ok(pods) => {
-                    self.targets = pods;
+            (None, _) => match meant(known, &self.pods, |info| self.fits(info)) {
+                Ok(meant) => {
+                    self.meant = meant;
                     self.relocate_or_plan(known)
                 }
                 Err(end) => Next::End(end),
@@ -86,9 +87,14 @@ impl Dialogue for Restore {
 }
 
 impl Restore {
+    /// With `--tree`, a live Pod is meant for those below it.
+    fn fits(&self, info: &PodInfo) -> bool {
+        self.tree || info.state.can_be_restored()
+    }
+
     /// A Pod whose directory was moved follows it before it comes back.
     fn relocate_or_plan(&mut self, known: &Known<'_>) -> Next {
-        let found = match (&self.cwd, self.targets.as_slice()) {
+        let found = match (&self.cwd, self.meant.pods.as_slice()) {
             (None, [pod]) if known.way == Way::Shell => {
                 known.family.get(pod).and_then(|info| moved::around(info, known.cwd))
             }
@@ -99,7 +105,7 @@ impl Restore {
                 return Next::End(End::refused(Why::Usage, text));
             }
         };
-        let Some((cwd, pod)) = found.zip(self.targets.first()) else { return self.call(true) };
+        let Some((cwd, pod)) = found.zip(self.meant.pods.first()) else { return self.call(true) };
         self.stage = Stage::Relocating;
         Next::call(Request::to(pod.clone(), Method::Relocate { cwd }))
     }
@@ -120,7 +126,7 @@ impl Restore {
     fn call(&self, plan: bool) -> Next {
         let method = Method::RestorePods { tree: self.tree, plan };
         let to = |pod: &PodName| Request::to(pod.clone(), method.clone());
-        Next::Call(self.targets.iter().map(to).collect())
+        Next::Call(self.meant.pods.iter().map(to).collect())
     }
 
     fn carry_out(&mut self) -> Next {
@@ -131,28 +137,27 @@ impl Restore {
     /// The plans are known. A plan without losses is carried out at once.
     fn planned(&mut self, known: &Known<'_>, results: Vec<Result<Event, Refusal>>) -> Next {
         let steps = self.take_plans(results);
-        if self.targets.is_empty() {
+        if self.meant.pods.is_empty() {
             return Next::End(End::refused(Why::Failed, self.refused.join(" · ")));
         }
         if self.plan {
             let lines = steps.iter().map(|step| ("", line(step))).collect();
-            let title = format!("plan for {}: nothing is done yet", list(&self.targets));
+            let title = format!("plan for {}: nothing is done yet", list(&self.meant.pods));
             return Next::End(End { said: Said::Sheet { title, lines }, ..End::default() });
         }
-        let alone = self.targets.len() == 1 && !known.pods_are_marked;
         // The host itself says why a Pod cannot come back.
         let hopeless = steps.iter().all(|step| step.what == Restoring::Impossible);
-        if hopeless || alone && steps.iter().all(is_trivial) {
+        if hopeless || !self.meant.is_confirmed(known) && steps.iter().all(is_trivial) {
             return self.carry_out();
         }
         let question = steps.iter().map(line).collect::<Vec<_>>().join("\n");
-        let about = self.targets.clone();
+        let about = self.meant.pods.clone();
         Next::Confirm(Confirm { question, about, enter: "do that", unasked: Unasked::Does })
     }
 
     /// The steps of all plans, each Pod once. A Pod that has no plan is left out, and its reason kept.
     fn take_plans(&mut self, results: Vec<Result<Event, Refusal>>) -> Vec<PlanStep> {
-        let pods = std::mem::take(&mut self.targets);
+        let pods = std::mem::take(&mut self.meant.pods);
         let alone = pods.len() == 1;
         let named = pods.clone();
         let mut steps: Vec<PlanStep> = Vec::new();
@@ -169,7 +174,7 @@ impl Restore {
                             steps.push(step);
                         }
                     }
-                    self.targets.push(pod);
+                    self.meant.pods.push(pod);
                 }
                 Err(refusal) if alone => self.refused.push(refusal.message),
                 Err(refusal) => self.refused.push(format!("{pod}: {}", refusal.message)),

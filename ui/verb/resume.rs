@@ -1,7 +1,9 @@
 //! `:resume`: continues a paused run.
 
-use crate::verb::several::{Each, Several, names, targets};
+use crate::verb::several::{Each, Several, names};
+use crate::verb::targets::{Meant, Target, meant};
 use crate::verb::{Dialogue, End, Known, Next, Reply, Runs, Safety, Unasked, Verb, of, verb};
+use crate::wording::why::WayOn;
 use clap::Args;
 use std::cmp::Reverse;
 use yoi::protocol::{Event, Method, PodInfo, PodName, State};
@@ -15,6 +17,7 @@ pub static VERB: Verb = of::<Resume>(Verb {
          and a file keep its text.",
         "--tree continues every paused run of the Pod and all below it, --all every one there is.",
         crate::verb::help::MARKS,
+        crate::verb::help::SELECTORS,
     ],
     ..verb("resume", "continue paused runs")
 });
@@ -23,7 +26,7 @@ pub static VERB: Verb = of::<Resume>(Verb {
 struct Resume {
     /// The Pods; none is the selected one
     #[arg(value_name = "POD")]
-    pods: Vec<PodName>,
+    pods: Vec<Target>,
     /// Everything below them that is paused, too
     #[arg(long)]
     tree: bool,
@@ -39,39 +42,52 @@ struct Resume {
 
 impl Dialogue for Resume {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
-        if last.is_some() || !(self.tree || self.all) {
-            return self.several.next(known, last, &self.pods, &EachPod(self.without.as_deref()));
+        let each = EachPod(self.without.as_deref());
+        if last.is_some() {
+            return self.several.next(known, last, &self.pods, &each);
         }
-        let paused = match self.paused(known) {
-            Ok(paused) => paused,
-            Err(end) => return Next::End(end),
-        };
-        if paused.is_empty() {
-            return Next::End(End::shown("no pod is paused there"));
+        match self.meant(known, &each) {
+            Ok(meant) if meant.pods.is_empty() => Next::End(End::shown("no pod is paused there")),
+            Ok(meant) => self.several.begin(known, meant, &each),
+            Err(end) => Next::End(end),
         }
-        self.several.begin(known, paused, &EachPod(None))
     }
 }
 
 impl Resume {
-    /// The paused Pods that are meant, children before their parents: a parent then reads that they go on.
-    fn paused(&self, known: &Known<'_>) -> Result<Vec<PodName>, End> {
-        let mut all: Vec<&PodInfo> = if self.all {
-            known.family.all().iter().collect()
-        } else {
-            let heads = targets(known, &self.pods)?;
-            heads.iter().flat_map(|pod| known.family.subtree(pod)).collect()
+    /// The Pods that are meant, children before their parents: a parent then reads that they go on.
+    fn meant(&self, known: &Known<'_>, each: &EachPod<'_>) -> Result<Meant, End> {
+        let mut meant = match (self.all, self.tree) {
+            (true, _) => {
+                Meant::by_option(known.family.all().iter().filter(is_paused).map(name).collect())
+            }
+            (_, true) => self.trees(known)?,
+            _ => meant(known, &self.pods, |info| each.fits(info))?,
         };
-        all.retain(|info| info.state == State::Paused);
-        all.sort_by_key(|info| Reverse(known.family.lineage(info).len()));
-        let mut names: Vec<PodName> = Vec::new();
-        for info in all {
-            if !names.contains(&info.name) {
-                names.push(info.name.clone());
+        meant.pods.sort_by_key(|pod| Reverse(known.family.depth(pod)));
+        Ok(meant)
+    }
+
+    /// The paused Pods among those of the line and below them, each once.
+    fn trees(&self, known: &Known<'_>) -> Result<Meant, End> {
+        let mut meant = meant(known, &self.pods, |_| true)?;
+        let heads = std::mem::take(&mut meant.pods);
+        let below = heads.iter().flat_map(|pod| known.family.subtree(pod));
+        for pod in below.filter(is_paused).map(name) {
+            if !meant.pods.contains(&pod) {
+                meant.pods.push(pod);
             }
         }
-        Ok(names)
+        Ok(meant)
     }
+}
+
+fn is_paused(info: &&PodInfo) -> bool {
+    info.state == State::Paused
+}
+
+fn name(info: &PodInfo) -> PodName {
+    info.name.clone()
 }
 
 /// With the result that the run goes on without.
@@ -83,6 +99,10 @@ impl Each for EachPod<'_> {
             Some(result) => Method::LeaveOut { result: result.to_owned() },
             None => Method::Resume,
         }
+    }
+
+    fn fits(&self, info: &PodInfo) -> bool {
+        WayOn::of(info).is_some() || info.retry_at.is_some()
     }
 
     fn question(&self, pods: &str) -> String {

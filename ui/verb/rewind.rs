@@ -1,7 +1,8 @@
 //! `:rewind`: goes back to before one of your messages, and takes that back.
 
 use crate::verb::dialogue::or_end;
-use crate::verb::several::{confirm, list};
+use crate::verb::several::confirm;
+use crate::verb::targets::list;
 use crate::verb::{
     Dialogue, End, Known, Next, Pick, Reply, Request, Safety, Verb, Way, Why, of, verb,
 };

@@ -1,7 +1,8 @@
 //! `:rm`: deletes stopped Pods and their transcripts: those that are named, or those that are stopped, or
 //! were last active long ago.
 
-use crate::verb::several::{Each, confirm, ended, list};
+use crate::verb::several::{Each, confirm, ended};
+use crate::verb::targets::{Target, few, list, meant};
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, Why, of, verb};
 use crate::wording::duration::in_words;
 use clap::Args;
@@ -15,18 +16,16 @@ pub static VERB: Verb = of::<Remove>(Verb {
          takes only the stopped Pods that were last active longer ago than that, such as 30m, 12h, \
          7d or 2w. With --all it is the stopped Pods of every workspace.",
         "A live Pod is never deleted. What is to be deleted is listed before it is asked for.",
+        crate::verb::help::SELECTORS,
     ],
     ..verb("rm", "delete stopped Pods and their transcripts (asks)")
 });
-
-/// How many Pods a sentence names when the person did not name them.
-const NAMED: usize = 6;
 
 #[derive(Args)]
 struct Remove {
     /// The Pods
     #[arg(value_name = "POD", required_unless_present_any = ["stopped", "older_than", "all"])]
-    pods: Vec<PodName>,
+    pods: Vec<Target>,
     /// Every stopped Pod of this workspace
     #[arg(long, conflicts_with = "pods")]
     stopped: bool,
@@ -88,21 +87,19 @@ impl Remove {
     /// Only a Pod at rest can be deleted: a stopped one, or one whose records cannot be read. All that are
     /// named are known, or none is deleted.
     fn begin_named(&mut self, known: &Known<'_>) -> Next {
-        for pod in &self.pods {
-            let info = match known.find(pod) {
-                Ok(info) => info,
-                Err(unknown) => return Next::End(unknown),
-            };
-            if !info.state.is_at_rest() {
-                let stop = known.spell(&format!("stop {pod}"));
-                let text = format!("{pod} is live: {stop} comes first");
-                return Next::End(End::refused(Why::Failed, text));
-            }
-            if !self.targets.contains(&info.name) {
-                self.targets.push(info.name.clone());
-            }
+        let meant = match meant(known, &self.pods, |info| self.fits(info)) {
+            Ok(meant) => meant,
+            Err(unknown) => return Next::End(unknown),
+        };
+        let live = |pod: &&PodName| known.family.get(pod).is_some_and(|info| !self.fits(info));
+        if let Some(pod) = meant.pods.iter().find(live) {
+            let stop = known.spell(&format!("stop {pod}"));
+            let text = format!("{pod} is live: {stop} comes first");
+            return Next::End(End::refused(Why::Failed, text));
         }
-        confirm(&self.targets, self.question(&list(&self.targets)), self.enter())
+        let names = meant.names(known);
+        self.targets = meant.pods;
+        confirm(&self.targets, self.question(&names), self.enter())
     }
 
     /// The stopped Pods that the options mean.
@@ -143,17 +140,13 @@ fn age(info: &PodInfo, now: u64) -> u64 {
     now.saturating_sub(info.since.max(info.last_activity))
 }
 
-/// `a, b, c and 4 more`.
-fn few(pods: &[PodName]) -> String {
-    match pods.split_at_checked(NAMED) {
-        Some((named, more @ [_, ..])) => format!("{} and {} more", list(named), more.len()),
-        _ => list(pods),
-    }
-}
-
 impl Each for Remove {
     fn method(&self) -> Method {
         Method::Remove
+    }
+
+    fn fits(&self, info: &PodInfo) -> bool {
+        info.state.is_at_rest()
     }
 
     fn question(&self, pods: &str) -> String {

@@ -1,14 +1,17 @@
 //! The dialogue of verbs that take several Pods: one confirmation names all, each gets a request of its
 //! own, and one sentence reports all results.
 
+use crate::verb::targets::{Meant, Target, meant};
 use crate::verb::{Confirm, End, Known, Next, Reply, Request, Unasked, Why};
-use yoi::protocol::{ErrorCode, Event, Method, PodName, Refusal, State};
+use yoi::protocol::{ErrorCode, Event, Method, PodInfo, PodName, Refusal, State};
 
 /// The parts that differ from verb to verb.
 pub trait Each {
     /// The request that each Pod gets.
     fn method(&self) -> Method;
-    /// The text of the confirmation for several or marked Pods.
+    /// Whether a selector means a Pod in this state; one that is named is meant in any.
+    fn fits(&self, info: &PodInfo) -> bool;
+    /// The text of the confirmation for several, marked or selected Pods.
     fn question(&self, pods: &str) -> String;
     /// The effect of Enter in the confirmation.
     fn enter(&self) -> &'static str;
@@ -32,13 +35,13 @@ impl Several {
         &mut self,
         known: &Known<'_>,
         last: Option<Reply>,
-        named: &[PodName],
+        targets: &[Target],
         each: &dyn Each,
     ) -> Next {
         match last {
-            None => match targets(known, named) {
+            None => match meant(known, targets, |info| each.fits(info)) {
                 Err(end) => Next::End(end),
-                Ok(pods) => self.begin(known, pods, each),
+                Ok(meant) => self.begin(known, meant, each),
             },
             Some(Reply::Confirmed) => self.call(each.method()),
             Some(Reply::Results(results)) => Next::End(ended(known, &self.pods, results, each)),
@@ -47,10 +50,11 @@ impl Several {
     }
 
     /// The first step for these Pods.
-    pub fn begin(&mut self, known: &Known<'_>, pods: Vec<PodName>, each: &dyn Each) -> Next {
-        self.pods = pods;
-        if self.pods.len() > 1 || known.pods_are_marked {
-            let question = each.question(&list(&self.pods));
+    pub fn begin(&mut self, known: &Known<'_>, meant: Meant, each: &dyn Each) -> Next {
+        let question = each.question(&meant.names(known));
+        let is_confirmed = meant.is_confirmed(known);
+        self.pods = meant.pods;
+        if is_confirmed {
             let (about, enter, unasked) = (self.pods.clone(), each.enter(), each.unasked());
             return Next::Confirm(Confirm { question, about, enter, unasked });
         }
@@ -77,21 +81,6 @@ pub fn holds_while(pods: &[PodName], end: End, state: State) -> End {
         [pod] => end.while_in(pod.clone(), state),
         _ => end,
     }
-}
-
-/// The Pods that are meant: those named, each once; else the selected one.
-pub fn targets(known: &Known<'_>, named: &[PodName]) -> Result<Vec<PodName>, End> {
-    if named.is_empty() {
-        return known.target(None).map(|pod| vec![pod]);
-    }
-    let mut pods: Vec<PodName> = Vec::new();
-    for name in named {
-        let name = known.find(name)?.name.clone();
-        if !pods.contains(&name) {
-            pods.push(name);
-        }
-    }
-    Ok(pods)
 }
 
 /// A confirmation about these Pods.
@@ -125,11 +114,6 @@ pub fn ended(
         failed.push(each.said(known, &done));
     }
     End::refused(Why::Failed, failed.join(" · "))
-}
-
-/// `a, b, c`.
-pub fn list(pods: &[PodName]) -> String {
-    pods.iter().map(PodName::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// The Pods of results.

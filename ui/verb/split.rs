@@ -1,9 +1,9 @@
 //! `:split`: shows another Pod's transcript beside the current one.
 
 use crate::verb::dialogue::or_end;
+use crate::verb::targets::Target;
 use crate::verb::{Action, Dialogue, End, Known, Next, Reply, SCREEN, Verb, of, verb};
 use clap::Args;
-use yoi::protocol::PodName;
 
 pub static VERB: Verb = of::<Split>(Verb {
     ways: SCREEN,
@@ -19,12 +19,12 @@ pub static VERB: Verb = of::<Split>(Verb {
 #[derive(Args)]
 struct Split {
     /// The Pod; none is the one that was current before
-    pod: Option<PodName>,
+    pod: Option<Target>,
 }
 
 impl Dialogue for Split {
     fn next(&mut self, known: &Known<'_>, _last: Option<Reply>) -> Next {
-        let found = self.pod.as_ref().map(|pod| known.find(pod).map(|info| info.name.clone()));
+        let found = self.pod.as_ref().map(|pod| known.target(Some(pod)));
         or_end(found.transpose().map(|pod| Next::End(End::act(Action::Split(pod)))))
     }
 }

@@ -1,11 +1,12 @@
 //! `:stop`: stops Pods, or everything below them, too.
 
-use crate::verb::several::{Each, confirm, ended, holds_while, list, targets};
+use crate::verb::several::{Each, confirm, ended, holds_while};
+use crate::verb::targets::{Meant, Target, list, meant};
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, of, verb};
 use crate::wording::scope;
 use clap::Args;
 use std::fmt::Write as _;
-use yoi::protocol::{Event, Method, PodName, State, StoppedPod};
+use yoi::protocol::{Event, Method, PodInfo, PodName, State, StoppedPod};
 use yoi::scope::Permission;
 
 pub static VERB: Verb = of::<Stop>(Verb {
@@ -16,6 +17,7 @@ pub static VERB: Verb = of::<Stop>(Verb {
         "With --tree everything below it is stopped too, after it was named. Several Pods are stopped \
          after one question; those that could not be stopped are listed.",
         crate::verb::help::MARKS,
+        crate::verb::help::SELECTORS,
         "{everywhere back} and {everywhere interrupt} only pause a run; :cancel drops it.",
     ],
     ..verb("stop", "stop Pods, or all below them too (asks for several); :restore brings them back")
@@ -25,7 +27,7 @@ pub static VERB: Verb = of::<Stop>(Verb {
 struct Stop {
     /// The Pods; none is the selected one
     #[arg(value_name = "POD")]
-    pods: Vec<PodName>,
+    pods: Vec<Target>,
     /// Stop everything below them, too
     #[arg(long)]
     tree: bool,
@@ -33,7 +35,7 @@ struct Stop {
     #[arg(long, conflicts_with_all = ["pods", "tree"])]
     all: bool,
     #[arg(skip)]
-    targets: Vec<PodName>,
+    meant: Meant,
 }
 
 impl Dialogue for Stop {
@@ -42,8 +44,8 @@ impl Dialogue for Stop {
             None => self.begin(known),
             Some(Reply::Confirmed) => self.call(),
             Some(Reply::Results(results)) => {
-                let end = ended(known, &self.targets, results, self);
-                Next::End(holds_while(&self.targets, end, State::Stopped))
+                let end = ended(known, &self.meant.pods, results, self);
+                Next::End(holds_while(&self.meant.pods, end, State::Stopped))
             }
             Some(Reply::Picked(_)) => Next::End(End::default()),
         }
@@ -52,43 +54,40 @@ impl Dialogue for Stop {
 
 impl Stop {
     fn begin(&mut self, known: &Known<'_>) -> Next {
-        self.targets = match self.all {
-            true => live(known).cloned().collect(),
-            false => match targets(known, &self.pods) {
-                Ok(pods) => pods,
+        self.meant = match self.all {
+            true => Meant::by_option(live(known).cloned().collect()),
+            false => match meant(known, &self.pods, |info| self.fits(info)) {
+                Ok(meant) => meant,
                 Err(end) => return Next::End(end),
             },
         };
-        if self.targets.is_empty() {
+        if self.meant.pods.is_empty() {
             return Next::End(End::shown("every pod is stopped already"));
         }
         // They are stopped in this order. A parent that is stopped first is not woken when its children stop.
-        let depth = |pod: &PodName| {
-            known.family.get(pod).map_or(0, |info| known.family.lineage(info).len())
-        };
-        self.targets.sort_by_key(depth);
+        self.meant.pods.sort_by_key(|pod| known.family.depth(pod));
         match self.confirmation(known) {
-            Some(question) => confirm(&self.targets, question, self.enter()),
+            Some(question) => confirm(&self.meant.pods, question, self.enter()),
             None => self.call(),
         }
     }
 
     /// What is asked before more is stopped than one Pod that was named.
     fn confirmation(&self, known: &Known<'_>) -> Option<String> {
-        let heads = list(&self.targets);
+        let heads = self.meant.names(known);
         let below = self.below(known);
         if self.tree && below.len() > 1 {
-            let them = if self.targets.len() > 1 { "them" } else { "it" };
+            let them = if self.meant.pods.len() > 1 { "them" } else { "it" };
             let all = list(&below);
             return Some(format!("stop {} Pods, {heads} and all below {them}: {all}", below.len()));
         }
-        (known.pods_are_marked || self.targets.len() > 1).then(|| self.question(&heads))
+        self.meant.is_confirmed(known).then(|| self.question(&heads))
     }
 
     /// The live Pods among these and below them, each once.
     fn below(&self, known: &Known<'_>) -> Vec<PodName> {
         let mut names: Vec<PodName> = Vec::new();
-        for info in self.targets.iter().flat_map(|pod| known.family.subtree(pod)) {
+        for info in self.meant.pods.iter().flat_map(|pod| known.family.subtree(pod)) {
             if info.state != State::Stopped && !names.contains(&info.name) {
                 names.push(info.name.clone());
             }
@@ -99,7 +98,7 @@ impl Stop {
     /// The live Pods below these that are not stopped with them, for the end of a sentence.
     fn going_on(&self, known: &Known<'_>) -> String {
         let mut below = self.below(known);
-        below.retain(|name| !self.targets.contains(name));
+        below.retain(|name| !self.meant.pods.contains(name));
         match below.as_slice() {
             [] => String::new(),
             [one] => format!(" · {one} below goes on"),
@@ -109,7 +108,7 @@ impl Stop {
 
     fn call(&self) -> Next {
         let stop = |pod: &PodName| Request::to(pod.clone(), self.method());
-        Next::Call(self.targets.iter().map(stop).collect())
+        Next::Call(self.meant.pods.iter().map(stop).collect())
     }
 }
 
@@ -121,6 +120,10 @@ fn live<'a>(known: &Known<'a>) -> impl Iterator<Item = &'a PodName> {
 impl Each for Stop {
     fn method(&self) -> Method {
         Method::StopPods { tree: self.tree, unless_busy: false, silent: false }
+    }
+
+    fn fits(&self, info: &PodInfo) -> bool {
+        !info.state.is_at_rest()
     }
 
     fn question(&self, pods: &str) -> String {

@@ -9,6 +9,7 @@ use yoi::protocol::method::NewPod;
 use yoi::protocol::{ErrorCode, Method, PodName, Refusal, Segment, State};
 
 mod deleting;
+mod targets;
 
 fn pod(name: &str) -> PodName {
     PodName::parse(name).expect("a name")
@@ -278,6 +279,7 @@ fn marks_are_the_pods_of_a_verb_that_names_none() {
 fn words_complete_to_the_values_of_their_argument() {
     let sources = Sources {
         pods: vec![("alice".into(), "idle".into()), ("bob".into(), "running".into())],
+        selectors: ["@idle", "alice/**"].map(|text| (text.into(), String::new())).into(),
         agents: vec![("proj/a".into(), "agent".into()), ("my pi".into(), "yoi".into())],
         models: ["anthropic/claude", "openai/gpt"].map(|spec| (spec.into(), String::new())).into(),
         paths: vec!["/repo/ui".into(), "/repo/my docs".into()],
@@ -290,9 +292,12 @@ fn words_complete_to_the_values_of_their_argument() {
     let none = Vec::<String>::new();
     assert_eq!(texts("").len(), reached(Way::Line).count());
     assert_eq!(texts("res")[..2], ["restore", "resume"]);
-    assert_eq!(texts("stop "), ["alice", "bob"]);
+    assert_eq!(texts("stop "), ["alice", "bob", "@idle"]);
+    assert_eq!(texts("stop @"), ["@idle"]);
+    assert_eq!(texts("stop alice/"), ["alice/**"]);
+    assert_eq!(texts("stop @idle "), ["alice", "bob"]);
     assert_eq!(texts("stop bo"), ["bob"]);
-    assert_eq!(texts("stop bob "), ["alice"]);
+    assert_eq!(texts("stop bob "), ["alice", "@idle"]);
     assert_eq!(texts("open bob "), none);
     assert_eq!(texts("pin 3 a"), ["alice"]);
     assert_eq!(texts("send bo"), ["bob"]);

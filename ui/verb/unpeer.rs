@@ -2,6 +2,7 @@
 
 use crate::verb::dialogue::or_end;
 use crate::verb::peer::pair;
+use crate::verb::targets::{Target, one};
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
 use clap::Args;
 use yoi::protocol::{Method, PodName};
@@ -11,22 +12,25 @@ pub static VERB: Verb = of::<Unpeer>(verb("unpeer", "let two peers be peers no m
 #[derive(Args)]
 struct Unpeer {
     /// The other Pod
-    pod: PodName,
+    pod: Target,
     #[arg(skip)]
-    source: Option<PodName>,
+    pair: Option<(PodName, PodName)>,
 }
 
 impl Dialogue for Unpeer {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         let Some(reply) = last else {
             return or_end(known.current().and_then(|source| {
-                let name = known.find(&self.pod)?.name.to_string();
-                self.source = Some(source.clone());
+                let peer = one(known, &self.pod)?.name.clone();
+                let name = peer.to_string();
+                self.pair = Some((source.clone(), peer));
                 Ok(Next::call(Request::to(source, Method::Unpeer { name })))
             }));
         };
         or_end(reply.single().map(|event| {
-            let (source, peer) = pair(event, self.source.as_ref().unwrap_or(&self.pod), &self.pod);
+            let Some((source, peer)) = pair(event).or(self.pair.take()) else {
+                return Next::End(End::default());
+            };
             Next::End(End::done(format!("{source} and {peer} are not peers any more")))
         }))
     }

@@ -119,6 +119,15 @@ pub fn the_pod_is_stopped(place: &Place, line: &str) {
     assert_eq!(place.state("api").as_deref(), Some("stopped"));
 }
 
+pub fn the_pods_of_the_selector_are_stopped(place: &Place, line: &str) {
+    place.until("docs", "idle");
+    let refused = place.run("yoi stop 'docs/**'");
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.err.contains("stop docs") && refused.err.contains("--yes"), "{refused:?}");
+    place.does(line);
+    assert_eq!(place.state("docs").as_deref(), Some("stopped"));
+}
+
 pub fn the_pod_is_deleted_after_a_confirmation(place: &Place, line: &str) {
     place.run("yoi stop api");
     let refused = place.run(r#"yoi -c ":rm api""#);

@@ -1,0 +1,214 @@
+//! The words of a verb that say which Pods are meant: names, and selectors, which are a state as in `@idle` or a part
+//! of the tree as in `alice/**`. They are resolved once: a confirmation names the Pods that were found, and the verb acts
+//! on no others.
+
+use crate::family::Family;
+use crate::verb::{End, Known, Why};
+use crate::wording::state;
+use std::fmt;
+use std::str::FromStr;
+use yoi::protocol::{PodInfo, PodName};
+use yoi::text::SafeText;
+
+/// How many Pods a sentence names that is no confirmation.
+const NAMED: usize = 6;
+
+/// The state that stands for every Pod that waits for a person.
+const NEEDS: &str = "needs";
+/// The states that a selector can name: [`NEEDS`], and words of [`state::of_pod`], which the tree shows.
+const STATES: [&str; 5] = [NEEDS, "failed", "idle", "running", "done"];
+
+/// One word of a line that says which Pods are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    Pod(PodName),
+    /// `@idle`: every Pod in this state.
+    State(&'static str),
+    /// `alice/**`: a Pod and everything below it.
+    Tree(PodName),
+    /// `alice/*`: the children of a Pod.
+    Children(PodName),
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let name = |text: &str| PodName::parse(text).map_err(|error| error.to_string());
+        if let Some(word) = text.strip_prefix('@') {
+            let state = STATES.into_iter().find(|state| *state == word);
+            return state.map(Self::State).ok_or_else(|| unknown(text));
+        }
+        if let Some(parent) = text.strip_suffix("/**") {
+            return name(parent).map(Self::Tree);
+        }
+        match text.strip_suffix("/*") {
+            Some(parent) => name(parent).map(Self::Children),
+            None => name(text).map(Self::Pod),
+        }
+    }
+}
+
+fn unknown(text: &str) -> String {
+    let states = STATES.map(|state| format!("@{state}")).join(", ");
+    format!("`{}` selects no Pods: {states} do", SafeText::line(text))
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pod(name) => out.write_str(name.as_str()),
+            Self::State(state) => write!(out, "@{state}"),
+            Self::Tree(name) => write!(out, "{name}/**"),
+            Self::Children(name) => write!(out, "{name}/*"),
+        }
+    }
+}
+
+impl Target {
+    /// Whether it is no name of a Pod, but selects Pods by what they are.
+    pub fn is_selector(&self) -> bool {
+        !matches!(self, Self::Pod(_))
+    }
+
+    /// The Pods that it means, parents before their children. A selector means only Pods that lists show.
+    fn pods<'a>(&self, known: &'a Known<'_>) -> Result<Vec<&'a PodInfo>, End> {
+        let family = known.family;
+        let mut pods: Vec<&PodInfo> = match self {
+            Self::Pod(name) => return Ok(vec![known.find(name)?]),
+            Self::State(state) => in_state(family, state).collect(),
+            Self::Tree(name) => family.subtree(&known.find(name)?.name),
+            Self::Children(name) => family.children(&known.find(name)?.name).collect(),
+        };
+        pods.retain(|info| info.is_listed());
+        match pods.is_empty() {
+            true => Err(End::refused(Why::NotThere, format!("{self} matches no Pod"))),
+            false => Ok(pods),
+        }
+    }
+}
+
+/// The listed Pods in one of [`STATES`].
+fn in_state<'a>(family: &'a Family, state: &str) -> impl Iterator<Item = &'a PodInfo> {
+    family.listed().filter(move |info| match state {
+        NEEDS => family.waits_for_person(info),
+        word => state::of_pod(info) == word,
+    })
+}
+
+/// The Pods that a line means.
+#[derive(Clone, Debug, Default)]
+pub struct Meant {
+    pub pods: Vec<PodName>,
+    /// Whether a selector found any of them, so that the person may not know their names.
+    selected: bool,
+}
+
+impl Meant {
+    /// Pods that an option such as `--all` means.
+    pub fn by_option(pods: Vec<PodName>) -> Self {
+        Self { pods, selected: false }
+    }
+
+    /// Whether the Pods are named in a confirmation before anything is done: unless the person named the only one.
+    pub fn is_confirmed(&self, known: &Known<'_>) -> bool {
+        self.selected || known.pods_are_marked || self.pods.len() > 1
+    }
+
+    /// The names for a confirmation. A selector also finds Pods of other workspaces, which the tree may not show: the
+    /// directory stands behind their names.
+    pub fn names(&self, known: &Known<'_>) -> String {
+        let named = |name: &PodName| {
+            let elsewhere = known.family.get(name).filter(|info| {
+                self.selected && !known.family.belongs(info, known.workspace, known.selected)
+            });
+            match elsewhere.and_then(|info| info.workspace.file_name()) {
+                Some(place) => format!("{name} (in {})", SafeText::line(place.to_string_lossy())),
+                None => name.to_string(),
+            }
+        };
+        self.pods.iter().map(named).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The Pods that a line means, each once; without a word the selected Pod. A selector means only those Pods that `fits`.
+pub fn meant(
+    known: &Known<'_>,
+    targets: &[Target],
+    fits: impl Fn(&PodInfo) -> bool,
+) -> Result<Meant, End> {
+    if targets.is_empty() {
+        return known.target(None).map(|pod| Meant::by_option(vec![pod]));
+    }
+    let mut meant = Meant::default();
+    for target in targets {
+        let mut pods = target.pods(known)?;
+        if target.is_selector() {
+            meant.selected = true;
+            let all = names_of(&pods);
+            pods.retain(|info| fits(info));
+            if pods.is_empty() {
+                let text =
+                    format!("{target} matches {}: this verb does nothing to them", few(&all));
+                return Err(End::refused(Why::NotThere, text));
+            }
+        }
+        for name in names_of(&pods) {
+            if !meant.pods.contains(&name) {
+                meant.pods.push(name);
+            }
+        }
+    }
+    Ok(meant)
+}
+
+/// The Pod that a word means for a verb that takes exactly one.
+pub fn one<'a>(known: &'a Known<'_>, target: &Target) -> Result<&'a PodInfo, End> {
+    match target.pods(known)?.as_slice() {
+        [one] => Ok(one),
+        several => {
+            let (count, names) = (several.len(), few(&names_of(several)));
+            let text = format!("{target} matches {count} Pods, and one is needed here: {names}");
+            Err(End::refused(Why::Usage, text))
+        }
+    }
+}
+
+fn names_of(pods: &[&PodInfo]) -> Vec<PodName> {
+    pods.iter().map(|info| info.name.clone()).collect()
+}
+
+/// `a, b, c and 4 more`.
+pub fn few(pods: &[PodName]) -> String {
+    match pods.split_at_checked(NAMED) {
+        Some((named, more @ [_, ..])) => format!("{} and {} more", list(named), more.len()),
+        _ => list(pods),
+    }
+}
+
+/// `a, b, c`.
+pub fn list(pods: &[PodName]) -> String {
+    pods.iter().map(PodName::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// The selectors that can be typed now, each with what it matches, for completion.
+pub fn selectors(family: &Family) -> Vec<(String, String)> {
+    let state = |state: &&str| {
+        let pods: Vec<&PodInfo> = in_state(family, state).collect();
+        (!pods.is_empty()).then(|| (format!("@{state}"), few(&names_of(&pods))))
+    };
+    let parents = family.listed().filter(|info| family.children(&info.name).next().is_some());
+    let parts = parts_of(parents.map(|info| &info.name));
+    STATES.iter().filter_map(state).chain(parts).collect()
+}
+
+fn parts_of<'a>(
+    parents: impl Iterator<Item = &'a PodName>,
+) -> impl Iterator<Item = (String, String)> {
+    parents.flat_map(|name| {
+        [
+            (Target::Tree(name.clone()).to_string(), format!("{name} and all below it")),
+            (Target::Children(name.clone()).to_string(), format!("the children of {name}")),
+        ]
+    })
+}
