@@ -7,9 +7,12 @@ mod agents;
 pub mod equal;
 /// The mistakes in the settings.
 mod mistakes;
+/// Sums over the tree of Pods.
+mod sums;
 
 pub use agents::{Agent, Contact};
 pub use mistakes::{MistakeChange, Mistakes, corrected};
+pub use sums::{Cost, Counts, Sum, Sums};
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -29,6 +32,15 @@ pub struct Family {
     /// When the last event of each Pod came; milliseconds since the Unix epoch.
     received: HashMap<PodName, u64>,
     known: bool,
+}
+
+/// The numbers of Pods in other workspaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    pub pods: usize,
+    pub workspaces: usize,
+    /// How many of the Pods need a person.
+    pub needs_you: usize,
 }
 
 impl Family {
@@ -269,14 +281,17 @@ impl Family {
         root.workspace == workspace || current.is_some_and(|current| current.name == root.name)
     }
 
-    /// The number of Pods in other workspaces, and of those workspaces.
-    pub fn elsewhere(&self, workspace: &Path, current: Option<&PodName>) -> (usize, usize) {
+    /// The Pods of other workspaces.
+    pub fn elsewhere(&self, workspace: &Path, current: Option<&PodName>) -> Elsewhere {
         let others = self.listed().filter(|pod| !self.belongs(pod, workspace, current));
-        let (count, places) = others.fold((0, BTreeSet::<&PathBuf>::new()), |(n, mut set), pod| {
-            set.insert(&pod.workspace);
-            (n + 1, set)
-        });
-        (count, places.len())
+        let mut elsewhere = Elsewhere::default();
+        let mut places = BTreeSet::<&PathBuf>::new();
+        for pod in others {
+            elsewhere.pods += 1;
+            elsewhere.needs_you += usize::from(pod.state == State::NeedsYou);
+            places.insert(&pod.workspace);
+        }
+        Elsewhere { workspaces: places.len(), ..elsewhere }
     }
 
     /// The Pod that a new screen in `workspace` shows: the live one with the latest activity.
@@ -339,8 +354,9 @@ mod tests {
         ];
         family.replace(pods, Vec::new(), Vec::new());
         let here = Path::new("/repo");
-        assert_eq!(family.elsewhere(here, None), (2, 1));
-        assert_eq!(family.elsewhere(here, Some(&name("y"))), (0, 0));
+        let far = Elsewhere { pods: 2, workspaces: 1, needs_you: 0 };
+        assert_eq!(family.elsewhere(here, None), far);
+        assert_eq!(family.elsewhere(here, Some(&name("y"))), Elsewhere::default());
     }
 
     #[test]

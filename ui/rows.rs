@@ -4,7 +4,7 @@ mod cut;
 mod measure;
 mod wrap;
 
-pub use cut::{cut, pad, right, shorten};
+pub use cut::{cut, cut_front, cut_middle, pad, right, shorten};
 pub use measure::{columns, row_width, width};
 pub use wrap::{Break, Paragraph, half, wrap, wrap_anywhere, wrap_text};
 

@@ -14,6 +14,7 @@ pub mod command;
 pub mod context;
 pub mod state;
 pub mod wait;
+pub mod now;
 pub mod why;
 
 use serde_json::Value;

@@ -124,11 +124,9 @@ fn shown(screen: &str) -> Truth {
     let left: Vec<String> = screen.lines().map(left_pane).collect();
     let peers_at = left.iter().position(|line| line.contains("peers of")).unwrap_or(left.len());
     let (tree_part, peers_part) = left.split_at(peers_at);
-    // What needs a person stands above a line of its own; the tree begins below it.
-    let from = tree_part.iter().position(|line| line.starts_with("───")).map_or(1, |at| at + 1);
-    let rows = tree_part.get(from..).unwrap_or_default();
-    let tree = rows.iter().filter_map(|line| pod_row(line)).collect();
-    let folded = rows.iter().find_map(|line| line.strip_prefix("◌ ")?.strip_suffix(" stopped"));
+    let tree = tree_part.iter().filter_map(|line| pod_row(line)).collect();
+    let folded = tree_part.iter().map(|line| line.trim_start_matches([' ', '›']));
+    let folded = folded.filter_map(|line| line.strip_prefix("◌ ")?.strip_suffix(" stopped")).next();
     let stopped = folded.and_then(|count| count.trim().parse().ok()).unwrap_or(0);
     let peers = peers_part.iter().filter_map(|line| line.strip_prefix("⇄ "));
     let mut peers: Vec<String> = peers.filter_map(name_of).collect();
@@ -154,11 +152,12 @@ const SHAPES: [char; 8] = ['●', '▲', '‖', '○', '✓', '◌', '✕', '?']
 
 /// Depth and name of the Pod in a row of the tree.
 fn pod_row(line: &str) -> Option<(usize, String)> {
-    let guide = line.chars().position(|c| matches!(c, '├' | '└')).map_or(0, |at| at / 2 + 1);
-    if line.starts_with('◌') {
+    // The first column is the cursor's; two more stand for each level.
+    let shape = line.chars().position(|c| SHAPES.contains(&c))?;
+    if line.starts_with('#') || line.ends_with(" stopped") {
         return None;
     }
-    Some((guide, name_of(line)?))
+    Some((shape.checked_sub(1)? / 2, name_of(line)?))
 }
 
 /// The word behind the shape.

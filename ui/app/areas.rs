@@ -14,6 +14,11 @@ const BOXED: (u16, u16) = (64, 14);
 const TALL: u16 = 12;
 /// The fewest columns of text that one of two transcripts gets.
 const NARROWEST: u16 = 36;
+/// The fewest columns of two transcripts, which share a line; the first shares one with the tree.
+const NARROWEST_TWO: u16 = 2 * (NARROWEST + 2) - 1;
+/// The most columns of a transcript beside the tree, and the fewest of the tree.
+const WIDEST: u16 = 100;
+const NARROWEST_TREE: u16 = 30;
 /// Rows of the transcript that stay in view above the inbox.
 const LEFT: u16 = 3;
 
@@ -70,9 +75,7 @@ impl Areas {
 
     /// The fewest columns of a screen on which two transcripts stand beside each other.
     pub fn columns_for_two(zoom: Zoom) -> u16 {
-        // The two share a line, and the first shares one with the tree.
-        let two = 2 * (NARROWEST + 2) - 1;
-        let fits = |width: &u16| width - lists_width(*width, zoom) >= two;
+        let fits = |width: &u16| width - lists_width(*width, zoom, 2) >= NARROWEST_TWO;
         (BOXED.0..u16::MAX).find(fits).unwrap_or(u16::MAX)
     }
 
@@ -131,7 +134,8 @@ fn boxed(app: &App, screen: Rect) -> Areas {
     let composer = Rect { y: screen.height - 1 - (text + 2), height: text + 2, ..screen };
     // The lowest line of the panes is the top line of the composer.
     let height = composer.y + 1;
-    let left = lists_width(screen.width, app.zoom);
+    let transcripts = if app.beside().is_some() && Areas::splits(app) { 2 } else { 1 };
+    let left = lists_width(screen.width, app.zoom, transcripts);
     let (tree, peers) = match app.zoom {
         Zoom::On => (None, None),
         Zoom::Off => {
@@ -215,7 +219,7 @@ fn peers_rows(app: &App, height: u16) -> u16 {
 /// The rows of the inbox: a few without the focus, with it as many as the chosen item needs.
 fn inbox_rows(app: &App, width: u16, height: u16) -> u16 {
     let focused = app.focus == Focus::Inbox;
-    // A Pod that needs a person for another reason is in the strip above the tree already.
+    // A Pod that needs a person for another reason says so in its row of the tree.
     if !focused && (height < TALL || app.family.approvals().is_empty()) {
         return 0;
     }
@@ -241,15 +245,19 @@ fn is_boxed((width, height): (u16, u16)) -> bool {
 }
 
 /// Columns left of the transcripts, without the line that they share with the lists.
-fn lists_width(width: u16, zoom: Zoom) -> u16 {
+fn lists_width(width: u16, zoom: Zoom, transcripts: u16) -> u16 {
     match zoom {
         Zoom::On => 0,
-        Zoom::Off => tree_width(width) - 1,
+        Zoom::Off => tree_width(width, transcripts) - 1,
     }
 }
 
-fn tree_width(width: u16) -> u16 {
-    (width * 3 / 10).clamp(30, 64)
+/// The transcripts get two thirds of the screen and at most [`WIDEST`] columns each, the tree the rest.
+fn tree_width(width: u16, transcripts: u16) -> u16 {
+    let two_thirds = u16::try_from(u32::from(width) * 2 / 3).unwrap_or(width);
+    let least = if transcripts > 1 { NARROWEST_TWO } else { 0 };
+    let text = two_thirds.min(WIDEST * transcripts).max(least);
+    width.saturating_sub(text).max(NARROWEST_TREE)
 }
 
 /// The rows of the queue and the text: at most a third of the screen.

@@ -4,7 +4,7 @@ use crate::app::{App, Areas, Asked, Effect, Link, Msg, Redraw, mouse};
 use crate::pane::transcript::{PartRange, Wanted};
 use crate::wording::{age, wait};
 use ratatui::layout::Rect;
-use yoi::protocol::{ByteRange, Event, Method, Outgoing, PodInfo, PodName};
+use yoi::protocol::{ByteRange, Event, Method, Outgoing, PodInfo, PodName, State};
 
 /// The size of a page of the log, in bytes.
 const PAGE: u64 = 256 * 1024;
@@ -102,14 +102,26 @@ impl App {
         let transcripts = [shown, beside].into_iter().flatten().filter(|_| connected);
         let transcripts = transcripts.filter_map(|name| self.transcripts.get(name));
         let transcript = transcripts.filter_map(|one| one.wakes_at(self.now)).min();
-        let lists = areas.tree.is_some() || areas.peers.is_some() || areas.inbox.is_some();
-        let in_view = |info: &&PodInfo| {
-            [shown, beside].contains(&Some(&info.name))
-                || lists && self.tree.may_show(info, &self.family, self.current.as_ref())
+        let in_view = |info: &PodInfo| [shown, beside].contains(&Some(&info.name));
+        // The header and the inbox show running clocks, the tree and the peers ages by the minute.
+        let clock = |info: &PodInfo| {
+            in_view(info) || areas.inbox.is_some() && info.state == State::NeedsYou
         };
-        let age = |info: &PodInfo| age::changes_at(info, self.now);
-        let wait = |info: &PodInfo| wait::changes_at(info, &self.family, self.now);
-        let ages = self.family.all().iter().filter(in_view);
+        let listed = |info: &PodInfo| {
+            areas.peers.is_some()
+                || areas.tree.is_some()
+                    && self.tree.lists(info, &self.family, self.current.as_ref())
+        };
+        let age = |info: &PodInfo| match () {
+            () if clock(info) => age::changes_at(info, self.now),
+            () if listed(info) => age::by_minute_changes_at(info, self.now),
+            () => None,
+        };
+        let wait = |info: &PodInfo| {
+            let shows = in_view(info) || listed(info);
+            shows.then(|| wait::changes_at(info, &self.family, self.now)).flatten()
+        };
+        let ages = self.family.all().iter();
         let ages = ages.filter_map(|info| age(info).into_iter().chain(wait(info)).min()).min();
         [notice, arms, transcript, ages, self.looks_at(), self.notifies_at()]
             .into_iter()

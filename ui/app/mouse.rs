@@ -43,8 +43,8 @@ impl App {
         if !self.layers.is_empty() {
             return Vec::new();
         }
-        if let Some((_, y)) = areas.tree.and_then(|area| inside(area, at)) {
-            return self.click_tree(y);
+        if let Some(area) = areas.tree.filter(|area| area.contains(at)) {
+            return self.click_tree(at.y - area.y, area);
         }
         if let Some((_, y)) = areas.peers.and_then(|area| inside(area, at)) {
             let height = areas.peers.map_or(0, |area| area.height);
@@ -72,9 +72,8 @@ impl App {
         Vec::new()
     }
 
-    fn click_tree(&mut self, y: u16) -> Vec<Effect> {
-        let height = Areas::of(self).tree.map_or(0, |area| area.height);
-        match crate::app::panes::tree(self).place_at(y, height) {
+    fn click_tree(&mut self, y: u16, area: Rect) -> Vec<Effect> {
+        match crate::app::panes::tree(self).place_at(y, area) {
             Some(Place::Pod(name)) => self.make_current(&name),
             Some(Place::Stopped) => {
                 self.tree.stopped_pods = StoppedPods::Listed;

@@ -27,7 +27,6 @@ pub fn peers(app: &App) -> peers::View<'_> {
         of: app.selected(),
         theme: &app.theme,
         glyphs: app.setup.glyphs,
-        zone: app.zone(),
         now: app.now,
         focused: app.focus == Focus::Peers,
     }

@@ -47,10 +47,11 @@ impl Glyphs {
     /// How the state of a Pod looks.
     pub fn state_sign(self, info: &PodInfo) -> StateSign {
         let (unicode, ascii, role) = match info.state {
-            State::Running => ("●", "*", Role::Running),
+            // What goes as it should has no colour.
+            State::Running => ("●", "*", Role::Text),
             State::NeedsYou => ("▲", "!", Role::Needs),
             State::Paused => ("‖", "\"", Role::Paused),
-            State::Idle if info.unseen => ("✓", "v", Role::Ok),
+            State::Idle if info.unseen => ("✓", "v", Role::Text),
             State::Idle => ("○", "o", Role::Idle),
             State::Stopped => ("◌", ".", Role::Dim),
             State::Failed | State::Damaged => ("✕", "x", Role::Error),
@@ -71,6 +72,7 @@ impl Glyphs {
             "│" | "┃" | "▏" | "▎" | "▌" => "|",
             "┌" | "┐" | "└" | "┘" | "├" | "┤" | "┬" | "┴" | "┼" => "+",
             "…" => "~",
+            "¢" => "c",
             "›" | "▸" | "❯" => ">",
             "▾" | "↓" => "v",
             "↑" => "^",

@@ -4,8 +4,7 @@ use crate::family::{Agent, Contact, Family};
 use crate::pane::glyph::Glyphs;
 use crate::rows::{pad, right, width};
 use crate::theme::{Role, Theme};
-use crate::wording::age::age;
-use jiff::tz::TimeZone;
+use crate::wording::age::by_minute;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -73,7 +72,6 @@ pub struct View<'a> {
     pub of: Option<&'a PodName>,
     pub theme: &'a Theme,
     pub glyphs: Glyphs,
-    pub zone: &'a TimeZone,
     pub now: u64,
     pub focused: bool,
 }
@@ -116,7 +114,7 @@ impl View<'_> {
             name: info.name.as_str(),
             word: sign.word,
             role: sign.role,
-            last: &age(info, self.now, self.zone),
+            last: &by_minute(info, self.now),
         };
         self.cells(&cells, columns)
     }

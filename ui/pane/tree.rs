@@ -1,4 +1,4 @@
-//! The tree of Pods: lineage, state and age, one row a Pod, in an order that stays.
+//! The tree of Pods: one row a Pod with what it does now or why it waits, in an order that stays.
 
 use crate::family::Family;
 use crate::pane::glyph::Glyphs;
@@ -10,14 +10,12 @@ use std::path::PathBuf;
 use yoi::protocol::name::folded;
 use yoi::protocol::{PodInfo, PodName, State};
 
+mod columns;
 mod draw;
 mod picked;
 
 pub use draw::View;
 pub use picked::{Marks, Pins};
-
-/// Rows of the strip of Pods that need a person.
-const STRIP: usize = 3;
 
 /// Which Pods are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,8 +65,8 @@ pub enum Place {
 pub enum TreeRow<'a> {
     Pod {
         info: &'a PodInfo,
-        /// The lines that lead to its parent.
-        lines: String,
+        /// The number of Pods above it in the tree.
+        level: usize,
         children: Children,
     },
     /// The number of stopped Pods without rows.
@@ -91,20 +89,21 @@ impl TreeRow<'_> {
             Self::Stopped(_) => Place::Stopped,
         }
     }
+
+    /// Whether the row shows this thing.
+    pub fn is_at(&self, place: &Place) -> bool {
+        match (self, place) {
+            (Self::Pod { info, .. }, Place::Pod(name)) => info.name == *name,
+            (Self::Stopped(_), Place::Stopped) => true,
+            (Self::Pod { .. }, Place::Stopped) | (Self::Stopped(_), Place::Pod(_)) => false,
+        }
+    }
 }
 
 impl Tree {
     /// A tree that lists the Pods of `workspace`.
     pub fn new(workspace: PathBuf, glyphs: Glyphs) -> Self {
         Self { workspace, glyphs, ..Self::default() }
-    }
-
-    /// The Pods above the tree that need a person, and how many more there are.
-    pub fn strip<'a>(&self, family: &'a Family) -> (Vec<&'a PodInfo>, usize) {
-        let mut waiting = family.needs_you();
-        let more = waiting.len().saturating_sub(STRIP);
-        waiting.truncate(STRIP);
-        (waiting, more)
     }
 
     /// The rows of the tree. `current` has a row even when it is stopped.
@@ -125,7 +124,7 @@ impl Tree {
     /// Where `name` is among the rows, from 0.
     pub fn position(&self, rows: &[TreeRow<'_>]) -> Option<usize> {
         let cursor = self.cursor.as_ref()?;
-        rows.iter().position(|row| row.place() == *cursor)
+        rows.iter().position(|row| row.is_at(cursor))
     }
 
     /// The Pod under the cursor.
@@ -153,12 +152,8 @@ impl Tree {
         self.folded.remove(name);
     }
 
-    /// Whether a Pod can have a row, in the tree or in the strip above it.
-    pub fn may_show(&self, info: &PodInfo, family: &Family, current: Option<&PodName>) -> bool {
-        self.lists(info, family, current) || info.state == State::NeedsYou
-    }
-
-    fn lists(&self, info: &PodInfo, family: &Family, current: Option<&PodName>) -> bool {
+    /// Whether a Pod can have a row, or is counted in the row of a folded one.
+    pub fn lists(&self, info: &PodInfo, family: &Family, current: Option<&PodName>) -> bool {
         let is_current = current == Some(&info.name);
         (info.is_listed() || is_current)
             && (self.workspaces == Workspaces::All
@@ -182,7 +177,7 @@ impl<'a> Walk<'a, '_> {
             let parent = info.parent.as_ref().and_then(|name| family.get(name));
             let below = parent.is_some_and(|parent| self.listed(parent));
             if !below && self.listed(info) {
-                self.pod(info, "", "");
+                self.pod(info, 0);
             }
         }
     }
@@ -197,18 +192,13 @@ impl<'a> Walk<'a, '_> {
         let wanted = folded(&nfc.normalize(self.tree.filter.text()));
         for info in self.family.all() {
             if self.listed(info) && info.name.key().contains(&wanted) {
-                self.rows.push(TreeRow::Pod {
-                    info,
-                    lines: String::new(),
-                    children: Children::None,
-                });
+                self.rows.push(TreeRow::Pod { info, level: 0, children: Children::None });
             }
         }
     }
 
-    /// Adds a Pod and the Pods below it. `own` are the lines before the Pod, `below` those before its
-    /// children.
-    fn pod(&mut self, info: &'a PodInfo, own: &str, below: &str) {
+    /// Adds a Pod and the Pods below it.
+    fn pod(&mut self, info: &'a PodInfo, level: usize) {
         if self.folds_away(info) {
             self.stopped += self.count(info);
             return;
@@ -225,21 +215,11 @@ impl<'a> Walk<'a, '_> {
             (false, true) => Children::Folded,
             (false, false) => Children::Shown,
         };
-        self.rows.push(TreeRow::Pod { info, lines: own.to_owned(), children });
+        self.rows.push(TreeRow::Pod { info, level, children });
         if children == Children::Shown {
-            self.children(&shown, below);
-        }
-    }
-
-    fn children(&mut self, shown: &[&'a PodInfo], below: &str) {
-        let glyphs = self.tree.glyphs;
-        let (tee, end, bar) =
-            (glyphs.pick("├ ", "+ "), glyphs.pick("└ ", "` "), glyphs.pick("│ ", "| "));
-        for (i, child) in shown.iter().enumerate() {
-            let last = i + 1 == shown.len();
-            let own = format!("{below}{}", if last { end } else { tee });
-            let below = format!("{below}{}", if last { "  " } else { bar });
-            self.pod(child, &own, &below);
+            for child in shown {
+                self.pod(child, level + 1);
+            }
         }
     }
 

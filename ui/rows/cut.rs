@@ -1,6 +1,6 @@
 //! Text cut or filled to an exact number of cells.
 
-use crate::rows::measure::{head_of, row_width, width};
+use crate::rows::measure::{head_of, row_width, tail_of, width};
 use crate::rows::{Piece, Row, TextStyle};
 use yoi::text::SafeText;
 
@@ -17,6 +17,26 @@ pub fn cut(text: &str, max: usize) -> String {
         return String::new();
     }
     head_of(&text, max - 1).0.to_owned() + ELLIPSIS
+}
+
+/// As [`cut`], with the cut in front: of a path the end says most.
+pub fn cut_front(text: &str, max: usize) -> String {
+    let text = SafeText::line(text);
+    match max {
+        _ if width(&text) <= max => text.into_string(),
+        0 => String::new(),
+        max => ELLIPSIS.to_owned() + tail_of(&text, max - 1),
+    }
+}
+
+/// As [`cut`], with the cut in the middle: names differ at their beginning or at their end.
+pub fn cut_middle(text: &str, max: usize) -> String {
+    let text = SafeText::line(text);
+    if width(&text) <= max || max == 0 {
+        return cut(&text, max);
+    }
+    let (head, used) = head_of(&text, max / 2);
+    format!("{head}{ELLIPSIS}{}", tail_of(&text, max - 1 - used))
 }
 
 /// `text` cut or filled with spaces to exactly `columns`.
@@ -75,6 +95,17 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_cut_where_it_says_least() {
+        assert_eq!(cut_front("src/cart/total.rs", 12), "…rt/total.rs");
+        assert_eq!(cut_front("日本語", 5), "…本語");
+        assert_eq!(cut_front("日本語", 4), "…語");
+        assert_eq!((cut_front("abc", 3), cut_front("abc", 0)), ("abc".into(), String::new()));
+        assert_eq!(cut_middle("reviewer-of-docs", 8), "revi…ocs");
+        assert_eq!(cut_middle("審査員である人", 8), "審査…人");
+        assert_eq!((cut_middle("ab", 1), cut_middle("ab", 0)), ("…".into(), String::new()));
+    }
+
+    #[test]
     fn a_row_is_shortened_with_an_ellipsis() {
         let row = [Piece::new("abc", Role::Text), Piece::new("日本語", Role::Dim)];
         let short =
@@ -90,6 +121,8 @@ mod tests {
         fn filled_text_has_exactly_its_width(text in ".{0,40}", columns in 0_usize..30) {
             prop_assert_eq!(width(&pad(&text, columns)), columns);
             prop_assert_eq!(width(&right(&text, columns)), columns);
+            prop_assert!(width(&cut_front(&text, columns)) <= columns);
+            prop_assert!(width(&cut_middle(&text, columns)) <= columns);
         }
 
         #[test]

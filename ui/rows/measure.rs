@@ -51,3 +51,15 @@ pub fn head_of(text: &str, cells_at_most: usize) -> (&str, usize) {
     }
     (text, used)
 }
+
+/// The longest end of a text that fits.
+pub fn tail_of(text: &str, cells_at_most: usize) -> &str {
+    let mut excess = width(text).saturating_sub(cells_at_most);
+    for (at, cluster) in clusters(text) {
+        if excess == 0 {
+            return &text[at..];
+        }
+        excess = excess.saturating_sub(cells(cluster));
+    }
+    ""
+}

@@ -84,10 +84,10 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     let sent = if info.effort_unsent.is_some() { " (not sent)" } else { "" };
     let effort = info.effort.map(|effort| format!("effort {}{sent}", effort.name()));
     pieces.extend(effort.map(|effort| piece(effort, theme.dim, 5)));
-    pieces.extend(info.model_address.clone().map(|address| piece(address, theme.dim, 6)));
-    pieces.extend(info.model_key.clone().map(|key| piece(key, theme.dim, 7)));
+    pieces.extend(info.model_address.clone().map(|address| piece(address, theme.dim, 7)));
+    pieces.extend(info.model_key.clone().map(|key| piece(key, theme.dim, 8)));
     if !info.model_why.is_empty() {
-        pieces.push(piece(format!("({})", info.model_why), theme.dim, 8));
+        pieces.push(piece(format!("({})", info.model_why), theme.dim, 9));
     }
     pieces.push(piece(state, theme.style(sign.role), 1));
     if info.context_window > 0 && info.context_tokens > 0 {
@@ -98,11 +98,11 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
         pieces.push(piece(format!("ctx {full}"), style, 4));
     }
     if let Some(cost) = info.cost {
-        pieces.push(piece(format!("${cost:.2}"), theme.dim, 5));
+        pieces.push(piece(format!("${cost:.2}"), theme.dim, 6));
     }
     if let Some(confined) = info.confined {
         let style = if confined == Confined::Enforced { theme.dim } else { theme.warn };
-        pieces.push(piece(format!("sandbox {confined}"), style, 9));
+        pieces.push(piece(format!("sandbox {confined}"), style, 10));
     }
     pieces
 }

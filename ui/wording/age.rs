@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use yoi::protocol::{PodInfo, State};
 
+const MINUTE: u64 = 60_000;
+
 /// The age of a Pod's state, at most 6 columns wide; empty for an unknown state.
 pub fn age(info: &PodInfo, now: u64, zone: &TimeZone) -> String {
     if info.state == State::Unknown {
@@ -24,6 +26,29 @@ pub fn changes_at(info: &PodInfo, now: u64) -> Option<u64> {
 
 fn ticks(state: State) -> bool {
     matches!(state, State::Running | State::NeedsYou)
+}
+
+/// The time since a Pod's state began, by the minute, at most 3 columns wide: `now`, `4m`, `7h`, `2d`, then weeks and
+/// years. Empty for an unknown state.
+pub fn by_minute(info: &PodInfo, now: u64) -> String {
+    let minutes = now.saturating_sub(info.since) / MINUTE;
+    let days = minutes / 1440;
+    match minutes {
+        _ if info.state == State::Unknown => String::new(),
+        0 => "now".into(),
+        1..60 => format!("{minutes}m"),
+        60..1440 => format!("{}h", minutes / 60),
+        _ if days < 100 => format!("{days}d"),
+        _ if days < 365 => format!("{}w", days / 7),
+        _ => format!("{}y", days / 365),
+    }
+}
+
+/// When [`by_minute`] changes next while a Pod works or waits. The age of a Pod that rests is drawn with the next frame:
+/// it makes none.
+pub fn by_minute_changes_at(info: &PodInfo, now: u64) -> Option<u64> {
+    let passed = now.saturating_sub(info.since) / MINUTE;
+    ticks(info.state).then(|| info.since + (passed + 1) * MINUTE)
 }
 
 /// A moment as people read it: the time of day, or the day when that was another one.
@@ -53,6 +78,22 @@ mod tests {
         assert_eq!(of(NOON - 60_000), "11:59");
         assert_eq!(of(NOON - 24 * 3_600_000), "Oct 31");
         assert_eq!(of(NOON - 400 * 24 * 3_600_000), "2025");
+    }
+
+    #[test]
+    fn an_age_by_the_minute_has_one_unit_and_changes_by_itself_only_while_a_pod_works() {
+        let since = |minutes: u64| {
+            let state = State::Running;
+            let since = NOON - minutes * MINUTE;
+            by_minute(&PodInfo { since, ..crate::app::tests::pod("alice", state) }, NOON)
+        };
+        let shown = [0, 1, 59, 60, 1_439, 1_440, 144_000, 3_000_000].map(since);
+        assert_eq!(shown, ["now", "1m", "59m", "1h", "23h", "1d", "14w", "5y"]);
+        let mut info = PodInfo { since: NOON, ..crate::app::tests::pod("alice", State::Running) };
+        assert_eq!(by_minute_changes_at(&info, NOON + 30_000), Some(NOON + MINUTE));
+        assert_eq!(by_minute_changes_at(&info, NOON + MINUTE), Some(NOON + 2 * MINUTE));
+        info.state = State::Idle;
+        assert_eq!(by_minute_changes_at(&info, NOON), None);
     }
 
     #[test]

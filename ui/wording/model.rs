@@ -1,5 +1,6 @@
 //! The published facts of a model, as people read them.
 
+use crate::family::Cost;
 use yoi::config::{Known, Price, Reasoning};
 use yoi::protocol::PodInfo;
 
@@ -11,6 +12,19 @@ pub fn tokens(count: u64) -> String {
         _ if count % 1_000_000 < 50_000 => format!("{}M", count / 1_000_000),
         _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
     }
+}
+
+/// What requests cost, at most 7 columns wide: `$0.12`, `<1¢`, `$104`, `~$2` where a part is unknown, `$?` where all of it
+/// is; empty where nothing was sent.
+pub fn cost(cost: &Cost) -> String {
+    let dollars = cost.dollars;
+    let shown = match dollars {
+        _ if dollars <= 0.0 => return if cost.unknown { "$?".into() } else { String::new() },
+        _ if dollars < 0.01 => "<1¢".into(),
+        _ if dollars < 99.995 => format!("${dollars:.2}"),
+        _ => format!("${dollars:.0}"),
+    };
+    if cost.unknown { format!("~{shown}") } else { shown }
 }
 
 /// US dollars for a million tokens of input and of output: `$2 / $10`, with the price of long inputs where it differs.
@@ -86,6 +100,14 @@ mod tests {
             "window 1M · $1.25 / $10, above 200k $2.5 / $15 · images, effort, deprecated, ends 2026-12-31"
         );
         assert_eq!(facts(&Known::default()), "");
+    }
+
+    #[test]
+    fn a_cost_is_short_and_says_what_is_unknown() {
+        let of = |dollars, unknown| cost(&Cost { dollars, unknown });
+        let known = [0.0, 0.004, 0.12, 99.99, 99.996, 104.4].map(|dollars| of(dollars, false));
+        assert_eq!(known, ["", "<1¢", "$0.12", "$99.99", "$100", "$104"]);
+        assert_eq!((of(0.0, true), of(2.0, true)), ("$?".into(), "~$2.00".to_owned()));
     }
 
     #[test]

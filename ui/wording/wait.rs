@@ -2,6 +2,7 @@
 
 use crate::family::Family;
 use crate::wording::duration::in_words;
+use yoi::protocol::family::WAITS_TO_WRITE;
 use yoi::protocol::{PodInfo, PodName, State};
 
 const MINUTE: u64 = 60_000;
@@ -20,9 +21,19 @@ pub fn sentence(info: &PodInfo, family: &Family, now: u64) -> Option<String> {
     if for_provider(info, now).is_some() || info.waits_to_write() {
         return info.activity.clone();
     }
+    let waited = long_wait(info, family, now)?;
+    Some(words(info, family) + &in_words(waited))
+}
+
+/// For how many milliseconds a running Pod has shown no activity, once that is long.
+pub fn silent_for(info: &PodInfo, family: &Family, now: u64) -> Option<u64> {
+    long_wait(info, family, now).filter(|_| info.state == State::Running)
+}
+
+fn long_wait(info: &PodInfo, family: &Family, now: u64) -> Option<u64> {
     let waited = now.saturating_sub(since(info, family)?);
     let long = if info.state == State::Running { SILENT } else { LONG };
-    (waited >= long).then(|| words(info, family) + &in_words(waited))
+    (waited >= long).then_some(waited)
 }
 
 /// When [`sentence`] changes without an event.
@@ -38,7 +49,7 @@ pub fn changes_at(info: &PodInfo, family: &Family, now: u64) -> Option<u64> {
 }
 
 /// Until when a long wait for a provider is mentioned.
-fn for_provider(info: &PodInfo, now: u64) -> Option<u64> {
+pub fn for_provider(info: &PodInfo, now: u64) -> Option<u64> {
     let end = info.retry_at?.saturating_sub(SHORT);
     (info.state == State::Running && end > now).then_some(end)
 }
@@ -57,11 +68,24 @@ fn words(info: &PodInfo, family: &Family) -> String {
     match info.state {
         State::NeedsYou => "waits for you, ".into(),
         State::Running => "no activity for ".into(),
-        _ => {
-            let names: Vec<&PodName> = working(info, family).map(|child| &child.name).collect();
-            format!("waits for {}, ", list(&names))
-        }
+        _ => for_children(info, family).unwrap_or_default() + ", ",
     }
+}
+
+/// The children that an idle Pod waits for, those that need a person first: `waits for tester and lint`.
+pub fn for_children(info: &PodInfo, family: &Family) -> Option<String> {
+    let mut children: Vec<&PodInfo> = working(info, family).collect();
+    children.sort_by_key(|child| child.state != State::NeedsYou);
+    let names: Vec<&PodName> = children.into_iter().map(|child| &child.name).collect();
+    (info.state == State::Idle && !names.is_empty()).then(|| format!("waits for {}", list(&names)))
+}
+
+/// The Pods whose writing a run waits for: `waits for bob`.
+pub fn for_writers(info: &PodInfo) -> Option<String> {
+    let activity = info.activity.as_deref().filter(|_| info.waits_to_write())?;
+    let names = activity.strip_prefix(WAITS_TO_WRITE)?;
+    let end = names.find(" has ").or_else(|| names.find(" have ")).unwrap_or(names.len());
+    Some(format!("waits for {}", &names[..end]))
 }
 
 /// The children whose child events would wake it.
@@ -95,7 +119,7 @@ mod tests {
         assert_eq!(sentence(&alice, &family, NOON + 59_000), None);
         assert_eq!(changes_at(&alice, &family, NOON + 59_000), Some(NOON + 60_000));
         let said = sentence(&alice, &family, NOON + 250_000);
-        assert_eq!(said.as_deref(), Some("waits for scout and tester, 4 min"));
+        assert_eq!(said.as_deref(), Some("waits for tester and scout, 4 min"));
         let tester = family.children(&alice.name).nth(1).expect("tester").clone();
         let said = sentence(&tester, &family, NOON + 12 * 60_000);
         assert_eq!(said.as_deref(), Some("waits for you, 12 min"));

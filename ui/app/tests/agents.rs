@@ -47,7 +47,7 @@ fn the_agents_that_the_selected_pod_reaches_are_below_its_peers() {
     let mut bench = bench(two());
     let rows = [
         "├ peers of alice · 2 agents ─┤",
-        "│⇄ ○ bob     idle       12:00│",
+        "│⇄ ○ bob     idle          2m│",
         "│⇄ ◇ casa    online       yoi│",
         "│⇄ ◇ proj/a  online     agent│",
     ];
@@ -55,7 +55,7 @@ fn the_agents_that_the_selected_pod_reaches_are_below_its_peers() {
     // bob is not on the mesh.
     bench.go_to("bob");
     let empty = "│                            │";
-    let rows = ["├ peers of bob ──────────────┤", "│⇄ ○ alice   idle       12:00│", empty, empty];
+    let rows = ["├ peers of bob ──────────────┤", "│⇄ ○ alice   idle          2m│", empty, empty];
     assert_eq!(pane(&mut bench), rows);
 }
 

@@ -120,6 +120,7 @@ fn the_place_in_a_transcript_is_found_pages_above_its_end() {
     assert!(serve(&mut next, &log) > 3);
     assert!(!before.contains("answer 59"), "{before}");
     bench.wait(60_000);
+    next.wait(60_000);
     assert_eq!(next.screen(), bench.screen());
     // A place whose entry is gone leaves the view at the end.
     let other = self::log(30);

@@ -197,7 +197,7 @@ fn looking_at_the_other_in_the_tree_leaves_the_current_one_in_sight() {
 fn a_split_without_room_says_why_and_what_to_do() {
     let mut bench = bench(80, 24);
     leader(&mut bench, "v");
-    let why = "two transcripts need 105 columns, here are 80 · Ctrl+X z makes 75 enough";
+    let why = "two transcripts need 104 columns, here are 80 · Ctrl+X z makes 75 enough";
     assert_eq!((bench.notice(), beside(&bench)), (why, None));
     leader(&mut bench, "z");
     leader(&mut bench, "v");

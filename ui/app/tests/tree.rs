@@ -13,13 +13,16 @@ fn a_tree_with_more_pods_than_rows_says_how_many_are_above_and_below() {
         bench.press("up");
     }
     let screen = bench.screen();
-    let listed = screen.lines().filter(|line| line.starts_with("│○ p")).count();
-    assert!(screen.contains(&format!("│↓{} ", 30 - listed)), "{screen}");
+    let listed = screen
+        .lines()
+        .filter(|line| line.starts_with("│ ○ p") || line.starts_with("│›○ p"))
+        .count();
+    assert!(screen.contains(&format!("│ ↓{} ", 30 - listed)), "{screen}");
     for _ in 10..40 {
         bench.press("down");
     }
     let screen = bench.screen();
-    assert!(screen.contains("p39") && screen.contains(&format!("│↑{} ", 30 - listed)), "{screen}");
+    assert!(screen.contains("p39") && screen.contains(&format!("│ ↑{} ", 30 - listed)), "{screen}");
     bench.press("up");
     let screen = bench.screen();
     assert!(screen.contains("↓1 "), "{screen}");
@@ -42,12 +45,12 @@ fn the_wheel_moves_through_the_list_under_the_pointer_and_leaves_the_keys_where_
         bench.msg(wheel(MouseEventKind::ScrollDown, 3, 3));
     }
     let screen = bench.screen();
-    assert!(screen.contains("│○ p39") && !screen.contains("│○ p10"), "{screen}");
+    assert!(screen.contains("○ p39 ") && !screen.contains("○ p10 "), "{screen}");
     for _ in 10..40 {
         bench.msg(wheel(MouseEventKind::ScrollUp, 3, 3));
     }
     let screen = bench.screen();
-    assert!(screen.contains("│○ p10") && !screen.contains("│○ p39"), "{screen}");
+    assert!(screen.contains("○ p10 ") && !screen.contains("○ p39 "), "{screen}");
     assert_eq!((&bench.app.current, bench.app.focus), (&current, focus));
     let lines: String = (1..40).map(|line| format!("echo {line}\n")).collect();
     bench.host(None, Event::ApprovalRequested { approval: Box::new(approval("1", "p10", &lines)) });
@@ -69,4 +72,16 @@ fn among_all_workspaces_the_tree_names_that_of_the_chosen_pod() {
     assert!(bench.screen().contains("works in repo · w"), "{}", bench.screen());
     bench.press("down");
     assert!(bench.screen().contains("works in shop · w"), "{}", bench.screen());
+}
+
+#[test]
+fn ages_in_the_tree_make_a_frame_by_the_minute_and_only_while_pods_work() {
+    let works = PodInfo { since: NOON + 30_000, ..pod("bob", State::Running) };
+    let works = PodInfo { last_activity: NOON + 119_000, ..works };
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), works]);
+    bench.go_to("alice");
+    assert_eq!(bench.app.wakes_at(), Some(NOON + 150_000));
+    assert!(bench.screen().contains(" 1m │"), "{}", bench.screen());
+    bench.shown(pod("bob", State::Idle));
+    assert_eq!(bench.app.wakes_at(), None);
 }

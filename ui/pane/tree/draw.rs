@@ -1,29 +1,24 @@
-//! The tree on screen: a strip of Pods that need a person, the rows, and a line about other workspaces.
+//! The tree on screen: the rows, and a last row about what is out of view.
 
-use crate::family::Family;
-use crate::pane::tree::{Children, Place, Tree, TreeRow, Workspaces};
-use crate::rows::{cut, pad, right, width};
-use crate::theme::Theme;
-use crate::wording::age::age;
-use crate::wording::wait;
+use crate::family::{Elsewhere, Family, Sum, Sums};
+use crate::pane::tree::columns::{Cells, Columns};
+use crate::pane::tree::{Children, Place, StoppedPods, Tree, TreeRow, Workspaces};
+use crate::rows::width;
+use crate::theme::{MONO, Role, Theme};
+use crate::wording::age;
+use crate::wording::model::cost;
+use crate::wording::now::{self, Now};
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
-use yoi::protocol::{PodInfo, PodName};
+use yoi::protocol::{PodInfo, PodName, State};
 use yoi::text::SafeText;
 
-/// The fewest columns a longer name gets before the word of its state is left out.
-const NAME: usize = 8;
-/// From this width on a row also shows the activity of the Pod.
-const WIDE: usize = 52;
-/// The columns of names, and of the lines before them, where activities are shown.
-const FIELD: usize = 18;
-
-/// Beside the name of a Pod whose last commands met a limit; `:explain` says which.
-const LIMIT: &str = " limit";
+/// From this share of the context on, in percent, it is shown as a warning.
+const NEARLY_FULL: u64 = 80;
 
 /// The tree as a widget.
 pub struct View<'a> {
@@ -38,45 +33,99 @@ pub struct View<'a> {
     pub workspaces_key: String,
 }
 
-impl View<'_> {
-    /// The Pod, or the fold of stopped ones, at row `y` of the pane, from 0.
-    pub fn place_at(&self, y: u16, height: u16) -> Option<Place> {
-        let pane = self.pane_rows(height);
-        let y = usize::from(y);
-        if let Some(info) = pane.strip.get(y) {
-            return Some(Place::Pod(info.name.clone()));
-        }
-        let at = y.checked_sub(pane.strip_rows())? + pane.first;
-        (y < pane.strip_rows() + pane.shown).then(|| pane.rows.get(at).map(TreeRow::place))?
+/// The rows of the pane, from top to bottom.
+struct PaneRows<'a> {
+    rows: Vec<TreeRow<'a>>,
+    sums: Sums<'a>,
+    /// The rows of the headings: 0 or 1.
+    headings: usize,
+    foot: Foot,
+    /// The index of the first row in view, and the number of rows that fit.
+    first: usize,
+    shown: usize,
+}
+
+/// The last row: the Pods that need a person and have no row in view, and the numbers of other Pods.
+#[derive(Default)]
+struct Foot {
+    needs: Vec<String>,
+    more: Vec<String>,
+}
+
+impl Foot {
+    fn is_empty(&self) -> bool {
+        self.needs.is_empty() && self.more.is_empty()
+    }
+}
+
+impl PaneRows<'_> {
+    fn in_view(&self) -> impl Iterator<Item = &TreeRow<'_>> {
+        self.rows.iter().skip(self.first).take(self.shown)
     }
 
-    fn pane_rows(&self, height: u16) -> PaneRows<'_> {
-        let (strip, more) = self.tree.strip(self.family);
+    /// The Pods that need a person of which this row shows the reason or the number.
+    fn needs_at(&self, row: &TreeRow<'_>) -> usize {
+        let TreeRow::Pod { info, children, .. } = row else { return 0 };
+        match (info.state, children) {
+            (State::NeedsYou, _) => 1,
+            (_, Children::Folded) => self.sums.at(info).below.needs_you,
+            (_, Children::None | Children::Shown) => 0,
+        }
+    }
+}
+
+impl View<'_> {
+    /// The Pod, or the fold of stopped ones, at row `y` of the pane, from 0.
+    pub fn place_at(&self, y: u16, area: Rect) -> Option<Place> {
+        let pane = self.pane_rows(area);
+        let at = usize::from(y).checked_sub(pane.headings).filter(|at| *at < pane.shown)?;
+        pane.rows.get(pane.first + at).map(TreeRow::place)
+    }
+
+    fn pane_rows(&self, area: Rect) -> PaneRows<'_> {
         let rows = self.tree.rows(self.family, self.current);
-        let foot = self.foot();
-        let height = usize::from(height);
-        let mut pane = PaneRows { strip, more, rows, foot, first: 0, shown: 0 };
-        let room = height.saturating_sub(pane.strip_rows());
-        // Rows that do not fit are counted in the foot.
-        let has_foot = pane.foot.is_some() || pane.rows.len() > room;
-        pane.shown = room.saturating_sub(usize::from(has_foot));
-        let cursor = self.tree.position(&pane.rows).unwrap_or(0);
-        pane.first = (cursor + 1).saturating_sub(pane.shown);
-        pane.foot = self.foot_with_hidden_rows(&pane);
+        let sums = Sums::of(self.family);
+        let headings = usize::from(Columns::has_headings(area.width.into()) && !rows.is_empty());
+        let room = usize::from(area.height).saturating_sub(headings);
+        let foot = Foot::default();
+        let mut pane = PaneRows { rows, sums, headings, foot, first: 0, shown: room };
+        let elsewhere = match self.tree.workspaces {
+            Workspaces::This => self.family.elsewhere(&self.tree.workspace, self.current),
+            Workspaces::All => Elsewhere::default(),
+        };
+        self.scroll(&mut pane, elsewhere);
+        if !pane.foot.is_empty() {
+            pane.shown = room.saturating_sub(1);
+            self.scroll(&mut pane, elsewhere);
+        }
         pane
     }
 
-    /// The foot, after the numbers of rows above and below the view.
-    fn foot_with_hidden_rows(&self, pane: &PaneRows<'_>) -> Option<String> {
-        let below = pane.rows.len().saturating_sub(pane.first + pane.shown);
+    /// Brings the cursor into view, and makes the foot for that view.
+    fn scroll(&self, pane: &mut PaneRows<'_>, elsewhere: Elsewhere) {
+        let cursor = self.tree.position(&pane.rows).unwrap_or(0);
+        pane.first = (cursor + 1).saturating_sub(pane.shown);
         let glyphs = self.tree.glyphs;
-        let above = (pane.first > 0).then(|| format!("{}{}", glyphs.pick("↑", "^"), pane.first));
-        let below = (below > 0).then(|| format!("{}{below}", glyphs.pick("↓", "v")));
-        let parts: Vec<String> = above.into_iter().chain(below).chain(pane.foot.clone()).collect();
-        (!parts.is_empty()).then(|| parts.join(" · "))
+        let below = pane.rows.len().saturating_sub(pane.first + pane.shown);
+        let numbers = [(glyphs.pick("↑", "^"), pane.first), (glyphs.pick("↓", "v"), below)];
+        let numbers = numbers.into_iter().filter(|(_, count)| *count > 0);
+        let more = numbers.map(|(sign, count)| format!("{sign}{count}"));
+        let needs = self.hidden_needs(pane, elsewhere);
+        pane.foot = Foot { needs, more: more.chain(self.foot(elsewhere)).collect() };
     }
 
-    fn foot(&self) -> Option<String> {
+    /// The Pods that need a person and are shown by no row in view.
+    fn hidden_needs(&self, pane: &PaneRows<'_>, elsewhere: Elsewhere) -> Vec<String> {
+        let needs = self.family.all().iter().filter(|info| info.state == State::NeedsYou).count();
+        let above: usize = pane.rows.iter().take(pane.first).map(|row| pane.needs_at(row)).sum();
+        let shown: usize = pane.in_view().map(|row| pane.needs_at(row)).sum();
+        let below = needs.saturating_sub(elsewhere.needs_you + above + shown);
+        let places = [(above, "above"), (below, "below"), (elsewhere.needs_you, "elsewhere")];
+        let hidden = places.into_iter().filter(|(count, _)| *count > 0);
+        hidden.map(|(count, place)| format!("▲ {count} {place}")).collect()
+    }
+
+    fn foot(&self, elsewhere: Elsewhere) -> Option<String> {
         if !self.tree.filter.is_empty() {
             return Some(format!("/{}", self.tree.filter.text()));
         }
@@ -88,177 +137,166 @@ impl View<'_> {
             });
             return Some(format!("{place} · {}", self.workspaces_key));
         }
-        let (pods, places) = self.family.elsewhere(&self.tree.workspace, self.current);
-        let places =
-            if places == 1 { "1 workspace".into() } else { format!("{places} workspaces") };
+        let Elsewhere { pods, workspaces, .. } = elsewhere;
+        let places = match workspaces {
+            1 => "1 workspace".into(),
+            more => format!("{more} workspaces"),
+        };
         (pods > 0).then(|| format!("{pods} more in {places} · {}", self.workspaces_key))
     }
 
-    fn line(&self, row: &TreeRow<'_>, room: &Room) -> Line<'static> {
+    fn line(&self, row: &TreeRow<'_>, sums: &Sums<'_>, columns: &Columns) -> Line<'static> {
         match row {
-            TreeRow::Pod { info, lines, children } => self.pod(info, lines, *children, room),
+            TreeRow::Pod { info, level, children } => {
+                let sum = sums.at(info);
+                columns.line(self.cells(info, *level, *children, &sum), self.theme)
+            }
             TreeRow::Stopped(count) => {
-                let text = format!("{} {count} stopped", self.tree.glyphs.pick("◌", "."));
-                Line::styled(pad(&text, room.columns), self.theme.dim)
+                let sign =
+                    self.sign(self.tree.cursor == Some(Place::Stopped) && self.focused, false);
+                let shape = self.tree.glyphs.pick("◌", ".");
+                let text = Span::styled(format!("{shape} {count} stopped"), self.theme.dim);
+                Line::from(vec![sign, text])
             }
         }
     }
 
-    fn pod(&self, info: &PodInfo, lines: &str, children: Children, room: &Room) -> Line<'static> {
+    fn cells(&self, info: &PodInfo, level: usize, children: Children, sum: &Sum) -> Cells {
         let glyphs = self.tree.glyphs;
-        let sign = glyphs.state_sign(info);
-        let fold = match children {
-            Children::None => "",
-            Children::Shown => glyphs.pick("▾ ", "- "),
-            Children::Folded => glyphs.pick("▸ ", "+ "),
+        let shape = glyphs.state_sign(info);
+        let marked = self.tree.marks.has(&info.name);
+        Cells {
+            sign: self.sign(self.is_here(info), marked),
+            level,
+            shape: Span::styled(shape.shape, self.theme.style(shape.role)),
+            name: info.name.to_string(),
+            name_style: self.name_style(info, marked),
+            behind: self.behind(info, children, sum),
+            now: self.now_of(info, children, sum),
+            context: self.context(info),
+            cost: cost(&sum.cost),
+            age: age::by_minute(info, self.now),
+        }
+    }
+
+    /// Whether the cursor is here; without the keys the tree shows the current Pod.
+    fn is_here(&self, info: &PodInfo) -> bool {
+        match self.focused {
+            true => self.tree.chosen() == Some(&info.name),
+            false => self.current == Some(&info.name),
+        }
+    }
+
+    fn sign(&self, here: bool, marked: bool) -> Span<'static> {
+        let sign = match (marked, here) {
+            (true, _) => "+",
+            (false, true) => self.tree.glyphs.pick("›", ">"),
+            (false, false) => " ",
         };
-        let before = cut(&format!("{lines}{fold}"), room.columns / 3);
-        let left = room.columns.saturating_sub(width(&before) + 2);
-        let mark = if self.tree.marks.has(&info.name) { glyphs.pick("◆", "#") } else { " " };
-        let pin = self.tree.pins.of(&info.name).map_or(String::new(), |slot| format!(" {slot}"));
-        let limit = if info.limit.is_some() { LIMIT } else { "" };
-        let needed = (width(info.name.as_str()) + width(&pin)).min(NAME) + width(limit);
-        let field = FIELD.saturating_sub(width(&before)).max(needed);
-        let ends = room.ends(left, needed, field);
-        let name = left.saturating_sub(ends.columns() + width(&pin) + width(limit));
-        let label = cut(info.name.as_str(), name);
-        let rest = name.saturating_sub(width(&label));
-        let state = self.theme.style(sign.role);
-        let mut spans = vec![
-            Span::styled(before, self.theme.border),
-            Span::styled(sign.shape, state),
-            Span::styled(mark, self.theme.accent),
-            Span::styled(label, self.name_style(info)),
-            Span::styled(pin, self.theme.accent),
-            Span::styled(limit, self.theme.warn),
-            Span::raw(" ".repeat(rest)),
-        ];
-        if ends.word > 0 {
-            spans.push(Span::styled(format!(" {}", pad(sign.word, ends.word)), state));
-        }
-        if ends.age > 0 {
-            let age = age(info, self.now, self.zone);
-            spans.push(Span::styled(format!(" {}", right(&age, ends.age)), self.theme.dim));
-        }
-        if ends.activity > 0 {
-            let wait = wait::sentence(info, self.family, self.now);
-            let doing = info.why.as_deref().or(wait.as_deref()).or(info.activity.as_deref());
-            let doing = pad(doing.unwrap_or(""), ends.activity);
-            spans.push(Span::styled(format!("  {doing}"), self.theme.dim));
-        }
-        Line::from(spans)
+        Span::styled(sign, self.theme.accent)
     }
 
-    fn room<'a>(&self, columns: usize, pods: impl Iterator<Item = &'a PodInfo>) -> Room {
-        let (mut word, mut longest) = (0, 0);
-        for info in pods {
-            word = word.max(width(self.tree.glyphs.state_sign(info).word));
-            longest = longest.max(width(&age(info, self.now, self.zone)));
-        }
-        Room { columns, word, age: longest }
-    }
-
-    fn name_style(&self, info: &PodInfo) -> Style {
+    fn name_style(&self, info: &PodInfo, marked: bool) -> Style {
         let current = self.current == Some(&info.name);
-        let base = match (current, self.tree.marks.has(&info.name)) {
-            (_, true) => self.theme.accent,
-            (true, false) => self.theme.agent,
-            (false, false) => Style::new(),
-        };
+        let base = if current || marked { self.theme.accent } else { Style::new() };
         if info.unseen { base.add_modifier(Modifier::BOLD) } else { base }
     }
-}
 
-/// The rows of the pane, from top to bottom.
-struct PaneRows<'a> {
-    strip: Vec<&'a PodInfo>,
-    more: usize,
-    rows: Vec<TreeRow<'a>>,
-    foot: Option<String>,
-    /// The index of the first row in view, and the number of rows that fit.
-    first: usize,
-    shown: usize,
-}
-
-impl PaneRows<'_> {
-    fn strip_rows(&self) -> usize {
-        let rule = usize::from(!self.strip.is_empty());
-        self.strip.len() + usize::from(self.more > 0) + rule
+    /// The digit that the Pod is pinned to, and how many Pods are folded below it.
+    fn behind(&self, info: &PodInfo, children: Children, sum: &Sum) -> Vec<Span<'static>> {
+        let pin = self.tree.pins.of(&info.name).map(|slot| format!(" {slot}"));
+        let pin = pin.map(|pin| Span::styled(pin, self.theme.accent));
+        let stopped = match self.tree.stopped_pods {
+            StoppedPods::Listed => sum.below.stopped,
+            StoppedPods::Folded => 0,
+        };
+        let fold = || format!(" {}{}", self.tree.glyphs.pick("▸", ">"), sum.below.live() + stopped);
+        let fold = (children == Children::Folded).then(fold);
+        pin.into_iter().chain(fold.map(|fold| Span::styled(fold, self.theme.dim))).collect()
     }
-}
 
-/// The widths that all rows share.
-struct Room {
-    columns: usize,
-    /// The longest word of a state.
-    word: usize,
-    /// The longest age.
-    age: usize,
-}
-
-/// The columns right of a name; 0 = left out.
-struct Ends {
-    word: usize,
-    age: usize,
-    activity: usize,
-}
-
-impl Room {
-    /// The columns that fit beside a name that needs `name` columns, if `left` columns are left for both.
-    /// Beside an activity the name has `field` columns.
-    fn ends(&self, left: usize, name: usize, field: usize) -> Ends {
-        let age = if left > self.age + name { self.age } else { 0 };
-        let word = if left >= self.word + 1 + self.age + 1 + name { self.word } else { 0 };
-        let taken = 2 + word + 1 + self.age + 1;
-        let activity = if self.columns >= WIDE { left.saturating_sub(taken + field) } else { 0 };
-        Ends { word, age, activity }
+    /// A folded Pod tells what goes on below it, unless it needs a person itself, or has another reason and none below
+    /// needs one.
+    fn now_of(&self, info: &PodInfo, children: Children, sum: &Sum) -> Now {
+        let own = now::of(info, self.family, self.now, self.zone);
+        let has_reason = !own.short.is_empty();
+        let own_first = own.role == Role::Needs || has_reason && sum.below.needs_you == 0;
+        let mut now = match children {
+            Children::Folded if !own_first => now::of_all(&sum.below),
+            Children::None | Children::Shown | Children::Folded => own,
+        };
+        // Without colours a warning has a sign.
+        if now.role == Role::Warn && self.theme.name == MONO {
+            now.text.insert_str(0, "! ");
+            now.short.insert_str(0, "! ");
+        }
+        now
     }
-}
 
-impl Ends {
-    fn columns(&self) -> usize {
-        let column = |columns: usize, gap: usize| if columns > 0 { columns + gap } else { 0 };
-        column(self.word, 1) + column(self.age, 1) + column(self.activity, 2)
+    fn context(&self, info: &PodInfo) -> Span<'static> {
+        if info.context_window == 0 || info.context_tokens == 0 {
+            return Span::raw("");
+        }
+        let percent = info.context_tokens.saturating_mul(100) / info.context_window;
+        let text = if percent >= 100 { "full".into() } else { format!("{percent}%") };
+        let style = if percent >= NEARLY_FULL { self.theme.warn } else { self.theme.dim };
+        Span::styled(text, style)
+    }
+
+    fn columns(&self, pane: &PaneRows<'_>, width_of_pane: usize) -> Columns {
+        let has_pins = self.tree.pins.all().next().is_some();
+        let pods = pane.rows.iter().filter_map(|row| match row {
+            TreeRow::Pod { info, level, children }
+                if *children != Children::Folded && !has_pins =>
+            {
+                Some((*level, width(info.name.as_str())))
+            }
+            TreeRow::Pod { info, level, children } => {
+                let behind = self.behind(info, *children, &pane.sums.at(info));
+                let behind: usize = behind.iter().map(|span| width(&span.content)).sum();
+                Some((*level, width(info.name.as_str()) + behind))
+            }
+            TreeRow::Stopped(_) => None,
+        });
+        Columns::of(width_of_pane, pods)
+    }
+
+    fn draw_foot(&self, foot: &Foot, area: Rect, buf: &mut Buffer) {
+        let needs = foot.needs.iter().map(|text| (text, self.theme.needs));
+        let more = foot.more.iter().map(|text| (text, self.theme.dim));
+        let mut spans = Vec::new();
+        for (text, style) in needs.chain(more) {
+            let between = if spans.is_empty() { " " } else { " · " };
+            spans.push(Span::styled(self.tree.glyphs.plain(between), self.theme.dim));
+            spans.push(Span::styled(self.tree.glyphs.plain(text), style));
+        }
+        buf.set_line(area.x, area.bottom() - 1, &Line::from(spans), area.width);
     }
 }
 
 impl Widget for View<'_> {
     fn render(self, area: Rect, buf: &mut Buffer) {
-        let pane = self.pane_rows(area.height);
-        let columns = usize::from(area.width);
-        let pods = pane.rows.iter().filter_map(|row| match row {
-            TreeRow::Pod { info, .. } => Some(*info),
-            TreeRow::Stopped(_) => None,
-        });
-        let room = self.room(columns, pods.chain(pane.strip.iter().copied()));
-        let mut lines: Vec<Line<'_>> = Vec::new();
-        for info in &pane.strip {
-            lines.push(self.pod(info, "", Children::None, &room));
+        let pane = self.pane_rows(area);
+        let columns = self.columns(&pane, usize::from(area.width));
+        let mut y = area.y;
+        if pane.headings > 0 {
+            buf.set_stringn(area.x, y, columns.headings(), area.width.into(), self.theme.dim);
+            y += 1;
         }
-        if pane.more > 0 {
-            lines.push(Line::styled(format!("  +{} more", pane.more), self.theme.needs));
-        }
-        if !pane.strip.is_empty() {
-            let rule = self.tree.glyphs.pick("─", "-").repeat(columns);
-            lines.push(Line::styled(rule, self.theme.border));
-        }
-        let mut chosen = None;
-        for row in pane.rows.iter().skip(pane.first).take(pane.shown) {
-            if self.focused && self.tree.cursor == Some(row.place()) {
-                chosen = Some(lines.len());
-            }
-            lines.push(self.line(row, &room));
-        }
-        lines.truncate(usize::from(area.height));
-        for ((line, y), i) in lines.iter().zip(area.y..).zip(0..) {
-            buf.set_line(area.x, y, line, area.width);
-            if chosen == Some(i) {
+        for (row, y) in pane.in_view().zip(y..) {
+            buf.set_line(area.x, y, &self.line(row, &pane.sums, &columns), area.width);
+            let place = row.place();
+            let selected = match (self.focused, &place) {
+                (true, place) => self.tree.cursor.as_ref() == Some(place),
+                (false, Place::Pod(name)) => self.current == Some(name),
+                (false, Place::Stopped) => false,
+            };
+            if selected {
                 buf.set_style(Rect { y, height: 1, ..area }, self.theme.selection);
             }
         }
-        if let Some(foot) = pane.foot.filter(|_| area.height > 0) {
-            let foot = self.tree.glyphs.plain(&pad(&foot, columns));
-            buf.set_stringn(area.x, area.bottom() - 1, foot, columns, self.theme.dim);
+        if !pane.foot.is_empty() && area.height > 0 {
+            self.draw_foot(&pane.foot, area, buf);
         }
         self.empty(&pane.rows, area, buf);
     }

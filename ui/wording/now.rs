@@ -1,0 +1,343 @@
+//! What a Pod does now or why it waits, in one short sentence, by the facts that the host sends.
+
+use crate::family::{Counts, Family};
+use crate::theme::Role;
+use crate::wording::age::clock;
+use crate::wording::duration::in_words;
+use crate::wording::{state, wait};
+use jiff::tz::TimeZone;
+use yoi::protocol::approval::{CHANGED_TOOLS, START_SERVER};
+use yoi::protocol::{ApprovalRequest, PodInfo, RunResult, State};
+use yoi::scope::Permission;
+use yoi::text::SafeText;
+
+/// Characters of an action behind a reason.
+const ACTION: usize = 120;
+/// The longest reason that is its own short form.
+const SHORT: usize = 10;
+
+/// What a row says about a Pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// The sentence.
+    pub text: String,
+    /// What follows the sentence where there is room, with its separator.
+    pub rest: String,
+    /// The reason in a word or two, which no row leaves out; empty where the shape of the row says enough.
+    pub short: String,
+    /// How the sentence and its short form look.
+    pub role: Role,
+}
+
+impl Now {
+    /// Something that goes as it should.
+    fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), role: Role::Dim, ..Self::default() }
+    }
+
+    /// Something that a person should see.
+    fn reason(role: Role, text: impl Into<String>, short: impl Into<String>) -> Self {
+        Self { text: text.into(), short: short.into(), role, ..Self::default() }
+    }
+
+    /// A reason that is short itself, or else has this short form.
+    fn reason_or(role: Role, text: &str, otherwise: &str) -> Self {
+        let short = if text.chars().count() <= SHORT { text } else { otherwise };
+        Self::reason(role, text, short)
+    }
+
+    fn with(mut self, separator: &str, rest: &str) -> Self {
+        if !rest.is_empty() {
+            self.rest = format!("{separator}{rest}");
+        }
+        self
+    }
+}
+
+/// The sentence about a Pod itself.
+pub fn of(info: &PodInfo, family: &Family, now: u64, zone: &TimeZone) -> Now {
+    match info.state {
+        State::NeedsYou => needs(info, family),
+        State::Running => runs(info, family, now, zone),
+        State::Paused => paused(info),
+        State::Idle => idle(info, family),
+        State::Failed | State::Damaged => {
+            let word = state::of(info.state);
+            Now::reason_or(Role::Error, info.why.as_deref().unwrap_or(word), word)
+        }
+        State::Stopped | State::Unknown => Now::plain(state::of(info.state)),
+    }
+}
+
+/// The sentence about all Pods below a folded one: `▲1 · 3 running`.
+pub fn of_all(below: &Counts) -> Now {
+    let mut counts: Vec<(String, Role)> = Vec::new();
+    for (sign, count, role) in
+        [("▲", below.needs_you, Role::Needs), ("✕", below.failed, Role::Error)]
+    {
+        counts.extend((count > 0).then(|| (format!("{sign}{count}"), role)));
+    }
+    for (count, state) in [(below.running, State::Running), (below.paused, State::Paused)] {
+        counts.extend((count > 0).then(|| (format!("{count} {}", state::of(state)), Role::Dim)));
+    }
+    if counts.is_empty() && below.idle > 0 {
+        counts.push((format!("{} {}", below.idle, state::of(State::Idle)), Role::Dim));
+    }
+    let mut counts = counts.into_iter();
+    let Some((first, role)) = counts.next() else { return Now::default() };
+    let rest: Vec<String> = counts.map(|(text, _)| text).collect();
+    let now = match role {
+        Role::Dim => Now::plain(first),
+        role => Now::reason(role, first.clone(), first),
+    };
+    now.with(" · ", &rest.join(" · "))
+}
+
+fn needs(info: &PodInfo, family: &Family) -> Now {
+    if let Some(request) = family.approvals().iter().find(|request| request.is_of(&info.name)) {
+        let (text, short) = wants(request);
+        let action = SafeText::brief(request.action.trim_end(), ACTION);
+        return Now::reason(Role::Needs, text, short).with(": ", &action);
+    }
+    let word = state::of(info.state);
+    match &info.why {
+        Some(why) if why.starts_with("no key for ") => {
+            let (what, more) = why.split_once(": ").unwrap_or((why, ""));
+            Now::reason(Role::Needs, what, "no key").with(": ", more)
+        }
+        Some(why) => Now::reason_or(Role::Needs, why, word),
+        None => Now::reason(Role::Needs, word, word),
+    }
+}
+
+/// What an approval request is about, in a sentence and in a word.
+fn wants(request: &ApprovalRequest) -> (&'static str, &'static str) {
+    if request.question.is_some() {
+        return ("asks", "asks");
+    }
+    match request.tool.as_str() {
+        START_SERVER => return ("wants to start a server", "server"),
+        CHANGED_TOOLS => return ("wants a server's new tools", "tools"),
+        _ => {}
+    }
+    let needs: Vec<String> = request.needs().collect();
+    let has = |need: &str| needs.iter().any(|word| word == need);
+    match &request.lease {
+        _ if has("network") => ("wants the network", "network"),
+        _ if has("git") => ("wants to change git", "git"),
+        _ if has("outside") => ("wants to go outside its scope", "outside"),
+        Some(rule) if rule.permission == Permission::Write => {
+            ("wants to write outside its scope", "outside")
+        }
+        Some(_) => ("wants to read outside its scope", "outside"),
+        None => ("wants an approval", "approval"),
+    }
+}
+
+fn runs(info: &PodInfo, family: &Family, now: u64, zone: &TimeZone) -> Now {
+    let activity = info.activity.as_deref().unwrap_or_default();
+    if wait::for_provider(info, now).is_some() {
+        return for_provider(info, activity, now, zone);
+    }
+    if let Some(waits) = wait::for_writers(info) {
+        return Now::plain(waits);
+    }
+    if let Some(limit) = limit(info) {
+        return limit;
+    }
+    match wait::silent_for(info, family, now) {
+        Some(silent) => Now::plain(format!("silent for {}", in_words(silent))).with(": ", activity),
+        None if activity.is_empty() => Now::plain(state::of(info.state)),
+        None => Now::plain(activity),
+    }
+}
+
+/// A long wait before the next request to the provider.
+fn for_provider(info: &PodInfo, activity: &str, now: u64, zone: &TimeZone) -> Now {
+    let until = clock(info.retry_at.unwrap_or(now), now, zone);
+    match activity.split(',').next().unwrap_or_default() {
+        "limited" | "its provider takes no requests now" => {
+            Now::reason(Role::Warn, format!("limit until {until}"), "limit")
+        }
+        failure => {
+            let text = format!("model {failure}, again at {until}");
+            Now::reason(Role::Warn, text, "no model")
+        }
+    }
+}
+
+/// The limit that the last commands met.
+fn limit(info: &PodInfo) -> Option<Now> {
+    let met = info.limit.as_ref()?;
+    let now = Now::reason(Role::Warn, format!("limit of {}", met.kind), "limit");
+    Some(now.with(": ", &met.sentence))
+}
+
+fn paused(info: &PodInfo) -> Now {
+    let word = state::of(info.state);
+    let why = info.why.as_deref().unwrap_or(word);
+    match why {
+        // Only a person pauses; everything else interrupts.
+        _ if why.starts_with(word) => Now::reason(Role::Paused, why, word),
+        _ if why.ends_with("(host ended)") => {
+            Now::reason(Role::Warn, format!("{word} by restart"), word)
+        }
+        _ => Now::reason(Role::Warn, why, word),
+    }
+}
+
+fn idle(info: &PodInfo, family: &Family) -> Now {
+    if let Some(waits) = wait::for_children(info, family) {
+        return Now::plain(waits);
+    }
+    let at_limit = |run: &yoi::protocol::LastRun| run.result == RunResult::LimitReached.word();
+    match &info.why {
+        Some(why) if info.last_result.as_ref().is_some_and(at_limit) => {
+            Now::reason(Role::Warn, why, "limit")
+        }
+        Some(why) => Now::reason(Role::Warn, why, "waits"),
+        None if info.model.is_empty() => Now::reason(Role::Warn, "no model", "no model"),
+        None => limit(info).unwrap_or_else(|| {
+            let result = info.activity.as_deref().filter(|_| info.unseen).unwrap_or_default();
+            Now::plain(state::of_pod(info)).with(": ", result)
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::tests::{NOON, approval, pod};
+    use yoi::protocol::PodName;
+    use yoi::protocol::limit_met::{LimitKind, LimitMet};
+
+    fn now(info: &PodInfo) -> (String, String, String, Role) {
+        let mut family = Family::default();
+        let requests = vec![approval("q", "tester", "cargo fetch\ncargo test")];
+        family.replace(vec![info.clone()], Vec::new(), requests);
+        let Now { text, rest, short, role } = of(info, &family, NOON, &TimeZone::UTC);
+        (text, rest, short, role)
+    }
+
+    fn as_text(info: &PodInfo) -> String {
+        let (text, rest, short, role) = now(info);
+        format!("{text}|{rest}|{short}|{role:?}")
+    }
+
+    fn because(name: &str, state: State, why: &str) -> PodInfo {
+        PodInfo { why: Some(why.into()), ..pod(name, state) }
+    }
+
+    #[test]
+    fn a_pod_that_needs_a_person_says_what_for() {
+        let tester = pod("tester", State::NeedsYou);
+        let wants = "wants an approval|: cargo fetch⏎cargo test|approval|Needs";
+        assert_eq!(as_text(&tester), wants);
+        let key =
+            because("a", State::NeedsYou, "no key for anthropic: ANTHROPIC_API_KEY is not set");
+        let missing = "no key for anthropic|: ANTHROPIC_API_KEY is not set|no key|Needs";
+        assert_eq!(as_text(&key), missing);
+        let sends = because("a", State::NeedsYou, "nothing was sent: a found a model");
+        assert_eq!(as_text(&sends), "nothing was sent: a found a model||needs you|Needs");
+        assert_eq!(as_text(&pod("a", State::NeedsYou)), "needs you||needs you|Needs");
+    }
+
+    #[test]
+    fn each_kind_of_request_has_a_sentence_and_a_word() {
+        let tool = |tool: &str| ApprovalRequest {
+            rule: yoi::protocol::Pattern { tool: tool.into(), pattern: "*".into() },
+            ..approval("q", "a", "x")
+        };
+        let lease = |permission| ApprovalRequest {
+            lease: Some(yoi::scope::Rule::new("/far", permission)),
+            ..approval("q", "a", "x")
+        };
+        let server = ApprovalRequest { tool: START_SERVER.into(), ..approval("q", "a", "x") };
+        let asked = [
+            (tool("Bash+network"), "wants the network"),
+            (tool("Bash+git"), "wants to change git"),
+            (tool("Bash+outside"), "wants to go outside its scope"),
+            (lease(Permission::Write), "wants to write outside its scope"),
+            (lease(Permission::Read), "wants to read outside its scope"),
+            (tool("Bash"), "wants an approval"),
+            (server, "wants to start a server"),
+        ];
+        for (request, sentence) in asked {
+            let (said, word) = wants(&request);
+            assert_eq!(said, sentence);
+            assert!(word.len() <= SHORT, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_running_pod_says_its_tool_and_its_target_or_why_it_waits() {
+        let runs = |activity: &str| PodInfo {
+            activity: Some(activity.into()),
+            ..pod("alice", State::Running)
+        };
+        assert_eq!(as_text(&runs("Grep overflow")), "Grep overflow|||Dim");
+        assert_eq!(as_text(&pod("alice", State::Running)), "running|||Dim");
+        let waits = runs("waits until bob has ended its run");
+        assert_eq!(as_text(&waits), "waits for bob|||Dim");
+        let until = |activity| PodInfo { retry_at: Some(NOON + 2_400_000), ..runs(activity) };
+        let limited = until("limited, tries again 12:40:00");
+        assert_eq!(as_text(&limited), "limit until 12:40||limit|Warn");
+        let away = until("not reachable, tries again 12:40:00, gives up 13:00:00");
+        assert_eq!(as_text(&away), "model not reachable, again at 12:40||no model|Warn");
+        let silent = PodInfo { last_activity: 0, since: NOON - 300_000, ..runs("Bash make") };
+        assert_eq!(as_text(&silent), "silent for 5 min|: Bash make||Dim");
+        let met = LimitMet { kind: LimitKind::Memory, sentence: "2 GB of memory".into() };
+        let limit = PodInfo { limit: Some(met), ..runs("Bash make") };
+        assert_eq!(as_text(&limit), "limit of memory|: 2 GB of memory|limit|Warn");
+    }
+
+    #[test]
+    fn a_pod_that_rests_says_how_it_ended() {
+        let done = PodInfo {
+            unseen: true,
+            activity: Some("All 212 tests pass".into()),
+            ..pod("fmt", State::Idle)
+        };
+        assert_eq!(as_text(&done), "done|: All 212 tests pass||Dim");
+        assert_eq!(as_text(&pod("bob", State::Idle)), "idle|||Dim");
+        assert_eq!(as_text(&pod("bob", State::Stopped)), "stopped|||Dim");
+        let bare = PodInfo { model: String::new(), ..pod("bob", State::Idle) };
+        assert_eq!(as_text(&bare), "no model||no model|Warn");
+        let failed = because("bench", State::Failed, "exit 101");
+        assert_eq!(as_text(&failed), "exit 101||exit 101|Error");
+        let failed = because("bench", State::Failed, "the model refused the request");
+        assert_eq!(as_text(&failed), "the model refused the request||failed|Error");
+        let restart = because("a", State::Paused, "interrupted 12:40 (host ended)");
+        assert_eq!(as_text(&restart), "paused by restart||paused|Warn");
+        let paused = because("a", State::Paused, "paused 12:40");
+        assert_eq!(as_text(&paused), "paused 12:40||paused|Paused");
+        let waits = because("a", State::Idle, "a queued message waits");
+        assert_eq!(as_text(&waits), "a queued message waits||waits|Warn");
+    }
+
+    #[test]
+    fn a_parent_names_the_child_that_needs_a_person_first() {
+        let shop = pod("shop", State::Idle);
+        let child =
+            |name: &str, state| PodInfo { parent: PodName::parse("shop").ok(), ..pod(name, state) };
+        let pods = [child("lint", State::Running), child("tester", State::NeedsYou)];
+        let mut family = Family::default();
+        family.replace(std::iter::once(shop.clone()).chain(pods).collect(), vec![], vec![]);
+        let said = of(&shop, &family, NOON, &TimeZone::UTC);
+        assert_eq!((said.text.as_str(), said.role), ("waits for tester and lint", Role::Dim));
+    }
+
+    #[test]
+    fn a_folded_subtree_counts_what_needs_a_person_first() {
+        let said = |below: Counts| {
+            let Now { text, rest, short, role } = of_all(&below);
+            format!("{text}|{rest}|{short}|{role:?}")
+        };
+        let busy = Counts { needs_you: 1, running: 3, idle: 2, ..Counts::default() };
+        assert_eq!(said(busy), "▲1| · 3 running|▲1|Needs");
+        let failed = Counts { failed: 2, paused: 1, ..Counts::default() };
+        assert_eq!(said(failed), "✕2| · 1 paused|✕2|Error");
+        assert_eq!(said(Counts { running: 3, ..Counts::default() }), "3 running|||Dim");
+        assert_eq!(said(Counts { idle: 4, ..Counts::default() }), "4 idle|||Dim");
+    }
+}
