@@ -144,7 +144,10 @@ fn values(argument: &Arg, current: &Word, sources: &Sources) -> Vec<Candidate> {
         "pod" => named(&sources.pods),
         "from" | "to" => named(&sources.pods),
         "agent" => named(&sources.agents),
-        "addressee" => [named(&sources.pods), named(&sources.agents)].concat(),
+        "addressee" => {
+            let selectors = selectors(&current.text, sources);
+            [named(&sources.pods), selectors, named(&sources.agents)].concat()
+        }
         "model" => named(&sources.models),
         "effort" => effort::words()
             .into_iter()

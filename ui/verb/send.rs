@@ -1,18 +1,25 @@
 //! `:send`: sends a message to a Pod, or to an agent of the mesh in the name of the selected Pod.
 
 use crate::verb::dialogue::or_end;
+use crate::verb::several::{Each, confirm, ended};
+use crate::verb::targets::{Target, list, meant};
 use crate::verb::words;
-use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Runs, Verb, Way, Why, of, verb};
+use crate::verb::{
+    Dialogue, End, Known, Next, Reply, Request, Runs, Safety, Verb, Way, Why, of, verb,
+};
 use clap::Args;
 use yoi::protocol::method::Addressees;
-use yoi::protocol::{Event, Method, PodName, Segment};
+use yoi::protocol::{Event, Method, PodInfo, PodName, Segment, State};
 use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Send>(Verb {
+    safety: Safety::Confirms,
     runs: Runs::Unattended,
     more: &[
         "The text stands as it is typed: quotes in it are a part of it. A Pod that is busy gets it when \
          its run ends. A Pod that is stopped or failed is restored first.",
+        "A selector such as @idle or alice/** stands for all Pods that it matches: they are listed, and after a \
+         confirmation each gets the message. :help stop says which selectors there are.",
         "A name that no Pod has is that of an agent of the mesh, if the selected Pod takes part there: the agent gets \
          the message from that Pod, and an answer comes to it.",
         "In a shell a single `-` is the text of the standard input, as in `yoi send <pod> -`; no other message \
@@ -26,7 +33,7 @@ pub const INPUT: &str = "-";
 
 #[derive(Args)]
 pub struct Send {
-    /// The Pod, or an agent of the mesh
+    /// The Pod, a selector of several, or an agent of the mesh
     pub addressee: String,
     /// The message
     #[arg(required = true, trailing_var_arg = true)]
@@ -36,6 +43,9 @@ pub struct Send {
     input: Option<Vec<Segment>>,
     #[arg(skip)]
     target: Option<PodName>,
+    /// The Pods that a selector found.
+    #[arg(skip)]
+    several: Vec<PodName>,
     #[arg(skip)]
     stage: Stage,
 }
@@ -70,6 +80,9 @@ pub fn addressee(line: &str) -> Option<PodName> {
 impl Dialogue for Send {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         let Some(reply) = last else { return or_end(self.begin(known)) };
+        if !self.several.is_empty() {
+            return self.next_of_several(known, reply);
+        }
         or_end(reply.single().map(|event| self.answered(&event)))
     }
 }
@@ -80,6 +93,11 @@ impl Send {
             let name = SafeText::line(&self.addressee);
             let text = format!("-c reads no standard input: `yoi send {name} -` sends it");
             return Err(End::refused(Why::Usage, text));
+        }
+        if let Ok(target) = self.addressee.parse::<Target>()
+            && target.is_selector()
+        {
+            return self.begin_several(known, target);
         }
         let pod = PodName::parse(&self.addressee).ok();
         let Some(info) = pod.and_then(|pod| known.family.get(&pod)) else {
@@ -94,7 +112,51 @@ impl Send {
             return Ok(self.send(pod));
         }
         self.stage = Stage::Restoring;
-        Ok(Next::call(Request::to(pod, Method::RestorePods { tree: false, plan: false })))
+        Ok(Next::call(restore(&pod)))
+    }
+
+    /// The message goes to several Pods, which the confirmation names.
+    fn begin_several(&mut self, known: &Known<'_>, target: Target) -> Result<Next, End> {
+        let meant = meant(known, &[target], |info| self.fits(info))?;
+        let question = self.question(&meant.names(known));
+        self.several = meant.pods;
+        let first = match self.stopped(known).as_slice() {
+            [] => String::new(),
+            [one] => format!(" {one} is restored first."),
+            stopped => format!(" {} are restored first.", list(stopped)),
+        };
+        Ok(confirm(&self.several, question + &first, self.enter()))
+    }
+
+    fn next_of_several(&mut self, known: &Known<'_>, reply: Reply) -> Next {
+        match (reply, &self.stage) {
+            (Reply::Confirmed, _) => match self.stopped(known).as_slice() {
+                [] => self.send_to_each(),
+                stopped => {
+                    self.stage = Stage::Restoring;
+                    Next::Call(stopped.iter().map(restore).collect())
+                }
+            },
+            // A Pod that did not come back refuses the message.
+            (Reply::Results(_), Stage::Restoring) => {
+                self.stage = Stage::Sending;
+                self.send_to_each()
+            }
+            (Reply::Results(results), _) => Next::End(ended(known, &self.several, results, self)),
+            (Reply::Picked(_), _) => Next::End(End::default()),
+        }
+    }
+
+    /// Those among several Pods that have to be restored before they take a message.
+    fn stopped(&self, known: &Known<'_>) -> Vec<PodName> {
+        let info = |name: &PodName| known.family.get(name);
+        let stopped = |name: &&PodName| info(name).is_some_and(|info| info.state.can_be_restored());
+        self.several.iter().filter(stopped).cloned().collect()
+    }
+
+    fn send_to_each(&self) -> Next {
+        let send = |pod: &PodName| Request::to(pod.clone(), self.method());
+        Next::Call(self.several.iter().map(send).collect())
     }
 
     /// The refusal for a name that no Pod has, if the selected Pod reaches no agent.
@@ -113,9 +175,7 @@ impl Send {
     }
 
     fn send(&self, pod: PodName) -> Next {
-        let text = || vec![Segment::Text { content: self.text.join(" ") }];
-        let input = self.input.clone().unwrap_or_else(text);
-        Next::call(Request::to(pod, Method::Send { input, queue: true }))
+        Next::call(Request::to(pod, self.method()))
     }
 
     fn send_to_agent(&self, sender: PodName) -> Next {
@@ -145,6 +205,44 @@ impl Send {
         };
         Next::End(End::done(said))
     }
+}
+
+impl Each for Send {
+    fn method(&self) -> Method {
+        let text = || vec![Segment::Text { content: self.text.join(" ") }];
+        Method::Send { input: self.input.clone().unwrap_or_else(text), queue: true }
+    }
+
+    fn fits(&self, info: &PodInfo) -> bool {
+        info.state != State::Damaged
+    }
+
+    fn question(&self, pods: &str) -> String {
+        format!("send this message to {pods}?")
+    }
+
+    fn enter(&self) -> &'static str {
+        "send"
+    }
+
+    fn said(&self, _known: &Known<'_>, done: &[(PodName, Event)]) -> String {
+        let is_queued = |event: &Event| matches!(event, Event::Accepted { queued: Some(_), .. });
+        let (queued, sent): (Vec<_>, Vec<_>) = done.iter().partition(|(_, event)| is_queued(event));
+        let names = |done: Vec<&(PodName, Event)>| {
+            done.into_iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>().join(", ")
+        };
+        let parts =
+            [("sent to", names(sent), ""), ("queued for", names(queued), ", until their runs end")];
+        let parts = parts.iter().filter(|(_, names, _)| !names.is_empty());
+        parts
+            .map(|(how, names, until)| format!("{how} {names}{until}"))
+            .collect::<Vec<_>>()
+            .join(" · ")
+    }
+}
+
+fn restore(pod: &PodName) -> Request {
+    Request::to(pod.clone(), Method::RestorePods { tree: false, plan: false })
 }
 
 /// What a restored Pod came back without, such as a scope that another Pod writes now.

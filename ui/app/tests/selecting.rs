@@ -73,3 +73,24 @@ fn a_selector_that_matches_no_pod_is_refused_in_the_bar() {
     assert_eq!(bench.notice(), "@failed matches no Pod");
     assert!(bench.app.layers.is_empty());
 }
+
+#[test]
+fn a_message_to_a_selector_goes_to_each_pod_that_was_named_and_restores_the_stopped_first() {
+    let mut bench = bench();
+    bench.shown(child("alice", "tester", State::Stopped));
+    bench.type_in(":send alice/* commit, then stop");
+    assert!(calls(&bench.press("enter")).is_empty());
+    let screen = bench.screen();
+    let named = "send this message to scout, tester? tester is restored first.";
+    assert!(screen.contains(named), "{screen}");
+    let restore = Method::RestorePods { tree: false, plan: false };
+    let effects = bench.confirm("enter");
+    assert_eq!(calls(&effects), [(Some("tester"), &restore)]);
+    let send = message("commit, then stop");
+    let effects = answer(&mut bench, effects, Event::Plan { steps: Vec::new(), done: true });
+    assert_eq!(calls(&effects), [(Some("scout"), &send), (Some("tester"), &send)]);
+    let asked = asked(effects);
+    bench.msg(Msg::Answered(asked[0].clone(), Ok(Event::Accepted { entry: None, queued: None })));
+    bench.msg(Msg::Answered(asked[1].clone(), Err(Refusal::invalid("the disk is full"))));
+    assert_eq!(bench.notice(), "tester: the disk is full · sent to scout");
+}

@@ -82,6 +82,8 @@ const CASES: &[Case] = &[
     case("open bob", &[], ""),
     case("open nobody", &[], "there is no pod `nobody`"),
     case("send bob hello", &[("run", "bob")], "sent to bob"),
+    confirms(case("send bob/** hello", &[("run", "bob")], "sent to bob"), "send this message to bob (in bob)?"),
+    confirms(case("send docs/** hello", &[("restore", "docs"), ("run", "docs")], "sent to docs"), "send this message to docs (in docs)? docs is restored first."),
     case("stop bob", &[("stop", "bob")], "stopped bob · :restore bob brings it back"),
     case("stop docs", &[("stop", "docs")], "pod `docs` is stopped already"),
     confirms(case("stop alice bob", &[("stop", "alice"), ("stop", "bob")], "stopped alice, bob · :restore alice bob brings them back"), "stop alice, bob?"),
