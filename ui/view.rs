@@ -9,6 +9,7 @@ use crate::pane::inbox::waiting;
 use crate::pane::tree::Workspaces;
 use crate::pane::{actionbar, transcript};
 use crate::rows::{columns, cut, wrap_text};
+use crate::wording::model::cost;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
@@ -114,7 +115,9 @@ fn tree_title(app: &App, width: u16) -> Line<'static> {
         0 => String::new(),
         many => format!(" · {many} marked"),
     };
-    let text = app.setup.glyphs.plain(&format!("{place}{marked}"));
+    let total = app.tree.cost(&app.family, app.current.as_ref());
+    let spent = if total.dollars > 0.0 { format!(" · {}", cost(&total)) } else { String::new() };
+    let text = app.setup.glyphs.plain(&format!("{place}{marked}{spent}"));
     let text = cut(&text, usize::from(width.saturating_sub(4)));
     Line::styled(format!(" {text} "), app.theme.dim)
 }

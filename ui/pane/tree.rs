@@ -1,6 +1,6 @@
 //! The tree of Pods: one row a Pod with what it does now or why it waits, in an order that stays.
 
-use crate::family::Family;
+use crate::family::{Cost, Family};
 use crate::pane::glyph::Glyphs;
 use crate::pane::input::Input;
 use icu_normalizer::ComposingNormalizerBorrowed;
@@ -150,6 +150,14 @@ impl Tree {
 
     pub fn unfold(&mut self, name: &PodName) {
         self.folded.remove(name);
+    }
+
+    /// What all Pods of the tree cost.
+    pub fn cost(&self, family: &Family, current: Option<&PodName>) -> Cost {
+        let mut cost = Cost::default();
+        let pods = family.all().iter().filter(|info| self.lists(info, family, current));
+        pods.for_each(|info| cost += Cost::of(info));
+        cost
     }
 
     /// Whether a Pod can have a row, or is counted in the row of a folded one.

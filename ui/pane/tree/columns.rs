@@ -21,8 +21,8 @@ const NAME: usize = 8;
 const NAMES: usize = 32;
 /// The fewest columns in which a row says what a Pod does.
 const SENTENCE: usize = 8;
-/// The columns that names leave to what Pods do.
-const ROOM: usize = 16;
+/// The columns that names leave to what Pods do: `wants the network` fits.
+const ROOM: usize = 17;
 /// Pods this far below their root are indented; deeper ones show the number instead.
 const DEEPEST: usize = 5;
 
@@ -169,6 +169,7 @@ impl Columns {
 }
 
 /// The sentence in exactly so many columns: with what follows it where that has room, else alone, else its short form.
+/// Where the column has its usual width, the beginning of a long sentence says more than the short form.
 fn sentence(now: &Now, columns: usize, theme: &Theme) -> [Span<'static>; 2] {
     let style = theme.style(now.role);
     let text = width(&now.text);
@@ -179,7 +180,7 @@ fn sentence(now: &Now, columns: usize, theme: &Theme) -> [Span<'static>; 2] {
             Span::styled(pad(&now.rest, rest), theme.dim),
         ];
     }
-    let fits = text <= columns || now.short.is_empty();
+    let fits = text <= columns || columns >= ROOM || now.short.is_empty();
     let text = if fits { cut_target(&now.text, columns) } else { cut(&now.short, columns) };
     let rest = " ".repeat(columns.saturating_sub(width(&text)));
     [Span::styled(text, style), Span::raw(rest)]
