@@ -296,10 +296,11 @@ impl Verb {
         self.needs_argument() || first.is_some_and(|first| first == "name" || first == "model")
     }
 
-    /// Whether it takes several Pods.
+    /// Whether it takes several Pods as its first words.
     pub fn takes_several(&self) -> bool {
         let command = self.line();
-        command.get_positionals().any(|argument| source(argument) == "pod" && repeats(argument))
+        let first = command.get_positionals().next();
+        first.is_some_and(|argument| source(argument) == "pod" && repeats(argument))
     }
 
     /// Whether a key or a picker writes it into the command line instead of running it.

@@ -1,20 +1,26 @@
 //! `:effort`: chooses how much the model of a Pod thinks, or says how much that is.
 
 use crate::verb::dialogue::or_end;
-use crate::verb::{Action, Dialogue, End, Known, Next, Reply, Request, Verb, Way, of, verb};
+use crate::verb::several::{Each, Several};
+use crate::verb::targets::Target;
+use crate::verb::{
+    Action, Dialogue, End, Known, Next, Reply, Request, Safety, Verb, Way, of, verb,
+};
 use crate::wording::model::{as_sent, unsent};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use std::path::Path;
-use yoi::protocol::{Effort, Event, Method, PodName};
+use yoi::protocol::{Effort, Event, Method, PodInfo, PodName};
 
 pub static VERB: Verb = of::<ChooseEffort>(Verb {
+    safety: Safety::Confirms,
     more: &[
         "Without a Pod it is about new Pods; in a shell, write `effort` into config.toml for those.",
         "It counts from the next request on, also in a run under way; a model that has no such setting is not told.",
         "max is sent as xhigh and off as none to the APIs of OpenAI, as high and low to Gemini.",
         "default is what `effort` in config.toml says. Where that says nothing, no request names an effort, and the \
          provider's own default for the model counts.",
+        "Behind the effort, Pods can be named, also by selectors such as @idle or alice/**: several are listed before \
+         anything is changed. :help stop says which selectors there are.",
     ],
     ..verb("effort", "choose how much the model thinks, or say how much that is")
 });
@@ -27,8 +33,11 @@ struct ChooseEffort {
     /// low, medium, high, max, off or default
     #[arg(value_name = "EFFORT", value_parser = PossibleValuesParser::new(words()))]
     effort: Option<String>,
+    /// The Pods; none is the selected one
+    #[arg(value_name = "POD")]
+    pods: Vec<Target>,
     #[arg(skip)]
-    pod: Option<PodName>,
+    several: Several,
 }
 
 /// What can be typed.
@@ -49,9 +58,10 @@ fn of_word(word: &str) -> Option<Effort> {
 impl Dialogue for ChooseEffort {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         match last {
-            None => self.begin(known).unwrap_or_else(Next::End),
+            None => or_end(self.begin(known)),
+            Some(reply) if self.several.has_begun() => self.of_pods(known, Some(reply)),
             Some(reply) => {
-                or_end(reply.single().map(|event| Next::End(self.answered(known, event))))
+                or_end(reply.single().map(|event| Next::End(self.of_new_pods(known, event))))
             }
         }
     }
@@ -59,34 +69,64 @@ impl Dialogue for ChooseEffort {
 
 impl ChooseEffort {
     fn begin(&mut self, known: &Known<'_>) -> Result<Next, End> {
-        let Some(name) = known.selected.cloned() else {
-            return Ok(Next::call(Request::host(Method::FindModel {
+        match (&self.effort, known.selected) {
+            (Some(_), selected) if selected.is_some() || !self.pods.is_empty() => {
+                Ok(self.of_pods(known, None))
+            }
+            (None, Some(name)) => {
+                let info = known.find(name)?;
+                let said = format!("{name}: {}{}", in_words(info.effort), as_sent(info));
+                Ok(Next::End(End::answer(said)))
+            }
+            _ => Ok(Next::call(Request::host(Method::FindModel {
                 cwd: known.cwd.to_owned(),
                 model: known.model.map(str::to_owned),
                 env: known.env.clone(),
-            })));
-        };
-        let Some(word) = &self.effort else {
-            let info = known.find(&name)?;
-            let said = format!("{name}: {}{}", in_words(info.effort), as_sent(info));
-            return Ok(Next::End(End::answer(said)));
-        };
-        self.pod = Some(name.clone());
-        let method = Method::SetEffort { effort: of_word(word) };
-        Ok(Next::call(Request::to(name, method)))
+            }))),
+        }
     }
 
-    fn answered(&self, known: &Known<'_>, event: Event) -> End {
+    /// The next step for Pods that are to use the effort.
+    fn of_pods(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        let each = EachPod(self.effort.clone().unwrap_or_default());
+        self.several.next(known, last, &self.pods, &each)
+    }
+
+    /// Chooses the effort of new Pods, or says which one that is.
+    fn of_new_pods(&self, known: &Known<'_>, event: Event) -> End {
         let Event::ModelFound { model, effort: settings, config, .. } = event else {
             return End::default();
         };
+        // Why no request to their model carries one.
         let why = model.and_then(|found| found.effort_unsent);
-        let Some(pod) = &self.pod else {
-            return self.of_new_pods(known, settings, why.as_deref(), &config);
+        let said = |effort: Option<Effort>| {
+            let why = why.as_deref().filter(|_| effort.is_some());
+            format!("new Pods: {}{}", in_words(effort), unsent(why))
         };
-        let word = self.effort.as_deref().unwrap_or(DEFAULT);
-        if let Some(why) = why.filter(|_| of_word(word).or(settings).is_some()) {
-            return End::done(format!("{pod}: effort {word}{}", unsent(Some(&why))));
+        match &self.effort {
+            None => End::answer(said(known.effort.or(settings))),
+            Some(word) if known.way == Way::Shell => {
+                known.not_for_new_pods("effort", word, &config)
+            }
+            Some(word) => {
+                let chosen = of_word(word);
+                End::done(said(chosen.or(settings))).and(Action::EffortOfNewPods(chosen))
+            }
+        }
+    }
+}
+
+/// With the word that was typed.
+struct EachPod(String);
+
+impl EachPod {
+    /// The sentence about one Pod.
+    fn sentence(&self, known: &Known<'_>, pod: &PodName, event: &Event) -> String {
+        let word = &self.0;
+        let Event::ModelFound { model, effort: settings, .. } = event else { return String::new() };
+        let why = model.as_ref().and_then(|found| found.effort_unsent.as_deref());
+        if let Some(why) = why.filter(|_| of_word(word).or(*settings).is_some()) {
+            return format!("{pod}: effort {word}{}", unsent(Some(why)));
         }
         // This provider's cache is of requests with one effort.
         let is_cached = known
@@ -94,29 +134,30 @@ impl ChooseEffort {
             .is_ok_and(|info| info.context_tokens > 0 && info.model.starts_with("anthropic/"));
         let cost =
             if is_cached { "; that request reads nothing from the prompt cache" } else { "" };
-        End::done(format!("{pod}: effort {word} from the next request on{cost}"))
+        format!("{pod}: effort {word} from the next request on{cost}")
+    }
+}
+
+impl Each for EachPod {
+    fn method(&self) -> Method {
+        Method::SetEffort { effort: of_word(&self.0) }
     }
 
-    /// Chooses the effort of new Pods, or says which one that is; `why` no request to their model carries one.
-    fn of_new_pods(
-        &self,
-        known: &Known<'_>,
-        settings: Option<Effort>,
-        why: Option<&str>,
-        config: &Path,
-    ) -> End {
-        let said = |effort: Option<Effort>| {
-            let why = why.filter(|_| effort.is_some());
-            format!("new Pods: {}{}", in_words(effort), unsent(why))
-        };
-        match &self.effort {
-            None => End::answer(said(known.effort.or(settings))),
-            Some(word) if known.way == Way::Shell => known.not_for_new_pods("effort", word, config),
-            Some(word) => {
-                let chosen = of_word(word);
-                End::done(said(chosen.or(settings))).and(Action::EffortOfNewPods(chosen))
-            }
-        }
+    fn fits(&self, info: &PodInfo) -> bool {
+        !info.state.is_at_rest()
+    }
+
+    fn question(&self, pods: &str) -> String {
+        format!("effort {} for {pods}?", self.0)
+    }
+
+    fn enter(&self) -> &'static str {
+        "choose it"
+    }
+
+    fn said(&self, known: &Known<'_>, done: &[(PodName, Event)]) -> String {
+        let sentences = done.iter().map(|(pod, event)| self.sentence(known, pod, event));
+        sentences.collect::<Vec<_>>().join(" · ")
     }
 }
 

@@ -1,22 +1,29 @@
 //! `:model`: chooses the model, says which one a Pod uses and why, or lists the ways to connect one.
 
 use crate::verb::dialogue::or_end;
+use crate::verb::several::{Each, Several, names};
+use crate::verb::targets::Target;
 use crate::verb::{
-    Action, Dialogue, End, Known, Next, Pick, Reply, Request, SCREEN, Said, Verb, Way, of, verb,
+    Action, Dialogue, End, Known, Next, Pick, Reply, Request, SCREEN, Safety, Said, Verb, Way, of,
+    verb,
 };
 use clap::Args;
 use std::path::{Path, PathBuf};
 use yoi::config::model_select::example;
 use yoi::protocol::reply::FoundModel;
-use yoi::protocol::{Event, Method, PodName, State};
+use yoi::protocol::{Event, Method, PodInfo, PodName, State};
+use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Model>(Verb {
+    safety: Safety::Confirms,
     more: &[
         "It counts from the next request on, also in a run under way; a run that waits for its provider asks the new \
          model at once.",
         "Without a Pod it is about the model of new Pods; in a shell, write `model` into config.toml for those.",
         "Without a model it lists the ways to connect one: a key in the environment, `yoi auth <provider>`, a \
          server on this machine, a provider in config.toml.",
+        "Behind the model, Pods can be named that are to use it, also by selectors such as @idle or alice/**: several are \
+         listed before anything is changed. :help stop says which selectors there are.",
     ],
     ..verb("model", "choose the model, or say which one it is and why")
 });
@@ -26,8 +33,11 @@ struct Model {
     /// provider/model, provider/ or rehearsal:<script>
     #[arg(value_name = "MODEL")]
     model: Option<String>,
+    /// The Pods; none is the selected one
+    #[arg(value_name = "POD")]
+    pods: Vec<Target>,
     #[arg(skip)]
-    pod: Option<PodName>,
+    several: Several,
     /// The path of the settings, once the ways to connect a model are listed.
     #[arg(skip)]
     config: PathBuf,
@@ -99,6 +109,7 @@ impl Dialogue for Model {
             Some(Reply::Picked(at)) => Next::End(
                 Connect::ALL.get(at).map_or_else(End::default, |way| way.chosen(&self.config)),
             ),
+            Some(reply) if self.several.has_begun() => self.of_pods(known, Some(reply)),
             Some(reply) => or_end(reply.single().map(|event| self.answered(known, event))),
         }
     }
@@ -108,11 +119,7 @@ impl Model {
     fn begin(&mut self, known: &Known<'_>) -> Next {
         let selected = known.selected.and_then(|name| known.family.get(name));
         match (&self.model, selected) {
-            (Some(model), Some(info)) => {
-                self.pod = Some(info.name.clone());
-                let method = Method::SetModel { model: model.clone() };
-                Next::call(Request::to(info.name.clone(), method))
-            }
+            (Some(_), info) if info.is_some() || !self.pods.is_empty() => self.of_pods(known, None),
             (None, Some(info)) if !info.model.is_empty() => {
                 let which = format!("{} uses {}: {}", info.name, info.model, info.model_why);
                 Next::End(End::answer(which))
@@ -125,18 +132,16 @@ impl Model {
         }
     }
 
+    /// The next step for Pods that are to use the model.
+    fn of_pods(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        let each = EachPod(self.model.clone().unwrap_or_default());
+        self.several.next(known, last, &self.pods, &each)
+    }
+
     fn answered(&mut self, known: &Known<'_>, event: Event) -> Next {
-        let typed = || self.model.clone().unwrap_or_default();
         let Event::ModelFound { model, config, mistakes, .. } = event else {
-            let pod = self.pod.as_ref().map_or("the Pod", PodName::as_str);
-            return Next::End(End::done(format!("{pod} uses {}", typed())));
+            return Next::End(End::default());
         };
-        if let Some(pod) = &self.pod {
-            let model = model.map_or_else(typed, |found| found.model);
-            let runs = known.family.get(pod).is_some_and(|info| info.state == State::Running);
-            let from = if runs { " from its next request on" } else { "" };
-            return Next::End(End::done(format!("{pod} uses {model}{from}")));
-        }
         self.config = config;
         let said = match (model, &self.model) {
             (Some(found), Some(_)) if known.way == Way::Shell => {
@@ -161,6 +166,42 @@ impl Model {
             }
         };
         Next::End(End::answer(said))
+    }
+}
+
+/// With the model as it was typed.
+struct EachPod(String);
+
+impl Each for EachPod {
+    fn method(&self) -> Method {
+        Method::SetModel { model: self.0.clone() }
+    }
+
+    fn fits(&self, info: &PodInfo) -> bool {
+        !info.state.is_at_rest()
+    }
+
+    fn question(&self, pods: &str) -> String {
+        format!("use {} for {pods}?", SafeText::line(&self.0))
+    }
+
+    fn enter(&self) -> &'static str {
+        "use it"
+    }
+
+    fn said(&self, known: &Known<'_>, done: &[(PodName, Event)]) -> String {
+        let found = done.iter().find_map(|(_, event)| match event {
+            Event::ModelFound { model: Some(found), .. } => Some(&found.model),
+            _ => None,
+        });
+        let model = found.unwrap_or(&self.0);
+        let runs = |pod| known.family.get(pod).is_some_and(|info| info.state == State::Running);
+        let some_run = done.iter().any(|(pod, _)| runs(pod));
+        let (use_it, from) = match done.len() {
+            1 => ("uses", " from its next request on"),
+            _ => ("use", " from their next requests on"),
+        };
+        format!("{} {use_it} {model}{}", names(done), if some_run { from } else { "" })
     }
 }
 

@@ -69,6 +69,11 @@ impl Several {
         }
     }
 
+    /// Whether the Pods are known: the next reply is about them.
+    pub fn has_begun(&self) -> bool {
+        !self.pods.is_empty()
+    }
+
     fn call(&self, method: Method) -> Next {
         let to = |pod: &PodName| Request::to(pod.clone(), method.clone());
         Next::Call(self.pods.iter().map(to).collect())

@@ -74,14 +74,13 @@ impl Stop {
 
     /// What is asked before more is stopped than one Pod that was named.
     fn confirmation(&self, known: &Known<'_>) -> Option<String> {
-        let heads = self.meant.names(known);
         let below = self.below(known);
         if self.tree && below.len() > 1 {
             let them = if self.meant.pods.len() > 1 { "them" } else { "it" };
-            let all = list(&below);
+            let (heads, all) = (list(&self.meant.pods), list(&below));
             return Some(format!("stop {} Pods, {heads} and all below {them}: {all}", below.len()));
         }
-        self.meant.is_confirmed(known).then(|| self.question(&heads))
+        self.meant.is_confirmed(known).then(|| self.question(&self.meant.names(known)))
     }
 
     /// The live Pods among these and below them, each once.

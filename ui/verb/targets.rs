@@ -13,6 +13,9 @@ use yoi::text::SafeText;
 /// How many Pods a sentence names that is no confirmation.
 const NAMED: usize = 6;
 
+/// A confirmation of more Pods says how many they are, so that a person need not count them.
+const COUNTED: usize = 3;
+
 /// The state that stands for every Pod that waits for a person.
 const NEEDS: &str = "needs";
 /// The states that a selector can name: [`NEEDS`], and words of [`state::of_pod`], which the tree shows.
@@ -127,7 +130,11 @@ impl Meant {
                 None => name.to_string(),
             }
         };
-        self.pods.iter().map(named).collect::<Vec<_>>().join(", ")
+        let names = self.pods.iter().map(named).collect::<Vec<_>>().join(", ");
+        match self.pods.len() {
+            0..=COUNTED => names,
+            count => format!("{count} Pods: {names}"),
+        }
     }
 }
 

@@ -307,6 +307,7 @@ fn words_complete_to_the_values_of_their_argument() {
     assert_eq!(texts("send bob hel"), none);
     assert_eq!(texts("send bob don't he"), none);
     assert_eq!(texts("model gpt"), ["openai/gpt"]);
+    assert_eq!(texts("model openai/gpt "), ["alice", "bob", "@idle"]);
     assert_eq!(texts("new x --model cla"), ["anthropic/claude"]);
     assert_eq!(texts("theme d"), ["day"]);
     assert_eq!(texts("stop --tr"), ["--tree"]);

@@ -124,6 +124,7 @@ fn a_verb_for_one_pod_names_those_of_a_selector_that_matches_several() {
 #[test]
 fn a_confirmation_says_in_which_directory_a_pod_of_another_workspace_is() {
     assert_eq!(confirmation("stop @idle"), "stop far (in shop), scout?");
+    assert_eq!(confirmation("stop alice/**"), "stop 4 Pods: alice, scout, tester, probe?");
     assert_eq!(confirmation("stop bob far"), "stop bob, far?", "a person typed these names");
 }
 
