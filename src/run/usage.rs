@@ -10,8 +10,9 @@ impl Run {
     /// The entry for a request over the first `asked` items of the history; none when the provider
     /// reported no tokens.
     pub(super) fn usage_entry(&self, usage: Usage, asked: u64) -> Option<Entry> {
-        let price = self.setup.models.model.as_ref().and_then(|(model, _)| model.price.as_ref());
-        fact(usage, asked, price).map(Entry::new)
+        let model = self.setup.models.model.as_ref().map(|(model, _)| model);
+        let asked = if exceeds(usage, model.map_or(0, |model| model.window)) { 0 } else { asked };
+        fact(usage, asked, model.and_then(|model| model.price.as_ref())).map(Entry::new)
     }
 
     /// Commits what a request used that leaves no other entry.
@@ -39,6 +40,13 @@ impl Run {
         self.send(RunEvent::Context { tokens: self.tokens(), cost: self.session_state.state.cost })
             .await;
     }
+}
+
+/// Whether a provider reports more input than the context window holds. It paid for that input, but in
+/// several rounds (a server's own tools, a gateway that adds up), so it does not measure the history of one
+/// request. A window of 0 is not known.
+fn exceeds(usage: Usage, window: u64) -> bool {
+    window > 0 && usage.input.is_some_and(|input| input > window)
 }
 
 fn fact(usage: Usage, asked: u64, price: Option<&Price>) -> Option<Fact> {

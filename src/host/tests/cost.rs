@@ -121,3 +121,41 @@ async fn the_cost_of_a_pod_is_what_its_provider_reported_whatever_failed_and_cha
     let apart = (cost - reported.dollars).abs() / reported.dollars;
     assert!(apart < 1e-9, "{cost} of {} after {} requests", reported.dollars, reported.requests);
 }
+
+/// A reply to a request whose input a server counted several times, as it does for its own tools.
+fn summed(requests: &Mutex<u32>) -> Response {
+    *requests.lock().unwrap() += 1;
+    let events = [
+        json!({"type": "message_start", "message": {"usage": {"input_tokens": 1_000_000}}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "done"}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}),
+        json!({"type": "message_stop"}),
+    ];
+    let text: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    ([("content-type", "text/event-stream")], text).into_response()
+}
+
+#[tokio::test]
+async fn input_that_no_window_holds_is_paid_and_does_not_fill_the_context() {
+    let requests = Arc::new(Mutex::new(0));
+    let shared = requests.clone();
+    let answers = post(move || std::future::ready(summed(&shared)));
+    let url = serve(Router::new().route("/v1/messages", answers)).await;
+    let settings = format!(
+        "[provider.fake]\nwire = 'anthropic'\nbase_url = '{url}'\nkey_env = []\n[models.'fake/one']\n\
+         window = 200_000\nprice = {{ input = 3, output = 15, cache_read = 1, cache_write = 4 }}\n"
+    );
+    let mut bench = Bench::with_settings(&settings).await;
+    let (cwd, model) = (bench.root.join("w"), Some("fake/one".to_owned()));
+    let new = Method::New(NewPod { cwd, model, ..NewPod::default() });
+    let Ok(Event::Created { info }) = bench.client.call(None, new).await else { panic!() };
+    for _ in 0..2 {
+        bench.call(&info.name, Method::say("go")).await.unwrap();
+        assert_eq!(bench.end().await, RunResult::Finished);
+    }
+    let after = bench.is(&info.name, crate::protocol::State::Idle).await;
+    assert_eq!((*requests.lock().unwrap(), after.cost), (2, Some(6.0)));
+    assert!(after.context_tokens < 200_000, "{}", after.context_tokens);
+}
