@@ -26,6 +26,7 @@ pub mod reply;
 pub mod script;
 pub mod server;
 pub mod tool_words;
+pub mod work;
 
 pub use approval::{
     Action, ApprovalRequest, CHANGED_TOOLS, Pattern, PolicyConsent, PolicyRule, PolicyTrust,
@@ -60,6 +61,7 @@ pub use reply::{
 };
 pub use script::ScriptHash;
 pub use server::{McpServerInfo, McpServerState};
+pub use work::{LinesChanged, PodWork, Work};
 
 /// The number both sides name in their first line on the host socket. It rises with every change of the lines but
 /// optional fields; `watch`, `family` and `shutdown` stay as they are, so that a newer program can end an older host.

@@ -8,6 +8,7 @@ use crate::protocol::{
     Effort, Entry, EntryId, ErrorCode, Event, Fact, Item, LimitMet, Refusal, Role, RunOutcome,
     RunResult, Segment, SegmentId, SessionId, SystemItem, Trigger, TurnResult,
 };
+use crate::run::work::WorkSoFar;
 use crate::session::{Files, LogPosition, Replay, load_output};
 use crate::store::{MailboxMessage, Store};
 use crate::{config::models::Model, protocol::PodName, tools};
@@ -72,6 +73,8 @@ mod stream;
 mod turn;
 /// Token usage and cost of model requests.
 mod usage;
+
+pub mod work;
 #[cfg(test)]
 mod tests;
 
@@ -332,6 +335,7 @@ pub(crate) struct Run {
     /// The turn to write, while it lasts.
     turn: Option<Box<dyn Turn>>,
     reads_beside: turn::ReadsBeside,
+    work: WorkSoFar,
 }
 
 /// Runs until the model is done or something stops it. The state comes back with the new history,
@@ -357,6 +361,7 @@ pub async fn run(
         }
     };
     let offered = setup.tool_set.borrow().clone();
+    let cost_before = session_state.state.cost.unwrap_or(0.0);
     let mut run = Run {
         setup,
         session_state,
@@ -370,6 +375,7 @@ pub async fn run(
         offered,
         turn,
         reads_beside,
+        work: WorkSoFar { cost_before, ..WorkSoFar::default() },
     };
     tracing::info!("started");
     let begun = tokio::time::Instant::now();
@@ -685,6 +691,9 @@ impl Run {
         let id = ends.last().and_then(|end| end.id);
         let mut entries = vec![Entry::new(Fact::TurnEnd { turn_count })];
         entries.extend(ends);
+        if let Some(end) = entries.last_mut() {
+            self.add_work(end);
+        }
         self.commit(entries).await?;
         Ok(id)
     }

@@ -19,6 +19,7 @@ mod pods;
 mod policy;
 mod recover;
 mod rows;
+mod runs;
 mod schema;
 mod server_tools;
 mod trusts;

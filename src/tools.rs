@@ -42,7 +42,7 @@ use crate::llm::ToolSpec;
 use crate::protocol::item::Image;
 use crate::protocol::mesh::SentMessage;
 use crate::protocol::{
-    EntryId, FileMark, LimitMet, OutsidePath, PodName, QUESTION_TOOL, ScriptHash,
+    EntryId, FileMark, LimitMet, LinesChanged, OutsidePath, PodName, QUESTION_TOOL, ScriptHash,
 };
 use crate::sandbox::{CommandLimits, Isolation, Need, Person, PodStorage, StartGroup};
 use crate::scope::Scope;
@@ -101,6 +101,8 @@ pub struct Output {
     pub sent: Option<SentMessage>,
     /// The limit that a command met.
     pub limit: Option<LimitMet>,
+    /// The lines of its file that Write or Edit changed.
+    pub lines: Option<LinesChanged>,
 }
 
 /// A position up to which a Pod's output has been read.

@@ -181,6 +181,8 @@ pub struct App {
     returning: Option<screen_state::Returning>,
     /// The draft without a Pod as the earlier screen left it.
     restored_text: String,
+    /// When the person left the screen before this one; milliseconds since the Unix epoch.
+    left: Option<u64>,
     /// Where the person was in transcripts that are not kept.
     bookmarks: BTreeMap<PodName, Bookmark>,
     /// The theme that the person chose here or on an earlier screen.

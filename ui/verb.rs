@@ -14,6 +14,7 @@ pub mod complete;
 pub mod decision;
 pub mod numbers;
 pub mod spell;
+mod time_span;
 
 mod allow;
 mod answer;
@@ -45,6 +46,7 @@ pub mod restore;
 pub mod resume;
 mod rewind;
 mod rm;
+mod since;
 pub mod send;
 mod split;
 mod stop;
@@ -89,6 +91,7 @@ pub static LIST: &[&Verb] = &[
     &lend::VERB,
     &reclaim::VERB,
     &who::VERB,
+    &since::VERB,
     &policy::VERB,
     &trust::VERB,
     &mcp::VERB,

@@ -10,6 +10,7 @@ pub mod question;
 pub mod rule;
 pub mod scope;
 pub mod sent;
+pub mod since;
 pub mod command;
 pub mod context;
 pub mod state;

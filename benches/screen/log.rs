@@ -85,7 +85,7 @@ fn fact(n: u64, answer: &str, last: bool) -> Fact {
             output_tokens: 100,
             cost: None,
         },
-        _ => Fact::RunCompleted { interrupted: false, result: "finished".into() },
+        _ => Fact::RunCompleted { interrupted: false, result: "finished".into(), work: None },
     }
 }
 

@@ -224,7 +224,7 @@ async fn of_run(shared: &Shared, child: &PodRow, end: &Entry) -> Option<MailboxM
             };
             PodEvent::TurnEnded { pod_name, result }
         }
-        Fact::RunErrored { interrupted: false, message } => {
+        Fact::RunErrored { interrupted: false, message, .. } => {
             PodEvent::Errored { pod_name, message: message.clone() }
         }
         _ => return None,

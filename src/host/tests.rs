@@ -42,6 +42,7 @@ mod tools;
 mod trust;
 mod turn;
 mod unfinished;
+mod work;
 
 struct Bench {
     host: Host,

@@ -38,6 +38,7 @@ pub(crate) mod remove;
 mod restore;
 mod revoke;
 mod send;
+mod since;
 mod spawn;
 mod status;
 mod stop;
@@ -173,6 +174,7 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         Method::Reclaim { path } => authorized(reclaim::Reclaim { path }, cx).await,
         Method::ListServers { workspace } => authorized(mcp::ListServers { workspace }, cx).await,
         Method::Who { path } => authorized(who::WhoHolds { path }, cx).await,
+        Method::Since { at } => authorized(since::Since { at }, cx).await,
         Method::Decide { approval: id, verdict } => {
             authorized(decide::Decide { id, verdict }, cx).await
         }

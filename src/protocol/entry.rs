@@ -4,6 +4,7 @@ use crate::protocol::item::{Item, RequestConfig};
 use crate::protocol::mesh::SentMessage;
 use crate::protocol::method::{PodEvent, Segment};
 use crate::protocol::name::{EntryId, PodName, SegmentId, SessionId};
+use crate::protocol::work::Work;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -82,10 +83,14 @@ pub enum Fact {
         interrupted: bool,
         /// finished, paused, limit_reached or yielded.
         result: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<Box<Work>>,
     },
     RunErrored {
         interrupted: bool,
         message: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<Box<Work>>,
     },
     ConfigChanged {
         config: RequestConfig,

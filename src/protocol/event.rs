@@ -17,6 +17,7 @@ use crate::protocol::reply::{
     PodOutput, RewindSummary, RewindTarget, StoppedPod,
 };
 use crate::protocol::server::McpServerInfo;
+use crate::protocol::work::PodWork;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -328,6 +329,10 @@ pub enum Event {
     Holders {
         holders: Vec<PathHolder>,
     },
+    /// The reply to `since`: what each Pod did whose runs ended in that time.
+    Since {
+        pods: Vec<PodWork>,
+    },
     /// The reply to `lend`.
     PathLent {
         /// Whether there is a file or directory at the path.
@@ -451,6 +456,7 @@ impl Event {
                 | Self::Plan { .. }
                 | Self::Relocated { .. }
                 | Self::Holders { .. }
+                | Self::Since { .. }
                 | Self::CommandSheet(_)
                 | Self::PathLent { .. }
                 | Self::Reclaimed { .. }

@@ -194,6 +194,10 @@ pub enum Method {
     Who {
         path: PathBuf,
     },
+    /// What the Pods did since a time, in milliseconds since the Unix epoch.
+    Since {
+        at: u64,
+    },
     /// A person's decision on an approval request.
     #[serde(rename = "answer")]
     Decide {
@@ -305,6 +309,7 @@ impl Method {
             | Self::Lend { .. }
             | Self::Reclaim { .. }
             | Self::Who { .. }
+            | Self::Since { .. }
             | Self::Decide { .. }
             | Self::ListPolicy
             | Self::ExplainCommand
@@ -366,6 +371,7 @@ impl Method {
             Self::Lend { .. } => "lend",
             Self::Reclaim { .. } => "reclaim",
             Self::Who { .. } => "who",
+            Self::Since { .. } => "since",
             Self::Decide { .. } => "answer",
             Self::ListPolicy => "list_policy",
             Self::ExplainCommand => "explain_command",

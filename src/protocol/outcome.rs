@@ -29,18 +29,20 @@ impl<'a> RunOutcome<'a> {
     /// What an entry says; `None` for one that ends no run.
     pub fn of(fact: &'a Fact) -> Option<Self> {
         Some(match fact {
-            Fact::RunCompleted { interrupted, result } => match (interrupted, result.as_str()) {
-                (false, "finished") => Self::Finished,
-                (false, "yielded") => Self::Yielded,
-                (false, "limit_reached") => Self::LimitReached,
-                (true, "paused") => Self::Paused,
-                (_, other) => Self::Other(other),
-            },
-            Fact::RunErrored { interrupted: true, message } if message == CANCELLED => {
+            Fact::RunCompleted { interrupted, result, .. } => {
+                match (interrupted, result.as_str()) {
+                    (false, "finished") => Self::Finished,
+                    (false, "yielded") => Self::Yielded,
+                    (false, "limit_reached") => Self::LimitReached,
+                    (true, "paused") => Self::Paused,
+                    (_, other) => Self::Other(other),
+                }
+            }
+            Fact::RunErrored { interrupted: true, message, .. } if message == CANCELLED => {
                 Self::Cancelled
             }
-            Fact::RunErrored { interrupted: true, message } => Self::CutOff(message),
-            Fact::RunErrored { interrupted: false, message } => Self::Failed(message),
+            Fact::RunErrored { interrupted: true, message, .. } => Self::CutOff(message),
+            Fact::RunErrored { interrupted: false, message, .. } => Self::Failed(message),
             Fact::Extension { domain, .. } if domain == domain::ROLLED_BACK => Self::RolledBack,
             _ => return None,
         })
@@ -52,10 +54,12 @@ impl<'a> RunOutcome<'a> {
         let completed = |interrupted, result: &str| Fact::RunCompleted {
             interrupted,
             result: result.to_owned(),
+            work: None,
         };
         let errored = |interrupted, message: &str| Fact::RunErrored {
             interrupted,
             message: message.to_owned(),
+            work: None,
         };
         Entry::new(match self {
             Self::Finished => completed(false, "finished"),
@@ -121,7 +125,7 @@ mod tests {
             };
             assert_eq!(serde_json::to_value(result).unwrap(), result.word());
         }
-        let other = Fact::RunCompleted { interrupted: false, result: "parked".into() };
+        let other = Fact::RunCompleted { interrupted: false, result: "parked".into(), work: None };
         assert_eq!(RunOutcome::of(&other), Some(RunOutcome::Other("parked")));
     }
 }

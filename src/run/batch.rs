@@ -7,6 +7,7 @@ use crate::protocol::{ApprovalRequest, Entry, Event, Fact, Item, Verdict, answer
 use crate::run::approval::{denial, unanswered};
 use crate::run::policy::{ApprovalDraft, Decision, Grant};
 use crate::run::server_question::{OpenQuestion, QuestionEnd};
+use crate::run::work::By;
 use crate::run::{
     Interrupt, Run, RunEvent, Stopped, context, instructions, interrupted, session_state,
 };
@@ -118,7 +119,10 @@ impl Run {
             }
             Verdict::Once | Verdict::Pod { .. } | Verdict::Tree { .. } => {
                 match self.granted(call, approval).await {
-                    Decision::Allow(grant) => self.call_group(&[Allowed { call, grant }]).await,
+                    Decision::Allow(grant) => {
+                        self.count_allowed(call, By::Person);
+                        self.call_group(&[Allowed { call, grant }]).await
+                    }
                     Decision::Deny(why) => self.refuse(call, why).await,
                     Decision::NeedsApproval(_) => self.close_call(call).await,
                 }
@@ -140,6 +144,9 @@ impl Run {
             if let Err(refusal) = extended {
                 return self.refuse(call, format!("denied: {}", refusal.message)).await;
             }
+        }
+        for Allowed { call, grant } in &calls {
+            self.count_allowed(call, if grant.by_rule { By::Rule } else { By::Walls });
         }
         self.call_group(&calls).await
     }
@@ -262,6 +269,9 @@ impl Run {
         let held = (self.setup.scope)();
         if !output.is_error && grant.lease.as_ref().is_some_and(|rule| !held.covers(rule)) {
             output.summary.push_str(OUTSIDE_SCOPE_NOTE);
+        }
+        if let (Some(lines), Some(path)) = (output.lines, &grant.path) {
+            self.work.counted.changed(&path.to_string_lossy(), lines);
         }
         if let Some(path) = grant.path.as_ref().filter(|_| !output.is_error) {
             self.add_instructions(path, &mut output).await;

@@ -94,6 +94,8 @@ pub(crate) struct Grant {
     pub(crate) outside: Vec<OutsidePath>,
     /// The scripts that were approved with their content; the call runs alone.
     pub(crate) scripts: Vec<ScriptHash>,
+    /// Whether a rule allows the call; else the walls that bind it are enough.
+    pub(crate) by_rule: bool,
 }
 
 impl Grant {

@@ -173,6 +173,17 @@ pub const MIGRATIONS: &[&str] = &[
         created INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
 ",
+    "
+    CREATE TABLE runs (                        -- what each run did, for a month
+        entry TEXT PRIMARY KEY,                -- the one that ended it
+        pod   TEXT NOT NULL REFERENCES pods (key) ON DELETE CASCADE,
+        at    INTEGER NOT NULL,                -- milliseconds since the Unix epoch
+        last  TEXT NOT NULL,                   -- JSON: how it ended
+        work  TEXT NOT NULL                    -- JSON
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE INDEX runs_at ON runs (at);
+",
 ];
 
 /// The number of the next row that a person revokes by its number: a rule, a consent, a trust or a

@@ -83,7 +83,8 @@ pub fn edit(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Out
     if let Some(said) = written.note {
         content.push_str(&format!("[{said}]\n"));
     }
-    Ok(Output { files: vec![written.mark], ..Output::with(summary, content) })
+    let lines = Some(written.lines);
+    Ok(Output { files: vec![written.mark], lines, ..Output::with(summary, content) })
 }
 
 /// The error for a text that is not there, with the lines that are most like it.

@@ -1,5 +1,6 @@
 //! The lines in which two texts differ.
 
+use crate::protocol::LinesChanged;
 use similar::algorithms::{Capture, Compact, Replace, myers};
 use similar::{ChangeTag, DiffOp};
 use std::ops::Range;
@@ -14,6 +15,19 @@ const AROUND: usize = 3;
 pub fn line_diff(old: &str, new: &str) -> Option<String> {
     let (old, new) = (lines(old), lines(new));
     is_comparable(&old, &new).then(|| changes(&old, &new))
+}
+
+/// How many lines go and come where `new` takes the place of `old`.
+pub(crate) fn lines_changed(old: &str, new: &str) -> LinesChanged {
+    let (old, new) = (lines(old), lines(new));
+    let mut changed = LinesChanged::default();
+    for (gone, come) in line_operations(&old, &new) {
+        if old[gone.clone()] != new[come.clone()] {
+            changed.removed += gone.len() as u64;
+            changed.added += come.len() as u64;
+        }
+    }
+    changed
 }
 
 fn lines(text: &str) -> Vec<&str> {

@@ -2,10 +2,11 @@
 //! with its mode, owner, attributes and all its names.
 
 use crate::files::Found;
-use crate::protocol::FileMark;
+use crate::protocol::{FileMark, LinesChanged};
 use crate::sandbox::changed_package_scripts;
 use crate::tools::fault::Fault;
 use crate::tools::file_text::FileText;
+use crate::tools::line_diff::lines_changed;
 use crate::tools::scoped_path::{MAX_FILE, ScopedPath};
 use crate::tools::{Context, file_kind, text_limit};
 use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
@@ -51,6 +52,8 @@ pub struct Written {
     pub mark: FileMark,
     /// What a person should know of a changed `package.json`.
     pub note: Option<String>,
+    /// The lines that differ from the former content.
+    pub lines: LinesChanged,
 }
 
 /// Replaces the content `former` (`None`: the file does not exist yet) by a text, and keeps the former content
@@ -68,6 +71,8 @@ pub fn put(
             "{path} would become too large: the limit is {limit}"
         )));
     }
+    let old = former.map(|found| String::from_utf8_lossy(&found.bytes));
+    let lines = lines_changed(old.as_deref().unwrap_or_default(), text);
     let before = former.map(|found| text_limit::blob(&ctx.blobs, &found.bytes)).transpose()?;
     let (directory, name) = target.directory()?;
     let place = Place { directory, name, target };
@@ -85,6 +90,7 @@ pub fn put(
     Ok(Written {
         mark: FileMark { path: path.clone(), hash: text_limit::hash(bytes), before },
         note,
+        lines,
     })
 }
 

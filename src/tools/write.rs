@@ -40,5 +40,6 @@ pub fn write(arguments: &str, ctx: &Context, _: &CancellationToken) -> Result<Ou
     let is_same = text == content;
     let kept = if is_same { "" } else { ", with its line ends and byte order mark" };
     let summary = format!("{did} {path} ({size} bytes{kept})");
-    Ok(Output { files: vec![written.mark], content: written.note, ..Output::line(summary) })
+    let lines = Some(written.lines);
+    Ok(Output { files: vec![written.mark], content: written.note, lines, ..Output::line(summary) })
 }

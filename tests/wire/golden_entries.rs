@@ -7,7 +7,7 @@ use yoi::protocol::item::Image;
 use yoi::protocol::mesh::SentMessage;
 use yoi::protocol::{
     AgentOrigin, Content, Entry, Fact, FileMark, Item, NotificationSource, Origin, PodEvent,
-    PodName, RequestConfig, Role, Segment, SegmentOrigin, SentByPerson, SystemItem, Trigger,
+    PodName, RequestConfig, Role, Segment, SegmentOrigin, SentByPerson, SystemItem, Trigger, Work,
 };
 
 const ID: &str = "01a1fff2-d277-7d93-b554-1afe8ed56657";
@@ -111,11 +111,19 @@ fn every_fact_has_its_line() {
             ),
             (Fact::TurnEnd { turn_count: 3 }, r#"{"kind":"turn_end","turn_count":3}"#),
             (
-                Fact::RunCompleted { interrupted: false, result: "finished".into() },
+                Fact::RunCompleted { interrupted: false, result: "finished".into(), work: None },
                 r#"{"kind":"run_completed","interrupted":false,"result":"finished"}"#,
             ),
             (
-                Fact::RunErrored { interrupted: true, message: "Cancelled".into() },
+                Fact::RunCompleted {
+                    interrupted: true,
+                    result: "paused".into(),
+                    work: Some(Box::new(Work { by_rules: 2, ..Work::default() })),
+                },
+                r#"{"kind":"run_completed","interrupted":true,"result":"paused","work":{"lines":{"added":0,"removed":0},"by_walls":0,"by_rules":2,"by_person":0}}"#,
+            ),
+            (
+                Fact::RunErrored { interrupted: true, message: "Cancelled".into(), work: None },
                 r#"{"kind":"run_errored","interrupted":true,"message":"Cancelled"}"#,
             ),
             (

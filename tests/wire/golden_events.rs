@@ -8,12 +8,12 @@ use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshMember, MeshStanding, MeshVi
 use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Choice, Comeback, CommandSheet,
     Completion, CompletionKind, Entry, ErrorCode, Event, Fact, Field, FieldKind, FoundModel,
-    Greeting, InFlight, InstructionFile, LastRun, Lent, LimitKind, LimitMet, LineShape, Losses,
-    McpServerInfo, McpServerState, Outgoing, OwnPlace, PathHolder, Pattern, PeerEdge,
-    PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus, PolicyClient, PolicyConsent,
-    PolicyRule, PolicyTrust, Question, Queued, Restoring, RewindSummary, RewindTarget,
-    RewindTargetId, RunResult, Segment, SettingsMistake, ShutPlace, State, StoppedPod, SystemItem,
-    TextSpan, Trigger, TurnResult, Verdict, WorkspaceFile,
+    Greeting, InFlight, InstructionFile, LastRun, Lent, LimitKind, LimitMet, LineShape,
+    LinesChanged, Losses, McpServerInfo, McpServerState, Outgoing, OwnPlace, PathHolder, Pattern,
+    PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus, PodWork,
+    PolicyClient, PolicyConsent, PolicyRule, PolicyTrust, Question, Queued, Restoring,
+    RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, SettingsMistake, ShutPlace,
+    State, StoppedPod, SystemItem, TextSpan, Trigger, TurnResult, Verdict, Work, WorkspaceFile,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -690,6 +690,27 @@ fn ours() -> Vec<(Event, String)> {
                 .into(),
         ),
         (
+            Event::Since {
+                pods: vec![PodWork {
+                    pod: name("kid"),
+                    runs: 2,
+                    last: LastRun { entry: ID.parse().expect("an id"), result: "finished".into(), error: None, at: 9 },
+                    work: Work {
+                        files: ["/w/a.rs".to_owned()].into(),
+                        lines: LinesChanged { added: 3, removed: 1 },
+                        by_walls: 4,
+                        cost: Some(0.5),
+                        not_touched: vec!["CHANGELOG".into()],
+                        report: Some("All pass.".into()),
+                        ..Work::default()
+                    },
+                }],
+            },
+            format!(
+                r#"{{"event":"since","data":{{"pods":[{{"pod":"kid","runs":2,"last":{{"entry":"{ID}","result":"finished","at":9}},"work":{{"files":["/w/a.rs"],"lines":{{"added":3,"removed":1}},"by_walls":4,"by_rules":0,"by_person":0,"cost":0.5,"not_touched":["CHANGELOG"],"report":"All pass."}}}}]}}}}"#
+            ),
+        ),
+        (
             Event::CommandSheet(Box::new(CommandSheet {
                 sandbox: "sandbox on".into(),
                 write: vec!["/w".into()],
@@ -857,7 +878,7 @@ fn every_event_has_its_line() {
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
         MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family MeshRoster HostNotices PodChanged
         PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host ModelFound Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
-        PodsStopped Output Plan Relocated Holders CommandSheet PathLent Reclaimed Policy WorkspaceFile Mesh MeshSent McpServers
+        PodsStopped Output Plan Relocated Holders Since CommandSheet PathLent Reclaimed Policy WorkspaceFile Mesh MeshSent McpServers
         Lagged Unknown
     );
 }

@@ -186,6 +186,7 @@ fn every_method_has_its_line() {
         ),
         (Method::Reclaim { path: "/w".into() }, r#"{"method":"reclaim","params":{"path":"/w"}}"#),
         (Method::Who { path: "/w".into() }, r#"{"method":"who","params":{"path":"/w"}}"#),
+        (Method::Since { at: 5 }, r#"{"method":"since","params":{"at":5}}"#),
         (
             Method::Decide {
                 approval: ID.into(),
@@ -258,7 +259,7 @@ fn every_method_has_its_line() {
         lines,
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued
-        Steer Seen Show Attend HostStatus Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Decide
+        Steer Seen Show Attend HostStatus Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Since Decide
         ListPolicy ExplainCommand Revoke Trust ListServers UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents
         MeshSend MeshBlock ActAs Fork
     );

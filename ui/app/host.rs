@@ -6,6 +6,7 @@ use crate::app::{App, Asked, Effect, Link, RequestToken};
 use crate::family::{MistakeChange, corrected};
 use crate::notice::Kind;
 use crate::pane::composer::Message;
+use crate::wording::since;
 use serde::Deserialize as _;
 use yoi::llm::rehearsal::TOUR_LINES;
 use yoi::protocol::entry::domain;
@@ -133,12 +134,21 @@ impl App {
         }
         let returning = self.returning.take();
         let typed = self.composer.draft().message().text != self.restored_text;
+        self.say_what_happened_meanwhile();
         let effects = self.first_pod(returning);
         if let Some(current) = self.current.clone().filter(|_| typed) {
             // What was typed before the family was known stays in view.
             self.composer.adopt(&current);
         }
         effects
+    }
+
+    /// Says how many Pods failed, finished or came to need the person since the last screen here was left.
+    fn say_what_happened_meanwhile(&mut self) {
+        let happened = |left| since::returned(&self.family, &self.setup.workspace, left, self.now);
+        if let Some(sentence) = self.left.and_then(happened) {
+            self.say(Kind::Info, sentence);
+        }
     }
 
     /// Makes a Pod the current one on a screen that was just opened, if there is one to show.

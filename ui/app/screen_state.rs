@@ -39,6 +39,8 @@ pub struct ScreenState {
     drafts: BTreeMap<String, SavedDraft>,
     /// The history of the composer, sent messages and cleared drafts, oldest first.
     sent: Vec<Sent>,
+    /// When the person left it last; milliseconds since the Unix epoch.
+    left: Option<u64>,
 }
 
 /// Where the earlier screen was.
@@ -51,6 +53,11 @@ pub(super) struct Returning {
 }
 
 impl ScreenState {
+    /// This screen as it is when the person leaves it.
+    pub fn left_at(self, now: u64) -> Self {
+        Self { left: Some(now), ..self }
+    }
+
     /// Joins two screens over the same workspace: `self` is written now, `other` is what another screen
     /// has written since `base`, the state that `self` read or wrote last. Drafts and bookmarks that
     /// `self` has not changed are those of `other`; the newest sent messages of both are kept; all else
@@ -155,6 +162,7 @@ impl App {
             bookmarks,
             drafts: drafts.into_iter().map(|(pod, draft)| (name(pod), draft)).collect(),
             sent,
+            left: self.left,
             ..ScreenState::default()
         }
     }
@@ -173,6 +181,7 @@ impl App {
         state.pins.into_iter().for_each(|(slot, name)| self.tree.pins.put(slot, name));
         (self.detail, self.zoom) = (state.detail, state.zoom);
         self.lines = state.lines;
+        self.left = state.left;
         self.bookmarks = state.bookmarks;
         let (previous, beside, row) = (state.previous, state.beside, state.row);
         self.returning = state.current.map(|current| Returning { current, previous, beside, row });

@@ -137,6 +137,7 @@ impl App {
             cwd: &self.setup.cwd,
             workspace: &self.setup.workspace,
             model: self.model.as_deref(),
+            left: self.left,
             effort: self.setup.effort,
             env: &self.setup.env,
             now: self.now,

@@ -451,6 +451,7 @@ mod tests {
             cwd: Path::new("/"),
             workspace: Path::new("/"),
             model: None,
+            left: None,
             effort: None,
             env: &BTreeMap::new(),
             now: 0,

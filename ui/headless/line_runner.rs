@@ -238,6 +238,7 @@ impl<'a> LineRunner<'a> {
                 cwd: &self.work.cwd,
                 workspace: &self.workspace,
                 model: self.model.as_deref(),
+                left: None,
                 effort: self.effort,
                 env: &self.opening.env,
                 now: yoi::protocol::now_ms(),

@@ -94,7 +94,7 @@ mod tests {
     }
 
     fn end() -> Entry {
-        Entry::new(Fact::RunCompleted { interrupted: false, result: "finished".into() })
+        Entry::new(Fact::RunCompleted { interrupted: false, result: "finished".into(), work: None })
     }
 
     #[test]

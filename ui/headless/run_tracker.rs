@@ -349,7 +349,11 @@ mod tests {
     #[test]
     fn the_log_tells_the_end_that_was_missed() {
         let first = input();
-        let done = Entry::new(Fact::RunCompleted { interrupted: false, result: "finished".into() });
+        let done = Entry::new(Fact::RunCompleted {
+            interrupted: false,
+            result: "finished".into(),
+            work: None,
+        });
         let mut marks = RunTracker::default();
         marks.reread([&first, &done].into_iter(), 9);
         assert_eq!(marks.last_end().map(|end| end.exit), Some(Exit::Finished));

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use yoi::disk;
+use yoi::protocol::now_ms;
 
 /// The form of the files; another one is kept aside.
 const VERSION: u32 = 1;
@@ -190,7 +191,10 @@ impl Writer {
     }
 
     fn write(&mut self, snapshot: Snapshot) -> Result<(), String> {
-        let Snapshot { screen, theme, last } = snapshot;
+        let Snapshot { mut screen, theme, last } = snapshot;
+        if last {
+            screen = screen.left_at(now_ms());
+        }
         if screen != self.base || last {
             self.write_screen(&screen)?;
             self.base = screen;

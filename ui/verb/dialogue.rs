@@ -171,6 +171,8 @@ pub struct Known<'a> {
     pub model: Option<&'a str>,
     /// The effort of new Pods, when a person chose one.
     pub effort: Option<Effort>,
+    /// When the person left the screen before this one, in milliseconds since the Unix epoch.
+    pub left: Option<u64>,
     /// The environment that the commands of a new Pod inherit.
     pub env: &'a BTreeMap<String, String>,
     /// Milliseconds since the Unix epoch.

@@ -3,6 +3,7 @@
 
 use crate::verb::several::{Each, confirm, ended};
 use crate::verb::targets::{Target, few, list, meant};
+use crate::verb::time_span::time_span;
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, Why, of, verb};
 use crate::wording::duration::in_words;
 use clap::Args;
@@ -30,29 +31,13 @@ struct Remove {
     #[arg(long, conflicts_with = "pods")]
     stopped: bool,
     /// The stopped Pods that were last active longer ago: 45m, 12h, 7d, 2w
-    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "pods")]
+    #[arg(long, value_name = "TIME", value_parser = time_span, conflicts_with = "pods")]
     older_than: Option<Duration>,
     /// With these options: of every workspace
     #[arg(long, conflicts_with = "pods")]
     all: bool,
     #[arg(skip)]
     targets: Vec<PodName>,
-}
-
-/// A time with its unit.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time: a number with m, h, d or w is, such as 12h or 7d");
-    let unit_at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit_at);
-    let minutes = match unit {
-        "m" => 1,
-        "h" => 60,
-        "d" => 24 * 60,
-        "w" => 7 * 24 * 60,
-        _ => return Err(wrong()),
-    };
-    let seconds = number.parse().ok().and_then(|number: u64| number.checked_mul(minutes * 60));
-    seconds.map(Duration::from_secs).ok_or_else(wrong)
 }
 
 impl Dialogue for Remove {

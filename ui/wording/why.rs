@@ -143,7 +143,7 @@ fn messages(count: usize) -> String {
     if count == 1 { "1 message".into() } else { format!("{count} messages") }
 }
 
-fn because(info: &PodInfo) -> String {
+pub fn because(info: &PodInfo) -> String {
     let doing = info.activity.as_deref().unwrap_or("it begins");
     match (&info.why, info.state) {
         (why, State::Paused) => {

@@ -80,6 +80,7 @@ impl Pod {
             | Method::Lend { .. }
             | Method::Reclaim { .. }
             | Method::Who { .. }
+            | Method::Since { .. }
             | Method::ListServers { .. }
             | Method::Decide { .. }
             | Method::ListPolicy

@@ -82,6 +82,25 @@ impl Pod {
         }
     }
 
+    /// Stores what a run did, where this entry ends one.
+    pub(super) async fn keep_work(&self, end: &Entry) {
+        let (Fact::RunCompleted { work, .. } | Fact::RunErrored { work, .. }) = &end.fact else {
+            return;
+        };
+        let (Some(entry), Some(outcome)) = (end.id, RunOutcome::of(&end.fact)) else { return };
+        // What the end of the host cut off is paused afterwards.
+        let result = outcome.result().unwrap_or(RunResult::Paused).word().to_owned();
+        let error = match outcome {
+            RunOutcome::Failed(why) => Some(why.to_owned()),
+            _ => None,
+        };
+        let last = &LastRun { entry, result, error, at: end.ts };
+        let work = work.as_deref().cloned().unwrap_or_default();
+        // The log says it as well.
+        let stored = self.shared.store.add_run(&self.row.name, last, &work).await;
+        stored.or_log("store what the run did");
+    }
+
     /// Stores and publishes how the last run ended.
     pub(super) async fn keep_last_run(&mut self, last: LastRun) {
         // Only shown, and in the log as well.

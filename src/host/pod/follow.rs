@@ -8,12 +8,10 @@ use crate::host::pod::resolved;
 use crate::host::pod::tail::Interrupted;
 use crate::host::pod::{Pod, child_events};
 use crate::protocol::{Entry, Fact, Item, Role, RunOutcome, State, now_ms};
+use crate::run::work::last_line;
 use crate::run::{End, Interrupt, RunEvent, SessionState};
-use crate::text::SafeText;
 use crate::trace::OrLog as _;
 
-/// How much of a model's last line is shown in lists, in characters.
-const LAST_LINE: usize = 160;
 /// The log's words for a run that was aborted.
 const ABORTED: &str = "the run did not end in time when its pod was stopped";
 
@@ -85,6 +83,7 @@ impl Pod {
             {
                 run.ended = Some(entry.clone());
             }
+            self.keep_work(entry).await;
             match &entry.fact {
                 Fact::UserInput { taken, .. } => {
                     self.last_input = entry.id.map(|id| (id, taken.clone()));
@@ -214,9 +213,4 @@ impl Pod {
         stored.or_log("store that the Pod was seen");
         self.change(|info| info.unseen = !seen);
     }
-}
-
-fn last_line(text: &str) -> Option<String> {
-    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    Some(SafeText::brief(line, LAST_LINE).into_string())
 }

@@ -67,7 +67,7 @@ async fn a_panic_in_a_run_fails_its_pod_with_the_reason_and_the_next_message_wor
     assert!(why.contains("the tool has no description"), "{why}");
     let last = bench.whole_entries(&pod).await.pop().unwrap();
     assert_eq!(last.id, Some(entry));
-    let Fact::RunErrored { interrupted: false, message } = last.fact else { panic!() };
+    let Fact::RunErrored { interrupted: false, message, .. } = last.fact else { panic!() };
     assert_eq!(message, why);
     tools.send_modify(|set| *set = set.without("faulty"));
     for pod in [&other, &pod] {
@@ -96,7 +96,7 @@ async fn a_panic_in_an_actor_fails_its_pod_with_the_reason_until_it_is_restored(
     bench.client.call(None, restore).await.unwrap();
     bench.is(&pod, State::Paused).await;
     let last = bench.whole_entries(&pod).await.pop().unwrap();
-    let Fact::RunErrored { interrupted: true, message } = last.fact else { panic!("{last:?}") };
+    let Fact::RunErrored { interrupted: true, message, .. } = last.fact else { panic!("{last:?}") };
     assert!(message.contains("on purpose"), "{message}");
     bench.call(&pod, Method::say("again")).await.unwrap();
     assert_eq!(bench.end().await, RunResult::Finished);

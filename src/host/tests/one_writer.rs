@@ -62,7 +62,7 @@ async fn the_log_says_of_an_aborted_run_that_it_was_aborted_and_not_that_the_hos
     bench.streams(&pod).await;
     bench.host.shared.pod(&pod).unwrap().tell(PodFact::Stopped).await;
     let last: Entry = bench.whole_entries(&pod).await.pop().unwrap();
-    let Fact::RunErrored { interrupted: true, message } = last.fact else { panic!("{last:?}") };
+    let Fact::RunErrored { interrupted: true, message, .. } = last.fact else { panic!("{last:?}") };
     assert!(message.contains("did not end in time when its pod was stopped"), "{message}");
     assert_eq!(bench.cut_off(&pod).await.len(), 1);
     let restored = bench.host.shared.pod(&pod).unwrap().live(Vec::new()).await;

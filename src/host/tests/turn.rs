@@ -107,7 +107,7 @@ async fn a_request_that_failed_is_in_the_log_as_an_error_of_its_run() {
     let (mut bench, pod) = Bench::scripted().await;
     bench.call(&pod, Method::say("fail")).await.unwrap();
     let why = bench.is(&pod, State::Failed).await.why.unwrap();
-    let Some(Fact::RunErrored { interrupted: false, message }) = bench.facts(&pod).await.pop()
+    let Some(Fact::RunErrored { interrupted: false, message, .. }) = bench.facts(&pod).await.pop()
     else {
         panic!()
     };

@@ -3,7 +3,7 @@
 use crate::config::policy::{Rules, Said, Subject, changed_scripts, exactly};
 use crate::protocol::{Action, Pattern, ScriptHash};
 use crate::run::policy::claim::Claim;
-use crate::run::policy::{ApprovalDraft, Decision, MAX_DETAILS};
+use crate::run::policy::{ApprovalDraft, Decision, Grant, MAX_DETAILS};
 use crate::tools;
 
 /// Bytes of an action in an approval request: it is shown whole, or the call is refused.
@@ -16,7 +16,7 @@ pub(super) fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) 
     let tool = &claim.subject.tool;
     let approval = |because, claim| approval(because, answers, claim);
     match rules.said(&claim.subject, answers) {
-        Said::Allow => Decision::Allow(claim.grant.of_any_content()),
+        Said::Allow => Decision::Allow(Grant { by_rule: true, ..claim.grant.of_any_content() }),
         Said::Deny(rule) => denied(&format!("{rule} denies {tool} here")),
         Said::Ask(rule) => approval(format!("your approval: {rule} asks"), claim),
         Said::Nothing(default) => {

@@ -230,7 +230,10 @@ fn a_request_for_an_external_tool_shows_each_argument_and_its_rule_is_for_these_
     assert_eq!(draft.reason.as_deref(), Some("deps"), "it is shown as the model's words");
     let rule = draft.rule.to_string();
     assert_eq!(rule, format!("mcp__sh__run():{hiding}"));
-    assert_eq!(decide(&allow(&rule), hiding), Decision::Allow(Grant::default()));
+    assert_eq!(
+        decide(&allow(&rule), hiding),
+        Decision::Allow(Grant { by_rule: true, ..Grant::default() })
+    );
     for other in [r#"{"command":"rm -rf ~"}"#, &hiding.replace("ls", "lt"), "{}"] {
         assert!(matches!(decide(&allow(&rule), other), Decision::NeedsApproval(_)), "{other}");
     }
@@ -313,7 +316,7 @@ fn a_call_that_a_rule_allows_gets_its_needs() {
     let rules = Rules { user, ..Rules::default() };
     let network = r#"{"command":"x","needs":["network"]}"#;
     let claim = claimed("Bash", network, None, &policy(Walls::Hold));
-    let grant = Grant { needs: vec![Need::Network], ..Grant::default() };
+    let grant = Grant { needs: vec![Need::Network], by_rule: true, ..Grant::default() };
     assert_eq!(judge(&rules, &[], claim), Decision::Allow(grant));
 }
 
@@ -435,6 +438,6 @@ fn a_command_with_a_script_that_its_pod_can_change_has_no_rule_for_its_content()
     assert_eq!(plain, Decision::Allow(Grant::default()), "what needs no approval is not compared");
     let by_command = Pattern { tool: "Bash+network".into(), pattern: "./build.sh".into() };
     let decided = judge(&rules, &[(by_command, Action::Allow)], network(vec![script("b")]));
-    let grant = Grant { needs: vec![Need::Network], ..Grant::default() };
+    let grant = Grant { needs: vec![Need::Network], by_rule: true, ..Grant::default() };
     assert_eq!(decided, Decision::Allow(grant), "a rule that a person wrote is about the line");
 }

@@ -107,7 +107,7 @@ pub fn notified(text: &str) -> Entry {
 }
 
 pub fn completed() -> Entry {
-    Entry::new(Fact::RunCompleted { interrupted: false, result: "finished".into() })
+    Entry::new(Fact::RunCompleted { interrupted: false, result: "finished".into(), work: None })
 }
 
 pub fn rolled_back(from: &Entry) -> Entry {

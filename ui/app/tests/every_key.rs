@@ -214,6 +214,7 @@ fn changes_a_pod(method: &Method) -> bool {
             | Method::HostStatus
             | Method::Trace { .. }
             | Method::Who { .. }
+            | Method::Since { .. }
             | Method::ExplainCommand
             | Method::MeshAgents
     )

@@ -131,6 +131,8 @@ const CASES: &[Case] = &[
     case("explain docs", &[], "because it was stopped"),
     case("lend alice bob {dir}/alice/part", &[("lend", "alice")], "alice lent {dir}/alice/part to bob · :reclaim {dir}/alice/part takes it back"),
     after(Before::Lent, case("reclaim {dir}/alice/part", &[("reclaim", "alice")], "took back write {dir}/alice/part from bob")),
+    after(Before::Changed, case("since 8h", &[("since", "")], "the last 8 h: 1 run ended · 1 file +1 −1")),
+    case("since 8h --json", &[("since", "")], ""),
     case("who {dir}/alice", &[("who", "")], "alice may read and write"),
     case("policy", &[("list_policy", "alice"), ("list_policy", "")], "allow"),
     case("policy revoke 99", &[("revoke", "")], ""),

@@ -36,7 +36,7 @@ macro_rules! verbs {
 verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
     ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued Steer Seen Show Attend
-    HostStatus Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Decide ListPolicy ExplainCommand Revoke
+    HostStatus Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Since Decide ListPolicy ExplainCommand Revoke
     Trust ListServers UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents MeshSend MeshBlock ActAs Fork
 }
 
@@ -197,6 +197,7 @@ impl Asker<'_> {
                 };
                 Method::Decide { approval, verdict }
             }
+            "Since" => Method::Since { at: n as u64 },
             "ListPolicy" => Method::ListPolicy,
             "ExplainCommand" => Method::ExplainCommand,
             "Revoke" => Method::Revoke { rule: n as u64 },

@@ -251,6 +251,7 @@ fn calls_that_wait_for_a_decision_are_not_said_to_be_without_a_result() {
         Entry::new(Fact::RunErrored {
             interrupted: true,
             message: yoi::session::HOST_ENDED.into(),
+            work: None,
         }),
     ];
     for bytes in [1, 100_000] {
@@ -357,7 +358,7 @@ fn a_run_that_its_host_did_not_live_to_end_is_said_to_be_interrupted_once() {
     let at = serde_json::json!({"at": NOON});
     bench.commit(Entry::extension(yoi::protocol::entry::domain::CUT, at));
     let message = yoi::session::HOST_ENDED.into();
-    bench.commit(Entry::new(Fact::RunErrored { interrupted: true, message }));
+    bench.commit(Entry::new(Fact::RunErrored { interrupted: true, message, work: None }));
     let screen = bench.screen();
     assert_eq!(screen.matches("interrupted").count(), 1, "{screen}");
     assert!(screen.contains("(host ended)"), "{screen}");

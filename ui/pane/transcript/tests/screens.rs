@@ -46,10 +46,14 @@ fn story() -> Vec<Entry> {
         ),
         entry(
             0,
-            Fact::RunErrored { interrupted: false, message: "anthropic: 529 overloaded".into() },
+            Fact::RunErrored {
+                interrupted: false,
+                message: "anthropic: 529 overloaded".into(),
+                work: None,
+            },
         ),
         Entry::extension(domain::CUT, json!({"at": NOON})),
-        entry(0, Fact::RunErrored { interrupted: true, message: "Cancelled".into() }),
+        entry(0, Fact::RunErrored { interrupted: true, message: "Cancelled".into(), work: None }),
     ]
 }
 
@@ -124,7 +128,7 @@ fn a_damaged_line_is_shown_in_its_place() {
         ))),
         Line::Whole(Box::new(entry(
             0,
-            Fact::RunCompleted { interrupted: false, result: "limit_reached".into() },
+            Fact::RunCompleted { interrupted: false, result: "limit_reached".into(), work: None },
         ))),
     ];
     let mut bench = Bench::new(Vec::new()).sized(66, 18);

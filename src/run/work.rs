@@ -1,0 +1,71 @@
+//! Counts what a run does, for the entry that ends it.
+
+use crate::protocol::{Entry, Fact, Item, Role, Work};
+use crate::run::Run;
+use crate::run::batch::Call;
+use crate::text::SafeText;
+use crate::tools::Lane;
+use crate::tools::tasks::Status;
+
+/// Characters of a model's last line in lists.
+const LAST_LINE: usize = 160;
+/// The most tasks that are named as not touched.
+const MAX_TASKS: usize = 10;
+
+/// What let a call begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    Walls,
+    Rule,
+    Person,
+}
+
+/// What a run did so far.
+#[derive(Debug, Default)]
+pub(super) struct WorkSoFar {
+    pub(super) counted: Work,
+    /// The cost of the Pod when the run began.
+    pub(super) cost_before: f64,
+}
+
+impl Run {
+    /// Counts a call that begins. What only looks is bound by walls as well, and is not counted for that.
+    pub(super) fn count_allowed(&mut self, call: &Call, by: By) {
+        let changes = matches!(self.offered.lane(&call.name), Some(Lane::Change | Lane::Shell));
+        let work = &mut self.work.counted;
+        match by {
+            By::Walls => work.by_walls += u64::from(changes),
+            By::Rule => work.by_rules += 1,
+            By::Person => work.by_person += 1,
+        }
+    }
+
+    /// Adds what the run did to the entry that ends it.
+    pub(super) fn add_work(&mut self, end: &mut Entry) {
+        let (Fact::RunCompleted { work, .. } | Fact::RunErrored { work, .. }) = &mut end.fact
+        else {
+            return;
+        };
+        let state = &self.session_state.state;
+        let mut done = std::mem::take(&mut self.work.counted);
+        done.cost = state.cost.map(|cost| cost - self.work.cost_before).filter(|cost| *cost > 0.0);
+        let tasks = self.session_state.tasks.all().iter();
+        let pending = tasks.filter(|task| task.status == Status::Pending);
+        done.not_touched = pending.take(MAX_TASKS).map(|task| task.subject.clone()).collect();
+        let items = state.history.iter().rev().map(|kept| &kept.item);
+        let mut replies = items.take_while(|item| !is_by(item, Role::User));
+        let last = replies.find(|item| is_by(item, Role::Assistant)).and_then(Item::text);
+        done.report = last.as_deref().and_then(last_line);
+        *work = (done != Work::default()).then(|| Box::new(done));
+    }
+}
+
+fn is_by(item: &Item, by: Role) -> bool {
+    matches!(item, Item::Message { role, .. } if *role == by)
+}
+
+/// The last line of a text that is not blank, shortened.
+pub fn last_line(text: &str) -> Option<String> {
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(SafeText::brief(line, LAST_LINE).into_string())
+}

@@ -1,0 +1,90 @@
+//! `:since`: says what every Pod of the workspace did since a time, and goes to one of them.
+
+use crate::verb::dialogue::or_end;
+use crate::verb::time_span::time_span;
+use crate::verb::{Action, Dialogue, End, Known, Next, Pick, Reply, Request, Verb, Why, of, verb};
+use crate::wording::since::{self, Row};
+use clap::Args;
+use std::time::Duration;
+use yoi::protocol::{Event, Method, PodName, PodWork};
+
+/// How far it looks back where it is not known when the person left.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub static VERB: Verb = of::<Since>(Verb {
+    more: &[
+        "One row a Pod: what needs you first, then what failed, then what finished with the last line of its report; \
+         a task that was written down and not begun is named as not touched. Above the rows stands what all of them \
+         cost and changed, and what let their calls begin. Choosing a row goes to its Pod.",
+        "Figures are of runs that ended in that time. Lines are those that Write and Edit changed: a command may have \
+         changed more. They are kept for a month.",
+    ],
+    ..verb("since", "say what the Pods did since you left, or in the last 8h")
+});
+
+#[derive(Args)]
+struct Since {
+    /// How far back: 45m, 12h, 7d, 2w; none is since you left this screen, or a day
+    #[arg(value_name = "TIME", value_parser = time_span)]
+    time: Option<Duration>,
+    /// One line of JSON for each Pod
+    #[arg(long)]
+    json: bool,
+    #[arg(skip)]
+    pods: Vec<PodName>,
+}
+
+impl Dialogue for Since {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        match last {
+            None => Next::call(Request::host(Method::Since { at: self.from(known) })),
+            Some(Reply::Picked(at)) => Next::End(match self.pods.get(at) {
+                Some(pod) => End::act(Action::GoTo(pod.clone())),
+                None => End::default(),
+            }),
+            Some(reply) => or_end(reply.single().map(|event| self.listed(known, event))),
+        }
+    }
+}
+
+impl Since {
+    /// The time from which on it looks, in milliseconds since the Unix epoch.
+    fn from(&self, known: &Known<'_>) -> u64 {
+        let ago = |span: Duration| {
+            known.now.saturating_sub(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+        };
+        match (self.time, known.left) {
+            (Some(span), _) => ago(span),
+            (None, Some(left)) => left,
+            (None, None) => ago(DAY),
+        }
+    }
+
+    fn listed(&mut self, known: &Known<'_>, event: Event) -> Next {
+        let Event::Since { pods } = event else {
+            return Next::End(End::refused(Why::Failed, "the host did not say what the Pods did"));
+        };
+        let pods: Vec<PodWork> =
+            pods.into_iter().filter(|work| is_here(known, &work.pod)).collect();
+        if self.json {
+            let lines: Vec<String> =
+                pods.iter().map(|pod| serde_json::json!(pod).to_string()).collect();
+            return Next::End(End::answer(lines.join("\n")));
+        }
+        let from = self.from(known);
+        let rows = since::rows(known.family, known.workspace, &pods, known.now);
+        let title = since::title(&pods, known.now.saturating_sub(from));
+        if rows.is_empty() {
+            return Next::End(End::answer(title));
+        }
+        let text = |row: &Row| (row.path.clone(), format!("{} · {} ago", row.text, row.age));
+        let picked = rows.iter().map(text).collect();
+        self.pods = rows.into_iter().map(|row| row.pod).collect();
+        Next::Pick(Pick { title, about: None, rows: picked })
+    }
+}
+
+/// Whether a Pod belongs to the workspace of this front end; one that is gone does not.
+fn is_here(known: &Known<'_>, pod: &PodName) -> bool {
+    known.family.get(pod).is_some_and(|info| info.workspace == known.workspace)
+}

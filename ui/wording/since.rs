@@ -1,0 +1,137 @@
+//! What the Pods did since a time: one sentence for all, and one row for each.
+
+use crate::family::Family;
+use crate::wording::duration::in_words;
+use crate::wording::why::because;
+use std::path::Path;
+use yoi::protocol::{PodInfo, PodName, PodWork, RunResult, State, Work};
+use yoi::text::SafeText;
+
+/// The most tasks of a Pod that a row names.
+const TASKS: usize = 3;
+
+/// What a row says of a Pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub pod: PodName,
+    /// Its name behind those of its ancestors.
+    pub path: String,
+    pub text: String,
+    /// How long ago that was.
+    pub age: String,
+}
+
+/// What all of them did together, in the last `span` milliseconds.
+pub fn title(pods: &[PodWork], span: u64) -> String {
+    let span = in_words(span);
+    if pods.is_empty() {
+        return format!("no run ended in the last {span}");
+    }
+    let mut all = Work::default();
+    pods.iter().for_each(|pod| all.add(pod.work.clone()));
+    let runs: u64 = pods.iter().map(|pod| pod.runs).sum();
+    let runs = if runs == 1 { "1 run ended".to_owned() } else { format!("{runs} runs ended") };
+    let parts = [Some(format!("the last {span}: {runs}")), figures(&all), allowed(&all)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// Cost, files and lines, as far as there are any.
+fn figures(work: &Work) -> Option<String> {
+    let cost = work.cost.map(|cost| format!("${cost:.2}"));
+    let files = match work.files.len() {
+        0 => None,
+        1 => Some("1 file".to_owned()),
+        more => Some(format!("{more} files")),
+    };
+    let lines = &work.lines;
+    let changed = files.map(|files| format!("{files} +{} −{}", lines.added, lines.removed));
+    let parts: Vec<String> = [cost, changed].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+/// What let calls begin.
+fn allowed(work: &Work) -> Option<String> {
+    let parts = [(work.by_walls, "walls"), (work.by_rules, "rules"), (work.by_person, "you")];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts.map(|(count, by)| format!("{count} by {by}")).collect();
+    (!parts.is_empty()).then(|| format!("allowed: {}", parts.join(", ")))
+}
+
+/// One row for each Pod of the workspace that needs the person or whose runs ended: what needs the person first, then
+/// what failed, then the rest, each the newest first.
+pub fn rows(family: &Family, workspace: &Path, pods: &[PodWork], now: u64) -> Vec<Row> {
+    let waiting = family.needs_you().into_iter().filter(|info| info.workspace == workspace);
+    let mut found: Vec<(u8, u64, Row)> = waiting
+        .map(|info| {
+            (
+                0,
+                info.since,
+                row(family, info, format!("needs you: {}", because(info)), info.since, now),
+            )
+        })
+        .collect();
+    for work in pods {
+        let Some(info) = family.get(&work.pod) else { continue };
+        if info.state == State::NeedsYou {
+            continue;
+        }
+        let failed = work.last.result == RunResult::Failed.word();
+        let (place, at) = (if failed { 1 } else { 2 }, work.last.at);
+        found.push((place, at, row(family, info, report(work), at, now)));
+    }
+    found.sort_by_key(|(place, at, _)| (*place, std::cmp::Reverse(*at)));
+    found.into_iter().map(|(_, _, row)| row).collect()
+}
+
+fn row(family: &Family, info: &PodInfo, text: String, at: u64, now: u64) -> Row {
+    let mut names: Vec<&str> = family.lineage(info).into_iter().map(PodName::as_str).collect();
+    names.push(info.name.as_str());
+    Row {
+        pod: info.name.clone(),
+        path: names.join(" › "),
+        text,
+        age: in_words(now.saturating_sub(at)),
+    }
+}
+
+/// How the last run of a Pod ended, and what its runs changed.
+fn report(pod: &PodWork) -> String {
+    let safe = |text: &str| SafeText::line(text).into_string();
+    let said = pod.work.report.as_deref().map(safe);
+    let ended = match (&pod.last.error, said) {
+        (Some(error), _) => format!("failed: {}", safe(error)),
+        (None, Some(report)) if pod.last.result == RunResult::Finished.word() => report,
+        (None, Some(report)) => format!("{}: {report}", pod.last.result.replace('_', " ")),
+        (None, None) => pod.last.result.replace('_', " "),
+    };
+    let tasks = &pod.work.not_touched;
+    let named = tasks.iter().take(TASKS).map(|task| safe(task)).collect::<Vec<_>>().join(", ");
+    let more = tasks.len().saturating_sub(TASKS);
+    let tasks = match (tasks.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(format!("not touched: {named}")),
+        (false, more) => Some(format!("not touched: {named} and {more} more")),
+    };
+    [Some(ended), figures(&pod.work), tasks].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// What happened since a screen was left, in one sentence for the next one; `None` where that is little.
+pub fn returned(family: &Family, workspace: &Path, left: u64, now: u64) -> Option<String> {
+    let here = family.all().iter().filter(|info| info.workspace == workspace);
+    let (mut needs, mut failed, mut done) = (0_usize, 0_usize, 0_usize);
+    for info in here {
+        let ended = info.last_result.as_ref().is_some_and(|run| run.at > left);
+        match info.state {
+            State::NeedsYou if info.since > left => needs += 1,
+            State::Failed if ended => failed += 1,
+            State::Idle | State::Stopped if ended && info.unseen => done += 1,
+            _ => {}
+        }
+    }
+    let needs = (needs > 0).then(|| format!("{needs} came to need you"));
+    let failed = (failed > 0).then(|| format!("{failed} failed"));
+    let done = (done > 0).then(|| format!("{done} finished"));
+    let parts: Vec<String> = [needs, failed, done].into_iter().flatten().collect();
+    let away = in_words(now.saturating_sub(left));
+    (!parts.is_empty()).then(|| format!("{away} away: {} · :since lists them", parts.join(", ")))
+}
