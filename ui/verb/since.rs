@@ -6,7 +6,7 @@ use crate::verb::{Action, Dialogue, End, Known, Next, Pick, Reply, Request, Verb
 use crate::wording::since::{self, Row};
 use clap::Args;
 use std::time::Duration;
-use yoi::protocol::{Event, Method, PodName, PodWork};
+use yoi::protocol::{Event, Method, PodInfo, PodName};
 
 /// How far it looks back where it is not known when the person left.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -61,18 +61,19 @@ impl Since {
     }
 
     fn listed(&mut self, known: &Known<'_>, event: Event) -> Next {
-        let Event::Since { pods } = event else {
+        let Event::Since { mut pods } = event else {
             return Next::End(End::refused(Why::Failed, "the host did not say what the Pods did"));
         };
-        let pods: Vec<PodWork> =
-            pods.into_iter().filter(|work| is_here(known, &work.pod)).collect();
+        let family = known.family;
+        let is_here = |info: &PodInfo| family.belongs(info, known.workspace, known.selected);
+        pods.retain(|work| family.get(&work.pod).is_some_and(is_here));
         if self.json {
             let lines: Vec<String> =
                 pods.iter().map(|pod| serde_json::json!(pod).to_string()).collect();
             return Next::End(End::answer(lines.join("\n")));
         }
         let from = self.from(known);
-        let rows = since::rows(known.family, known.workspace, &pods, known.now);
+        let rows = since::rows(family, is_here, &pods, known.now);
         let title = since::title(&pods, known.now.saturating_sub(from));
         if rows.is_empty() {
             return Next::End(End::answer(title));
@@ -82,9 +83,4 @@ impl Since {
         self.pods = rows.into_iter().map(|row| row.pod).collect();
         Next::Pick(Pick { title, about: None, rows: picked })
     }
-}
-
-/// Whether a Pod belongs to the workspace of this front end; one that is gone does not.
-fn is_here(known: &Known<'_>, pod: &PodName) -> bool {
-    known.family.get(pod).is_some_and(|info| info.workspace == known.workspace)
 }

@@ -57,10 +57,15 @@ fn allowed(work: &Work) -> Option<String> {
     (!parts.is_empty()).then(|| format!("allowed: {}", parts.join(", ")))
 }
 
-/// One row for each Pod of the workspace that needs the person or whose runs ended: what needs the person first, then
+/// One row for each Pod that is here and needs the person or whose runs ended: what needs the person first, then
 /// what failed, then the rest, each the newest first.
-pub fn rows(family: &Family, workspace: &Path, pods: &[PodWork], now: u64) -> Vec<Row> {
-    let waiting = family.needs_you().into_iter().filter(|info| info.workspace == workspace);
+pub fn rows(
+    family: &Family,
+    is_here: impl Fn(&PodInfo) -> bool,
+    pods: &[PodWork],
+    now: u64,
+) -> Vec<Row> {
+    let waiting = family.needs_you().into_iter().filter(|info| is_here(info));
     let mut found: Vec<(u8, u64, Row)> = waiting
         .map(|info| {
             (
@@ -117,7 +122,7 @@ fn report(pod: &PodWork) -> String {
 
 /// What happened since a screen was left, in one sentence for the next one; `None` where that is little.
 pub fn returned(family: &Family, workspace: &Path, left: u64, now: u64) -> Option<String> {
-    let here = family.all().iter().filter(|info| info.workspace == workspace);
+    let here = family.all().iter().filter(|info| family.belongs(info, workspace, None));
     let (mut needs, mut failed, mut done) = (0_usize, 0_usize, 0_usize);
     for info in here {
         let ended = info.last_result.as_ref().is_some_and(|run| run.at > left);
@@ -134,4 +139,99 @@ pub fn returned(family: &Family, workspace: &Path, left: u64, now: u64) -> Optio
     let parts: Vec<String> = [needs, failed, done].into_iter().flatten().collect();
     let away = in_words(now.saturating_sub(left));
     (!parts.is_empty()).then(|| format!("{away} away: {} · :since lists them", parts.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::tests::{NOON, pod};
+    use std::path::PathBuf;
+    use yoi::protocol::{EntryId, LastRun, LinesChanged};
+
+    const HOUR: u64 = 3_600_000;
+
+    fn run(result: RunResult, error: Option<&str>, at: u64) -> LastRun {
+        let error = error.map(str::to_owned);
+        LastRun { entry: EntryId::new(), result: result.word().into(), error, at }
+    }
+
+    /// Three Pods below `shop`: one that needs the person, one that failed, one that is done.
+    fn shop() -> (Family, Vec<PodWork>) {
+        let name = |text: &str| PodName::parse(text).unwrap();
+        let child = |own: &str, state| PodInfo { parent: Some(name("shop")), ..pod(own, state) };
+        let tester = PodInfo {
+            since: NOON - HOUR,
+            why: Some("wants the network".into()),
+            ..child("tester", State::NeedsYou)
+        };
+        let (failed, done) = (
+            run(RunResult::Failed, Some("exit 101"), NOON - 2 * HOUR),
+            run(RunResult::Finished, None, NOON - 3 * HOUR),
+        );
+        let bench = PodInfo { last_result: Some(failed.clone()), ..child("bench", State::Failed) };
+        let fmt =
+            PodInfo { unseen: true, last_result: Some(done.clone()), ..child("fmt", State::Idle) };
+        let mut family = Family::default();
+        let pods = vec![pod("shop", State::Running), tester, bench, fmt];
+        family.replace(pods, Vec::new(), Vec::new());
+        let work = Work {
+            files: ["/w/a".to_owned(), "/w/b".to_owned()].into(),
+            lines: LinesChanged { added: 12, removed: 3 },
+            by_walls: 4,
+            by_person: 1,
+            cost: Some(0.5),
+            not_touched: ["CHANGELOG", "docs", "x", "y"].map(str::to_owned).into(),
+            report: Some("All pass.\u{1b}[31m".into()),
+            ..Work::default()
+        };
+        let broken = Work { cost: Some(0.25), ..Work::default() };
+        let pods = vec![
+            PodWork { pod: name("fmt"), runs: 2, last: done, work },
+            PodWork { pod: name("bench"), runs: 1, last: failed, work: broken },
+        ];
+        (family, pods)
+    }
+
+    #[test]
+    fn what_needs_the_person_stands_first_then_what_failed_then_reports_with_open_tasks() {
+        let (family, pods) = shop();
+        let rows = rows(&family, |_| true, &pods, NOON);
+        let shown: Vec<String> =
+            rows.iter().map(|row| format!("{} | {} | {}", row.path, row.text, row.age)).collect();
+        assert_eq!(
+            shown,
+            [
+                "shop › tester | needs you: wants the network | 1 h",
+                "shop › bench | failed: exit 101 · $0.25 | 2 h",
+                r"shop › fmt | All pass.\x1b[31m · $0.50 · 2 files +12 −3 · not touched: CHANGELOG, docs, x and 1 more | 3 h",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_title_sums_runs_cost_files_and_what_let_calls_begin() {
+        let (_, pods) = shop();
+        assert_eq!(
+            title(&pods, 8 * HOUR),
+            "the last 8 h: 3 runs ended · $0.75 · 2 files +12 −3 · allowed: 4 by walls, 1 by you"
+        );
+        assert_eq!(title(&[], 8 * HOUR), "no run ended in the last 8 h");
+    }
+
+    #[test]
+    fn a_screen_that_opens_counts_what_happened_since_the_last_one_and_says_so_only_then() {
+        let (family, _) = shop();
+        let place = PathBuf::from(&family.all()[0].workspace);
+        let said = |left| returned(&family, &place, left, NOON);
+        assert_eq!(
+            said(NOON - 7 * HOUR).as_deref(),
+            Some("7 h away: 1 came to need you, 1 failed, 1 finished · :since lists them")
+        );
+        assert_eq!(
+            said(NOON - HOUR - HOUR / 2).as_deref(),
+            Some("1 h away: 1 came to need you · :since lists them")
+        );
+        assert_eq!(said(NOON - 60_000), None);
+        assert_eq!(returned(&family, &PathBuf::from("/elsewhere"), NOON - 7 * HOUR, NOON), None);
+    }
 }

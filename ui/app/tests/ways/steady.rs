@@ -17,6 +17,7 @@ pub fn steady_requests(lines: &[String]) -> Vec<String> {
             params.remove("target");
             params.remove("ask");
             params.remove("entry");
+            params.remove("at");
             params.remove("expected_head_entries");
         }
         let pod = line["pod"].as_str().unwrap_or("").to_owned();
@@ -39,7 +40,11 @@ pub fn steady_words(text: &str) -> String {
     }
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     let words = words.replace("give --pod <name>", "name one, or :open it first");
-    if words.contains(" since ") { without_numbers(&words) } else { words }
+    if words.contains(" since ") || words.contains(" ended · ") {
+        without_numbers(&words)
+    } else {
+        words
+    }
 }
 
 /// Every number is 0: times and counts of events differ from run to run.
