@@ -7,6 +7,8 @@ use std::path::Path;
 use yoi::protocol::{PodInfo, PodName, PodWork, RunResult, State, Work};
 use yoi::text::SafeText;
 
+/// The shortest absence that is worth a sentence, in milliseconds.
+const AWAY: u64 = 60_000;
 /// The most tasks of a Pod that a row names.
 const TASKS: usize = 3;
 
@@ -67,13 +69,7 @@ pub fn rows(
 ) -> Vec<Row> {
     let waiting = family.needs_you().into_iter().filter(|info| is_here(info));
     let mut found: Vec<(u8, u64, Row)> = waiting
-        .map(|info| {
-            (
-                0,
-                info.since,
-                row(family, info, format!("needs you: {}", because(info)), info.since, now),
-            )
-        })
+        .map(|info| (0, info.since, row(family, info, because(info), info.since, now)))
         .collect();
     for work in pods {
         let Some(info) = family.get(&work.pod) else { continue };
@@ -137,8 +133,10 @@ pub fn returned(family: &Family, workspace: &Path, left: u64, now: u64) -> Optio
     let failed = (failed > 0).then(|| format!("{failed} failed"));
     let done = (done > 0).then(|| format!("{done} finished"));
     let parts: Vec<String> = [needs, failed, done].into_iter().flatten().collect();
-    let away = in_words(now.saturating_sub(left));
-    (!parts.is_empty()).then(|| format!("{away} away: {} · :since lists them", parts.join(", ")))
+    let away = now.saturating_sub(left);
+    let is_worth_it = away >= AWAY && !parts.is_empty();
+    is_worth_it
+        .then(|| format!("{} away: {} · :since lists them", in_words(away), parts.join(", ")))
 }
 
 #[cfg(test)]
@@ -201,7 +199,7 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "shop › tester | needs you: wants the network | 1 h",
+                "shop › tester | wants the network | 1 h",
                 "shop › bench | failed: exit 101 · $0.25 | 2 h",
                 r"shop › fmt | All pass.\x1b[31m · $0.50 · 2 files +12 −3 · not touched: CHANGELOG, docs, x and 1 more | 3 h",
             ]
@@ -231,7 +229,7 @@ mod tests {
             said(NOON - HOUR - HOUR / 2).as_deref(),
             Some("1 h away: 1 came to need you · :since lists them")
         );
-        assert_eq!(said(NOON - 60_000), None);
+        assert_eq!(said(NOON - HOUR), None, "it came to need the person before");
         assert_eq!(returned(&family, &PathBuf::from("/elsewhere"), NOON - 7 * HOUR, NOON), None);
     }
 }
