@@ -2,7 +2,7 @@
 
 use crate::verb::dialogue::or_end;
 use crate::verb::several::{Each, Several};
-use crate::verb::targets::Target;
+use crate::verb::targets::{Target, list};
 use crate::verb::{
     Action, Dialogue, End, Known, Next, Reply, Request, Safety, Verb, Way, of, verb,
 };
@@ -120,13 +120,13 @@ impl ChooseEffort {
 struct EachPod(String);
 
 impl EachPod {
-    /// The sentence about one Pod.
+    /// The sentence about one Pod, without its name.
     fn sentence(&self, known: &Known<'_>, pod: &PodName, event: &Event) -> String {
         let word = &self.0;
         let Event::ModelFound { model, effort: settings, .. } = event else { return String::new() };
         let why = model.as_ref().and_then(|found| found.effort_unsent.as_deref());
         if let Some(why) = why.filter(|_| of_word(word).or(*settings).is_some()) {
-            return format!("{pod}: effort {word}{}", unsent(Some(why)));
+            return format!("effort {word}{}", unsent(Some(why)));
         }
         // This provider's cache is of requests with one effort.
         let is_cached = known
@@ -134,7 +134,7 @@ impl EachPod {
             .is_ok_and(|info| info.context_tokens > 0 && info.model.starts_with("anthropic/"));
         let cost =
             if is_cached { "; that request reads nothing from the prompt cache" } else { "" };
-        format!("{pod}: effort {word} from the next request on{cost}")
+        format!("effort {word} from the next request on{cost}")
     }
 }
 
@@ -156,8 +156,17 @@ impl Each for EachPod {
     }
 
     fn said(&self, known: &Known<'_>, done: &[(PodName, Event)]) -> String {
-        let sentences = done.iter().map(|(pod, event)| self.sentence(known, pod, event));
-        sentences.collect::<Vec<_>>().join(" · ")
+        let mut sentences: Vec<(String, Vec<PodName>)> = Vec::new();
+        for (pod, event) in done {
+            let sentence = self.sentence(known, pod, event);
+            match sentences.iter_mut().find(|(other, _)| *other == sentence) {
+                Some((_, pods)) => pods.push(pod.clone()),
+                None => sentences.push((sentence, vec![pod.clone()])),
+            }
+        }
+        let of_pods =
+            |(sentence, pods): (String, Vec<PodName>)| format!("{}: {sentence}", list(&pods));
+        sentences.into_iter().map(of_pods).collect::<Vec<_>>().join(" · ")
     }
 }
 

@@ -144,7 +144,7 @@ const CASES: &[Case] = &[
     case("effort", &[], "alice: "),
     case("effort high", &[("set_effort", "alice")], "alice: effort high"),
     case("effort high bob", &[("set_effort", "bob")], "bob: effort high"),
-    confirms(case("effort high @idle", &[("set_effort", "alice"), ("set_effort", "bob")], "bob: effort high"), "effort high for alice, bob (in bob)?"),
+    confirms(case("effort high @idle", &[("set_effort", "alice"), ("set_effort", "bob")], "alice, bob: effort high"), "effort high for alice, bob (in bob)?"),
     confirms(case("model rehearsal:{dir}/script.toml alice bob", &[("set_model", "alice"), ("set_model", "bob")], "alice, bob use rehearsal:"), "use rehearsal:{dir}/script.toml for alice, bob?"),
     case("model rehearsal:{dir}/script.toml", &[("set_model", "alice")], "alice uses rehearsal:"),
     case("theme day", &[], ""),
