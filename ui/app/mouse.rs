@@ -75,6 +75,10 @@ impl App {
     fn click_tree(&mut self, y: u16, area: Rect) -> Vec<Effect> {
         match crate::app::panes::tree(self).place_at(y, area) {
             Some(Place::Pod(name)) => self.make_current(&name),
+            Some(Place::Ended(parent)) => {
+                self.tree.unfolded = Some(parent);
+                Vec::new()
+            }
             Some(Place::Stopped) => {
                 self.tree.stopped_pods = StoppedPods::Listed;
                 Vec::new()

@@ -5,7 +5,7 @@ use crate::app::{App, Asked, Effect, Focus, Zoom};
 use crate::keys::Action;
 use crate::notice::Kind;
 use crate::pane::inbox;
-use crate::pane::tree::{Children, Place, StoppedPods, TreeRow, Workspaces};
+use crate::pane::tree::{Children, EndedChildren, Place, StoppedPods, TreeRow, Workspaces};
 use yoi::protocol::{Method, PodName};
 
 /// The panes in the order of Tab.
@@ -30,6 +30,7 @@ impl App {
             }
         }
         self.tree.cursor = Some(Place::Pod(name));
+        self.tree.unfolded = None;
         self.focus = Focus::Composer;
         self.composer_follows();
         if self.tour.as_ref().is_some_and(|tour| tour.due) {
@@ -76,7 +77,7 @@ impl App {
             self.zoom = Zoom::Off;
         }
         if lists.contains(&focus) && !lists.contains(&self.focus) {
-            let rows = self.tree.rows(&self.family, self.current.as_ref());
+            let rows = self.tree_rows();
             let current = self.current.clone().map(Place::Pod);
             let there = rows.iter().any(|row| Some(row.place()) == current);
             self.tree.cursor = if there { current } else { rows.first().map(TreeRow::place) };
@@ -145,8 +146,17 @@ impl App {
         };
     }
 
+    /// The rows of the tree as they are drawn.
+    fn tree_rows(&self) -> Vec<TreeRow<'_>> {
+        let ended = match self.focus {
+            Focus::Tree => EndedChildren::Listed,
+            _ => EndedChildren::Folded,
+        };
+        self.tree.rows(&self.family, self.current.as_ref(), ended)
+    }
+
     pub(super) fn move_cursor(&mut self, by: isize) {
-        let rows = self.tree.rows(&self.family, self.current.as_ref());
+        let rows = self.tree_rows();
         let last = rows.len().saturating_sub(1);
         let at = self.tree.position(&rows).unwrap_or(0);
         let place = rows.get(at.saturating_add_signed(by).min(last)).map(TreeRow::place);
@@ -156,6 +166,10 @@ impl App {
     fn choose_row(&mut self) -> Vec<Effect> {
         match self.tree.cursor.clone() {
             Some(Place::Pod(name)) => self.make_current(&name),
+            Some(Place::Ended(parent)) => {
+                self.tree.unfolded = Some(parent);
+                Vec::new()
+            }
             Some(Place::Stopped) => {
                 self.toggle_stopped();
                 Vec::new()
@@ -167,6 +181,7 @@ impl App {
     fn unfold_row(&mut self) {
         match self.tree.cursor.clone() {
             Some(Place::Pod(name)) => self.tree.unfold(&name),
+            Some(Place::Ended(parent)) => self.tree.unfolded = Some(parent),
             Some(Place::Stopped) => self.tree.stopped_pods = StoppedPods::Listed,
             None => {}
         }
@@ -175,7 +190,7 @@ impl App {
     /// Folds the children of the row; a row without visible children moves the cursor to its parent.
     fn fold_row(&mut self) {
         let Some(name) = self.tree.chosen().cloned() else { return };
-        let rows = self.tree.rows(&self.family, self.current.as_ref());
+        let rows = self.tree_rows();
         let shows = rows.iter().any(|row| {
             matches!(row, TreeRow::Pod { info, children: Children::Shown, .. } if info.name == name)
         });
@@ -188,11 +203,11 @@ impl App {
 
     /// The Pods of the tree, top down.
     fn listed(&self) -> Vec<PodName> {
-        let rows = self.tree.rows(&self.family, self.current.as_ref());
+        let rows = self.tree_rows();
         rows.iter()
             .filter_map(|row| match row.place() {
                 Place::Pod(name) => Some(name),
-                Place::Stopped => None,
+                Place::Ended(_) | Place::Stopped => None,
             })
             .collect()
     }

@@ -1,14 +1,15 @@
 //! The tree of Pods: one row a Pod with what it does now or why it waits, in an order that stays.
 
-use crate::family::{Cost, Family};
+use crate::family::{Cost, Counts, Family, Sums};
 use crate::pane::glyph::Glyphs;
 use crate::pane::input::Input;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use yoi::protocol::name::folded;
-use yoi::protocol::{PodInfo, PodName, State};
+use yoi::protocol::{LastRun, PodInfo, PodName, RunResult, State};
 
 mod columns;
 mod draw;
@@ -35,6 +36,13 @@ pub enum StoppedPods {
     Listed,
 }
 
+/// Whether children whose runs have ended have rows of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedChildren {
+    Folded,
+    Listed,
+}
+
 /// The folds, the cursor and the filter of the tree. The Pods themselves are in the family.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
@@ -48,6 +56,8 @@ pub struct Tree {
     pub cursor: Option<Place>,
     pub marks: Marks,
     pub pins: Pins,
+    /// The Pod whose ended children were unfolded, until another Pod becomes the current one.
+    pub unfolded: Option<PodName>,
     folded: HashSet<PodName>,
 }
 
@@ -56,6 +66,8 @@ pub struct Tree {
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     Pod(PodName),
+    /// The row into which the ended children of this Pod fold.
+    Ended(PodName),
     /// The row into which stopped Pods fold.
     Stopped,
 }
@@ -69,6 +81,8 @@ pub enum TreeRow<'a> {
         level: usize,
         children: Children,
     },
+    /// The number of ended Pods below `parent` without rows.
+    Ended { parent: &'a PodInfo, level: usize, count: usize },
     /// The number of stopped Pods without rows.
     Stopped(usize),
 }
@@ -86,6 +100,7 @@ impl TreeRow<'_> {
     pub fn place(&self) -> Place {
         match self {
             Self::Pod { info, .. } => Place::Pod(info.name.clone()),
+            Self::Ended { parent, .. } => Place::Ended(parent.name.clone()),
             Self::Stopped(_) => Place::Stopped,
         }
     }
@@ -94,8 +109,9 @@ impl TreeRow<'_> {
     pub fn is_at(&self, place: &Place) -> bool {
         match (self, place) {
             (Self::Pod { info, .. }, Place::Pod(name)) => info.name == *name,
+            (Self::Ended { parent, .. }, Place::Ended(name)) => parent.name == *name,
             (Self::Stopped(_), Place::Stopped) => true,
-            (Self::Pod { .. }, Place::Stopped) | (Self::Stopped(_), Place::Pod(_)) => false,
+            (Self::Pod { .. } | Self::Ended { .. } | Self::Stopped(_), _) => false,
         }
     }
 }
@@ -106,9 +122,16 @@ impl Tree {
         Self { workspace, glyphs, ..Self::default() }
     }
 
-    /// The rows of the tree. `current` has a row even when it is stopped.
-    pub fn rows<'a>(&self, family: &'a Family, current: Option<&PodName>) -> Vec<TreeRow<'a>> {
-        let mut walk = Walk { tree: self, family, current, rows: Vec::new(), stopped: 0 };
+    /// The rows of the tree. `current` has a row even when it is stopped or ended.
+    pub fn rows<'a>(
+        &self,
+        family: &'a Family,
+        current: Option<&PodName>,
+        ended: EndedChildren,
+    ) -> Vec<TreeRow<'a>> {
+        let sums = OnceCell::new();
+        let mut walk =
+            Walk { tree: self, family, current, ended, sums, rows: Vec::new(), stopped: 0 };
         if self.filter.is_empty() {
             walk.roots();
         } else {
@@ -131,7 +154,7 @@ impl Tree {
     pub fn chosen(&self) -> Option<&PodName> {
         match self.cursor.as_ref()? {
             Place::Pod(name) => Some(name),
-            Place::Stopped => None,
+            Place::Ended(_) | Place::Stopped => None,
         }
     }
 
@@ -173,6 +196,9 @@ struct Walk<'a, 'b> {
     tree: &'b Tree,
     family: &'a Family,
     current: Option<&'b PodName>,
+    ended: EndedChildren,
+    /// Made when the first ended Pod is met.
+    sums: OnceCell<Sums<'a>>,
     rows: Vec<TreeRow<'a>>,
     /// The number of stopped Pods without rows.
     stopped: usize,
@@ -225,10 +251,46 @@ impl<'a> Walk<'a, '_> {
         };
         self.rows.push(TreeRow::Pod { info, level, children });
         if children == Children::Shown {
-            for child in shown {
-                self.pod(child, level + 1);
-            }
+            self.children(info, shown, level + 1);
         }
+    }
+
+    /// Adds the children of `parent`; two or more that have ended are one row.
+    fn children(&mut self, parent: &'a PodInfo, shown: Vec<&'a PodInfo>, level: usize) {
+        let may_fold = self.ended == EndedChildren::Folded
+            && self.tree.unfolded.as_ref() != Some(&parent.name);
+        let (ended, others): (Vec<&PodInfo>, Vec<&PodInfo>) =
+            shown.iter().copied().partition(|child| may_fold && self.has_ended(child));
+        if ended.len() < 2 || ended.iter().any(|child| self.is_above_current(child)) {
+            shown.into_iter().for_each(|child| self.pod(child, level));
+            return;
+        }
+        others.into_iter().for_each(|child| self.pod(child, level));
+        let count = ended.into_iter().map(|child| 1 + self.below(child).idle).sum();
+        self.rows.push(TreeRow::Ended { parent, level, count });
+    }
+
+    /// Whether the last run of a Pod finished and nothing waits, neither for it nor below it.
+    fn has_ended(&self, info: &PodInfo) -> bool {
+        let finished = |run: &LastRun| run.result == RunResult::Finished.word();
+        info.state == State::Idle
+            && info.last_result.as_ref().is_some_and(finished)
+            && (&info.why, &info.limit, info.queue.len()) == (&None, &None, 0)
+            && !self.tree.marks.has(&info.name)
+            && self.tree.pins.of(&info.name).is_none()
+            && self.below(info).live() == self.below(info).idle
+    }
+
+    fn below(&self, info: &PodInfo) -> Counts {
+        self.sums.get_or_init(|| Sums::of(self.family)).at(info).below
+    }
+
+    /// Whether the current Pod is this one or below it.
+    fn is_above_current(&self, info: &PodInfo) -> bool {
+        let current = self.current.and_then(|name| self.family.get(name));
+        current.is_some_and(|current| {
+            current.name == info.name || self.family.lineage(current).contains(&&info.name)
+        })
     }
 
     /// Whether a Pod gets no row: it is stopped, has no live Pod below it, and is not the current one.

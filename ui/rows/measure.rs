@@ -26,6 +26,9 @@ pub fn cells(cluster: &str) -> usize {
 
 /// Cells that a text takes on one line.
 pub fn width(text: &str) -> usize {
+    if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return text.len();
+    }
     clusters(text).map(|(_, cluster)| cells(cluster)).sum()
 }
 

@@ -31,6 +31,37 @@ fn a_tree_with_more_pods_than_rows_says_how_many_are_above_and_below() {
     assert!(!screen.contains('↓') && !screen.contains('↑'), "{screen}");
 }
 
+#[test]
+fn ended_children_are_listed_by_a_click_or_in_the_tree_and_fold_again_with_another_current_pod() {
+    let ended = |child_name: &str| PodInfo {
+        last_result: Some(yoi::protocol::LastRun {
+            entry: yoi::protocol::EntryId::new(),
+            result: "finished".into(),
+            error: None,
+            at: NOON,
+        }),
+        ..child("shop", child_name, State::Idle)
+    };
+    let pods = vec![pod("shop", State::Idle), ended("fmt"), ended("docs"), pod("bob", State::Idle)];
+    let mut bench = Bench::new(pods);
+    bench.go_to("bob");
+    let is_folded = |bench: &mut Bench| {
+        let screen = bench.screen();
+        assert_ne!(screen.contains("✓ 2 ended"), screen.contains("○ fmt"), "{screen}");
+        screen.contains("✓ 2 ended")
+    };
+    assert!(is_folded(&mut bench));
+    let down = MouseEventKind::Down(crossterm::event::MouseButton::Left);
+    bench.msg(wheel(down, 6, 2));
+    assert_eq!((is_folded(&mut bench), bench.app.focus), (false, Focus::Composer));
+    bench.go_to("shop");
+    assert!(is_folded(&mut bench));
+    bench.press("tab");
+    assert_eq!((is_folded(&mut bench), bench.app.focus), (false, Focus::Tree));
+    bench.go_to("fmt");
+    assert!(!is_folded(&mut bench));
+}
+
 /// A step of the wheel over this cell.
 fn wheel(kind: MouseEventKind, column: u16, row: u16) -> Msg {
     Msg::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE })

@@ -87,7 +87,8 @@ impl Columns {
         1 + width(&self.indent(level)) + 2
     }
 
-    fn indent(&self, level: usize) -> String {
+    /// The space before the shape of a Pod of this level, or its number.
+    pub fn indent(&self, level: usize) -> String {
         if level > self.deepest { format!("{level}› ") } else { "  ".repeat(level) }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::family::{Elsewhere, Family, Sum, Sums};
 use crate::pane::tree::columns::{Cells, Columns};
-use crate::pane::tree::{Children, Place, StoppedPods, Tree, TreeRow, Workspaces};
+use crate::pane::tree::{Children, EndedChildren, Place, StoppedPods, Tree, TreeRow, Workspaces};
 use crate::rows::width;
 use crate::theme::{MONO, Role, Theme};
 use crate::wording::age;
@@ -83,7 +83,8 @@ impl View<'_> {
     }
 
     fn pane_rows(&self, area: Rect) -> PaneRows<'_> {
-        let rows = self.tree.rows(self.family, self.current);
+        let ended = if self.focused { EndedChildren::Listed } else { EndedChildren::Folded };
+        let rows = self.tree.rows(self.family, self.current, ended);
         let sums = Sums::of(self.family);
         let headings = usize::from(Columns::has_headings(area.width.into()) && !rows.is_empty());
         let room = usize::from(area.height).saturating_sub(headings);
@@ -151,14 +152,22 @@ impl View<'_> {
                 let sum = sums.at(info);
                 columns.line(self.cells(info, *level, *children, &sum), self.theme)
             }
+            TreeRow::Ended { level, count, .. } => {
+                let shape = self.tree.glyphs.pick("✓", "v");
+                self.count(columns.indent(*level), format!("{shape} {count} ended"), row)
+            }
             TreeRow::Stopped(count) => {
-                let sign =
-                    self.sign(self.tree.cursor == Some(Place::Stopped) && self.focused, false);
                 let shape = self.tree.glyphs.pick("◌", ".");
-                let text = Span::styled(format!("{shape} {count} stopped"), self.theme.dim);
-                Line::from(vec![sign, text])
+                self.count(String::new(), format!("{shape} {count} stopped"), row)
             }
         }
+    }
+
+    /// A row into which Pods fold.
+    fn count(&self, indent: String, text: String, row: &TreeRow<'_>) -> Line<'static> {
+        let here = self.focused && self.tree.cursor.as_ref().is_some_and(|place| row.is_at(place));
+        let text = Span::styled(format!("{indent}{text}"), self.theme.dim);
+        Line::from(vec![self.sign(here, false), text])
     }
 
     fn cells(&self, info: &PodInfo, level: usize, children: Children, sum: &Sum) -> Cells {
@@ -256,7 +265,7 @@ impl View<'_> {
                 let behind: usize = behind.iter().map(|span| width(&span.content)).sum();
                 Some((*level, width(info.name.as_str()) + behind))
             }
-            TreeRow::Stopped(_) => None,
+            TreeRow::Ended { .. } | TreeRow::Stopped(_) => None,
         });
         Columns::of(width_of_pane, pods)
     }
@@ -289,7 +298,7 @@ impl Widget for View<'_> {
             let selected = match (self.focused, &place) {
                 (true, place) => self.tree.cursor.as_ref() == Some(place),
                 (false, Place::Pod(name)) => self.current == Some(name),
-                (false, Place::Stopped) => false,
+                (false, Place::Ended(_) | Place::Stopped) => false,
             };
             if selected {
                 buf.set_style(Rect { y, height: 1, ..area }, self.theme.selection);

@@ -24,12 +24,15 @@ fn tree() -> Tree {
 /// The rows as text: two columns a level, fold mark, name.
 fn shown(tree: &Tree, family: &Family, current: Option<&str>) -> Vec<String> {
     let current = current.and_then(|name| PodName::parse(name).ok());
-    let rows = tree.rows(family, current.as_ref());
+    let rows = tree.rows(family, current.as_ref(), EndedChildren::Folded);
     rows.iter()
         .map(|row| match row {
             TreeRow::Pod { info, level, children } => {
                 let fold = if *children == Children::Folded { "▸ " } else { "" };
                 format!("{}{fold}{}", "  ".repeat(*level), info.name)
+            }
+            TreeRow::Ended { level, count, .. } => {
+                format!("{}{count} ended", "  ".repeat(*level))
             }
             TreeRow::Stopped(count) => format!("{count} stopped"),
         })
@@ -203,4 +206,38 @@ fn orange_marks_only_what_waits_for_a_person() {
     assert_eq!(words(&tree, &lineage(), 28), "▲ needs you");
     tree.fold(PodName::parse("alice").expect("a name"));
     assert_eq!(words(&tree, &lineage(), 60), "▲1");
+}
+
+#[test]
+fn two_or_more_children_that_ended_are_one_row_without_the_focus_and_none_is_current() {
+    let ended = |name: &str, parent: &str| PodInfo {
+        last_result: Some(LastRun {
+            entry: yoi::protocol::EntryId::new(),
+            result: RunResult::Finished.word().into(),
+            error: None,
+            at: NOON,
+        }),
+        ..child(name, parent, State::Idle)
+    };
+    let waits = PodInfo { why: Some("a queued message waits".into()), ..ended("waits", "shop") };
+    let family = family(vec![
+        pod("shop", State::Idle),
+        ended("fmt", "shop"),
+        child("bench", "shop", State::Failed),
+        ended("docs", "shop"),
+        ended("pics", "docs"),
+        child("fresh", "shop", State::Idle),
+        waits,
+        ended("busy", "shop"),
+        child("scout", "busy", State::Running),
+    ]);
+    let mut tree = tree();
+    let folded = ["shop", "  bench", "  fresh", "  waits", "  busy", "    scout", "  3 ended"];
+    assert_eq!(shown(&tree, &family, None), folded);
+    assert_eq!(shown(&tree, &family, Some("pics")).len(), family.all().len());
+    let rows = tree.rows(&family, None, EndedChildren::Listed);
+    assert_eq!(rows.len(), family.all().len());
+    assert!(drawn(&tree, &family, (40, 9))[6].starts_with("   ✓ 3 ended"));
+    tree.unfolded = PodName::parse("shop").ok();
+    assert_eq!(shown(&tree, &family, None).len(), family.all().len());
 }
