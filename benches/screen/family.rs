@@ -89,11 +89,11 @@ fn in_order(text: &str, names: &[String]) -> bool {
         let mut words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
         words.find_map(|word| names.iter().position(|name| name == word))
     };
-    // The tree ends at the first horizontal border and fills the left columns. Its last row counts
+    // Children that have ended are one row. The tree ends at the first horizontal border and fills the left columns. Its last row counts
     // the rows out of view and names the workspace of the selected Pod.
     let tree = text.lines().take_while(|line| !line.starts_with('├'));
     let tree = tree.filter(|line| !line.contains(['↑', '↓']));
     let rows: Vec<usize> =
         tree.filter_map(|line| word(&line.chars().take(30).collect::<String>())).collect();
-    rows.len() > 10 && rows.windows(2).all(|pair| pair[0] < pair[1])
+    rows.len() > 8 && rows.windows(2).all(|pair| pair[0] < pair[1])
 }
