@@ -163,6 +163,7 @@ pub struct App {
     pub mistakes: Mistakes,
     pub detail: Detail,
     pub zoom: Zoom,
+    border: mouse::Border,
     /// The model of new Pods, if the person chose one.
     pub model: Option<String>,
     /// What is known of the model of new Pods while there is no Pod.

@@ -135,7 +135,10 @@ fn boxed(app: &App, screen: Rect) -> Areas {
     // The lowest line of the panes is the top line of the composer.
     let height = composer.y + 1;
     let transcripts = if app.beside().is_some() && Areas::splits(app) { 2 } else { 1 };
-    let left = lists_width(screen.width, app.zoom, transcripts);
+    let left = match app.tree.columns.filter(|_| app.zoom == Zoom::Off) {
+        Some(dragged) => within(dragged, screen.width, transcripts),
+        None => lists_width(screen.width, app.zoom, transcripts),
+    };
     let (tree, peers) = match app.zoom {
         Zoom::On => (None, None),
         Zoom::Off => {
@@ -250,6 +253,12 @@ fn lists_width(width: u16, zoom: Zoom, transcripts: u16) -> u16 {
         Zoom::On => 0,
         Zoom::Off => tree_width(width, transcripts) - 1,
     }
+}
+
+/// Columns left of the transcripts where a person dragged the border to, so that both sides keep their fewest.
+fn within(dragged: u16, width: u16, transcripts: u16) -> u16 {
+    let text = if transcripts > 1 { NARROWEST_TWO } else { NARROWEST + 2 };
+    dragged.min(width.saturating_sub(text)).max(NARROWEST_TREE - 1)
 }
 
 /// The transcripts get two thirds of the screen and at most [`WIDEST`] columns each, the tree the rest.

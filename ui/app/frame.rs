@@ -1,6 +1,6 @@
 //! When the next frame is due, and what has to be laid out and loaded for it.
 
-use crate::app::{App, Areas, Asked, Effect, Link, Msg, Redraw, mouse};
+use crate::app::{App, Areas, Asked, Effect, Link, Msg, Redraw};
 use crate::pane::transcript::{PartRange, Wanted};
 use crate::wording::{age, wait};
 use ratatui::layout::Rect;
@@ -20,7 +20,7 @@ impl App {
                     || pod.as_ref().is_some_and(|pod| in_view.contains(&Some(pod)))
             }
             Msg::NotFound(None) | Msg::Focus(_) => false,
-            Msg::Mouse(event) => mouse::does_something(event.kind),
+            Msg::Mouse(event) => self.mouse_changes(event.kind),
             _ => true,
         };
         if changes { Redraw::Frame } else { Redraw::Nothing }
@@ -112,17 +112,16 @@ impl App {
                 || areas.tree.is_some()
                     && self.tree.lists(info, &self.family, self.current.as_ref())
         };
-        let age = |info: &PodInfo| match () {
-            () if clock(info) => age::changes_at(info, self.now),
-            () if listed(info) => age::by_minute_changes_at(info, self.now),
-            () => None,
+        let changes = |info: &PodInfo| {
+            let age = match clock(info) {
+                true => age::changes_at(info, self.now),
+                false if listed(info) => age::by_minute_changes_at(info, self.now),
+                false => return None,
+            };
+            let wait = wait::changes_at(info, &self.family, self.now);
+            age.into_iter().chain(wait).min()
         };
-        let wait = |info: &PodInfo| {
-            let shows = in_view(info) || listed(info);
-            shows.then(|| wait::changes_at(info, &self.family, self.now)).flatten()
-        };
-        let ages = self.family.all().iter();
-        let ages = ages.filter_map(|info| age(info).into_iter().chain(wait(info)).min()).min();
+        let ages = self.family.all().iter().filter_map(changes).min();
         [notice, arms, transcript, ages, self.looks_at(), self.notifies_at()]
             .into_iter()
             .flatten()

@@ -12,21 +12,69 @@ use ratatui::layout::{Position, Rect};
 /// Lines that one step of the wheel scrolls.
 const WHEEL: i16 = 3;
 
-/// Whether the app handles this event of the mouse; movements of the pointer are ignored.
-pub(super) fn does_something(kind: MouseEventKind) -> bool {
-    use MouseEventKind::{Down, ScrollDown, ScrollUp};
-    matches!(kind, Down(MouseButton::Left) | ScrollUp | ScrollDown)
+/// The border between the tree and the transcript, while the button of the mouse is down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Border {
+    /// The button is up, or went down elsewhere.
+    #[default]
+    Free,
+    Pressed,
+    Dragged,
 }
 
 impl App {
+    /// Whether this event of the mouse changes something; movements of the pointer change only a border that is held.
+    pub(super) fn mouse_changes(&self, kind: MouseEventKind) -> bool {
+        match kind {
+            MouseEventKind::Down(MouseButton::Left)
+            | MouseEventKind::ScrollUp
+            | MouseEventKind::ScrollDown => true,
+            MouseEventKind::Drag(MouseButton::Left) => self.border != Border::Free,
+            MouseEventKind::Up(MouseButton::Left) => self.border == Border::Pressed,
+            _ => false,
+        }
+    }
+
     pub(super) fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
         let at = Position::new(event.column, event.row);
         match event.kind {
-            MouseEventKind::Down(MouseButton::Left) => self.click(at),
+            MouseEventKind::Down(MouseButton::Left) if self.is_on_border(at) => {
+                self.border = Border::Pressed;
+                Vec::new()
+            }
+            MouseEventKind::Down(MouseButton::Left) => {
+                self.border = Border::Free;
+                self.click(at)
+            }
+            MouseEventKind::Drag(MouseButton::Left) => self.drag(at),
+            MouseEventKind::Up(MouseButton::Left) => self.release(),
             MouseEventKind::ScrollUp => self.wheel(at, -1),
             MouseEventKind::ScrollDown => self.wheel(at, 1),
             _ => Vec::new(),
         }
+    }
+
+    fn is_on_border(&self, at: Position) -> bool {
+        let outer = Areas::of(self).outer.filter(|outer| outer.tree.is_some());
+        let border = outer.map(|outer| Rect { width: 1, ..outer.transcript });
+        self.layers.is_empty() && border.is_some_and(|border| border.contains(at))
+    }
+
+    fn drag(&mut self, at: Position) -> Vec<Effect> {
+        if self.border != Border::Free {
+            self.border = Border::Dragged;
+            self.tree.columns = Some(at.x);
+        }
+        Vec::new()
+    }
+
+    /// A border that was clicked and not dragged goes back to its usual place.
+    fn release(&mut self) -> Vec<Effect> {
+        if self.border == Border::Pressed {
+            self.tree.columns = None;
+        }
+        self.border = Border::Free;
+        Vec::new()
     }
 
     fn click(&mut self, at: Position) -> Vec<Effect> {

@@ -32,6 +32,8 @@ pub struct ScreenState {
     pins: BTreeMap<u8, PodName>,
     detail: Detail,
     zoom: Zoom,
+    /// The columns left of the transcript, if a person chose them.
+    tree_columns: Option<u16>,
     /// Lines that were run, newest first.
     lines: Vec<String>,
     bookmarks: BTreeMap<PodName, Bookmark>,
@@ -158,6 +160,7 @@ impl App {
             pins: self.tree.pins.all().map(|(slot, name)| (slot, name.clone())).collect(),
             detail: self.detail,
             zoom: self.zoom,
+            tree_columns: self.tree.columns,
             lines: self.lines.iter().take(MAX_LINES).cloned().collect(),
             bookmarks,
             drafts: drafts.into_iter().map(|(pod, draft)| (name(pod), draft)).collect(),
@@ -180,6 +183,7 @@ impl App {
         state.marks.into_iter().for_each(|name| self.tree.marks.toggle(name));
         state.pins.into_iter().for_each(|(slot, name)| self.tree.pins.put(slot, name));
         (self.detail, self.zoom) = (state.detail, state.zoom);
+        self.tree.columns = state.tree_columns;
         self.lines = state.lines;
         self.left = state.left;
         self.bookmarks = state.bookmarks;

@@ -56,6 +56,8 @@ pub struct Tree {
     pub cursor: Option<Place>,
     pub marks: Marks,
     pub pins: Pins,
+    /// The columns left of the transcript, if a person dragged the border there.
+    pub columns: Option<u16>,
     /// The Pod whose ended children were unfolded, until another Pod becomes the current one.
     pub unfolded: Option<PodName>,
     folded: HashSet<PodName>,

@@ -52,7 +52,7 @@ fn ended_children_are_listed_by_a_click_or_in_the_tree_and_fold_again_with_anoth
     };
     assert!(is_folded(&mut bench));
     let down = MouseEventKind::Down(crossterm::event::MouseButton::Left);
-    bench.msg(wheel(down, 6, 2));
+    bench.msg(mouse(down, 6, 2));
     assert_eq!((is_folded(&mut bench), bench.app.focus), (false, Focus::Composer));
     bench.go_to("shop");
     assert!(is_folded(&mut bench));
@@ -62,8 +62,36 @@ fn ended_children_are_listed_by_a_click_or_in_the_tree_and_fold_again_with_anoth
     assert!(!is_folded(&mut bench));
 }
 
-/// A step of the wheel over this cell.
-fn wheel(kind: MouseEventKind, column: u16, row: u16) -> Msg {
+#[test]
+fn a_dragged_border_wins_also_on_the_next_screen_and_a_click_gives_it_back() {
+    use crossterm::event::MouseButton::Left;
+    let pods = || vec![pod("alice", State::Idle)];
+    let mut bench = Bench::new(pods());
+    bench.size(120, 40);
+    let border = |bench: &Bench| Areas::of(&bench.app).outer.expect("frames").transcript.x;
+    let usual = border(&bench);
+    bench.msg(mouse(MouseEventKind::Drag(Left), 60, 5));
+    assert_eq!(border(&bench), usual, "the border was not pressed");
+    bench.msg(mouse(MouseEventKind::Down(Left), usual, 5));
+    assert_eq!(bench.update(mouse(MouseEventKind::Drag(Left), 60, 6)).redraw, Redraw::Frame);
+    bench.msg(mouse(MouseEventKind::Up(Left), 60, 6));
+    bench.msg(mouse(MouseEventKind::Drag(Left), 70, 6));
+    assert_eq!(border(&bench), 60);
+    let mut next = Bench::returning(bench.app.screen_state(), pods());
+    next.size(120, 40);
+    assert_eq!(border(&next), 60);
+    for (width, at) in [(64, 29), (90, 52), (200, 60)] {
+        next.size(width, 40);
+        assert_eq!(border(&next), at);
+    }
+    next.msg(mouse(MouseEventKind::Down(Left), 60, 5));
+    next.msg(mouse(MouseEventKind::Up(Left), 60, 5));
+    next.size(120, 40);
+    assert_eq!((border(&next), next.app.focus), (usual, Focus::Composer));
+}
+
+/// An event of the mouse over this cell.
+fn mouse(kind: MouseEventKind, column: u16, row: u16) -> Msg {
     Msg::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE })
 }
 
@@ -73,12 +101,12 @@ fn the_wheel_moves_through_the_list_under_the_pointer_and_leaves_the_keys_where_
     let mut bench = Bench::new(pods);
     let (current, focus) = (bench.app.current.clone(), bench.app.focus);
     for _ in 10..40 {
-        bench.msg(wheel(MouseEventKind::ScrollDown, 3, 3));
+        bench.msg(mouse(MouseEventKind::ScrollDown, 3, 3));
     }
     let screen = bench.screen();
     assert!(screen.contains("○ p39 ") && !screen.contains("○ p10 "), "{screen}");
     for _ in 10..40 {
-        bench.msg(wheel(MouseEventKind::ScrollUp, 3, 3));
+        bench.msg(mouse(MouseEventKind::ScrollUp, 3, 3));
     }
     let screen = bench.screen();
     assert!(screen.contains("○ p10 ") && !screen.contains("○ p39 "), "{screen}");
@@ -88,9 +116,9 @@ fn the_wheel_moves_through_the_list_under_the_pointer_and_leaves_the_keys_where_
     bench.press("ctrl-n");
     bench.app.inbox.show_whole();
     let inbox = Areas::of(&bench.app).inbox.expect("an inbox");
-    bench.msg(wheel(MouseEventKind::ScrollDown, inbox.x + 2, inbox.y + 1));
+    bench.msg(mouse(MouseEventKind::ScrollDown, inbox.x + 2, inbox.y + 1));
     assert_ne!(bench.app.inbox.scrolled, 0);
-    bench.msg(wheel(MouseEventKind::ScrollUp, inbox.x + 2, inbox.y + 1));
+    bench.msg(mouse(MouseEventKind::ScrollUp, inbox.x + 2, inbox.y + 1));
     assert_eq!(bench.app.inbox.scrolled, 0);
 }
 
