@@ -2,6 +2,7 @@
 //! events and the framing of lines. Wire names that differ from ours stand in serde attributes.
 
 pub mod approval;
+pub mod circling;
 pub mod client;
 pub mod command_sheet;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use approval::{
     Action, ApprovalRequest, CHANGED_TOOLS, Pattern, PolicyConsent, PolicyRule, PolicyTrust,
     START_SERVER, Verdict, WorkspaceFile,
 };
+pub use circling::{CircleKind, Circling};
 pub use client::{McpClient, PolicyClient};
 pub use command_sheet::{CommandSheet, InstructionFile, OwnPlace, ShutPlace};
 pub use entry::{

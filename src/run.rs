@@ -1,12 +1,12 @@
 //! One run: model, tools, model, until the model is done. A run owns the Pod's `SessionState` while it
 //! lasts; it commits to the log first and tells the Pod's actor second, through `RunEvent`.
 
-use crate::config::settings::WhenBusy;
+use crate::config::settings::{Watch, WhenBusy};
 use crate::llm::{Provider, retry};
 use crate::protocol::entry::domain;
 use crate::protocol::{
-    Effort, Entry, EntryId, ErrorCode, Event, Fact, Item, LimitMet, Refusal, Role, RunOutcome,
-    RunResult, Segment, SegmentId, SessionId, SystemItem, Trigger, TurnResult,
+    Circling, Effort, Entry, EntryId, ErrorCode, Event, Fact, Item, LimitMet, Refusal, Role,
+    RunOutcome, RunResult, Segment, SegmentId, SessionId, SystemItem, Trigger, TurnResult,
 };
 use crate::run::work::WorkSoFar;
 use crate::session::{Files, LogPosition, Replay, load_output};
@@ -24,6 +24,8 @@ pub mod approval;
 mod attach;
 /// The tool calls of one reply.
 mod batch;
+
+mod circles;
 /// The ids of tool calls.
 /// The commands that run now.
 mod commands;
@@ -74,7 +76,7 @@ mod turn;
 /// Token usage and cost of model requests.
 mod usage;
 
-pub mod work;
+mod work;
 #[cfg(test)]
 mod tests;
 
@@ -142,6 +144,8 @@ pub struct Setup {
     pub others: OthersNow,
     /// What the run does while another Pod writes where it wants to.
     pub when_busy: WhenBusy,
+    /// From when on a run is shown as going in circles.
+    pub watch: Watch,
 }
 
 /// Looks up a scope.
@@ -238,6 +242,8 @@ pub enum RunEvent {
     Learned(Box<crate::llm::adjust::Learned>),
     /// The limit that the commands of the last group met; `None` once they ended without meeting one.
     LimitMet(Option<LimitMet>),
+    /// What the run does again and again; `None` once it did something else.
+    Circling(Option<Box<Circling>>),
     /// The number of tokens of the next request, and the cost of the Pod so far in US dollars.
     Context {
         tokens: u64,
@@ -336,6 +342,7 @@ pub(crate) struct Run {
     turn: Option<Box<dyn Turn>>,
     reads_beside: turn::ReadsBeside,
     work: WorkSoFar,
+    circles: circles::Circles,
 }
 
 /// Runs until the model is done or something stops it. The state comes back with the new history,
@@ -376,6 +383,7 @@ pub async fn run(
         turn,
         reads_beside,
         work: WorkSoFar { cost_before, ..WorkSoFar::default() },
+        circles: circles::Circles::default(),
     };
     tracing::info!("started");
     let begun = tokio::time::Instant::now();

@@ -45,6 +45,7 @@ pub struct Settings {
     pub retry: Retry,
     pub host: Host,
     pub scope: Scope,
+    pub watch: Watch,
     pub shell: Shell,
     pub compaction: Compaction,
     pub permissions: Permissions,
@@ -119,6 +120,22 @@ pub enum Resume {
 pub struct Scope {
     /// What a run does while another Pod writes where it wants to.
     pub when_busy: WhenBusy,
+}
+
+/// From when on a run that does the same again and again is shown as going in circles; 0 is never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Watch {
+    /// How often a call may fail with the same output.
+    pub same_failures: u32,
+    /// How often a call may be denied.
+    pub same_requests: u32,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self { same_failures: 5, same_requests: 3 }
+    }
 }
 
 /// What a run does while another Pod writes where it wants to.

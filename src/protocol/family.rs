@@ -1,6 +1,7 @@
 //! What a screen knows of every Pod without reading its transcript.
 
 use crate::protocol::RunResult;
+use crate::protocol::circling::Circling;
 use crate::protocol::item::Effort;
 use crate::protocol::limit_met::LimitMet;
 use crate::protocol::mesh::MeshStanding;
@@ -76,6 +77,9 @@ pub struct PodInfo {
     /// The limit that its last commands met; `None` again once commands ended without meeting one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitMet>,
+    /// What its run does again and again, where it goes in circles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub circling: Option<Circling>,
     /// The end of the last run was not looked at yet.
     #[serde(default)]
     pub unseen: bool,
@@ -172,6 +176,7 @@ impl PodInfo {
             activity: None,
             retry_at: None,
             limit: None,
+            circling: None,
             unseen: false,
             cwd,
             workspace,

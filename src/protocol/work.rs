@@ -35,7 +35,7 @@ pub struct Work {
     /// The subjects of tasks that nobody began, at the end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_touched: Vec<String>,
-    /// The last line that the model said.
+    /// The last line that the model said, or what it did last; the log says it elsewhere, so the end of a run does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
 }

@@ -336,6 +336,7 @@ impl Run {
         crate::crash_point!("tool-ended");
         self.commit(vec![Entry::new(Fact::ToolResult { item: item.clone(), files, sent })]).await?;
         self.note_refused_write(call, &item).await?;
+        self.watch_for_circles(call, &item).await;
         crate::crash_point!("tool-result-committed");
         let Item::ToolResult { call_id, summary, content, is_error, .. } = item else {
             return Ok(());

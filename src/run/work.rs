@@ -1,14 +1,11 @@
 //! Counts what a run does, for the entry that ends it.
 
-use crate::protocol::{Entry, Fact, Item, Role, Work};
+use crate::protocol::{Entry, Fact, Work};
 use crate::run::Run;
 use crate::run::batch::Call;
-use crate::text::SafeText;
 use crate::tools::Lane;
 use crate::tools::tasks::Status;
 
-/// Characters of a model's last line in lists.
-const LAST_LINE: usize = 160;
 /// The most tasks that are named as not touched.
 const MAX_TASKS: usize = 10;
 
@@ -52,20 +49,6 @@ impl Run {
         let tasks = self.session_state.tasks.all().iter();
         let pending = tasks.filter(|task| task.status == Status::Pending);
         done.not_touched = pending.take(MAX_TASKS).map(|task| task.subject.clone()).collect();
-        let items = state.history.iter().rev().map(|kept| &kept.item);
-        let mut replies = items.take_while(|item| !is_by(item, Role::User));
-        let last = replies.find(|item| is_by(item, Role::Assistant)).and_then(Item::text);
-        done.report = last.as_deref().and_then(last_line);
         *work = (done != Work::default()).then(|| Box::new(done));
     }
-}
-
-fn is_by(item: &Item, by: Role) -> bool {
-    matches!(item, Item::Message { role, .. } if *role == by)
-}
-
-/// The last line of a text that is not blank, shortened.
-pub fn last_line(text: &str) -> Option<String> {
-    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    Some(SafeText::brief(line, LAST_LINE).into_string())
 }

@@ -6,11 +6,11 @@ use yoi::protocol::event::Line;
 use yoi::protocol::family::Confined;
 use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshMember, MeshStanding, MeshView};
 use yoi::protocol::{
-    Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Choice, Comeback, CommandSheet,
-    Completion, CompletionKind, Entry, ErrorCode, Event, Fact, Field, FieldKind, FoundModel,
-    Greeting, InFlight, InstructionFile, LastRun, Lent, LimitKind, LimitMet, LineShape,
-    LinesChanged, Losses, McpServerInfo, McpServerState, Outgoing, OwnPlace, PathHolder, Pattern,
-    PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus, PodWork,
+    Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Choice, CircleKind, Circling,
+    Comeback, CommandSheet, Completion, CompletionKind, Entry, ErrorCode, Event, Fact, Field,
+    FieldKind, FoundModel, Greeting, InFlight, InstructionFile, LastRun, Lent, LimitKind, LimitMet,
+    LineShape, LinesChanged, Losses, McpServerInfo, McpServerState, Outgoing, OwnPlace, PathHolder,
+    Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus, PodWork,
     PolicyClient, PolicyConsent, PolicyRule, PolicyTrust, Question, Queued, Restoring,
     RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, SettingsMistake, ShutPlace,
     State, StoppedPod, SystemItem, TextSpan, Trigger, TurnResult, Verdict, Work, WorkspaceFile,
@@ -58,6 +58,7 @@ fn info() -> PodInfo {
         activity: None,
         retry_at: None,
         limit: None,
+        circling: None,
         unseen: false,
         cwd: "/w".into(),
         workspace: "/w".into(),
@@ -97,6 +98,10 @@ const INFO: &str = r#"{"name":"alice","state":"idle","since":1,"seq":2,"unseen":
 
 fn met() -> LimitMet {
     LimitMet { kind: LimitKind::FileSize, sentence: "1 MiB".into() }
+}
+
+fn circling() -> Circling {
+    Circling { kind: CircleKind::Failure, times: 5, call: "Bash make".into(), since: 3 }
 }
 
 const MET: &str = r#""limit":{"kind":"file_size","sentence":"1 MiB"},"#;
@@ -529,6 +534,15 @@ fn ours() -> Vec<(Event, String)> {
         (
             Event::PodChanged { info: Box::new(PodInfo { limit: Some(met()), ..info() }) },
             format!(r#"{{"event":"pod_changed","data":{{"info":{}}}}}"#, info_with(MET)),
+        ),
+        (
+            Event::PodChanged { info: Box::new(PodInfo { circling: Some(circling()), ..info() }) },
+            format!(
+                r#"{{"event":"pod_changed","data":{{"info":{}}}}}"#,
+                info_with(
+                    r#""circling":{"kind":"failure","times":5,"call":"Bash make","since":3},"#
+                )
+            ),
         ),
         (
             Event::PodChanged {

@@ -7,7 +7,7 @@ use crate::wording::duration::in_words;
 use crate::wording::{state, wait};
 use jiff::tz::TimeZone;
 use yoi::protocol::approval::{CHANGED_TOOLS, START_SERVER};
-use yoi::protocol::{ApprovalRequest, PodInfo, RunResult, State};
+use yoi::protocol::{ApprovalRequest, CircleKind, Circling, PodInfo, RunResult, State};
 use yoi::scope::Permission;
 use yoi::text::SafeText;
 
@@ -142,6 +142,9 @@ fn runs(info: &PodInfo, family: &Family, now: u64, zone: &TimeZone) -> Now {
     if let Some(waits) = wait::for_writers(info) {
         return Now::plain(waits);
     }
+    if let Some(circling) = &info.circling {
+        return in_circles(circling);
+    }
     if let Some(limit) = limit(info) {
         return limit;
     }
@@ -149,6 +152,30 @@ fn runs(info: &PodInfo, family: &Family, now: u64, zone: &TimeZone) -> Now {
         Some(silent) => Now::plain(format!("silent for {}", in_words(silent))).with(": ", activity),
         None if activity.is_empty() => Now::plain(state::of(info.state)),
         None => Now::plain(activity),
+    }
+}
+
+/// What a run does again and again.
+fn in_circles(circling: &Circling) -> Now {
+    let Circling { kind, times, .. } = circling;
+    let now = Now::reason(
+        Role::Warn,
+        again(circling),
+        match kind {
+            CircleKind::Denied => format!("{times}× denied"),
+            CircleKind::Failure | CircleKind::Unknown => format!("{times}× same"),
+        },
+    );
+    now.with(": ", &SafeText::spelled(circling.call.as_str()).into_string())
+}
+
+/// What a run does again and again, and how often.
+pub fn again(circling: &Circling) -> String {
+    let times = circling.times;
+    match circling.kind {
+        CircleKind::Denied => format!("denied {times}×, asks again"),
+        CircleKind::Failure => format!("same failure {times}×"),
+        CircleKind::Unknown => format!("the same {times}×"),
     }
 }
 
@@ -287,6 +314,14 @@ mod tests {
         let silent = PodInfo { last_activity: 0, since: NOON - 300_000, ..runs("Bash make") };
         assert_eq!(as_text(&silent), "silent for 5 min|: Bash make||Dim");
         let met = LimitMet { kind: LimitKind::Memory, sentence: "2 GB of memory".into() };
+        let circling = Circling {
+            kind: CircleKind::Failure,
+            times: 6,
+            call: "Bash cargo test".into(),
+            since: NOON,
+        };
+        let circles = PodInfo { circling: Some(circling), ..runs("Bash make") };
+        assert_eq!(as_text(&circles), "same failure 6×|: Bash cargo test|6× same|Warn");
         let limit = PodInfo { limit: Some(met), ..runs("Bash make") };
         assert_eq!(as_text(&limit), "limit of memory|: 2 GB of memory|limit|Warn");
     }

@@ -5,6 +5,7 @@ use crate::family::Family;
 use crate::wording::age::clock;
 use crate::wording::duration::{elapsed, in_words};
 use crate::wording::model::as_sent;
+use crate::wording::now::again;
 use crate::wording::{scope, state, wait};
 use jiff::tz::TimeZone;
 use yoi::protocol::{PodInfo, PodName, RunResult, State};
@@ -48,6 +49,11 @@ impl Known<'_> {
         if let Some(met) = &info.limit {
             let what = SafeText::spelled(met.sentence.as_str());
             lines.push(("limit", format!("its last commands met one: {what}")));
+        }
+        if let Some(circling) = &info.circling {
+            let call = SafeText::spelled(circling.call.as_str());
+            let since = at(circling.since);
+            lines.push(("in circles", format!("{} since {since}: {call}", again(circling))));
         }
         if let Some(run) = &info.last_result {
             let why = run.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();

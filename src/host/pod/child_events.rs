@@ -4,7 +4,7 @@ use crate::config::settings::Resume;
 use crate::host::notify_parent;
 use crate::host::pod::Pod;
 use crate::host::pod::tail::Interrupted;
-use crate::protocol::{Entry, Fact, LastRun, PodEvent, RunOutcome, RunResult};
+use crate::protocol::{Entry, Fact, LastRun, PodEvent, RunOutcome, RunResult, Work};
 use crate::run::End;
 use crate::store::{MailboxKind, MailboxMessage};
 use crate::trace::OrLog as _;
@@ -95,7 +95,8 @@ impl Pod {
             _ => None,
         };
         let last = &LastRun { entry, result, error, at: end.ts };
-        let work = work.as_deref().cloned().unwrap_or_default();
+        let report = self.info.borrow().activity.clone();
+        let work = Work { report, ..work.as_deref().cloned().unwrap_or_default() };
         // The log says it as well.
         let stored = self.shared.store.add_run(&self.row.name, last, &work).await;
         stored.or_log("store what the run did");

@@ -8,10 +8,12 @@ use crate::host::pod::resolved;
 use crate::host::pod::tail::Interrupted;
 use crate::host::pod::{Pod, child_events};
 use crate::protocol::{Entry, Fact, Item, Role, RunOutcome, State, now_ms};
-use crate::run::work::last_line;
 use crate::run::{End, Interrupt, RunEvent, SessionState};
+use crate::text::SafeText;
 use crate::trace::OrLog as _;
 
+/// How much of a model's last line is shown in lists, in characters.
+const LAST_LINE: usize = 160;
 /// The log's words for a run that was aborted.
 const ABORTED: &str = "the run did not end in time when its pod was stopped";
 
@@ -66,6 +68,9 @@ impl Pod {
                 let stored = self.shared.store.learn(text, learned.since).await;
                 stored.or_log("store what a provider does not take");
             }
+            RunEvent::Circling(circling) => {
+                self.change(|info| info.circling = circling.map(|circling| *circling));
+            }
             RunEvent::LimitMet(limit) => self.change(|info| info.limit = limit),
             RunEvent::Context { tokens, cost } => self.change(|info| {
                 info.context_tokens = tokens;
@@ -108,6 +113,7 @@ impl Pod {
     /// The run has ended: its task gives the log back and says how.
     async fn run_ended(&mut self) {
         let Some(mut run) = self.phase.take_run() else { return };
+        self.change(|info| info.circling = None);
         let (state, end) = self.result_of(&mut run).await;
         self.phase = Phase::after_run(state);
         self.store_activity().await;
@@ -213,4 +219,9 @@ impl Pod {
         stored.or_log("store that the Pod was seen");
         self.change(|info| info.unseen = !seen);
     }
+}
+
+fn last_line(text: &str) -> Option<String> {
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(SafeText::brief(line, LAST_LINE).into_string())
 }

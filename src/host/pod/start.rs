@@ -178,6 +178,7 @@ impl Pod {
             commands: self.commands.clone(),
             others: self.others(),
             when_busy: settings.scope.when_busy,
+            watch: settings.watch,
             permissions,
         })
     }

@@ -41,6 +41,8 @@ const RESUME: &str =
 const SILENT: &str = "a_terminal_that_is_to_be_silent_is_given_titles_only";
 const ABSENT: &str = "an_absent_person_is_called_by_command_and_address";
 /// The test of turns.
+const CIRCLES: &str =
+    "a_run_in_circles_is_shown_so_from_the_number_of_the_settings_on_until_it_ends";
 const BUSY: &str = "a_run_waits_for_its_turn_where_the_settings_say_so_and_esc_ends_the_wait";
 /// The test of the effort.
 const SUMMARY: &str = "the_model_of_the_settings_summarises_and_the_pods_own_where_that_fails";
@@ -88,6 +90,8 @@ const ROWS: &[(&str, &str, &str, Effect)] = &[
     ("limits.shm_mib", "", "limits.shm_mib = 500", Effect::Run),
     ("host.resume", "", "", Effect::Test("src/host/tests/family.rs", RESUME)),
     ("scope.when_busy", "", "", Effect::Test("src/host/tests/family.rs", BUSY)),
+    ("watch.same_failures", "", "", Effect::Test("src/host/tests/work.rs", CIRCLES)),
+    ("watch.same_requests", "", "", Effect::Test("src/host/tests/work.rs", CIRCLES)),
     ("mesh.socket", "", "", Effect::Test("tests/program/mesh.rs", MESH)),
     ("mesh.join", "", "", Effect::Test("src/host/tests/mesh.rs", JOIN)),
     ("mesh.wake", "", "", Effect::Test("src/host/tests/mesh.rs", WAKE)),

@@ -1,0 +1,28 @@
+//! A run that goes in circles, noticed by what it does and not by a model.
+
+use serde::{Deserialize, Serialize};
+
+/// The same thing that a run does again and again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Circling {
+    pub kind: CircleKind,
+    /// How often, so far in this run.
+    pub times: u32,
+    /// The call, in one line.
+    pub call: String,
+    /// The first time; milliseconds since the Unix epoch.
+    pub since: u64,
+}
+
+/// What is the same each time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CircleKind {
+    /// The call fails with the same output.
+    Failure,
+    /// The call is denied, and made again as it was.
+    Denied,
+    /// From a newer host.
+    #[serde(other)]
+    Unknown,
+}
