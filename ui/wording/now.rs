@@ -6,15 +6,19 @@ use crate::wording::age::clock;
 use crate::wording::duration::in_words;
 use crate::wording::{state, wait};
 use jiff::tz::TimeZone;
+use std::borrow::Cow;
 use yoi::protocol::approval::{CHANGED_TOOLS, START_SERVER};
+use yoi::protocol::limit_met::LimitKind;
 use yoi::protocol::{ApprovalRequest, CircleKind, Circling, PodInfo, RunResult, State};
 use yoi::scope::Permission;
 use yoi::text::SafeText;
 
-/// Characters of an action behind a reason.
-const ACTION: usize = 120;
+/// The most characters of a sentence and of what follows it.
+const LONGEST: usize = 200;
 /// The longest reason that is its own short form.
 const SHORT: usize = 10;
+/// The need of paths outside the scope.
+const OUTSIDE: &str = "outside";
 
 /// What a row says about a Pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,27 +35,33 @@ pub struct Now {
 
 impl Now {
     /// Something that goes as it should.
-    fn plain(text: impl Into<String>) -> Self {
-        Self { text: text.into(), role: Role::Dim, ..Self::default() }
+    fn plain(text: impl AsRef<str>) -> Self {
+        Self { text: safe(text), role: Role::Dim, ..Self::default() }
     }
 
     /// Something that a person should see.
-    fn reason(role: Role, text: impl Into<String>, short: impl Into<String>) -> Self {
-        Self { text: text.into(), short: short.into(), role, ..Self::default() }
+    fn reason(role: Role, text: impl AsRef<str>, short: impl AsRef<str>) -> Self {
+        Self { text: safe(text), short: safe(short), role, ..Self::default() }
     }
 
     /// A reason that is short itself, or else has this short form.
     fn reason_or(role: Role, text: &str, otherwise: &str) -> Self {
-        let short = if text.chars().count() <= SHORT { text } else { otherwise };
-        Self::reason(role, text, short)
+        let text = safe(text);
+        let short = if text.chars().count() <= SHORT { &text } else { otherwise };
+        Self::reason(role, &text, short)
     }
 
     fn with(mut self, separator: &str, rest: &str) -> Self {
         if !rest.is_empty() {
-            self.rest = format!("{separator}{rest}");
+            self.rest = format!("{separator}{}", safe(rest));
         }
         self
     }
+}
+
+/// A text of the host in one line without control characters: models, commands and providers write parts of it.
+fn safe(text: impl AsRef<str>) -> String {
+    SafeText::brief(text.as_ref().trim_end(), LONGEST).into_string()
 }
 
 /// The sentence about a Pod itself.
@@ -96,8 +106,7 @@ pub fn of_all(below: &Counts) -> Now {
 fn needs(info: &PodInfo, family: &Family) -> Now {
     if let Some(request) = family.approvals().iter().find(|request| request.is_of(&info.name)) {
         let (text, short) = wants(request);
-        let action = SafeText::brief(request.action.trim_end(), ACTION);
-        return Now::reason(Role::Needs, text, short).with(": ", &action);
+        return Now::reason(Role::Needs, text, short).with(": ", &request.action);
     }
     let word = state::of(info.state);
     match &info.why {
@@ -111,26 +120,42 @@ fn needs(info: &PodInfo, family: &Family) -> Now {
 }
 
 /// What an approval request is about, in a sentence and in a word.
-fn wants(request: &ApprovalRequest) -> (&'static str, &'static str) {
-    if request.question.is_some() {
-        return ("asks", "asks");
-    }
-    match request.tool.as_str() {
-        START_SERVER => return ("wants to start a server", "server"),
-        CHANGED_TOOLS => return ("wants a server's new tools", "tools"),
-        _ => {}
-    }
+fn wants(request: &ApprovalRequest) -> (Cow<'static, str>, Cow<'static, str>) {
+    let (text, short) = match request.tool.as_str() {
+        _ if request.question.is_some() => ("asks", "asks"),
+        START_SERVER => ("wants to start a server", "server"),
+        CHANGED_TOOLS => ("wants a server's new tools", "tools"),
+        _ => match needs_of(request).as_slice() {
+            [] => ("wants an approval", "approval"),
+            [need] => (sentence_of(need, request), *need),
+            needs @ [first, more @ ..] => {
+                let text = format!("wants {}", needs.join(", "));
+                return (text.into(), format!("{first} +{}", more.len()).into());
+            }
+        },
+    };
+    (text.into(), short.into())
+}
+
+/// The words for what an approval request needs beyond the scope and the sandbox of its Pod.
+fn needs_of(request: &ApprovalRequest) -> Vec<&'static str> {
     let needs: Vec<String> = request.needs().collect();
-    let has = |need: &str| needs.iter().any(|word| word == need);
-    match &request.lease {
-        _ if has("network") => ("wants the network", "network"),
-        _ if has("git") => ("wants to change git", "git"),
-        _ if has("outside") => ("wants to go outside its scope", "outside"),
-        Some(rule) if rule.permission == Permission::Write => {
-            ("wants to write outside its scope", "outside")
+    let has = |word: &&str| {
+        needs.iter().any(|need| need == word) || *word == OUTSIDE && request.lease.is_some()
+    };
+    ["network", "git", OUTSIDE].into_iter().filter(has).collect()
+}
+
+/// The sentence about an approval request with this one need.
+fn sentence_of(need: &str, request: &ApprovalRequest) -> &'static str {
+    match (need, &request.lease) {
+        ("network", _) => "wants the network",
+        ("git", _) => "wants to change git",
+        (_, None) => "wants to go outside its scope",
+        (_, Some(rule)) if rule.permission == Permission::Write => {
+            "wants to write outside its scope"
         }
-        Some(_) => ("wants to read outside its scope", "outside"),
-        None => ("wants an approval", "approval"),
+        (_, Some(_)) => "wants to read outside its scope",
     }
 }
 
@@ -142,11 +167,11 @@ fn runs(info: &PodInfo, family: &Family, now: u64, zone: &TimeZone) -> Now {
     if let Some(waits) = wait::for_writers(info) {
         return Now::plain(waits);
     }
-    if let Some(circling) = &info.circling {
-        return in_circles(circling);
-    }
     if let Some(limit) = limit(info) {
         return limit;
+    }
+    if let Some(circling) = &info.circling {
+        return in_circles(circling);
     }
     match wait::silent_for(info, family, now) {
         Some(silent) => Now::plain(format!("silent for {}", in_words(silent))).with(": ", activity),
@@ -166,16 +191,16 @@ fn in_circles(circling: &Circling) -> Now {
             CircleKind::Failure | CircleKind::Unknown => format!("{times}× same"),
         },
     );
-    now.with(": ", &SafeText::spelled(circling.call.as_str()).into_string())
+    now.with(": ", &circling.call)
 }
 
 /// What a run does again and again, and how often.
 pub fn again(circling: &Circling) -> String {
     let times = circling.times;
     match circling.kind {
-        CircleKind::Denied => format!("denied {times}×, asks again"),
+        CircleKind::Denied => format!("denied {times}×, tries again"),
         CircleKind::Failure => format!("same failure {times}×"),
-        CircleKind::Unknown => format!("the same {times}×"),
+        CircleKind::Unknown => format!("repeats itself {times}×"),
     }
 }
 
@@ -187,7 +212,7 @@ fn for_provider(info: &PodInfo, activity: &str, now: u64, zone: &TimeZone) -> No
             Now::reason(Role::Warn, format!("limit until {until}"), "limit")
         }
         failure => {
-            let text = format!("model {failure}, again at {until}");
+            let text = format!("model {failure}, retries at {until}");
             Now::reason(Role::Warn, text, "no model")
         }
     }
@@ -196,7 +221,11 @@ fn for_provider(info: &PodInfo, activity: &str, now: u64, zone: &TimeZone) -> No
 /// The limit that the last commands met.
 fn limit(info: &PodInfo) -> Option<Now> {
     let met = info.limit.as_ref()?;
-    let now = Now::reason(Role::Warn, format!("limit of {}", met.kind), "limit");
+    let sentence = match met.kind {
+        LimitKind::Unknown => "met a limit".into(),
+        kind => format!("{kind} limit met"),
+    };
+    let now = Now::reason(Role::Warn, sentence, "limit");
     Some(now.with(": ", &met.sentence))
 }
 
@@ -236,7 +265,7 @@ mod tests {
     use super::*;
     use crate::app::tests::{NOON, approval, pod};
     use yoi::protocol::PodName;
-    use yoi::protocol::limit_met::{LimitKind, LimitMet};
+    use yoi::protocol::limit_met::LimitMet;
 
     fn now(info: &PodInfo) -> (String, String, String, Role) {
         let mut family = Family::default();
@@ -280,6 +309,8 @@ mod tests {
             ..approval("q", "a", "x")
         };
         let server = ApprovalRequest { tool: START_SERVER.into(), ..approval("q", "a", "x") };
+        let everything =
+            ApprovalRequest { lease: lease(Permission::Read).lease, ..tool("Bash+git+network") };
         let asked = [
             (tool("Bash+network"), "wants the network"),
             (tool("Bash+git"), "wants to change git"),
@@ -287,6 +318,8 @@ mod tests {
             (lease(Permission::Write), "wants to write outside its scope"),
             (lease(Permission::Read), "wants to read outside its scope"),
             (tool("Bash"), "wants an approval"),
+            (tool("Bash+network+git"), "wants network, git"),
+            (everything, "wants network, git, outside"),
             (server, "wants to start a server"),
         ];
         for (request, sentence) in asked {
@@ -310,7 +343,7 @@ mod tests {
         let limited = until("limited, tries again 12:40:00");
         assert_eq!(as_text(&limited), "limit until 12:40||limit|Warn");
         let away = until("not reachable, tries again 12:40:00, gives up 13:00:00");
-        assert_eq!(as_text(&away), "model not reachable, again at 12:40||no model|Warn");
+        assert_eq!(as_text(&away), "model not reachable, retries at 12:40||no model|Warn");
         let silent = PodInfo { last_activity: 0, since: NOON - 300_000, ..runs("Bash make") };
         assert_eq!(as_text(&silent), "silent for 5 min|: Bash make||Dim");
         let met = LimitMet { kind: LimitKind::Memory, sentence: "2 GB of memory".into() };
@@ -320,10 +353,31 @@ mod tests {
             call: "Bash cargo test".into(),
             since: NOON,
         };
+        let limit = PodInfo { circling: Some(circling.clone()), limit: Some(met), ..runs("x") };
+        assert_eq!(as_text(&limit), "memory limit met|: 2 GB of memory|limit|Warn");
         let circles = PodInfo { circling: Some(circling), ..runs("Bash make") };
         assert_eq!(as_text(&circles), "same failure 6×|: Bash cargo test|6× same|Warn");
-        let limit = PodInfo { limit: Some(met), ..runs("Bash make") };
-        assert_eq!(as_text(&limit), "limit of memory|: 2 GB of memory|limit|Warn");
+    }
+
+    #[test]
+    fn text_of_the_host_enters_a_row_in_one_line_without_control_characters() {
+        let why = "\x1b[31mred\nno key for x: \u{202e}";
+        let met = LimitMet { kind: LimitKind::Unknown, sentence: why.into() };
+        let pods = [
+            PodInfo { activity: Some(why.into()), ..pod("a", State::Running) },
+            PodInfo { limit: Some(met), ..pod("a", State::Running) },
+            because("a", State::NeedsYou, why),
+            because("a", State::NeedsYou, &format!("no key for {why}")),
+            because("a", State::Failed, why),
+            because("a", State::Paused, why),
+            because("a", State::Idle, why),
+        ];
+        for info in pods {
+            let (text, rest, short, _) = now(&info);
+            let row = [text, rest, short].concat();
+            assert!(row.contains("\\x1b[31mred⏎") && row.contains("\\u{202e}"), "{row}");
+            assert!(!row.contains(['\x1b', '\n', '\u{202e}']), "{row:?}");
+        }
     }
 
     #[test]

@@ -56,7 +56,8 @@ impl Known<'_> {
             lines.push(("in circles", format!("{} since {since}: {call}", again(circling))));
         }
         if let Some(run) = &info.last_result {
-            let why = run.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            let error = run.error.as_deref().map(SafeText::spelled);
+            let why = error.map(|error| format!(": {error}")).unwrap_or_default();
             lines.push((
                 "last run",
                 format!("{} at {}{why}", run.result.replace('_', " "), at(run.at)),
@@ -141,19 +142,23 @@ impl WayOn {
 /// Why a Pod is in its state and how a person continues, for a front end without hints; `otherwise`
 /// where the state says it all.
 pub fn why_and_way_on(info: &PodInfo, otherwise: &str) -> String {
-    let why = info.why.as_deref().unwrap_or(otherwise);
-    WayOn::of(info).map_or_else(|| why.to_owned(), |way| format!("{why}; {}", way.by_verb()))
+    let why = SafeText::spelled(info.why.as_deref().unwrap_or(otherwise)).into_string();
+    match WayOn::of(info) {
+        Some(way) => format!("{why}; {}", way.by_verb()),
+        None => why,
+    }
 }
 
 fn messages(count: usize) -> String {
     if count == 1 { "1 message".into() } else { format!("{count} messages") }
 }
 
+/// Why a Pod is in its state, and how a person continues, in one line.
 pub fn because(info: &PodInfo) -> String {
-    let doing = info.activity.as_deref().unwrap_or("it begins");
+    let doing = SafeText::spelled(info.activity.as_deref().unwrap_or("it begins"));
     match (&info.why, info.state) {
         (why, State::Paused) => {
-            let why = why.as_deref().unwrap_or("its run was interrupted");
+            let why = SafeText::spelled(why.as_deref().unwrap_or("its run was interrupted"));
             format!("{why}; :resume continues it, :cancel drops it")
         }
         (Some(why), _) => why_and_way_on(info, why),
@@ -221,6 +226,16 @@ mod tests {
         let lines = known.explain(&info);
         let last = lines.iter().find(|(label, _)| *label == "last activity");
         assert_eq!(last.map(|(_, text)| text.as_str()), Some("1 s ago, at 12:00"));
+    }
+
+    #[test]
+    fn a_reason_of_the_host_is_one_line_without_control_characters() {
+        use crate::app::tests::pod;
+        for state in [State::Paused, State::Failed, State::Idle, State::NeedsYou] {
+            let info = PodInfo { why: Some("bad\x1b[31m\nline".into()), ..pod("alice", state) };
+            let because = because(&info);
+            assert!(because.starts_with("bad\\x1b[31m⏎line"), "{because}");
+        }
     }
 
     #[test]

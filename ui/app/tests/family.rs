@@ -647,7 +647,7 @@ fn the_row_of_a_pod_says_limit_until_its_commands_meet_none() {
         bench.size(columns, 24);
         let screen = bench.screen();
         let row = screen.lines().find(|line| line.contains("● tester"));
-        assert!(row.is_some_and(|row| row.contains("  limit")), "{screen}");
+        assert!(row.is_some_and(|row| row.contains("limit")), "{screen}");
     }
     let asked = bench_line(&mut bench, "explain tester");
     answer(&mut bench, asked, Event::CommandSheet(Box::default()));

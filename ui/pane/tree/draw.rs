@@ -115,15 +115,20 @@ impl View<'_> {
         pane.foot = Foot { needs, more: more.chain(self.foot(elsewhere)).collect() };
     }
 
-    /// The Pods that need a person and are shown by no row in view.
+    /// The Pods that need a person and are shown by no row in view: those of rows above and below, those without a row
+    /// because of a filter or a fold, and those of other workspaces.
     fn hidden_needs(&self, pane: &PaneRows<'_>, elsewhere: Elsewhere) -> Vec<String> {
         let needs = self.family.all().iter().filter(|info| info.state == State::NeedsYou).count();
-        let above: usize = pane.rows.iter().take(pane.first).map(|row| pane.needs_at(row)).sum();
-        let shown: usize = pane.in_view().map(|row| pane.needs_at(row)).sum();
-        let below = needs.saturating_sub(elsewhere.needs_you + above + shown);
-        let places = [(above, "above"), (below, "below"), (elsewhere.needs_you, "elsewhere")];
-        let hidden = places.into_iter().filter(|(count, _)| *count > 0);
-        hidden.map(|(count, place)| format!("▲ {count} {place}")).collect()
+        let at = |rows: &[TreeRow<'_>]| rows.iter().map(|row| pane.needs_at(row)).sum::<usize>();
+        let (rows_above, rest) = pane.rows.split_at(pane.first.min(pane.rows.len()));
+        let rows_below = rest.get(pane.shown..).unwrap_or_default();
+        let (above, below) = (at(rows_above), at(rows_below));
+        let hidden = needs.saturating_sub(at(&pane.rows) + elsewhere.needs_you);
+        let elsewhere = elsewhere.needs_you;
+        let places =
+            [(above, "above"), (below, "below"), (hidden, "hidden"), (elsewhere, "elsewhere")];
+        let places = places.into_iter().filter(|(count, _)| *count > 0);
+        places.map(|(count, place)| format!("▲ {count} {place}")).collect()
     }
 
     fn foot(&self, elsewhere: Elsewhere) -> Option<String> {

@@ -169,7 +169,19 @@ fn a_folded_pod_that_needs_a_person_hides_no_other_one() {
     tree.fold(PodName::parse("a").expect("a name"));
     let family = family(vec![pod("a", State::NeedsYou), child("b", "a", State::NeedsYou)]);
     let rows = drawn(&tree, &family, (40, 4));
-    assert_eq!((rows[0].contains("needs you"), rows[3].as_str()), (true, " ▲ 1 below"));
+    assert_eq!((rows[0].contains("needs you"), rows[3].as_str()), (true, " ▲ 1 hidden"));
+}
+
+#[test]
+fn a_filter_hides_pods_that_need_a_person_and_puts_none_below() {
+    let waiting = |at: usize| pod(&format!("p{at}"), State::NeedsYou);
+    let family = family((10..16).map(waiting).chain([pod("other", State::NeedsYou)]).collect());
+    let foot = |text: &str| {
+        let tree = Tree { filter: Input::new(text), ..tree() };
+        drawn(&tree, &family, (60, 4)).pop().expect("a row")
+    };
+    assert_eq!(foot("other"), " ▲ 6 hidden · /other");
+    assert_eq!(foot("p1"), " ▲ 3 below · ▲ 1 hidden · ↓3 · /p1");
 }
 
 #[test]
