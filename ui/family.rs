@@ -15,7 +15,7 @@ pub use mistakes::{MistakeChange, Mistakes, corrected};
 pub use sums::{Cost, Counts, Sum, Sums};
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use yoi::protocol::{ApprovalRequest, PeerEdge, PodInfo, PodName, State};
 
@@ -191,10 +191,11 @@ impl Family {
         self.get(name).map_or(0, |info| self.lineage(info).len())
     }
 
-    /// Whether a Pod waits for a person: for the decision of a request, or for something else, such as a key.
-    pub fn waits_for_person(&self, info: &PodInfo) -> bool {
-        let is_own = |approval: &ApprovalRequest| approval.is_of(&info.name);
-        info.state == State::NeedsYou || self.approvals.iter().any(is_own)
+    /// The Pods that wait for a person: for the decision of a request, or for something else, such as a key.
+    pub fn waiting_for_person(&self) -> HashSet<&PodName> {
+        let needs = self.pods.iter().filter(|info| info.state == State::NeedsYou);
+        let requests = self.approvals.iter().filter(|approval| approval.client.is_none());
+        needs.map(|info| &info.name).chain(requests.map(|approval| &approval.pod)).collect()
     }
 
     /// The Pods that need a person, the longest waiting first.
@@ -263,9 +264,21 @@ impl Family {
         Some(self.approvals.remove(at))
     }
 
-    /// The topmost ancestor of a Pod, or the Pod itself.
+    /// The topmost ancestor of a Pod that the family has, or the Pod itself.
     fn root<'a>(&'a self, info: &'a PodInfo) -> &'a PodInfo {
-        self.lineage(info).first().and_then(|name| self.get(name)).unwrap_or(info)
+        let parent = |pod: &PodInfo| {
+            let at = *self.places.get(pod.parent.as_ref()?)?;
+            self.pods.get(at)
+        };
+        let mut root = info;
+        // A circle of parents, which only a damaged store can hold, ends after as many steps as there are Pods.
+        for _ in &self.pods {
+            match parent(root) {
+                Some(above) => root = above,
+                None => break,
+            }
+        }
+        root
     }
 
     /// Whether a Pod is listed in `workspace`: it works there, or the Pod at the top of its tree does, or the

@@ -2,6 +2,7 @@
 
 use crate::app::Areas;
 use crate::app::{App, Asked, Effect, Focus, Zoom};
+use crate::family::Sums;
 use crate::keys::Action;
 use crate::notice::Kind;
 use crate::pane::inbox;
@@ -152,7 +153,7 @@ impl App {
             Focus::Tree => EndedChildren::Listed,
             _ => EndedChildren::Folded,
         };
-        self.tree.rows(&self.family, self.current.as_ref(), ended)
+        self.tree.rows(&Sums::of(&self.family), self.current.as_ref(), ended)
     }
 
     pub(super) fn move_cursor(&mut self, by: isize) {

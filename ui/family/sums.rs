@@ -122,6 +122,11 @@ impl<'a> Sums<'a> {
         Self { family, all }
     }
 
+    /// The family of the sums.
+    pub fn family(&self) -> &'a Family {
+        self.family
+    }
+
     /// The sum of this Pod; empty for a Pod that the family does not have.
     pub fn at(&self, info: &PodInfo) -> Sum {
         let at = self.family.places.get(&info.name).and_then(|at| self.all.get(*at));

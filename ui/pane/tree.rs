@@ -5,7 +5,6 @@ use crate::pane::glyph::Glyphs;
 use crate::pane::input::Input;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use serde::{Deserialize, Serialize};
-use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use yoi::protocol::name::folded;
@@ -127,11 +126,11 @@ impl Tree {
     /// The rows of the tree. `current` has a row even when it is stopped or ended.
     pub fn rows<'a>(
         &self,
-        family: &'a Family,
+        sums: &Sums<'a>,
         current: Option<&PodName>,
         ended: EndedChildren,
     ) -> Vec<TreeRow<'a>> {
-        let sums = OnceCell::new();
+        let family = sums.family();
         let mut walk =
             Walk { tree: self, family, current, ended, sums, rows: Vec::new(), stopped: 0 };
         if self.filter.is_empty() {
@@ -199,8 +198,7 @@ struct Walk<'a, 'b> {
     family: &'a Family,
     current: Option<&'b PodName>,
     ended: EndedChildren,
-    /// Made when the first ended Pod is met.
-    sums: OnceCell<Sums<'a>>,
+    sums: &'b Sums<'a>,
     rows: Vec<TreeRow<'a>>,
     /// The number of stopped Pods without rows.
     stopped: usize,
@@ -284,7 +282,7 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn below(&self, info: &PodInfo) -> Counts {
-        self.sums.get_or_init(|| Sums::of(self.family)).at(info).below
+        self.sums.at(info).below
     }
 
     /// Whether the current Pod is this one or below it.

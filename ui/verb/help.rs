@@ -18,8 +18,8 @@ pub const MARKS: &str = "{tree mark} marks a Pod in the tree, and again removes 
 
 /// How selectors are used; part of the help of each verb that takes several Pods.
 pub const SELECTORS: &str = "In place of names, a selector stands for all Pods that it matches: @needs (those that wait for \
-    you), @failed, @idle, @running, @done (ended, and not looked at since), alice/** (alice and all below) and alice/* (the \
-    children of alice). Pods to which the verb does nothing are left out. All others are listed, and exactly those that \
+    you), @failed, @idle, @running, @paused, @done (ended, and not looked at since), alice/** (alice and all below) and \
+    alice/* (the children of alice). Pods to which the verb does nothing are left out. All others are listed, and exactly those that \
     were listed are acted on. In a shell, a selector with * stands in quotes.";
 
 #[derive(Args)]

@@ -5,21 +5,22 @@
 use crate::family::Family;
 use crate::verb::{End, Known, Why};
 use crate::wording::state;
+use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 use yoi::protocol::{PodInfo, PodName};
 use yoi::text::SafeText;
 
-/// How many Pods a sentence names that is no confirmation.
+/// The most Pods that a message names; a confirmation names all.
 const NAMED: usize = 6;
 
-/// A confirmation of more Pods says how many they are, so that a person need not count them.
+/// Above this many Pods a confirmation also says how many there are.
 const COUNTED: usize = 3;
 
 /// The state that stands for every Pod that waits for a person.
 const NEEDS: &str = "needs";
 /// The states that a selector can name: [`NEEDS`], and words of [`state::of_pod`], which the tree shows.
-const STATES: [&str; 5] = [NEEDS, "failed", "idle", "running", "done"];
+const STATES: [&str; 6] = [NEEDS, "failed", "idle", "running", "paused", "done"];
 
 /// One word of a line that says which Pods are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl FromStr for Target {
 
 fn unknown(text: &str) -> String {
     let states = STATES.map(|state| format!("@{state}")).join(", ");
-    format!("`{}` selects no Pods: {states} do", SafeText::line(text))
+    format!("unknown selector `{}`; known: {states}", SafeText::line(text))
 }
 
 impl fmt::Display for Target {
@@ -93,8 +94,9 @@ impl Target {
 
 /// The listed Pods in one of [`STATES`].
 fn in_state<'a>(family: &'a Family, state: &str) -> impl Iterator<Item = &'a PodInfo> {
+    let waiting = if state == NEEDS { family.waiting_for_person() } else { HashSet::new() };
     family.listed().filter(move |info| match state {
-        NEEDS => family.waits_for_person(info),
+        NEEDS => waiting.contains(&info.name),
         word => state::of_pod(info) == word,
     })
 }
@@ -147,26 +149,25 @@ pub fn meant(
     if targets.is_empty() {
         return known.target(None).map(|pod| Meant::by_option(vec![pod]));
     }
-    let mut meant = Meant::default();
+    let (mut meant, mut seen) = (Meant::default(), HashSet::new());
     for target in targets {
         let mut pods = target.pods(known)?;
         if target.is_selector() {
             meant.selected = true;
-            let all = names_of(&pods);
+            if !pods.iter().any(|info| fits(info)) {
+                return Err(End::refused(Why::NotThere, nothing_to_do(target, &pods)));
+            }
             pods.retain(|info| fits(info));
-            if pods.is_empty() {
-                let text =
-                    format!("{target} matches {}: this verb does nothing to them", few(&all));
-                return Err(End::refused(Why::NotThere, text));
-            }
         }
-        for name in names_of(&pods) {
-            if !meant.pods.contains(&name) {
-                meant.pods.push(name);
-            }
-        }
+        pods.retain(|info| seen.insert(&info.name));
+        meant.pods.extend(pods.into_iter().map(|info| info.name.clone()));
     }
     Ok(meant)
+}
+
+fn nothing_to_do(target: &Target, pods: &[&PodInfo]) -> String {
+    let to = if pods.len() == 1 { "it" } else { "any of them" };
+    format!("{target} matches {}, but this verb does nothing to {to}", few(names(pods)))
 }
 
 /// The Pod that a word means for a verb that takes exactly one.
@@ -174,22 +175,24 @@ pub fn one<'a>(known: &'a Known<'_>, target: &Target) -> Result<&'a PodInfo, End
     match target.pods(known)?.as_slice() {
         [one] => Ok(one),
         several => {
-            let (count, names) = (several.len(), few(&names_of(several)));
+            let (count, names) = (several.len(), few(names(several)));
             let text = format!("{target} matches {count} Pods, and one is needed here: {names}");
             Err(End::refused(Why::Usage, text))
         }
     }
 }
 
-fn names_of(pods: &[&PodInfo]) -> Vec<PodName> {
-    pods.iter().map(|info| info.name.clone()).collect()
+fn names<'a>(pods: &[&'a PodInfo]) -> impl Iterator<Item = &'a PodName> {
+    pods.iter().map(|info| &info.name)
 }
 
 /// `a, b, c and 4 more`.
-pub fn few(pods: &[PodName]) -> String {
-    match pods.split_at_checked(NAMED) {
-        Some((named, more @ [_, ..])) => format!("{} and {} more", list(named), more.len()),
-        _ => list(pods),
+pub fn few<'a>(pods: impl IntoIterator<Item = &'a PodName>) -> String {
+    let mut names = pods.into_iter().map(PodName::as_str);
+    let named = names.by_ref().take(NAMED).collect::<Vec<_>>().join(", ");
+    match names.count() {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }
 
@@ -201,8 +204,8 @@ pub fn list(pods: &[PodName]) -> String {
 /// The selectors that can be typed now, each with what it matches, for completion.
 pub fn selectors(family: &Family) -> Vec<(String, String)> {
     let state = |state: &&str| {
-        let pods: Vec<&PodInfo> = in_state(family, state).collect();
-        (!pods.is_empty()).then(|| (format!("@{state}"), few(&names_of(&pods))))
+        let names = few(in_state(family, state).map(|info| &info.name));
+        (!names.is_empty()).then(|| (format!("@{state}"), names))
     };
     let parents = family.listed().filter(|info| family.children(&info.name).next().is_some());
     let parts = parts_of(parents.map(|info| &info.name));

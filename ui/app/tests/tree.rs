@@ -128,9 +128,9 @@ fn among_all_workspaces_the_tree_names_that_of_the_chosen_pod() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle), there]);
     bench.press("tab");
     bench.press("w");
-    assert!(bench.screen().contains("works in repo · w"), "{}", bench.screen());
+    assert!(bench.screen().contains("workspace repo · w"), "{}", bench.screen());
     bench.press("down");
-    assert!(bench.screen().contains("works in shop · w"), "{}", bench.screen());
+    assert!(bench.screen().contains("workspace shop · w"), "{}", bench.screen());
 }
 
 #[test]

@@ -92,7 +92,7 @@ const CASES: &[Case] = &[
     confirms(after(Before::Running, case("pause @running", &[("pause", "alice")], "paused alice")), "pause alice?"),
     confirms(case("rm docs/**", &[("remove", "docs")], "deleted docs"), "delete docs (in docs) and its transcript for good?"),
     case("stop @failed", &[], "@failed matches no Pod"),
-    case("stop docs/**", &[], "docs/** matches docs: this verb does nothing to them"),
+    case("stop docs/**", &[], "docs/** matches docs, but this verb does nothing to it"),
     case("explain @idle", &[], "@idle matches 2 Pods, and one is needed here: alice, bob"),
     case("restore docs", &[("restore", "docs"), ("restore", "docs")], "docs is back; nothing was run or sent again"),
     case("restore docs --plan", &[("restore", "docs")], "docs comes back idle"),

@@ -6,23 +6,26 @@ use crate::wording::now::Now;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-/// From these widths of the pane on a row also shows what a Pod does now, what it cost with all below it, and how full
-/// its context is; with the last one the columns have headings.
+/// From this width of the pane on a row also says what its Pod does now.
 const NOW: usize = 38;
+/// From this width of the pane on a row also shows what its Pod and all Pods below cost.
 const COST: usize = 56;
+/// From this width of the pane on a row also shows how full the context of its Pod is, and the columns have headings.
 const CONTEXT: usize = 80;
-/// The columns of an age, of a cost and of a share of the context.
+/// The width of the column of ages.
 const AGE: usize = 3;
+/// The width of the column of costs.
 const DOLLARS: usize = 7;
+/// The width of the column that shows how full contexts are.
 const SHARE: usize = 4;
-/// The fewest columns of a longer name.
-const NAME: usize = 8;
-/// The most columns of names and of what stands before and behind them.
-const NAMES: usize = 32;
+/// A name with more columns than this is cut to no fewer.
+const MIN_NAME: usize = 8;
+/// Names, with the sign, the indent and the shape before them and the numbers behind them, end at this column at the latest.
+const MAX_NAME_END: usize = 32;
 /// The fewest columns in which a row says what a Pod does.
 const SENTENCE: usize = 8;
-/// The columns that names leave to what Pods do: `wants the network` fits.
-const ROOM: usize = 17;
+/// The fewest columns that names leave to what Pods do now: `wants the network` fits.
+const MIN_NOW_WIDTH: usize = 17;
 /// Pods this far below their root are indented; deeper ones show the number instead.
 const DEEPEST: usize = 5;
 
@@ -61,7 +64,10 @@ impl Columns {
         let deepest = (pane / 8).min(DEEPEST);
         let mut columns = Self { row: pane.saturating_sub(1), deepest, names: None, cost, context };
         if pane >= NOW {
-            let most = columns.row.saturating_sub(columns.after_now() + 2 + ROOM).min(NAMES);
+            let most = columns
+                .row
+                .saturating_sub(columns.after_now() + 2 + MIN_NOW_WIDTH)
+                .min(MAX_NAME_END);
             let ends = rows.map(|(level, name)| columns.lead(level) + name);
             columns.names = Some(ends.max().unwrap_or(0).min(most));
         }
@@ -102,7 +108,7 @@ impl Columns {
     pub fn line(&self, cells: Cells, theme: &Theme) -> Line<'static> {
         let behind: usize = cells.behind.iter().map(|span| width(&span.content)).sum();
         let lead = self.lead(cells.level);
-        let least = lead + width(&cells.name).min(NAME) + behind;
+        let least = lead + width(&cells.name).min(MIN_NAME) + behind;
         if let Some(names) = self.names.map(|names| names.max(least)) {
             let now = self.row.saturating_sub(names + 2 + self.after_now());
             if now >= SENTENCE.max(width(&cells.now.short)) {
@@ -137,7 +143,7 @@ impl Columns {
             0 => 0,
             columns => columns + 1,
         };
-        let least = width(&cells.name).min(NAME) + reason;
+        let least = width(&cells.name).min(MIN_NAME) + reason;
         let age = if room > least + AGE { AGE + 1 } else { 0 };
         let name = room.saturating_sub(reason + age);
         let (text, style) = (cells.now.short.clone(), theme.style(cells.now.role));
@@ -181,7 +187,7 @@ fn sentence(now: &Now, columns: usize, theme: &Theme) -> [Span<'static>; 2] {
             Span::styled(pad(&now.rest, rest), theme.dim),
         ];
     }
-    let fits = text <= columns || columns >= ROOM || now.short.is_empty();
+    let fits = text <= columns || columns >= MIN_NOW_WIDTH || now.short.is_empty();
     let text = if fits { cut_target(&now.text, columns) } else { cut(&now.short, columns) };
     let rest = " ".repeat(columns.saturating_sub(width(&text)));
     [Span::styled(text, style), Span::raw(rest)]
@@ -192,7 +198,7 @@ fn cut_target(text: &str, columns: usize) -> String {
     if let Some((tool, path)) = text.split_once(' ')
         && path.contains('/')
         && !path.contains(char::is_whitespace)
-        && let Some(room) = columns.checked_sub(width(tool) + 1).filter(|room| *room >= NAME)
+        && let Some(room) = columns.checked_sub(width(tool) + 1).filter(|room| *room >= MIN_NAME)
     {
         return format!("{} {}", cut(tool, columns), cut_front(path, room));
     }

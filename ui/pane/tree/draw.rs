@@ -75,7 +75,7 @@ impl PaneRows<'_> {
 }
 
 impl View<'_> {
-    /// The Pod, or the fold of stopped ones, at row `y` of the pane, from 0.
+    /// The Pod, or the group of Pods that share a row, at row `y` of the pane, from 0.
     pub fn place_at(&self, y: u16, area: Rect) -> Option<Place> {
         let pane = self.pane_rows(area);
         let at = usize::from(y).checked_sub(pane.headings).filter(|at| *at < pane.shown)?;
@@ -84,8 +84,8 @@ impl View<'_> {
 
     fn pane_rows(&self, area: Rect) -> PaneRows<'_> {
         let ended = if self.focused { EndedChildren::Listed } else { EndedChildren::Folded };
-        let rows = self.tree.rows(self.family, self.current, ended);
         let sums = Sums::of(self.family);
+        let rows = self.tree.rows(&sums, self.current, ended);
         let headings = usize::from(Columns::has_headings(area.width.into()) && !rows.is_empty());
         let room = usize::from(area.height).saturating_sub(headings);
         let foot = Foot::default();
@@ -139,7 +139,7 @@ impl View<'_> {
             let chosen = self.tree.chosen().and_then(|name| self.family.get(name));
             let place = chosen.and_then(|info| info.workspace.file_name());
             let place = place.map_or("all workspaces".into(), |name| {
-                format!("works in {}", SafeText::line(name.to_string_lossy()))
+                format!("workspace {}", SafeText::line(name.to_string_lossy()))
             });
             return Some(format!("{place} · {}", self.workspaces_key));
         }
@@ -193,7 +193,8 @@ impl View<'_> {
         }
     }
 
-    /// Whether the cursor is here; without the keys the tree shows the current Pod.
+    /// Whether the row of this Pod has the cursor sign: while the tree has the focus, the row under the cursor, else that of
+    /// the current Pod.
     fn is_here(&self, info: &PodInfo) -> bool {
         match self.focused {
             true => self.tree.chosen() == Some(&info.name),

@@ -24,7 +24,7 @@ fn tree() -> Tree {
 /// The rows as text: two columns a level, fold mark, name.
 fn shown(tree: &Tree, family: &Family, current: Option<&str>) -> Vec<String> {
     let current = current.and_then(|name| PodName::parse(name).ok());
-    let rows = tree.rows(family, current.as_ref(), EndedChildren::Folded);
+    let rows = tree.rows(&Sums::of(family), current.as_ref(), EndedChildren::Folded);
     rows.iter()
         .map(|row| match row {
             TreeRow::Pod { info, level, children } => {
@@ -86,6 +86,22 @@ fn other_workspaces_are_listed_only_when_asked() {
     assert_eq!((elsewhere.pods, elsewhere.workspaces), (1, 1));
     tree.workspaces = Workspaces::All;
     assert_eq!(shown(&tree, &family, None), ["bob", "far"]);
+}
+
+#[test]
+fn what_is_below_a_listed_pod_is_listed_however_deep_and_wherever_it_works() {
+    let far = |info: PodInfo| PodInfo { workspace: "/other".into(), ..info };
+    // The parent of `top` is gone; `one` and `two` are parents of each other, as only a damaged store has them.
+    let family = family(vec![
+        child("top", "gone", State::Idle),
+        far(child("mid", "top", State::Idle)),
+        far(child("low", "mid", State::NeedsYou)),
+        far(child("one", "two", State::Idle)),
+        far(child("two", "one", State::Idle)),
+    ]);
+    assert_eq!(shown(&tree(), &family, None), ["top", "  mid", "    low"]);
+    let elsewhere = family.elsewhere(Path::new("/repo"), None);
+    assert_eq!((elsewhere.pods, elsewhere.needs_you), (2, 0));
 }
 
 #[test]
@@ -247,7 +263,7 @@ fn two_or_more_children_that_ended_are_one_row_without_the_focus_and_none_is_cur
     let folded = ["shop", "  bench", "  fresh", "  waits", "  busy", "    scout", "  3 ended"];
     assert_eq!(shown(&tree, &family, None), folded);
     assert_eq!(shown(&tree, &family, Some("pics")).len(), family.all().len());
-    let rows = tree.rows(&family, None, EndedChildren::Listed);
+    let rows = tree.rows(&Sums::of(&family), None, EndedChildren::Listed);
     assert_eq!(rows.len(), family.all().len());
     assert!(drawn(&tree, &family, (40, 9))[6].starts_with("   ✓ 3 ended"));
     tree.unfolded = PodName::parse("shop").ok();

@@ -58,8 +58,9 @@ fn confirmation(line: &str) -> String {
 
 #[test]
 fn the_selector_of_a_state_means_the_pods_that_the_tree_shows_in_it() {
-    let family = house();
-    for word in ["failed", "idle", "running", "done"] {
+    let mut family = house();
+    family.set(info("old", State::Paused));
+    for word in ["failed", "idle", "running", "paused", "done"] {
         let shown = family.listed().filter(|info| Glyphs::Unicode.state_sign(info).word == word);
         let shown: Vec<String> = shown.map(|info| info.name.to_string()).collect();
         assert!(!shown.is_empty(), "{word}");
@@ -95,7 +96,7 @@ fn a_selector_takes_only_pods_to_which_its_verb_does_something() {
     assert_eq!(confirmation("cancel alice/*"), "drop the runs of tester?");
     assert_eq!(
         refusal("rm alice/**"),
-        "alice/** matches alice, scout, tester, probe: this verb does nothing to them"
+        "alice/** matches alice, scout, tester, probe, but this verb does nothing to any of them"
     );
 }
 
@@ -137,8 +138,8 @@ fn even_one_pod_that_a_selector_found_is_named_in_a_confirmation() {
 #[test]
 fn a_word_that_is_no_selector_says_which_there_are() {
     let wrong = |line| read(line, Way::Line).err().unwrap_or_else(|| panic!("{line} was read"));
-    let there = "@needs, @failed, @idle, @running, @done do";
-    assert_eq!(wrong("stop @ready"), format!("`@ready` selects no Pods: {there}"));
+    let known = "@needs, @failed, @idle, @running, @paused, @done";
+    assert_eq!(wrong("stop @ready"), format!("unknown selector `@ready`; known: {known}"));
     assert!(wrong("stop al ice/").starts_with("invalid pod name: ice/ "));
     assert!(wrong("stop */**").starts_with("invalid pod name: * "));
 }
@@ -151,5 +152,10 @@ fn the_selectors_that_match_are_offered_with_what_they_match() {
     assert_eq!(of("@idle"), Some("scout, far"));
     assert_eq!(of("alice/**"), Some("alice and all below it"));
     assert_eq!(of("scout/*"), Some("the children of scout"));
+    let mut many = Family::default();
+    let pods = (1..=8).map(|at| info(&format!("p{at}"), State::Paused));
+    many.replace(pods.collect(), Vec::new(), Vec::new());
+    let paused = ("@paused".to_owned(), "p1, p2, p3, p4, p5, p6 and 2 more".to_owned());
+    assert_eq!(selectors(&many), [paused]);
     assert_eq!((of("bob/**"), selectors(&Family::default())), (None, Vec::new()));
 }
