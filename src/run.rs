@@ -474,6 +474,7 @@ impl Run {
                     let at = LogPosition { segment: self.session_state.segment, offset };
                     self.first = Some(FirstEntry { id, at, input: segments.clone() });
                 }
+                let by_person = from.is_none();
                 let fact = Fact::UserInput { segments: segments.clone(), taken, from };
                 let input = Entry::new(fact);
                 let (id, row) = (input.id, taken_id(&input));
@@ -483,7 +484,7 @@ impl Run {
                 self.taken(row).await;
                 answer(accepted, id);
                 self.begin_working().await?;
-                crate::run::attach::references(self, &segments).await
+                crate::run::attach::references(self, &segments, by_person).await
             }
             Start::MailboxMessage => {
                 self.commit_invoke_for_mailbox().await?;

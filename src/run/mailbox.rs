@@ -3,7 +3,7 @@
 use crate::protocol::{
     AlertSource, Entry, Fact, NotificationSource, PodEvent, SystemItem, Trigger,
 };
-use crate::run::attach::alert;
+use crate::run::attach::{alert, references};
 use crate::run::{AgentMessage, Input, Notification, Run, Stopped, prompt, sender};
 use crate::store::{MailboxKind, MailboxMessage};
 use crate::trace::OrLog as _;
@@ -117,6 +117,10 @@ impl Run {
             self.publish(alert(AlertSource::Pod, UNREADABLE)).await;
             return Ok(false);
         };
+        let input = match &fact {
+            Fact::UserInput { segments, from, .. } => Some((segments.clone(), from.is_none())),
+            _ => None,
+        };
         crate::crash_point!("mail-received");
         self.commit(vec![Entry::new(fact)]).await?;
         crate::crash_point!("mail-taken");
@@ -124,6 +128,9 @@ impl Run {
         crate::crash_point!("mail-marked");
         // A run that took a message is not rolled back any more, so the model reads it once.
         self.acted = true;
+        if let Some((segments, by_person)) = input {
+            references(self, &segments, by_person).await?;
+        }
         Ok(true)
     }
 

@@ -2,6 +2,7 @@
 
 use super::Bench;
 use crate::host::rules;
+use crate::protocol::Segment;
 use crate::protocol::entry::domain;
 use crate::protocol::method::NewPod;
 use crate::protocol::{
@@ -1229,6 +1230,28 @@ async fn messages_into_a_run_that_waits_for_a_decision_enter_together_after_it()
     assert_eq!(bench.said(&pod).await.last().unwrap(), "You said three.");
     let carried = bench.inputs(&pod).await;
     assert_eq!(carried, ["write a.txt", "three"]);
+}
+
+#[tokio::test]
+async fn a_file_that_a_message_into_a_run_names_is_attached_behind_it() {
+    let (mut bench, pod) = Bench::asking().await;
+    for name in ["chosen.txt", "typed.txt"] {
+        std::fs::write(bench.root.join("w").join(name), name).unwrap();
+    }
+    bench.say(&pod, "write a.txt").await;
+    let request = bench.asked().await;
+    let chosen = Segment::FileRef { path: "chosen.txt".into() };
+    let typed = Segment::Text { content: " is like @typed.txt".into() };
+    bench.call(&pod, Method::Steer { id: None, input: vec![chosen, typed] }).await.unwrap();
+    bench.answer(&request, once()).await.unwrap();
+    assert_eq!(bench.end().await, RunResult::Finished);
+    assert_eq!(
+        bench.attached(&pod).await,
+        ["[File: chosen.txt]\nchosen.txt", "[File: typed.txt]\ntyped.txt"]
+    );
+    let kinds = bench.transcript(&pod).await;
+    let at = kinds.iter().rposition(|kind| kind == "user_input").unwrap();
+    assert_eq!(kinds[at + 1..at + 3], ["system_item", "system_item"]);
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ impl Bench {
     }
 
     /// What was attached to the inputs, in the order of the history.
-    async fn attached(&self, pod: &PodName) -> Vec<String> {
+    pub(super) async fn attached(&self, pod: &PodName) -> Vec<String> {
         let body = |fact| match fact {
             Fact::SystemItem { item: SystemItem::FileAttachment { body, .. }, .. } => Some(body),
             _ => None,
@@ -301,6 +301,25 @@ async fn a_named_file_follows_its_message_and_a_long_one_is_cut() {
     assert_eq!(attached[0], "[File: note.txt]\nhello file\n");
     let cut = format!("[cut at {ATTACHED_AT_MOST} of {} bytes]", ATTACHED_AT_MOST + 1);
     assert!(attached[1].ends_with(&cut), "{}", attached[1].len());
+}
+
+#[tokio::test]
+async fn a_path_that_a_person_typed_is_attached_once_where_it_is_there() {
+    let (mut bench, pod) = Bench::scripted().await;
+    std::fs::write(bench.root.join("outside.txt"), "secret").unwrap();
+    let words = "read @note.txt, and (@note.txt) @gone.txt me@note.txt @alice";
+    bench.call(&pod, input(vec![text(words), file("note.txt")])).await.unwrap();
+    bench.end().await;
+    assert_eq!(bench.attached(&pod).await, ["[File: note.txt]\nhello file\n"]);
+    bench.call(&pod, Method::say("@note.txt")).await.unwrap();
+    bench.end().await;
+    bench.call(&pod, Method::say("look at @../outside.txt!")).await.unwrap();
+    let Event::Alert(alert) = bench.next(|e| matches!(e, Event::Alert(_))).await else { panic!() };
+    assert!(alert.message.starts_with("cannot attach ../outside.txt: "), "{alert:?}");
+    bench.end().await;
+    let attached = bench.attached(&pod).await;
+    assert_eq!((attached.len(), &attached[1]), (3, &attached[0]));
+    assert!(attached[2].starts_with("[File: ../outside.txt]\n[not attached: "), "{attached:?}");
 }
 
 #[tokio::test]
