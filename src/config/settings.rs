@@ -122,13 +122,13 @@ pub struct Scope {
     pub when_busy: WhenBusy,
 }
 
-/// From when on a run that does the same again and again is shown as going in circles; 0 is never.
+/// When a run is shown as going in circles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Watch {
-    /// How often a call may fail with the same output.
+    /// From so many failures of a call with the same output on; 0 is never.
     pub same_failures: u32,
-    /// How often a call may be denied.
+    /// From so many denials of a call on; 0 is never.
     pub same_requests: u32,
 }
 

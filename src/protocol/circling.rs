@@ -1,12 +1,12 @@
-//! A run that goes in circles, noticed by what it does and not by a model.
+//! A run that repeats a failing or denied call, noticed by comparing calls and outputs, without a model.
 
 use serde::{Deserialize, Serialize};
 
-/// The same thing that a run does again and again.
+/// A call that a run makes again and again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Circling {
     pub kind: CircleKind,
-    /// How often, so far in this run.
+    /// How many times in a row.
     pub times: u32,
     /// The call, in one line.
     pub call: String,

@@ -1,11 +1,12 @@
 //! What runs did, in figures: the entry that ends a run says it, and sums are made of those.
 
+use crate::protocol::family::is_false;
 use crate::protocol::{LastRun, PodName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The most files of one sum that are named; of more only their lines are counted.
-const MAX_FILES: usize = 100;
+/// The most file names that one sum keeps. Lines of further files still count.
+pub const MAX_FILES: usize = 100;
 
 /// How many lines of texts came and went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,10 +33,15 @@ pub struct Work {
     /// The cost of the requests in US dollars, where the price of the model is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// The subjects of tasks that nobody began, at the end.
+    /// Some requests cost money that is not known.
+    #[serde(skip_serializing_if = "is_false")]
+    pub cost_unknown: bool,
+    /// How many tasks are pending when the last run ends, also those of earlier runs.
+    pub tasks_not_begun: u64,
+    /// The subjects of the first of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub not_touched: Vec<String>,
-    /// The last line that the model said, or what it did last; the log says it elsewhere, so the end of a run does not.
+    pub subjects: Vec<String>,
+    /// The last line of the model's last text, or its last call. Only sums have it; in the log it stands elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
 }
@@ -61,7 +67,9 @@ impl Work {
         self.by_rules += later.by_rules;
         self.by_person += later.by_person;
         self.cost = self.cost.map_or(later.cost, |cost| Some(cost + later.cost.unwrap_or(0.0)));
-        self.not_touched = later.not_touched;
+        self.cost_unknown |= later.cost_unknown;
+        self.tasks_not_begun = later.tasks_not_begun;
+        self.subjects = later.subjects;
         self.report = later.report.or(self.report.take());
     }
 }

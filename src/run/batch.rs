@@ -5,6 +5,7 @@
 use crate::protocol::mesh::SentMessage;
 use crate::protocol::{ApprovalRequest, Entry, Event, Fact, Item, Verdict, answer_words};
 use crate::run::approval::{denial, unanswered};
+use crate::run::circles::Ending;
 use crate::run::policy::{ApprovalDraft, Decision, Grant};
 use crate::run::server_question::{OpenQuestion, QuestionEnd};
 use crate::run::work::By;
@@ -134,6 +135,7 @@ impl Run {
 
     /// Commits the result of a call that does not start.
     pub(crate) async fn refuse(&mut self, call: &Call, why: String) -> Result<(), Stopped> {
+        self.watch_for_circles(call, Ending::Denied).await;
         self.conclude(call, context::refused(&call.id, why), Vec::new(), None).await
     }
 
@@ -284,6 +286,7 @@ impl Run {
             error = output.is_error,
             "tool ended"
         );
+        self.watch_for_circles(call, Ending::of(call, &output)).await;
         let item = Item::ToolResult {
             call_id: call.id.clone(),
             summary: output.summary,
@@ -336,7 +339,6 @@ impl Run {
         crate::crash_point!("tool-ended");
         self.commit(vec![Entry::new(Fact::ToolResult { item: item.clone(), files, sent })]).await?;
         self.note_refused_write(call, &item).await?;
-        self.watch_for_circles(call, &item).await;
         crate::crash_point!("tool-result-committed");
         let Item::ToolResult { call_id, summary, content, is_error, .. } = item else {
             return Ok(());

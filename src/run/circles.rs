@@ -1,103 +1,165 @@
-//! Notices that a run goes in circles: a call fails in the same way, or is denied, again and again.
+//! Notices a run that repeats a failing or denied call, by comparing calls and outputs, without a model.
 
 use crate::config::settings::Watch;
-use crate::protocol::{CircleKind, Circling, Item, now_ms};
+use crate::protocol::{CircleKind, Circling, now_ms};
 use crate::run::batch::{Call, label};
 use crate::run::{Run, RunEvent};
-use crate::tools::SUCCEEDED;
+use crate::tools::{Output, SUCCEEDED};
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 
-/// The most calls that are remembered; what a run does beyond that begins anew.
+/// The most failing calls that are remembered; at the limit all are forgotten.
 const MAX_CALLS: usize = 1000;
+/// So many other calls in a row end what is shown: the run is about something else.
+const OTHER_CALLS: u32 = 10;
+/// What stands behind the number of a duration, or in one word with it.
+const UNITS: [&str; 12] =
+    ["ns", "us", "µs", "ms", "s", "sec", "secs", "second", "seconds", "m", "min", "h"];
 
-/// The failures of a run, by call.
+/// The failing calls of a run, by a hash of tool and arguments.
 #[derive(Debug, Default)]
 pub(super) struct Circles {
-    failures: HashMap<(String, String), Failures>,
-    /// The call that is shown.
-    shown: Option<(String, String)>,
+    failures: HashMap<u64, Failures>,
+    /// The call that is shown, and how many others ended since.
+    shown: Option<(u64, u32)>,
 }
 
-/// How often a call failed in one way, without another end between.
+/// How many times in a row a call failed in the same way.
 #[derive(Debug)]
 struct Failures {
-    way: u64,
+    ending: Ending,
     times: u32,
     since: u64,
 }
 
-/// What a result changes about what is shown.
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Succeeded,
+    /// With the hash of its output.
+    Failed(u64),
+    /// A rule or the person did not let it start.
+    Denied,
+}
+
+impl Ending {
+    pub(super) fn of(call: &Call, output: &Output) -> Self {
+        let failed =
+            output.is_error || (call.name == "Bash" && !output.summary.starts_with(SUCCEEDED));
+        match failed {
+            true => Self::Failed(output_hash(&output.summary, output.content.as_deref())),
+            false => Self::Succeeded,
+        }
+    }
+}
+
+/// What the end of a call changes about what is shown.
 #[derive(Debug, PartialEq, Eq)]
 enum Change {
-    Same,
-    Begins(Circling),
-    Ends,
+    Unchanged,
+    Show(Circling),
+    Clear,
 }
 
 impl Circles {
-    fn ended(&mut self, call: &Call, result: &Item, watch: &Watch, now: u64) -> Change {
-        let Item::ToolResult { summary, content, is_error, .. } = result else {
-            return Change::Same;
-        };
-        let key = (call.name.clone(), call.arguments.clone());
-        let failed = *is_error || (call.name == "Bash" && !summary.starts_with(SUCCEEDED));
-        if !failed {
+    fn record(&mut self, call: &Call, ending: Ending, watch: &Watch, now: u64) -> Change {
+        let key = hash(&(&call.name, &call.arguments));
+        if ending == Ending::Succeeded {
             self.failures.remove(&key);
-            return self.ends(&key);
+            return self.clear(key);
         }
-        if self.failures.len() >= MAX_CALLS {
+        if self.failures.len() >= MAX_CALLS && !self.failures.contains_key(&key) {
             self.failures.clear();
         }
-        let text = content.as_deref().unwrap_or(summary);
-        let way = way(text);
-        let failures =
-            self.failures.entry(key.clone()).or_insert(Failures { way, times: 0, since: now });
-        if failures.way != way {
-            *failures = Failures { way, times: 1, since: now };
-            return self.ends(&key);
+        let new = Failures { ending, times: 0, since: now };
+        let failures = self.failures.entry(key).or_insert(new);
+        if failures.ending != ending {
+            *failures = Failures { ending, times: 0, since: now };
         }
         failures.times += 1;
-        let (kind, most) = match text.starts_with("denied") {
-            true => (CircleKind::Denied, watch.same_requests),
-            false => (CircleKind::Failure, watch.same_failures),
+        let (kind, threshold) = match ending {
+            Ending::Denied => (CircleKind::Denied, watch.same_requests),
+            _ => (CircleKind::Failure, watch.same_failures),
         };
-        if most == 0 || failures.times < most {
-            return Change::Same;
+        if threshold == 0 || failures.times < threshold {
+            return self.clear(key);
         }
         let call = label(&call.name, &call.arguments);
         let circling = Circling { kind, times: failures.times, call, since: failures.since };
-        self.shown = Some(key);
-        Change::Begins(circling)
+        self.shown = Some((key, 0));
+        Change::Show(circling)
     }
 
-    fn ends(&mut self, key: &(String, String)) -> Change {
-        match self.shown.as_ref() == Some(key) {
-            true => {
-                self.shown = None;
-                Change::Ends
-            }
-            false => Change::Same,
+    /// Ends what is shown where this call did not fail as before, or is one of many others.
+    fn clear(&mut self, key: u64) -> Change {
+        let Some((shown, others)) = &mut self.shown else { return Change::Unchanged };
+        *others += 1;
+        if *shown != key && *others < OTHER_CALLS {
+            return Change::Unchanged;
         }
+        self.shown = None;
+        Change::Clear
     }
 }
 
-/// The way in which something failed: its output without figures, which differ each time (durations, ports, addresses).
-fn way(text: &str) -> u64 {
+fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    text.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty()).for_each(|part| {
-        part.hash(&mut hasher);
-    });
+    value.hash(&mut hasher);
     hasher.finish()
 }
 
+/// A hash of what a call said, without what differs each time: durations, times of day, addresses, numbers of
+/// processes and ports, temporary names.
+fn output_hash(summary: &str, content: Option<&str>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let mut words =
+        summary.split_whitespace().chain(content.unwrap_or_default().split_whitespace()).peekable();
+    while let Some(word) = words.next() {
+        let is_number = word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let is_unit = |next: &&str| UNITS.contains(&next.trim_end_matches([',', '.', ';', ')']));
+        if is_number && words.next_if(is_unit).is_some() || is_fleeting(word) {
+            continue;
+        }
+        word.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Whether a word differs each time although the same thing happens.
+fn is_fleeting(word: &str) -> bool {
+    let core = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let unit = core.trim_start_matches(|c: char| c.is_ascii_digit() || ".:,".contains(c));
+    let number = &core[..core.len() - unit.len()];
+    let is_duration = !number.is_empty() && UNITS.contains(&unit);
+    let is_clock = unit.is_empty() && number.contains(':');
+    let is_address = word.contains("0x") || word.contains("/tmp");
+    is_duration || is_clock || is_address || has_long_number(word)
+}
+
+/// Whether four or more digits in a row stand behind no letter, as in `pid 28042` and not in `E0308`.
+fn has_long_number(word: &str) -> bool {
+    let (mut digits, mut behind_letter, mut last) = (0, false, ' ');
+    for c in word.chars() {
+        match c.is_ascii_digit() {
+            true if digits == 0 => (digits, behind_letter) = (1, last.is_alphabetic()),
+            true => digits += 1,
+            false => digits = 0,
+        }
+        if digits >= 4 && !behind_letter {
+            return true;
+        }
+        last = c;
+    }
+    false
+}
+
 impl Run {
-    /// Looks at the result of a call.
-    pub(super) async fn watch_for_circles(&mut self, call: &Call, result: &Item) {
-        let circling = match self.circles.ended(call, result, &self.setup.watch, now_ms()) {
-            Change::Same => return,
-            Change::Begins(circling) => Some(Box::new(circling)),
-            Change::Ends => None,
+    /// Updates what is shown of repeated failures after a call has ended.
+    pub(super) async fn watch_for_circles(&mut self, call: &Call, ending: Ending) {
+        let circling = match self.circles.record(call, ending, &self.setup.watch, now_ms()) {
+            Change::Unchanged => return,
+            Change::Show(circling) => Some(Box::new(circling)),
+            Change::Clear => None,
         };
         self.send(RunEvent::Circling(circling)).await;
     }
@@ -107,140 +169,119 @@ impl Run {
 mod tests {
     use super::*;
 
-    fn call(name: &str, arguments: &str) -> Call {
-        Call { id: "c".into(), name: name.into(), arguments: arguments.into() }
-    }
-
-    fn result(summary: &str, content: Option<&str>, is_error: bool) -> Item {
-        Item::ToolResult {
-            call_id: "c".into(),
-            summary: summary.into(),
-            content: content.map(str::to_owned),
-            is_error,
-            images: Vec::new(),
-        }
-    }
-
-    /// What is shown after each of these ends of calls, as kind and number.
-    fn shown(ends: &[(&Call, Item)]) -> Vec<Option<(CircleKind, u32)>> {
+    /// What is shown after each of these calls, as kind and number.
+    fn shown(calls: &[(&str, &str, Ending)]) -> Vec<Option<(CircleKind, u32)>> {
         let (mut circles, mut now) = (Circles::default(), None);
         let watch = Watch::default();
-        let each = ends.iter().map(|(call, result)| {
-            match circles.ended(call, result, &watch, 7) {
-                Change::Same => {}
-                Change::Begins(circling) => now = Some((circling.kind, circling.times)),
-                Change::Ends => now = None,
+        let each = calls.iter().map(|(name, arguments, ending)| {
+            let (name, arguments) = ((*name).to_owned(), (*arguments).to_owned());
+            let call = Call { id: "c".into(), name, arguments };
+            match circles.record(&call, *ending, &watch, 7) {
+                Change::Unchanged => {}
+                Change::Show(circling) => now = Some((circling.kind, circling.times)),
+                Change::Clear => now = None,
             }
             now
         });
         each.collect()
     }
 
+    fn fails(output: &str) -> Ending {
+        Ending::Failed(output_hash("Exit 101 after 1.0 s", Some(output)))
+    }
+
+    const OK: Ending = Ending::Succeeded;
+
     #[test]
     fn the_same_failure_of_the_same_call_is_shown_from_the_fifth_on_until_it_ends_otherwise() {
-        let test = call("Bash", r#"{"command":"cargo test"}"#);
-        let fails = |seconds: u32| {
-            let (summary, output) =
-                (format!("Exit 101 after {seconds}.0 s"), format!("no reply after {seconds} s"));
-            (&test, result(&summary, Some(&output), false))
-        };
-        let passes = (&test, result("Exit 0 after 1.0 s", Some("ok"), false));
-        let edit = call("Edit", "{}");
-        let edits = (&edit, result("Edited a", None, false));
-        let mut ends = Vec::new();
-        for seconds in 1..=6 {
-            ends.extend([fails(seconds), edits.clone()]);
-        }
-        ends.push(passes);
-        let shown = shown(&ends);
-        assert_eq!(shown[..8], [None; 8]);
-        assert_eq!(shown[8], Some((CircleKind::Failure, 5)));
-        assert_eq!(shown[10], Some((CircleKind::Failure, 6)));
-        assert_eq!(shown[12], None);
+        let mut calls = [("Edit", "1", OK), ("Bash", "test", fails("no reply"))].repeat(6);
+        calls.extend([("Bash", "test", fails("another")), ("Bash", "test", OK)]);
+        let shown = shown(&calls);
+        assert_eq!(shown[..9], [None; 9]);
+        assert_eq!(shown[9], Some((CircleKind::Failure, 5)));
+        assert_eq!(shown[10..12], [Some((CircleKind::Failure, 5)), Some((CircleKind::Failure, 6))]);
+        assert_eq!(shown[12..], [None; 2]);
     }
 
     #[test]
-    fn a_call_that_is_denied_is_shown_from_the_third_time_on() {
-        let fetch = call("Bash", r#"{"command":"curl x"}"#);
-        let denied = || (&fetch, result("denied: not now", None, true));
-        assert_eq!(
-            shown(&[denied(), denied(), denied()]),
-            [None, None, Some((CircleKind::Denied, 3))]
-        );
+    fn many_other_calls_end_what_is_shown() {
+        let mut calls = vec![("Bash", "test", fails("no reply")); 5];
+        let other = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+        calls.extend(other.map(|path| ("Read", path, OK)));
+        let shown = shown(&calls);
+        assert_eq!(shown[13], Some((CircleKind::Failure, 5)));
+        assert_eq!(shown[14], None);
     }
 
-    /// Ten ordinary sessions: none of them is shown.
+    #[test]
+    fn a_call_that_is_denied_is_shown_from_the_third_time_on_whatever_the_reason() {
+        let calls = [("Bash", "curl x", Ending::Denied); 3];
+        assert_eq!(shown(&calls), [None, None, Some((CircleKind::Denied, 3))]);
+    }
+
+    #[test]
+    fn failures_are_the_same_whatever_time_they_took_and_differ_by_what_failed() {
+        let same = |one: &str, other: &str| fails(one) == fails(other);
+        for (one, other) in [
+            ("finished in 0.53s", "finished in 12.1s"),
+            ("no reply after 3 s", "no reply after 41 s,"),
+            ("12:31:04 down", "12:32:59 down"),
+            ("thread 'a' (28042) panicked", "thread 'a' (30694) panicked"),
+            ("refused 127.0.0.1:35333", "refused 127.0.0.1:41007"),
+            ("at 0x7ffd3a", "at 0x66aa01"),
+            ("/tmp/.tmpA1b2/x is gone", "/tmp/.tmpZ9y8/x is gone"),
+        ] {
+            assert!(same(one, other), "{one} | {other}");
+        }
+        for (one, other) in [
+            ("error[E0308] a.rs:10", "error[E0425] a.rs:99"),
+            ("test_1 failed", "test_2 failed"),
+            ("9 failed", "1 failed"),
+            ("3 failed in 2.0s", "4 failed in 2.0s"),
+        ] {
+            assert!(!same(one, other), "{one} | {other}");
+        }
+        let exits = ["Exit 1 after 0.1 s, no output", "Exit 101 after 0.1 s, no output"];
+        assert_ne!(output_hash(exits[0], None), output_hash(exits[1], None));
+    }
+
+    /// Sessions of ordinary work: none of them is shown.
     #[test]
     fn ordinary_work_is_no_circle() {
-        let bash = |command: &str| call("Bash", &format!(r#"{{"command":"{command}"}}"#));
-        let read = |path: usize| call("Read", &format!(r#"{{"file_path":"/w/{path}"}}"#));
-        let ok = || result("Exit 0 after 9.1 s", Some("built"), false);
-        let exit = |output: &str| result("Exit 1 after 0.1 s", Some(output), false);
-        let many = |call: &Call, results: Vec<Item>| {
-            results.into_iter().map(|result| (call.clone(), result)).collect::<Vec<_>>()
+        let numbered = |count: u32, text: fn(u32) -> String| (0..count).map(text).collect();
+        let many = |name, arguments: &[String], ending: fn(&str) -> Ending| -> Vec<_> {
+            let each = arguments.iter().map(|argument| (name, argument.clone(), ending(argument)));
+            each.collect()
         };
-        let numbers = ["one", "two", "three", "four", "five", "six", "seven", "eight"];
-        let sessions: [(&str, Vec<(Call, Item)>); 10] = [
+        let again = |endings: Vec<Ending>| -> Vec<_> {
+            endings.into_iter().map(|ending| ("Bash", "test".to_owned(), ending)).collect()
+        };
+        let files: Vec<String> = numbered(50, |n| format!("/w/{n}"));
+        let failures: Vec<String> = numbered(8, |n| format!("test_{n} failed"));
+        let fewer: Vec<String> = numbered(9, |n| format!("{} failed; 0.{n}2s", 9 - n));
+        let places: Vec<String> = numbered(9, |n| format!("error[E0308] a.rs:{n}1"));
+        let sessions = [
+            ("reading only", many("Read", &files, |_| OK)),
+            ("a slow build again and again", again(vec![OK; 20])),
+            ("a long test loop", again(failures.iter().map(|text| fails(text)).collect())),
+            ("fewer failures each time", again(fewer.iter().map(|text| fails(text)).collect())),
             (
-                "reading only",
-                (0..50).map(|n| (read(n), result("Read", Some("text"), false))).collect(),
+                "one type error after the other",
+                again(places.iter().map(|text| fails(text)).collect()),
             ),
-            (
-                "reading one file again",
-                many(&read(1), (0..9).map(|_| result("Read", None, false)).collect()),
-            ),
-            ("a slow build", many(&bash("make"), (0..9).map(|_| ok()).collect())),
-            (
-                "a long test loop",
-                many(
-                    &bash("test"),
-                    numbers.iter().map(|name| exit(&format!("{name} failed"))).collect(),
-                ),
-            ),
-            (
-                "tests that get better by turns",
-                many(
-                    &bash("test"),
-                    (0..12)
-                        .map(|n| exit(if n % 3 == 0 { "a failed" } else { "b failed" }))
-                        .collect(),
-                ),
-            ),
-            (
-                "searches without a hit",
-                numbers.iter().map(|name| (bash(&format!("grep {name}")), exit(""))).collect(),
-            ),
-            (
-                "files that are not there",
-                (0..9).map(|n| (read(n), result("no such file", None, true))).collect(),
-            ),
-            (
-                "a server that is waited for",
-                many(&bash("curl x"), (0..4).map(|_| exit("refused")).chain([ok()]).collect()),
-            ),
-            (
-                "a flaky test",
-                many(
-                    &bash("test"),
-                    (0..20).map(|n| if n % 4 == 0 { ok() } else { exit("flaky") }).collect(),
-                ),
-            ),
-            (
-                "two denials and another way",
-                [
-                    many(
-                        &bash("curl x"),
-                        (0..2).map(|_| result("denied: no", None, true)).collect(),
-                    ),
-                    many(&bash("cat x"), vec![ok()]),
-                ]
-                .concat(),
-            ),
+            ("two failures by turns", again([fails("a failed"), fails("b failed")].repeat(6))),
+            ("searches without a hit", many("Bash", &files, |_| fails(""))),
+            ("files that are not there", many("Read", &files, fails)),
+            ("a server that is waited for", again([vec![fails("refused"); 4], vec![OK]].concat())),
+            ("a flaky test", again([fails("flaky"), fails("flaky"), OK].repeat(7))),
+            ("two denials and another way", again(vec![Ending::Denied, Ending::Denied, OK])),
         ];
-        for (name, session) in sessions {
-            let ends: Vec<(&Call, Item)> =
-                session.iter().map(|(call, result)| (call, result.clone())).collect();
-            assert!(shown(&ends).iter().all(Option::is_none), "{name}");
+        for (name, session) in &sessions {
+            let calls: Vec<_> = session
+                .iter()
+                .map(|(tool, words, ending)| (*tool, words.as_str(), *ending))
+                .collect();
+            assert!(shown(&calls).iter().all(Option::is_none), "{name}");
         }
     }
 }

@@ -6,8 +6,8 @@ use crate::run::batch::Call;
 use crate::tools::Lane;
 use crate::tools::tasks::Status;
 
-/// The most tasks that are named as not touched.
-const MAX_TASKS: usize = 10;
+/// The most tasks whose subjects the end of a run names.
+const MAX_SUBJECTS: usize = 10;
 
 /// What let a call begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +46,12 @@ impl Run {
         let state = &self.session_state.state;
         let mut done = std::mem::take(&mut self.work.counted);
         done.cost = state.cost.map(|cost| cost - self.work.cost_before).filter(|cost| *cost > 0.0);
+        done.cost_unknown = self.requests > 0 && done.cost.is_none();
         let tasks = self.session_state.tasks.all().iter();
-        let pending = tasks.filter(|task| task.status == Status::Pending);
-        done.not_touched = pending.take(MAX_TASKS).map(|task| task.subject.clone()).collect();
+        let pending: Vec<_> = tasks.filter(|task| task.status == Status::Pending).collect();
+        done.tasks_not_begun = pending.len() as u64;
+        done.subjects =
+            pending.iter().take(MAX_SUBJECTS).map(|task| task.subject.clone()).collect();
         *work = (done != Work::default()).then(|| Box::new(done));
     }
 }

@@ -120,7 +120,7 @@ fn every_fact_has_its_line() {
                     result: "paused".into(),
                     work: Some(Box::new(Work { by_rules: 2, ..Work::default() })),
                 },
-                r#"{"kind":"run_completed","interrupted":true,"result":"paused","work":{"lines":{"added":0,"removed":0},"by_walls":0,"by_rules":2,"by_person":0}}"#,
+                r#"{"kind":"run_completed","interrupted":true,"result":"paused","work":{"lines":{"added":0,"removed":0},"by_walls":0,"by_rules":2,"by_person":0,"tasks_not_begun":0}}"#,
             ),
             (
                 Fact::RunErrored { interrupted: true, message: "Cancelled".into(), work: None },

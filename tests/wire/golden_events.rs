@@ -714,14 +714,15 @@ fn ours() -> Vec<(Event, String)> {
                         lines: LinesChanged { added: 3, removed: 1 },
                         by_walls: 4,
                         cost: Some(0.5),
-                        not_touched: vec!["CHANGELOG".into()],
+                        tasks_not_begun: 1,
+                        subjects: vec!["CHANGELOG".into()],
                         report: Some("All pass.".into()),
                         ..Work::default()
                     },
                 }],
             },
             format!(
-                r#"{{"event":"since","data":{{"pods":[{{"pod":"kid","runs":2,"last":{{"entry":"{ID}","result":"finished","at":9}},"work":{{"files":["/w/a.rs"],"lines":{{"added":3,"removed":1}},"by_walls":4,"by_rules":0,"by_person":0,"cost":0.5,"not_touched":["CHANGELOG"],"report":"All pass."}}}}]}}}}"#
+                r#"{{"event":"since","data":{{"pods":[{{"pod":"kid","runs":2,"last":{{"entry":"{ID}","result":"finished","at":9}},"work":{{"files":["/w/a.rs"],"lines":{{"added":3,"removed":1}},"by_walls":4,"by_rules":0,"by_person":0,"cost":0.5,"tasks_not_begun":1,"subjects":["CHANGELOG"],"report":"All pass."}}}}]}}}}"#
             ),
         ),
         (

@@ -41,7 +41,7 @@ pub struct ScreenState {
     drafts: BTreeMap<String, SavedDraft>,
     /// The history of the composer, sent messages and cleared drafts, oldest first.
     sent: Vec<Sent>,
-    /// When the person left it last; milliseconds since the Unix epoch.
+    /// When it was written last, by whichever screen: about when the person left; milliseconds since the Unix epoch.
     left: Option<u64>,
 }
 
@@ -55,8 +55,8 @@ pub(super) struct Returning {
 }
 
 impl ScreenState {
-    /// This screen as it is when the person leaves it.
-    pub fn left_at(self, now: u64) -> Self {
+    /// This screen as it is written at this time.
+    pub fn written_at(self, now: u64) -> Self {
         Self { left: Some(now), ..self }
     }
 
@@ -66,6 +66,7 @@ impl ScreenState {
     /// is that of `self`.
     pub fn merged(mut self, base: &Self, other: Self) -> Self {
         self.drafts = joined(self.drafts, &base.drafts, other.drafts);
+        self.left = self.left.max(other.left);
         self.bookmarks = joined(self.bookmarks, &base.bookmarks, other.bookmarks);
         let own: BTreeSet<(u64, String)> = self.sent.iter().map(sent_key).collect();
         self.sent.extend(other.sent.into_iter().filter(|sent| !own.contains(&sent_key(sent))));

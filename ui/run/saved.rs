@@ -191,12 +191,9 @@ impl Writer {
     }
 
     fn write(&mut self, snapshot: Snapshot) -> Result<(), String> {
-        let Snapshot { mut screen, theme, last } = snapshot;
-        if last {
-            screen = screen.left_at(now_ms());
-        }
+        let Snapshot { screen, theme, last } = snapshot;
         if screen != self.base || last {
-            self.write_screen(&screen)?;
+            self.write_screen(&screen.clone().written_at(now_ms()))?;
             self.base = screen;
         }
         if theme != self.theme

@@ -14,20 +14,20 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub static VERB: Verb = of::<Since>(Verb {
     more: &[
         "One row a Pod: what needs you first, then what failed, then what finished with the last line of its report; \
-         a task that was written down and not begun is named as not touched. Above the rows stands what all of them \
+         tasks that it wrote down and did not begin are named. Above the rows stands what all of them \
          cost and changed, and what let their calls begin. Choosing a row goes to its Pod.",
         "Figures are of runs that ended in that time. Lines are those that Write and Edit changed: a command may have \
          changed more. They are kept for a month.",
     ],
-    ..verb("since", "say what the Pods did since you left, or in the last 8h")
+    ..verb("since", "say what the Pods did since you left, or in a time such as 8h")
 });
 
 #[derive(Args)]
 struct Since {
-    /// How far back: 45m, 12h, 7d, 2w; none is since you left this screen, or a day
+    /// How far back: 45m, 12h, 7d, 2w. Without it: since you left this screen last, or a day
     #[arg(value_name = "TIME", value_parser = time_span)]
     time: Option<Duration>,
-    /// One line of JSON for each Pod
+    /// One line of JSON for each Pod whose runs ended in that time
     #[arg(long)]
     json: bool,
     #[arg(skip)]

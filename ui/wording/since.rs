@@ -1,16 +1,18 @@
 //! What the Pods did since a time: one sentence for all, and one row for each.
 
-use crate::family::Family;
+use crate::family::{Cost, Family};
 use crate::wording::duration::in_words;
+use crate::wording::model;
 use crate::wording::why::because;
 use std::path::Path;
+use yoi::protocol::work::MAX_FILES;
 use yoi::protocol::{PodInfo, PodName, PodWork, RunResult, State, Work};
 use yoi::text::SafeText;
 
 /// The shortest absence that is worth a sentence, in milliseconds.
 const AWAY: u64 = 60_000;
 /// The most tasks of a Pod that a row names.
-const TASKS: usize = 3;
+const SUBJECTS: usize = 3;
 
 /// What a row says of a Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,10 +41,13 @@ pub fn title(pods: &[PodWork], span: u64) -> String {
 
 /// Cost, files and lines, as far as there are any.
 fn figures(work: &Work) -> Option<String> {
-    let cost = work.cost.map(|cost| format!("${cost:.2}"));
+    let cost = Cost { dollars: work.cost.unwrap_or(0.0), unknown: work.cost_unknown };
+    let cost = Some(model::cost(&cost)).filter(|cost| !cost.is_empty());
     let files = match work.files.len() {
         0 => None,
         1 => Some("1 file".to_owned()),
+        // No more names are kept.
+        MAX_FILES.. => Some(format!("{MAX_FILES}+ files")),
         more => Some(format!("{more} files")),
     };
     let lines = &work.lines;
@@ -105,13 +110,13 @@ fn report(pod: &PodWork) -> String {
         (None, Some(report)) => format!("{}: {report}", pod.last.result.replace('_', " ")),
         (None, None) => pod.last.result.replace('_', " "),
     };
-    let tasks = &pod.work.not_touched;
-    let named = tasks.iter().take(TASKS).map(|task| safe(task)).collect::<Vec<_>>().join(", ");
-    let more = tasks.len().saturating_sub(TASKS);
-    let tasks = match (tasks.is_empty(), more) {
+    let subjects: Vec<String> =
+        pod.work.subjects.iter().take(SUBJECTS).map(|subject| safe(subject)).collect();
+    let more = pod.work.tasks_not_begun.saturating_sub(subjects.len() as u64);
+    let tasks = match (subjects.is_empty(), more) {
         (true, _) => None,
-        (false, 0) => Some(format!("not touched: {named}")),
-        (false, more) => Some(format!("not touched: {named} and {more} more")),
+        (false, 0) => Some(format!("tasks not begun: {}", subjects.join(", "))),
+        (false, more) => Some(format!("tasks not begun: {} and {more} more", subjects.join(", "))),
     };
     [Some(ended), figures(&pod.work), tasks].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
@@ -119,24 +124,32 @@ fn report(pod: &PodWork) -> String {
 /// What happened since a screen was left, in one sentence for the next one; `None` where that is little.
 pub fn returned(family: &Family, workspace: &Path, left: u64, now: u64) -> Option<String> {
     let here = family.all().iter().filter(|info| family.belongs(info, workspace, None));
-    let (mut needs, mut failed, mut done) = (0_usize, 0_usize, 0_usize);
+    let (mut needs, mut failed, mut done, mut cut) = (0_usize, 0_usize, 0_usize, 0_usize);
     for info in here {
         let ended = info.last_result.as_ref().is_some_and(|run| run.at > left);
         match info.state {
             State::NeedsYou if info.since > left => needs += 1,
             State::Failed if ended => failed += 1,
+            State::Paused if info.cut_at.is_some_and(|at| at > left) => cut += 1,
             State::Idle | State::Stopped if ended && info.unseen => done += 1,
             _ => {}
         }
     }
-    let needs = (needs > 0).then(|| format!("{needs} came to need you"));
-    let failed = (failed > 0).then(|| format!("{failed} failed"));
-    let done = (done > 0).then(|| format!("{done} finished"));
-    let parts: Vec<String> = [needs, failed, done].into_iter().flatten().collect();
+    let needs = match needs {
+        0 => None,
+        1 => Some("1 Pod needs you".to_owned()),
+        more => Some(format!("{more} Pods need you")),
+    };
+    let counted = |count: usize, word| (count > 0).then(|| format!("{count} {word}"));
+    let others =
+        [counted(failed, "failed"), counted(cut, "interrupted"), counted(done, "finished")];
+    let parts: Vec<String> = std::iter::once(needs).chain(others).flatten().collect();
     let away = now.saturating_sub(left);
     let is_worth_it = away >= AWAY && !parts.is_empty();
-    is_worth_it
-        .then(|| format!("{} away: {} · :since lists them", in_words(away), parts.join(", ")))
+    is_worth_it.then(|| {
+        let (away, parts) = (in_words(away), parts.join(", "));
+        format!("while you were away ({away}): {parts} · :since lists them")
+    })
 }
 
 #[cfg(test)]
@@ -178,7 +191,8 @@ mod tests {
             by_walls: 4,
             by_person: 1,
             cost: Some(0.5),
-            not_touched: ["CHANGELOG", "docs", "x", "y"].map(str::to_owned).into(),
+            tasks_not_begun: 50,
+            subjects: ["CHANGELOG", "docs", "x", "y"].map(str::to_owned).into(),
             report: Some("All pass.\u{1b}[31m".into()),
             ..Work::default()
         };
@@ -201,7 +215,7 @@ mod tests {
             [
                 "shop › tester | wants the network | 1 h",
                 "shop › bench | failed: exit 101 · $0.25 | 2 h",
-                r"shop › fmt | All pass.\x1b[31m · $0.50 · 2 files +12 −3 · not touched: CHANGELOG, docs, x and 1 more | 3 h",
+                r"shop › fmt | All pass.\x1b[31m · $0.50 · 2 files +12 −3 · tasks not begun: CHANGELOG, docs, x and 47 more | 3 h",
             ]
         );
     }
@@ -223,11 +237,13 @@ mod tests {
         let said = |left| returned(&family, &place, left, NOON);
         assert_eq!(
             said(NOON - 7 * HOUR).as_deref(),
-            Some("7 h away: 1 came to need you, 1 failed, 1 finished · :since lists them")
+            Some(
+                "while you were away (7 h): 1 Pod needs you, 1 failed, 1 finished · :since lists them"
+            )
         );
         assert_eq!(
             said(NOON - HOUR - HOUR / 2).as_deref(),
-            Some("1 h away: 1 came to need you · :since lists them")
+            Some("while you were away (1 h): 1 Pod needs you · :since lists them")
         );
         assert_eq!(said(NOON - HOUR), None, "it came to need the person before");
         assert_eq!(returned(&family, &PathBuf::from("/elsewhere"), NOON - 7 * HOUR, NOON), None);

@@ -99,7 +99,9 @@ async fn the_end_of_a_run_says_what_it_did_and_sums_are_made_of_that() {
         files: [file.clone()].into(),
         lines: LinesChanged { added: 4, removed: 1 },
         by_walls: 2,
-        not_touched: vec!["CHANGELOG".into()],
+        cost_unknown: true,
+        tasks_not_begun: 1,
+        subjects: vec!["CHANGELOG".into()],
         ..Work::default()
     };
     assert_eq!(first, expected);
