@@ -1,6 +1,7 @@
 use super::*;
 use crate::app::tests::{Bench, pod};
 use std::os::unix::fs::PermissionsExt as _;
+use yoi::protocol::now_ms;
 use yoi::protocol::{PodName, State};
 
 fn files(dir: &Path) -> ScreenFiles {
@@ -34,12 +35,28 @@ fn what_a_screen_kept_is_read_again_and_only_its_owner_can() {
     bench.type_in("a secret");
     let mut writer = writer(dir.path(), None);
     writer.write(snapshot(&bench, false)).unwrap();
-    assert_eq!(files(dir.path()).screen(), (bench.app.screen_state(), None));
+    let (kept, notice) = files(dir.path()).screen();
+    assert_eq!((kept.written_at(1), notice), (bench.app.screen_state().written_at(1), None));
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&writer.files.screen), 0o600);
     assert_eq!(mode(writer.files.screen.parent().unwrap()), 0o700);
     let elsewhere = ScreenFiles::new(dir.path(), Path::new("/data"), Path::new("/other"));
     assert_eq!(elsewhere.screen(), (ScreenState::default(), None));
+}
+
+#[test]
+fn a_screen_was_left_when_any_screen_wrote_it_last_also_if_it_was_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let bench = screen(dir.path());
+    let before = now_ms();
+    writer(dir.path(), None).write(snapshot(&bench, true)).unwrap();
+    let kept = files(dir.path()).screen().0;
+    let ours = bench.app.screen_state();
+    assert_ne!(kept, ours, "it says when");
+    assert!((before..=now_ms()).any(|at| kept == ours.clone().written_at(at)));
+    let (old, new) = (ours.clone().written_at(5), ours.clone().written_at(9));
+    assert_eq!(old.clone().merged(&ours, new.clone()), new, "another screen wrote later");
+    assert_eq!(new.clone().merged(&ours, old), new);
 }
 
 #[test]
