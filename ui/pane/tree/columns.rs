@@ -136,17 +136,20 @@ impl Columns {
         Line::from(spans)
     }
 
-    /// The name, the short reason and the age; the age is left out before the name gets less than its fewest columns.
+    /// The name, the sentence where it fits beside it or else the short reason, and the age, which is left out before the
+    /// name gets less than its fewest columns.
     fn narrow(&self, cells: Cells, before: usize, theme: &Theme) -> Line<'static> {
         let room = self.row.saturating_sub(before);
-        let reason = match width(&cells.now.short) {
+        let whole = width(&cells.name) + 1 + width(&cells.now.text) + 1 + AGE;
+        let text = if whole <= room { &cells.now.text } else { &cells.now.short }.clone();
+        let reason = match width(&text) {
             0 => 0,
             columns => columns + 1,
         };
         let least = width(&cells.name).min(MIN_NAME) + reason;
         let age = if room > least + AGE { AGE + 1 } else { 0 };
         let name = room.saturating_sub(reason + age);
-        let (text, style) = (cells.now.short.clone(), theme.style(cells.now.role));
+        let style = theme.style(cells.now.role);
         let since = right(&cells.age, AGE);
         let mut spans = self.named(cells, name);
         if reason > 0 {
