@@ -24,9 +24,8 @@ pub mod approval;
 mod attach;
 /// The tool calls of one reply.
 mod batch;
-
+/// Calls that fail or are denied again and again.
 mod circles;
-/// The ids of tool calls.
 /// The commands that run now.
 mod commands;
 /// Compaction of the history.
@@ -75,7 +74,7 @@ mod stream;
 mod turn;
 /// Token usage and cost of model requests.
 mod usage;
-
+/// What a run does, counted.
 mod work;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,6 @@
 
 use crate::host::pod::tail::Interrupted;
 use crate::host::{Shared, output, pod};
-use crate::protocol::RunOutcome;
 use crate::protocol::{
     ApprovalRequest, Entry, EntryId, Fact, LastRun, NotificationSource, PodEvent, PodName, Refusal,
     SegmentId, SessionId, State, SystemItem, now_ms,
@@ -187,16 +186,7 @@ async fn put(shared: &Shared, parent: &PodName, message: MailboxMessage) {
 /// Stores how a run ended, if the last host did not.
 async fn note(shared: &Shared, row: &mut PodRow, end: &Entry) {
     let known = row.last_run.as_ref().map(|run| run.entry);
-    let Some(entry) = end.id.filter(|id| known != Some(*id)) else { return };
-    let Some(outcome) = RunOutcome::of(&end.fact) else { return };
-    let (result, error) = match (outcome, outcome.result()) {
-        (RunOutcome::Failed(message), Some(result)) => (result.word(), Some(message.to_owned())),
-        (_, Some(result)) => (result.word(), None),
-        (RunOutcome::Other(word), None) => (word, None),
-        // A run that was cut off has not ended: it can go on.
-        (_, None) => return,
-    };
-    let last = LastRun { entry, result: result.to_owned(), error, at: end.ts };
+    let Some(last) = LastRun::of(end).filter(|last| known != Some(last.entry)) else { return };
     // Only shown; the log says it, too.
     shared.store.set_last_run(&row.name, &last).await.or_log("store how the last run ended");
     row.last_run = Some(last);

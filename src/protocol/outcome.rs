@@ -1,7 +1,7 @@
 //! How a run ended, as a type. The words that logs and the frozen wire have for it stand here once.
 
 use crate::protocol::entry::domain;
-use crate::protocol::{Entry, Fact, RunResult};
+use crate::protocol::{Entry, Fact, LastRun, RunResult};
 
 /// What the predecessor's wire and every log say of a run that a person cancelled.
 pub const CANCELLED: &str = "Cancelled";
@@ -85,6 +85,21 @@ impl<'a> RunOutcome<'a> {
             Self::Failed(_) => Some(RunResult::Failed),
             Self::CutOff(_) | Self::Other(_) => None,
         }
+    }
+}
+
+impl LastRun {
+    /// How the run ended that this entry ends; `None` for one that ends no run, and for a run that was cut off: it can go
+    /// on.
+    pub fn of(end: &Entry) -> Option<Self> {
+        let outcome = RunOutcome::of(&end.fact)?;
+        let (result, error) = match (outcome, outcome.result()) {
+            (RunOutcome::Failed(why), Some(result)) => (result.word(), Some(why.to_owned())),
+            (_, Some(result)) => (result.word(), None),
+            (RunOutcome::Other(word), None) => (word, None),
+            (_, None) => return None,
+        };
+        Some(Self { entry: end.id?, result: result.to_owned(), error, at: end.ts })
     }
 }
 

@@ -4,6 +4,7 @@ use crate::protocol::family::is_false;
 use crate::protocol::{LastRun, PodName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::ops::AddAssign;
 
 /// The most file names that one sum keeps. Lines of further files still count.
 pub const MAX_FILES: usize = 100;
@@ -13,6 +14,13 @@ pub const MAX_FILES: usize = 100;
 pub struct LinesChanged {
     pub added: u64,
     pub removed: u64,
+}
+
+impl AddAssign for LinesChanged {
+    fn add_assign(&mut self, other: Self) {
+        self.added += other.added;
+        self.removed += other.removed;
+    }
 }
 
 /// What a run did, or several runs together. An older program left it out.
@@ -52,8 +60,7 @@ impl Work {
         if self.files.len() < MAX_FILES {
             self.files.insert(path.to_owned());
         }
-        self.lines.added += lines.added;
-        self.lines.removed += lines.removed;
+        self.lines += lines;
     }
 
     /// Adds what a later run did: its report and its tasks take the place of the earlier ones.
@@ -61,8 +68,7 @@ impl Work {
         let room = MAX_FILES.saturating_sub(self.files.len());
         let new: Vec<_> = later.files.difference(&self.files).take(room).cloned().collect();
         self.files.extend(new);
-        self.lines.added += later.lines.added;
-        self.lines.removed += later.lines.removed;
+        self.lines += later.lines;
         self.by_walls += later.by_walls;
         self.by_rules += later.by_rules;
         self.by_person += later.by_person;

@@ -149,10 +149,7 @@ impl App {
 
     /// The rows of the tree as they are drawn.
     fn tree_rows(&self) -> Vec<TreeRow<'_>> {
-        let ended = match self.focus {
-            Focus::Tree => EndedChildren::Listed,
-            _ => EndedChildren::Folded,
-        };
+        let ended = EndedChildren::in_tree(self.focus == Focus::Tree);
         self.tree.rows(&Sums::of(&self.family), self.current.as_ref(), ended)
     }
 

@@ -42,6 +42,13 @@ pub enum EndedChildren {
     Listed,
 }
 
+impl EndedChildren {
+    /// With the focus the tree lists them, so that the cursor reaches each.
+    pub fn in_tree(focused: bool) -> Self {
+        if focused { Self::Listed } else { Self::Folded }
+    }
+}
+
 /// The folds, the cursor and the filter of the tree. The Pods themselves are in the family.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
@@ -131,8 +138,13 @@ impl Tree {
         ended: EndedChildren,
     ) -> Vec<TreeRow<'a>> {
         let family = sums.family();
-        let mut walk =
-            Walk { tree: self, family, current, ended, sums, rows: Vec::new(), stopped: 0 };
+        let mut to_current = Vec::new();
+        if let Some(current) = current.and_then(|name| family.get(name)) {
+            to_current = family.lineage(current);
+            to_current.push(&current.name);
+        }
+        let (rows, stopped) = (Vec::new(), 0);
+        let mut walk = Walk { tree: self, family, current, to_current, ended, sums, rows, stopped };
         if self.filter.is_empty() {
             walk.roots();
         } else {
@@ -197,6 +209,8 @@ struct Walk<'a, 'b> {
     tree: &'b Tree,
     family: &'a Family,
     current: Option<&'b PodName>,
+    /// The ancestors of the current Pod, and the Pod itself.
+    to_current: Vec<&'a PodName>,
     ended: EndedChildren,
     sums: &'b Sums<'a>,
     rows: Vec<TreeRow<'a>>,
@@ -261,7 +275,7 @@ impl<'a> Walk<'a, '_> {
             && self.tree.unfolded.as_ref() != Some(&parent.name);
         let (ended, others): (Vec<&PodInfo>, Vec<&PodInfo>) =
             shown.iter().copied().partition(|child| may_fold && self.has_ended(child));
-        if ended.len() < 2 || ended.iter().any(|child| self.is_above_current(child)) {
+        if ended.len() < 2 || ended.iter().any(|child| self.to_current.contains(&&child.name)) {
             shown.into_iter().for_each(|child| self.pod(child, level));
             return;
         }
@@ -283,14 +297,6 @@ impl<'a> Walk<'a, '_> {
 
     fn below(&self, info: &PodInfo) -> Counts {
         self.sums.at(info).below
-    }
-
-    /// Whether the current Pod is this one or below it.
-    fn is_above_current(&self, info: &PodInfo) -> bool {
-        let current = self.current.and_then(|name| self.family.get(name));
-        current.is_some_and(|current| {
-            current.name == info.name || self.family.lineage(current).contains(&&info.name)
-        })
     }
 
     /// Whether a Pod gets no row: it is stopped, has no live Pod below it, and is not the current one.

@@ -141,8 +141,7 @@ fn values(argument: &Arg, current: &Word, sources: &Sources) -> Vec<Candidate> {
         "pod" if crate::verb::repeats(argument) => {
             [named(&sources.pods), selectors(&current.text, sources)].concat()
         }
-        "pod" => named(&sources.pods),
-        "from" | "to" => named(&sources.pods),
+        "pod" | "from" | "to" => named(&sources.pods),
         "agent" => named(&sources.agents),
         "addressee" => {
             let selectors = selectors(&current.text, sources);

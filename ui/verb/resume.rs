@@ -1,7 +1,7 @@
 //! `:resume`: continues a paused run.
 
 use crate::verb::several::{Each, Several, names};
-use crate::verb::targets::{Meant, Target, meant};
+use crate::verb::targets::{Meant, Target, meant, with_below};
 use crate::verb::{Dialogue, End, Known, Next, Reply, Runs, Safety, Unasked, Verb, of, verb};
 use crate::wording::why::WayOn;
 use clap::Args;
@@ -59,7 +59,8 @@ impl Resume {
     fn meant(&self, known: &Known<'_>, each: &EachPod<'_>) -> Result<Meant, End> {
         let mut meant = match (self.all, self.tree) {
             (true, _) => {
-                Meant::by_option(known.family.all().iter().filter(is_paused).map(name).collect())
+                let paused = known.family.all().iter().filter(|info| is_paused(info));
+                Meant::by_option(paused.map(|info| info.name.clone()).collect())
             }
             (_, true) => self.trees(known)?,
             _ => meant(known, &self.pods, |info| each.fits(info))?,
@@ -71,23 +72,13 @@ impl Resume {
     /// The paused Pods among those of the line and below them, each once.
     fn trees(&self, known: &Known<'_>) -> Result<Meant, End> {
         let mut meant = meant(known, &self.pods, |_| true)?;
-        let heads = std::mem::take(&mut meant.pods);
-        let below = heads.iter().flat_map(|pod| known.family.subtree(pod));
-        for pod in below.filter(is_paused).map(name) {
-            if !meant.pods.contains(&pod) {
-                meant.pods.push(pod);
-            }
-        }
+        meant.pods = with_below(known, &meant.pods, is_paused);
         Ok(meant)
     }
 }
 
-fn is_paused(info: &&PodInfo) -> bool {
+fn is_paused(info: &PodInfo) -> bool {
     info.state == State::Paused
-}
-
-fn name(info: &PodInfo) -> PodName {
-    info.name.clone()
 }
 
 /// With the result that the run goes on without.

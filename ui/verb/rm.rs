@@ -7,7 +7,6 @@ use crate::verb::time_span::time_span;
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, Why, of, verb};
 use crate::wording::duration::in_words;
 use clap::Args;
-use std::time::Duration;
 use yoi::protocol::{Event, Method, PodInfo, PodName, State};
 
 pub static VERB: Verb = of::<Remove>(Verb {
@@ -32,7 +31,7 @@ struct Remove {
     stopped: bool,
     /// The stopped Pods that were last active longer ago: 45m, 12h, 7d, 2w
     #[arg(long, value_name = "TIME", value_parser = time_span, conflicts_with = "pods")]
-    older_than: Option<Duration>,
+    older_than: Option<u64>,
     /// With these options: of every workspace
     #[arg(long, conflicts_with = "pods")]
     all: bool,
@@ -89,14 +88,14 @@ impl Remove {
 
     /// The stopped Pods that the options mean.
     fn begin_stopped(&mut self, known: &Known<'_>) -> Next {
-        let least = self.older_than.unwrap_or_default().as_millis();
+        let least = self.older_than.unwrap_or_default();
         let found: Vec<&PodInfo> = known
             .family
             .all()
             .iter()
             .filter(|info| info.state == State::Stopped)
             .filter(|info| self.all || info.workspace == known.workspace)
-            .filter(|info| u128::from(age(info, known.now)) >= least)
+            .filter(|info| age(info, known.now) >= least)
             .collect();
         let Some(oldest) = found.iter().map(|info| age(info, known.now)).max() else {
             return Next::End(End::shown(self.nothing_to_delete()));
@@ -112,10 +111,9 @@ impl Remove {
 
     fn nothing_to_delete(&self) -> String {
         let place = if self.all { "in any workspace" } else { "in this workspace" };
-        let age = self.older_than.map(|least| {
-            let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
-            format!(" that was last active more than {} ago", in_words(least))
-        });
+        let age = self
+            .older_than
+            .map(|least| format!(" that was last active more than {} ago", in_words(least)));
         format!("nothing to delete: there is no stopped Pod {place}{}", age.unwrap_or_default())
     }
 }

@@ -1,7 +1,7 @@
 //! `:send`: sends a message to a Pod, or to an agent of the mesh in the name of the selected Pod.
 
 use crate::verb::dialogue::or_end;
-use crate::verb::several::{Each, confirm, ended};
+use crate::verb::several::{Each, confirm, ended, names};
 use crate::verb::targets::{Target, list, meant};
 use crate::verb::words;
 use crate::verb::{
@@ -228,9 +228,6 @@ impl Each for Send {
     fn said(&self, _known: &Known<'_>, done: &[(PodName, Event)]) -> String {
         let is_queued = |event: &Event| matches!(event, Event::Accepted { queued: Some(_), .. });
         let (queued, sent): (Vec<_>, Vec<_>) = done.iter().partition(|(_, event)| is_queued(event));
-        let names = |done: Vec<&(PodName, Event)>| {
-            done.into_iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>().join(", ")
-        };
         let parts =
             [("sent to", names(sent), ""), ("queued for", names(queued), ", until their runs end")];
         let parts = parts.iter().filter(|(_, names, _)| !names.is_empty());

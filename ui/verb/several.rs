@@ -122,6 +122,6 @@ pub fn ended(
 }
 
 /// The Pods of results.
-pub fn names(done: &[(PodName, Event)]) -> String {
-    done.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+pub fn names<'a>(done: impl IntoIterator<Item = &'a (PodName, Event)>) -> String {
+    done.into_iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
 }

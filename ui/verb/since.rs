@@ -5,11 +5,10 @@ use crate::verb::time_span::time_span;
 use crate::verb::{Action, Dialogue, End, Known, Next, Pick, Reply, Request, Verb, Why, of, verb};
 use crate::wording::since::{self, Row};
 use clap::Args;
-use std::time::Duration;
 use yoi::protocol::{Event, Method, PodInfo, PodName};
 
-/// How far it looks back where it is not known when the person left.
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How far it looks back where it is not known when the person left, in milliseconds.
+const DAY: u64 = 24 * 60 * 60 * 1000;
 
 pub static VERB: Verb = of::<Since>(Verb {
     more: &[
@@ -26,7 +25,7 @@ pub static VERB: Verb = of::<Since>(Verb {
 struct Since {
     /// How far back: 45m, 12h, 7d, 2w. Without it: since you left this screen last, or a day
     #[arg(value_name = "TIME", value_parser = time_span)]
-    time: Option<Duration>,
+    time: Option<u64>,
     /// One line of JSON for each Pod whose runs ended in that time
     #[arg(long)]
     json: bool,
@@ -50,9 +49,7 @@ impl Dialogue for Since {
 impl Since {
     /// The time from which on it looks, in milliseconds since the Unix epoch.
     fn from(&self, known: &Known<'_>) -> u64 {
-        let ago = |span: Duration| {
-            known.now.saturating_sub(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
-        };
+        let ago = |span| known.now.saturating_sub(span);
         match (self.time, known.left) {
             (Some(span), _) => ago(span),
             (None, Some(left)) => left,

@@ -1,7 +1,7 @@
 //! `:stop`: stops Pods, or everything below them, too.
 
 use crate::verb::several::{Each, confirm, ended, holds_while};
-use crate::verb::targets::{Meant, Target, list, meant};
+use crate::verb::targets::{Meant, Target, list, meant, with_below};
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, of, verb};
 use crate::wording::scope;
 use clap::Args;
@@ -85,13 +85,7 @@ impl Stop {
 
     /// The live Pods among these and below them, each once.
     fn below(&self, known: &Known<'_>) -> Vec<PodName> {
-        let mut names: Vec<PodName> = Vec::new();
-        for info in self.meant.pods.iter().flat_map(|pod| known.family.subtree(pod)) {
-            if info.state != State::Stopped && !names.contains(&info.name) {
-                names.push(info.name.clone());
-            }
-        }
-        names
+        with_below(known, &self.meant.pods, |info| info.state != State::Stopped)
     }
 
     /// The live Pods below these that are not stopped with them, for the end of a sentence.

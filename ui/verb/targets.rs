@@ -170,6 +170,21 @@ fn nothing_to_do(target: &Target, pods: &[&PodInfo]) -> String {
     format!("{target} matches {}, but this verb does nothing to {to}", few(names(pods)))
 }
 
+/// The Pods among these and below them that `fits`, each once.
+pub fn with_below(
+    known: &Known<'_>,
+    heads: &[PodName],
+    fits: impl Fn(&PodInfo) -> bool,
+) -> Vec<PodName> {
+    let mut names: Vec<PodName> = Vec::new();
+    for info in heads.iter().flat_map(|pod| known.family.subtree(pod)) {
+        if fits(info) && !names.contains(&info.name) {
+            names.push(info.name.clone());
+        }
+    }
+    names
+}
+
 /// The Pod that a word means for a verb that takes exactly one.
 pub fn one<'a>(known: &'a Known<'_>, target: &Target) -> Result<&'a PodInfo, End> {
     match target.pods(known)?.as_slice() {

@@ -2,8 +2,8 @@
 
 use crate::family::{Cost, Family};
 use crate::wording::duration::in_words;
-use crate::wording::model;
 use crate::wording::why::because;
+use crate::wording::{model, state};
 use std::path::Path;
 use yoi::protocol::work::MAX_FILES;
 use yoi::protocol::{PodInfo, PodName, PodWork, RunResult, State, Work};
@@ -107,8 +107,8 @@ fn report(pod: &PodWork) -> String {
     let ended = match (&pod.last.error, said) {
         (Some(error), _) => format!("failed: {}", safe(error)),
         (None, Some(report)) if pod.last.result == RunResult::Finished.word() => report,
-        (None, Some(report)) => format!("{}: {report}", pod.last.result.replace('_', " ")),
-        (None, None) => pod.last.result.replace('_', " "),
+        (None, Some(report)) => format!("{}: {report}", state::of_end(&pod.last)),
+        (None, None) => state::of_end(&pod.last),
     };
     let subjects: Vec<String> =
         pod.work.subjects.iter().take(SUBJECTS).map(|subject| safe(subject)).collect();

@@ -1,6 +1,6 @@
 //! The words for the states of a Pod.
 
-use yoi::protocol::{PodInfo, State};
+use yoi::protocol::{LastRun, PodInfo, State};
 
 /// The word for a state.
 pub fn of(state: State) -> &'static str {
@@ -14,6 +14,11 @@ pub fn of(state: State) -> &'static str {
         State::Damaged => "damaged",
         State::Unknown => "unknown",
     }
+}
+
+/// How a run ended, in words.
+pub fn of_end(run: &LastRun) -> String {
+    run.result.replace('_', " ")
 }
 
 /// The word for the state of a Pod; an idle Pod whose result has not been seen is *done*.

@@ -58,10 +58,7 @@ impl Known<'_> {
         if let Some(run) = &info.last_result {
             let error = run.error.as_deref().map(SafeText::spelled);
             let why = error.map(|error| format!(": {error}")).unwrap_or_default();
-            lines.push((
-                "last run",
-                format!("{} at {}{why}", run.result.replace('_', " "), at(run.at)),
-            ));
+            lines.push(("last run", format!("{} at {}{why}", state::of_end(run), at(run.at))));
         }
         lines.extend(self.relations(info));
         lines.extend(authority(info));

@@ -87,18 +87,15 @@ impl Pod {
         let (Fact::RunCompleted { work, .. } | Fact::RunErrored { work, .. }) = &end.fact else {
             return;
         };
-        let (Some(entry), Some(outcome)) = (end.id, RunOutcome::of(&end.fact)) else { return };
+        let Some(entry) = end.id else { return };
         // What the end of the host cut off is paused afterwards.
-        let result = outcome.result().unwrap_or(RunResult::Paused).word().to_owned();
-        let error = match outcome {
-            RunOutcome::Failed(why) => Some(why.to_owned()),
-            _ => None,
-        };
-        let last = &LastRun { entry, result, error, at: end.ts };
+        let result = RunResult::Paused.word().to_owned();
+        let cut_off = LastRun { entry, result, error: None, at: end.ts };
+        let last = LastRun::of(end).unwrap_or(cut_off);
         let report = self.info.borrow().activity.clone();
         let work = Work { report, ..work.as_deref().cloned().unwrap_or_default() };
         // The log says it as well.
-        let stored = self.shared.store.add_run(&self.row.name, last, &work).await;
+        let stored = self.shared.store.add_run(&self.row.name, &last, &work).await;
         stored.or_log("store what the run did");
     }
 

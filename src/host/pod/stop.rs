@@ -2,7 +2,7 @@
 
 use crate::host::pod::Pod;
 use crate::host::pod::calls::done;
-use crate::protocol::{Event, LastRun, Refusal, RunOutcome, RunResult, State};
+use crate::protocol::{Event, LastRun, Refusal, RunOutcome, State};
 use crate::run::Interrupt;
 use crate::store::Wanted;
 use std::time::Duration;
@@ -18,12 +18,11 @@ impl Pod {
     pub(super) async fn drop_run(&mut self) -> Result<Event, Refusal> {
         self.withdraw("the run was cancelled").await?;
         let entry = RunOutcome::Cancelled.entry();
-        let (id, at) = (entry.id, entry.ts);
+        let last = LastRun::of(&entry);
         self.write_log(vec![entry]).await?;
         crate::crash_point!("drop-committed");
-        if let Some(entry) = id {
-            let result = RunResult::Cancelled.word().into();
-            self.keep_last_run(LastRun { entry, result, error: None, at }).await;
+        if let Some(last) = last {
+            self.keep_last_run(last).await;
         }
         self.enter(State::Idle, None);
         self.cut_is_over("has no run any more: a person cancelled the one that was interrupted")

@@ -83,7 +83,7 @@ impl View<'_> {
     }
 
     fn pane_rows(&self, area: Rect) -> PaneRows<'_> {
-        let ended = if self.focused { EndedChildren::Listed } else { EndedChildren::Folded };
+        let ended = EndedChildren::in_tree(self.focused);
         let sums = Sums::of(self.family);
         let rows = self.tree.rows(&sums, self.current, ended);
         let headings = usize::from(Columns::has_headings(area.width.into()) && !rows.is_empty());
