@@ -297,6 +297,8 @@ impl Bench {
             self.next(|event| matches!(event, Event::Entry { .. })).await;
         }
         self.is(&name(pod), State::Idle).await;
+        // The end of a run takes what came meanwhile, after the Pod is seen idle: the next call comes after that.
+        self.targets(pod).await;
     }
 
     /// The messages in a Pod's mailbox that no run has taken.
@@ -328,10 +330,7 @@ async fn a_child_is_spawned_read_written_to_stopped_and_restored_by_tools() {
     let spawned = bench.tool(&format!("spawn kid in {at}")).await;
     assert!(spawned.starts_with("spawned pod `kid` listening on /"), "{spawned}");
     // A child event that comes together with a message would get the reply of the message.
-    while bench.child_event("alice").await.is_empty() {
-        bench.next(|event| matches!(event, Event::Entry { .. })).await;
-    }
-    bench.is(&name("alice"), State::Idle).await;
+    bench.learned("alice", "pod `kid` finished a turn").await;
     let read = bench.tool("read kid").await;
     assert!(read.starts_with("pod `kid`: 1 new line(s) of assistant text; idle\n"), "{read}");
     assert!(read.ends_with("[last run: finished]\n\nYou said hello."), "{read}");
@@ -672,10 +671,7 @@ async fn spawned() -> Bench {
     let at = bench.root.join("w/a");
     std::fs::create_dir(&at).unwrap();
     bench.tool(&format!("spawn kid in {}", at.display())).await;
-    while bench.child_event("alice").await.is_empty() {
-        bench.next(|event| matches!(event, Event::Entry { .. })).await;
-    }
-    bench.is(&name("alice"), State::Idle).await;
+    bench.learned("alice", "pod `kid` finished a turn").await;
     bench
 }
 
@@ -819,8 +815,7 @@ async fn the_notification_of_a_child_holds_its_last_message_to_8_kb_and_the_outp
     assert!(bodies.len() == 1 && bodies[0].starts_with(expected), "{bodies:?}");
     assert_eq!(bench.new_texts("kid").await, ["You said hello."]);
     bench.turn("kid", &"long ".repeat(5_000)).await;
-    bench.until("alice", |info| info.state == State::Running).await;
-    bench.is(&name("alice"), State::Idle).await;
+    bench.learned("alice", "> You said long ").await;
     let body = bench.child_event_bodies("alice").await.pop().unwrap();
     let result = body.lines().find(|line| line.starts_with("> You said long ")).unwrap();
     assert!(
@@ -838,8 +833,7 @@ async fn a_child_that_finished_or_failed_wakes_its_idle_parent_once() {
     assert_eq!(bench.child_event("alice").await, ["pod `kid` finished a turn"]);
     assert_eq!(bench.said(&name("alice")).await, ["Noted."]);
     bench.turn("kid", "fail").await;
-    bench.until("alice", |info| info.state == State::Running).await;
-    bench.is(&name("alice"), State::Idle).await;
+    bench.learned("alice", "pod `kid` errored").await;
     let child_event = bench.child_event("alice").await;
     assert!(
         child_event.len() == 2 && child_event[1].starts_with("pod `kid` errored: "),

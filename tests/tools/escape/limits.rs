@@ -20,8 +20,10 @@ async fn a_process_of_a_command_opens_as_many_files_as_the_settings_say() {
     assert!(met.sentence.contains("at most 100 files and sockets open"), "{met:?}");
 }
 
-/// A program that outlives its parent writes too large a file, and the line ends after it.
-const ORPHAN: &str = "(head -c 2M /dev/zero > big & echo $! > pid); \
+/// A program whose parent has ended writes too large a file, and the line ends after it. It waits for the end of its
+/// parent: a shell that lives yet would take the end of the program to itself.
+const ORPHAN: &str = "((until test -e ended; do sleep 0.01; done; exec head -c 2M /dev/zero > big) & \
+                      echo $! > pid); : > ended; \
                       while kill -0 $(cat pid) 2> /dev/null; do sleep 0.01; done";
 
 /// The last line of a result about a limit, and the limit that the row of the Pod shows.
