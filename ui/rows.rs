@@ -1,10 +1,12 @@
 //! Text brought to a width: measured, cut, filled and wrapped, for every pane, layer and list.
 
 mod cut;
+mod link;
 mod measure;
 mod wrap;
 
 pub use cut::{cut, cut_front, cut_middle, pad, right, shorten};
+pub use link::Link;
 pub use measure::{columns, row_width, width};
 pub use wrap::{Break, Paragraph, half, wrap, wrap_anywhere, wrap_text};
 
@@ -29,11 +31,18 @@ impl From<Role> for TextStyle {
 pub struct Piece {
     pub text: String,
     pub style: TextStyle,
+    /// What the terminal opens for a click on it.
+    pub link: Option<Link>,
 }
 
 impl Piece {
     pub fn new(text: impl Into<String>, style: impl Into<TextStyle>) -> Self {
-        Self { text: text.into(), style: style.into() }
+        Self { text: text.into(), style: style.into(), link: None }
+    }
+
+    /// A part of this piece: its look and its link with another text.
+    pub fn part(&self, text: &str) -> Self {
+        Self { text: text.to_owned(), style: self.style, link: self.link.clone() }
     }
 }
 

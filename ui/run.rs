@@ -308,7 +308,8 @@ impl Loop {
         #[cfg(feature = "crash-points")]
         panic_point(&self.app);
         let app = &self.app;
-        let painted = self.screen.paint(app.size, |frame| view::draw(app, frame));
+        let links = view::links(app);
+        let painted = self.screen.paint(app.size, links, |frame| view::draw(app, frame));
         let painted = painted.context("cannot write to the terminal")?;
         if painted == Painted::Whole {
             self.app.frame_drawn(now_ms());

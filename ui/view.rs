@@ -19,8 +19,12 @@ use ratatui::widgets::{Block, Borders, Widget as _};
 use yoi::protocol::{PodInfo, PodName};
 
 mod header;
+/// The links of a frame.
+mod links;
 mod popup;
 mod wide;
+
+pub use links::{Links, links};
 
 /// Paints a frame of the size that the app has been told; a frame of another size stays empty.
 pub fn draw(app: &App, frame: &mut Frame<'_>) {

@@ -113,6 +113,12 @@ impl Terminal {
         self.shown.lock().expect("no thread panics with it").screen.screen().contents()
     }
 
+    /// How often the program wrote this.
+    pub fn wrote(&self, what: &str) -> usize {
+        let shown = self.shown.lock().expect("no thread panics with it");
+        String::from_utf8_lossy(&shown.bytes).matches(what).count()
+    }
+
     /// Every row with its colours, and the cursor.
     pub fn rows(&self) -> Vec<String> {
         let shown = self.shown.lock().expect("no thread panics with it");

@@ -337,3 +337,21 @@ fn a_model_that_is_chosen_in_a_wait_answers_and_a_mistake_in_the_settings_stays_
     terminal.press("hello again\r");
     eventually("the mistake is gone", || !terminal.text().contains("`modle`"));
 }
+
+#[test]
+fn an_address_is_a_hyperlink_in_each_of_its_rows_where_the_terminal_knows_them() {
+    let bench = bench();
+    let address = format!("https://example.org/{}", "long/".repeat(20));
+    for (pod, term, has_links) in [("ann", "xterm-256color", true), ("bob", "linux", false)] {
+        let args = ["--model", &bench.model(), "--pod", pod];
+        let mut terminal = Terminal::with_env(&bench, &args, &[("TERM", term)]);
+        terminal.waits_for("F1");
+        terminal.press(&format!("see {address}\r"));
+        terminal.waits_for("heard: ");
+        terminal.paints_anew();
+        let whole = terminal.wrote(&format!(";{address}\x1b\\"));
+        assert_eq!(whole >= 2, has_links, "{term}: {whole}");
+        assert_eq!(terminal.wrote("\x1b]8;id="), terminal.wrote("\x1b]8;;\x1b\\"), "{term}");
+        assert_eq!(terminal.wrote("\x1b]8;") > 0, has_links, "{term}");
+    }
+}

@@ -64,7 +64,7 @@ pub fn shorten(row: &[Piece], cells_at_most: usize) -> Row {
     let mut out = Row::new();
     for piece in row {
         let (head, used) = head_of(&piece.text, left);
-        out.push(Piece::new(head, piece.style));
+        out.push(piece.part(head));
         left -= used;
         if head.len() < piece.text.len() {
             break;

@@ -1,5 +1,6 @@
 //! Text wrapped to a width: styled text becomes rows, plain text becomes lines.
 
+use crate::rows::link::with_links;
 use crate::rows::measure::{cells, clusters, head_of, row_width};
 use crate::rows::{Piece, Row};
 use crate::theme::Role;
@@ -20,7 +21,7 @@ const TOO_WIDE: &str = "·";
 const NOT_FIRST: &str =
     "、。，．・：；！？）」』】〉》〕｝…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ";
 
-/// Text to wrap: what stands before its first row, before the others, and how it may break.
+/// Text to wrap, whose addresses become links: what stands before its first row, before the others, and how it may break.
 pub struct Paragraph<'a> {
     pub first: &'a [Piece],
     pub rest: &'a [Piece],
@@ -55,8 +56,10 @@ fn wrapped(text: &str, cells: usize, at: Break) -> Vec<String> {
 impl Paragraph<'_> {
     /// Appends the rows of this text, none wider than `cells`; at least one.
     pub fn wrap(&self, cells: usize, out: &mut Vec<Row>) {
-        let mut filler = Filler::new(self, cells);
-        for (index, piece) in self.body.iter().enumerate() {
+        let body = with_links(self.body, self.at);
+        let text = Paragraph { body: &body, ..*self };
+        let mut filler = Filler::new(&text, cells);
+        for (index, piece) in body.iter().enumerate() {
             for (start, cluster) in clusters(&piece.text) {
                 filler.put(index, start, cluster, out);
             }
@@ -199,7 +202,7 @@ impl<'a> Filler<'a> {
             };
             match row.last_mut() {
                 Some(piece) if last == Some(cell.piece) => piece.text.push_str(text),
-                _ => row.push(Piece::new(text, source.style)),
+                _ => row.push(source.part(text)),
             }
             last = Some(cell.piece);
         }
@@ -222,7 +225,7 @@ pub fn half(prefix: &[Piece], cells: usize) -> Row {
     for piece in prefix {
         let (head, used) = head_of(&piece.text, left);
         let whole = head.len() == piece.text.len();
-        out.push(Piece::new(head, piece.style));
+        out.push(piece.part(head));
         if !whole {
             break;
         }

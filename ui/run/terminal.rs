@@ -2,6 +2,7 @@
 
 use crate::app::Capture;
 use crate::program_status;
+use crate::view::Links;
 use crossterm::event::{
     DisableBracketedPaste, DisableFocusChange, DisableMouseCapture, EnableBracketedPaste,
     EnableFocusChange, KeyboardEnhancementFlags, PopKeyboardEnhancementFlags,
@@ -13,11 +14,15 @@ use crossterm::terminal::{
     SetTitle, disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{cursor, execute, queue};
+use linked::{Hyperlinks, LinkedBackend};
 use ratatui::Frame;
 use ratatui::backend::{Backend, CrosstermBackend};
 use std::io::{self, BufWriter, Stdout};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Writes the cells of a frame.
+mod linked;
 
 /// Bytes of a frame that are written at once.
 const FRAME: usize = 64 * 1024;
@@ -52,7 +57,7 @@ pub enum Painted {
 
 /// The terminal, full screen. Dropping it gives it back.
 pub struct Screen {
-    terminal: ratatui::Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    terminal: ratatui::Terminal<LinkedBackend<BufWriter<Stdout>>>,
 }
 
 impl Screen {
@@ -61,8 +66,9 @@ impl Screen {
         install_panic_hook();
         enter()?;
         let writer = BufWriter::with_capacity(FRAME, io::stdout());
-        let terminal =
-            ratatui::Terminal::new(CrosstermBackend::new(writer)).inspect_err(|_| give_back())?;
+        let links = Hyperlinks::of_terminal(|name| std::env::var(name).ok());
+        let terminal = ratatui::Terminal::new(LinkedBackend::new(writer, links))
+            .inspect_err(|_| give_back())?;
         Ok(Self { terminal })
     }
 
@@ -71,17 +77,24 @@ impl Screen {
         size()
     }
 
-    /// Paints one frame for this many columns and rows. The terminal shows it whole or not at all.
+    /// Paints one frame, which has these links, for this many columns and rows. The terminal shows it whole or not
+    /// at all.
     pub fn paint(
         &mut self,
         size: (u16, u16),
+        links: Links,
         draw: impl FnOnce(&mut Frame<'_>),
     ) -> io::Result<Painted> {
-        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
+        self.terminal.backend_mut().links = links;
+        queue!(self.out(), BeginSynchronizedUpdate)?;
         let painted = paint(&mut self.terminal, size, draw)?;
-        queue!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
-        io::Write::flush(self.terminal.backend_mut())?;
+        queue!(self.out(), EndSynchronizedUpdate)?;
+        io::Write::flush(self.out())?;
         Ok(painted)
+    }
+
+    fn out(&mut self) -> &mut CrosstermBackend<BufWriter<Stdout>> {
+        &mut self.terminal.backend_mut().inner
     }
 
     /// Makes the next frame paint every cell, without a query of the cursor's position.
@@ -92,7 +105,7 @@ impl Screen {
 
     /// Takes or releases the mouse.
     pub fn capture_mouse(&mut self, capture: Capture) -> io::Result<()> {
-        let out = self.terminal.backend_mut();
+        let out = self.out();
         match capture {
             Capture::Ours => execute!(out, Print(MOUSE)),
             Capture::Terminals => execute!(out, DisableMouseCapture),
@@ -101,20 +114,20 @@ impl Screen {
 
     /// Writes a command to the terminal outside of a frame.
     pub fn command(&mut self, command: impl crossterm::Command) -> io::Result<()> {
-        execute!(self.terminal.backend_mut(), command)
+        execute!(self.out(), command)
     }
 
     pub fn set_title(&mut self, title: &str) -> io::Result<()> {
         if !takes_control_strings() {
             return Ok(());
         }
-        execute!(self.terminal.backend_mut(), SetTitle(title))
+        execute!(self.out(), SetTitle(title))
     }
 
     /// Rings the bell, and shows the text where the terminal can.
     pub fn notify(&mut self, text: &str) -> io::Result<()> {
         let ways = Notification::of_terminal();
-        execute!(self.terminal.backend_mut(), Print(notification(text, ways, is_in_tmux())))
+        execute!(self.out(), Print(notification(text, ways, is_in_tmux())))
     }
 
     /// Queries whether the terminal takes records of the Program Status Protocol.
@@ -122,13 +135,13 @@ impl Screen {
         if !takes_control_strings() {
             return Ok(());
         }
-        execute!(self.terminal.backend_mut(), Print(program_status::QUERY))
+        execute!(self.out(), Print(program_status::QUERY))
     }
 
     /// Sends reports of the Program Status Protocol.
     pub fn report(&mut self, sequences: &[String]) -> io::Result<()> {
         HAS_RECORDS.store(true, Ordering::SeqCst);
-        execute!(self.terminal.backend_mut(), Print(sequences.concat()))
+        execute!(self.out(), Print(sequences.concat()))
     }
 
     /// Takes the terminal again after [`give_back`].
@@ -198,9 +211,12 @@ fn is_in_tmux() -> bool {
     std::env::var_os("TMUX").is_some_and(|socket| !socket.is_empty())
 }
 
-/// Whether the terminal drops control strings that it does not know; some print them.
 fn takes_control_strings() -> bool {
-    let term = std::env::var("TERM").unwrap_or_default();
+    drops_unknown_strings(&std::env::var("TERM").unwrap_or_default())
+}
+
+/// Whether a terminal of this name drops control strings that it does not know; some print them.
+fn drops_unknown_strings(term: &str) -> bool {
     let prints = ["linux", "dumb", "eterm", "cons25"].iter().any(|name| term.starts_with(name));
     !(term.is_empty() || prints)
 }

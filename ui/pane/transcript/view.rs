@@ -8,14 +8,14 @@ use crate::pane::transcript::long::LeftOut;
 use crate::pane::transcript::rows::{Speaker, system};
 use crate::pane::transcript::scroll::{Seen, margins};
 use crate::pane::transcript::{Detail, Search, Transcript, clean};
-use crate::rows::{Piece, Row, row_width, shorten, width};
+use crate::rows::{Link, Piece, Row, row_width, shorten, width};
 use crate::theme::{Role, Theme};
 use crate::wording::duration::elapsed;
 use crate::wording::sent;
 use jiff::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Color, Style};
 use ratatui::widgets::Widget;
 
 /// The widest border between two parts of the history.
@@ -32,6 +32,22 @@ pub struct View<'a> {
     pub parent: Option<&'a str>,
     /// Which messages wait in mailboxes.
     pub family: &'a Family,
+}
+
+impl Transcript {
+    /// The pieces in view that are links.
+    pub fn links(&self) -> impl Iterator<Item = (&Piece, &Link)> {
+        let rows = self.seen.iter().filter_map(|seen| self.body_row(seen));
+        rows.flatten().filter_map(|piece| Some((piece, piece.link.as_ref()?)))
+    }
+
+    /// The row of a body; `None` for rows with a speaker, heads and rows between two blocks.
+    fn body_row(&self, seen: &Seen) -> Option<&Row> {
+        let block = self.pages.get(seen.pos).filter(|_| seen.speaker.is_none())?;
+        let head = block.shape(self.detail, self.unfolded).head;
+        let row = usize::try_from(seen.row).ok()?.checked_sub(usize::from(head))?;
+        block.cache.as_ref()?.rows.get(row)
+    }
 }
 
 impl Widget for View<'_> {
@@ -71,8 +87,7 @@ impl View<'_> {
             }
             _ => {}
         }
-        let row = row - usize::from(shape.head);
-        if let Some(pieces) = block.cache.as_ref().and_then(|cache| cache.rows.get(row)) {
+        if let Some(pieces) = self.transcript.body_row(seen) {
             self.put(pieces, line, words, buf);
         }
     }
@@ -182,7 +197,8 @@ impl View<'_> {
         };
         let mut x = line.x + from.min(line.width);
         for piece in row {
-            let style = self.theme.style(piece.style.role).add_modifier(piece.style.emphasis);
+            let mut style = self.theme.style(piece.style.role).add_modifier(piece.style.emphasis);
+            style.underline_color = piece.link.as_ref().map(Link::mark).or(style.underline_color);
             let left = usize::from(line.right().saturating_sub(x));
             (x, _) = buf.set_stringn(x, line.y, &piece.text, left, style);
         }
@@ -248,7 +264,9 @@ impl View<'_> {
         let wide = u16::try_from(width(&text)).unwrap_or(area.width).min(area.width);
         if area.height > 0 {
             let (x, y) = (area.right() - wide, area.bottom() - 1);
-            buf.set_stringn(x, y, text, usize::from(wide), self.theme.text.patch(style));
+            // What stood there may have been a link.
+            let style = self.theme.text.patch(style).underline_color(Color::Reset);
+            buf.set_stringn(x, y, text, usize::from(wide), style);
         }
     }
 }

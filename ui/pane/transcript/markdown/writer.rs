@@ -5,7 +5,7 @@ use crate::pane::transcript::code;
 use crate::pane::transcript::markdown::fence::language_of;
 use crate::pane::transcript::markdown::{Fence, Finished, grow_code};
 use crate::pane::transcript::table::Table;
-use crate::rows::{Break, Paragraph, Piece, Row, TextStyle, half, row_width, wrap};
+use crate::rows::{Break, Link, Paragraph, Piece, Row, TextStyle, half, row_width, wrap};
 use crate::theme::Role;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 use ratatui::style::Modifier;
@@ -47,7 +47,8 @@ pub struct Writer<'a> {
     lists: Vec<Option<u64>>,
     /// The number with which the first list continues.
     pub number: Option<u64>,
-    links: Vec<String>,
+    /// The addresses of the open links and images, and their links.
+    links: Vec<(String, Option<Link>)>,
     depth: usize,
     code: Option<Code>,
     table: Option<Table>,
@@ -177,11 +178,11 @@ impl<'a> Writer<'a> {
             Tag::Strong => self.emphasise(Modifier::BOLD),
             Tag::Strikethrough => self.emphasise(Modifier::CROSSED_OUT),
             Tag::Link { dest_url, .. } => {
-                self.links.push(dest_url.into_string());
+                self.begin_link(dest_url.into_string());
                 self.styles.push(TextStyle { role: Role::Link, ..self.style() });
             }
             Tag::Image { dest_url, .. } => {
-                self.links.push(dest_url.into_string());
+                self.begin_link(dest_url.into_string());
                 self.push("image: ", Role::Dim.into());
                 self.styles.push(TextStyle { role: Role::Link, ..self.style() });
             }
@@ -247,19 +248,27 @@ impl<'a> Writer<'a> {
     }
 
     fn push(&mut self, text: &str, style: TextStyle) {
+        let link = self.links.last().and_then(|(_, link)| link.clone());
         match self.line.last_mut() {
-            Some(piece) if piece.style == style => piece.text.push_str(text),
-            _ => self.line.push(Piece::new(text, style)),
+            Some(piece) if piece.style == style && piece.link == link => piece.text.push_str(text),
+            _ => self.line.push(Piece { link, ..Piece::new(text, style) }),
         }
+    }
+
+    fn begin_link(&mut self, url: String) {
+        let link = Link::parse(&url);
+        self.links.push((url, link));
     }
 
     fn end_link(&mut self) {
         self.styles.pop();
-        let Some(url) = self.links.pop() else { return };
+        let Some((url, link)) = self.links.pop() else { return };
         let shown = self.line.last().is_some_and(|piece| piece.text.ends_with(&url));
         let bare = url.strip_prefix("mailto:").unwrap_or(&url);
         if !shown && !self.line.last().is_some_and(|piece| piece.text.ends_with(bare)) {
-            self.push(&format!(" ({url})"), Role::Dim.into());
+            self.push(" (", Role::Dim.into());
+            self.line.push(Piece { link, ..Piece::new(url, Role::Dim) });
+            self.push(")", Role::Dim.into());
         }
     }
 
@@ -344,7 +353,7 @@ impl<'a> Writer<'a> {
         for piece in &self.line {
             let skipped = before.min(piece.text.len());
             before -= skipped;
-            line.push(Piece::new(&piece.text[skipped..], piece.style));
+            line.push(piece.part(&piece.text[skipped..]));
         }
         let mut rows = Vec::new();
         wrap(&line, self.cells, Break::Words, &mut rows);
