@@ -75,6 +75,8 @@ mod events;
 mod mesh;
 /// Child events: how a parent learns of its children, each event once.
 mod notify_parent;
+/// The Pods of a data directory that cannot be written.
+mod reader;
 /// Pods that are deleted once they have rested for a day.
 mod ephemeral;
 /// Work on paths that may lie on a mount that never answers.
@@ -90,10 +92,13 @@ mod tests;
 
 pub use host_lock::HostLockError;
 pub use listener::ListenError;
+pub use reader::Reader;
 
 /// The queue of one watching connection. One that falls further behind gets a mark that it
 /// missed events, and reads again.
 const FEED: Limits = Limits { lines: 1024, bytes: 4 * 1024 * 1024 };
+/// The name of the database in the data directory.
+const DATABASE: &str = "yoi.db";
 /// How much of a pipe inside this process is buffered, in bytes.
 const PIPE: usize = 256 * 1024;
 /// How long runs may take to pause when the host ends.
@@ -166,6 +171,8 @@ pub(crate) struct Shared(Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) dirs: Dirs,
+    /// No host runs: the data directory is not written, and the store is a private copy.
+    pub(crate) only_reads: bool,
     /// The directories with the runtime directory in which the sockets lie now.
     sockets: watch::Sender<Arc<Dirs>>,
     pub(crate) store: Store,
@@ -239,6 +246,71 @@ pub(crate) struct Members(pub(crate) Arc<BTreeMap<String, pod::Handle>>);
 pub(crate) type Answer = oneshot::Sender<Result<Event, Refusal>>;
 
 impl Shared {
+    /// What the tasks of a host share, and the requests of Pods' own tools. Without an `ownership` it is no host: the
+    /// data directory is only read.
+    async fn new(
+        options: Options,
+        store: Store,
+        ownership: Option<ownership::Ownership>,
+    ) -> Result<(Self, mpsc::Receiver<Request>), StoreError> {
+        crate::llm::http::install_crypto();
+        let file = SettingsFile::open(&options.dirs.config);
+        let reading = file.last();
+        let settings = reading.settings;
+        crate::config::keys::register_secrets(&options.env, &settings);
+        let timeouts = crate::llm::http::Timeouts {
+            connect: settings.timeouts.connect(),
+            first_event: settings.timeouts.first_event(),
+            idle: settings.timeouts.idle(),
+            ..crate::llm::http::Timeouts::default()
+        };
+        let consents = store.consents().await?.into_iter().map(|stored| stored.to).collect();
+        // What another release wrote in another form is learned again.
+        let learned = store.learned().await?;
+        let learned = learned.iter().filter_map(|row| serde_json::from_str(row).ok()).collect();
+        let blocked = store.blocked_agents().await?;
+        let is_lasting = options.idle_exit != IdleExit::WithLastClient;
+        let (pod_api, requests) = mpsc::channel(crate::client::pod_api::WAITING);
+        let shared = Shared(Arc::new(Inner {
+            http: crate::llm::http::Http::new(&timeouts),
+            printed_keys: crate::config::PrintedKeys::default(),
+            providers: crate::llm::provider::Providers::that_know(learned),
+            mcp: crate::mcp::Pool::default(),
+            timeouts,
+            sockets: watch::Sender::new(Arc::new(options.dirs.clone())),
+            dirs: options.dirs,
+            only_reads: ownership.is_none(),
+            store,
+            settings: file,
+            consents: watch::Sender::new(Arc::new(consents)),
+            env: options.env,
+            helper: options.helper,
+            old_nofile: options.old_nofile,
+            confinement: tokio::sync::OnceCell::new(),
+            feed: Mutex::new(Subscribers::new(FEED)),
+            peers: watch::Sender::default(),
+            damaged: watch::Sender::default(),
+            tools: watch::Sender::default(),
+            pod_api,
+            members: watch::Sender::default(),
+            newborns: watch::Sender::default(),
+            mesh: mesh::Mesh::new(blocked),
+            files: files::Files::default(),
+            ownership: ownership.unwrap_or_default(),
+            bound: Mutex::default(),
+            notices: watch::Sender::default(),
+            approvals: watch::Sender::default(),
+            clients: clients::Clients::default(),
+            ending: watch::Sender::default(),
+            connections: idle_exit::Connections::none_of(is_lasting),
+            screens: watch::Sender::default(),
+            attached: watch::Sender::default(),
+            matters: watch::Sender::default(),
+            turns: watch::Sender::default(),
+        }));
+        Ok((shared, requests))
+    }
+
     /// Where the sockets lie now.
     pub(crate) fn sockets(&self) -> Arc<Dirs> {
         self.sockets.borrow().clone()
@@ -343,67 +415,15 @@ impl Host {
     /// Takes the data directory, opens the store, brings every Pod back that was live, and opens
     /// the sockets. Nothing is sent to a model and no command is run.
     pub async fn start(options: Options) -> Result<Self, HostError> {
-        crate::llm::http::install_crypto();
-        let mut dirs = options.dirs;
-        dirs.make()?;
-        let lock = Arc::new(host_lock::HostLock::take(&dirs)?);
-        let database = dirs.data.join("yoi.db");
+        let mut options = options;
+        options.dirs.make()?;
+        let (idle_exit, dirs) = (options.idle_exit, &options.dirs);
+        let lock = Arc::new(host_lock::HostLock::take(dirs)?);
+        let database = dirs.data.join(DATABASE);
         let (store, opening) = Store::open(&database).await?;
         let ownership = ownership::Ownership::of(&lock, &database);
         let ownership = ownership.map_err(DiskError::at("look at", &dirs.data))?;
-        let file = SettingsFile::open(&dirs.config);
-        let reading = file.last();
-        let settings = reading.settings;
-        crate::config::keys::register_secrets(&options.env, &settings);
-        let timeouts = crate::llm::http::Timeouts {
-            connect: settings.timeouts.connect(),
-            first_event: settings.timeouts.first_event(),
-            idle: settings.timeouts.idle(),
-            ..crate::llm::http::Timeouts::default()
-        };
-        let consents = store.consents().await?.into_iter().map(|stored| stored.to).collect();
-        // What another release wrote in another form is learned again.
-        let learned = store.learned().await?;
-        let learned = learned.iter().filter_map(|row| serde_json::from_str(row).ok()).collect();
-        let blocked = store.blocked_agents().await?;
-        let is_lasting = options.idle_exit != IdleExit::WithLastClient;
-        let (pod_api, requests) = mpsc::channel(crate::client::pod_api::WAITING);
-        let shared = Shared(Arc::new(Inner {
-            http: crate::llm::http::Http::new(&timeouts),
-            printed_keys: crate::config::PrintedKeys::default(),
-            providers: crate::llm::provider::Providers::that_know(learned),
-            mcp: crate::mcp::Pool::default(),
-            timeouts,
-            sockets: watch::Sender::new(Arc::new(dirs.clone())),
-            dirs,
-            store,
-            settings: file,
-            consents: watch::Sender::new(Arc::new(consents)),
-            env: options.env,
-            helper: options.helper,
-            old_nofile: options.old_nofile,
-            confinement: tokio::sync::OnceCell::new(),
-            feed: Mutex::new(Subscribers::new(FEED)),
-            peers: watch::Sender::default(),
-            damaged: watch::Sender::default(),
-            tools: watch::Sender::default(),
-            pod_api,
-            members: watch::Sender::default(),
-            newborns: watch::Sender::default(),
-            mesh: mesh::Mesh::new(blocked),
-            files: files::Files::default(),
-            ownership,
-            bound: Mutex::default(),
-            notices: watch::Sender::default(),
-            approvals: watch::Sender::default(),
-            clients: clients::Clients::default(),
-            ending: watch::Sender::default(),
-            connections: idle_exit::Connections::none_of(is_lasting),
-            screens: watch::Sender::default(),
-            attached: watch::Sender::default(),
-            matters: watch::Sender::default(),
-            turns: watch::Sender::default(),
-        }));
+        let (shared, requests) = Shared::new(options, store, Some(ownership)).await?;
         shared.guard_store();
         supervisor::recover(&shared, &opening).await?;
         let (steps, inbox) = mpsc::channel(supervisor::STEPS);
@@ -414,7 +434,7 @@ impl Host {
         let refresh = listener::refresh_on_signal(shared.clone(), steps.clone(), weak);
         let watching = ownership::watch(&shared);
         tokio::spawn(pod_api::serve(shared.clone(), steps.downgrade(), requests));
-        tokio::spawn(owner.run(inbox, options.idle_exit));
+        tokio::spawn(owner.run(inbox, idle_exit));
         let deleting = ephemeral::delete_when_due(shared.clone(), steps.downgrade());
         let deleting = tokio::spawn(deleting);
         let calling = tokio::spawn(absent_person::call(shared.clone()));

@@ -4,6 +4,7 @@
 mod approvals;
 mod clients;
 mod consents;
+mod copy;
 mod counts;
 mod cursors;
 mod discards;
@@ -28,6 +29,7 @@ mod wal;
 pub use approvals::{Decided, StoredApproval};
 pub use clients::StoredClient;
 pub use consents::StoredConsent;
+pub use copy::copy;
 pub use counts::{Counts, counts};
 pub use discards::Discard;
 pub use error::StoreError;

@@ -60,6 +60,8 @@ mod planted;
 mod plays;
 #[path = "program/pty.rs"]
 mod pty;
+#[path = "program/read_only.rs"]
+mod read_only;
 #[path = "program/refused.rs"]
 mod refused;
 #[path = "program/returning.rs"]

@@ -15,7 +15,7 @@ use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 use yoi::client::{Client, ConnectError, Events, find};
 use yoi::config::dirs::{Dirs, Env};
-use yoi::host::{Ending, Host, HostError, HostLockError, IdleExit, Options};
+use yoi::host::{Ending, Host, HostError, HostLockError, IdleExit, Options, Reader};
 use yoi::protocol::{ClientKind, Method, PodName};
 use yoi::text::SafeText;
 
@@ -87,6 +87,30 @@ pub async fn attach_or_start(
     }
     let (data, log) = (opening.dirs.data.display(), opening.dirs.state.join(yoi::trace::LOG_FILE));
     bail!("no host answers for {data}; see {}", log.display())
+}
+
+/// For a command that only reads: the running host, or a new one in the background. Where none can run because the data
+/// directory cannot be written, a reader of that directory, and a sentence that says so.
+pub async fn attach_to_read(
+    opening: &Opening,
+) -> anyhow::Result<(Client, Events, Option<(Reader, String)>)> {
+    if let Some((client, events)) = attach(opening, ClientKind::Brief).await? {
+        return Ok((client, events, None));
+    }
+    if let Some(error) = Reader::is_needed(&opening.dirs.data) {
+        let data = opening.dirs.data.display();
+        let reader = Reader::open(options(opening, IdleExit::Never)).await;
+        let reader = reader.with_context(|| {
+            format!("{data} cannot be written, and a copy of its database cannot be used")
+        })?;
+        let (client, events) = reader.client().await?;
+        let why = format!(
+            "{data} cannot be written: {error}; no host runs there, and this is what the last one left"
+        );
+        return Ok((client, events, Some((reader, why))));
+    }
+    let (client, events) = attach_or_start(opening, ClientKind::Brief).await?;
+    Ok((client, events, None))
 }
 
 /// How an attempt to end the host came out.

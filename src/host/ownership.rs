@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 
 /// The files that must stay where this host opened them, by device and inode.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Ownership(Arc<[Part]>);
 
 #[derive(Debug)]

@@ -34,6 +34,7 @@ mod models;
 mod one_writer;
 mod ownership;
 mod patience;
+mod reader;
 mod records;
 mod refused;
 mod relocated;
@@ -147,16 +148,19 @@ async fn try_start(root: &Path) -> Result<Host, HostError> {
 }
 
 async fn start_as(root: &Path, idle_exit: IdleExit) -> Result<Host, HostError> {
+    Host::start(options(root, idle_exit)).await
+}
+
+fn options(root: &Path, idle_exit: IdleExit) -> Options {
     let home = root.join("home").display().to_string();
     let env = Env::from([("YOI_HOME".to_owned(), home.clone()), ("HOME".to_owned(), home)]);
-    let options = Options {
+    Options {
         dirs: Dirs::find(&env).unwrap(),
         env,
         helper: crate::sandbox::OWN_PROGRAM.into(),
         old_nofile: None,
         idle_exit,
-    };
-    Host::start(options).await
+    }
 }
 
 fn run_end(event: &Event) -> bool {

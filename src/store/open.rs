@@ -217,7 +217,8 @@ fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
     Ok(aside)
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+/// The database, or a file of the same name with something behind it.
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

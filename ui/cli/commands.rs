@@ -27,7 +27,7 @@ async fn done(client: LineClient, result: Result<(), Failure>) -> Result<(), Fai
 /// `yoi ls`: a table of the Pods, or one a line as JSON; with `all` also those that are ephemeral and
 /// stopped.
 pub async fn ls(opening: &Opening, all: bool, json: bool) -> Result<(), Failure> {
-    let client = LineClient::open(opening, Printer::new(Form::Plain), ClientKind::Brief).await?;
+    let client = LineClient::open_to_read(opening, Printer::new(Form::Plain)).await?;
     let (mut pods, others): (Vec<PodInfo>, Vec<PodInfo>) =
         client.pods().cloned().partition(|info| all || info.is_listed());
     pods.sort_by_key(|info| numbered(info.name.as_str()));

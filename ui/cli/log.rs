@@ -9,13 +9,12 @@ use yoi::client::Client;
 use yoi::client::whole_entry::WholeEntry;
 use yoi::protocol::entry::compaction_summary;
 use yoi::protocol::event::Line;
-use yoi::protocol::{ClientKind, Entry, EntryId, Fact, Item, PodName, Role, Unescape, flatten};
+use yoi::protocol::{Entry, EntryId, Fact, Item, PodName, Role, Unescape, flatten};
 use yoi::text::{SafeStream, SafeText};
 
 /// Prints all of a Pod's transcript, as text or as one entry a line.
 pub async fn log(opening: &Opening, pod: &PodName, form: Form) -> Result<(), Failure> {
-    let printer = Printer::new(form);
-    let mut client = LineClient::open(opening, printer, ClientKind::Brief).await?;
+    let mut client = LineClient::open_to_read(opening, Printer::new(form)).await?;
     let result = print(&mut client, pod, form).await;
     match close(client, result).await {
         Exit::Finished => Ok(()),

@@ -11,6 +11,7 @@ use crate::headless::signal::Signals;
 use crate::start::{self, Opening};
 use std::collections::{BTreeMap, BTreeSet};
 use yoi::client::{Client, Events};
+use yoi::host::Reader;
 use yoi::protocol::event::Line;
 use yoi::protocol::{
     ClientKind, Entry, ErrorCode, Event, Method, Outgoing, PeerEdge, PodName, Refusal,
@@ -61,6 +62,8 @@ pub struct LineClient {
     catching_up: Option<(PodName, CatchingUp)>,
     /// Whether the host interrupts this program's messages when it is gone.
     attends: bool,
+    /// What answers where no host can run.
+    reader: Option<Reader>,
 }
 
 impl LineClient {
@@ -76,6 +79,21 @@ impl LineClient {
             number = signals.asked() => return Err(interrupted(number)),
         };
         Self::begin(client, events, signals, printer).await
+    }
+
+    /// As [`LineClient::open`], for a command that only reads: it needs no host where none can run.
+    pub async fn open_to_read(opening: &Opening, printer: Printer) -> Result<Self, Failure> {
+        let signals = Signals::of_the_process()?;
+        let (client, events, instead) = tokio::select! {
+            connected = start::attach_to_read(opening) => connected?,
+            number = signals.asked() => return Err(interrupted(number)),
+        };
+        let mut printer = printer;
+        let reader = instead.map(|(reader, why)| {
+            printer.note(&why);
+            reader
+        });
+        Ok(Self { reader, ..Self::begin(client, events, signals, printer).await? })
     }
 
     /// A conversation over a connection to a host.
@@ -109,6 +127,7 @@ impl LineClient {
             follows: BTreeMap::new(),
             catching_up: None,
             attends: false,
+            reader: None,
         };
         client.watch().await?;
         Ok(client)

@@ -35,7 +35,7 @@ impl Pod {
         if let Some(segment) = self.row.segment {
             self.after_jump(segment, tail.jump).await;
         }
-        if self.listener.is_none() {
+        if self.listener.is_none() && !self.shared.only_reads {
             self.listener = Some(self.open_listener()?);
         }
         self.admission.reopen();
@@ -72,7 +72,9 @@ impl Pod {
         {
             self.run_was_cut(interrupted).await;
         }
-        self.join_mesh_if_wanted().await;
+        if !self.shared.only_reads {
+            self.join_mesh_if_wanted().await;
+        }
         if was_live {
             let since = self.since(state, &tail);
             self.change(|info| info.since = since);

@@ -28,7 +28,7 @@ impl Pod {
         self.files.no_writer().await;
         let files = self.files.clone();
         let tail = tokio::task::spawn_blocking(move || tail::read(&files, segment)).await??;
-        if tail.open {
+        if tail.open && !self.shared.only_reads {
             let (journal, _) = Journal::open(&self.files, segment).await?;
             journal.close().await;
         }

@@ -22,7 +22,11 @@ pub(crate) async fn recover(shared: &Shared, opening: &Opening) -> Result<(), Ho
     let reports = tokio::task::spawn_blocking(move || reports(&data)).await.unwrap_or_default();
     reports.into_iter().for_each(|report| shared.add_notice(report));
     let rebuilt = rebuild(shared).await?;
-    if let Some((report, kept)) = sentence(opening, rebuilt) {
+    if let Some((report, kept)) = sentence(opening, rebuilt, shared.only_reads) {
+        if shared.only_reads {
+            shared.add_notice(report);
+            return Ok(());
+        }
         let name = kept.map_or_else(|| "yoi.db.rebuilt".into(), |path| path.into_os_string());
         let mut path = shared.dirs.data.join(name).into_os_string();
         path.push(REPORT);
@@ -37,19 +41,26 @@ pub(crate) async fn recover(shared: &Shared, opening: &Opening) -> Result<(), Ho
     Ok(())
 }
 
-/// What happened to the store and what that cost, and where the damaged part is kept.
-fn sentence(opening: &Opening, rebuilt: usize) -> Option<(String, Option<PathBuf>)> {
+/// What happened to the store and what that cost, and where the damaged part is kept. What happened to a copy is in its
+/// own place.
+fn sentence(opening: &Opening, rebuilt: usize, is_copy: bool) -> Option<(String, Option<PathBuf>)> {
     let Opening { created, set_aside, orphaned_log, damaged_log, .. } = opening;
-    let kept = |path: &Path| format!("kept as {}", path.display());
+    let kept = |before: &str, path: &Path| match is_copy {
+        true => String::new(),
+        false => format!("{before} kept as {}", path.display()),
+    };
     let (what, path) = match (set_aside, orphaned_log, damaged_log) {
-        (Some(path), ..) => (format!("the database was damaged and is {}", kept(path)), Some(path)),
+        (Some(path), ..) => {
+            (format!("the database was damaged{}", kept(" and is", path)), Some(path))
+        }
         (_, Some(path), _) => {
-            (format!("the database was gone; its write-ahead log is {}", kept(path)), Some(path))
+            let kept = kept("; its write-ahead log is", path);
+            (format!("the database was gone{kept}"), Some(path))
         }
         (_, _, Some(path)) => {
             let what = format!(
-                "the write-ahead log of the database was damaged and is {}; its last changes are lost",
-                kept(path)
+                "the write-ahead log of the database was damaged{}; its last changes are lost",
+                kept(" and is", path)
             );
             (what, Some(path))
         }

@@ -17,8 +17,10 @@ pub(super) async fn clear(
     rows: &mut Vec<PodRow>,
     table: &mut LeaseTable,
 ) -> Result<(), StoreError> {
-    listener::sweep(shared);
-    sweep_servers(shared);
+    if !shared.only_reads {
+        listener::sweep(shared);
+        sweep_servers(shared);
+    }
     for Discard { session, pod } in shared.store.discards().await? {
         if let Some(pod) = pod {
             if has_task(shared, session).await {
@@ -30,7 +32,9 @@ pub(super) async fn clear(
             crate::crash_point!("unfinished-removed");
         }
         // A session that cannot be deleted now is deleted at the next start.
-        delete(shared, session).await.or_log("delete a session");
+        if !shared.only_reads {
+            delete(shared, session).await.or_log("delete a session");
+        }
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ impl Bench {
 
     /// A host over a copy of the files, as a host that is killed now leaves them, with `change` made
     /// to the copy.
-    async fn killed_and(&self, change: impl FnOnce(&Path)) -> Self {
+    pub(super) async fn killed_and(&self, change: impl FnOnce(&Path)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         copy(&self.root, dir.path());
         let root = dir.path().canonicalize().unwrap();
@@ -41,7 +41,7 @@ impl Bench {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let (kind, to) = (entry.file_type().unwrap(), to.join(entry.file_name()));

@@ -72,12 +72,15 @@ impl LineClient {
 
     /// Closes the connection. A host that ends with it is gone then.
     async fn disconnect(self) {
-        let Self { client, mut events, catching_up, .. } = self;
+        let Self { client, mut events, catching_up, reader, .. } = self;
         catching_up.inspect(|(_, task)| task.abort());
         drop(client);
         let closed = async { while events.recv().await.is_some() {} };
         // A host that has more to do ends later.
         let _ = tokio::time::timeout(PAUSE, closed).await;
+        if let Some(reader) = reader {
+            reader.end().await;
+        }
     }
 
     /// Ends the conversation; fails if a request was denied during it. After a signal nothing more is shown.
