@@ -70,6 +70,8 @@ mod pods;
 mod prompt;
 /// What of the screen outlives it.
 mod screen_state;
+/// Text that the mouse selects.
+mod selection;
 /// Sending messages.
 mod send;
 /// Two transcripts, or the whole width for one.
@@ -164,6 +166,8 @@ pub struct App {
     pub detail: Detail,
     pub zoom: Zoom,
     border: mouse::Border,
+    /// The text that the mouse selects.
+    selection: Option<selection::Selection>,
     /// The model of new Pods, if the person chose one.
     pub model: Option<String>,
     /// What is known of the model of new Pods while there is no Pod.
@@ -287,6 +291,7 @@ impl App {
                 Vec::new()
             }
             Msg::Resize(width, height) => {
+                self.end_selection();
                 self.size = (width, height);
                 self.inbox.changed();
                 self.layers.changed();
@@ -305,6 +310,7 @@ impl App {
                 Vec::new()
             }
             Msg::Copied(copied) => self.copied(copied),
+            Msg::Selected(text) => self.copy_selected(text),
             Msg::ThemeLoaded(theme, diagnostics) => self.theme_loaded(*theme, diagnostics),
             Msg::Edited(text) => self.edited(text),
             Msg::Said(kind, text) => self.say(kind, text),

@@ -309,10 +309,18 @@ impl Loop {
         panic_point(&self.app);
         let app = &self.app;
         let links = view::links(app);
-        let painted = self.screen.paint(app.size, links, |frame| view::draw(app, frame));
+        let mut selected = None;
+        let painted = self.screen.paint(app.size, links, |frame| {
+            view::draw(app, frame);
+            selected = app.selected_text(frame.buffer_mut());
+        });
         let painted = painted.context("cannot write to the terminal")?;
         if painted == Painted::Whole {
             self.app.frame_drawn(now_ms());
+        }
+        if let Some(text) = selected {
+            let effects = self.update(Msg::Selected(text));
+            self.perform_all(effects).await?;
         }
         Ok(painted)
     }

@@ -53,6 +53,7 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     }
     let caret = composer(app).render(areas.composer, frame.buffer_mut());
     let typed = bar(app, areas.bar, frame);
+    selection(app, frame);
     let above = popup::draw(app, &areas, frame);
     if app.setup.glyphs == Glyphs::Ascii {
         plain(frame);
@@ -61,6 +62,15 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     let caret = caret.filter(|_| app.focus == Focus::Composer && app.layers.is_empty());
     if let Some(position) = above.or(typed).or(caret) {
         frame.set_cursor_position(position);
+    }
+}
+
+/// Marks the text that the mouse selects.
+fn selection(app: &App, frame: &mut Frame<'_>) {
+    for row in app.selected_rows() {
+        let (x, last) = (*row.columns.start(), *row.columns.end());
+        let cells = Rect { x, y: row.y, width: last + 1 - x, height: 1 };
+        frame.buffer_mut().set_style(cells, app.theme.selection);
     }
 }
 

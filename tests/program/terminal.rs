@@ -355,3 +355,21 @@ fn an_address_is_a_hyperlink_in_each_of_its_rows_where_the_terminal_knows_them()
         assert_eq!(terminal.wrote("\x1b]8;") > 0, has_links, "{term}");
     }
 }
+
+#[test]
+fn text_that_the_mouse_selects_reaches_the_clipboard() {
+    let bench = bench();
+    let mut terminal = dashboard(&bench);
+    terminal.press("see this\r");
+    terminal.waits_for("heard: see this");
+    terminal.paints_anew();
+    let text = terminal.text();
+    let (row, line) =
+        (1..).zip(text.lines()).find(|(_, line)| line.contains("heard:")).expect("it");
+    let column = line[..line.find("heard:").expect("it")].chars().count() + 1;
+    let end = column + "heard: see".len() - 1;
+    terminal.press(&format!("\x1b[<0;{column};{row}M\x1b[<32;{end};{row}M\x1b[<0;{end};{row}m"));
+    terminal.waits_for("copied 10 chars");
+    // "heard: see"
+    assert_eq!(terminal.wrote("\x1b]52;c;aGVhcmQ6IHNlZQ=="), 1);
+}

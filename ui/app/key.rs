@@ -24,6 +24,7 @@ impl App {
         if key.kind == KeyEventKind::Release {
             return Vec::new();
         }
+        self.end_selection();
         if self.leader {
             return self.leader_key(key);
         }

@@ -1,4 +1,4 @@
-//! The mouse: a click selects, the wheel scrolls the pane under the pointer. Neither ever decides a request or a
+//! The mouse: a click chooses, the wheel scrolls the pane under the pointer. Neither ever decides a request or a
 //! confirmation, and neither makes letters to keys of a pane: a click leaves the typing with the composer, or with the
 //! pane that has the keys already.
 
@@ -23,14 +23,18 @@ pub(super) enum Border {
 }
 
 impl App {
-    /// Whether this event of the mouse changes something; movements of the pointer change only a border that is held.
+    /// Whether this event of the mouse changes something; movements of the pointer change only what is held.
     pub(super) fn mouse_changes(&self, kind: MouseEventKind) -> bool {
         match kind {
             MouseEventKind::Down(MouseButton::Left)
             | MouseEventKind::ScrollUp
             | MouseEventKind::ScrollDown => true,
-            MouseEventKind::Drag(MouseButton::Left) => self.border != Border::Free,
-            MouseEventKind::Up(MouseButton::Left) => self.border == Border::Pressed,
+            MouseEventKind::Drag(MouseButton::Left) => {
+                self.border != Border::Free || self.selection.is_some()
+            }
+            MouseEventKind::Up(MouseButton::Left) => {
+                self.border == Border::Pressed || self.selection.is_some()
+            }
             _ => false,
         }
     }
@@ -44,6 +48,7 @@ impl App {
             }
             MouseEventKind::Down(MouseButton::Left) => {
                 self.border = Border::Free;
+                self.begin_selection(at);
                 self.click(at)
             }
             MouseEventKind::Drag(MouseButton::Left) => self.drag(at),
@@ -64,6 +69,8 @@ impl App {
         if self.border != Border::Free {
             self.border = Border::Dragged;
             self.tree.columns = Some(at.x);
+        } else {
+            self.drag_selection(at);
         }
         Vec::new()
     }
@@ -74,6 +81,7 @@ impl App {
             self.tree.columns = None;
         }
         self.border = Border::Free;
+        self.release_selection();
         Vec::new()
     }
 
@@ -150,6 +158,7 @@ impl App {
     }
 
     fn wheel(&mut self, at: Position, way: i16) -> Vec<Effect> {
+        self.end_selection();
         let areas = Areas::of(self);
         if let Some(Layer::List(palette)) = self.layers.top_mut() {
             let action = if way < 0 { crate::keys::Action::Up } else { crate::keys::Action::Down };

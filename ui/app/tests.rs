@@ -318,6 +318,7 @@ mod agents;
 mod clients;
 mod questions;
 mod confirm;
+mod dragging;
 mod every_key;
 mod family;
 mod guards;

@@ -55,6 +55,7 @@ pub use copy::{CodeLines, Copy, LogCopy, Source};
 pub use find::Search;
 pub use load::Wanted;
 pub use parts::{LongText, PartRange, PartTable, TableBuilder};
+pub use scroll::text_area;
 pub use view::View;
 
 use block::{Block, Fold, Kind};
@@ -70,6 +71,8 @@ pub struct Transcript {
     pages: Pages,
     load: load::Load,
     anchor: Anchor,
+    /// The view stays where it is although the tail is in it.
+    is_held: bool,
     /// Columns and rows of the pane.
     size: (u16, u16),
     /// The time of the frame, in milliseconds.
@@ -143,6 +146,7 @@ impl Transcript {
             pages: Pages::default(),
             load: load::Load::default(),
             anchor: Anchor::Tail,
+            is_held: false,
             size: (0, 0),
             now: 0,
             zone,

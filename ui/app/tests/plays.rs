@@ -43,6 +43,7 @@ const PLAYS: &[(&str, Player)] = &[
     ("`v` shows its transcript beside the current one", a_pod_is_shown_beside),
     ("`E` makes it wider or narrower first", the_rule_is_edited),
     ("`Ctrl+X` then `r` goes to the transcript", the_leader_goes_to_the_transcript),
+    ("`Ctrl+X` then `u` leaves the mouse to the terminal", the_mouse_is_left_to_the_terminal),
     ("`↑` `↓` move, `Enter` unfolds a line", lines_are_unfolded),
     ("`i` comes back here", the_composer_is_gone_to),
     ("`Ctrl+P` finds every command", the_palette_has_every_verb),

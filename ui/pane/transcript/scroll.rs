@@ -5,6 +5,7 @@ use crate::pane::transcript::block::Kind;
 use crate::pane::transcript::pages::{Gap, Pos, Step, Walk};
 use crate::pane::transcript::rows::{Shape, Speaker};
 use crate::pane::transcript::{Scroll, Transcript};
+use ratatui::layout::Rect;
 
 /// The rows above a block.
 mod lead;
@@ -50,7 +51,24 @@ pub fn margins(width: u16) -> (u16, u16) {
     }
 }
 
+/// The part of a pane that holds names and text: not the column of the cursor.
+pub fn text_area(pane: Rect) -> Rect {
+    let (names, _) = margins(pane.width);
+    Rect { x: pane.x + names, width: pane.width - names, ..pane }
+}
+
 impl Transcript {
+    /// Makes a view that follows the tail stay where it is until it is scrolled; `false` where it does not follow it.
+    pub fn hold_view(&mut self) -> bool {
+        let Some(top) = self.seen.first().filter(|_| self.anchor == Anchor::Tail) else {
+            return false;
+        };
+        let (pos, row) = (top.pos, top.row);
+        self.anchor_at(RowPosition { pos, row, of: 0 });
+        self.is_held = true;
+        true
+    }
+
     /// Updates the rows in view for a pane of this size, at this time in milliseconds.
     pub fn layout(&mut self, width: u16, height: u16, now_ms: u64) {
         self.now = now_ms;
@@ -100,6 +118,7 @@ impl Transcript {
         self.load.failed = None;
         self.find.stop();
         self.stay_here();
+        self.is_held = false;
         let page = i32::from(self.size.1).max(1);
         match by {
             Scroll::Lines(n) => self.scroll_rows(n),

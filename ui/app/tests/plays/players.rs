@@ -258,6 +258,13 @@ pub fn the_leader_goes_to_the_transcript() {
     assert_eq!(bench.app.focus, Focus::Transcript);
 }
 
+pub fn the_mouse_is_left_to_the_terminal() {
+    let mut bench = family(State::Idle);
+    bench.press("ctrl-x");
+    let effects = bench.press("u");
+    assert!(matches!(effects[..], [Effect::Mouse(Capture::Terminals)]), "{effects:?}");
+}
+
 pub fn the_composer_is_gone_to() {
     let mut bench = family(State::Idle);
     bench.press("ctrl-x");

@@ -14,7 +14,7 @@ impl Transcript {
         }
         if let Some(position) = self.valid_anchor() {
             let end = self.fill(position, high);
-            if end == Step::End {
+            if end == Step::End && !self.is_held {
                 self.anchor = Anchor::Tail;
             }
         }
