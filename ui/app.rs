@@ -26,6 +26,8 @@ mod areas;
 mod confirm;
 /// Copying to the clipboard or to a file.
 mod copy;
+/// What puts a copy into the clipboard.
+mod clipboard;
 /// Keys and pastes in the composer.
 mod compose;
 /// What the app wants to be done.
@@ -80,6 +82,7 @@ mod split;
 mod verb;
 
 pub use areas::Areas;
+pub use clipboard::Clipboard;
 pub use confirm::{Confirm, Read, TextFor, confirm_rows};
 pub use copy::{CLIPBOARD, Copied};
 pub use effect::{Capture, Effect, ExitReason, Redraw, Update};
@@ -123,6 +126,8 @@ pub struct Setup {
     pub themes: Vec<String>,
     pub zone: Option<TimeZone>,
     pub glyphs: Glyphs,
+    /// What puts copies into the clipboard.
+    pub clipboard: Clipboard,
     /// Whether the dashboard can start the host again after it ended.
     pub reconnects: bool,
     /// Why a Pod made here may not write; `None` when it may.
@@ -311,6 +316,7 @@ impl App {
             }
             Msg::Copied(copied) => self.copied(copied),
             Msg::Selected(text) => self.copy_selected(text),
+            Msg::NotCopied(text, why) => self.not_copied(text, &why),
             Msg::ThemeLoaded(theme, diagnostics) => self.theme_loaded(*theme, diagnostics),
             Msg::Edited(text) => self.edited(text),
             Msg::Said(kind, text) => self.say(kind, text),

@@ -18,6 +18,8 @@ use yoi::protocol::{Method, PodName, now_ms};
 
 /// Calls to the host.
 pub mod call;
+/// Puts copies into the clipboard.
+mod clipboard;
 /// Copies texts from the log.
 mod copy;
 /// The person's editor.

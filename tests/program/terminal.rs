@@ -2,6 +2,8 @@
 
 use crate::bench::{Bench, alive, eventually, signal};
 use crate::pty::Terminal;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 
 const SCRIPT: &str = r#"
 [[when]]
@@ -356,10 +358,8 @@ fn an_address_is_a_hyperlink_in_each_of_its_rows_where_the_terminal_knows_them()
     }
 }
 
-#[test]
-fn text_that_the_mouse_selects_reaches_the_clipboard() {
-    let bench = bench();
-    let mut terminal = dashboard(&bench);
+/// Asks a model and selects `heard: see` in its answer with the mouse.
+fn selects_with_the_mouse(terminal: &mut Terminal) {
     terminal.press("see this\r");
     terminal.waits_for("heard: see this");
     terminal.paints_anew();
@@ -369,7 +369,44 @@ fn text_that_the_mouse_selects_reaches_the_clipboard() {
     let column = line[..line.find("heard:").expect("it")].chars().count() + 1;
     let end = column + "heard: see".len() - 1;
     terminal.press(&format!("\x1b[<0;{column};{row}M\x1b[<32;{end};{row}M\x1b[<0;{end};{row}m"));
-    terminal.waits_for("copied 10 chars");
-    // "heard: see"
-    assert_eq!(terminal.wrote("\x1b]52;c;aGVhcmQ6IHNlZQ=="), 1);
+}
+
+/// `heard: see` for the clipboard of a terminal.
+const SEQUENCE: &str = "\x1b]52;c;aGVhcmQ6IHNlZQ==";
+
+#[test]
+fn text_that_the_mouse_selects_reaches_the_clipboard() {
+    let bench = bench();
+    let mut terminal = dashboard(&bench);
+    selects_with_the_mouse(&mut terminal);
+    terminal.waits_for("copied 10 chars (OSC 52)");
+    assert_eq!(terminal.wrote(SEQUENCE), 1);
+}
+
+#[test]
+fn a_copy_goes_through_the_program_of_the_display_and_by_the_terminal_where_that_fails() {
+    let bench = bench();
+    let programs = bench.path("programs");
+    std::fs::create_dir(&programs).expect("a new directory");
+    let (program, copy) = (programs.join("wl-copy"), bench.path("copy"));
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").expect("a PATH"));
+    let env = [("WAYLAND_DISPLAY", "wayland-0"), ("PATH", path.as_str())];
+    let takes = format!("#!/bin/sh\ncat > '{0}.part'; mv '{0}.part' '{0}'\n", copy.display());
+    for (pod, script) in [("ann", takes.as_str()), ("bob", "#!/bin/sh\nexit 3\n")] {
+        std::fs::write(&program, script).expect("written");
+        std::fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program");
+        let args = ["--model", &bench.model(), "--pod", pod];
+        let mut terminal = Terminal::with_env(&bench, &args, &env);
+        terminal.waits_for("F1");
+        selects_with_the_mouse(&mut terminal);
+        if pod == "ann" {
+            terminal.waits_for("copied 10 chars (wl-copy)");
+            eventually("the program has the copy", || copy.exists());
+            assert_eq!(std::fs::read_to_string(&copy).expect("a copy"), "heard: see");
+            assert_eq!(terminal.wrote(SEQUENCE), 0);
+        } else {
+            terminal.waits_for("wl-copy: exit status: 3");
+            eventually("the terminal has the copy", || terminal.wrote(SEQUENCE) == 1);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Copying: a text goes to the clipboard of the terminal, a long one to a file.
 
-use crate::app::{App, Effect};
+use crate::app::{App, Clipboard, Effect};
 use crate::notice::Kind;
 use crate::pane::transcript::{Copy, LogCopy, Source, Transcript};
 use std::path::PathBuf;
@@ -45,12 +45,22 @@ impl App {
             return self.copy_from_log(LogCopy { entry: None, sources, code: false });
         }
         let lines = text.lines().count();
-        let size = if lines > 1 {
-            format!("{lines} lines")
-        } else {
-            format!("{} chars", text.chars().count())
+        let size = match (lines, text.chars().count()) {
+            (2.., _) => format!("{lines} lines"),
+            (_, 1) => "1 char".to_owned(),
+            (_, chars) => format!("{chars} chars"),
         };
-        self.say(Kind::Done, format!("copied {size}{of}"));
+        self.say(Kind::Done, format!("copied {size}{of} ({})", self.setup.clipboard.name()));
+        vec![Effect::Copy(text)]
+    }
+
+    /// The program of the display did not take a text: the terminal gets this one and those that follow.
+    pub(super) fn not_copied(&mut self, text: String, why: &str) -> Vec<Effect> {
+        self.setup.clipboard = Clipboard::Terminal;
+        self.say(
+            Kind::Warned,
+            format!("{why}: copied by the terminal ({})", Clipboard::Terminal.name()),
+        );
         vec![Effect::Copy(text)]
     }
 

@@ -34,7 +34,7 @@ pub enum Effect {
     },
     /// Finds the parts of a long text; the reply comes back as [`Msg::Table`].
     ReadTable(PodName, LongText),
-    /// Puts a text into the clipboard of the terminal.
+    /// Puts a text into the clipboard.
     Copy(String),
     /// Reads a text from the log to copy it; it comes back as [`Msg::Copied`].
     CopyFromLog(PodName, LogCopy),

@@ -39,6 +39,8 @@ pub enum Msg {
     Table(PodName, EntryId, Result<PartTable, String>),
     /// A text that was read from the log to be copied, or why it could not be read.
     Copied(Result<Copied, String>),
+    /// A text that a program did not put into the clipboard, and why.
+    NotCopied(String, String),
     /// The text that the mouse selected in the frame that was painted last.
     Selected(String),
     ThemeLoaded(Box<Theme>, Vec<String>),

@@ -7,7 +7,6 @@ use crate::run::terminal::{give_back, stop_group};
 use crate::run::{Arrived, Find, Loop, editor};
 use crate::theme::Theme;
 use anyhow::Context as _;
-use crossterm::clipboard::CopyToClipboard;
 use std::collections::VecDeque;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -36,9 +35,7 @@ impl Loop {
             Effect::Call { pod, method, asked } => self.call(pod, method, asked),
             Effect::CopyFromLog(pod, copy) => self.copy_from_log(pod, copy),
             Effect::ReadTable(pod, text) => self.read_table(pod, text),
-            Effect::Copy(text) => {
-                self.screen.command(CopyToClipboard::to_clipboard_from(text))?;
-            }
+            Effect::Copy(text) => self.copy(text)?,
             Effect::Edit(text) => return self.edit(text).await.map(Some),
             Effect::LoadTheme(name) => return Ok(Some(self.load_theme(&name))),
             Effect::Tour(token) => return Ok(self.tour(token)),

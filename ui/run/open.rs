@@ -1,6 +1,6 @@
 //! The options of the dashboard, and its state before it meets a host.
 
-use crate::app::{App, ScreenState, Setup};
+use crate::app::{App, Clipboard, ScreenState, Setup};
 use crate::keys;
 use crate::notice::Kind;
 use crate::pane::glyph::Glyphs;
@@ -121,6 +121,7 @@ fn open(options: &Options) -> (App, ScreenState) {
         themes: Theme::names(themes.as_deref()),
         zone: Some(jiff::tz::TimeZone::system()),
         glyphs: Glyphs::detect(env),
+        clipboard: Clipboard::of_screen(env),
         reconnects: false,
         read_only: options.read_only.clone(),
         silent: options.silent,

@@ -70,7 +70,7 @@ fn what_the_mouse_selects_is_copied_without_the_margin_and_the_panes_beside_it()
     let whole = "First 日本語 words.\n\n• an item\n\n  fn main() {\n      x();\n  }\n\nThe end";
     let ((first, _), (_, last)) = (cells_of(&mut bench, "First"), cells_of(&mut bench, "The end"));
     assert_eq!(copied(&mut bench, first, last).as_deref(), Some(whole));
-    assert_eq!(bench.notice(), "copied 9 lines");
+    assert_eq!(bench.notice(), "copied 9 lines (OSC 52)");
     assert_eq!(copied(&mut bench, last, first).as_deref(), Some(whole), "backwards");
     let ((first, _), (_, last)) = (cells_of(&mut bench, "fn main"), cells_of(&mut bench, "}"));
     let code = "fn main() {\n    x();\n}";
@@ -87,6 +87,20 @@ fn what_the_mouse_selects_is_copied_without_the_margin_and_the_panes_beside_it()
 }
 
 #[test]
+fn a_copy_that_a_program_does_not_take_goes_to_the_terminal_and_that_is_said() {
+    let mut bench = bench(ANSWER);
+    bench.app.setup.clipboard = Clipboard::Program(&["wl-copy"]);
+    let (first, last) = cells_of(&mut bench, "an item");
+    assert_eq!(copied(&mut bench, first, last).as_deref(), Some("an item"));
+    assert_eq!(bench.notice(), "copied 7 chars (wl-copy)");
+    let effects = bench.msg(Msg::NotCopied("an item".into(), "wl-copy: no display".into()));
+    assert!(matches!(&effects[..], [Effect::Copy(text)] if text == "an item"), "{effects:?}");
+    assert_eq!(bench.notice(), "wl-copy: no display: copied by the terminal (OSC 52)");
+    assert_eq!(copied(&mut bench, first, (first.0 + 1, first.1)).as_deref(), Some("an"));
+    assert_eq!(bench.app.setup.clipboard, Clipboard::Terminal);
+}
+
+#[test]
 fn what_is_selected_is_marked_until_it_is_copied() {
     let mut bench = bench(ANSWER);
     let selection = bench.app.theme.selection.bg;
@@ -100,7 +114,7 @@ fn what_is_selected_is_marked_until_it_is_copied() {
     drag(&mut bench, first, last);
     assert_eq!(marked(&mut bench), "an item");
     assert_eq!(release(&mut bench, last).as_deref(), Some("an item"));
-    assert_eq!((marked(&mut bench).as_str(), bench.notice()), ("", "copied 7 chars"));
+    assert_eq!((marked(&mut bench).as_str(), bench.notice()), ("", "copied 7 chars (OSC 52)"));
 }
 
 #[test]

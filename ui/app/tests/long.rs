@@ -132,7 +132,7 @@ fn a_long_copy_is_read_from_the_log_and_the_notice_says_where_it_is() {
     assert_eq!((pod.as_str(), copy.entry), ("alice", entry.id));
     let effects = bench.msg(Msg::Copied(Ok(Copied::Text("a\nb\n".into()))));
     assert!(matches!(&effects[..], [Effect::Copy(text)] if text == "a\nb\n"), "{effects:?}");
-    assert_eq!(bench.notice(), "copied 2 lines");
+    assert_eq!(bench.notice(), "copied 2 lines (OSC 52)");
     bench.msg(Msg::Copied(Ok(Copied::File("/state/copies/alice-1.txt".into(), 5_000_000))));
     assert_eq!(bench.notice(), "copied 5.0 MB to /state/copies/alice-1.txt");
     let effects = bench.msg(Msg::Copied(Err("cannot write /state/copies/alice-1.txt".into())));

@@ -58,7 +58,8 @@ impl Paste {
     fn numbered(mut self, number: u32) -> Self {
         if let Segment::Paste { id, chars, lines, .. } = &mut self.segment {
             *id = number;
-            self.chip = format!("[paste #{number} · {chars} chars, {lines} lines]");
+            let many = if *lines == 1 { "line" } else { "lines" };
+            self.chip = format!("[paste #{number} · {chars} chars, {lines} {many}]");
         }
         self.id = number;
         self
