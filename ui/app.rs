@@ -81,7 +81,7 @@ mod split;
 /// The dialogues of verbs.
 mod verb;
 
-pub use areas::Areas;
+pub use areas::{Areas, Heads};
 pub use clipboard::Clipboard;
 pub use confirm::{Confirm, Read, TextFor, confirm_rows};
 pub use copy::{CLIPBOARD, Copied};

@@ -102,7 +102,7 @@ impl Palette {
 
     /// Selects the last row of the next page, in a list of this size: then that page is in view.
     pub fn page_down(&mut self, area: Rect) {
-        let (columns, height) = (usize::from(area.width), rows_below_search(area));
+        let (columns, height) = (usize::from(area.width), rows_above_search(area));
         let next = self.in_view(columns, height).end;
         let last = self.filled_from(next, columns, height).end.max(next + 1) - 1;
         self.selected = last.min(self.shown.len().saturating_sub(1));
@@ -110,7 +110,7 @@ impl Palette {
 
     /// Selects the last row of the page before.
     pub fn page_up(&mut self, area: Rect) {
-        let first = self.in_view(usize::from(area.width), rows_below_search(area)).start;
+        let first = self.in_view(usize::from(area.width), rows_above_search(area)).start;
         self.selected = first.saturating_sub(1);
     }
 
@@ -139,7 +139,7 @@ impl Palette {
         let columns = usize::from(area.width);
         let names = self.names(columns);
         let mut below = 0;
-        for at in self.in_view(columns, rows_below_search(area)) {
+        for at in self.in_view(columns, rows_above_search(area)) {
             below += self.lines_of(at, names, columns).len();
             if y < below {
                 self.selected = at;
@@ -202,7 +202,7 @@ impl Palette {
         lines.sum::<usize>().max(self.rows.len()) + 1
     }
 
-    /// Paints the search line and the rows into `area`, and tells where the caret stands.
+    /// Paints the rows and, below them, the line of the search into `area`, and tells where the caret stands.
     pub fn render(&self, area: Rect, buf: &mut Buffer, theme: &Theme, glyphs: Glyphs) -> Position {
         if area.is_empty() {
             return area.as_position();
@@ -210,15 +210,11 @@ impl Palette {
         let columns = usize::from(area.width);
         let prompt = glyphs.pick("› ", "> ");
         let (text, at) = self.query.window(columns.saturating_sub(2));
-        buf.set_stringn(area.x, area.y, format!("{prompt}{text}"), columns, theme.accent);
-        self.render_rows(
-            Rect { y: area.y + 1, height: area.height - 1, ..area },
-            buf,
-            theme,
-            glyphs,
-        );
+        let y = area.bottom() - 1;
+        buf.set_stringn(area.x, y, format!("{prompt}{text}"), columns, theme.accent);
+        self.render_rows(Rect { height: area.height - 1, ..area }, buf, theme, glyphs);
         let column = u16::try_from(at).unwrap_or(0).saturating_add(2);
-        Position::new(area.x + column.min(area.width.saturating_sub(1)), area.y)
+        Position::new(area.x + column.min(area.width.saturating_sub(1)), y)
     }
 
     fn render_rows(&self, area: Rect, buf: &mut Buffer, theme: &Theme, glyphs: Glyphs) {
@@ -243,7 +239,7 @@ impl Palette {
 }
 
 /// Rows of a list, without the line that searches it.
-fn rows_below_search(area: Rect) -> usize {
+fn rows_above_search(area: Rect) -> usize {
     usize::from(area.height.saturating_sub(1))
 }
 

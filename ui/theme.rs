@@ -47,6 +47,11 @@ macro_rules! roles {
                 match role { $(Role::$variant => self.$field),* }
             }
 
+            /// Whether the line and sheets can be told by their ground.
+            pub fn has_grounds(&self) -> bool {
+                self.raised.bg.is_some()
+            }
+
             fn plain(name: &str) -> Self {
                 Self { name: name.into(), $($field: Style::new()),* }
             }
@@ -91,10 +96,10 @@ roles! {
     quote Quote,
     /// Links.
     link Link,
-    /// The frame of a pane.
-    border Border,
-    /// The frame of the pane that has the focus.
-    border_focus BorderFocus,
+    /// The line between panes.
+    rule Rule,
+    /// The ground of the line, of sheets and of code. Without a colour for it, a rule stands above them.
+    raised Raised,
     /// The chosen row, selected text.
     selection Selection,
     /// Matches of a search.

@@ -1,21 +1,16 @@
 //! Paints a frame from the state of the app.
 
 use crate::app::panes::{composer, inbox, peers, tree};
-use crate::app::{App, Areas, Focus, Layer, Link};
+use crate::app::{App, Areas, Focus, Heads, Layer, Link};
 use crate::keys::{Action, Context};
 use crate::notice::Notice;
 use crate::pane::glyph::Glyphs;
-use crate::pane::inbox::waiting;
-use crate::pane::tree::Workspaces;
 use crate::pane::{actionbar, transcript};
-use crate::rows::{columns, cut, wrap_text};
-use crate::wording::model::cost;
+use crate::rows::wrap_text;
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use ratatui::style::{Modifier, Style};
-use ratatui::symbols::merge::MergeStrategy;
-use ratatui::text::Line;
-use ratatui::widgets::{Block, Borders, Widget as _};
+use ratatui::widgets::Widget as _;
 use yoi::protocol::{PodInfo, PodName};
 
 mod header;
@@ -35,7 +30,8 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     let areas = Areas::of(app);
     let ground = frame.area();
     frame.buffer_mut().set_style(ground, app.theme.text);
-    frames(app, &areas, frame);
+    grounds(app, &areas, frame.buffer_mut());
+    heads(app, &areas, frame.buffer_mut());
     if let Some(area) = areas.tree {
         tree(app).render(area, frame.buffer_mut());
     }
@@ -51,16 +47,15 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     if let Some(area) = areas.beside {
         draw_transcript(app, app.beside(), Focus::Beside, (areas.beside_notes, area), frame);
     }
-    let caret = composer(app).render(areas.composer, frame.buffer_mut());
-    let typed = bar(app, areas.bar, frame);
+    let caret = line(app, areas.composer, frame.buffer_mut());
+    bar(app, areas.bar, frame.buffer_mut());
     selection(app, frame);
     let above = popup::draw(app, &areas, frame);
     if app.setup.glyphs == Glyphs::Ascii {
         plain(frame);
     }
     wide::fix_wide_cells(frame.buffer_mut());
-    let caret = caret.filter(|_| app.focus == Focus::Composer && app.layers.is_empty());
-    if let Some(position) = above.or(typed).or(caret) {
+    if let Some(position) = above.or(caret) {
         frame.set_cursor_position(position);
     }
 }
@@ -83,108 +78,50 @@ fn plain(frame: &mut Frame<'_>) {
     }
 }
 
-/// The frames of the panes; the one in focus is painted last, over shared lines.
-fn frames(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
-    let Some(outer) = &areas.outer else {
-        compact(app, areas, frame);
-        return;
-    };
-    let panes = [
-        (Focus::Transcript, outer.transcript, pod_title(app, app.shown(), outer.transcript)),
-        (Focus::Composer, outer.composer, Line::default()),
-    ];
-    let more = [
-        outer.tree.map(|area| (Focus::Tree, area, tree_title(app, area.width))),
-        outer.beside.map(|area| (Focus::Beside, area, pod_title(app, app.beside(), area))),
-        outer.peers.map(|area| (Focus::Peers, area, peers_title(app, area.width))),
-        outer.inbox.map(|area| (Focus::Inbox, area, inbox_title(app, area.width))),
-    ];
-    let panes = panes.into_iter().chain(more.into_iter().flatten());
-    let (rest, focused): (Vec<_>, Vec<_>) = panes.partition(|(focus, ..)| *focus != app.focus);
-    for (focus, area, title) in rest.into_iter().chain(focused) {
-        let style = if focus == app.focus { app.theme.border_focus } else { app.theme.border };
-        Block::bordered()
-            .border_set(app.setup.glyphs.frame())
-            .merge_borders(MergeStrategy::Exact)
-            .border_style(style)
-            .title(title)
-            .title_style(Style::new().remove_modifier(Modifier::BOLD))
-            .render(area, frame.buffer_mut());
-    }
-}
-
-fn pod_title(app: &App, name: Option<&PodName>, area: Rect) -> Line<'static> {
-    header::title(app, name, area.width.saturating_sub(4))
-}
-
-fn tree_title(app: &App, width: u16) -> Line<'static> {
-    let place = match app.tree.workspaces {
-        Workspaces::All => "all Pods".to_owned(),
-        Workspaces::This => {
-            let name = app.setup.workspace.file_name().unwrap_or_default();
-            format!("pods in {}", name.to_string_lossy())
+/// Paints the ground of the line and the rules. A screen without grounds has a rule above the line.
+fn grounds(app: &App, areas: &Areas, buf: &mut Buffer) {
+    buf.set_style(areas.composer, app.theme.raised);
+    let rule = app.setup.glyphs.plain("│");
+    for area in areas.rules.into_iter().flatten() {
+        for y in area.y..area.bottom() {
+            buf.set_stringn(area.x, y, &rule, 1, app.theme.rule);
         }
-    };
-    let marked = match app.tree.marks.all().len() {
-        0 => String::new(),
-        many => format!(" · {many} marked"),
-    };
-    let total = app.tree.cost(&app.family, app.current.as_ref());
-    let spent = if total.dollars > 0.0 { format!(" · {}", cost(&total)) } else { String::new() };
-    let text = app.setup.glyphs.plain(&format!("{place}{marked}{spent}"));
-    let text = cut(&text, usize::from(width.saturating_sub(4)));
-    Line::styled(format!(" {text} "), app.theme.dim)
-}
-
-fn peers_title(app: &App, width: u16) -> Line<'static> {
-    let text = app.selected().map_or("peers".to_owned(), |name| {
-        let agents = match app.family.agents_of(name).len() {
-            0 => String::new(),
-            1 => " · 1 agent".to_owned(),
-            many => format!(" · {many} agents"),
-        };
-        format!("peers of {name}{agents}")
-    });
-    let text = app.setup.glyphs.plain(&text);
-    let text = cut(&text, usize::from(width.saturating_sub(4)));
-    Line::styled(format!(" {text} "), app.theme.dim)
-}
-
-fn inbox_title(app: &App, width: u16) -> Line<'static> {
-    let waiting = waiting(&app.family);
-    let key = app.keymap.label(Context::Everywhere, Action::NextNeedsYou);
-    let text = match app.focus {
-        Focus::Inbox => format!("inbox · {waiting}"),
-        _ => format!("inbox · {waiting} · {key} goes there"),
-    };
-    let text = app.setup.glyphs.plain(&cut(&text, usize::from(width.saturating_sub(4))));
-    Line::styled(format!(" {text} "), app.theme.needs)
-}
-
-/// A small screen has no frames: a header, and a rule above the composer.
-fn compact(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
-    let screen = frame.area();
-    if areas.header > 0 {
-        let line = match app.focus {
-            Focus::Tree => tree_title(app, screen.width + 4),
-            Focus::Peers => peers_title(app, screen.width + 4),
-            Focus::Inbox => inbox_title(app, screen.width + 4),
-            Focus::Composer | Focus::Transcript | Focus::Beside => {
-                header::title(app, app.shown(), screen.width)
-            }
-        };
-        frame.buffer_mut().set_line(screen.x, screen.y, &line, screen.width);
     }
-    if let Some(y) = areas.rule {
-        let rule = Rect { y, height: 1, ..screen };
-        let style =
-            if app.focus == Focus::Composer { app.theme.border_focus } else { app.theme.border };
-        Block::new()
-            .borders(Borders::TOP)
-            .border_set(app.setup.glyphs.frame())
-            .border_style(style)
-            .render(rule, frame.buffer_mut());
+    if let Some(area) = areas.rule {
+        popup::rule(app, area, buf);
     }
+}
+
+/// Paints the head of every pane.
+fn heads(app: &App, areas: &Areas, buf: &mut Buffer) {
+    let Heads { tree, peers, transcript, beside, inbox } = areas.heads;
+    if let Some(area) = tree {
+        header::of_family(app, area, buf);
+    }
+    if let Some(area) = peers {
+        header::of_peers(app, area, buf);
+    }
+    if let Some(area) = inbox {
+        header::of_inbox(app, area, buf);
+    }
+    let transcripts =
+        [(Focus::Transcript, app.shown(), transcript), (Focus::Beside, app.beside(), beside)];
+    for (focus, name, area) in transcripts {
+        if let Some(area) = area {
+            let state =
+                if areas.tree.is_none() { header::State::Said } else { header::State::InTree };
+            header::of_pod(app, name, (focus, state), area, buf);
+        }
+    }
+}
+
+/// Paints the line: what is typed, or the draft. The caret stands in it while it has the keys.
+fn line(app: &App, area: Rect, buf: &mut Buffer) -> Option<Position> {
+    if let Some(Layer::Prompt(prompt)) = app.layers.top() {
+        return actionbar::prompt(prompt, area, buf, &app.theme);
+    }
+    let caret = composer(app).render(area, buf);
+    caret.filter(|_| app.focus == Focus::Composer && app.layers.is_empty())
 }
 
 /// Paints one transcript, with the row of its notes, into the pane that has the keys with `focus`.
@@ -210,23 +147,6 @@ fn draw_transcript(
         family: &app.family,
     }
     .render(area, frame.buffer_mut());
-    new_below(app, transcript, area, frame);
-}
-
-/// Writes on the line below the transcript how much is new below the view.
-fn new_below(app: &App, transcript: &transcript::Transcript, area: Rect, frame: &mut Frame<'_>) {
-    if transcript.is_at_tail() || area.bottom() >= frame.area().bottom() {
-        return;
-    }
-    let new = transcript.new_below();
-    let tail = app.keymap.label(Context::Everywhere, Action::Tail);
-    let text = if new > 0 { format!(" ↓ {new} new ") } else { format!(" ↓ {tail} tail ") };
-    let text = app.setup.glyphs.plain(&text);
-    let width = columns(&text);
-    if width + 2 < area.width {
-        let (x, room) = (area.right() - width - 1, usize::from(width));
-        frame.buffer_mut().set_stringn(x, area.bottom(), text, room, app.theme.accent);
-    }
 }
 
 /// The text in place of a transcript while there is none.
@@ -279,30 +199,25 @@ fn welcome(app: &App, area: Rect, frame: &mut Frame<'_>) {
     }
 }
 
-fn bar(app: &App, area: Rect, frame: &mut Frame<'_>) -> Option<Position> {
-    let prompt = match app.layers.top() {
-        Some(Layer::Prompt(prompt)) => Some(prompt),
-        _ => None,
-    };
+fn bar(app: &App, area: Rect, buf: &mut Buffer) {
     // The hints for the next key are more important than a notice.
     let waits = app.leader || app.pinning.is_some();
     let hints = app.hints();
-    let counts = app.counts();
     // Without a host, only the reason why it ended is worth the place of the hints.
     let of_host =
         |notice: &&Notice| app.link == Link::Up || app.host_notices.contains(&notice.text);
-    let urgent = app.request_hint();
-    let notice = app.notices.shown().filter(of_host).filter(|_| !waits);
     let view = actionbar::View {
-        prompt,
-        notice,
+        notice: app.notices.shown().filter(of_host).filter(|_| !waits),
         hints: &hints,
-        urgent: urgent.first(),
-        counts: &counts,
+        needs: app.needs(),
+        help: match app.is_inbox_alone() {
+            true => String::new(),
+            false => app.keymap.label(Context::Everywhere, Action::Help),
+        },
         theme: &app.theme,
         glyphs: app.setup.glyphs,
     };
-    view.render(area, frame.buffer_mut())
+    view.render(area, buf);
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ fn shown(screen: &str) -> Truth {
     peers.sort();
     let inbox = screen.lines().skip_while(|line| !line.contains(" inbox · "));
     let approvals = inbox
-        .filter_map(|line| line.rsplit_once("│▲ ").or_else(|| line.split_once("▲ ")))
+        .filter_map(|line| line.rsplit_once("│ ▲ ").or_else(|| line.split_once("▲ ")))
         .filter_map(|(_, rest)| rest.split_once("  "))
         .map(|(who, _)| who.rsplit(" › ").next().unwrap_or(who).trim().to_owned())
         .filter(|who| !who.contains("need"))
@@ -141,11 +141,10 @@ fn shown(screen: &str) -> Truth {
     Truth { tree, stopped, peers, approvals }
 }
 
-/// What stands between the first border and the next one; a line of borders is marked as such.
+/// What stands before the rule; a row without a rule is marked as such.
 fn left_pane(line: &str) -> String {
-    let Some(own) = line.strip_prefix('│') else { return format!("# {line}") };
-    let end = own.char_indices().skip(20).find(|(_, c)| *c == '│');
-    own[..end.map_or(own.len(), |(at, _)| at)].trim_end().to_owned()
+    let end = line.char_indices().skip(20).find(|(_, c)| *c == '│');
+    end.map_or_else(|| format!("# {line}"), |(at, _)| line[..at].trim_end().to_owned())
 }
 
 const SHAPES: [char; 8] = ['●', '▲', '‖', '○', '✓', '◌', '✕', '?'];

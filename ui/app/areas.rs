@@ -5,24 +5,30 @@ use crate::palette::Palette;
 use crate::pane::composer::queue_rows;
 use crate::wording::wait;
 use crate::wording::why::WayOn;
-use ratatui::layout::Rect;
+use ratatui::layout::{Margin, Rect};
 use yoi::protocol::PodName;
 
-/// Below this size one pane is shown at a time, without frames.
-const BOXED: (u16, u16) = (64, 14);
+/// Below this size one pane is shown at a time.
+const SIDE_BY_SIDE: (u16, u16) = (60, 12);
+/// From this height on a row stays empty below the heads and above the line.
+const ROOMY: u16 = 30;
 /// From this height on a column shows an inbox that has no focus.
 const TALL: u16 = 12;
 /// The fewest columns of text that one of two transcripts gets.
 const NARROWEST: u16 = 36;
-/// The fewest columns of two transcripts, which share a line; the first shares one with the tree.
-const NARROWEST_TWO: u16 = 2 * (NARROWEST + 2) - 1;
-/// The most columns of a transcript beside the tree, and the fewest of the tree.
+/// The fewest columns of two transcripts, each with the rule before it.
+const NARROWEST_TWO: u16 = 2 * (NARROWEST + 1);
+/// The most columns of a transcript beside the tree, and the fewest of the tree with its rule.
 const WIDEST: u16 = 100;
-const NARROWEST_TREE: u16 = 30;
+const NARROWEST_TREE: u16 = 27;
 /// Rows of the transcript that stay in view above the inbox.
 const LEFT: u16 = 3;
+/// The most columns of text on a sheet.
+const SHEET: u16 = 100;
+/// The most rows of a sheet on a low screen, which leaves fewer than two thirds to it.
+const LOW: u16 = 10;
 
-/// The area of every pane, without its frame.
+/// The area of every pane below its head, of the line, and of the bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Areas {
     pub tree: Option<Rect>,
@@ -35,26 +41,24 @@ pub struct Areas {
     pub notes: Option<Rect>,
     /// The same above the second transcript.
     pub beside_notes: Option<Rect>,
+    pub heads: Heads,
+    /// The rules before the first and the second transcript.
+    pub rules: [Option<Rect>; 2],
     pub composer: Rect,
+    /// The row above the composer, on a screen without grounds to tell the line by.
+    pub rule: Option<Rect>,
     pub bar: Rect,
-    /// The frames, when there is room for them.
-    pub outer: Option<Outer>,
-    /// Rows of the header, without frames.
-    pub header: u16,
-    /// The row of the line above the composer, without frames.
-    pub rule: Option<u16>,
     screen: Rect,
 }
 
-/// The areas of panes with their frames; neighbours share a line.
+/// The row at the top of each pane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outer {
+pub struct Heads {
     pub tree: Option<Rect>,
     pub peers: Option<Rect>,
-    pub transcript: Rect,
+    pub transcript: Option<Rect>,
     pub beside: Option<Rect>,
     pub inbox: Option<Rect>,
-    pub composer: Rect,
 }
 
 impl Areas {
@@ -65,148 +69,161 @@ impl Areas {
 
     /// Whether the transcripts have the whole width to themselves.
     pub fn zooms(app: &App) -> bool {
-        app.zoom == Zoom::On && is_boxed(app.size)
+        app.zoom == Zoom::On && is_wide(app.size)
     }
 
     /// Whether there is room for two transcripts.
     pub fn splits(app: &App) -> bool {
-        is_boxed(app.size) && app.size.0 >= Self::columns_for_two(app.zoom)
+        is_wide(app.size) && app.size.0 >= Self::columns_for_two(app.zoom)
+    }
+
+    /// Whether panes stand beside each other; else one is shown at a time.
+    pub fn are_beside_each_other(app: &App) -> bool {
+        is_wide(app.size)
     }
 
     /// The fewest columns of a screen on which two transcripts stand beside each other.
     pub fn columns_for_two(zoom: Zoom) -> u16 {
         let fits = |width: &u16| width - lists_width(*width, zoom, 2) >= NARROWEST_TWO;
-        (BOXED.0..u16::MAX).find(fits).unwrap_or(u16::MAX)
+        (SIDE_BY_SIDE.0..u16::MAX).find(fits).unwrap_or(u16::MAX)
     }
 
     /// The areas of this state's screen.
     pub fn of(app: &App) -> Self {
         let (width, height) = app.size;
         let screen = Rect::new(0, 0, width, height);
-        let mut areas = if is_boxed(app.size) { boxed(app, screen) } else { compact(app, screen) };
-        areas.screen = screen;
-        areas.bar = Rect { y: height.saturating_sub(1), height: height.min(1), ..screen };
-        areas
+        let text = composer_rows(app, width, height);
+        let bar = Rect { y: height.saturating_sub(1), height: height.min(1), ..screen };
+        let y = bar.y.saturating_sub(text);
+        let composer = Rect { y, height: text.min(bar.y), ..screen };
+        let ruled = !app.theme.has_grounds() && height > 6;
+        let rule = ruled.then(|| Rect { y: y.saturating_sub(1), height: 1, ..screen });
+        let between = u16::from(ruled || height >= ROOMY);
+        let above = Rect { height: y.saturating_sub(between), ..screen };
+        let panes = if is_wide(app.size) { side_by_side(app, above) } else { one(app, above) };
+        Self { composer, rule, bar, screen, ..panes }
     }
 
-    /// The area of a popup with this many rows, without its frame.
-    pub fn popup(&self, rows: usize) -> Rect {
-        let screen = self.screen;
-        let rows = u16::try_from(rows).unwrap_or(u16::MAX);
-        if self.outer.is_none() {
-            let height = rows.min(screen.height.saturating_sub(3));
-            return Rect { y: screen.y + 1, height, ..screen }.intersection(screen);
-        }
-        let width = (screen.width - 4).min(100);
-        let height = rows.min(screen.height * 3 / 4);
-        Rect {
-            x: screen.x + (screen.width - width) / 2,
-            y: screen.y + (screen.height - height).saturating_sub(2) / 3,
-            width,
-            height,
-        }
+    /// The area of the text of a sheet with this many rows that covers the line.
+    pub fn sheet(&self, rows: usize) -> Rect {
+        self.rising_from(self.bar.y, rows)
     }
 
-    /// The area of a list, without its frame.
+    /// The same of a sheet right above the line.
+    pub fn sheet_above_line(&self, rows: usize) -> Rect {
+        self.rising_from(self.composer.y, rows)
+    }
+
+    fn rising_from(&self, y: u16, rows: usize) -> Rect {
+        let Rect { width, height, .. } = self.screen;
+        let most = (height * 2 / 3).max(LOW).min(y.saturating_sub(2));
+        let height = u16::try_from(rows).unwrap_or(u16::MAX).min(most);
+        let width = width.saturating_sub(2).min(SHEET);
+        Rect { x: 1, y: y - height, width, height }.intersection(self.screen)
+    }
+
+    /// The area of a list, below its title.
     pub fn list(&self, list: &Palette) -> Rect {
-        self.popup(list.height(self.popup(1).width))
-    }
-
-    /// A strip of this many rows right above the action bar, without its frame.
-    pub fn above_bar(&self, rows: usize) -> Rect {
-        let screen = self.screen;
-        let rows = u16::try_from(rows).unwrap_or(u16::MAX);
-        let side = u16::from(self.outer.is_some());
-        let height = rows.min(screen.height.saturating_sub(1 + 2 * side));
-        Rect {
-            x: screen.x + side,
-            y: screen.height.saturating_sub(1 + side + height),
-            width: screen.width.saturating_sub(2 * side),
-            height,
-        }
-        .intersection(screen)
+        let sheet = self.sheet(list.height(self.sheet(1).width) + 1);
+        let title = sheet.height.min(1);
+        Rect { y: sheet.y + title, height: sheet.height - title, ..sheet }
     }
 }
 
-fn boxed(app: &App, screen: Rect) -> Areas {
-    let width = screen.width - 2;
-    let text = composer_rows(app, width, screen.height);
-    let composer = Rect { y: screen.height - 1 - (text + 2), height: text + 2, ..screen };
-    // The lowest line of the panes is the top line of the composer.
-    let height = composer.y + 1;
+/// The panes beside each other.
+fn side_by_side(app: &App, screen: Rect) -> Areas {
     let transcripts = if app.beside().is_some() && Areas::splits(app) { 2 } else { 1 };
     let left = match app.tree.columns.filter(|_| app.zoom == Zoom::Off) {
         Some(dragged) => within(dragged, screen.width, transcripts),
         None => lists_width(screen.width, app.zoom, transcripts),
     };
-    let (tree, peers) = match app.zoom {
-        Zoom::On => (None, None),
+    let (lists, column) = match app.zoom {
+        Zoom::On => (None, screen),
         Zoom::Off => {
-            let column = Rect { width: left + 1, height, ..screen };
-            let (tree, peers) = split(column, peers_rows(app, height));
-            (Some(tree), peers)
+            let (lists, column) = beside_rule(screen, left);
+            (Some(lists), column)
         }
     };
-    let column = Rect { x: left, width: screen.width - left, height, ..screen };
-    let (transcripts, inbox) = split(column, inbox_rows(app, column.width - 2, height));
+    let lists = lists.map(|lists| split(lists, peers_rows(app, screen.height)));
+    let (transcripts, inbox) = split(column, inbox_rows(app, column.width.saturating_sub(2), screen.height));
     let (transcript, beside) = halves(app, transcripts);
-    let inner = |area: Rect| Rect {
-        x: area.x + 1,
-        y: area.y + 1,
-        width: area.width - 2,
-        height: area.height - 2,
-    };
-    let (notes, below) = split_notes(app, app.shown(), inner(transcript));
-    let second = beside.map(|area| split_notes(app, app.beside(), inner(area)));
+    let gap = u16::from(app.size.1 >= ROOMY);
+    let (head, body) = below_head(transcript, gap);
+    let (notes, body) = split_notes(app, app.shown(), body);
+    let second = beside.map(|area| below_head(area, gap));
+    let second = second.map(|(head, body)| (head, split_notes(app, app.beside(), body)));
+    let tree = lists.map(|(tree, _)| below_head(tree, gap));
+    let peers = lists.and_then(|(_, peers)| peers).map(|peers| below_head(peers, 0));
+    let peers =
+        peers.map(|(head, body)| (head, Rect { width: body.width.saturating_sub(1), ..body }));
+    let inbox = inbox.map(|inbox| below_head(inbox, 0));
+    let inbox = inbox.map(|(head, body)| (head, body.inner(Margin::new(1, 0))));
+    let rule = |area: Rect| Rect { x: area.x.saturating_sub(1), width: 1, ..area };
     Areas {
-        tree: tree.map(inner),
-        peers: peers.map(inner),
-        transcript: Some(below),
-        beside: second.map(|(_, below)| below),
-        beside_notes: second.and_then(|(notes, _)| notes),
-        inbox: inbox.map(inner),
+        tree: tree.map(|(_, body)| body),
+        peers: peers.map(|(_, body)| body),
+        transcript: Some(body),
+        beside: second.map(|(_, (_, body))| body),
+        inbox: inbox.map(|(_, body)| body),
         notes,
-        composer: inner(composer),
-        outer: Some(Outer { tree, peers, transcript, beside, inbox, composer }),
+        beside_notes: second.and_then(|(_, (notes, _))| notes),
+        heads: Heads {
+            tree: tree.map(|(head, _)| head),
+            peers: peers.map(|(head, _)| head),
+            transcript: Some(head),
+            beside: second.map(|(head, _)| head),
+            inbox: inbox.map(|(head, _)| head),
+        },
+        rules: [lists.map(|_| rule(column)), beside.map(rule)],
         ..Areas::default()
     }
 }
 
-fn compact(app: &App, screen: Rect) -> Areas {
-    let text = composer_rows(app, screen.width, screen.height);
-    let header = u16::from(screen.height > 4);
-    let rule = u16::from(screen.height > 6);
-    let composer_y = screen.height.saturating_sub(1 + text);
-    let composer = Rect { y: composer_y, height: text.min(screen.height), ..screen };
-    let height = composer_y.saturating_sub(header + rule);
-    let pane = Rect { y: header, height, ..screen };
-    let mut areas = Areas {
-        composer,
-        header,
-        rule: (rule > 0).then(|| composer_y.saturating_sub(1)),
-        ..Areas::default()
+/// The pane that has the focus, alone.
+fn one(app: &App, screen: Rect) -> Areas {
+    let (head, body) = match screen.height {
+        0..=2 => (None, screen),
+        _ => {
+            let (head, body) = below_head(screen, 0);
+            (Some(head), body)
+        }
     };
+    let mut areas = Areas::default();
+    let Heads { tree, peers, transcript, inbox, .. } = &mut areas.heads;
     match app.focus {
-        Focus::Tree => areas.tree = Some(pane),
-        Focus::Peers => areas.peers = Some(pane),
-        Focus::Inbox => areas.inbox = Some(pane),
+        Focus::Tree => (areas.tree, *tree) = (Some(body), head),
+        Focus::Peers => (areas.peers, *peers) = (Some(body), head),
+        Focus::Inbox => (areas.inbox, *inbox) = (Some(body), head),
         Focus::Composer | Focus::Transcript | Focus::Beside => {
-            let (notes, below) = split_notes(app, app.shown(), pane);
-            (areas.notes, areas.transcript) = (notes, Some(below));
+            let (notes, below) = split_notes(app, app.shown(), body);
+            (areas.notes, areas.transcript, *transcript) = (notes, Some(below), head);
         }
     }
     areas
 }
 
-/// Cuts a pane of this many rows off the lower end of a column; the two share a line.
+/// A column of this width, and what is behind the rule beside it.
+fn beside_rule(area: Rect, width: u16) -> (Rect, Rect) {
+    let first = Rect { width: width.min(area.width), ..area };
+    let x = (first.right() + 1).min(area.right());
+    (first, Rect { x, width: area.right() - x, ..area })
+}
+
+/// The head of a pane, and the pane below it and `gap` empty rows.
+fn below_head(pane: Rect, gap: u16) -> (Rect, Rect) {
+    let head = Rect { height: pane.height.min(1), ..pane };
+    let taken = (head.height + gap).min(pane.height);
+    (head, Rect { y: pane.y + taken, height: pane.height - taken, ..pane })
+}
+
+/// Cuts a pane of this many rows and its head off the lower end of a column.
 fn split(column: Rect, rows: u16) -> (Rect, Option<Rect>) {
     if rows == 0 {
         return (column, None);
     }
-    let height = rows + 2;
-    let upper = Rect { height: column.height - rows - 1, ..column };
-    let lower = Rect { y: upper.bottom() - 1, height, ..column };
-    (upper, Some(lower))
+    let height = (rows + 1).min(column.height);
+    let upper = Rect { height: column.height - height, ..column };
+    (upper, Some(Rect { y: upper.bottom(), height, ..column }))
 }
 
 /// The rows of the peers pane. While any two Pods are peers, or agents were on the mesh, it is shown with a height
@@ -231,23 +248,21 @@ fn inbox_rows(app: &App, width: u16, height: u16) -> u16 {
     rows.min(most)
 }
 
-/// Cuts the column of the transcripts into two halves that share a line, if a second transcript is
+/// Cuts the column of the transcripts into two halves with a rule between them, if a second transcript is
 /// open and there is room for it.
 fn halves(app: &App, column: Rect) -> (Rect, Option<Rect>) {
     if app.beside().is_none() || !Areas::splits(app) {
         return (column, None);
     }
-    let width = column.width / 2 + 1;
-    let first = Rect { width, ..column };
-    let x = first.right() - 1;
-    (first, Some(Rect { x, width: column.right() - x, ..column }))
+    let (first, second) = beside_rule(column, (column.width - 1) / 2);
+    (first, Some(second))
 }
 
-fn is_boxed((width, height): (u16, u16)) -> bool {
-    width >= BOXED.0 && height >= BOXED.1
+fn is_wide((width, height): (u16, u16)) -> bool {
+    width >= SIDE_BY_SIDE.0 && height >= SIDE_BY_SIDE.1
 }
 
-/// Columns left of the transcripts, without the line that they share with the lists.
+/// Columns left of the transcripts, without the rule between.
 fn lists_width(width: u16, zoom: Zoom, transcripts: u16) -> u16 {
     match zoom {
         Zoom::On => 0,
@@ -257,7 +272,7 @@ fn lists_width(width: u16, zoom: Zoom, transcripts: u16) -> u16 {
 
 /// Columns left of the transcripts where a person dragged the border to, so that both sides keep their fewest.
 fn within(dragged: u16, width: u16, transcripts: u16) -> u16 {
-    let text = if transcripts > 1 { NARROWEST_TWO } else { NARROWEST + 2 };
+    let text = if transcripts > 1 { NARROWEST_TWO } else { NARROWEST + 1 };
     dragged.min(width.saturating_sub(text)).max(NARROWEST_TREE - 1)
 }
 

@@ -382,8 +382,8 @@ fn offer(before: &str, line: &str, text_for: TextFor) -> String {
 
 /// The rows of a confirmation, and for how many there is room above its keys.
 pub fn confirm_rows(app: &App, confirm: &Confirm) -> (Vec<String>, usize) {
-    let most = Areas::of(app).above_bar(usize::MAX);
-    let width = usize::from(most.width.saturating_sub(2)).max(1);
+    let most = Areas::of(app).sheet(usize::MAX);
+    let width = usize::from(most.width).max(1);
     // The keys that an armed confirmation has take the most rows.
     let answers = confirm.answer_rows(true, &app.keymap, most.width.into()).len();
     (wrap_text(&confirm.text(), width), usize::from(most.height).saturating_sub(answers))

@@ -2,7 +2,7 @@
 
 use crate::app::{App, Focus, Layer, Link};
 use crate::keys::{Action, Binding, Context, label};
-use crate::pane::actionbar::{Count, Hint};
+use crate::pane::actionbar::Hint;
 use crate::pane::inbox::waiting;
 use crate::pane::transcript::{Search, Transcript};
 use crate::theme::Role;
@@ -222,11 +222,10 @@ impl App {
     }
 
     fn composer_hints(&self) -> Vec<Hint> {
-        let mut hints = self.request_hint();
-        hints.extend(match self.info() {
+        let mut hints = match self.info() {
             Some(info) => self.pod_hints(info),
             None => vec![Hint::new(self.send_key(), "makes a Pod and sends")],
-        });
+        };
         if self.composer.is_empty() {
             let line = self.keymap.label(Context::Composer, Action::CommandLine);
             hints.push(Hint::new(line, "verbs"));
@@ -242,15 +241,6 @@ impl App {
             hints.extend(self.list_hints(Context::Everywhere, &[(Action::Find, "find")]));
         }
         hints
-    }
-
-    /// The key that goes to the oldest request, before every other while nothing is written.
-    pub fn request_hint(&self) -> Vec<Hint> {
-        let writes = self.focus == Focus::Composer;
-        if !writes || waiting(&self.family) == 0 || !self.composer.is_empty() {
-            return Vec::new();
-        }
-        self.list_hints(Context::Everywhere, &[(Action::NextNeedsYou, "decides")])
     }
 
     fn pod_hints(&self, info: &PodInfo) -> Vec<Hint> {
@@ -319,32 +309,32 @@ impl App {
         self.size.0 < WIDE
     }
 
-    /// The counts on the right side of the action bar. On a narrow screen the keys of the inbox take their
-    /// place; its title counts the requests.
-    pub fn counts(&self) -> Vec<Count> {
-        if self.is_narrow() && self.focus == Focus::Inbox {
-            return Vec::new();
-        }
-        let in_state = |state| self.family.all().iter().filter(|info| info.state == state).count();
-        let waiting = waiting(&self.family);
+    /// How many requests wait, and the key that goes to the oldest.
+    pub fn needs(&self) -> Option<Hint> {
+        let waiting = if self.is_inbox_alone() { 0 } else { waiting(&self.family) };
         let need = if waiting == 1 { "needs" } else { "need" };
+        let text = match self.is_narrow() {
+            true => format!("▲ {waiting}"),
+            false => format!("▲ {waiting} {need} you"),
+        };
+        let key = self.keymap.label(Context::Everywhere, Action::NextNeedsYou);
+        (waiting > 0).then(|| Hint::new(text, key))
+    }
+
+    /// Whether the bar of a narrow screen belongs to the keys of the inbox, whose head counts the requests.
+    pub fn is_inbox_alone(&self) -> bool {
+        self.is_narrow() && self.focus == Focus::Inbox
+    }
+
+    /// The numbers in the head of the family: how many failed, rest paused, and run.
+    pub fn counts(&self) -> Vec<(String, Role)> {
+        let in_state = |state| self.family.all().iter().filter(|info| info.state == state).count();
         let states = [
-            (waiting, format!("▲ {waiting} {need} you"), Role::Needs),
-            state_count(in_state(State::Failed), "failed", Role::Error),
-            state_count(self.family.running().count(), "running", Role::Running),
-            state_count(in_state(State::Paused), "paused", Role::Paused),
+            (in_state(State::Failed), "failed", Role::Error),
+            (in_state(State::Paused), "paused", Role::Warn),
+            (self.family.running().count(), "running", Role::Dim),
         ];
         let present = states.into_iter().filter(|(count, ..)| *count > 0);
-        let mut counts: Vec<Count> = present.map(|(_, text, role)| Count { text, role }).collect();
-        let help = self.keymap.label(Context::Everywhere, Action::Help);
-        if !help.is_empty() {
-            counts.push(Count { text: format!("{help} help"), role: Role::Dim });
-        }
-        counts
+        present.map(|(count, word, role)| (format!("{count} {word}"), role)).collect()
     }
-}
-
-/// How many Pods are in a state, in words.
-fn state_count(count: usize, word: &str, role: Role) -> (usize, String, Role) {
-    (count, format!("{count} {word}"), role)
 }

@@ -60,8 +60,7 @@ impl App {
     }
 
     fn is_on_border(&self, at: Position) -> bool {
-        let outer = Areas::of(self).outer.filter(|outer| outer.tree.is_some());
-        let border = outer.map(|outer| Rect { width: 1, ..outer.transcript });
+        let [border, _] = Areas::of(self).rules;
         self.layers.is_empty() && border.is_some_and(|border| border.contains(at))
     }
 
@@ -89,10 +88,8 @@ impl App {
         let areas = Areas::of(self);
         if let Some(Layer::List(palette)) = self.layers.top_mut() {
             let area = areas.list(palette);
-            if let Some((_, y)) = inside(area, at)
-                && let Some(row) = usize::from(y).checked_sub(1)
-            {
-                palette.click(row, area);
+            if let Some((_, y)) = inside(area, at) {
+                palette.click(y.into(), area);
             }
             return Vec::new();
         }

@@ -61,6 +61,7 @@ pub fn composer(app: &App) -> composer::View<'_> {
         placeholder: placeholder(app),
         theme: &app.theme,
         glyphs: app.setup.glyphs,
+        focused: app.focus == Focus::Composer && app.layers.is_empty(),
     }
 }
 

@@ -101,7 +101,7 @@ impl App {
             self.zoom = Zoom::Off;
             return self.say_hidden();
         }
-        if Areas::of(self).outer.is_none() {
+        if !Areas::are_beside_each_other(self) {
             return self.say(Kind::Info, "one pane is shown at a time on so small a screen");
         }
         self.zoom = Zoom::On;

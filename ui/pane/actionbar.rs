@@ -1,4 +1,5 @@
-//! The last line of the screen: on the left the command line, a notice or hints, on the right the counts.
+//! The last row of the screen: how many Pods need a person, a notice or hints, and on the right the key of the help. And
+//! a line of text that is typed in place of the draft.
 
 use crate::keys::Action;
 use crate::notice::{Kind, Notice};
@@ -9,6 +10,7 @@ use crate::theme::{Role, Theme};
 use crate::verb::complete::{Completion, Sources, complete};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 /// Rows of the list of completions.
@@ -18,6 +20,9 @@ pub const POPUP: usize = 6;
 const REST: &str = " :notices";
 /// The columns from which on there is room for it.
 const ROOM_FOR_REST: usize = 40;
+
+/// Below this many columns the help is named by its key alone.
+const BRIEF: usize = 60;
 
 /// What the line is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,63 +171,46 @@ impl Hint {
     }
 }
 
-/// A piece of the right side.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Count {
-    pub text: String,
-    pub role: Role,
-}
-
 /// The action bar as a widget.
 pub struct View<'a> {
-    pub prompt: Option<&'a Prompt>,
     pub notice: Option<&'a Notice>,
     pub hints: &'a [Hint],
-    /// The key to a request that waits: it keeps its place beside a warning.
-    pub urgent: Option<&'a Hint>,
-    /// Left to right; the last ones are left out first.
-    pub counts: &'a [Count],
+    /// How many need a person, and the key that goes to them: it keeps its place beside a notice.
+    pub needs: Option<Hint>,
+    /// The key of the help.
+    pub help: String,
     pub theme: &'a Theme,
     pub glyphs: Glyphs,
 }
 
 impl View<'_> {
-    /// Paints the line, and returns the position of the caret while a line is being typed.
-    pub fn render(&self, area: Rect, buf: &mut Buffer) -> Option<Position> {
-        if area.is_empty() {
-            return None;
-        }
-        if let Some(prompt) = self.prompt {
-            return Some(self.prompt(prompt, area, buf));
-        }
+    /// Paints the row.
+    pub fn render(&self, area: Rect, buf: &mut Buffer) {
         let room = usize::from(area.width);
-        // A long notice takes the room of the counts.
-        let long = self.notice.is_some_and(|notice| width(&notice.text) + 2 > room / 2);
-        let warns = self.notice.is_some_and(|notice| notice.kind == Kind::Warned);
-        let counts = match self.urgent.filter(|_| warns) {
-            Some(hint) => self.key_and_help(hint),
-            None if long => Vec::new(),
-            None => self.counts(room),
+        let mut spans = vec![Span::raw(" ")];
+        if let Some(needs) = &self.needs {
+            spans.push(Span::styled(self.glyphs.plain(&needs.key), self.theme.needs));
+            spans.push(Span::styled(format!(" {}   ", needs.does), self.theme.dim));
+        }
+        let taken: usize = spans.iter().map(Span::width).sum();
+        let help = if room < BRIEF { self.help.clone() } else { format!("{} help", self.help) };
+        let help = if self.help.is_empty() { String::new() } else { help };
+        let right = if help.is_empty() { 0 } else { width(&help) + 3 };
+        let left = room.saturating_sub(taken);
+        let (text, right) = match self.notice {
+            // A long notice takes the room of the key.
+            Some(notice) if width(&notice.text) + 2 + right > left => {
+                (self.notice(notice, left), 0)
+            }
+            Some(notice) => (self.notice(notice, left), right),
+            None => (self.hints(left.saturating_sub(right)), right),
         };
-        let taken: usize = counts.iter().map(Span::width).sum();
-        let left = room.saturating_sub(if taken > 0 { taken + 2 } else { 0 });
-        let line = match self.notice {
-            Some(notice) => self.notice(notice, left),
-            None => self.hints(left),
-        };
-        buf.set_line(area.x, area.y, &line, area.width);
-        let at = area.right() - u16::try_from(taken).unwrap_or(0).min(area.width);
-        buf.set_line(at, area.y, &Line::from(counts), area.width);
-        None
-    }
-
-    fn prompt(&self, prompt: &Prompt, area: Rect, buf: &mut Buffer) -> Position {
-        let (text, at) = prompt.input.window(usize::from(area.width).saturating_sub(1));
-        let sign = prompt.purpose.sign();
-        buf.set_stringn(area.x, area.y, sign, 1, self.theme.accent);
-        buf.set_stringn(area.x + 1, area.y, text, usize::from(area.width - 1), self.theme.text);
-        let column = u16::try_from(at).unwrap_or(0).saturating_add(1);
-        Position::new(area.x + column.min(area.width - 1), area.y)
+        spans.extend(text.spans.into_iter().map(|span| span.patch_style(text.style)));
+        buf.set_line(area.x, area.y, &Line::from(spans), area.width);
+        if right > 0 && room > right {
+            let at = area.right() - u16::try_from(right - 2).unwrap_or(area.width);
+            buf.set_stringn(at, area.y, help, room, self.theme.dim);
+        }
     }
 
     fn notice(&self, notice: &Notice, room: usize) -> Line<'static> {
@@ -268,23 +256,17 @@ impl View<'_> {
             Span::styled(does, self.theme.dim),
         ]
     }
+}
 
-    /// As many counts as leave at least half of the line to the left.
-    fn counts(&self, room: usize) -> Vec<Span<'static>> {
-        let mut spans: Vec<Span<'static>> = Vec::new();
-        let mut used = 0;
-        for count in self.counts {
-            let text = self.glyphs.plain(&count.text);
-            let gap = if spans.is_empty() { "" } else { "   " };
-            used += width(&text) + gap.len();
-            if used * 2 > room {
-                break;
-            }
-            spans.push(Span::raw(gap));
-            spans.push(Span::styled(text, self.theme.style(count.role)));
-        }
-        spans
-    }
+/// Paints a line that is typed in place of the draft, and returns the position of the caret.
+pub fn prompt(prompt: &Prompt, area: Rect, buf: &mut Buffer, theme: &Theme) -> Option<Position> {
+    let room = usize::from(area.width).checked_sub(3)?;
+    let y = area.bottom().checked_sub(1)?;
+    let (text, at) = prompt.input.window(room);
+    buf.set_stringn(area.x + 1, y, prompt.purpose.sign(), 1, theme.accent);
+    buf.set_stringn(area.x + 2, y, text, room, Style::new());
+    let column = u16::try_from(at).unwrap_or(0).saturating_add(2);
+    Some(Position::new(area.x + column.min(area.width - 1), y))
 }
 
 /// The list of completions above the line, in the rows of `area` from its bottom up.
@@ -294,9 +276,9 @@ pub fn completions(prompt: &Prompt, area: Rect, buf: &mut Buffer, theme: &Theme,
     let from = prompt.chosen.map_or(0, |at| (at + 1).saturating_sub(height));
     let names = all.iter().map(|c| columns(&c.text)).max().unwrap_or(0);
     for ((i, candidate), y) in all.iter().enumerate().skip(from).take(height).zip(area.y..) {
-        let help = usize::from(area.width.saturating_sub(names + 3));
+        let help = usize::from(area.width.saturating_sub(names + 2));
         let line = Line::from(vec![
-            Span::raw(format!(" {}", crate::rows::pad(&candidate.text, usize::from(names)))),
+            Span::raw(crate::rows::pad(&candidate.text, usize::from(names))),
             Span::styled(format!("  {}", glyphs.plain(&cut(&candidate.help, help))), theme.dim),
         ]);
         buf.set_line(area.x, y, &line, area.width);

@@ -2,7 +2,6 @@
 
 use crate::theme::Role;
 use crate::wording::state;
-use ratatui::symbols::border;
 use yoi::protocol::{PodInfo, State};
 
 /// Which shapes the terminal can show.
@@ -60,11 +59,6 @@ impl Glyphs {
         StateSign { shape: self.pick(unicode, ascii), word: state::of_pod(info), role }
     }
 
-    /// The lines of frames.
-    pub fn frame(self) -> border::Set<'static> {
-        self.pick(border::PLAIN, ASCII_FRAME)
-    }
-
     /// The ASCII sign for a shape of one column; `None` for text, which is shown as it is.
     pub fn sign(symbol: &str) -> Option<&'static str> {
         Some(match symbol {
@@ -116,17 +110,6 @@ impl Glyphs {
         plain
     }
 }
-
-const ASCII_FRAME: border::Set<'static> = border::Set {
-    top_left: "+",
-    top_right: "+",
-    bottom_left: "+",
-    bottom_right: "+",
-    vertical_left: "|",
-    vertical_right: "|",
-    horizontal_top: "-",
-    horizontal_bottom: "-",
-};
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use crate::family::{Agent, Contact, Family};
 use crate::pane::glyph::Glyphs;
-use crate::rows::{pad, right, width};
+use crate::rows::{pad, right};
 use crate::theme::{Role, Theme};
 use crate::wording::age::by_minute;
 use ratatui::buffer::Buffer;
@@ -15,6 +15,8 @@ use yoi::protocol::PodName;
 const WORD: usize = 9;
 /// The columns of an age.
 const AGE: usize = 6;
+/// The fewest columns of a name.
+const NAME: usize = 8;
 
 /// The cursor on a peer or an agent. The peers and agents themselves are in the family.
 #[derive(Clone, Debug, Default)]
@@ -133,10 +135,9 @@ impl View<'_> {
     fn cells(&self, cells: &Cells<'_>, columns: usize) -> Line<'static> {
         let state = self.theme.style(cells.role);
         let left = columns.saturating_sub(4);
-        let name = width(cells.name).min(8);
-        let most = if cells.last.is_empty() { 0 } else { AGE };
-        let word = if left >= name + WORD + most + 2 { WORD } else { 0 };
-        let last = if left > name + most { most } else { 0 };
+        let word = if left > NAME + WORD { WORD } else { 0 };
+        let last = if left >= NAME + word + AGE + 2 { AGE } else { 0 };
+        let last = if cells.last.is_empty() { 0 } else { last };
         let gaps = usize::from(word > 0) + usize::from(last > 0);
         let mut spans = vec![
             self.mark(),

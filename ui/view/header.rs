@@ -1,15 +1,19 @@
-//! The header of a transcript: the Pod, its model, its address, its key and the reason for it, its state and since when, what it
-//! has used, and its notes.
+//! The heads of the panes: whose Pods the tree lists, which Pod a transcript is of, its model and what it has used. And the row
+//! of its notes.
 
-use crate::app::App;
+use crate::app::{App, Focus};
 use crate::keys::{Action, Context};
+use crate::pane::inbox::waiting;
+use crate::pane::transcript::Transcript;
+use crate::pane::tree::Workspaces;
 use crate::rows::{cut, width};
 use crate::wording::age::age;
+use crate::wording::model::cost;
 use crate::wording::wait;
 use crate::wording::why::WayOn;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use std::path::{Path, PathBuf};
 use yoi::protocol::family::Confined;
@@ -24,7 +28,7 @@ const MODEL: u8 = 3;
 /// The fewest columns that a shortened name of a model gets.
 const LEAST: usize = 8;
 
-/// A piece of the header; less important pieces are left out first.
+/// A piece of a head; less important pieces are left out first.
 struct Piece {
     text: String,
     style: Style,
@@ -32,54 +36,171 @@ struct Piece {
     rank: u8,
 }
 
-/// The header of a Pod, at most `room` columns wide.
-pub fn title(app: &App, name: Option<&PodName>, room: u16) -> Line<'static> {
-    let Some(name) = name else { return Line::styled(" yoi ", app.theme.dim) };
-    let Some(info) = app.family.get(name) else {
-        return Line::styled(format!(" {} ", cut(name.as_str(), usize::from(room))), app.theme.dim);
+impl Piece {
+    fn new(text: impl Into<String>, style: Style, rank: u8) -> Self {
+        Self { text: text.into(), style, rank }
+    }
+}
+
+/// Whether a head says the state of its Pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The row in the tree says it.
+    InTree,
+    Said,
+}
+
+/// Paints the head of the tree: whose Pods it lists, how many are marked, and on the right how many failed, rest paused and
+/// run, and what all cost.
+pub fn of_family(app: &App, area: Rect, buf: &mut Buffer) {
+    let place = match app.tree.workspaces {
+        Workspaces::All => "all workspaces".to_owned(),
+        Workspaces::This => {
+            let name = app.setup.workspace.file_name().unwrap_or_default();
+            SafeText::line(name.to_string_lossy()).into_string()
+        }
     };
-    let mut pieces = pieces(app, info);
-    let room = usize::from(room.saturating_sub(2));
-    let separator = app.setup.glyphs.plain(" · ");
-    let total = |pieces: &[Piece]| {
-        let gaps = width(&separator) * pieces.len().saturating_sub(1);
+    let left = vec![Piece::new(place, name_style(app, Focus::Tree), 0)];
+    let marked = app.tree.marks.all().len();
+    let counts = app.counts().into_iter().zip(1..);
+    let mut right: Vec<Piece> =
+        counts.map(|((text, role), rank)| Piece::new(text, app.theme.style(role), rank)).collect();
+    if marked > 0 {
+        right.insert(0, Piece::new(format!("{marked} marked"), app.theme.accent, 0));
+    }
+    let total = app.tree.cost(&app.family, app.current.as_ref());
+    right.extend((total.dollars > 0.0).then(|| Piece::new(cost(&total), app.theme.dim, 9)));
+    head(app, left, right, area, buf);
+}
+
+/// Paints the head of the peers.
+pub fn of_peers(app: &App, area: Rect, buf: &mut Buffer) {
+    let text = app.selected().map_or("peers".to_owned(), |name| format!("peers of {name}"));
+    let style = if app.focus == Focus::Peers { app.theme.accent } else { app.theme.dim };
+    let agents = app.selected().map_or(0, |name| app.family.agents_of(name).len());
+    let agents = match agents {
+        0 => None,
+        1 => Some("1 agent".to_owned()),
+        many => Some(format!("{many} agents")),
+    };
+    let right = agents.map(|agents| Piece::new(agents, app.theme.dim, 0)).into_iter().collect();
+    head(app, vec![Piece::new(text, style, 0)], right, area, buf);
+}
+
+/// Paints the head of the inbox.
+pub fn of_inbox(app: &App, area: Rect, buf: &mut Buffer) {
+    let style = if app.focus == Focus::Inbox { app.theme.accent } else { app.theme.dim };
+    let text = format!("inbox · {}", waiting(&app.family));
+    head(app, vec![Piece::new(text, style, 0)], Vec::new(), area, buf);
+}
+
+/// Paints the head of a transcript: the Pod below its ancestors, and on the right its model and what it has used. A Pod
+/// that the tree does not show says its state.
+pub fn of_pod(
+    app: &App,
+    name: Option<&PodName>,
+    (focus, state): (Focus, State),
+    area: Rect,
+    buf: &mut Buffer,
+) {
+    let style = name_style(app, focus);
+    let info = name.and_then(|name| app.family.get(name));
+    let Some(info) = info else {
+        let name = name.map_or("yoi", PodName::as_str);
+        return head(app, vec![Piece::new(name, style, 0)], Vec::new(), area, buf);
+    };
+    let mut left = vec![Piece::new(info.name.as_str(), style, 0)];
+    let above: Vec<&str> = app.family.lineage(info).into_iter().map(PodName::as_str).collect();
+    if !above.is_empty() {
+        left.insert(0, Piece::new(above.join(" › "), app.theme.dim, 2));
+    }
+    let mut right = pieces(app, info);
+    if state == State::Said {
+        let sign = app.setup.glyphs.state_sign(info);
+        let text = format!("{} {} {}", sign.shape, sign.word, age(info, app.now, app.zone()));
+        right.insert(0, Piece::new(text.trim_end(), app.theme.style(sign.role), 1));
+    }
+    let tail = app.transcript_at(&info.name).and_then(|transcript| below(app, transcript));
+    right.extend(tail);
+    head(app, left, right, area, buf);
+}
+
+/// How much is new below the view of a transcript, or the key to its end.
+fn below(app: &App, transcript: &Transcript) -> Option<Piece> {
+    if transcript.is_at_tail() {
+        return None;
+    }
+    let text = match transcript.new_below() {
+        0 => format!("↓ {} tail", app.keymap.label(Context::Everywhere, Action::Tail)),
+        new => format!("↓ {new} new"),
+    };
+    Some(Piece::new(text, app.theme.accent, 0))
+}
+
+/// The look of the name in the head of a pane.
+fn name_style(app: &App, focus: Focus) -> Style {
+    let style = if app.focus == focus { app.theme.accent } else { Style::new() };
+    style.add_modifier(Modifier::BOLD)
+}
+
+/// Paints one head: what it names on the left, and numbers on the right.
+fn head(app: &App, mut left: Vec<Piece>, mut right: Vec<Piece>, area: Rect, buf: &mut Buffer) {
+    let room = usize::from(area.width.saturating_sub(2));
+    let glyphs = app.setup.glyphs;
+    let (within, between) = (glyphs.plain(" › "), glyphs.plain(" · "));
+    let total = |pieces: &[Piece], gap: &str| {
+        let gaps = width(gap) * pieces.len().saturating_sub(1);
         pieces.iter().map(|piece| width(&piece.text)).sum::<usize>() + gaps
     };
-    while pieces.len() > 1 && total(&pieces) > room {
-        let rank = pieces.iter().map(|piece| piece.rank).max().unwrap_or(0);
-        let excess = total(&pieces) - room;
-        // The name of a model says much by its beginning.
-        if let Some(model) = pieces.iter_mut().find(|piece| rank == MODEL && piece.rank == MODEL)
-            && let Some(left) = width(&model.text).checked_sub(excess).filter(|left| *left >= LEAST)
-        {
-            model.text = cut(&model.text, left);
+    let used = |left: &[Piece], right: &[Piece]| {
+        let gap = if right.is_empty() { 0 } else { 2 };
+        total(left, &within) + gap + total(right, &between)
+    };
+    while used(&left, &right) > room {
+        let rank = left.iter().chain(&right).map(|piece| piece.rank).max().unwrap_or(0);
+        if rank == 0 {
             break;
         }
-        pieces.retain(|piece| piece.rank != rank);
-    }
-    let mut spans = vec![Span::raw(" ")];
-    for (i, piece) in pieces.iter().enumerate() {
-        if i > 0 {
-            spans.push(Span::styled(separator.clone(), app.theme.dim));
+        let excess = used(&left, &right) - room;
+        // The name of a model says much by its beginning.
+        if let Some(model) = right.iter_mut().find(|piece| rank == MODEL && piece.rank == MODEL)
+            && let Some(least) =
+                width(&model.text).checked_sub(excess).filter(|left| *left >= LEAST)
+        {
+            model.text = cut(&model.text, least);
+            break;
         }
-        let text = app.setup.glyphs.plain(&cut(&piece.text, room));
-        spans.push(Span::styled(text, piece.style));
+        left.retain(|piece| piece.rank != rank);
+        right.retain(|piece| piece.rank != rank);
     }
-    spans.push(Span::raw(" "));
-    Line::from(spans)
+    let line = |pieces: Vec<Piece>, gap: &str, mut room: usize| {
+        let mut spans = Vec::new();
+        for piece in pieces {
+            let gap = if spans.is_empty() { "" } else { gap };
+            let text = glyphs.plain(&cut(&piece.text, room.saturating_sub(width(gap))));
+            room = room.saturating_sub(width(gap) + width(&text));
+            spans.push(Span::styled(gap.to_owned(), app.theme.dim));
+            spans.push(Span::styled(text, piece.style));
+        }
+        Line::from(spans)
+    };
+    let right = line(right, &between, room);
+    let wide = right.width();
+    let beside = room.saturating_sub(if wide == 0 { 0 } else { wide + 2 });
+    let left = line(left, &within, beside);
+    buf.set_line(area.x + 1, area.y, &left, area.width.saturating_sub(1));
+    let x = area.right().saturating_sub(u16::try_from(wide + 1).unwrap_or(area.width)).max(area.x);
+    buf.set_line(x, area.y, &right, area.right() - x);
 }
 
 fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     let theme = &app.theme;
-    let sign = app.setup.glyphs.state_sign(info);
-    let piece = |text: String, style: Style, rank: u8| Piece { text, style, rank };
-    let state = format!("{} {} {}", sign.shape, sign.word, age(info, app.now, app.zone()));
-    let state = state.trim_end().to_owned();
-    let mut pieces = vec![piece(info.name.to_string(), theme.agent, 0)];
-    pieces.extend(elsewhere(app, info).map(|place| piece(place, theme.warn, 0)));
+    let piece = |text: String, style: Style, rank: u8| Piece::new(text, style, rank);
+    let elsewhere = elsewhere(app, info).map(|place| piece(place, theme.warn, 0));
+    let mut pieces: Vec<Piece> = elsewhere.into_iter().collect();
     match model(app, info) {
         Some(model) => pieces.push(piece(model, theme.dim, MODEL)),
-        None => pieces.push(piece("no model".into(), theme.warn, 3)),
+        None => pieces.push(piece("no model".into(), theme.warn, 0)),
     }
     let sent = if info.effort_unsent.is_some() { " (not sent)" } else { "" };
     let effort = info.effort.map(|effort| format!("effort {}{sent}", effort.name()));
@@ -89,7 +210,6 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     if !info.model_why.is_empty() {
         pieces.push(piece(format!("({})", info.model_why), theme.dim, 9));
     }
-    pieces.push(piece(state, theme.style(sign.role), 1));
     if info.context_window > 0 && info.context_tokens > 0 {
         let percent = info.context_tokens.saturating_mul(100) / info.context_window;
         let style = if percent >= 80 { theme.warn } else { theme.dim };
@@ -101,8 +221,12 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
         pieces.push(piece(format!("${cost:.2}"), theme.dim, 6));
     }
     if let Some(confined) = info.confined {
-        let style = if confined == Confined::Enforced { theme.dim } else { theme.warn };
-        pieces.push(piece(format!("sandbox {confined}"), style, 10));
+        let (style, rank) = match confined {
+            Confined::Enforced => (theme.dim, 10),
+            Confined::Partly => (theme.warn, 10),
+            Confined::NotEnforced => (theme.warn, 0),
+        };
+        pieces.push(piece(format!("sandbox {confined}"), style, rank));
     }
     pieces
 }

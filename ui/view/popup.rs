@@ -8,9 +8,9 @@ use crate::pane::inbox;
 use crate::rows::{cut, width, wrap_text};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Margin, Position, Rect};
+use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Clear, Widget as _};
+use ratatui::widgets::{Clear, Widget as _};
 
 /// Columns of one key of the leader with its help.
 const LEADER: u16 = 26;
@@ -38,26 +38,27 @@ pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position>
     }
 }
 
-/// Opens a popup: empties its cells, and frames them if the screen has frames. Every popup is painted
-/// through this function. It returns the cells for the text, which are always on the screen, however
-/// small that is.
-fn open(app: &App, wanted: Rect, title: &str, areas: &Areas, frame: &mut Frame<'_>) -> Rect {
+/// Opens a sheet, whose text has this area: empties its rows, and rules it off on a screen without grounds. Every sheet is
+/// painted through this function. It returns the cells for the text, which are always on the screen, however small that is.
+fn open(app: &App, text: Rect, frame: &mut Frame<'_>) -> Rect {
     let screen = frame.area();
-    if areas.outer.is_none() {
-        let inner = wanted.intersection(screen);
-        clear(app, inner, frame.buffer_mut());
-        return inner;
+    let rows = Rect { x: screen.x, width: screen.width, ..text }.intersection(screen);
+    clear(app, rows, frame.buffer_mut());
+    if !app.theme.has_grounds()
+        && let Some(y) = rows.y.checked_sub(1)
+    {
+        rule(app, Rect { y, height: 1, ..rows }, frame.buffer_mut());
     }
-    let outer = wanted.outer(Margin::new(1, 1)).intersection(screen);
-    clear(app, outer, frame.buffer_mut());
-    let title = if title.is_empty() { String::new() } else { format!(" {title} ") };
-    let inner = outer.inner(Margin::new(1, 1)).intersection(wanted);
-    Block::bordered()
-        .border_set(app.setup.glyphs.frame())
-        .border_style(app.theme.border_focus)
-        .title(Span::styled(cut(&title, usize::from(inner.width)), app.theme.accent))
-        .render(outer, frame.buffer_mut());
-    inner
+    text.intersection(screen)
+}
+
+/// Paints a rule in place of a ground.
+pub fn rule(app: &App, area: Rect, buf: &mut Buffer) {
+    clear(app, area, buf);
+    let sign = app.setup.glyphs.plain("─");
+    for x in area.x..area.right() {
+        buf.set_stringn(x, area.y, &sign, 1, app.theme.rule);
+    }
 }
 
 /// Empties an area. A wide character whose right half is in the area is removed whole.
@@ -66,7 +67,7 @@ fn clear(app: &App, area: Rect, buf: &mut Buffer) {
         return;
     }
     Clear.render(area, buf);
-    buf.set_style(area, app.theme.text);
+    buf.set_style(area, app.theme.text.patch(app.theme.raised));
     let Some(x) = area.x.checked_sub(1) else { return };
     for y in area.y..area.bottom() {
         let cell = &mut buf[(x, y)];
@@ -77,14 +78,18 @@ fn clear(app: &App, area: Rect, buf: &mut Buffer) {
 }
 
 fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> Position {
-    let inner = open(app, areas.list(list), &list.title, areas, frame);
-    if areas.outer.is_none() {
-        let top = open(app, Rect { y: 0, height: 1, ..inner }, "", areas, frame);
-        let text = cut(&list.title, usize::from(top.width).saturating_sub(1));
-        let title = Line::styled(format!(" {text}"), app.theme.accent);
-        frame.buffer_mut().set_line(top.x, top.y, &title, top.width);
-    }
-    list.render(inner, frame.buffer_mut(), &app.theme, app.setup.glyphs)
+    let area = areas.list(list);
+    let title = area.y.saturating_sub(1);
+    let sheet = open(app, Rect { y: title, height: area.bottom() - title, ..area }, frame);
+    let text = cut(&app.setup.glyphs.plain(&list.title), usize::from(sheet.width));
+    frame.buffer_mut().set_stringn(
+        sheet.x,
+        sheet.y,
+        text,
+        usize::from(sheet.width),
+        app.theme.accent,
+    );
+    list.render(area.intersection(sheet), frame.buffer_mut(), &app.theme, app.setup.glyphs)
 }
 
 fn confirm(app: &App, confirm: &Confirm, areas: &Areas, frame: &mut Frame<'_>) {
@@ -98,22 +103,22 @@ fn confirm(app: &App, confirm: &Confirm, areas: &Areas, frame: &mut Frame<'_>) {
         text.push(app.setup.glyphs.plain(&inbox::more_below(left - shown, &app.keymap)));
     }
     let answers = answers(app, confirm, areas);
-    let inner = open(app, areas.above_bar(text.len() + answers.len()), "", areas, frame);
-    let rows = text.into_iter().map(|line| Line::styled(format!(" {line}"), app.theme.needs));
+    let inner = open(app, areas.sheet(text.len() + answers.len()), frame);
+    let rows = text.into_iter().map(|line| Line::styled(line, app.theme.text));
     for (line, y) in rows.chain(answers).zip(inner.y..inner.bottom()) {
         frame.buffer_mut().set_line(inner.x, y, &line, inner.width);
     }
 }
 
 fn answers(app: &App, confirm: &Confirm, areas: &Areas) -> Vec<Line<'static>> {
-    let columns = usize::from(areas.above_bar(1).width);
+    let columns = usize::from(areas.sheet(1).width);
     let rows = confirm.answer_rows(app.is_armed(), &app.keymap, columns);
     rows.into_iter().map(|row| answer_row(app, row)).collect()
 }
 
 fn answer_row(app: &App, hints: Vec<Hint>) -> Line<'static> {
     let glyphs = app.setup.glyphs;
-    let mut spans = vec![Span::raw(" ")];
+    let mut spans = Vec::new();
     for (i, hint) in hints.into_iter().enumerate() {
         if i > 0 {
             spans.push(Span::styled(glyphs.plain(" · "), app.theme.dim));
@@ -132,7 +137,7 @@ fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) 
     let question = question.filter(|_| wrong.is_none() || prompt.wrong.is_some());
     let wrong = wrong.iter().map(|text| (text.as_str(), app.theme.error));
     let said = wrong.chain(question.iter().map(|text| (text.as_str(), app.theme.needs)));
-    let columns = usize::from(areas.above_bar(1).width).max(1);
+    let columns = usize::from(areas.sheet(1).width).max(1);
     let rows: Vec<Line<'_>> = said
         .flat_map(|(text, style)| {
             let rows = wrap_text(&app.setup.glyphs.plain(text), columns);
@@ -156,15 +161,15 @@ fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) 
 
 /// The area of `rows` rows above the line that is being typed.
 fn line_sheet(app: &App, rows: usize, areas: &Areas, frame: &mut Frame<'_>) -> Rect {
-    open(app, areas.above_bar(rows), "", areas, frame)
+    open(app, areas.sheet_above_line(rows), frame)
 }
 
 /// Paints the keys that can follow the leader, in as many columns as fit.
 fn leader(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
     let hints = app.leader_hints();
-    let columns = usize::from(areas.above_bar(1).width / LEADER).max(1);
+    let columns = usize::from(areas.sheet(1).width / LEADER).max(1);
     let rows = hints.len().div_ceil(columns);
-    let area = open(app, areas.above_bar(rows), "", areas, frame);
+    let area = open(app, areas.sheet_above_line(rows), frame);
     let glyphs = app.setup.glyphs;
     for (i, hint) in hints.into_iter().enumerate() {
         let (column, row) = (i / rows, i % rows);
@@ -188,15 +193,7 @@ fn files(app: &App, files: &Files, areas: &Areas, frame: &mut Frame<'_>) {
     if rows == 0 {
         return;
     }
-    let text = crate::app::panes::composer(app).text_area(areas.composer);
-    let longest = files.found.iter().map(|c| crate::rows::columns(&c.value)).max().unwrap_or(0);
-    let height = u16::try_from(rows).unwrap_or(0);
-    let width = longest.saturating_add(2).min(text.width.max(12)).min(areas.bar.width);
-    let x = text.x.min(areas.bar.width.saturating_sub(width));
-    let frame_rows = u16::from(areas.outer.is_some());
-    let height = height.min(areas.composer.y.saturating_sub(2 * frame_rows));
-    let y = areas.composer.y.saturating_sub(height + frame_rows);
-    let area = open(app, Rect { x, y, width, height }, "", areas, frame);
+    let area = open(app, areas.sheet_above_line(rows), frame);
     let (rows, columns) = (usize::from(area.height), usize::from(area.width));
     let from = (files.selected + 1).saturating_sub(rows);
     let shown = files.found.iter().enumerate().skip(from).take(rows);

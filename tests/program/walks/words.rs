@@ -69,8 +69,9 @@ pub fn of_log(text: &str) -> Vec<String> {
 /// The words of the transcript on a screen with a tree on its left.
 pub fn of_screen(text: &str) -> Vec<String> {
     let mut words = Vec::new();
-    for row in text.lines().take_while(|row| !row.starts_with('├')) {
-        let Some(row) = row.split('│').nth(2).map(str::trim) else { continue };
+    // The first row is that of the heads.
+    for row in text.lines().skip(1) {
+        let Some(row) = row.split('│').nth(1).map(str::trim) else { continue };
         let head = row.strip_prefix(['▸', '▾']).map(str::trim_start);
         match head {
             Some(head) if head.starts_with("Write ") => {

@@ -33,7 +33,7 @@ fn pane(bench: &mut Bench) -> Vec<String> {
     let screen = bench.screen();
     let mut rows = screen.lines().skip_while(|row| !row.contains("peers of"));
     let title = rows.next().expect("the pane is there").to_owned();
-    let rest = rows.take_while(|row| !row.starts_with('├'));
+    let rest = rows.take_while(|row| row.contains('│'));
     std::iter::once(title).chain(rest.map(str::to_owned)).map(|row| left(&row)).collect()
 }
 
@@ -46,16 +46,16 @@ fn left(row: &str) -> String {
 fn the_agents_that_the_selected_pod_reaches_are_below_its_peers() {
     let mut bench = bench(two());
     let rows = [
-        "├ peers of alice · 2 agents ─┤",
-        "│⇄ ○ bob     idle          2m│",
-        "│⇄ ◇ casa    online       yoi│",
-        "│⇄ ◇ proj/a  online     agent│",
+        " peers of alice  2 agents │",
+        "⇄ ○ bob         idle      │",
+        "⇄ ◇ casa        online    │",
+        "⇄ ◇ proj/a      online    │",
     ];
     assert_eq!(pane(&mut bench), rows);
     // bob is not on the mesh.
     bench.go_to("bob");
-    let empty = "│                            │";
-    let rows = ["├ peers of bob ──────────────┤", "│⇄ ○ alice   idle          2m│", empty, empty];
+    let empty = "                          │";
+    let rows = [" peers of bob             │", "⇄ ○ alice       idle      │", empty, empty];
     assert_eq!(pane(&mut bench), rows);
 }
 
@@ -75,7 +75,7 @@ fn an_agent_that_leaves_goes_from_the_pane_and_no_pane_moves() {
 fn a_blocked_agent_says_so_in_any_width() {
     let blocked = |name: &str| MeshAgent { blocked: true, ..agent(name, AgentKind::Agent) };
     let mut bench = bench(vec![blocked("a-long-name-of-an-agent")]);
-    assert_eq!(pane(&mut bench)[2], "│⇄ ◇ a-long-name-o… blocked  │");
+    assert_eq!(pane(&mut bench)[2], "⇄ ◇ a-long-nam… blocked   │");
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn names_of_agents_are_shown_safe_and_in_their_columns() {
         bench.press("e");
         let screen = bench.screen();
         assert!(!screen.contains(['\u{1b}', '\u{202e}']), "{screen}");
-        let rows = screen.lines().filter(|row| row.contains('◇') && row.contains("agent"));
-        let ends = rows.map(|row| crate::rows::width(row.split("agent").next().unwrap_or(row)));
+        let rows = screen.lines().filter(|row| row.contains('◇'));
+        let ends = rows.map(|row| crate::rows::width(row.split("online").next().unwrap_or(row)));
         let ends: Vec<usize> = ends.collect();
         assert!(ends.len() == 3 && ends.iter().all(|end| *end == ends[0]), "{size:?}\n{screen}");
     }
@@ -127,7 +127,7 @@ fn a_thousand_agents_show_as_many_as_there_is_room_for_and_how_many_there_are() 
     let agents = (0..1024).map(|n| agent(&format!("a{n:04}"), AgentKind::Agent)).collect();
     let mut bench = bench(agents);
     let rows = pane(&mut bench);
-    assert!(rows[0].contains("peers of alice · 1024"), "{rows:?}");
+    assert!(rows[0].contains("1024 agents"), "{rows:?}");
     assert!(rows.len() <= 6, "{rows:?}");
     bench.press("ctrl-x");
     bench.press("e");

@@ -50,7 +50,7 @@ fn space_marks_rows_and_a_second_space_or_escape_takes_marks_back() {
     let mut bench = marked();
     assert_eq!(marks(&bench), ["scout", "bob"]);
     let screen = bench.screen();
-    assert!(screen.contains("│+  ● scout") && screen.contains("│+○ bob"), "{screen}");
+    assert!(screen.contains("\n+  ● scout") && screen.contains("\n+○ bob"), "{screen}");
     assert!(screen.contains("2 marked · s stop them · r restore them"), "{screen}");
     bench.press("space");
     assert_eq!(marks(&bench), ["scout"]);

@@ -45,13 +45,13 @@ fn escape_never_withdraws_an_approval_request() {
 }
 
 #[test]
-fn the_bar_counts_failed_and_paused_pods() {
+fn the_head_of_the_tree_counts_failed_and_paused_pods() {
     let states = [("a", State::Failed), ("b", State::Paused), ("c", State::Paused)];
     let mut bench = Bench::new(states.map(|(name, state)| pod(name, state)).to_vec());
     bench.size(120, 40);
     let screen = bench.screen();
-    let bar = screen.lines().last().unwrap_or_default();
-    assert!(bar.ends_with("1 failed   2 paused   F1 help"), "{bar}");
+    let head = screen.lines().next().unwrap_or_default();
+    assert!(head.contains("1 failed · 2 paused · $0.36 │"), "{head}");
 }
 
 #[test]

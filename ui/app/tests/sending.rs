@@ -16,7 +16,7 @@ fn the_first_message_makes_a_pod_and_is_sent_to_it() {
 #[test]
 fn the_first_message_makes_the_pod_that_the_command_line_named() {
     let mut bench = Bench::naming("docs", vec![pod("repo", State::Idle)]);
-    assert!(bench.screen().contains("to docs (new) ›"), "{}", bench.screen());
+    assert!(bench.screen().contains("\n docs (new) ›"), "{}", bench.screen());
     for _ in 0..2 {
         bench.type_in("hello");
         let made = bench.press("enter");
@@ -27,13 +27,13 @@ fn the_first_message_makes_the_pod_that_the_command_line_named() {
     }
     bench.type_in(":open repo");
     bench.press("enter");
-    assert!(bench.screen().contains("to repo ›"), "another Pod was chosen: {}", bench.screen());
+    assert!(bench.screen().contains("\n repo ›"), "another Pod was chosen: {}", bench.screen());
 }
 
 #[test]
 fn the_pod_that_the_command_line_named_is_shown_first() {
     let mut bench = Bench::naming("docs", vec![pod("repo", State::Idle), pod("docs", State::Idle)]);
-    assert!(bench.screen().contains("to docs ›"), "{}", bench.screen());
+    assert!(bench.screen().contains("\n docs ›"), "{}", bench.screen());
 }
 
 #[test]

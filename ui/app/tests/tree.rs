@@ -13,16 +13,17 @@ fn a_tree_with_more_pods_than_rows_says_how_many_are_above_and_below() {
         bench.press("up");
     }
     let screen = bench.screen();
-    let listed = screen
-        .lines()
-        .filter(|line| line.starts_with("│ ○ p") || line.starts_with("│›○ p"))
-        .count();
-    assert!(screen.contains(&format!("│ ↓{} ", 30 - listed)), "{screen}");
+    let listed =
+        screen.lines().filter(|line| line.starts_with(" ○ p") || line.starts_with("›○ p")).count();
+    assert!(screen.contains(&format!("\n ↓{} ", 30 - listed)), "{screen}");
     for _ in 10..40 {
         bench.press("down");
     }
     let screen = bench.screen();
-    assert!(screen.contains("p39") && screen.contains(&format!("│ ↑{} ", 30 - listed)), "{screen}");
+    assert!(
+        screen.contains("p39") && screen.contains(&format!("\n ↑{} ", 30 - listed)),
+        "{screen}"
+    );
     bench.press("up");
     let screen = bench.screen();
     assert!(screen.contains("↓1 "), "{screen}");
@@ -68,7 +69,7 @@ fn a_dragged_border_wins_also_on_the_next_screen_and_a_click_gives_it_back() {
     let pods = || vec![pod("alice", State::Idle)];
     let mut bench = Bench::new(pods());
     bench.size(120, 40);
-    let border = |bench: &Bench| Areas::of(&bench.app).outer.expect("frames").transcript.x;
+    let border = |bench: &Bench| Areas::of(&bench.app).rules[0].expect("a rule").x;
     let usual = border(&bench);
     bench.msg(mouse(MouseEventKind::Drag(Left), 60, 5));
     assert_eq!(border(&bench), usual, "the border was not pressed");
@@ -80,7 +81,7 @@ fn a_dragged_border_wins_also_on_the_next_screen_and_a_click_gives_it_back() {
     let mut next = Bench::returning(bench.app.screen_state(), pods());
     next.size(120, 40);
     assert_eq!(border(&next), 60);
-    for (width, at) in [(64, 29), (90, 52), (200, 60)] {
+    for (width, at) in [(64, 27), (90, 53), (200, 60)] {
         next.size(width, 40);
         assert_eq!(border(&next), at);
     }

@@ -24,6 +24,8 @@ pub struct View<'a> {
     pub placeholder: String,
     pub theme: &'a Theme,
     pub glyphs: Glyphs,
+    /// Whether the keys type into it.
+    pub focused: bool,
 }
 
 /// How many rows the queue of this Pod takes.
@@ -36,7 +38,7 @@ impl View<'_> {
     /// The words before the text: never more than half of the width.
     pub fn prompt(&self, width: u16) -> String {
         let room = usize::from(width / 2).saturating_sub(6);
-        self.glyphs.plain(&format!("to {} › ", cut(&self.to, room)))
+        self.glyphs.plain(&format!(" {} › ", cut(&self.to, room)))
     }
 
     /// Where in `area` the text stands.
@@ -58,8 +60,9 @@ impl View<'_> {
         let prompt = self.prompt(area.width);
         buf.set_stringn(area.x, text.y, &prompt, usize::from(area.width), self.theme.dim);
         let name =
-            Rect { x: area.x + 3, width: columns(&prompt).saturating_sub(6), height: 1, ..text };
-        buf.set_style(name.intersection(area), self.theme.agent);
+            Rect { x: area.x + 1, width: columns(&prompt).saturating_sub(4), height: 1, ..text };
+        let style = if self.focused { self.theme.accent } else { self.theme.dim };
+        buf.set_style(name.intersection(area), style);
         if self.composer.is_empty() {
             let text = Rect { x: text.x + 1, width: text.width.saturating_sub(1), ..text };
             let hint = self.glyphs.plain(&cut(&self.placeholder, usize::from(text.width)));
@@ -88,7 +91,7 @@ impl View<'_> {
             } else {
                 format!("{label}: ")
             };
-            let text = pad(&format!("{label}{}", flatten(&queued.input)), usize::from(area.width));
+            let text = pad(&format!(" {label}{}", flatten(&queued.input)), usize::from(area.width));
             let text = self.glyphs.plain(&text);
             buf.set_stringn(area.x, y, text, usize::from(area.width), self.theme.quote);
         }

@@ -164,6 +164,7 @@ fn the_caret_stands_after_the_last_cluster() {
             placeholder: "".into(),
             theme: &theme,
             glyphs: crate::pane::glyph::Glyphs::Unicode,
+            focused: true,
         };
         let area = Rect::new(0, 0, 40, 3);
         let mut buf = Buffer::empty(area);

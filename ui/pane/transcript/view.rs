@@ -206,7 +206,7 @@ impl View<'_> {
 
     fn cursor(&self, line: Rect, buf: &mut Buffer) {
         if margins(line.width).0 > 0 {
-            buf.set_stringn(line.x, line.y, "▎", 1, self.theme.border_focus);
+            buf.set_stringn(line.x, line.y, "▌", 1, self.theme.accent);
         } else {
             buf.set_style(line, self.theme.selection);
         }

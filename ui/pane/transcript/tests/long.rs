@@ -13,7 +13,7 @@ fn numbered(lines: usize) -> String {
 /// The numbers of the lines in view.
 fn numbers(bench: &mut Bench) -> Vec<usize> {
     let number = |row: &String| {
-        row.trim_matches([' ', '▎']).strip_prefix("line ")?.split(' ').next()?.parse().ok()
+        row.trim_matches([' ', '▌']).strip_prefix("line ")?.split(' ').next()?.parse().ok()
     };
     bench.rows().iter().filter_map(number).collect()
 }

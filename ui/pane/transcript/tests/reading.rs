@@ -127,7 +127,7 @@ fn a_text_is_found_in_pages_that_are_not_loaded_yet() {
     bench.transcript.find("output");
     bench.find_visible_rows();
     let screen = bench.screen();
-    assert!(screen.contains("▎    output"), "what is folded is unfolded for it: {screen}");
+    assert!(screen.contains("▌    output"), "what is folded is unfolded for it: {screen}");
 }
 
 #[test]
