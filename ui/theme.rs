@@ -42,9 +42,10 @@ macro_rules! roles {
         }
 
         impl Theme {
-            /// The look of a role.
+            /// The look of a role. Words leave the ground under them as it is.
             pub fn style(&self, role: Role) -> Style {
-                match role { $(Role::$variant => self.$field),* }
+                let look = match role { $(Role::$variant => self.$field),* };
+                if role == Role::Text { Style { bg: None, ..look } } else { look }
             }
 
             /// Whether the line and sheets can be told by their ground.
@@ -64,50 +65,33 @@ macro_rules! roles {
 }
 
 roles! {
-    /// Ordinary words, and the ground under everything.
+    /// What is read: prose, names, arguments. Its ground is under everything.
     text Text,
-    /// Less important text.
+    /// What can be skipped: ages, labels, names of tools, results as hoped, thinking, figures.
     dim Dim,
-    /// Headings, keys in hints, and other emphasis.
+    /// Where the person is, and which keys act here.
     accent Accent,
-    /// The person's own name and words.
-    you You,
-    /// A Pod's name.
-    agent Agent,
-    /// The name of a tool.
-    tool Tool,
-    /// Success.
-    ok Ok,
-    /// A warning.
-    warn Warn,
-    /// An error.
-    error Error,
-    /// A run is under way.
-    running Running,
-    /// The Pod needs a person.
+    /// Blocked until a person acts.
     needs Needs,
-    /// Interrupted, can continue.
-    paused Paused,
-    /// Idle.
-    idle Idle,
-    /// Code, inline and in blocks.
+    /// Not as it should be.
+    warn Warn,
+    /// Failed, and lines that a change removes.
+    error Error,
+    /// Lines that a change adds.
+    added Added,
+    /// Code within prose, and commands.
     code Code,
-    /// Quoted text and its bar.
-    quote Quote,
     /// Links.
     link Link,
-    /// The line between panes.
+    /// The rule between panes.
     rule Rule,
-    /// The ground of the line, of sheets and of code. Without a colour for it, a rule stands above them.
+    /// The ground of the line, of sheets and of a person's message. Without a colour for it, a rule stands above the line
+    /// and sheets.
     raised Raised,
-    /// The chosen row, selected text.
+    /// The ground of the row under the cursor and of selected text.
     selection Selection,
     /// Matches of a search.
     found Found,
-    /// Lines that a change adds.
-    added Added,
-    /// Lines that a change removes.
-    removed Removed,
 }
 
 impl Theme {

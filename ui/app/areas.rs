@@ -145,7 +145,8 @@ fn side_by_side(app: &App, screen: Rect) -> Areas {
         }
     };
     let lists = lists.map(|lists| split(lists, peers_rows(app, screen.height)));
-    let (transcripts, inbox) = split(column, inbox_rows(app, column.width.saturating_sub(2), screen.height));
+    let (transcripts, inbox) =
+        split(column, inbox_rows(app, column.width.saturating_sub(2), screen.height));
     let (transcript, beside) = halves(app, transcripts);
     let gap = u16::from(app.size.1 >= ROOMY);
     let (head, body) = below_head(transcript, gap);

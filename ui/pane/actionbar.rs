@@ -215,7 +215,7 @@ impl View<'_> {
 
     fn notice(&self, notice: &Notice, room: usize) -> Line<'static> {
         let role = match notice.kind {
-            Kind::Done => Role::Ok,
+            Kind::Done => Role::Text,
             Kind::Info => Role::Text,
             Kind::Warned => Role::Warn,
             Kind::Refused => Role::Error,
@@ -251,10 +251,7 @@ impl View<'_> {
     fn key_and_help(&self, hint: &Hint) -> Vec<Span<'static>> {
         let blank = if hint.key.is_empty() { "" } else { " " };
         let does = self.glyphs.plain(&format!("{blank}{}", hint.does));
-        vec![
-            Span::styled(self.glyphs.plain(&hint.key), self.theme.accent),
-            Span::styled(does, self.theme.dim),
-        ]
+        vec![Span::styled(self.glyphs.plain(&hint.key), self.theme.dim), Span::raw(does)]
     }
 }
 

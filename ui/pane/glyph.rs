@@ -49,9 +49,9 @@ impl Glyphs {
             // What goes as it should has no colour.
             State::Running => ("●", "*", Role::Text),
             State::NeedsYou => ("▲", "!", Role::Needs),
-            State::Paused => ("‖", "\"", Role::Paused),
+            State::Paused => ("‖", "\"", Role::Warn),
             State::Idle if info.unseen => ("✓", "v", Role::Text),
-            State::Idle => ("○", "o", Role::Idle),
+            State::Idle => ("○", "o", Role::Dim),
             State::Stopped => ("◌", ".", Role::Dim),
             State::Failed | State::Damaged => ("✕", "x", Role::Error),
             State::Unknown => ("?", "?", Role::Warn),

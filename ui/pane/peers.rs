@@ -125,7 +125,7 @@ impl View<'_> {
         // A blocked agent shows that at any width, in place of its kind.
         let (word, role, last) = match agent.blocked {
             true => ("blocked", Role::Warn, ""),
-            false => ("online", Role::Idle, agent.word()),
+            false => ("online", Role::Dim, agent.word()),
         };
         let shape = self.glyphs.pick("◇", "@");
         self.cells(&Cells { shape, name: agent.shown.as_str(), word, role, last }, columns)

@@ -317,7 +317,7 @@ mod tests {
         #[test]
         fn prefixes_never_push_a_row_over_the_width(text in text(), cells in 1usize..40, deep in 0usize..30) {
             let text = SafeText::lines(text.replace('\t', " ")).into_string();
-            let prefix = [Piece::new("│ ".repeat(deep), Role::Quote)];
+            let prefix = [Piece::new("│ ".repeat(deep), Role::Dim)];
             let body = [Piece::new(text, Role::Text)];
             let mut out = Vec::new();
             Paragraph { first: &prefix, rest: &prefix, body: &body, at: Break::Words }.wrap(cells, &mut out);

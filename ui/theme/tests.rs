@@ -68,20 +68,20 @@ fn colours_are_brought_down_to_the_nearest_one() {
 fn a_file_of_the_user_replaces_roles_and_its_errors_name_file_line_and_column() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("night.toml");
-    let text = "[palette]\nmine = \"#010203\"\n\n[roles]\nyou = { fg = \"mine\", bold = true }\n\
-                nonsense = \"red\"\nok = { fg = \"greenish\" }\nwarn = { fog = \"red\" }\n";
+    let text = "[palette]\nmine = \"#010203\"\n\n[roles]\naccent = { fg = \"mine\", bold = true }\n\
+                nonsense = \"red\"\nneeds = { fg = \"greenish\" }\nwarn = { fog = \"red\" }\n";
     std::fs::write(&path, text).expect("written");
     let (theme, diagnostics) = Theme::load_for("night", Some(dir.path()), Depth::True);
     let (built_in, _) = Theme::load_for("night", None, Depth::True);
-    assert_eq!(theme.you.fg, Some(Color::Rgb(1, 2, 3)));
-    assert_eq!((theme.ok, theme.warn, theme.dim), (built_in.ok, built_in.warn, built_in.dim));
+    assert_eq!(theme.accent.fg, Some(Color::Rgb(1, 2, 3)));
+    assert_eq!((theme.needs, theme.warn, theme.dim), (built_in.needs, built_in.warn, built_in.dim));
     let file = path.display();
     assert_eq!(diagnostics.len(), 3);
     assert!(
         diagnostics.iter().any(|c| c.starts_with(&format!("{file}:6:1: no role named nonsense")))
     );
     assert!(
-        diagnostics.iter().any(|c| c.starts_with(&format!("{file}:7:6: greenish is no colour")))
+        diagnostics.iter().any(|c| c.starts_with(&format!("{file}:7:9: greenish is no colour")))
     );
     assert!(diagnostics.iter().any(|c| c.starts_with(&format!("{file}:8:8: unknown field `fog`"))));
 }
@@ -89,20 +89,20 @@ fn a_file_of_the_user_replaces_roles_and_its_errors_name_file_line_and_column() 
 #[test]
 fn a_file_that_is_no_toml_leaves_the_built_in_theme() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    std::fs::write(dir.path().join("night.toml"), "[roles]\nyou = = 3\n").expect("written");
+    std::fs::write(dir.path().join("night.toml"), "[roles]\naccent = = 3\n").expect("written");
     let (theme, diagnostics) = Theme::load_for("night", Some(dir.path()), Depth::True);
     assert_eq!(theme, Theme::load_for("night", None, Depth::True).0);
-    assert!(diagnostics[0].contains("night.toml:2:7: "), "{diagnostics:?}");
+    assert!(diagnostics[0].contains("night.toml:2:10: "), "{diagnostics:?}");
 }
 
 #[test]
 fn a_theme_of_the_users_own_is_listed_and_an_unknown_one_is_refused() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    std::fs::write(dir.path().join("sea.toml"), "[roles]\nyou = \"blue\"\n").expect("written");
+    std::fs::write(dir.path().join("sea.toml"), "[roles]\naccent = \"blue\"\n").expect("written");
     assert_eq!(Theme::names(Some(dir.path())), ["night", "day", "mono", "sea"]);
     let (theme, diagnostics) = Theme::load_for("sea", Some(dir.path()), Depth::True);
     assert_eq!(
-        (theme.name.as_str(), theme.you.fg, diagnostics.len()),
+        (theme.name.as_str(), theme.accent.fg, diagnostics.len()),
         ("sea", Some(Color::Blue), 0)
     );
     let (theme, diagnostics) = Theme::load_for("lake", Some(dir.path()), Depth::True);
@@ -119,4 +119,84 @@ fn a_terminal_without_colours_says_why() {
     assert!(why("TERM", "dumb").is_some_and(|why| why.starts_with("TERM is `dumb`")));
     assert_eq!(why("TERM", "xterm-256color"), None);
     assert_eq!(why("NO_COLOR", ""), None);
+}
+
+/// A colour as it is shown: one of 16 as xterm shows it.
+fn shown(colour: Color) -> (u8, u8, u8) {
+    match colour {
+        Color::Rgb(r, g, b) => (r, g, b),
+        Color::Black => (0, 0, 0),
+        Color::White => (255, 255, 255),
+        Color::Red => (205, 0, 0),
+        Color::Green => (0, 130, 0),
+        Color::Yellow => (205, 205, 0),
+        Color::Blue => (0, 0, 238),
+        Color::Magenta => (205, 0, 205),
+        Color::DarkGray => (127, 127, 127),
+        other => panic!("{other:?} is in no theme"),
+    }
+}
+
+/// The contrast of two colours by WCAG 2.2, from 1 to 21.
+fn contrast(one: Color, other: Color) -> f64 {
+    let part = |value: u8| {
+        let share = f64::from(value) / 255.0;
+        if share <= 0.040_45 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+    };
+    let light = |(r, g, b)| 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+    let (one, other) = (light(shown(one)), light(shown(other)));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+#[test]
+fn words_can_be_read_on_every_ground_of_a_theme() {
+    for name in ["night", "day"] {
+        let (theme, _) = Theme::load_for(name, None, Depth::True);
+        let grounds =
+            [theme.text.bg, theme.raised.bg, theme.selection.bg].map(|bg| bg.expect("a ground"));
+        let [text, dim, accent] = [theme.text, theme.dim, theme.accent].map(|style| style.fg);
+        let marks =
+            [theme.needs, theme.warn, theme.error, theme.added, theme.link].map(|style| style.fg);
+        for ground in grounds {
+            for word in [text, accent].into_iter().flatten() {
+                assert!(contrast(word, ground) >= 4.5, "{name}: {word:?} on {ground:?}");
+            }
+            for mark in marks.into_iter().chain([dim]).flatten() {
+                let found = contrast(mark, ground);
+                assert!(found >= 3.0, "{name}: {mark:?} on {ground:?} {found:.2}");
+            }
+        }
+        for word in marks.into_iter().chain([dim]).flatten() {
+            let found = contrast(word, grounds[0]);
+            assert!(found >= 4.5, "{name}: {word:?} on its ground {found:.2}");
+        }
+    }
+}
+
+#[test]
+fn no_other_role_has_the_look_of_what_waits_for_a_person() {
+    for (name, _) in BUILT_IN {
+        for depth in [Depth::Ansi, Depth::Palette, Depth::True] {
+            let (theme, _) = Theme::load_for(name, None, depth);
+            let mut others = theme.clone();
+            others.needs = Style::new();
+            let taken = styles(&others).into_iter().any(|style| match theme.needs.fg {
+                Some(orange) => style.fg == Some(orange) || style.bg == Some(orange),
+                None => style == theme.needs,
+            });
+            assert!(!taken, "{name} at {depth:?}");
+        }
+    }
+}
+
+#[test]
+fn looks_for_16_colours_can_be_read_on_black_and_on_white() {
+    let (theme, _) = Theme::load_for("night", None, Depth::Ansi);
+    for style in styles(&theme).into_iter().filter(|style| style.bg.is_none()) {
+        let Some(colour) = style.fg.filter(|colour| *colour != Color::Reset) else { continue };
+        for ground in [Color::Black, Color::White] {
+            let found = contrast(colour, ground);
+            assert!(found >= 3.0, "{colour:?} on {ground:?}: {found:.2}");
+        }
+    }
 }

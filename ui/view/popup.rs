@@ -9,6 +9,7 @@ use crate::rows::{cut, width, wrap_text};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Widget as _};
 
@@ -104,7 +105,7 @@ fn confirm(app: &App, confirm: &Confirm, areas: &Areas, frame: &mut Frame<'_>) {
     }
     let answers = answers(app, confirm, areas);
     let inner = open(app, areas.sheet(text.len() + answers.len()), frame);
-    let rows = text.into_iter().map(|line| Line::styled(line, app.theme.text));
+    let rows = text.into_iter().map(Line::raw);
     for (line, y) in rows.chain(answers).zip(inner.y..inner.bottom()) {
         frame.buffer_mut().set_line(inner.x, y, &line, inner.width);
     }
@@ -199,7 +200,7 @@ fn files(app: &App, files: &Files, areas: &Areas, frame: &mut Frame<'_>) {
     let shown = files.found.iter().enumerate().skip(from).take(rows);
     for ((i, found), y) in shown.zip(area.y..) {
         let name = cut(&found.value, columns);
-        frame.buffer_mut().set_stringn(area.x, y, name, columns, app.theme.text);
+        frame.buffer_mut().set_stringn(area.x, y, name, columns, Style::new());
         if i == files.selected {
             let row = Rect { y, height: 1, ..area };
             frame.buffer_mut().set_style(row, app.theme.selection);

@@ -234,7 +234,7 @@ fn paused(info: &PodInfo) -> Now {
     let why = info.why.as_deref().unwrap_or(word);
     match why {
         // Only a person pauses; everything else interrupts.
-        _ if why.starts_with(word) => Now::reason(Role::Paused, why, word),
+        _ if why.starts_with(word) => Now::reason(Role::Warn, why, word),
         _ if why.ends_with("(host ended)") => {
             Now::reason(Role::Warn, format!("{word} by restart"), word)
         }
@@ -399,7 +399,7 @@ mod tests {
         let restart = because("a", State::Paused, "interrupted 12:40 (host ended)");
         assert_eq!(as_text(&restart), "paused by restart||paused|Warn");
         let paused = because("a", State::Paused, "paused 12:40");
-        assert_eq!(as_text(&paused), "paused 12:40||paused|Paused");
+        assert_eq!(as_text(&paused), "paused 12:40||paused|Warn");
         let waits = because("a", State::Idle, "a queued message waits");
         assert_eq!(as_text(&waits), "a queued message waits||waits|Warn");
     }

@@ -16,17 +16,14 @@ pub fn state(sent: &SentMessage, family: &Family) -> (Role, String) {
     let said = |role, word: &str| (role, word.to_owned());
     match (sent.status.as_str(), sent.pods.len()) {
         ("received", 0) if sent.handed_over => said(Role::Warn, "handed over"),
-        ("received", 0) => said(Role::Ok, "received"),
+        ("received", 0) => said(Role::Dim, "received"),
         ("received", _) if waiting > 0 => said(Role::Dim, "queued"),
         // Whether a deleted Pod read the message is not known.
-        ("received", _) if gone => said(Role::Ok, "received"),
-        ("received", _) => said(Role::Ok, "read"),
-        ("sent", 0) => said(Role::Ok, "sent"),
-        ("sent", _) if gone => said(Role::Ok, "sent"),
-        ("sent", pods) => {
-            let role = if waiting > 0 { Role::Dim } else { Role::Ok };
-            (role, format!("sent, {} of {pods} read", pods - waiting))
-        }
+        ("received", _) if gone => said(Role::Dim, "received"),
+        ("received", _) => said(Role::Dim, "read"),
+        ("sent", 0) => said(Role::Dim, "sent"),
+        ("sent", _) if gone => said(Role::Dim, "sent"),
+        ("sent", pods) => (Role::Dim, format!("sent, {} of {pods} read", pods - waiting)),
         ("denied", _) => said(Role::Error, "denied"),
         ("timeout", _) => said(Role::Warn, "timeout"),
         (other, _) => (Role::Warn, SafeText::line(other).into_string()),

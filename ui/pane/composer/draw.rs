@@ -93,7 +93,7 @@ impl View<'_> {
             };
             let text = pad(&format!(" {label}{}", flatten(&queued.input)), usize::from(area.width));
             let text = self.glyphs.plain(&text);
-            buf.set_stringn(area.x, y, text, usize::from(area.width), self.theme.quote);
+            buf.set_stringn(area.x, y, text, usize::from(area.width), self.theme.dim);
         }
     }
 }

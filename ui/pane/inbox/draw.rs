@@ -11,6 +11,7 @@ use crate::wording::rule::{ONCE_ONLY, limit, pattern};
 use crate::wording::{question, scope, state};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use yoi::protocol::{ApprovalRequest, START_SERVER};
 use yoi::scope::Rule;
@@ -148,7 +149,7 @@ impl View<'_> {
         let what = self.glyphs.plain(&pad(&SafeText::spelled(what), rest));
         Line::from(vec![
             Span::styled(shape, self.theme.needs),
-            Span::styled(from, self.theme.agent),
+            Span::styled(from, Style::new().add_modifier(Modifier::BOLD)),
             Span::raw(format!("  {what}")),
             Span::styled(format!(" {age}"), self.theme.dim),
         ])

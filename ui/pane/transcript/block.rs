@@ -301,7 +301,7 @@ fn result(item: Item, ts: u64, long: Option<LongText>, sent: Option<SentMessage>
 fn ended(fact: &Fact) -> Option<Kind> {
     let (role, text) = match RunOutcome::of(fact)? {
         RunOutcome::Finished | RunOutcome::Yielded | RunOutcome::RolledBack => return None,
-        RunOutcome::Paused => (Role::Paused, "paused".to_owned()),
+        RunOutcome::Paused => (Role::Warn, "paused".to_owned()),
         RunOutcome::LimitReached => (Role::Warn, "stopped at a limit; a message continues".into()),
         RunOutcome::Cancelled => (Role::Warn, "cancelled".into()),
         // The entry before it has a row that says when its host ended.

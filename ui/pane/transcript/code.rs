@@ -18,7 +18,7 @@ pub fn line(
     let wide = row_width(&first);
     let rest = [Piece::new(" ".repeat(wide), Role::Code)];
     let rest =
-        if before.iter().any(|piece| piece.style.role == Role::Quote) { &first[..] } else { &rest };
+        if before.iter().any(|piece| piece.text.starts_with('│')) { &first[..] } else { &rest };
     let body = pieces(text, colours);
     Paragraph { first: &first, rest, body: &body, at: Break::Anywhere }.wrap(cells, out);
 }
@@ -42,8 +42,9 @@ fn pieces(text: &str, colours: &mut Highlighter) -> Vec<Piece> {
         let from = at;
         at += len;
         let mut piece = Piece::new(&text[from..from + len], role(class, plain));
-        // A role may be bold; in code that would be too loud.
-        piece.style.emphasis = Modifier::empty();
+        if class == Class::Keyword {
+            piece.style.emphasis = Modifier::BOLD;
+        }
         piece
     };
     colours.line(text).into_iter().map(piece).collect()
@@ -51,12 +52,9 @@ fn pieces(text: &str, colours: &mut Highlighter) -> Vec<Piece> {
 
 fn role(class: Class, plain: Role) -> Role {
     match class {
-        Class::Text => plain,
-        Class::Comment => Role::Dim,
-        Class::String => Role::Ok,
-        Class::Number => Role::Warn,
-        Class::Keyword => Role::Accent,
+        Class::Text | Class::Keyword => plain,
+        Class::Comment | Class::String | Class::Number => Role::Dim,
         Class::Added => Role::Added,
-        Class::Removed => Role::Removed,
+        Class::Removed => Role::Error,
     }
 }

@@ -20,7 +20,7 @@ pub fn rows(old: &str, new: &str, cells: usize, out: &mut Vec<Row>) {
         }
         for change in group.iter().flat_map(|op| op.iter_changes(&old[..], &new[..])) {
             let (mark, role) = match change.tag() {
-                ChangeTag::Delete => ("- ", Role::Removed),
+                ChangeTag::Delete => ("- ", Role::Error),
                 ChangeTag::Insert => ("+ ", Role::Added),
                 ChangeTag::Equal => ("  ", Role::Dim),
             };

@@ -249,7 +249,7 @@ impl Block {
         let mut left = vec![Piece::new(mark, Role::Dim)];
         match &self.kind {
             Kind::Tool(tool) => {
-                left.push(Piece::new(clean::one_line(&tool.name), bold(Role::Tool)));
+                left.push(Piece::new(clean::one_line(&tool.name), Role::Dim));
                 left.push(Piece::new(format!("  {}", tool.brief), Role::Text));
                 let (role, status) = tool.status(now);
                 return (left, Some(Piece::new(status, role)));
@@ -261,7 +261,7 @@ impl Block {
                 }
             }
             Kind::Result { outcome, .. } => {
-                left.push(Piece::new("result  ", bold(Role::Tool)));
+                left.push(Piece::new("result  ", Role::Dim));
                 let role = if outcome.is_error { Role::Error } else { Role::Text };
                 left.push(Piece::new(clean::one_line(&outcome.summary), role));
             }
@@ -315,7 +315,7 @@ impl Block {
     }
 }
 
-fn bold(role: Role) -> TextStyle {
+pub fn bold(role: Role) -> TextStyle {
     TextStyle { role, emphasis: Modifier::BOLD }
 }
 

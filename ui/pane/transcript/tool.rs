@@ -71,9 +71,9 @@ impl Outcome {
         match (self.is_error, status) {
             (true, _) => (Role::Error, "error".into()),
             (false, Some(status)) if status != "0" => {
-                (Role::Warn, format!("exit {}", clean::one_line(status)))
+                (Role::Error, format!("exit {}", clean::one_line(status)))
             }
-            (false, _) => (Role::Ok, "ok".into()),
+            (false, _) => (Role::Dim, "ok".into()),
         }
     }
 
@@ -182,7 +182,7 @@ impl Tool {
             (None, Progress::Asked) => (Role::Dim, "…".into()),
             (None, Progress::Running) => {
                 let since = self.since.unwrap_or(now);
-                (Role::Running, format!("… {}", duration::elapsed(now.saturating_sub(since))))
+                (Role::Text, format!("… {}", duration::elapsed(now.saturating_sub(since))))
             }
             (None, Progress::Waiting) => (Role::Dim, "waits".into()),
             (None, Progress::Over) => (Role::Warn, "no result".into()),
@@ -300,9 +300,9 @@ mod tests {
             Outcome { summary, content: None, is_error, images: 0, ts: 0, long: None, sent: None }
                 .verdict()
         };
-        assert_eq!(verdict("Exit 0 after 1.0 s", false), (Role::Ok, "ok".into()));
-        assert_eq!(verdict("Exit 101 after 1.0 s", false), (Role::Warn, "exit 101".into()));
-        assert_eq!(verdict("Read 3 line(s)", false), (Role::Ok, "ok".into()));
+        assert_eq!(verdict("Exit 0 after 1.0 s", false), (Role::Dim, "ok".into()));
+        assert_eq!(verdict("Exit 101 after 1.0 s", false), (Role::Error, "exit 101".into()));
+        assert_eq!(verdict("Read 3 line(s)", false), (Role::Dim, "ok".into()));
         assert_eq!(verdict("path is read-only", true), (Role::Error, "error".into()));
     }
 

@@ -5,7 +5,7 @@ use crate::family::Family;
 use crate::pane::transcript::block::Kind;
 use crate::pane::transcript::find::find_in;
 use crate::pane::transcript::long::LeftOut;
-use crate::pane::transcript::rows::{Speaker, system};
+use crate::pane::transcript::rows::{Speaker, bold, system};
 use crate::pane::transcript::scroll::{Seen, margins};
 use crate::pane::transcript::{Detail, Search, Transcript, clean};
 use crate::rows::{Link, Piece, Row, row_width, shorten, width};
@@ -56,6 +56,9 @@ impl Widget for View<'_> {
         let cursor = self.transcript.cursor.filter(|_| self.focused);
         for (seen, y) in self.transcript.seen.iter().zip(area.top()..area.bottom()) {
             let line = Rect { y, height: 1, ..area };
+            if self.is_of_person(seen) {
+                buf.set_style(line, self.theme.raised);
+            }
             self.row(seen, line, buf);
             if cursor.is_some_and(|cursor| seen.pos.is_in(cursor)) && seen.row >= 0 {
                 self.cursor(line, buf);
@@ -67,6 +70,14 @@ impl Widget for View<'_> {
 }
 
 impl View<'_> {
+    /// Whether a row is one of a message of the person.
+    fn is_of_person(&self, seen: &Seen) -> bool {
+        let block = self.transcript.pages.get(seen.pos);
+        let message =
+            block.is_some_and(|block| matches!(block.kind, Kind::User { from: None, .. }));
+        message && seen.speaker.is_none() && seen.row >= 0
+    }
+
     fn row(&self, seen: &Seen, line: Rect, buf: &mut Buffer) {
         let (names, words) = margins(line.width);
         if let Some(speaker) = &seen.speaker {
@@ -93,15 +104,17 @@ impl View<'_> {
     }
 
     fn name(&self, speaker: &Speaker) -> Row {
-        vec![match speaker {
-            Speaker::You => Piece::new("you", Role::You),
-            Speaker::Pod => Piece::new(clean::one_line(self.pod), Role::Agent),
-            Speaker::Above(name) if self.parent == Some(name) => {
-                Piece::new(format!("parent {name}"), Role::Accent)
-            }
-            Speaker::Above(name) => Piece::new(format!("above: {name}"), Role::Accent),
-            Speaker::Other(name) => Piece::new(name.as_str(), Role::Accent),
-        }]
+        let (kind, name) = match speaker {
+            Speaker::You => ("", "you".to_owned()),
+            Speaker::Pod => ("", clean::one_line(self.pod).into_owned()),
+            Speaker::Above(name) if self.parent == Some(name) => ("parent ", name.clone()),
+            Speaker::Above(name) => ("above: ", name.clone()),
+            Speaker::Other(name) => match name.strip_prefix("child ") {
+                Some(child) => ("child ", child.to_owned()),
+                None => ("", name.clone()),
+            },
+        };
+        vec![Piece::new(kind, Role::Dim), Piece::new(name, bold(Role::Text))]
     }
 
     /// The head of a block, cut to fit beside its state.
@@ -155,7 +168,7 @@ impl View<'_> {
         match &block.kind {
             Kind::CutOff { at } => {
                 let text = format!("interrupted {} (host ended)", self.clock(*at));
-                Some(vec![Piece::new(text, Role::Paused)])
+                Some(vec![Piece::new(text, Role::Warn)])
             }
             Kind::Border(word) => {
                 let long = BORDER.min(cells).saturating_sub(width(word) + 2);
@@ -247,7 +260,7 @@ impl View<'_> {
         let (text, style): (String, Style) = if let Some(why) = &transcript.load.failed {
             (format!("not loaded: {}", clean::one_line(why)), self.theme.error)
         } else if transcript.search() == Search::Looking {
-            ("searching older pages …".into(), self.theme.running)
+            ("searching older pages …".into(), self.theme.dim)
         } else if transcript.find.is_seeking() || !transcript.load.ready {
             ("loading …".into(), self.theme.dim)
         } else if let Some(left_out) = transcript.leaves_out() {
@@ -279,7 +292,7 @@ fn brief_enough(piece: Piece, cells: usize) -> Piece {
     let word = piece.text.split("  ").next().unwrap_or("").to_owned();
     let sign = match (cells, piece.style.role) {
         (24.., _) => word,
-        (_, Role::Ok) => "✓".into(),
+        (_, Role::Dim) => "✓".into(),
         (_, Role::Error) => "✕".into(),
         (_, Role::Warn) => "!".into(),
         (_, _) => "…".into(),

@@ -152,9 +152,9 @@ impl<'a> Writer<'a> {
             }
             Tag::BlockQuote(_) => {
                 self.begin_block(range);
-                let bar = Piece::new("│ ", Role::Quote);
+                let bar = Piece::new("│ ", Role::Dim);
                 self.indents.push(Indent { first: None, rest: bar });
-                self.styles.push(TextStyle { role: Role::Quote, ..self.style() });
+                self.styles.push(TextStyle { role: Role::Dim, ..self.style() });
             }
             Tag::CodeBlock(kind) => {
                 self.begin_block(range);
