@@ -78,6 +78,8 @@ mod selection;
 mod send;
 /// Two transcripts, or the whole width for one.
 mod split;
+/// Opening what a block leads to.
+mod open_target;
 /// The dialogues of verbs.
 mod verb;
 

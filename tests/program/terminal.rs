@@ -358,6 +358,39 @@ fn an_address_is_a_hyperlink_in_each_of_its_rows_where_the_terminal_knows_them()
     }
 }
 
+#[test]
+fn the_file_of_a_call_opens_in_the_editor_at_its_line() {
+    let bench = bench();
+    let file = bench.ws().join("notes.txt");
+    std::fs::write(&file, "one\ntwo\nthree\n").expect("written");
+    bench.play(
+        r#"
+[[when]]
+says = "read*"
+[[when.step]]
+call = [{ name = "Read", args = { file_path = "{cwd}/notes.txt", offset = 1, limit = 1 } }]
+[[when.step]]
+text = "That was it."
+"#,
+    );
+    let (editor, opened) = (bench.path("vim"), bench.path("opened"));
+    let script = format!("#!/bin/sh\nprintf '%s ' \"$@\" > '{}'\n", opened.display());
+    std::fs::write(&editor, script).expect("written");
+    std::fs::set_permissions(&editor, Permissions::from_mode(0o755)).expect("a program");
+    let env = [("EDITOR", editor.to_str().expect("a plain path"))];
+    let mut terminal = Terminal::with_env(&bench, &["--model", &bench.model()], &env);
+    terminal.waits_for("No Pod works here");
+    terminal.press("read it\r");
+    terminal.waits_for("That was it.");
+    terminal.press("\x18r");
+    terminal.press("kko");
+    let wanted = format!("+2 {} ", file.display());
+    eventually("the editor has file and line", || {
+        std::fs::read_to_string(&opened).is_ok_and(|text| text == wanted)
+    });
+    terminal.waits_for("That was it.");
+}
+
 /// Asks a model and selects `heard: see` in its answer with the mouse.
 fn selects_with_the_mouse(terminal: &mut Terminal) {
     terminal.press("see this\r");

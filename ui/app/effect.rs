@@ -2,6 +2,7 @@
 
 use crate::app::{Asked, RequestToken};
 use crate::pane::transcript::{LogCopy, LongText};
+use std::path::PathBuf;
 use yoi::protocol::{Method, PodName};
 
 /// The result of handling a message.
@@ -40,6 +41,10 @@ pub enum Effect {
     CopyFromLog(PodName, LogCopy),
     /// Opens a text in the person's editor.
     Edit(String),
+    /// Opens a file in the person's editor, at this line.
+    OpenFile(PathBuf, Option<u64>),
+    /// Opens an address in the program of the display.
+    OpenLink(String),
     LoadTheme(String),
     /// Sets the title of the window.
     Title(String),

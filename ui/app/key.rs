@@ -163,6 +163,7 @@ impl App {
             Action::CopyMessage => {
                 return self.copy_from(|transcript| transcript.yank_message(), "the message");
             }
+            Action::OpenTarget => return self.open_target(),
             Action::CopyCode => {
                 return self.copy_from(|transcript| transcript.yank_code(), "the code");
             }

@@ -326,6 +326,7 @@ mod hostile;
 mod keys;
 mod layers;
 mod live;
+mod open_target;
 mod outside;
 mod long;
 mod picked;

@@ -45,6 +45,8 @@ mod scroll;
 mod stream;
 /// Tables of markdown.
 mod table;
+/// What a block leads to.
+mod target;
 /// Tool calls.
 mod tool;
 /// The transcript as a widget.
@@ -56,6 +58,7 @@ pub use find::Search;
 pub use load::Wanted;
 pub use parts::{LongText, PartRange, PartTable, TableBuilder};
 pub use scroll::text_area;
+pub use target::Target;
 pub use view::View;
 
 use block::{Block, Fold, Kind};

@@ -37,7 +37,7 @@ impl Loop {
 
 /// Runs a program with this text as its input. What stays of it behind its end, to hold the clipboard, outlives the
 /// screen.
-async fn give(words: &[&str], text: &str) -> io::Result<()> {
+pub async fn give(words: &[&str], text: &str) -> io::Result<()> {
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
     command.args(arguments).process_group(0).kill_on_drop(true);

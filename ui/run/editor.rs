@@ -17,24 +17,56 @@ const OUTLIVES: &str = "trap : INT QUIT\n";
 /// The editor waits for a line before it reads the terminal, which it owns from then on.
 const IN_FOREGROUND: &str = "read -r _ || exit 126\nexec </dev/tty\n";
 
+/// Editors that go to a line for `+12`.
+const TAKE_A_LINE: [&str; 13] = [
+    "vi",
+    "vim",
+    "nvim",
+    "view",
+    "nano",
+    "pico",
+    "emacs",
+    "emacsclient",
+    "hx",
+    "helix",
+    "micro",
+    "kak",
+    "joe",
+];
+
 /// Opens `text` in the editor and returns the saved text; the error is a sentence. Blocks until the
 /// editor ends.
 pub fn edit(editor: &str, text: &str) -> Result<String, String> {
     let file = draft_file(text).map_err(|error| format!("cannot write the draft: {error}"))?;
     let path = file.path();
-    let status = run(editor, path).map_err(|error| format!("cannot run {editor}: {error}"))?;
-    match (status.exit_status(), status.terminating_signal()) {
-        (Some(0), _) => {}
-        (Some(code), _) => return Err(failed(editor, &format!("exit status {code}"))),
-        (_, Some(signal)) => return Err(failed(editor, &format!("signal {signal}"))),
-        (None, None) => return Err(failed(editor, "an unknown status")),
-    }
+    let ended = ended(run(editor, path), editor);
+    ended.map_err(|why| format!("{why}; the draft is as it was"))?;
     let saved = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(Decoded::of(&saved).text.into_owned())
 }
 
-fn failed(editor: &str, how: &str) -> String {
-    format!("{editor} ended with {how}; the draft is as it was")
+/// Opens a file in the editor, at this line where the editor is known to take one. Blocks until the editor ends.
+pub fn open(editor: &str, file: &Path, line: Option<u64>) -> Result<(), String> {
+    if !file.is_file() {
+        return Err(format!("no file is at {}", file.display()));
+    }
+    let program = editor.split_whitespace().next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let line = line.filter(|_| TAKE_A_LINE.contains(&name));
+    let editor = line.map_or(editor.to_owned(), |line| format!("{editor} +{line}"));
+    ended(run(&editor, file), &editor)
+}
+
+/// A sentence for an editor that did not end well.
+fn ended(status: io::Result<WaitStatus>, editor: &str) -> Result<(), String> {
+    let status = status.map_err(|error| format!("cannot run {editor}: {error}"))?;
+    let how = match (status.exit_status(), status.terminating_signal()) {
+        (Some(0), _) => return Ok(()),
+        (Some(code), _) => format!("exit status {code}"),
+        (_, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "an unknown status".to_owned(),
+    };
+    Err(format!("{editor} ended with {how}"))
 }
 
 fn draft_file(text: &str) -> io::Result<tempfile::NamedTempFile> {

@@ -4,7 +4,7 @@ use crate::app::{App, Asked, Effect, Msg, Redraw, RequestToken};
 use crate::notice::Kind;
 use crate::run::input::{self, Input};
 use crate::run::terminal::{give_back, stop_group};
-use crate::run::{Arrived, Find, Loop, editor};
+use crate::run::{Arrived, Find, Loop, clipboard, editor};
 use crate::theme::Theme;
 use anyhow::Context as _;
 use std::collections::VecDeque;
@@ -36,7 +36,15 @@ impl Loop {
             Effect::CopyFromLog(pod, copy) => self.copy_from_log(pod, copy),
             Effect::ReadTable(pod, text) => self.read_table(pod, text),
             Effect::Copy(text) => self.copy(text)?,
-            Effect::Edit(text) => return self.edit(text).await.map(Some),
+            Effect::Edit(text) => {
+                let edited = self.in_editor(move |editor| editor::edit(editor, &text)).await?;
+                return Ok(Some(Msg::Edited(edited)));
+            }
+            Effect::OpenFile(path, line) => {
+                let opened = self.in_editor(move |name| editor::open(name, &path, line)).await?;
+                return Ok(opened.err().map(|why| Msg::Said(Kind::Refused, why)));
+            }
+            Effect::OpenLink(address) => self.open_link(address),
             Effect::LoadTheme(name) => return Ok(Some(self.load_theme(&name))),
             Effect::Tour(token) => return Ok(self.tour(token)),
             Effect::Title(title) => self.screen.set_title(&title)?,
@@ -132,18 +140,32 @@ impl Loop {
         self.resume_input()
     }
 
-    /// Lets the person edit a text in `$VISUAL` or `$EDITOR`.
-    async fn edit(&mut self, text: String) -> anyhow::Result<Msg> {
+    /// Gives the terminal to `$VISUAL` or `$EDITOR` for this work.
+    async fn in_editor<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&str) -> Result<T, String> + Send + 'static,
+    ) -> anyhow::Result<Result<T, String>> {
         let env = |name: &str| self.app.setup.env.get(name).filter(|v| !v.is_empty()).cloned();
         let editor = env("VISUAL").or_else(|| env("EDITOR")).unwrap_or_else(|| "vi".into());
         self.pause_input().await;
         give_back();
         input::ignore_interrupts(true);
-        let edited = tokio::task::spawn_blocking(move || editor::edit(&editor, &text)).await;
+        let done = tokio::task::spawn_blocking(move || work(&editor)).await;
         input::ignore_interrupts(false);
-        let edited = edited.unwrap_or_else(|error| Err(format!("cannot run the editor: {error}")));
         self.resume_input()?;
-        Ok(Msg::Edited(edited))
+        Ok(done.unwrap_or_else(|error| Err(format!("cannot run the editor: {error}"))))
+    }
+
+    /// Hands an address to the program that the display has for it.
+    fn open_link(&self, address: String) {
+        let sender = self.sender.clone();
+        tokio::spawn(async move {
+            if let Err(error) = clipboard::give(&["xdg-open", &address], "").await {
+                let text = format!("xdg-open cannot open {address}: {error}");
+                // A loop that is over shows no notices.
+                let _ = sender.send(Arrived::Msg(Msg::Said(Kind::Refused, text))).await;
+            }
+        });
     }
 
     async fn pause_input(&mut self) {

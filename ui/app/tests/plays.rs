@@ -46,6 +46,7 @@ const PLAYS: &[(&str, Player)] = &[
     ("`Ctrl+X` then `u` leaves the mouse to the terminal", the_mouse_is_left_to_the_terminal),
     ("`↑` `↓` move, `Enter` unfolds a line", lines_are_unfolded),
     ("`i` comes back here", the_composer_is_gone_to),
+    ("`o` in the transcript opens the file of a call", open_target::a_file_is_opened),
     ("`Ctrl+P` finds every command", the_palette_has_every_verb),
     ("`Esc` pauses a run, `Enter` continues it", a_run_is_paused_and_continued),
     ("**`Ctrl+N`** goes to its question", a_request_is_gone_to),

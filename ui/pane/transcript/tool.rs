@@ -170,6 +170,14 @@ impl Tool {
         self.parsed()?.get(name)?.as_str().map(String::from)
     }
 
+    /// The file that it reads or writes, and the line that it reads from.
+    pub fn file(&self) -> Option<(String, Option<u64>)> {
+        let arguments = begun(&self.arguments)?;
+        let path = arguments.get("file_path")?.as_str()?;
+        let line = arguments.get("offset").and_then(Value::as_u64).map(|offset| offset + 1);
+        Some((path.to_owned(), line))
+    }
+
     /// Its state in a word, with the time it took or has been taking.
     pub fn status(&self, now: u64) -> (Role, String) {
         match (&self.outcome, self.progress) {
@@ -190,11 +198,15 @@ impl Tool {
     }
 }
 
+/// Arguments of which the end may be missing, inside a text.
+fn begun(arguments: &str) -> Option<Map<String, Value>> {
+    let whole = serde_json::from_str(arguments);
+    whole.or_else(|_| serde_json::from_str(&format!("{arguments}\"}}"))).ok()
+}
+
 /// The one-line summary of a call; `None` while its arguments are too incomplete.
 fn brief(name: &str, arguments: &str) -> Option<String> {
-    let parsed: Map<String, Value> = serde_json::from_str(arguments)
-        .or_else(|_| serde_json::from_str(&format!("{arguments}\"}}")))
-        .ok()?;
+    let parsed = begun(arguments)?;
     let text = |key: &str| parsed.get(key).and_then(Value::as_str).unwrap_or("");
     let brief = match name {
         "Bash" => one_line_of_all(text("command")),

@@ -42,7 +42,7 @@ impl Transcript {
     }
 
     /// The row of a body; `None` for rows with a speaker, heads and rows between two blocks.
-    fn body_row(&self, seen: &Seen) -> Option<&Row> {
+    pub(super) fn body_row(&self, seen: &Seen) -> Option<&Row> {
         let block = self.pages.get(seen.pos).filter(|_| seen.speaker.is_none())?;
         let head = block.shape(self.detail, self.unfolded).head;
         let row = usize::try_from(seen.row).ok()?.checked_sub(usize::from(head))?;
