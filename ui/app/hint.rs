@@ -111,6 +111,19 @@ impl App {
             true => ("once", "always", "its tree"),
             false => ("allow once", "always, for this Pod", "always, for it and its children"),
         };
+        let steps = self.steps();
+        if !steps.is_empty() {
+            let digits = steps.into_iter().zip(1..);
+            let mut hints: Vec<Hint> =
+                digits.map(|(step, digit)| Hint::new(digit.to_string(), step.does)).collect();
+            let others = [
+                (Action::OpenPod, "go there"),
+                (Action::Explain, "explain"),
+                (Action::Back, "back"),
+            ];
+            hints.extend(self.list_hints(Context::Inbox, &others));
+            return hints;
+        }
         if let Some(question) = self.chosen_question() {
             return self.question_hints(&question, count);
         }

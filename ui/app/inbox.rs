@@ -10,7 +10,7 @@ use crate::notice::Kind;
 use crate::pane::actionbar::Prompt;
 use crate::pane::actionbar::Purpose;
 use crate::pane::composer::Message;
-use crate::pane::inbox::{self, Attention, Author, Cut, Extent};
+use crate::pane::inbox::{self, Attention, Author, Cut, Extent, Step};
 use crate::pane::input::Input;
 use crate::wording::rule;
 use std::slice::from_ref;
@@ -251,10 +251,20 @@ impl App {
         self.chosen_item(|item| item.approvals().first()?.question.clone())
     }
 
-    /// Opens the line for an answer with the choice that a digit selects, or with the digit. `None` where no digit is
-    /// meant, or no question is chosen.
+    /// What the digits do about the chosen item while the inbox has the keys.
+    pub(super) fn steps(&self) -> Vec<Step> {
+        let chosen =
+            (self.focus == Focus::Inbox).then(|| self.chosen_item(|item| Some(item.steps())));
+        chosen.flatten().unwrap_or_default()
+    }
+
+    /// Writes what a digit does into a line, which Enter sends: the verb of a step, or the choice that it selects of a
+    /// question, or the digit. `None` where no digit is meant.
     pub(super) fn digit_answers(&mut self, c: char) -> Option<Vec<Effect>> {
         let digit = usize::try_from(c.to_digit(10)?).ok()?;
+        if let Some(step) = digit.checked_sub(1).and_then(|at| self.steps().into_iter().nth(at)) {
+            return Some(self.open_line(&step.line));
+        }
         let question = self.chosen_question().filter(|_| self.focus == Focus::Inbox)?;
         let choices = question.choices();
         let choice = digit.checked_sub(1).and_then(|at| choices.get(at).cloned());

@@ -1,8 +1,9 @@
-//! The inbox: the approval requests of all Pods, and the Pods that need a person for another reason,
-//! oldest first. Its keys decide a request only after it has been on the screen for a while.
+//! The inbox: the approval requests of all Pods and the Pods that need a person for another reason, then the Pods that failed,
+//! then those whose runs go in circles; each oldest first. Its keys decide a request only after it has been on the screen for a
+//! while.
 
 use crate::family::{Family, equal};
-use yoi::protocol::{ApprovalRequest, Pattern, PodInfo, PodName};
+use yoi::protocol::{ApprovalRequest, Pattern, PodInfo, PodName, State};
 
 mod draw;
 
@@ -17,9 +18,29 @@ pub const LOOK: u64 = 300;
 pub enum Item<'a> {
     /// An approval request, or several equal ones, the oldest first.
     Approval(Vec<&'a ApprovalRequest>),
-    /// A Pod that needs a person for another reason, such as a missing key.
-    Other(&'a PodInfo),
+    /// A Pod without a request.
+    Pod(&'a PodInfo, Matter),
 }
+
+/// Why a Pod without a request is an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matter {
+    /// It needs a person, for example because a key is missing.
+    Needs,
+    Failed,
+    InCircles,
+}
+
+/// What a person can do about an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub does: &'static str,
+    /// The line of the verb, which a digit writes and Enter sends.
+    pub line: String,
+}
+
+/// What a run that goes in circles is told, unless the person writes something else.
+const NUDGE: &str = "you do the same again and again with the same outcome: say what blocks you, or try another way";
 
 /// The chosen item, and since when it has been on the screen.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +92,7 @@ impl<'a> Item<'a> {
             Self::Approval(approvals) => {
                 approvals.iter().map(|approval| approval.id.clone()).collect()
             }
-            Self::Other(info) => vec![format!("pod {}", info.name)],
+            Self::Pod(info, _) => vec![format!("pod {}", info.name)],
         }
     }
 
@@ -79,7 +100,8 @@ impl<'a> Item<'a> {
     pub fn since(&self) -> u64 {
         match self {
             Self::Approval(approvals) => approvals.first().map_or(0, |approval| approval.since),
-            Self::Other(info) => info.since,
+            Self::Pod(info, Matter::InCircles) => info.circling.as_ref().map_or(0, |it| it.since),
+            Self::Pod(info, _) => info.since,
         }
     }
 
@@ -90,7 +112,7 @@ impl<'a> Item<'a> {
                 let first = approvals.first().copied();
                 first.filter(|approval| approval.client.is_none()).map(|approval| &approval.pod)
             }
-            Self::Other(info) => Some(&info.name),
+            Self::Pod(info, _) => Some(&info.name),
         }
     }
 
@@ -98,24 +120,61 @@ impl<'a> Item<'a> {
     pub fn approvals(&self) -> &[&ApprovalRequest] {
         match self {
             Self::Approval(approvals) => approvals,
-            Self::Other(_) => &[],
+            Self::Pod(..) => &[],
+        }
+    }
+
+    /// What a person can do about it by a digit, in the order of the digits.
+    pub fn steps(&self) -> Vec<Step> {
+        let Self::Pod(info, matter) = self else { return Vec::new() };
+        let name = &info.name;
+        let step = |does, line| Step { does, line };
+        let stop = || step("stop", format!("stop {name}"));
+        match matter {
+            Matter::Needs => Vec::new(),
+            Matter::Failed => vec![step("go on", format!("resume {name}")), stop()],
+            Matter::InCircles => vec![
+                step("nudge", format!("send {name} {NUDGE}")),
+                step("pause", format!("pause {name}")),
+                stop(),
+            ],
         }
     }
 }
 
 /// How many requests wait for a person, those of Pods that need one for another reason included.
 pub fn waiting(family: &Family) -> usize {
-    items(family).iter().map(|item| item.approvals().len().max(1)).sum()
+    needs(family).iter().map(|item| item.approvals().len().max(1)).sum()
 }
 
-/// All items, oldest first.
+/// All items, those that wait for a person first.
 pub fn items(family: &Family) -> Vec<Item<'_>> {
+    let mut items = needs(family);
+    // A child that failed is the matter of its parent while that runs.
+    let is_left_alone = |info: &PodInfo| {
+        let parent = info.parent.as_ref().and_then(|parent| family.get(parent));
+        parent.is_none_or(|parent| parent.state != State::Running)
+    };
+    let all = || family.all().iter().filter(|info| info.is_listed());
+    let failed = all().filter(|info| info.state == State::Failed && is_left_alone(info));
+    let circling = all().filter(|info| info.state == State::Running && info.circling.is_some());
+    let mut failed: Vec<_> = failed.map(|info| Item::Pod(info, Matter::Failed)).collect();
+    let mut circling: Vec<_> = circling.map(|info| Item::Pod(info, Matter::InCircles)).collect();
+    failed.sort_by_key(Item::since);
+    circling.sort_by_key(Item::since);
+    items.extend(failed);
+    items.extend(circling);
+    items
+}
+
+/// The items that wait for a person, oldest first.
+pub fn needs(family: &Family) -> Vec<Item<'_>> {
     let mut items: Vec<Item<'_>> =
         equal::grouped(family.approvals()).into_iter().map(Item::Approval).collect();
     let approvals =
         |info: &PodInfo| family.approvals().iter().any(|approval| approval.is_of(&info.name));
     let others = family.needs_you().into_iter().filter(|info| !approvals(info));
-    items.extend(others.map(Item::Other));
+    items.extend(others.map(|info| Item::Pod(info, Matter::Needs)));
     items.sort_by_key(Item::since);
     items
 }

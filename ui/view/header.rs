@@ -3,7 +3,7 @@
 
 use crate::app::{App, Focus};
 use crate::keys::{Action, Context};
-use crate::pane::inbox::waiting;
+use crate::pane::inbox::{items, waiting};
 use crate::pane::transcript::Transcript;
 use crate::pane::tree::Workspaces;
 use crate::rows::{cut, width};
@@ -90,7 +90,13 @@ pub fn of_peers(app: &App, area: Rect, buf: &mut Buffer) {
 /// Paints the head of the inbox.
 pub fn of_inbox(app: &App, area: Rect, buf: &mut Buffer) {
     let style = if app.focus == Focus::Inbox { app.theme.accent } else { app.theme.dim };
-    let text = format!("inbox · {}", waiting(&app.family));
+    let text = match app.focus {
+        Focus::Inbox => {
+            let items = items(&app.family);
+            format!("inbox · {} of {}", app.inbox.position(&items) + 1, items.len())
+        }
+        _ => format!("inbox · {}", waiting(&app.family)),
+    };
     head(app, vec![Piece::new(text, style, 0)], Vec::new(), area, buf);
 }
 

@@ -220,7 +220,7 @@ fn allow_once_on_a_row_of_equal_requests_decides_one_and_another_key_all_of_them
     three(&mut bench);
     let screen = bench.screen();
     for said in
-        ["3 equal requests: a allows the oldest, M each of them", "inbox · 3", "▲ 3 need you"]
+        ["3 equal requests: a allows the oldest, M each of them", "inbox · 1 of 1", "▲ 3 need you"]
     {
         assert!(screen.contains(said), "{said}\n{screen}");
     }

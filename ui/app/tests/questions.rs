@@ -135,3 +135,28 @@ fn an_open_line_closes_when_the_question_is_answered_elsewhere() {
     assert!(bench.notice().starts_with("alice: answered: x elsewhere"), "{}", bench.notice());
     assert_eq!(answers(&bench.press("enter")), [""; 0]);
 }
+
+#[test]
+fn a_digit_writes_the_verb_for_a_run_in_circles_and_only_enter_sends_it() {
+    let circling = yoi::protocol::Circling {
+        kind: yoi::protocol::CircleKind::Failure,
+        times: 6,
+        call: "Bash cargo test".into(),
+        since: crate::app::tests::NOON,
+    };
+    let circling = PodInfo { circling: Some(circling), ..pod("lint", State::Running) };
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), circling]);
+    bench.go_to("alice");
+    bench.press("ctrl-n");
+    let screen = bench.screen();
+    for words in
+        ["inbox · 1 of 1", "same failure 6×: Bash cargo test", "1 nudge · 2 pause · 3 stop"]
+    {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    assert_eq!(bench.app.current, Some(name("alice")), "the current Pod and its draft stay");
+    assert!(calls(&bench.press("2")).is_empty());
+    assert!(bench.screen().contains("\n :pause lint"), "{}", bench.screen());
+    let sent = bench.press("enter");
+    assert_eq!(calls(&sent), [(Some("lint"), &Method::Pause)]);
+}

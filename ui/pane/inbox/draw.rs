@@ -3,17 +3,18 @@
 use crate::family::Family;
 use crate::keys::{Action, Context, Keymap};
 use crate::pane::glyph::Glyphs;
-use crate::pane::inbox::{Attention, Author, Extent, Inbox, Item, items};
+use crate::pane::inbox::{Attention, Author, Extent, Inbox, Item, Matter, items, needs};
 use crate::rows::{cut, pad, right, width, wrap_text};
-use crate::theme::Theme;
+use crate::theme::{Role, Theme};
 use crate::wording::duration::elapsed;
+use crate::wording::now::again;
 use crate::wording::rule::{ONCE_ONLY, limit, pattern};
 use crate::wording::{question, scope, state};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use yoi::protocol::{ApprovalRequest, START_SERVER};
+use yoi::protocol::{ApprovalRequest, PodInfo, START_SERVER};
 use yoi::scope::Rule;
 use yoi::text::SafeText;
 
@@ -60,9 +61,17 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
+    /// The items that have rows: without the keys, only those that wait for a person.
+    fn listed(&self) -> Vec<Item<'_>> {
+        match self.attention {
+            Attention::Elsewhere => needs(self.family),
+            Attention::Here => items(self.family),
+        }
+    }
+
     /// How many rows it needs at this width.
     pub fn height(&self, columns: u16) -> usize {
-        let items = items(self.family);
+        let items = self.listed();
         match self.attention {
             Attention::Elsewhere => items.len().min(LISTED + 1),
             Attention::Here => {
@@ -88,7 +97,7 @@ impl View<'_> {
 
     /// The item at row `y` of the pane, from 0.
     pub fn item_at(&self, y: u16, area: Rect) -> Option<usize> {
-        let items = items(self.family);
+        let items = self.listed();
         self.rows(&items, area).get(usize::from(y)).and_then(|(_, item)| *item)
     }
 
@@ -135,20 +144,27 @@ impl View<'_> {
 
     fn head(&self, item: &Item<'_>, columns: usize) -> Line<'static> {
         let age = right(&elapsed(self.now.saturating_sub(item.since())), AGE);
-        let shape = self.glyphs.pick("▲ ", "! ");
-        let (from, what) = match item {
-            Item::Approval(approvals) => (requesters(approvals), brief(approvals)),
-            Item::Other(info) => (
-                info.name.to_string(),
-                info.why.clone().unwrap_or_else(|| state::of_pod(info).into()),
-            ),
+        let needs = self.glyphs.pick("▲", "!");
+        let (shape, role, from, what) = match item {
+            Item::Approval(approvals) => {
+                (needs, Role::Needs, requesters(approvals), brief(approvals))
+            }
+            Item::Pod(info, matter) => {
+                let (shape, role) = match matter {
+                    Matter::Needs => (needs, Role::Needs),
+                    Matter::Failed => (self.glyphs.state_sign(info).shape, Role::Error),
+                    Matter::InCircles => (self.glyphs.state_sign(info).shape, Role::Warn),
+                };
+                (shape, role, below_parent(info), why(info, *matter))
+            }
         };
-        let room = columns.saturating_sub(width(shape) + AGE + 1);
+        let shape = format!("{shape} ");
+        let room = columns.saturating_sub(width(&shape) + AGE + 1);
         let from = self.glyphs.plain(&cut(&from, room / 2));
         let rest = room.saturating_sub(width(&from) + 2);
         let what = self.glyphs.plain(&pad(&SafeText::spelled(what), rest));
         Line::from(vec![
-            Span::styled(shape, self.theme.needs),
+            Span::styled(shape, self.theme.style(role)),
             Span::styled(from, Style::new().add_modifier(Modifier::BOLD)),
             Span::raw(format!("  {what}")),
             Span::styled(format!(" {age}"), self.theme.dim),
@@ -158,10 +174,11 @@ impl View<'_> {
     /// The details that a person needs to decide.
     fn details(&self, item: &Item<'_>, columns: usize) -> Vec<Line<'static>> {
         let room = columns.saturating_sub(4).max(1);
-        let Some(approval) = item.approvals().first() else {
-            let open = self.keymap.name(Context::Inbox, Action::OpenPod);
-            return vec![self.fact("", &format!("nothing to allow here: {open} goes there"), room)];
+        let approval = match item {
+            Item::Approval(approvals) => approvals.first(),
+            Item::Pod(info, matter) => return self.details_of_pod(info, *matter, room),
         };
+        let Some(approval) = approval else { return Vec::new() };
         let mut lines = Vec::new();
         let all = action(approval, columns);
         let whole = self.inbox.extent == Extent::Whole;
@@ -189,6 +206,17 @@ impl View<'_> {
         let rule = rule.flat_map(|rule| wrap_text(&rule, room));
         lines.extend(rule.map(|row| Line::raw(format!("    {}", self.glyphs.plain(&row)))));
         lines
+    }
+
+    /// Why a Pod without a request is here, in full.
+    fn details_of_pod(&self, info: &PodInfo, matter: Matter, room: usize) -> Vec<Line<'static>> {
+        let open = self.keymap.name(Context::Inbox, Action::OpenPod);
+        let text = match matter {
+            Matter::Needs => format!("nothing to allow here: {open} goes there"),
+            Matter::Failed | Matter::InCircles => why(info, matter),
+        };
+        let rows = wrap_text(&SafeText::spelled(text), room).into_iter();
+        rows.map(|row| Line::raw(format!("    {}", self.glyphs.plain(&row)))).collect()
     }
 
     /// How many equal requests the row stands for, and the keys that allow one or all of them.
@@ -319,6 +347,23 @@ fn for_every_pod(approval: &ApprovalRequest) -> Option<String> {
          action = \"allow\""
     );
     (approval.tool == START_SERVER).then(|| spelled(&rule))
+}
+
+/// A Pod below its parent.
+fn below_parent(info: &PodInfo) -> String {
+    let above = info.parent.as_ref().map(|parent| format!("{parent} › ")).unwrap_or_default();
+    format!("{above}{}", info.name)
+}
+
+/// Why a Pod without a request is in the inbox.
+fn why(info: &PodInfo, matter: Matter) -> String {
+    let error = info.last_result.as_ref().and_then(|run| run.error.as_deref());
+    let state = || state::of_pod(info).to_owned();
+    match (matter, &info.circling) {
+        (Matter::InCircles, Some(circling)) => format!("{}: {}", again(circling), circling.call),
+        (Matter::Failed, _) => error.map_or_else(state, |error| format!("failed: {error}")),
+        (Matter::Needs | Matter::InCircles, _) => info.why.clone().unwrap_or_else(state),
+    }
 }
 
 /// The Pod of the requests below its parent, and how many equal requests there are.

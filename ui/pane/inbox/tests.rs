@@ -1,6 +1,7 @@
 use super::*;
 use crate::app::tests::{NOON, approval, pod};
 use yoi::protocol::State;
+use yoi::protocol::{CircleKind, Circling};
 
 fn family(approvals: Vec<ApprovalRequest>) -> Family {
     let mut family = Family::default();
@@ -25,7 +26,9 @@ fn a_pod_that_needs_a_person_for_another_reason_is_listed_too() {
     let items = items(&family);
     assert_eq!(items.len(), 2);
     assert!(
-        items.iter().any(|item| matches!(item, Item::Other(info) if info.name.as_str() == "bob"))
+        items.iter().any(
+            |item| matches!(item, Item::Pod(info, Matter::Needs) if info.name.as_str() == "bob")
+        )
     );
 }
 
@@ -62,4 +65,40 @@ fn the_choice_stays_on_the_chosen_item() {
     family.decided("2");
     inbox.follow(&items(&family), Attention::Here);
     assert_eq!(inbox.chosen(&items(&family)).map(Item::parts), Some(vec!["3".to_owned()]));
+}
+
+#[test]
+fn what_waits_for_a_person_comes_before_what_failed_and_what_goes_in_circles() {
+    let circling = Circling {
+        kind: CircleKind::Failure,
+        times: 6,
+        call: "Bash cargo test".into(),
+        since: NOON,
+    };
+    let child = |name: &str, parent: &str, state| PodInfo {
+        parent: PodName::parse(parent).ok(),
+        ..pod(name, state)
+    };
+    let mut family = Family::default();
+    let pods = vec![
+        PodInfo { circling: Some(circling.clone()), ..pod("lint", State::Running) },
+        PodInfo { circling: Some(circling), ..pod("paused", State::Paused) },
+        PodInfo { since: NOON + 2, ..pod("late", State::Failed) },
+        pod("bench", State::Failed),
+        child("left", "lint", State::Failed),
+        pod("bob", State::NeedsYou),
+        pod("idle", State::Idle),
+    ];
+    family.replace(pods, Vec::new(), Vec::new());
+    let items = items(&family);
+    let names: Vec<&str> =
+        items.iter().filter_map(|item| item.pod()).map(PodName::as_str).collect();
+    assert_eq!(names, ["bob", "bench", "late", "lint"], "a running parent sees to its child");
+    let steps: Vec<Vec<&str>> =
+        items.iter().map(|item| item.steps().iter().map(|step| step.does).collect()).collect();
+    assert_eq!(
+        steps,
+        [vec![], vec!["go on", "stop"], vec!["go on", "stop"], vec!["nudge", "pause", "stop"]]
+    );
+    assert_eq!((waiting(&family), needs(&family).len()), (1, 1));
 }

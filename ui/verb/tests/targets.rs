@@ -3,7 +3,7 @@
 use super::*;
 use crate::app::tests::{approval, pod as info};
 use crate::pane::glyph::Glyphs;
-use crate::pane::inbox::items;
+use crate::pane::inbox::needs;
 use crate::verb::targets::{Target, meant, selectors};
 use std::collections::BTreeSet;
 use yoi::protocol::PodInfo;
@@ -75,7 +75,7 @@ fn the_selector_needs_means_the_pods_of_the_requests_that_the_bar_counts() {
     family.requested(approval("r", "scout", "make"));
     family.set(info("old", State::NeedsYou));
     let of_item = |item: &crate::pane::inbox::Item<'_>| item.pod().map(PodName::to_string);
-    let counted: BTreeSet<String> = items(&family).iter().filter_map(of_item).collect();
+    let counted: BTreeSet<String> = needs(&family).iter().filter_map(of_item).collect();
     assert_eq!(counted.len(), 3);
     assert_eq!(found(&family, "@needs").into_iter().collect::<BTreeSet<_>>(), counted);
 }
