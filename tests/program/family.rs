@@ -239,12 +239,12 @@ fn a_family_at_work_is_shown_as_it_is_through_a_kill_of_the_host() {
     eventually("bb is stopped", || truth(&bench, "ws").stopped == 1);
     same(&mut terminal, &bench, "ws");
     terminal.press(":new mate\r");
-    terminal.waits_for("to mate");
+    terminal.waits_for("\n mate ›");
     terminal.press(":peer ws\r");
     terminal.waits_for("mate and ws are peers");
     same(&mut terminal, &bench, "mate");
     terminal.press(":open ws\r");
-    terminal.waits_for("to ws");
+    terminal.waits_for("\n ws ›");
     terminal.press("need\r");
     eventually("a question waits", || truth(&bench, "ws").approvals == ["ws"]);
     same(&mut terminal, &bench, "ws");
@@ -405,9 +405,9 @@ fn two_screens_show_the_same_after_whatever_is_done_on_either() {
             eventually("the command is carried out", || !on.text().contains(&action));
         }
         if action.starts_with(":new") {
-            on.waits_for(&format!("to p{step}"));
+            on.waits_for(&format!("\n p{step} ›"));
             on.press(":open ws\r");
-            on.waits_for("to ws");
+            on.waits_for("\n ws ›");
         }
         let said = action.starts_with("word");
         let expected = |text: &str| {

@@ -30,7 +30,7 @@ fn a_directory_in_any_script_names_its_pod_everywhere() {
     assert_eq!(columns, [9, 9, 9], "{table}");
     let terminal = Terminal::open(&bench, &["--pod", "日本"]);
     terminal.waits_for("heard: again");
-    terminal.waits_for("to 日本 ›");
+    terminal.waits_for("\n 日本 ›");
     let socket = bench.runtime().join("日本/sock");
     assert!(socket.exists(), "{}", socket.display());
 }
