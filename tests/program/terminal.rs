@@ -347,7 +347,7 @@ fn an_address_is_a_hyperlink_in_each_of_its_rows_where_the_terminal_knows_them()
     for (pod, term, has_links) in [("ann", "xterm-256color", true), ("bob", "linux", false)] {
         let args = ["--model", &bench.model(), "--pod", pod];
         let mut terminal = Terminal::with_env(&bench, &args, &[("TERM", term)]);
-        terminal.waits_for("F1");
+        terminal.waits_for("Say what you want");
         terminal.press(&format!("see {address}\r"));
         terminal.waits_for("heard: ");
         terminal.paints_anew();
@@ -395,6 +395,7 @@ text = "That was it."
 fn selects_with_the_mouse(terminal: &mut Terminal) {
     terminal.press("see this\r");
     terminal.waits_for("heard: see this");
+    terminal.waits_for("idle");
     terminal.paints_anew();
     let text = terminal.text();
     let (row, line) =
@@ -430,7 +431,7 @@ fn a_copy_goes_through_the_program_of_the_display_and_by_the_terminal_where_that
         std::fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program");
         let args = ["--model", &bench.model(), "--pod", pod];
         let mut terminal = Terminal::with_env(&bench, &args, &env);
-        terminal.waits_for("F1");
+        terminal.waits_for("Say what you want");
         selects_with_the_mouse(&mut terminal);
         if pod == "ann" {
             terminal.waits_for("copied 10 chars (wl-copy)");

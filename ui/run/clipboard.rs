@@ -43,10 +43,11 @@ pub async fn give(words: &[&str], text: &str) -> io::Result<()> {
     command.args(arguments).process_group(0).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn()?;
+    let mut written = Ok(());
     if let Some(mut input) = child.stdin.take() {
-        input.write_all(text.as_bytes()).await?;
-        input.shutdown().await?;
+        written = input.write_all(text.as_bytes()).await;
     }
+    // The status of a program that did not read its input says more than the broken pipe.
     let status = child.wait().await?;
-    if status.success() { Ok(()) } else { Err(io::Error::other(status.to_string())) }
+    if status.success() { written } else { Err(io::Error::other(status.to_string())) }
 }
