@@ -175,7 +175,7 @@ impl Life<'_> {
             self.screen().shows(|text| text.contains(&listed))?;
             // The leader, for the composer may hold what a rewind took back.
             self.screen().press(&format!("\x18:open {name}\r"));
-            let title = format!("┬ {name} ");
+            let title = format!("│ {name} ");
             self.screen().shows(|text| text.contains(&title))?;
         }
         self.call_to(&other, Method::StopPods { tree: false, unless_busy: false, silent: false })
