@@ -33,6 +33,7 @@ impl Clipboard {
         found.map_or(Self::Terminal, |(_, way)| way)
     }
 
+    /// What a notice calls it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Terminal => "OSC 52",

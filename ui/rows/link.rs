@@ -45,13 +45,14 @@ impl Link {
         (target.len() <= LONGEST).then(|| Self(target.into()))
     }
 
+    /// The address, as a terminal gets it.
     pub fn target(&self) -> &str {
         &self.0
     }
 
-    /// The mark of the cells that belong to this link. A cell has no room for an address, and none is drawn with a
-    /// coloured underline, so the mark takes the place of that colour. Links to one target have one mark, so that a
-    /// cell is painted again exactly when its target has changed.
+    /// The mark of the cells that belong to this link. A cell has no room for an address; the mark takes the place of
+    /// the colour of its underline, which is kept beside the link. Links to one target have one mark, so that a cell
+    /// is painted again exactly when its target has changed.
     pub fn mark(&self) -> Color {
         let mut hasher = DefaultHasher::new();
         self.0.hash(&mut hasher);

@@ -220,7 +220,7 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
         let percent = info.context_tokens.saturating_mul(100) / info.context_window;
         let style = if percent >= 80 { theme.warn } else { theme.dim };
         // The tokens of the next request are estimated: one that does not fit is made shorter before it is sent.
-        let full = if percent > 100 { "over 100%".into() } else { format!("{percent}%") };
+        let full = if percent >= 100 { "full".into() } else { format!("{percent}%") };
         pieces.push(piece(format!("ctx {full}"), style, 4));
     }
     if let Some(cost) = info.cost {

@@ -22,6 +22,7 @@ pub struct Links {
 }
 
 impl Links {
+    /// Adds a link whose underline would have this colour.
     pub fn add(&mut self, link: &Link, underline: Color) {
         match self.marks.entry(link.mark()) {
             Entry::Vacant(place) => {

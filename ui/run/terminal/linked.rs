@@ -28,14 +28,17 @@ impl Hyperlinks {
         let is_screen = term.starts_with("screen") && !is_in_tmux;
         // Terminals of VTE up to 0.50.0 crash.
         let vte = env("VTE_VERSION").and_then(|version| version.parse::<u32>().ok());
-        match drops_unknown_strings(&term) {
-            true if !is_screen && vte.is_none_or(|version| version > 5000) => Self::Written,
-            true | false => Self::LeftOut,
+        let is_old = vte.is_some_and(|version| version <= 5000);
+        if !drops_unknown_strings(&term) || is_screen || is_old {
+            return Self::LeftOut;
         }
+        Self::Written
     }
 }
 
+/// Crossterm's backend, and the links that it does not know of.
 pub struct LinkedBackend<W: Write> {
+    /// Writes everything but the links.
     pub inner: CrosstermBackend<W>,
     hyperlinks: Hyperlinks,
     /// The links of the frame that is written next.
@@ -43,6 +46,7 @@ pub struct LinkedBackend<W: Write> {
 }
 
 impl<W: Write> LinkedBackend<W> {
+    /// A backend without links until a frame has some.
     pub fn new(writer: W, hyperlinks: Hyperlinks) -> Self {
         let inner = CrosstermBackend::new(writer);
         Self { inner, hyperlinks, links: Links::default() }
