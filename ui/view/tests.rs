@@ -90,8 +90,9 @@ fn a_context_above_its_window_and_an_effort_that_is_not_sent_are_said_so_in_the_
         });
         bench.screen()
     };
+    assert!(header(990, None).contains("ctx 99%"));
     let full = header(1000, None);
-    assert!(full.contains("ctx 100%") && full.contains("effort high ·"), "{full}");
+    assert!(full.contains("ctx full") && full.contains("effort high ·"), "{full}");
     let over = header(1030, Some("no way"));
     assert!(over.contains("ctx full") && over.contains("effort high (not sent)"), "{over}");
     assert!(!over.contains("103"), "{over}");
