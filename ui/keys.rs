@@ -19,7 +19,7 @@ pub use names::with_default_keys;
 pub enum Context {
     Everywhere,
     Composer,
-    /// The command line, the palette and every popup.
+    /// The command line, the palette and every sheet.
     Line,
     Tree,
     Peers,

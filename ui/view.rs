@@ -13,10 +13,10 @@ use ratatui::layout::{Position, Rect};
 use ratatui::widgets::Widget as _;
 use yoi::protocol::{PodInfo, PodName};
 
-mod header;
+mod heads;
 /// The links of a frame.
 mod links;
-mod popup;
+mod sheet;
 mod wide;
 
 pub use links::{Links, links};
@@ -50,7 +50,7 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     let caret = line(app, areas.composer, frame.buffer_mut());
     bar(app, areas.bar, frame.buffer_mut());
     selection(app, frame);
-    let above = popup::draw(app, &areas, frame);
+    let above = sheet::draw(app, &areas, frame);
     if app.setup.glyphs == Glyphs::Ascii {
         plain(frame);
     }
@@ -88,7 +88,7 @@ fn grounds(app: &App, areas: &Areas, buf: &mut Buffer) {
         }
     }
     if let Some(area) = areas.rule {
-        popup::rule(app, area, buf);
+        sheet::rule(app, area, buf);
     }
 }
 
@@ -96,21 +96,21 @@ fn grounds(app: &App, areas: &Areas, buf: &mut Buffer) {
 fn heads(app: &App, areas: &Areas, buf: &mut Buffer) {
     let Heads { tree, peers, transcript, beside, inbox } = areas.heads;
     if let Some(area) = tree {
-        header::of_family(app, area, buf);
+        heads::of_family(app, area, buf);
     }
     if let Some(area) = peers {
-        header::of_peers(app, area, buf);
+        heads::of_peers(app, area, buf);
     }
     if let Some(area) = inbox {
-        header::of_inbox(app, area, buf);
+        heads::of_inbox(app, area, buf);
     }
     let transcripts =
         [(Focus::Transcript, app.shown(), transcript), (Focus::Beside, app.beside(), beside)];
     for (focus, name, area) in transcripts {
         if let Some(area) = area {
             let state =
-                if areas.tree.is_none() { header::State::Said } else { header::State::InTree };
-            header::of_pod(app, name, (focus, state), area, buf);
+                if areas.tree.is_none() { heads::State::Said } else { heads::State::InTree };
+            heads::of_pod(app, name, (focus, state), area, buf);
         }
     }
 }
@@ -134,7 +134,7 @@ fn draw_transcript(
 ) {
     let Some(name) = name else { return welcome(app, area, frame) };
     if let Some(row) = notes {
-        header::notes(app, name, row, frame.buffer_mut());
+        heads::notes(app, name, row, frame.buffer_mut());
     }
     let Some(transcript) = app.transcript_at(name) else { return };
     let parent = app.family.get(name).and_then(|info| info.parent.as_ref());

@@ -103,13 +103,13 @@ impl App {
         }
     }
 
-    /// Opens the popup with names of files if the word before the cursor is an `@word`.
+    /// Opens the sheet with names of files if the word before the cursor is an `@word`.
     fn open_files(&mut self) -> Vec<Effect> {
         self.composer.files = Files::at(self.composer.draft());
         self.request_files()
     }
 
-    /// Updates the popup after the text changed; closes it when the word is no `@word` any more.
+    /// Updates the sheet after the text changed; closes it when the word is no `@word` any more.
     pub(super) fn follow_files(&mut self) -> Vec<Effect> {
         let Some(open) = self.composer.files.take() else { return Vec::new() };
         let Some(now) = Files::at(self.composer.draft()) else { return Vec::new() };
@@ -132,7 +132,7 @@ impl App {
         vec![Effect::Call { pod: Some(pod), method, asked: Asked::Files(prefix) }]
     }
 
-    /// Handles a key while the popup is open; `None` if the composer gets the key.
+    /// Handles a key while the sheet is open; `None` if the composer gets the key.
     pub(super) fn files_key(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
         let binding = self.keymap.get(Context::Line, pressed(key)).cloned();
         let Some(Binding::Do(action)) = binding else { return None };

@@ -10,7 +10,7 @@ use yoi::protocol::mesh::AgentKind;
 use yoi::protocol::{PodInfo, PodName, State};
 use yoi::text::verb_word;
 
-/// The widest text of a popup that holds only text, in columns.
+/// The widest text of a sheet that holds only text, in columns.
 const WIDEST: u16 = 96;
 
 impl App {

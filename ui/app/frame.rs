@@ -103,7 +103,7 @@ impl App {
         let transcripts = transcripts.filter_map(|name| self.transcripts.get(name));
         let transcript = transcripts.filter_map(|one| one.wakes_at(self.now)).min();
         let in_view = |info: &PodInfo| [shown, beside].contains(&Some(&info.name));
-        // The header and the inbox show running clocks, the tree and the peers ages by the minute.
+        // The head and the inbox show running clocks, the tree and the peers ages by the minute.
         let clock = |info: &PodInfo| {
             in_view(info) || areas.inbox.is_some() && info.state == State::NeedsYou
         };

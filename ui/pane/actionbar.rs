@@ -14,7 +14,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 /// Rows of the list of completions.
-pub const POPUP: usize = 6;
+pub const CANDIDATES: usize = 6;
 
 /// Behind a warning that is cut: the verb that shows all of it.
 const REST: &str = " :notices";

@@ -26,7 +26,7 @@ pub struct Composer {
     draft: Draft,
     others: HashMap<Option<PodName>, Draft>,
     pub history: History,
-    /// The popup with names of files, while it is open.
+    /// The sheet with names of files, while it is open.
     pub files: Option<Files>,
     /// What the last rewind put into the draft of its Pod.
     rewound: Option<(Option<PodName>, String)>,
@@ -193,7 +193,7 @@ impl Composer {
         true
     }
 
-    /// Puts the chosen name of a file into the draft. After a directory the popup stays open.
+    /// Puts the chosen name of a file into the draft. After a directory the sheet stays open.
     pub fn accept_file(&mut self) {
         let Some(files) = self.files.take() else { return };
         if files.accept(&mut self.draft) == Some(Accepted::Directory) {

@@ -397,4 +397,4 @@ fn a_frame_of_another_size_than_the_app_knows_of_stays_empty() {
     }
 }
 
-mod popups;
+mod sheets;

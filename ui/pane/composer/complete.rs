@@ -1,9 +1,9 @@
-//! The popup with names of files after `@`, which the host completes.
+//! The sheet with names of files after `@`, which the host completes.
 
 use crate::pane::composer::Draft;
 use yoi::protocol::Completion;
 
-/// The popup with names of files.
+/// The sheet with names of files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
     /// The text typed after `@`.
@@ -13,7 +13,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// The popup for the word before the cursor; `None` when that is no `@word`.
+    /// The sheet for the word before the cursor; `None` when that is no `@word`.
     pub fn at(draft: &Draft) -> Option<Self> {
         let before = draft.before_cursor();
         let word = before.rsplit(|c: char| c.is_whitespace() || c == ']').next()?;

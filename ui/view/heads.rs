@@ -23,7 +23,7 @@ use yoi::text::SafeText;
 /// From this many columns on the provider of a model is named too.
 const ROOMY: u16 = 100;
 
-/// The rank of the model in the header.
+/// The rank of the model in the head.
 const MODEL: u8 = 3;
 /// The fewest columns that a shortened name of a model gets.
 const LEAST: usize = 8;
@@ -253,7 +253,7 @@ fn elsewhere(app: &App, info: &PodInfo) -> Option<String> {
     Some(format!("in {}", end(theirs, enough.unwrap_or(parts)).display()))
 }
 
-/// The model as the header names it: without its provider where room is scarce, a script without
+/// The model as the head names it: without its provider where room is scarce, a script without
 /// its directory.
 fn model(app: &App, info: &PodInfo) -> Option<String> {
     if let Some(script) = info.model.strip_prefix("rehearsal:") {

@@ -1,4 +1,4 @@
-//! Every popup at every size of the terminal.
+//! Every sheet at every size of the terminal.
 
 use crate::app::tests::{Bench, approval, pod, rewind_target};
 use crate::app::{Asked, Confirm, Effect, Layer, Msg};
@@ -53,8 +53,8 @@ fn in_inbox(bench: &mut Bench, key: &str) {
     bench.confirm(key);
 }
 
-/// Each kind of popup, as [`kind`] names it.
-const POPUPS: [(&str, Opens); 18] = [
+/// Each kind of sheet, as [`kind`] names it.
+const SHEETS: [(&str, Opens); 18] = [
     ("line", |bench| drop(bench.type_in(":re"))),
     ("line", |bench| drop(run(bench, ":lend nobody"))),
     ("line", |bench| in_inbox(bench, "D")),
@@ -88,7 +88,7 @@ const POPUPS: [(&str, Opens); 18] = [
     ("none", |bench| drop(bench.press("ctrl-n"))),
 ];
 
-/// The popup on top. A new kind of confirmation does not compile before it is named here.
+/// The sheet on top. A new kind of confirmation does not compile before it is named here.
 fn kind(bench: &Bench) -> &'static str {
     match bench.app.layers.top() {
         Some(Layer::Prompt(_)) => "line",
@@ -115,7 +115,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// Paints one popup at every size, from one cell to 80x24.
+/// Paints one sheet at every size, from one cell to 80x24.
 fn paint_everywhere(name: &str, open: Opens) {
     let mut bench = bench();
     open(&mut bench);
@@ -130,9 +130,9 @@ fn paint_everywhere(name: &str, open: Opens) {
 }
 
 #[test]
-fn every_popup_is_painted_at_every_size_of_the_terminal() {
+fn every_sheet_is_painted_at_every_size_of_the_terminal() {
     std::thread::scope(|scope| {
-        for (name, open) in POPUPS {
+        for (name, open) in SHEETS {
             scope.spawn(move || paint_everywhere(name, open));
         }
     });

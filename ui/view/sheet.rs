@@ -2,7 +2,7 @@
 
 use crate::app::{App, Areas, Confirm, Layer, confirm_rows};
 use crate::palette::Palette;
-use crate::pane::actionbar::{self, Hint, POPUP, Prompt};
+use crate::pane::actionbar::{self, CANDIDATES, Hint, Prompt};
 use crate::pane::composer::Files;
 use crate::pane::inbox;
 use crate::rows::{cut, width, wrap_text};
@@ -152,7 +152,7 @@ fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) 
         }
         return;
     }
-    let rows = prompt.completion.candidates.len().min(POPUP);
+    let rows = prompt.completion.candidates.len().min(CANDIDATES);
     if rows == 0 {
         return;
     }
@@ -190,7 +190,7 @@ fn leader(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
 }
 
 fn files(app: &App, files: &Files, areas: &Areas, frame: &mut Frame<'_>) {
-    let rows = files.found.len().min(POPUP);
+    let rows = files.found.len().min(CANDIDATES);
     if rows == 0 {
         return;
     }
