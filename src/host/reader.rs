@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 /// Answers the requests that read, as a host that started now would.
 pub struct Reader {
     shared: Shared,
-    /// No request takes a step on the family: its other end is closed.
+    /// The receiver is dropped, so that a request that changes the family fails.
     steps: mpsc::Sender<supervisor::Step>,
     pub(super) copy: TempDir,
 }

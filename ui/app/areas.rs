@@ -1,4 +1,4 @@
-//! Where each pane stands, on screens from 40x12 up.
+//! Where each pane stands, on a screen of any size.
 
 use crate::app::{App, Focus, Zoom, panes};
 use crate::palette::Palette;
@@ -25,7 +25,7 @@ const NARROWEST_TREE: u16 = 27;
 const LEFT: u16 = 3;
 /// The most columns of text on a sheet.
 const SHEET: u16 = 100;
-/// The most rows of a sheet on a low screen, which leaves fewer than two thirds to it.
+/// A sheet may take this many rows also where they are more than two thirds of the screen.
 const LOW: u16 = 10;
 
 /// The area of every pane below its head, of the line, and of the bar.
@@ -100,7 +100,16 @@ impl Areas {
         let rule = ruled.then(|| Rect { y: y.saturating_sub(1), height: 1, ..screen });
         let between = u16::from(ruled || height >= ROOMY);
         let above = Rect { height: y.saturating_sub(between), ..screen };
-        let panes = if is_wide(app.size) { side_by_side(app, above) } else { one(app, above) };
+        let mut panes = if is_wide(app.size) { side_by_side(app, above) } else { one(app, above) };
+        // A pane that has the keys is on the screen.
+        let lacks_focus = match app.focus {
+            Focus::Inbox => panes.inbox.is_none_or(|area| area.height < 2),
+            Focus::Peers => panes.peers.is_none(),
+            Focus::Tree | Focus::Composer | Focus::Transcript | Focus::Beside => false,
+        };
+        if lacks_focus {
+            panes = one(app, above);
+        }
         Self { composer, rule, bar, screen, ..panes }
     }
 
@@ -116,7 +125,8 @@ impl Areas {
 
     fn rising_from(&self, y: u16, rows: usize) -> Rect {
         let Rect { width, height, .. } = self.screen;
-        let most = (height * 2 / 3).max(LOW).min(y.saturating_sub(2));
+        let two_thirds = u16::try_from(u32::from(height) * 2 / 3).unwrap_or(height);
+        let most = two_thirds.max(LOW).min(y.saturating_sub(2));
         let height = u16::try_from(rows).unwrap_or(u16::MAX).min(most);
         let width = width.saturating_sub(2).min(SHEET);
         Rect { x: 1, y: y - height, width, height }.intersection(self.screen)
@@ -155,10 +165,9 @@ fn side_by_side(app: &App, screen: Rect) -> Areas {
     let second = second.map(|(head, body)| (head, split_notes(app, app.beside(), body)));
     let tree = lists.map(|(tree, _)| below_head(tree, gap));
     let peers = lists.and_then(|(_, peers)| peers).map(|peers| below_head(peers, 0));
-    let peers =
-        peers.map(|(head, body)| (head, Rect { width: body.width.saturating_sub(1), ..body }));
+    let peers = peers.map(|(head, body)| (head, within_margin(body)));
     let inbox = inbox.map(|inbox| below_head(inbox, 0));
-    let inbox = inbox.map(|(head, body)| (head, body.inner(Margin::new(1, 0))));
+    let inbox = inbox.map(|(head, body)| (head, within_margin(body)));
     let rule = |area: Rect| Rect { x: area.x.saturating_sub(1), width: 1, ..area };
     Areas {
         tree: tree.map(|(_, body)| body),
@@ -185,7 +194,7 @@ fn one(app: &App, screen: Rect) -> Areas {
     let (head, body) = match screen.height {
         0..=2 => (None, screen),
         _ => {
-            let (head, body) = below_head(screen, 0);
+            let (head, body) = below_head(screen, u16::from(app.size.1 >= ROOMY));
             (Some(head), body)
         }
     };
@@ -193,8 +202,8 @@ fn one(app: &App, screen: Rect) -> Areas {
     let Heads { tree, peers, transcript, inbox, .. } = &mut areas.heads;
     match app.focus {
         Focus::Tree => (areas.tree, *tree) = (Some(body), head),
-        Focus::Peers => (areas.peers, *peers) = (Some(body), head),
-        Focus::Inbox => (areas.inbox, *inbox) = (Some(body), head),
+        Focus::Peers => (areas.peers, *peers) = (Some(within_margin(body)), head),
+        Focus::Inbox => (areas.inbox, *inbox) = (Some(within_margin(body)), head),
         Focus::Composer | Focus::Transcript | Focus::Beside => {
             let (notes, below) = split_notes(app, app.shown(), body);
             (areas.notes, areas.transcript, *transcript) = (notes, Some(below), head);
@@ -215,6 +224,11 @@ fn below_head(pane: Rect, gap: u16) -> (Rect, Rect) {
     let head = Rect { height: pane.height.min(1), ..pane };
     let taken = (head.height + gap).min(pane.height);
     (head, Rect { y: pane.y + taken, height: pane.height - taken, ..pane })
+}
+
+/// A pane whose text begins and ends a column further in, as its head does.
+fn within_margin(pane: Rect) -> Rect {
+    pane.inner(Margin::new(1, 0))
 }
 
 /// Cuts a pane of this many rows and its head off the lower end of a column.

@@ -1,6 +1,6 @@
 //! What puts a copy into the clipboard of the person.
 
-/// The way of a copy into the clipboard.
+/// How a copy reaches the clipboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clipboard {
     /// The terminal, by the sequence OSC 52.

@@ -1,5 +1,5 @@
-//! Confirmations: small windows that ask yes or no before something is done. Enter confirms, but only
-//! after the window has been on the screen for a while; Esc does not.
+//! Confirmations: sheets that ask yes or no before something is done. Enter confirms, but only after the
+//! sheet has been on the screen for a while; Esc does not.
 
 use crate::app::inbox::{ChosenRequests, NO_ROOM, RuleScope};
 use crate::app::key::typed;
@@ -386,5 +386,7 @@ pub fn confirm_rows(app: &App, confirm: &Confirm) -> (Vec<String>, usize) {
     let width = usize::from(most.width).max(1);
     // The keys that an armed confirmation has take the most rows.
     let answers = confirm.answer_rows(true, &app.keymap, most.width.into()).len();
-    (wrap_text(&confirm.text(), width), usize::from(most.height).saturating_sub(answers))
+    // In a single column no word can be read.
+    let height = if most.width < 2 { 0 } else { usize::from(most.height) };
+    (wrap_text(&confirm.text(), width), height.saturating_sub(answers))
 }

@@ -25,9 +25,23 @@ impl App {
             Link::Connecting => return vec![Hint::new("", "starting the host …")],
             Link::Up => {}
         }
-        // A confirmation names its keys itself, and the panes below it get none.
-        if let Some(Layer::Confirm(_)) = self.layers.top() {
-            return Vec::new();
+        // The panes below a layer get no keys.
+        match self.layers.top() {
+            // It names its keys itself.
+            Some(Layer::Confirm(_)) => return Vec::new(),
+            Some(Layer::Prompt(prompt)) => {
+                let actions = [(Action::Choose, prompt.purpose.does()), (Action::Back, "back")];
+                return self.list_hints(Context::Line, &actions);
+            }
+            Some(Layer::List(_)) => {
+                let mut hints = vec![Hint::new("", "type to search")];
+                let choose = [(Action::Choose, "chooses")];
+                hints.extend(self.list_hints(Context::Line, &choose));
+                hints.extend(self.list_hints(Context::Everywhere, &[(Action::PageDown, "more")]));
+                hints.extend(self.list_hints(Context::Line, &[(Action::Back, "back")]));
+                return hints;
+            }
+            None => {}
         }
         match self.focus {
             Focus::Composer => self.composer_hints(),

@@ -189,6 +189,10 @@ impl App {
         self.opened.remove(name);
         self.forget_the_gone();
         if self.current.as_ref() == Some(name) {
+            if self.family.all().is_empty() && self.composer.is_empty() {
+                self.current = None;
+                return self.say(Kind::Info, format!("{name} is gone"));
+            }
             self.current_is_gone = true;
             return self.say(Kind::Info, format!("{name} is gone · choose a Pod, or :new"));
         }

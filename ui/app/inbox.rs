@@ -10,7 +10,7 @@ use crate::notice::Kind;
 use crate::pane::actionbar::Prompt;
 use crate::pane::actionbar::Purpose;
 use crate::pane::composer::Message;
-use crate::pane::inbox::{self, Attention, Author, Cut, Extent, Step};
+use crate::pane::inbox::{self, Attention, Author, By, Cut, Extent, Step};
 use crate::pane::input::Input;
 use crate::wording::rule;
 use std::slice::from_ref;
@@ -246,6 +246,15 @@ impl App {
         }
     }
 
+    /// Goes to the Pod of the chosen item, with this message in the line unless something is written there.
+    fn write_to_requesting_pod(&mut self, text: &str) -> Vec<Effect> {
+        let effects = self.open_requesting_pod();
+        if self.composer.is_empty() {
+            text.chars().for_each(|c| self.composer.insert(c));
+        }
+        effects
+    }
+
     /// The question of the chosen item.
     pub(super) fn chosen_question(&self) -> Option<Question> {
         self.chosen_item(|item| item.approvals().first()?.question.clone())
@@ -263,7 +272,10 @@ impl App {
     pub(super) fn digit_answers(&mut self, c: char) -> Option<Vec<Effect>> {
         let digit = usize::try_from(c.to_digit(10)?).ok()?;
         if let Some(step) = digit.checked_sub(1).and_then(|at| self.steps().into_iter().nth(at)) {
-            return Some(self.open_line(&step.line));
+            return Some(match step.by {
+                By::Verb(line) => self.open_line(&line),
+                By::Message(text) => self.write_to_requesting_pod(text),
+            });
         }
         let question = self.chosen_question().filter(|_| self.focus == Focus::Inbox)?;
         let choices = question.choices();

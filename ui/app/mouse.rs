@@ -162,9 +162,12 @@ impl App {
             palette.act(action);
             return Vec::new();
         }
+        if let Some(Layer::Confirm(_)) = self.layers.top() {
+            return Vec::new();
+        }
         let over = |area: Option<Rect>| area.is_some_and(|area| area.contains(at));
         if !self.layers.is_empty() {
-            // What lies below a confirmation or a page stays where it is.
+            // A list of a pane stays where it is while a line is typed.
         } else if over(areas.tree) {
             self.move_cursor(way.into());
         } else if over(areas.peers) {

@@ -22,7 +22,10 @@ impl App {
             }
             Some(Target::Link(link)) => {
                 let target = link.target();
-                let is_opened = OPENED.iter().any(|scheme| target.starts_with(scheme));
+                let is_opened = OPENED.iter().any(|scheme| {
+                    let start = target.get(..scheme.len());
+                    start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+                });
                 if has_browser && is_opened {
                     self.say(Kind::Info, format!("opening {target}"));
                     return vec![Effect::OpenLink(target.to_owned())];

@@ -136,7 +136,10 @@ impl App {
         else {
             return Vec::new();
         };
-        let (one, other) = (selection.from, selection.to);
+        // The pane may have become smaller since.
+        let within =
+            |at: Position| Position { x: at.x.min(pane.width - 1), y: at.y.min(pane.height - 1) };
+        let (one, other) = (within(selection.from), within(selection.to));
         let (from, to) =
             if (one.y, one.x) <= (other.y, other.x) { (one, other) } else { (other, one) };
         let row = |y| {

@@ -48,9 +48,21 @@ impl Purpose {
         match self {
             Self::Verb => ":",
             Self::Find | Self::Filter => "/",
-            Self::Deny => "✕",
-            Self::Rule => "=",
-            Self::Answer => "›",
+            Self::Deny => "✕ ",
+            Self::Rule => "= ",
+            Self::Answer => "› ",
+        }
+    }
+
+    /// What Enter does.
+    pub fn does(self) -> &'static str {
+        match self {
+            Self::Verb => "runs it",
+            Self::Find => "finds",
+            Self::Filter => "keeps the filter",
+            Self::Deny => "denies",
+            Self::Rule => "keeps the rule",
+            Self::Answer => "sends",
         }
     }
 
@@ -207,7 +219,7 @@ impl View<'_> {
         };
         spans.extend(text.spans.into_iter().map(|span| span.patch_style(text.style)));
         buf.set_line(area.x, area.y, &Line::from(spans), area.width);
-        if right > 0 && room > right {
+        if right > 0 && left >= right {
             let at = area.right() - u16::try_from(right - 2).unwrap_or(area.width);
             buf.set_stringn(at, area.y, help, room, self.theme.dim);
         }
@@ -257,12 +269,14 @@ impl View<'_> {
 
 /// Paints a line that is typed in place of the draft, and returns the position of the caret.
 pub fn prompt(prompt: &Prompt, area: Rect, buf: &mut Buffer, theme: &Theme) -> Option<Position> {
-    let room = usize::from(area.width).checked_sub(3)?;
+    let sign = prompt.purpose.sign();
+    let wide = columns(sign);
+    let room = area.width.checked_sub(wide + 2)?;
     let y = area.bottom().checked_sub(1)?;
-    let (text, at) = prompt.input.window(room);
-    buf.set_stringn(area.x + 1, y, prompt.purpose.sign(), 1, theme.accent);
-    buf.set_stringn(area.x + 2, y, text, room, Style::new());
-    let column = u16::try_from(at).unwrap_or(0).saturating_add(2);
+    let (text, at) = prompt.input.window(room.into());
+    buf.set_stringn(area.x + 1, y, sign, wide.into(), theme.accent);
+    buf.set_stringn(area.x + 1 + wide, y, text, room.into(), Style::new());
+    let column = u16::try_from(at).unwrap_or(0).saturating_add(1 + wide);
     Some(Position::new(area.x + column.min(area.width - 1), y))
 }
 

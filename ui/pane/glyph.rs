@@ -84,6 +84,16 @@ impl Glyphs {
         })
     }
 
+    /// A row of an exact action: a character that would be replaced by another one is spelled, but for the sign of a line
+    /// break.
+    pub fn exact(self, row: &str) -> String {
+        let spelled = |c: char| match self.plain(c.encode_utf8(&mut [0; 4])) {
+            shown if c == '⏎' || shown.chars().eq([c]) => shown,
+            _ => format!("\\u{{{:x}}}", u32::from(c)),
+        };
+        row.chars().map(spelled).collect()
+    }
+
     /// Text with every shape that ASCII lacks replaced.
     pub fn plain(self, text: &str) -> String {
         if self == Self::Unicode {
@@ -124,5 +134,13 @@ mod tests {
         assert_eq!(with("LC_ALL", "C.utf8"), Glyphs::Unicode);
         assert_eq!(with("LANG", "C"), Glyphs::Ascii);
         assert_eq!(with("TERM", "xterm"), Glyphs::Ascii);
+    }
+
+    #[test]
+    fn an_exact_action_hides_no_character_that_ascii_lacks() {
+        let action = "echo a → b › c … ⏎";
+        let spelled = "echo a \\u{2192} b \\u{203a} c \\u{2026} $";
+        assert_eq!(Glyphs::Ascii.exact(action), spelled);
+        assert_eq!(Glyphs::Unicode.exact(action), action);
     }
 }

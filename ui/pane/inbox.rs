@@ -35,12 +35,20 @@ pub enum Matter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     pub does: &'static str,
-    /// The line of the verb, which a digit writes and Enter sends.
-    pub line: String,
+    pub by: By,
+}
+
+/// What the digit of a step writes, and Enter sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The line of a verb.
+    Verb(String),
+    /// A message to the Pod, which enters its run.
+    Message(&'static str),
 }
 
 /// What a run that goes in circles is told, unless the person writes something else.
-const NUDGE: &str = "you do the same again and again with the same outcome: say what blocks you, or try another way";
+const NUDGE: &str = "You do the same again and again with the same outcome: say what blocks you, or try another way.";
 
 /// The chosen item, and since when it has been on the screen.
 #[derive(Clone, Debug, Default)]
@@ -128,13 +136,13 @@ impl<'a> Item<'a> {
     pub fn steps(&self) -> Vec<Step> {
         let Self::Pod(info, matter) = self else { return Vec::new() };
         let name = &info.name;
-        let step = |does, line| Step { does, line };
+        let step = |does, line| Step { does, by: By::Verb(line) };
         let stop = || step("stop", format!("stop {name}"));
         match matter {
             Matter::Needs => Vec::new(),
             Matter::Failed => vec![step("go on", format!("resume {name}")), stop()],
             Matter::InCircles => vec![
-                step("nudge", format!("send {name} {NUDGE}")),
+                Step { does: "nudge", by: By::Message(NUDGE) },
                 step("pause", format!("pause {name}")),
                 stop(),
             ],

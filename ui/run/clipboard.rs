@@ -35,8 +35,7 @@ impl Loop {
     }
 }
 
-/// Runs a program with this text as its input. What stays of it behind its end, to hold the clipboard, outlives the
-/// screen.
+/// Runs a program with this text as its input. A process that it leaves to serve the clipboard is not killed.
 pub async fn give(words: &[&str], text: &str) -> io::Result<()> {
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);

@@ -440,12 +440,12 @@ fn a_message_for_a_stopped_or_failed_pod_restores_it_first_in_every_way() {
             assert_eq!(end.said, Said::Done("restored shop · sent to shop".into()), "{way:?}");
         }
     }
-    let notes = vec!["read-only: bob is writing here".to_owned()];
+    let notes = vec!["read-only: bob holds write here".to_owned()];
     let step = PlanStep { name: PodName::parse("shop").unwrap(), what: Restoring::Idle, notes };
     let replies =
         vec![done_with(Event::Plan { steps: vec![step], done: true }), done_with(Event::Lagged)];
     let end = driven("send shop go on", Way::Shell, &[("shop", State::Stopped)], replies);
-    let said = "restored shop, read-only: bob is writing here · sent to shop";
+    let said = "restored shop, read-only: bob holds write here · sent to shop";
     assert_eq!(end.said, Said::Done(said.into()));
     let live = driven(
         "send shop go on",

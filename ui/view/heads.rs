@@ -6,7 +6,7 @@ use crate::keys::{Action, Context};
 use crate::pane::inbox::{items, waiting};
 use crate::pane::transcript::Transcript;
 use crate::pane::tree::Workspaces;
-use crate::rows::{cut, width};
+use crate::rows::{cut, cut_middle, width};
 use crate::wording::age::age;
 use crate::wording::model::cost;
 use crate::wording::wait;
@@ -34,11 +34,18 @@ struct Piece {
     style: Style,
     /// The lower, the longer it stays.
     rank: u8,
+    /// Shortens the text to a width.
+    shorten: fn(&str, usize) -> String,
 }
 
 impl Piece {
     fn new(text: impl Into<String>, style: Style, rank: u8) -> Self {
-        Self { text: text.into(), style, rank }
+        Self { text: text.into(), style, rank, shorten: cut }
+    }
+
+    /// The name of a Pod, which is known by its beginning and its end.
+    fn name(name: &str, style: Style) -> Self {
+        Self { shorten: cut_middle, ..Self::new(name, style, 0) }
     }
 }
 
@@ -62,14 +69,14 @@ pub fn of_family(app: &App, area: Rect, buf: &mut Buffer) {
     };
     let left = vec![Piece::new(place, name_style(app, Focus::Tree), 0)];
     let marked = app.tree.marks.all().len();
-    let counts = app.counts().into_iter().zip(1..);
+    let counts = app.counts().into_iter().zip(MODEL + 1..);
     let mut right: Vec<Piece> =
         counts.map(|((text, role), rank)| Piece::new(text, app.theme.style(role), rank)).collect();
     if marked > 0 {
         right.insert(0, Piece::new(format!("{marked} marked"), app.theme.accent, 0));
     }
     let total = app.tree.cost(&app.family, app.current.as_ref());
-    right.extend((total.dollars > 0.0).then(|| Piece::new(cost(&total), app.theme.dim, 9)));
+    right.extend((total.dollars > 0.0).then(|| Piece::new(cost(&total), app.theme.dim, u8::MAX)));
     head(app, left, right, area, buf);
 }
 
@@ -113,9 +120,9 @@ pub fn of_pod(
     let info = name.and_then(|name| app.family.get(name));
     let Some(info) = info else {
         let name = name.map_or("yoi", PodName::as_str);
-        return head(app, vec![Piece::new(name, style, 0)], Vec::new(), area, buf);
+        return head(app, vec![Piece::name(name, style)], Vec::new(), area, buf);
     };
-    let mut left = vec![Piece::new(info.name.as_str(), style, 0)];
+    let mut left = vec![Piece::name(info.name.as_str(), style)];
     let above: Vec<&str> = app.family.lineage(info).into_iter().map(PodName::as_str).collect();
     if !above.is_empty() {
         left.insert(0, Piece::new(above.join(" › "), app.theme.dim, 2));
@@ -183,14 +190,19 @@ fn head(app: &App, mut left: Vec<Piece>, mut right: Vec<Piece>, area: Rect, buf:
         let mut spans = Vec::new();
         for piece in pieces {
             let gap = if spans.is_empty() { "" } else { gap };
-            let text = glyphs.plain(&cut(&piece.text, room.saturating_sub(width(gap))));
+            if room <= width(gap) {
+                break;
+            }
+            let text = (piece.shorten)(&glyphs.plain(&piece.text), room - width(gap));
             room = room.saturating_sub(width(gap) + width(&text));
             spans.push(Span::styled(gap.to_owned(), app.theme.dim));
             spans.push(Span::styled(text, piece.style));
         }
         Line::from(spans)
     };
-    let right = line(right, &between, room);
+    // The name keeps its first columns beside whatever stands on the right.
+    let named = left.last().map_or(0, |piece| width(&piece.text).min(LEAST) + 2);
+    let right = line(right, &between, room.saturating_sub(named));
     let wide = right.width();
     let beside = room.saturating_sub(if wide == 0 { 0 } else { wide + 2 });
     let left = line(left, &within, beside);

@@ -14,7 +14,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Widget as _};
 
 /// Columns of one key of the leader with its help.
-const LEADER: u16 = 26;
+const LEADER: usize = 26;
+/// The fewest columns of one.
+const NARROW: usize = 9;
 
 /// Paints the topmost layer, and returns the position of its caret.
 pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position> {
@@ -62,20 +64,13 @@ pub fn rule(app: &App, area: Rect, buf: &mut Buffer) {
     }
 }
 
-/// Empties an area. A wide character whose right half is in the area is removed whole.
+/// Empties an area.
 fn clear(app: &App, area: Rect, buf: &mut Buffer) {
     if area.is_empty() {
         return;
     }
     Clear.render(area, buf);
     buf.set_style(area, app.theme.text.patch(app.theme.raised));
-    let Some(x) = area.x.checked_sub(1) else { return };
-    for y in area.y..area.bottom() {
-        let cell = &mut buf[(x, y)];
-        if width(cell.symbol()) > 1 {
-            cell.set_symbol(" ");
-        }
-    }
 }
 
 fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> Position {
@@ -168,25 +163,36 @@ fn line_sheet(app: &App, rows: usize, areas: &Areas, frame: &mut Frame<'_>) -> R
 /// Paints the keys that can follow the leader, in as many columns as fit.
 fn leader(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
     let hints = app.leader_hints();
-    let columns = usize::from(areas.sheet(1).width / LEADER).max(1);
-    let rows = hints.len().div_ceil(columns);
+    let all = hints.len();
+    let fits = |columns: &usize| areas.sheet_above_line(all).height >= rows_of(all, *columns);
+    let sheet = usize::from(areas.sheet(1).width);
+    let columns = (sheet / LEADER).max(1);
+    // A low screen has more columns, as long as each can say something.
+    let most = (sheet / NARROW).max(columns);
+    let columns = (columns..=most).find(fits).unwrap_or(most);
+    let rows = usize::from(rows_of(all, columns)).max(1);
     let area = open(app, areas.sheet_above_line(rows), frame);
+    let column_width = u16::try_from(sheet / columns).unwrap_or(area.width);
     let glyphs = app.setup.glyphs;
     for (i, hint) in hints.into_iter().enumerate() {
         let (column, row) = (i / rows, i % rows);
         let (Ok(x), Ok(y)) = (u16::try_from(column), u16::try_from(row)) else { break };
-        let (x, y) = (area.x + x * LEADER, area.y + y);
+        let (x, y) = (area.x + x * column_width, area.y + y);
         let key = glyphs.plain(&hint.key);
-        let room = usize::from(LEADER - 2).saturating_sub(width(&key) + 1);
+        let room = usize::from(column_width).saturating_sub(width(&key) + 2);
         let does = glyphs.plain(&cut(&hint.does, room));
-        let line = Line::from(vec![
-            Span::styled(format!(" {key}"), app.theme.accent),
-            Span::raw(format!(" {does}")),
-        ]);
+        let line =
+            Line::from(vec![Span::styled(key, app.theme.accent), Span::raw(format!(" {does}"))]);
         if y < area.bottom() && x < area.right() {
-            frame.buffer_mut().set_line(x, y, &line, area.right().saturating_sub(x).min(LEADER));
+            let room = area.right().saturating_sub(x).min(column_width);
+            frame.buffer_mut().set_line(x, y, &line, room);
         }
     }
+}
+
+/// How many rows so many keys take in so many columns.
+fn rows_of(keys: usize, columns: usize) -> u16 {
+    u16::try_from(keys.div_ceil(columns)).unwrap_or(u16::MAX)
 }
 
 fn files(app: &App, files: &Files, areas: &Areas, frame: &mut Frame<'_>) {

@@ -55,6 +55,31 @@ fn a_long_name_of_a_model_is_shortened_in_the_header_and_not_left_out() {
 }
 
 #[test]
+fn the_head_of_a_narrow_screen_keeps_the_name_beside_every_warning() {
+    let mut bench = Bench::new(vec![PodInfo {
+        model: String::new(),
+        confined: Some(Confined::NotEnforced),
+        workspace: "/somewhere/else/far".into(),
+        ..pod("alice-with-a-name", State::Running)
+    }]);
+    bench.size(40, 12);
+    bench.go_to("alice-with-a-name");
+    let head = bench.screen().lines().next().unwrap_or_default().to_owned();
+    assert!(head.starts_with(" ali") && head.contains(" in far"), "{head}");
+    assert!(crate::rows::width(&head) <= 40, "{head}");
+}
+
+#[test]
+fn a_low_screen_shows_every_key_of_the_leader() {
+    let mut bench = bench(40, 12);
+    bench.press("ctrl-x");
+    let screen = bench.screen();
+    for hint in bench.app.leader_hints() {
+        assert!(screen.contains(&format!(" {} ", hint.key)), "{}: {screen}", hint.key);
+    }
+}
+
+#[test]
 fn screen_40x12_tree() {
     let mut bench = bench(40, 12);
     bench.press("ctrl-x");

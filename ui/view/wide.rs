@@ -16,7 +16,7 @@ pub fn fix_wide_cells(buffer: &mut Buffer) {
     }
 }
 
-/// A quick test whether a symbol is safe and one cell wide: printable ASCII and the lines of frames
+/// A quick test whether a symbol is safe and one cell wide: printable ASCII and box drawing
 /// (U+2500 to U+257F), which fill most of a screen.
 fn is_plain(symbol: &str) -> bool {
     matches!(symbol.as_bytes(), [b' '..=b'~'] | [0xe2, 0x94 | 0x95, _])

@@ -45,7 +45,7 @@ fn beside(payload: &Value) -> String {
     let writes = if names.contains(',') { "write" } else { "writes" };
     match payload.get("refused").and_then(Value::as_bool) {
         Some(true) => format!("a change was refused, because {names} {writes} there"),
-        _ => format!("this run only reads where {names} {writes}, until that run ends"),
+        _ => format!("this run only reads where {names} {writes}"),
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
         assert!(stopped("max_tokens").is_some_and(|said| said.contains("cut this reply")));
         assert!(stopped("other").is_some_and(|said| said.ends_with("know: w")));
         let beside = |refused| note(domain::TURN, &json!({"writers": ["a"], "refused": refused}));
-        let reads = "this run only reads where a writes, until that run ends";
+        let reads = "this run only reads where a writes";
         assert_eq!(beside(false).as_deref(), Some(reads));
         assert_eq!(beside(true).as_deref(), Some("a change was refused, because a writes there"));
         assert_eq!((stopped("pause"), stopped("refusal")), (None, None));

@@ -25,7 +25,7 @@ impl Family {
             };
             let ways = self.ways_to_write(key, &other, &blocked.region);
             let other = self.named(&other);
-            notes.push(format!("{part}: {other} is writing {there} · {ways}"));
+            notes.push(format!("{part}: {other} holds write {there} · {ways}"));
         }
         for rule in &holder.restrictions.capped {
             let path = rule.target.display();

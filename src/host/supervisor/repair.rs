@@ -41,8 +41,8 @@ pub(crate) async fn recover(shared: &Shared, opening: &Opening) -> Result<(), Ho
     Ok(())
 }
 
-/// What happened to the store and what that cost, and where the damaged part is kept. What happened to a copy is in its
-/// own place.
+/// What happened to the store and what that cost, and where the damaged part is kept. For a copy no path is named: it is
+/// removed at the end.
 fn sentence(opening: &Opening, rebuilt: usize, is_copy: bool) -> Option<(String, Option<PathBuf>)> {
     let Opening { created, set_aside, orphaned_log, damaged_log, .. } = opening;
     let kept = |before: &str, path: &Path| match is_copy {

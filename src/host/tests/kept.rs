@@ -285,7 +285,7 @@ async fn a_pod_that_opens_a_lent_directory_reads_the_name_of_its_writer() {
         panic!()
     };
     assert!(
-        info.notes[0].starts_with("read-only: sub is writing here · :lend sub "),
+        info.notes[0].starts_with("read-only: sub holds write here · :lend sub "),
         "{:?}",
         info.notes
     );

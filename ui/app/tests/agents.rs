@@ -47,15 +47,15 @@ fn the_agents_that_the_selected_pod_reaches_are_below_its_peers() {
     let mut bench = bench(two());
     let rows = [
         " peers of alice  2 agents │",
-        "⇄ ○ bob         idle      │",
-        "⇄ ◇ casa        online    │",
-        "⇄ ◇ proj/a      online    │",
+        " ⇄ ○ bob        idle      │",
+        " ⇄ ◇ casa       online    │",
+        " ⇄ ◇ proj/a     online    │",
     ];
     assert_eq!(pane(&mut bench), rows);
     // bob is not on the mesh.
     bench.go_to("bob");
     let empty = "                          │";
-    let rows = [" peers of bob             │", "⇄ ○ alice       idle      │", empty, empty];
+    let rows = [" peers of bob             │", " ⇄ ○ alice      idle      │", empty, empty];
     assert_eq!(pane(&mut bench), rows);
 }
 
@@ -75,7 +75,7 @@ fn an_agent_that_leaves_goes_from_the_pane_and_no_pane_moves() {
 fn a_blocked_agent_says_so_in_any_width() {
     let blocked = |name: &str| MeshAgent { blocked: true, ..agent(name, AgentKind::Agent) };
     let mut bench = bench(vec![blocked("a-long-name-of-an-agent")]);
-    assert_eq!(pane(&mut bench)[2], "⇄ ◇ a-long-nam… blocked   │");
+    assert_eq!(pane(&mut bench)[2], " ⇄ ◇ a-long-na… blocked   │");
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub fn a_choice_is_sent() {
     assert_eq!(answers(&bench.press("2")), [""; 0], "a digit only selects");
     let screen = bench.screen();
     assert!(screen.contains("your answer (Enter: send, Esc: back)"), "{screen}");
-    assert!(screen.lines().rev().nth(1).unwrap_or_default().starts_with(" ›sum"), "{screen}");
+    assert!(screen.lines().rev().nth(1).unwrap_or_default().starts_with(" › sum"), "{screen}");
     assert_eq!(answers(&bench.press("enter")), [r#"{"answer":"sum"}"#]);
     let values = json!({"answer": "sum"}).as_object().cloned().expect("values");
     let verdict = Verdict::Answer { values };
@@ -159,4 +159,27 @@ fn a_digit_writes_the_verb_for_a_run_in_circles_and_only_enter_sends_it() {
     assert!(bench.screen().contains("\n :pause lint"), "{}", bench.screen());
     let sent = bench.press("enter");
     assert_eq!(calls(&sent), [(Some("lint"), &Method::Pause)]);
+}
+
+#[test]
+fn a_pod_that_failed_takes_no_row_from_a_request_while_the_inbox_has_no_keys() {
+    let failed = [pod("bench", State::Failed), pod("lint", State::Failed)];
+    let mut bench = Bench::new([vec![pod("alice", State::NeedsYou)], failed.to_vec()].concat());
+    let approval = Box::new(approval("q", "alice", "cargo fetch"));
+    bench.host(Some("alice"), Event::ApprovalRequested { approval });
+    let screen = bench.screen();
+    assert!(screen.contains("▲ alice  Bash cargo fetch"), "{screen}");
+    assert!(!screen.contains("more\n"), "{screen}");
+}
+
+#[test]
+fn the_bar_names_the_keys_of_a_line_that_is_typed_and_of_a_list() {
+    let mut bench = asked(&[question("q", "alice", &["total", "sum"])]);
+    let bar = |bench: &mut Bench| bench.screen().lines().last().unwrap_or_default().to_owned();
+    bench.press("D");
+    assert!(bar(&mut bench).contains(" Enter denies · Esc back"), "{}", bench.screen());
+    bench.press("esc");
+    bench.press("ctrl-p");
+    let keys = " type to search · Enter chooses · PageDown more · Esc back";
+    assert!(bar(&mut bench).contains(keys), "{}", bench.screen());
 }

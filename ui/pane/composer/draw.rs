@@ -3,7 +3,7 @@
 use crate::pane::composer::Composer;
 use crate::pane::composer::draft::CARET;
 use crate::pane::glyph::Glyphs;
-use crate::rows::{columns, cut, pad};
+use crate::rows::{columns, cut, cut_middle, pad};
 use crate::theme::Theme;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -13,7 +13,7 @@ use yoi::protocol::{PodInfo, State, flatten};
 /// Rows of the queue that are shown.
 const QUEUE: usize = 3;
 
-/// The composer as a widget. `area` holds the queue and the text, without a frame.
+/// The composer as a widget. `area` holds the queue and the text.
 pub struct View<'a> {
     pub composer: &'a Composer,
     /// The Pod it sends to, if it exists.
@@ -38,7 +38,7 @@ impl View<'_> {
     /// The words before the text: never more than half of the width.
     pub fn prompt(&self, width: u16) -> String {
         let room = usize::from(width / 2).saturating_sub(6);
-        self.glyphs.plain(&format!(" {} › ", cut(&self.to, room)))
+        self.glyphs.plain(&format!(" {} › ", cut_middle(&self.to, room)))
     }
 
     /// Where in `area` the text stands.
@@ -55,6 +55,9 @@ impl View<'_> {
 
     /// Paints it, and tells in which cell the caret stands.
     pub fn render(&self, area: Rect, buf: &mut Buffer) -> Option<Position> {
+        if area.is_empty() {
+            return None;
+        }
         self.queue(area, buf);
         let text = self.text_area(area);
         let prompt = self.prompt(area.width);

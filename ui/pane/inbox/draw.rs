@@ -4,7 +4,7 @@ use crate::family::Family;
 use crate::keys::{Action, Context, Keymap};
 use crate::pane::glyph::Glyphs;
 use crate::pane::inbox::{Attention, Author, Extent, Inbox, Item, Matter, items, needs};
-use crate::rows::{cut, pad, right, width, wrap_text};
+use crate::rows::{cut, cut_middle, pad, right, width, wrap_text};
 use crate::theme::{Role, Theme};
 use crate::wording::duration::elapsed;
 use crate::wording::now::again;
@@ -26,6 +26,8 @@ const LISTED: usize = 3;
 const NOTED: usize = 3;
 /// The columns of the names of facts.
 const NAMES: usize = 11;
+/// The fewest columns in which a request can be read: its rows stand four columns further in.
+const NARROWEST: u16 = 12;
 /// The columns of the age.
 const AGE: usize = 5;
 
@@ -87,9 +89,14 @@ impl View<'_> {
         let columns = usize::from(area.width);
         let Some(item) = self.inbox.chosen(&items) else { return Sight::default() };
         let all = self.details(item, columns).len();
-        let action = item.approvals().first().map_or(0, |approval| action(approval, columns).len());
+        let action = item
+            .approvals()
+            .first()
+            .map_or(0, |approval| action(approval, columns, self.glyphs).len());
         let first = self.inbox.scrolled.min(all);
-        let shown = in_view(all - first, usize::from(area.height));
+        // Below this width no word of the action has room.
+        let height = if area.width < NARROWEST { 0 } else { area.height };
+        let shown = in_view(all - first, usize::from(height));
         let most = item.approvals().first().map_or(BRIEF, |approval| brief_rows(approval));
         let brief = self.inbox.extent == Extent::Brief && action > most;
         Sight { first, shown, all, action, cut: if brief { Cut::Brief } else { Cut::Whole } }
@@ -160,9 +167,9 @@ impl View<'_> {
         };
         let shape = format!("{shape} ");
         let room = columns.saturating_sub(width(&shape) + AGE + 1);
-        let from = self.glyphs.plain(&cut(&from, room / 2));
+        let from = cut_middle(&self.glyphs.plain(&from), room / 2);
         let rest = room.saturating_sub(width(&from) + 2);
-        let what = self.glyphs.plain(&pad(&SafeText::spelled(what), rest));
+        let what = pad(&self.glyphs.plain(&SafeText::spelled(what)), rest);
         Line::from(vec![
             Span::styled(shape, self.theme.style(role)),
             Span::styled(from, Style::new().add_modifier(Modifier::BOLD)),
@@ -180,12 +187,12 @@ impl View<'_> {
         };
         let Some(approval) = approval else { return Vec::new() };
         let mut lines = Vec::new();
-        let all = action(approval, columns);
+        let all = action(approval, columns, self.glyphs);
         let whole = self.inbox.extent == Extent::Whole;
         let shown = if whole { all.len() } else { all.len().min(brief_rows(approval)) };
         for line in &all[..shown] {
-            let line = self.glyphs.plain(line);
-            lines.push(Line::from(vec![Span::raw("    "), Span::styled(line, self.theme.code)]));
+            let line = Span::styled(line.clone(), self.theme.code);
+            lines.push(Line::from(vec![Span::raw("    "), line]));
         }
         if shown < all.len() {
             let unfold = self.keymap.name(Context::Inbox, Action::Unfold);
@@ -203,8 +210,8 @@ impl View<'_> {
             }
         }
         let rule = self.rule(item).into_iter().chain(for_every_pod(approval));
-        let rule = rule.flat_map(|rule| wrap_text(&rule, room));
-        lines.extend(rule.map(|row| Line::raw(format!("    {}", self.glyphs.plain(&row)))));
+        let rule = rule.flat_map(|rule| wrap_text(&self.glyphs.plain(&rule), room));
+        lines.extend(rule.map(|row| Line::raw(format!("    {row}"))));
         lines
     }
 
@@ -215,8 +222,8 @@ impl View<'_> {
             Matter::Needs => format!("nothing to allow here: {open} goes there"),
             Matter::Failed | Matter::InCircles => why(info, matter),
         };
-        let rows = wrap_text(&SafeText::spelled(text), room).into_iter();
-        rows.map(|row| Line::raw(format!("    {}", self.glyphs.plain(&row)))).collect()
+        let rows = wrap_text(&self.glyphs.plain(&SafeText::spelled(text)), room).into_iter();
+        rows.map(|row| Line::raw(format!("    {row}"))).collect()
     }
 
     /// How many equal requests the row stands for, and the keys that allow one or all of them.
@@ -291,8 +298,7 @@ impl View<'_> {
     }
 
     fn fact(&self, name: &str, value: &str, room: usize) -> Line<'static> {
-        let name = if name.is_empty() && !value.starts_with("  ") { "" } else { name };
-        let value = self.glyphs.plain(&cut(value, room));
+        let value = cut(&self.glyphs.plain(value), room.saturating_sub(NAMES));
         Line::from(vec![
             Span::styled(format!("    {name:<NAMES$}"), self.theme.dim),
             Span::raw(value),
@@ -300,7 +306,7 @@ impl View<'_> {
     }
 
     pub fn render(&self, area: Rect, buf: &mut Buffer) {
-        let items = items(self.family);
+        let items = self.listed();
         if items.is_empty() && area.height > 0 {
             let columns = usize::from(area.width);
             buf.set_stringn(area.x, area.y, "nothing needs you", columns, self.theme.dim);
@@ -385,12 +391,13 @@ fn brief(approvals: &[&ApprovalRequest]) -> String {
 
 /// The exact action and its details, wrapped: every character that would be hidden is spelled, and a
 /// row that a line break of the action follows ends in a sign for it.
-fn action(approval: &ApprovalRequest, columns: usize) -> Vec<String> {
+fn action(approval: &ApprovalRequest, columns: usize, glyphs: Glyphs) -> Vec<String> {
     let mut rows = SafeText::spelled_rows(&approval.action);
     rows.extend(details(approval));
     let fields = approval.question.iter().flat_map(question::rows);
     rows.extend(fields.map(SafeText::spelled_row));
-    rows.iter().flat_map(|row| wrap_text(row, columns.saturating_sub(4).max(1))).collect()
+    let rows = rows.iter().map(|row| glyphs.exact(row));
+    rows.flat_map(|row| wrap_text(&row, columns.saturating_sub(4).max(1))).collect()
 }
 
 /// The details of a request, a row for each of their lines.

@@ -58,7 +58,7 @@ pub fn text_area(pane: Rect) -> Rect {
 }
 
 impl Transcript {
-    /// Makes a view that follows the tail stay where it is until it is scrolled; `false` where it does not follow it.
+    /// Stops following the tail until the next scroll; `false` if it did not follow it.
     pub fn hold_view(&mut self) -> bool {
         let Some(top) = self.seen.first().filter(|_| self.anchor == Anchor::Tail) else {
             return false;

@@ -174,7 +174,8 @@ impl Tool {
     pub fn file(&self) -> Option<(String, Option<u64>)> {
         let arguments = begun(&self.arguments)?;
         let path = arguments.get("file_path")?.as_str()?;
-        let line = arguments.get("offset").and_then(Value::as_u64).map(|offset| offset + 1);
+        let line =
+            arguments.get("offset").and_then(Value::as_u64).map(|offset| offset.saturating_add(1));
         Some((path.to_owned(), line))
     }
 

@@ -285,7 +285,7 @@ impl View<'_> {
             spans.push(Span::styled(self.tree.glyphs.plain(between), self.theme.dim));
             spans.push(Span::styled(self.tree.glyphs.plain(text), style));
         }
-        buf.set_line(area.x, area.bottom() - 1, &Line::from(spans), area.width.saturating_sub(1));
+        buf.set_line(area.x, area.bottom() - 1, &Line::from(spans), area.width);
     }
 }
 
