@@ -128,7 +128,7 @@ fn shown(screen: &str) -> Truth {
     let folded = tree_part.iter().map(|line| line.trim_start_matches([' ', '›']));
     let folded = folded.filter_map(|line| line.strip_prefix("◌ ")?.strip_suffix(" stopped")).next();
     let stopped = folded.and_then(|count| count.trim().parse().ok()).unwrap_or(0);
-    let peers = peers_part.iter().filter_map(|line| line.strip_prefix("⇄ "));
+    let peers = peers_part.iter().filter_map(|line| line.trim_start().strip_prefix("⇄ "));
     let mut peers: Vec<String> = peers.filter_map(name_of).collect();
     peers.sort();
     let inbox = screen.lines().skip_while(|line| !line.contains(" inbox · "));
