@@ -10,6 +10,7 @@ use crate::rows::wrap_text;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget as _;
 use yoi::protocol::{PodInfo, PodName};
 
@@ -187,15 +188,18 @@ fn welcome(app: &App, area: Rect, frame: &mut Frame<'_>) {
         let wrapped = wrap_text(line, usize::from(area.width.saturating_sub(2)));
         if wrapped.is_empty() { vec![String::new()] } else { wrapped }
     });
-    for (line, y) in lines.zip(area.y..area.bottom()) {
+    let room = area.width.saturating_sub(1);
+    for ((at, line), y) in lines.enumerate().zip(area.y..area.bottom()) {
         let line = app.setup.glyphs.plain(&line);
-        frame.buffer_mut().set_stringn(
-            area.x + 1,
-            y,
-            line,
-            usize::from(area.width.saturating_sub(1)),
-            app.theme.dim,
-        );
+        // The first line, and a verb that begins a line, are read; the rest may be skipped.
+        let read = match at {
+            0 => line.len(),
+            _ if line.starts_with(':') => line.find(' ').unwrap_or(line.len()),
+            _ => 0,
+        };
+        let (read, rest) = line.split_at(read);
+        let line = Line::from(vec![Span::raw(read), Span::styled(rest, app.theme.dim)]);
+        frame.buffer_mut().set_line(area.x + 1, y, &line, room);
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::app::{App, Focus, Zoom, panes};
 use crate::palette::Palette;
 use crate::pane::composer::queue_rows;
-use crate::wording::wait;
 use crate::wording::why::WayOn;
 use ratatui::layout::{Margin, Rect};
 use yoi::protocol::PodName;
@@ -320,8 +319,8 @@ fn split_notes(app: &App, name: Option<&PodName>, area: Rect) -> (Option<Rect>, 
 /// Whether a Pod has notes.
 fn has_notes(app: &App, name: &PodName) -> bool {
     app.family.get(name).is_some_and(|info| {
-        let waits = || wait::sentence(info, &app.family, app.now).is_some();
-        let noted = info.why.is_some() || WayOn::of(info).is_some() || !info.notes.is_empty();
-        noted || !app.host_notices.is_empty() || !app.mistakes.is_empty() || waits()
+        let noted = WayOn::of(info).is_some() || !info.notes.is_empty();
+        let of_host = !app.host_notices.is_empty() || !app.mistakes.is_empty();
+        noted || of_host || app.reasons_of(info).next().is_some()
     })
 }

@@ -6,6 +6,7 @@ use crate::pane::actionbar::Hint;
 use crate::pane::inbox::waiting;
 use crate::pane::transcript::{Search, Transcript};
 use crate::theme::Role;
+use crate::wording::wait;
 use crate::wording::why::WayOn;
 use yoi::protocol::{PodInfo, Question, State};
 
@@ -334,6 +335,15 @@ impl App {
     /// Whether the keys of a pane need the whole row.
     fn is_narrow(&self) -> bool {
         self.size.0 < WIDE
+    }
+
+    /// Why a Pod is in its state and what it waits for, where no row of its transcript says so: a request has one.
+    pub fn reasons_of(&self, info: &PodInfo) -> impl Iterator<Item = String> {
+        let requests = self.family.approvals();
+        let has_row = requests.iter().any(|request| request.is_of(&info.name));
+        let wait = || wait::sentence(info, &self.family, self.now);
+        let reasons = if has_row { [None, None] } else { [info.why.clone(), wait()] };
+        reasons.into_iter().flatten()
     }
 
     /// How many requests wait, and the key that goes to the oldest.

@@ -2,6 +2,7 @@
 //! of its notes.
 
 use crate::app::{App, Focus};
+use crate::family::Cost;
 use crate::keys::{Action, Context};
 use crate::pane::inbox::{items, waiting};
 use crate::pane::transcript::Transcript;
@@ -9,7 +10,6 @@ use crate::pane::tree::Workspaces;
 use crate::rows::{cut, cut_middle, width};
 use crate::wording::age::age;
 use crate::wording::model::cost;
-use crate::wording::wait;
 use crate::wording::why::WayOn;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -235,8 +235,8 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
         let full = if percent >= 100 { "full".into() } else { format!("{percent}%") };
         pieces.push(piece(format!("ctx {full}"), style, 4));
     }
-    if let Some(cost) = info.cost {
-        pieces.push(piece(format!("${cost:.2}"), theme.dim, 6));
+    if info.cost.is_some() {
+        pieces.push(piece(cost(&Cost::of(info)), theme.dim, 6));
     }
     if let Some(confined) = info.confined {
         let (style, rank) = match confined {
@@ -281,15 +281,13 @@ fn model(app: &App, info: &PodInfo) -> Option<String> {
 fn sentences(app: &App, name: &PodName) -> Vec<(String, Style)> {
     let Some(info) = app.family.get(name) else { return Vec::new() };
     let sign = app.setup.glyphs.state_sign(info);
-    let why = info.why.clone().into_iter().chain(way_on(app, info));
+    let why = app.reasons_of(info).chain(way_on(app, info));
     let why = why.map(|why| (why, app.theme.style(sign.role)));
     let notes = info.notes.iter().map(|note| (note.clone(), app.theme.warn));
-    let wait = wait::sentence(info, &app.family, app.now);
-    let wait = wait.map(|wait| (wait, app.theme.style(sign.role)));
     let mistakes = app.mistakes.iter().map(|mistake| &mistake.text);
     let host = app.host_notices.iter().map(SafeText::to_string).chain(mistakes.cloned());
     let host = host.map(|note| (note, app.theme.warn));
-    why.chain(wait).chain(host).chain(notes).collect()
+    why.chain(host).chain(notes).collect()
 }
 
 /// How the person continues with a Pod that rests: by a key where that means this Pod and no text is

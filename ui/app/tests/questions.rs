@@ -183,3 +183,15 @@ fn the_bar_names_the_keys_of_a_line_that_is_typed_and_of_a_list() {
     let keys = " type to search · Enter chooses · PageDown more · Esc back";
     assert!(bar(&mut bench).contains(keys), "{}", bench.screen());
 }
+
+#[test]
+fn a_request_has_no_row_of_notes_beside_its_row_in_the_transcript() {
+    let waits = PodInfo { why: Some("may I?".into()), ..pod("alice", State::NeedsYou) };
+    let mut bench = Bench::new(vec![waits]);
+    bench.go_to("alice");
+    assert!(bench.screen().contains("may I?"), "{}", bench.screen());
+    let approval = Box::new(approval("q", "alice", "cargo fetch"));
+    bench.host(Some("alice"), Event::ApprovalRequested { approval });
+    let screen = bench.screen();
+    assert!(!screen.contains("│ may I?"), "{screen}");
+}
