@@ -99,8 +99,6 @@ pub use reader::Reader;
 const FEED: Limits = Limits { lines: 1024, bytes: 4 * 1024 * 1024 };
 /// The name of the database in the data directory.
 const DATABASE: &str = "yoi.db";
-/// How much of a pipe inside this process is buffered, in bytes.
-const PIPE: usize = 256 * 1024;
 /// How long runs may take to pause when the host ends.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -451,9 +449,7 @@ impl Host {
 
     /// A handle for this process, over a pipe that speaks the host socket's lines.
     pub async fn client(&self) -> Result<(Client, Events), ConnectError> {
-        let (ours, theirs) = tokio::io::duplex(PIPE);
-        tokio::spawn(host_connection::serve(theirs, self.shared.clone(), self.supervisor.clone()));
-        Client::over(ours).await
+        host_connection::over_pipe(&self.shared, &self.supervisor).await
     }
 
     /// Serves the client that started this host, over a pipe between the two. The host ends with the last of its

@@ -4,6 +4,7 @@
 //! Two tasks: this one reads lines and begins requests, the other one writes replies and events.
 //! Neither waits for the other but through queues, which are bounded.
 
+use crate::client::{Client, ConnectError, Events};
 use crate::host::left_behind::LeftBehind;
 use crate::host::line_writer::{PATIENCE, write};
 use crate::host::requests::{Replies, Requests, Size};
@@ -20,6 +21,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
+
+/// How much of a pipe inside this process is buffered, in bytes.
+const PIPE: usize = 256 * 1024;
 
 /// The largest page, in bytes of log, also when a client wants a larger one: a page is built in
 /// memory.
@@ -99,6 +103,16 @@ struct To<'a> {
     supervisor: &'a mpsc::Sender<supervisor::Step>,
     /// Dropped when the connection is closed and its requests have ended.
     left_behind: Arc<LeftBehind>,
+}
+
+/// A client in this process, over a pipe that speaks the host socket's lines.
+pub(crate) async fn over_pipe(
+    shared: &Shared,
+    supervisor: &mpsc::Sender<supervisor::Step>,
+) -> Result<(Client, Events), ConnectError> {
+    let (ours, theirs) = tokio::io::duplex(PIPE);
+    tokio::spawn(serve(theirs, shared.clone(), supervisor.clone()));
+    Client::over(ours).await
 }
 
 /// Serves until the client sends nothing more and has its replies, or reads nothing more.

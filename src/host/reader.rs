@@ -3,7 +3,7 @@
 //! in a private copy.
 
 use crate::client::{Client, ConnectError, Events};
-use crate::host::{DATABASE, HostError, Options, PIPE, Shared, host_connection, supervisor};
+use crate::host::{DATABASE, HostError, Options, Shared, host_connection, supervisor};
 use crate::store::{self, Store, StoreError};
 use std::io;
 use std::path::Path;
@@ -42,11 +42,9 @@ impl Reader {
         Ok(Self { shared, steps, copy })
     }
 
-    /// A handle for this process, as [`Host::client`](crate::host::Host::client) gives.
+    /// A client in this process that speaks to the reader as it would to a host.
     pub async fn client(&self) -> Result<(Client, Events), ConnectError> {
-        let (ours, theirs) = tokio::io::duplex(PIPE);
-        tokio::spawn(host_connection::serve(theirs, self.shared.clone(), self.steps.clone()));
-        Client::over(ours).await
+        host_connection::over_pipe(&self.shared, &self.steps).await
     }
 
     /// Removes the copy of the database.

@@ -61,11 +61,6 @@ pub struct Heads {
 }
 
 impl Areas {
-    /// Whether the peers of a Pod and the agents that it reaches have a pane.
-    pub fn has_peers(app: &App) -> bool {
-        app.family.has_contacts()
-    }
-
     /// Whether the transcripts have the whole width to themselves.
     pub fn zooms(app: &App) -> bool {
         app.zoom == Zoom::On && is_wide(app.size)

@@ -355,7 +355,7 @@ impl App {
             false => format!("▲ {waiting} {need} you"),
         };
         let key = self.keymap.label(Context::Everywhere, Action::NextNeedsYou);
-        (waiting > 0).then(|| Hint::new(text, key))
+        (waiting > 0).then(|| Hint::new(key, text))
     }
 
     /// Whether the bar of a narrow screen belongs to the keys of the inbox, whose head counts the requests.

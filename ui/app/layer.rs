@@ -5,6 +5,7 @@ use crate::app::{App, Areas, Confirm, Effect, Focus, Read};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette};
 use crate::pane::actionbar::Prompt;
+pub use crate::pane::inbox::ARMED_AFTER;
 use crate::verb::VerbId;
 use yoi::protocol::PodName;
 
@@ -17,10 +18,6 @@ pub enum Layer {
     List(Palette),
     Confirm(Confirm),
 }
-
-/// How long a confirmation must have been on the screen, unchanged and without a key, before a key
-/// answers it, in milliseconds.
-pub const ARMED_AFTER: u64 = 300;
 
 /// The layers, the topmost last.
 #[derive(Debug, Default)]

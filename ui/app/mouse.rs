@@ -23,7 +23,8 @@ pub(super) enum Border {
 }
 
 impl App {
-    /// Whether this event of the mouse changes something; movements of the pointer change only what is held.
+    /// Whether this event of the mouse changes the state. A movement of the pointer does so only while the button holds the
+    /// rule or a selection.
     pub(super) fn mouse_changes(&self, kind: MouseEventKind) -> bool {
         match kind {
             MouseEventKind::Down(MouseButton::Left)

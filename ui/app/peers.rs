@@ -42,7 +42,7 @@ impl App {
     }
 
     pub(super) fn focus_peers(&mut self) -> Vec<Effect> {
-        if crate::app::Areas::has_peers(self) {
+        if self.family.has_contacts() {
             return self.focus(Focus::Peers);
         }
         self.say(

@@ -97,7 +97,7 @@ impl App {
         let beside = Areas::of(self).beside.is_some();
         let there = |focus: &Focus| match focus {
             Focus::Tree => !zoomed,
-            Focus::Peers => !zoomed && Areas::has_peers(self),
+            Focus::Peers => !zoomed && self.family.has_contacts(),
             Focus::Beside => beside,
             Focus::Inbox => !inbox::items(&self.family).is_empty(),
             Focus::Composer | Focus::Transcript => true,

@@ -201,8 +201,8 @@ impl View<'_> {
         let room = usize::from(area.width);
         let mut spans = vec![Span::raw(" ")];
         if let Some(needs) = &self.needs {
-            spans.push(Span::styled(self.glyphs.plain(&needs.key), self.theme.needs));
-            spans.push(Span::styled(format!(" {}   ", needs.does), self.theme.dim));
+            spans.push(Span::styled(self.glyphs.plain(&needs.does), self.theme.needs));
+            spans.push(Span::styled(format!(" {}   ", needs.key), self.theme.dim));
         }
         let taken: usize = spans.iter().map(Span::width).sum();
         let help = if room < BRIEF { self.help.clone() } else { format!("{} help", self.help) };

@@ -10,8 +10,9 @@ mod draw;
 pub use crate::wording::rule::verdict as verdict_words;
 pub use draw::{Cut, Sight, View, in_view, more_below};
 
-/// How long a request must have had the focus, unchanged, before a decision counts, in milliseconds.
-pub const LOOK: u64 = 300;
+/// How long a request or a confirmation must have been on the screen, unchanged and without a key, before a key answers it,
+/// in milliseconds.
+pub const ARMED_AFTER: u64 = 300;
 
 /// One item of the inbox.
 #[derive(Clone, Debug, PartialEq)]
@@ -276,7 +277,7 @@ impl Inbox {
     /// From when on a decision counts.
     pub fn arms_at(&self) -> Option<u64> {
         let chosen = self.focused.as_ref().is_some_and(|parts| !parts.is_empty());
-        self.drawn.filter(|_| chosen).map(|drawn| drawn.saturating_add(LOOK))
+        self.drawn.filter(|_| chosen).map(|drawn| drawn.saturating_add(ARMED_AFTER))
     }
 
     /// The rule that a decision for good on these requests writes, and its author.

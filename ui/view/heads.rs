@@ -9,7 +9,7 @@ use crate::pane::transcript::Transcript;
 use crate::pane::tree::Workspaces;
 use crate::rows::{cut, cut_middle, width};
 use crate::wording::age::age;
-use crate::wording::model::cost;
+use crate::wording::model::{context, cost};
 use crate::wording::why::WayOn;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -228,12 +228,8 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     if !info.model_why.is_empty() {
         pieces.push(piece(format!("({})", info.model_why), theme.dim, 9));
     }
-    if info.context_window > 0 && info.context_tokens > 0 {
-        let percent = info.context_tokens.saturating_mul(100) / info.context_window;
-        let style = if percent >= 80 { theme.warn } else { theme.dim };
-        // The tokens of the next request are estimated: one that does not fit is made shorter before it is sent.
-        let full = if percent >= 100 { "full".into() } else { format!("{percent}%") };
-        pieces.push(piece(format!("ctx {full}"), style, 4));
+    if let Some((full, role)) = context(info) {
+        pieces.push(piece(format!("ctx {full}"), theme.style(role), 4));
     }
     if info.cost.is_some() {
         pieces.push(piece(cost(&Cost::of(info)), theme.dim, 6));

@@ -1,8 +1,12 @@
 //! The published facts of a model, as people read them.
 
 use crate::family::Cost;
+use crate::theme::Role;
 use yoi::config::{Known, Price, Reasoning};
 use yoi::protocol::PodInfo;
+
+/// From this share of the context on, in percent, it is shown as a warning.
+const NEARLY_FULL: u64 = 80;
 
 /// A number of tokens: `200k`, `1M`.
 pub fn tokens(count: u64) -> String {
@@ -25,6 +29,17 @@ pub fn cost(cost: &Cost) -> String {
         _ => format!("${dollars:.0}"),
     };
     if cost.unknown { format!("~{shown}") } else { shown }
+}
+
+/// How full the context of a Pod is, `34%` or `full`, and whether that is as it should be; `None` where nothing is known.
+pub fn context(info: &PodInfo) -> Option<(String, Role)> {
+    if info.context_window == 0 || info.context_tokens == 0 {
+        return None;
+    }
+    let percent = info.context_tokens.saturating_mul(100) / info.context_window;
+    // The tokens of the next request are estimated: one that does not fit is made shorter before it is sent.
+    let text = if percent >= 100 { "full".into() } else { format!("{percent}%") };
+    Some((text, if percent >= NEARLY_FULL { Role::Warn } else { Role::Dim }))
 }
 
 /// US dollars for a million tokens of input and of output: `$2 / $10`, with the price of long inputs where it differs.

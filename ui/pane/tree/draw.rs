@@ -6,7 +6,7 @@ use crate::pane::tree::{Children, EndedChildren, Place, StoppedPods, Tree, TreeR
 use crate::rows::width;
 use crate::theme::{MONO, Role, Theme};
 use crate::wording::age;
-use crate::wording::model::cost;
+use crate::wording::model::{context, cost};
 use crate::wording::now::{self, Now};
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
@@ -16,9 +16,6 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
 use yoi::protocol::{PodInfo, PodName, State};
 use yoi::text::SafeText;
-
-/// From this share of the context on, in percent, it is shown as a warning.
-const NEARLY_FULL: u64 = 80;
 
 /// The tree as a widget.
 pub struct View<'a> {
@@ -249,13 +246,9 @@ impl View<'_> {
     }
 
     fn context(&self, info: &PodInfo) -> Span<'static> {
-        if info.context_window == 0 || info.context_tokens == 0 {
-            return Span::raw("");
-        }
-        let percent = info.context_tokens.saturating_mul(100) / info.context_window;
-        let text = if percent >= 100 { "full".into() } else { format!("{percent}%") };
-        let style = if percent >= NEARLY_FULL { self.theme.warn } else { self.theme.dim };
-        Span::styled(text, style)
+        let context = context(info);
+        context
+            .map_or_else(Span::default, |(text, role)| Span::styled(text, self.theme.style(role)))
     }
 
     fn columns(&self, pane: &PaneRows<'_>, width_of_pane: usize) -> Columns {

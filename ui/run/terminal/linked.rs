@@ -46,7 +46,7 @@ pub struct LinkedBackend<W: Write> {
 }
 
 impl<W: Write> LinkedBackend<W> {
-    /// A backend without links until a frame has some.
+    /// A backend that writes to `writer`. Before its first frame it knows no links.
     pub fn new(writer: W, hyperlinks: Hyperlinks) -> Self {
         let inner = CrosstermBackend::new(writer);
         Self { inner, hyperlinks, links: Links::default() }
