@@ -74,6 +74,8 @@ mod prompt;
 mod screen_state;
 /// Text that the mouse selects.
 mod selection;
+/// The page in the place of the transcript.
+mod page;
 /// Sending messages.
 mod send;
 /// Two transcripts, or the whole width for one.
@@ -90,6 +92,7 @@ pub use copy::{CLIPBOARD, Copied};
 pub use effect::{Capture, Effect, ExitReason, Redraw, Update};
 pub use layer::{Layer, Layers, RequestToken};
 pub use message::{Asked, Msg};
+pub use page::{OpenPage, Page};
 pub use screen_state::ScreenState;
 pub use split::Zoom;
 
@@ -104,6 +107,8 @@ pub enum Focus {
     /// The second transcript.
     Beside,
     Inbox,
+    /// The page in the place of the transcripts.
+    Page,
 }
 
 /// Whether there is a host.
@@ -157,6 +162,8 @@ pub struct App {
     current_is_gone: bool,
     pub focus: Focus,
     pub layers: Layers,
+    /// The page in the place of the transcripts.
+    pub page: Option<OpenPage>,
     /// The leader key was pressed, and the next key is its second.
     pub leader: bool,
     /// The Pod to pin: the next key is its digit.
@@ -272,6 +279,7 @@ impl App {
             self.takes_back(pod);
             self.interrupted.insert(pod.clone());
         }
+        self.page_follows(&effects);
         self.inbox_follows();
         self.split_follows();
         self.leaving_follows();
@@ -335,7 +343,7 @@ impl App {
                 let items = crate::pane::inbox::items(&self.family);
                 self.inbox.chosen(&items).and_then(|item| item.pod())
             }
-            Focus::Composer | Focus::Transcript | Focus::Beside => None,
+            Focus::Composer | Focus::Transcript | Focus::Beside | Focus::Page => None,
         };
         looked_at.or(self.current.as_ref())
     }

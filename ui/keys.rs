@@ -26,12 +26,14 @@ pub enum Context {
     Transcript,
     /// The inbox: the only context whose keys decide approval requests.
     Inbox,
+    /// The page in the place of the transcript.
+    Page,
     /// After the leader key.
     Leader,
 }
 
 /// The sections of a keymap file.
-pub const CONTEXTS: [(&str, Context); 8] = [
+pub const CONTEXTS: [(&str, Context); 9] = [
     ("everywhere", Context::Everywhere),
     ("composer", Context::Composer),
     ("line", Context::Line),
@@ -39,6 +41,7 @@ pub const CONTEXTS: [(&str, Context); 8] = [
     ("peers", Context::Peers),
     ("transcript", Context::Transcript),
     ("inbox", Context::Inbox),
+    ("page", Context::Page),
     ("leader", Context::Leader),
 ];
 

@@ -6,6 +6,7 @@ pub mod transcript;
 pub mod tree;
 pub mod peers;
 pub mod inbox;
+pub mod page;
 pub mod composer;
 pub mod words;
 pub mod actionbar;

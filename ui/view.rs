@@ -1,6 +1,6 @@
 //! Paints a frame from the state of the app.
 
-use crate::app::panes::{composer, inbox, peers, tree};
+use crate::app::panes::{composer, inbox, page, peers, tree};
 use crate::app::{App, Areas, Focus, Heads, Layer, Link};
 use crate::keys::{Action, Context};
 use crate::notice::Notice;
@@ -41,6 +41,9 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     }
     if let Some(area) = areas.inbox {
         inbox(app).render(area, frame.buffer_mut());
+    }
+    if let Some(area) = areas.page {
+        page(app, area, frame.buffer_mut());
     }
     if let Some(area) = areas.transcript {
         draw_transcript(app, app.shown(), Focus::Transcript, (areas.notes, area), frame);
@@ -95,7 +98,7 @@ fn grounds(app: &App, areas: &Areas, buf: &mut Buffer) {
 
 /// Paints the head of every pane.
 fn heads(app: &App, areas: &Areas, buf: &mut Buffer) {
-    let Heads { tree, peers, transcript, beside, inbox } = areas.heads;
+    let Heads { tree, peers, transcript, beside, page, inbox } = areas.heads;
     if let Some(area) = tree {
         heads::of_family(app, area, buf);
     }
@@ -104,6 +107,9 @@ fn heads(app: &App, areas: &Areas, buf: &mut Buffer) {
     }
     if let Some(area) = inbox {
         heads::of_inbox(app, area, buf);
+    }
+    if let Some(area) = page {
+        heads::of_page(app, area, buf);
     }
     let transcripts =
         [(Focus::Transcript, app.shown(), transcript), (Focus::Beside, app.beside(), beside)];

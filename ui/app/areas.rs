@@ -7,6 +7,8 @@ use crate::wording::why::WayOn;
 use ratatui::layout::{Margin, Rect};
 use yoi::protocol::PodName;
 
+/// Below this many columns a page takes the place of the tree, too.
+const BESIDE_TREE: u16 = 100;
 /// Below this size one pane is shown at a time.
 const SIDE_BY_SIDE: (u16, u16) = (60, 12);
 /// From this height on a row stays empty below the heads and above the line.
@@ -35,6 +37,8 @@ pub struct Areas {
     pub transcript: Option<Rect>,
     /// The second transcript.
     pub beside: Option<Rect>,
+    /// The page in the place of the transcripts.
+    pub page: Option<Rect>,
     pub inbox: Option<Rect>,
     /// The row above the transcript with the notes of the Pod.
     pub notes: Option<Rect>,
@@ -57,6 +61,7 @@ pub struct Heads {
     pub peers: Option<Rect>,
     pub transcript: Option<Rect>,
     pub beside: Option<Rect>,
+    pub page: Option<Rect>,
     pub inbox: Option<Rect>,
 }
 
@@ -99,12 +104,30 @@ impl Areas {
         let lacks_focus = match app.focus {
             Focus::Inbox => panes.inbox.is_none_or(|area| area.height < 2),
             Focus::Peers => panes.peers.is_none(),
-            Focus::Tree | Focus::Composer | Focus::Transcript | Focus::Beside => false,
+            Focus::Tree | Focus::Composer | Focus::Transcript | Focus::Beside | Focus::Page => {
+                false
+            }
         };
         if lacks_focus {
             panes = one(app, above);
         }
         Self { composer, rule, bar, screen, ..panes }
+    }
+
+    /// The same with a page in the column of the transcripts.
+    fn with_page(self, column: Rect) -> Self {
+        let (head, body) = below_head(column, 1);
+        let heads = Heads { transcript: None, beside: None, page: Some(head), ..self.heads };
+        Self {
+            transcript: None,
+            beside: None,
+            page: Some(body),
+            notes: None,
+            beside_notes: None,
+            heads,
+            rules: [self.rules[0], None],
+            ..self
+        }
     }
 
     /// The area of the text of a sheet with this many rows that covers the line.
@@ -141,12 +164,13 @@ fn side_by_side(app: &App, screen: Rect) -> Areas {
         Some(dragged) => within(dragged, screen.width, transcripts),
         None => lists_width(screen.width, app.zoom, transcripts),
     };
+    let alone = app.page.is_some() && screen.width < BESIDE_TREE;
     let (lists, column) = match app.zoom {
-        Zoom::On => (None, screen),
-        Zoom::Off => {
+        Zoom::Off if !alone => {
             let (lists, column) = beside_rule(screen, left);
             (Some(lists), column)
         }
+        Zoom::On | Zoom::Off => (None, screen),
     };
     let lists = lists.map(|lists| split(lists, peers_rows(app, screen.height)));
     let (transcripts, inbox) =
@@ -163,7 +187,7 @@ fn side_by_side(app: &App, screen: Rect) -> Areas {
     let inbox = inbox.map(|inbox| below_head(inbox, 0));
     let inbox = inbox.map(|(head, body)| (head, within_margin(body)));
     let rule = |area: Rect| Rect { x: area.x.saturating_sub(1), width: 1, ..area };
-    Areas {
+    let areas = Areas {
         tree: tree.map(|(_, body)| body),
         peers: peers.map(|(_, body)| body),
         transcript: Some(body),
@@ -176,11 +200,13 @@ fn side_by_side(app: &App, screen: Rect) -> Areas {
             peers: peers.map(|(head, _)| head),
             transcript: Some(head),
             beside: second.map(|(head, _)| head),
+            page: None,
             inbox: inbox.map(|(head, _)| head),
         },
         rules: [lists.map(|_| rule(column)), beside.map(rule)],
         ..Areas::default()
-    }
+    };
+    if app.page.is_some() { areas.with_page(transcripts) } else { areas }
 }
 
 /// The pane that has the focus, alone.
@@ -193,12 +219,15 @@ fn one(app: &App, screen: Rect) -> Areas {
         }
     };
     let mut areas = Areas::default();
-    let Heads { tree, peers, transcript, inbox, .. } = &mut areas.heads;
+    let Heads { tree, peers, transcript, page, inbox, .. } = &mut areas.heads;
     match app.focus {
+        Focus::Composer | Focus::Page if app.page.is_some() => {
+            (areas.page, *page) = (Some(body), head);
+        }
         Focus::Tree => (areas.tree, *tree) = (Some(body), head),
         Focus::Peers => (areas.peers, *peers) = (Some(within_margin(body)), head),
         Focus::Inbox => (areas.inbox, *inbox) = (Some(within_margin(body)), head),
-        Focus::Composer | Focus::Transcript | Focus::Beside => {
+        Focus::Composer | Focus::Transcript | Focus::Beside | Focus::Page => {
             let (notes, below) = split_notes(app, app.shown(), body);
             (areas.notes, areas.transcript, *transcript) = (notes, Some(below), head);
         }

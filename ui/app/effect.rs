@@ -67,6 +67,12 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// Whether this effect gives a Pod a message, or lets its run go on.
+    pub(super) fn gives_work(&self) -> bool {
+        use Method::{Resume, Send, Steer};
+        matches!(self, Self::Call { method: Send { .. } | Steer { .. } | Resume, .. })
+    }
+
     /// The Pod whose run this effect interrupts.
     pub(super) fn interrupts(&self) -> Option<&PodName> {
         match self {

@@ -18,9 +18,12 @@ impl App {
     pub(super) fn row_pod(&self) -> Option<PodName> {
         match self.focus {
             Focus::Peers => self.chosen_peer().cloned(),
-            Focus::Tree | Focus::Composer | Focus::Transcript | Focus::Beside | Focus::Inbox => {
-                self.selected().cloned()
-            }
+            Focus::Tree
+            | Focus::Composer
+            | Focus::Transcript
+            | Focus::Beside
+            | Focus::Inbox
+            | Focus::Page => self.selected().cloned(),
         }
     }
 

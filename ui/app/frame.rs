@@ -60,7 +60,8 @@ impl App {
     }
 
     fn prepare_transcript(&mut self, name: PodName, area: Option<Rect>) -> Vec<Effect> {
-        let mut effects = self.look_at(&name);
+        // A result behind a page is not looked at.
+        let mut effects = if self.page.is_none() { self.look_at(&name) } else { Vec::new() };
         // Without a connection no time passes in a transcript.
         let (now, until) = (self.now, self.search.lost.unwrap_or(u64::MAX));
         let transcript = self.transcript_of(&name);

@@ -59,7 +59,21 @@ impl App {
             ),
             Focus::Transcript | Focus::Beside => self.transcript_hints(),
             Focus::Inbox => self.inbox_hints(),
+            Focus::Page => self.page_hints(),
         }
+    }
+
+    fn page_hints(&self) -> Vec<Hint> {
+        let actions = [
+            (Action::Choose, "go there"),
+            (Action::Seen, "seen"),
+            (Action::Copy, "copy"),
+            (Action::Composer, "write"),
+            (Action::Keys, "keys"),
+        ];
+        let mut hints = self.list_hints(Context::Page, &actions);
+        hints.insert(hints.len().min(2), Hint::new(self.back_key(), "closes it"));
+        hints
     }
 
     /// The effect of choosing the row of the peers pane.
@@ -262,8 +276,9 @@ impl App {
         hints.push(Hint::new(palette, "palette"));
         // With a text in the line this key stays there.
         if self.composer.is_empty() {
-            hints
-                .push(Hint::new(self.keymap.label(Context::Everywhere, Action::NextPane), "panes"));
+            let panes = if self.page.is_some() { "into the page" } else { "panes" };
+            let key = self.keymap.label(Context::Everywhere, Action::NextPane);
+            hints.push(Hint::new(key, panes));
         }
         if self.info().is_some() {
             hints.extend(self.list_hints(Context::Everywhere, &[(Action::Find, "find")]));
@@ -275,6 +290,7 @@ impl App {
         let send = self.send_key();
         // A run that waits for a decision is paused by its verb only.
         let pause = || match info.state {
+            _ if self.page.is_some() => Hint::new(self.back_key(), "closes the page"),
             State::NeedsYou => Hint::new(":pause", "withdraws the request"),
             _ => Hint::new(self.keymap.label(Context::Everywhere, Action::Back), "pauses"),
         };

@@ -6,7 +6,6 @@ use crate::app::{App, Asked, Effect, Link, RequestToken};
 use crate::family::{MistakeChange, corrected};
 use crate::notice::Kind;
 use crate::pane::composer::Message;
-use crate::wording::since;
 use serde::Deserialize as _;
 use yoi::llm::rehearsal::TOUR_LINES;
 use yoi::protocol::entry::domain;
@@ -134,21 +133,13 @@ impl App {
         }
         let returning = self.returning.take();
         let typed = self.composer.draft().message().text != self.restored_text;
-        self.say_what_happened_meanwhile();
-        let effects = self.first_pod(returning);
+        let mut effects = self.first_pod(returning);
         if let Some(current) = self.current.clone().filter(|_| typed) {
             // What was typed before the family was known stays in view.
             self.composer.adopt(&current);
         }
+        effects.extend(self.look_back(typed));
         effects
-    }
-
-    /// Says how many Pods failed, finished or came to need the person since the last screen here was left.
-    fn say_what_happened_meanwhile(&mut self) {
-        let happened = |left| since::returned(&self.family, &self.setup.workspace, left, self.now);
-        if let Some(sentence) = self.left.and_then(happened) {
-            self.say(Kind::Info, sentence);
-        }
     }
 
     /// Makes a Pod the current one on a screen that was just opened, if there is one to show.
@@ -341,6 +332,10 @@ impl App {
                 self.page(&pod, reply);
                 Vec::new()
             }
+            Asked::Since(left, token) => {
+                self.looked_back(left, &token, Some(reply));
+                Vec::new()
+            }
             Asked::Whole(pod) => {
                 if let (Event::Fetched { entry }, Some(transcript)) =
                     (reply, self.transcripts.get_mut(&pod))
@@ -399,6 +394,10 @@ impl App {
                 return Vec::new();
             }
             Asked::Verb(id, at) => return self.verb_answered(id, at, Err(refusal.clone())),
+            Asked::Since(left, token) => {
+                self.looked_back(left, &token, None);
+                return Vec::new();
+            }
             Asked::Page(pod) => {
                 if let Some(transcript) = self.transcripts.get_mut(&pod) {
                     transcript.page_failed(refusal.message.clone());

@@ -52,6 +52,7 @@ impl App {
             Focus::Peers => Context::Peers,
             Focus::Transcript | Focus::Beside => Context::Transcript,
             Focus::Inbox => Context::Inbox,
+            Focus::Page => Context::Page,
         }
     }
 
@@ -130,6 +131,7 @@ impl App {
             Focus::Peers => self.peers_key(action),
             Focus::Transcript | Focus::Beside => self.transcript_action(action),
             Focus::Inbox => self.inbox_key(action),
+            Focus::Page => self.page_action(action),
         }
     }
 
@@ -213,6 +215,7 @@ impl App {
             Action::Help => self.carry_out("help", Way::Key),
             Action::Keys => self.list_keys(),
             Action::Notices => self.list_notices(),
+            Action::Since => self.since_key(),
             Action::CommandLine => self.open_line(""),
             Action::Composer => self.focus(Focus::Composer),
             Action::Tree => self.focus(Focus::Tree),
@@ -254,6 +257,11 @@ impl App {
             return Vec::new();
         }
         if self.composer.files.take().is_some() {
+            self.closed();
+            return Vec::new();
+        }
+        if self.page.is_some() {
+            self.close_page();
             self.closed();
             return Vec::new();
         }
@@ -349,7 +357,9 @@ impl App {
     }
 
     pub(super) fn scroll(&mut self, by: Scroll) -> Vec<Effect> {
-        if let Some(transcript) = self.transcript_mut() {
+        if self.page.is_some() {
+            self.scroll_page(by);
+        } else if let Some(transcript) = self.transcript_mut() {
             transcript.scroll(by);
         }
         Vec::new()
@@ -405,6 +415,7 @@ fn repeats(action: Action) -> bool {
             | Action::Queue
             | Action::Leader
             | Action::Mark
+            | Action::Seen
             | Action::Pin
             | Action::Split
             | Action::Zoom

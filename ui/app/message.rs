@@ -76,6 +76,8 @@ pub enum Asked {
     AgreedFor(PodName, Message),
     /// Restores the Pod; the message is sent after that.
     ReadyFor(PodName, Message),
+    /// What the Pods did since the screen before was left, at this time; for a screen that was just opened.
+    Since(u64, RequestToken),
     /// Files whose names begin with this text.
     Files(String),
     /// Takes a queued message out so that it can be edited.

@@ -108,6 +108,10 @@ impl App {
         if let Some(area) = areas.inbox.filter(|area| area.contains(at)) {
             return self.click_inbox(at.y - area.y, area);
         }
+        if let Some((_, y)) = areas.page.and_then(|area| inside(area, at)) {
+            self.click_page(y);
+            return self.keys_stay_in(Focus::Page);
+        }
         for (area, focus) in [(areas.transcript, Focus::Transcript), (areas.beside, Focus::Beside)]
         {
             let Some((_, y)) = area.and_then(|area| inside(area, at)) else { continue };
@@ -173,6 +177,8 @@ impl App {
             self.move_cursor(way.into());
         } else if over(areas.peers) {
             self.peers_step(way.into());
+        } else if over(areas.page) {
+            self.scroll_page(Scroll::Lines((way * WHEEL).into()));
         } else if over(areas.inbox) && self.focus != Focus::Inbox {
             self.inbox_step(way.into());
         } else if over(areas.inbox) {

@@ -3,7 +3,9 @@
 
 use crate::app::{App, Focus, Link};
 use crate::keys::{Action, Context};
-use crate::pane::{composer, inbox, peers, tree};
+use crate::pane::{self, composer, inbox, peers, tree};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 
 /// The tree as it is painted now.
 pub fn tree(app: &App) -> tree::View<'_> {
@@ -47,6 +49,19 @@ pub fn inbox(app: &App) -> inbox::View<'_> {
         now: app.now,
         attention,
     }
+}
+
+/// Paints the page, if one is open.
+pub fn page(app: &App, area: Rect, buf: &mut Buffer) {
+    let Some(place) = app.page_place() else { return };
+    let view = pane::page::View {
+        rows: &app.page_rows(area.width),
+        place,
+        theme: &app.theme,
+        glyphs: app.setup.glyphs,
+        focused: app.focus == Focus::Page,
+    };
+    view.render(area, buf);
 }
 
 /// The composer as it is painted now.

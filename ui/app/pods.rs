@@ -32,6 +32,7 @@ impl App {
         }
         self.tree.cursor = Some(Place::Pod(name));
         self.tree.unfolded = None;
+        self.page = None;
         self.focus = Focus::Composer;
         self.composer_follows();
         if self.tour.as_ref().is_some_and(|tour| tour.due) {
@@ -74,6 +75,10 @@ impl App {
         if focus != self.focus {
             self.forget_requests();
         }
+        // Every other pane shows a transcript, or stands where a page is.
+        if !matches!(focus, Focus::Composer | Focus::Page) {
+            self.page = None;
+        }
         if lists.contains(&focus) {
             self.zoom = Zoom::Off;
         }
@@ -93,6 +98,10 @@ impl App {
             let text = "{everywhere next-pane} leaves only an empty line · {everywhere leader} leads to panes";
             return self.say(Kind::Info, self.keymap.with_keys(text));
         }
+        if self.page.is_some() {
+            let reads = self.focus == Focus::Page;
+            return self.focus(if reads { Focus::Composer } else { Focus::Page });
+        }
         let zoomed = Areas::zooms(self);
         let beside = Areas::of(self).beside.is_some();
         let there = |focus: &Focus| match focus {
@@ -101,6 +110,8 @@ impl App {
             Focus::Beside => beside,
             Focus::Inbox => !inbox::items(&self.family).is_empty(),
             Focus::Composer | Focus::Transcript => true,
+            // A page has no other pane in its round.
+            Focus::Page => false,
         };
         let round: Vec<Focus> = ROUND.into_iter().filter(there).collect();
         let at = round.iter().position(|focus| *focus == self.focus).unwrap_or(0);

@@ -9,8 +9,15 @@ use std::ops::RangeInclusive;
 use yoi::protocol::PodName;
 
 /// The panes whose text can be selected.
-const PANES: [Focus; 6] =
-    [Focus::Composer, Focus::Tree, Focus::Peers, Focus::Transcript, Focus::Beside, Focus::Inbox];
+const PANES: [Focus; 7] = [
+    Focus::Composer,
+    Focus::Tree,
+    Focus::Peers,
+    Focus::Transcript,
+    Focus::Beside,
+    Focus::Page,
+    Focus::Inbox,
+];
 
 /// The cells of a pane from one to another, in the order of reading; columns and rows count from its corner, so that
 /// they move with it.
@@ -123,6 +130,7 @@ impl App {
             Focus::Peers => areas.peers,
             Focus::Transcript => areas.transcript.map(text_area),
             Focus::Beside => areas.beside.map(text_area),
+            Focus::Page => areas.page,
             Focus::Inbox => areas.inbox,
         };
         area.filter(|area| !area.is_empty())

@@ -39,7 +39,9 @@ impl App {
     pub(super) fn split_key(&mut self) -> Vec<Effect> {
         let row = match self.focus {
             Focus::Tree | Focus::Peers => self.row_pod(),
-            Focus::Composer | Focus::Transcript | Focus::Beside | Focus::Inbox => None,
+            Focus::Composer | Focus::Transcript | Focus::Beside | Focus::Inbox | Focus::Page => {
+                None
+            }
         };
         self.split(row.as_ref())
     }
@@ -91,6 +93,7 @@ impl App {
         let key = self.leader_label(Action::Split);
         let text = format!("{pod} stands beside it · {key}: one again");
         self.beside = Some(pod);
+        self.page = None;
         self.focus = Focus::Composer;
         self.say(Kind::Info, text)
     }

@@ -329,6 +329,7 @@ mod live;
 mod open_target;
 mod outside;
 mod long;
+mod page;
 mod picked;
 mod plays;
 mod rebound;

@@ -1,7 +1,7 @@
 //! Drives the dialogues of verbs on the dashboard: requests become effects, confirmations and lists
 //! become layers, results become notices.
 
-use crate::app::{App, Asked, Confirm, Effect, Layer, Link, RequestToken};
+use crate::app::{App, Asked, Confirm, Effect, Layer, Link, Page, RequestToken};
 use crate::notice::Kind;
 use crate::palette::{Choice, ListRow, Palette};
 use crate::rows::wrap_text;
@@ -216,6 +216,10 @@ impl App {
                 Vec::new()
             }
             Said::Info(text) | Said::Answer(text) => self.say(Kind::Info, text),
+            Said::Since(since, _) => {
+                let late = format!("the page is ready: :{} shows it", running.line);
+                self.open_page_for_reply(&running.token, Page::Since(since), late)
+            }
             // Without a connection the screen says so already.
             Said::Refused(..) if self.link == Link::Ended => Vec::new(),
             Said::Refused(_, text) => self.say(Kind::Refused, text),

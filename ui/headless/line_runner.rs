@@ -341,6 +341,10 @@ impl<'a> LineRunner<'a> {
             Said::Done(text) | Said::Info(text) => client.printer.note(&text),
             Said::Answer(text) => client.printer.data(&text),
             Said::Sheet { lines, .. } => client.printer.data(&why::sheet(&lines)),
+            Said::Since(_, report) => {
+                client.printer.note(&report.heading());
+                client.printer.data(&report.lines().join("\n"));
+            }
             Said::Refused(why, text) => return Err(Failure::new(Exit::from(why), text)),
         }
         match end.action {

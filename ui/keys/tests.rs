@@ -106,7 +106,7 @@ fn a_wrong_setting_is_reported_with_file_line_and_column() {
     assert_eq!(
         problems("[cellar]\n"),
         [
-            "keymap.toml:1:2: no such place `cellar` (there are everywhere, composer, line, tree, peers, transcript, inbox, leader); the default stays"
+            "keymap.toml:1:2: no such place `cellar` (there are everywhere, composer, line, tree, peers, transcript, inbox, page, leader); the default stays"
         ]
     );
     assert_eq!(

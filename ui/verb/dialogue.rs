@@ -5,6 +5,7 @@ use crate::family::Family;
 use crate::verb::numbers::Numbers;
 use crate::verb::targets::{Target, one};
 use crate::verb::{Way, WithKeys, find, spell};
+use crate::wording::since::{Report, Since};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -98,7 +99,7 @@ pub struct End {
 }
 
 /// The sentence or the lines at the end of a verb.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Said {
     #[default]
     Nothing,
@@ -110,6 +111,8 @@ pub enum Said {
     Answer(String),
     /// The requested information, as lines with labels.
     Sheet { title: String, lines: Vec<(&'static str, String)> },
+    /// What the Pods did: a page of the screen, and its report now for a front end without one.
+    Since(Since, Box<Report>),
     /// It was not done.
     Refused(Why, String),
 }
@@ -304,6 +307,7 @@ impl Said {
                 let line = |(label, text): (_, String)| (label, change(&text));
                 Self::Sheet { title, lines: lines.into_iter().map(line).collect() }
             }
+            Self::Since(since, report) => Self::Since(since, report),
             Self::Refused(why, text) => Self::Refused(why, change(&text)),
         }
     }

@@ -2,10 +2,11 @@
 
 use crate::verb::dialogue::or_end;
 use crate::verb::time_span::time_span;
-use crate::verb::{Action, Dialogue, End, Known, Next, Pick, Reply, Request, Verb, Why, of, verb};
-use crate::wording::since::{self, Row};
+use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Said, Verb, Why, of, verb};
+use crate::wording::duration::in_words;
+use crate::wording::since::{self, Span};
 use clap::Args;
-use yoi::protocol::{Event, Method, PodInfo, PodName};
+use yoi::protocol::{Event, Method, PodInfo};
 
 /// How far it looks back where it is not known when the person left, in milliseconds.
 const DAY: u64 = 24 * 60 * 60 * 1000;
@@ -14,7 +15,9 @@ pub static VERB: Verb = of::<Since>(Verb {
     more: &[
         "One row a Pod: what needs you first, then what failed, then what finished with the last line of its report; \
          tasks that it wrote down and did not begin are named. Above the rows stands what all of them \
-         cost and changed, and what let their calls begin. Choosing a row goes to its Pod.",
+         cost and changed, below them what let their calls begin. On the screen it is a page: {leader since} opens it and \
+         gives it the keys, {page choose} goes to the end of the run, {page seen} marks a result as seen, {everywhere back} \
+         closes the page. It opens by itself when you come back, and leaves the keys with the line.",
         "Figures are of runs that ended in that time. Lines are those that Write and Edit changed: a command may have \
          changed more. They are kept for a month.",
     ],
@@ -29,55 +32,48 @@ struct Since {
     /// One line of JSON for each Pod whose runs ended in that time
     #[arg(long)]
     json: bool,
-    #[arg(skip)]
-    pods: Vec<PodName>,
 }
 
 impl Dialogue for Since {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         match last {
-            None => Next::call(Request::host(Method::Since { at: self.from(known) })),
-            Some(Reply::Picked(at)) => Next::End(match self.pods.get(at) {
-                Some(pod) => End::act(Action::GoTo(pod.clone())),
-                None => End::default(),
-            }),
+            None => Next::call(Request::host(Method::Since { at: self.span(known).from() })),
             Some(reply) => or_end(reply.single().map(|event| self.listed(known, event))),
         }
     }
 }
 
 impl Since {
-    /// The time from which on it looks, in milliseconds since the Unix epoch.
-    fn from(&self, known: &Known<'_>) -> u64 {
-        let ago = |span| known.now.saturating_sub(span);
+    fn span(&self, known: &Known<'_>) -> Span {
+        let ago = |span| Span::Chosen(known.now.saturating_sub(span));
         match (self.time, known.left) {
             (Some(span), _) => ago(span),
-            (None, Some(left)) => left,
+            (None, Some(left)) => Span::Left(left),
             (None, None) => ago(DAY),
         }
     }
 
-    fn listed(&mut self, known: &Known<'_>, event: Event) -> Next {
+    fn listed(&self, known: &Known<'_>, event: Event) -> Next {
         let Event::Since { mut pods } = event else {
             return Next::End(End::refused(Why::Failed, "the host did not say what the Pods did"));
         };
         let family = known.family;
         let is_here = |info: &PodInfo| family.belongs(info, known.workspace, known.selected);
-        pods.retain(|work| family.get(&work.pod).is_some_and(is_here));
         if self.json {
+            pods.retain(|work| family.get(&work.pod).is_some_and(is_here));
             let lines: Vec<String> =
                 pods.iter().map(|pod| serde_json::json!(pod).to_string()).collect();
             return Next::End(End::answer(lines.join("\n")));
         }
-        let from = self.from(known);
-        let rows = since::rows(family, is_here, &pods, known.now);
-        let title = since::title(&pods, known.now.saturating_sub(from));
-        if rows.is_empty() {
-            return Next::End(End::answer(title));
+        let since = since::Since { span: self.span(known), pods };
+        let report = since.report(family, is_here, known.now);
+        if report.groups.is_empty() {
+            let passed = known.now.saturating_sub(since.span.from());
+            return Next::End(End::answer(format!(
+                "no run ended in the last {}",
+                in_words(passed)
+            )));
         }
-        let text = |row: &Row| (row.path.clone(), format!("{} · {} ago", row.text, row.age));
-        let picked = rows.iter().map(text).collect();
-        self.pods = rows.into_iter().map(|row| row.pod).collect();
-        Next::Pick(Pick { title, about: None, rows: picked })
+        Next::End(End { said: Said::Since(since, Box::new(report)), ..End::default() })
     }
 }

@@ -107,6 +107,18 @@ pub fn of_inbox(app: &App, area: Rect, buf: &mut Buffer) {
     head(app, vec![Piece::new(text, style, 0)], Vec::new(), area, buf);
 }
 
+/// Paints the head of the page: its title, and its figures, of which the last go first. It says where a message goes that is
+/// for another workspace than this screen's.
+pub fn of_page(app: &App, area: Rect, buf: &mut Buffer) {
+    let Some((title, figures)) = app.page_title() else { return };
+    let figures = figures.into_iter().zip(1..);
+    let figures = figures.map(|(text, rank)| Piece::new(text, app.theme.dim, rank));
+    let far = app.info().and_then(|info| Some(format!("{} {}", info.name, elsewhere(app, info)?)));
+    let far = far.map(|place| Piece::new(format!("to {place}"), app.theme.warn, 0));
+    let left = vec![Piece::new(title, name_style(app, Focus::Page), 0)];
+    head(app, left, far.into_iter().chain(figures).collect(), area, buf);
+}
+
 /// Paints the head of a transcript: the Pod below its ancestors, and on the right its model and what it has used. A Pod
 /// that the tree does not show says its state.
 pub fn of_pod(

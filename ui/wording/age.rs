@@ -28,13 +28,20 @@ fn ticks(state: State) -> bool {
     matches!(state, State::Running | State::NeedsYou)
 }
 
-/// The time since a Pod's state began, by the minute, at most 3 columns wide: `now`, `4m`, `7h`, `2d`, then weeks and
-/// years. Empty for an unknown state.
+/// The time since a Pod's state began, by the minute, at most 3 columns wide, as [`ago`] writes it. Empty for an unknown
+/// state.
 pub fn by_minute(info: &PodInfo, now: u64) -> String {
-    let minutes = now.saturating_sub(info.since) / MINUTE;
+    match info.state {
+        State::Unknown => String::new(),
+        _ => ago(now.saturating_sub(info.since)),
+    }
+}
+
+/// How long ago something was, by the minute, at most 3 columns wide: `now`, `4m`, `7h`, `2d`, then weeks and years.
+pub fn ago(passed: u64) -> String {
+    let minutes = passed / MINUTE;
     let days = minutes / 1440;
     match minutes {
-        _ if info.state == State::Unknown => String::new(),
         0 => "now".into(),
         1..60 => format!("{minutes}m"),
         60..1440 => format!("{}h", minutes / 60),

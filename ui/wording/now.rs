@@ -103,7 +103,8 @@ pub fn of_all(below: &Counts) -> Now {
     now.with(" · ", &rest.join(" · "))
 }
 
-fn needs(info: &PodInfo, family: &Family) -> Now {
+/// Why a Pod needs the person.
+pub fn needs(info: &PodInfo, family: &Family) -> Now {
     if let Some(request) = family.approvals().iter().find(|request| request.is_of(&info.name)) {
         let (text, short) = wants(request);
         return Now::reason(Role::Needs, text, short).with(": ", &request.action);

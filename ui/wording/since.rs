@@ -1,18 +1,68 @@
-//! What the Pods did since a time: one sentence for all, and one row for each.
+//! What the Pods did since a time: what needs the person, what failed, what finished and what ended otherwise, and the sum of
+//! all. Every front end shows the same report.
 
 use crate::family::{Cost, Family};
-use crate::wording::duration::in_words;
-use crate::wording::why::because;
+use crate::wording::age::ago;
+use crate::wording::duration::{elapsed, in_words};
+use crate::wording::now::needs;
 use crate::wording::{model, state};
+use std::cmp::Reverse;
 use std::path::Path;
 use yoi::protocol::work::MAX_FILES;
-use yoi::protocol::{PodInfo, PodName, PodWork, RunResult, State, Work};
+use yoi::protocol::{EntryId, PodInfo, PodName, PodWork, RunResult, State, Work};
 use yoi::text::SafeText;
 
 /// The shortest absence that is worth a sentence, in milliseconds.
 const AWAY: u64 = 60_000;
 /// The most tasks of a Pod that a row names.
 const SUBJECTS: usize = 3;
+
+/// The runs that ended in a span of time, as the host listed them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Since {
+    pub span: Span,
+    pub pods: Vec<PodWork>,
+}
+
+/// A span of time that ends now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// Since the person left the screen before this one, at this time; milliseconds since the Unix epoch.
+    Left(u64),
+    /// Since this time, which the person chose.
+    Chosen(u64),
+}
+
+/// How the last run of a Pod ended, or that the Pod waits; in the order of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    NeedsYou,
+    Failed,
+    Finished,
+    /// Paused, cancelled, at a limit or interrupted.
+    StoppedShort,
+}
+
+/// What a report says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    pub title: String,
+    /// How long the person was away, the cost, and what changed; the most important first.
+    pub figures: Vec<String>,
+    pub groups: Vec<Group>,
+    /// What let calls begin.
+    pub allowed: Option<String>,
+}
+
+/// The Pods whose runs ended alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    pub outcome: Outcome,
+    /// How many there are, and of what.
+    pub label: String,
+    /// The newest first; of those that need the person the oldest first.
+    pub rows: Vec<Row>,
+}
 
 /// What a row says of a Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,26 +71,131 @@ pub struct Row {
     /// Its name behind those of its ancestors.
     pub path: String,
     pub text: String,
+    /// The tasks that it wrote down and did not begin.
+    pub not_begun: Option<String>,
     /// How long ago that was.
     pub age: String,
+    /// The entry that ended its last run.
+    pub entry: Option<EntryId>,
+    /// Whether the result was looked at.
+    pub seen: bool,
 }
 
-/// What all of them did together, in the last `span` milliseconds.
-pub fn title(pods: &[PodWork], span: u64) -> String {
-    let span = in_words(span);
-    if pods.is_empty() {
-        return format!("no run ended in the last {span}");
+impl Span {
+    /// When it began; milliseconds since the Unix epoch.
+    pub fn from(self) -> u64 {
+        match self {
+            Self::Left(at) | Self::Chosen(at) => at,
+        }
     }
-    let mut all = Work::default();
-    pods.iter().for_each(|pod| all.add(pod.work.clone()));
-    let runs: u64 = pods.iter().map(|pod| pod.runs).sum();
-    let runs = if runs == 1 { "1 run ended".to_owned() } else { format!("{runs} runs ended") };
-    let parts = [Some(format!("the last {span}: {runs}")), figures(&all), allowed(&all)];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
-/// Cost, files and lines, as far as there are any.
-fn figures(work: &Work) -> Option<String> {
+impl Since {
+    /// The report on the Pods that are here, at this time.
+    pub fn report(&self, family: &Family, is_here: impl Fn(&PodInfo) -> bool, now: u64) -> Report {
+        let here = |work: &&PodWork| family.get(&work.pod).is_some_and(&is_here);
+        let pods: Vec<&PodWork> = self.pods.iter().filter(here).collect();
+        let mut all = Work::default();
+        pods.iter().for_each(|pod| all.add(pod.work.clone()));
+        let passed = now.saturating_sub(self.span.from());
+        let (title, away) = match self.span {
+            Span::Left(_) => {
+                ("Since you left".to_owned(), Some(format!("{} away", elapsed(passed))))
+            }
+            Span::Chosen(_) => (format!("The last {}", in_words(passed)), None),
+        };
+        let mut rows: Vec<(Outcome, u64, Row)> = Vec::new();
+        for info in family.needs_you().into_iter().filter(|info| is_here(info)) {
+            let needs = needs(info, family);
+            let text = format!("{}{}", needs.text, needs.rest);
+            let row = row(family, info, (text, None), (info.since, None), now);
+            rows.push((Outcome::NeedsYou, info.since, row));
+        }
+        for work in pods {
+            let info = family.get(&work.pod).filter(|info| info.state != State::NeedsYou);
+            let Some(info) = info else { continue };
+            let end = (work.last.at, Some(work.last.entry));
+            let row = row(family, info, (report(work), not_begun(&work.work)), end, now);
+            rows.push((outcome(work), work.last.at, row));
+        }
+        rows.sort_by_key(|(outcome, at, _)| match outcome {
+            Outcome::NeedsYou => (*outcome, *at, Reverse(0)),
+            Outcome::Failed | Outcome::Finished | Outcome::StoppedShort => {
+                (*outcome, 0, Reverse(*at))
+            }
+        });
+        Report {
+            title,
+            figures: away.into_iter().chain(figures(&all)).collect(),
+            groups: groups(rows),
+            allowed: allowed(&all),
+        }
+    }
+}
+
+impl Report {
+    /// The report below its heading as lines of text: one for each Pod, and what let calls begin.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for group in &self.groups {
+            let word = group.outcome.word();
+            lines.extend(group.rows.iter().map(|row| {
+                let parts = [Some(row.text.clone()), row.not_begun.clone(), Some(row.age.clone())];
+                let parts: Vec<String> = parts.into_iter().flatten().collect();
+                format!("{word} {}: {}", row.path, parts.join(" · "))
+            }));
+        }
+        lines.extend(self.allowed.clone());
+        lines
+    }
+
+    /// The title with its figures.
+    pub fn heading(&self) -> String {
+        let title = std::iter::once(&self.title).chain(&self.figures).cloned();
+        title.collect::<Vec<_>>().join(" · ")
+    }
+}
+
+impl Outcome {
+    fn word(self) -> &'static str {
+        match self {
+            Self::NeedsYou => "needs you",
+            Self::Failed => "failed",
+            Self::Finished => "finished",
+            Self::StoppedShort => "stopped short",
+        }
+    }
+}
+
+/// The rows as groups; the rows are in the order of their outcomes.
+fn groups(rows: Vec<(Outcome, u64, Row)>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (outcome, _, row) in rows {
+        match groups.last_mut().filter(|group| group.outcome == outcome) {
+            Some(group) => group.rows.push(row),
+            None => groups.push(Group { outcome, label: String::new(), rows: vec![row] }),
+        }
+    }
+    for group in &mut groups {
+        let word = match (group.outcome, group.rows.len()) {
+            (Outcome::NeedsYou, 2..) => "need you",
+            (outcome, _) => outcome.word(),
+        };
+        group.label = format!("{} {word}", group.rows.len());
+    }
+    groups
+}
+
+fn outcome(work: &PodWork) -> Outcome {
+    match work.last.result.as_str() {
+        result if result == RunResult::Failed.word() => Outcome::Failed,
+        result if result == RunResult::Finished.word() => Outcome::Finished,
+        _ => Outcome::StoppedShort,
+    }
+}
+
+/// Cost, and files with their lines, as far as there are any.
+fn figures(work: &Work) -> Vec<String> {
     let cost = Cost { dollars: work.cost.unwrap_or(0.0), unknown: work.cost_unknown };
     let cost = Some(model::cost(&cost)).filter(|cost| !cost.is_empty());
     let files = match work.files.len() {
@@ -52,8 +207,7 @@ fn figures(work: &Work) -> Option<String> {
     };
     let lines = &work.lines;
     let changed = files.map(|files| format!("{files} +{} −{}", lines.added, lines.removed));
-    let parts: Vec<String> = [cost, changed].into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join(" · "))
+    cost.into_iter().chain(changed).collect()
 }
 
 /// What let calls begin.
@@ -64,61 +218,51 @@ fn allowed(work: &Work) -> Option<String> {
     (!parts.is_empty()).then(|| format!("allowed: {}", parts.join(", ")))
 }
 
-/// One row for each Pod that is here and needs the person or whose runs ended: what needs the person first, then
-/// what failed, then the rest, each the newest first.
-pub fn rows(
+fn row(
     family: &Family,
-    is_here: impl Fn(&PodInfo) -> bool,
-    pods: &[PodWork],
+    info: &PodInfo,
+    (text, not_begun): (String, Option<String>),
+    (at, entry): (u64, Option<EntryId>),
     now: u64,
-) -> Vec<Row> {
-    let waiting = family.needs_you().into_iter().filter(|info| is_here(info));
-    let mut found: Vec<(u8, u64, Row)> = waiting
-        .map(|info| (0, info.since, row(family, info, because(info), info.since, now)))
-        .collect();
-    for work in pods {
-        let Some(info) = family.get(&work.pod) else { continue };
-        if info.state == State::NeedsYou {
-            continue;
-        }
-        let failed = work.last.result == RunResult::Failed.word();
-        let (place, at) = (if failed { 1 } else { 2 }, work.last.at);
-        found.push((place, at, row(family, info, report(work), at, now)));
-    }
-    found.sort_by_key(|(place, at, _)| (*place, std::cmp::Reverse(*at)));
-    found.into_iter().map(|(_, _, row)| row).collect()
-}
-
-fn row(family: &Family, info: &PodInfo, text: String, at: u64, now: u64) -> Row {
+) -> Row {
     let mut names: Vec<&str> = family.lineage(info).into_iter().map(PodName::as_str).collect();
     names.push(info.name.as_str());
     Row {
         pod: info.name.clone(),
         path: names.join(" › "),
         text,
-        age: in_words(now.saturating_sub(at)),
+        not_begun,
+        age: ago(now.saturating_sub(at)),
+        entry,
+        seen: !info.unseen,
     }
 }
 
-/// How the last run of a Pod ended, and what its runs changed.
+/// How the last run of a Pod ended.
 fn report(pod: &PodWork) -> String {
-    let safe = |text: &str| SafeText::line(text).into_string();
     let said = pod.work.report.as_deref().map(safe);
-    let ended = match (&pod.last.error, said) {
-        (Some(error), _) => format!("failed: {}", safe(error)),
-        (None, Some(report)) if pod.last.result == RunResult::Finished.word() => report,
-        (None, Some(report)) => format!("{}: {report}", state::of_end(&pod.last)),
-        (None, None) => state::of_end(&pod.last),
-    };
+    match (&pod.last.error, said, outcome(pod)) {
+        (Some(error), _, _) => safe(error),
+        (None, Some(report), Outcome::Finished) => report,
+        (None, Some(report), _) => format!("{}: {report}", state::of_end(&pod.last)),
+        (None, None, _) => state::of_end(&pod.last),
+    }
+}
+
+fn safe(text: &str) -> String {
+    SafeText::line(text).into_string()
+}
+
+/// The tasks that the runs of a Pod wrote down and did not begin.
+fn not_begun(work: &Work) -> Option<String> {
     let subjects: Vec<String> =
-        pod.work.subjects.iter().take(SUBJECTS).map(|subject| safe(subject)).collect();
-    let more = pod.work.tasks_not_begun.saturating_sub(subjects.len() as u64);
-    let tasks = match (subjects.is_empty(), more) {
+        work.subjects.iter().take(SUBJECTS).map(|subject| safe(subject)).collect();
+    let more = work.tasks_not_begun.saturating_sub(subjects.len() as u64);
+    match (subjects.is_empty(), more) {
         (true, _) => None,
-        (false, 0) => Some(format!("tasks not begun: {}", subjects.join(", "))),
-        (false, more) => Some(format!("tasks not begun: {} and {more} more", subjects.join(", "))),
-    };
-    [Some(ended), figures(&pod.work), tasks].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+        (false, 0) => Some(format!("not touched: {}", subjects.join(", "))),
+        (false, more) => Some(format!("not touched: {} and {more} more", subjects.join(", "))),
+    }
 }
 
 /// What happened since a screen was left, in one sentence for the next one; `None` where that is little.
@@ -207,27 +351,46 @@ mod tests {
     #[test]
     fn what_needs_the_person_stands_first_then_what_failed_then_reports_with_open_tasks() {
         let (family, pods) = shop();
-        let rows = rows(&family, |_| true, &pods, NOON);
-        let shown: Vec<String> =
-            rows.iter().map(|row| format!("{} | {} | {}", row.path, row.text, row.age)).collect();
+        let since = Since { span: Span::Left(NOON - 8 * HOUR), pods };
+        let report = since.report(&family, |_| true, NOON);
         assert_eq!(
-            shown,
+            report.lines(),
             [
-                "shop › tester | wants the network | 1 h",
-                "shop › bench | failed: exit 101 · $0.25 | 2 h",
-                r"shop › fmt | All pass.\x1b[31m · $0.50 · 2 files +12 −3 · tasks not begun: CHANGELOG, docs, x and 47 more | 3 h",
+                "needs you shop › tester: wants the network · 1h",
+                "failed shop › bench: exit 101 · 2h",
+                r"finished shop › fmt: All pass.\x1b[31m · not touched: CHANGELOG, docs, x and 47 more · 3h",
+                "allowed: 4 by walls, 1 by you",
             ]
         );
+        let heading = "Since you left · 8h00 away · $0.75 · 2 files +12 −3";
+        assert_eq!(report.heading(), heading);
+        let labels: Vec<&str> = report.groups.iter().map(|group| group.label.as_str()).collect();
+        assert_eq!(labels, ["1 needs you", "1 failed", "1 finished"]);
+        let seen: Vec<bool> = report.groups.iter().map(|group| group.rows[0].seen).collect();
+        assert_eq!(seen, [true, true, false], "only the result of fmt was not looked at");
     }
 
     #[test]
-    fn the_title_sums_runs_cost_files_and_what_let_calls_begin() {
-        let (_, pods) = shop();
-        assert_eq!(
-            title(&pods, 8 * HOUR),
-            "the last 8 h: 3 runs ended · $0.75 · 2 files +12 −3 · allowed: 4 by walls, 1 by you"
-        );
-        assert_eq!(title(&[], 8 * HOUR), "no run ended in the last 8 h");
+    fn a_span_that_was_chosen_is_named_and_pods_elsewhere_count_in_no_figure() {
+        let (family, pods) = shop();
+        let since = Since { span: Span::Chosen(NOON - 8 * HOUR), pods };
+        let report = since.report(&family, |info| info.name.as_str() == "bench", NOON);
+        assert_eq!(report.heading(), "The last 8 h · $0.25");
+        assert_eq!(report.lines(), ["failed shop › bench: exit 101 · 2h"]);
+        let none = since.report(&family, |_| false, NOON);
+        assert_eq!((none.heading().as_str(), none.groups), ("The last 8 h", vec![]));
+    }
+
+    #[test]
+    fn a_run_that_was_cancelled_stands_behind_those_that_finished() {
+        let (family, mut pods) = shop();
+        let at = pods[1].last.at;
+        pods[1].last = run(RunResult::Cancelled, None, at);
+        let since = Since { span: Span::Left(NOON - 8 * HOUR), pods };
+        let report = since.report(&family, |_| true, NOON);
+        let last = report.groups.last().expect("a group");
+        assert_eq!((last.outcome, last.label.as_str()), (Outcome::StoppedShort, "1 stopped short"));
+        assert_eq!(last.rows[0].text, "cancelled");
     }
 
     #[test]

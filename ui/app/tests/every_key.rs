@@ -69,7 +69,7 @@ const STATES: [(&str, New); 14] = [
 ];
 
 /// The panes and layers, each with a draft in the composer below it.
-const PLACES: [(&str, Steps); 22] = [
+const PLACES: [(&str, Steps); 24] = [
     ("the composer", |_| {}),
     ("the leader", |bench| drop(bench.press("ctrl-x"))),
     ("the tree", |bench| leader(bench, "t")),
@@ -90,6 +90,11 @@ const PLACES: [(&str, Steps); 22] = [
         bench.msg(Msg::Wake);
     }),
     ("the inbox", |bench| drop(bench.press("ctrl-n"))),
+    ("a page", |bench| {
+        since(bench);
+        leader(bench, "h");
+    }),
+    ("a page below the line", since),
     ("the reason of a denial", |bench| {
         bench.press("ctrl-n");
         bench.screen();
@@ -142,6 +147,19 @@ fn of(alice: PodInfo) -> Bench {
     bench.host(None, Event::Peered { source: edge.a, peer: edge.b });
     bench.app.make_current(&name("alice"));
     bench
+}
+
+/// Opens *Since you left* without the keys.
+fn since(bench: &mut Bench) {
+    let last = yoi::protocol::LastRun {
+        entry: yoi::protocol::EntryId::new(),
+        result: "finished".into(),
+        error: None,
+        at: NOON,
+    };
+    let work = yoi::protocol::PodWork { pod: name("bob"), runs: 1, last, work: Default::default() };
+    let asked = Asked::Since(NOON, bench.app.request_token());
+    bench.msg(Msg::Answered(asked, Ok(Event::Since { pods: vec![work] })));
 }
 
 fn request(bench: &mut Bench, approval: ApprovalRequest) {

@@ -21,7 +21,7 @@ fn log(entries: usize) -> Vec<Entry> {
 }
 
 /// Gives a screen the pages that it asks for; returns how many.
-fn serve(bench: &mut Bench, log: &[Entry]) -> usize {
+pub fn serve(bench: &mut Bench, log: &[Entry]) -> usize {
     let mut served = 0;
     loop {
         let pages = bench.app.prepare_frame().into_iter().filter_map(|effect| match effect {

@@ -47,6 +47,8 @@ struct TopRow {
 pub struct Return {
     top: Option<TopRow>,
     cursor: Option<EntryId>,
+    /// Whether the last block that is shown before the entry does as well, for an entry without a block of its own.
+    or_before: bool,
     /// How many pages were looked at.
     pages: u32,
 }
@@ -64,7 +66,31 @@ impl Transcript {
         let Bookmark { top, cursor, unfolded, folds } = bookmark;
         self.unfolded = unfolded;
         self.folds = folds;
-        self.way_back = Return { top, cursor, pages: 0 };
+        self.way_back = Return { top, cursor, ..Return::default() };
+    }
+
+    /// Goes to an entry, or to what is shown last before it, as soon as its page has come. The cursor is there, too.
+    pub fn go_to_entry(&mut self, entry: EntryId) {
+        let top = Some(TopRow { entry, part: 0, row: 0, of: 0 });
+        self.find.stop();
+        self.way_back = Return { top, cursor: Some(entry), or_before: true, pages: 0 };
+        if self.load.ready {
+            self.go_on_back();
+            self.find_visible_rows();
+        }
+    }
+
+    /// The block of an entry on the way back.
+    fn place_of(&self, entry: EntryId) -> Option<Pos> {
+        let there = self.pages.find_entry(entry);
+        let before = || {
+            let is_before = |id: EntryId| id <= entry;
+            let mut blocks = self.pages.newest_first();
+            let found = blocks
+                .find(|(_, block)| block.id.is_some_and(is_before) && block.shown(self.detail));
+            found.map(|(pos, _)| pos)
+        };
+        if self.way_back.or_before { there.or_else(before) } else { there }
     }
 
     /// Where the person is now.
@@ -103,11 +129,11 @@ impl Transcript {
         if !self.folds.is_empty() {
             self.fold_again();
         }
-        if let Some(pos) = self.way_back.cursor.and_then(|entry| self.pages.find_entry(entry)) {
+        if let Some(pos) = self.way_back.cursor.and_then(|entry| self.place_of(entry)) {
             (self.cursor, self.way_back.cursor) = (Some(pos), None);
         }
         let Some(top) = self.way_back.top else { return };
-        if let Some(pos) = self.pages.find_entry(top.entry) {
+        if let Some(pos) = self.place_of(top.entry) {
             self.way_back.top = None;
             return self.come_back(pos, top);
         }

@@ -123,7 +123,16 @@ impl Screen {
         }
     }
 
-    /// The notice, or the list on top.
+    /// The page that is open, in lines.
+    fn page(&self) -> String {
+        let Some(OpenPage { page: Page::Since(since), .. }) = &self.app.page else {
+            return String::new();
+        };
+        let report = self.app.report(since);
+        std::iter::once(report.heading()).chain(report.lines()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The notice, the list on top, or the page.
     fn said(&self) -> String {
         match self.app.layers.top() {
             Some(Layer::List(list)) => {
@@ -133,6 +142,7 @@ impl Screen {
                 let rows = list.rows().map(|row| format!("{} {}\n", row.text, row.help));
                 title.into_iter().chain(rows).collect()
             }
+            None if self.app.page.is_some() => self.page(),
             _ => self.app.notices.shown().map_or(String::new(), |notice| notice.text.to_string()),
         }
     }

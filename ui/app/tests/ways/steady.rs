@@ -40,7 +40,7 @@ pub fn steady_words(text: &str) -> String {
     }
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     let words = words.replace("give --pod <name>", "name one, or :open it first");
-    if words.contains(" since ") || words.contains(" ended · ") {
+    if words.contains(" since ") || words.starts_with("The last ") {
         without_numbers(&words)
     } else {
         words

@@ -1,0 +1,221 @@
+//! The page in the place of the transcript: what it shows now, what opens and closes it, and its keys.
+
+use crate::app::{App, Areas, Asked, Effect, Focus, RequestToken};
+use crate::keys::Action;
+use crate::notice::Kind;
+use crate::pane::page::{PageRow, Place, Target, columns, rows_of_report};
+use crate::pane::transcript::Scroll;
+use crate::verb::Way;
+use crate::wording::since::{self, Report, Since, Span};
+use yoi::protocol::{Event, Method, PodInfo};
+
+/// What a page is about. Its rows are made anew for each frame.
+#[derive(Debug)]
+pub enum Page {
+    Since(Since),
+}
+
+/// The page that is open.
+#[derive(Debug)]
+pub struct OpenPage {
+    pub page: Page,
+    place: Place,
+}
+
+impl App {
+    /// Opens a page in place of the one before, and gives it the keys.
+    pub(super) fn open_page(&mut self, page: Page) -> Vec<Effect> {
+        self.show_page(page);
+        self.focus(Focus::Page)
+    }
+
+    /// Opens a page and leaves the keys where they are.
+    fn show_page(&mut self, page: Page) {
+        self.page = Some(OpenPage { page, place: Place::default() });
+    }
+
+    /// Opens a page for a reply, with the keys if the person still waits for it; else the notice `late` names the verb that
+    /// opens it.
+    pub(super) fn open_page_for_reply(
+        &mut self,
+        token: &RequestToken,
+        page: Page,
+        late: String,
+    ) -> Vec<Effect> {
+        if self.still_waits(token) {
+            return self.open_page(page);
+        }
+        self.say(Kind::Info, late)
+    }
+
+    /// Closes the page; the line gets its keys.
+    pub(super) fn close_page(&mut self) {
+        self.page = None;
+        if self.focus == Focus::Page {
+            self.focus = Focus::Composer;
+        }
+    }
+
+    /// The title of the page, with what stands at the right of it, the most important first.
+    pub fn page_title(&self) -> Option<(String, Vec<String>)> {
+        let OpenPage { page, .. } = self.page.as_ref()?;
+        Some(match page {
+            Page::Since(since) => {
+                let Report { title, figures, .. } = self.report(since);
+                (title, figures)
+            }
+        })
+    }
+
+    /// The rows of the page in a pane of this width.
+    pub fn page_rows(&self, width: u16) -> Vec<PageRow> {
+        let Some(OpenPage { page, .. }) = &self.page else { return Vec::new() };
+        match page {
+            Page::Since(since) => {
+                rows_of_report(&self.report(since), columns(width), self.setup.glyphs)
+            }
+        }
+    }
+
+    /// How far the page is scrolled, and its cursor.
+    pub fn page_place(&self) -> Option<&Place> {
+        self.page.as_ref().map(|open| &open.place)
+    }
+
+    pub(super) fn report(&self, since: &Since) -> Report {
+        let is_here =
+            |info: &PodInfo| self.family.belongs(info, &self.setup.workspace, self.selected());
+        since.report(&self.family, is_here, self.now)
+    }
+
+    /// Moves in the page.
+    fn in_page(&mut self, change: impl Fn(&mut Place, &[PageRow], usize)) {
+        let Some(area) = Areas::of(self).page else { return };
+        let rows = self.page_rows(area.width);
+        if let Some(open) = &mut self.page {
+            change(&mut open.place, &rows, area.height.into());
+        }
+    }
+
+    /// Scrolls the page.
+    pub(super) fn scroll_page(&mut self, by: Scroll) {
+        self.in_page(|place, rows, height| {
+            let page = isize::try_from(height.saturating_sub(1).max(1)).unwrap_or(isize::MAX);
+            match by {
+                Scroll::Lines(n) => place.scroll(rows, n as isize, height),
+                Scroll::Page(n) => place.scroll(rows, page.saturating_mul(n as isize), height),
+                Scroll::HalfPage(n) => {
+                    place.scroll(rows, (page / 2).saturating_mul(n as isize), height);
+                }
+                Scroll::Top => place.first(rows),
+                Scroll::Tail => place.last(rows, height),
+                Scroll::Turn(n) => place.step(rows, n as isize, height),
+            }
+        });
+    }
+
+    /// A click puts the cursor on the row.
+    pub(super) fn click_page(&mut self, line: u16) {
+        self.in_page(|place, rows, height| place.click(rows, line.into(), height));
+    }
+
+    /// Does what a key of the page is for.
+    pub(super) fn page_action(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::Up => self.in_page(|place, rows, height| place.step(rows, -1, height)),
+            Action::Down => self.in_page(|place, rows, height| place.step(rows, 1, height)),
+            Action::First => self.in_page(|place, rows, _| place.first(rows)),
+            Action::Last => self.in_page(|place, rows, height| place.last(rows, height)),
+            Action::Choose => return self.choose_in_page(),
+            Action::Seen => return self.see_in_page(),
+            Action::Copy => return self.copy_page(),
+            other => return self.everywhere(other),
+        }
+        Vec::new()
+    }
+
+    /// The row under the cursor.
+    fn page_row(&self) -> Option<PageRow> {
+        let area = Areas::of(self).page?;
+        let rows = self.page_rows(area.width);
+        rows.get(self.page_place()?.cursor(&rows)?).cloned()
+    }
+
+    fn choose_in_page(&mut self) -> Vec<Effect> {
+        match self.page_row().and_then(|row| row.target) {
+            Some(Target::NeedsYou) => self.next_needs_you(),
+            Some(Target::Run(pod, entry)) => {
+                let effects = self.make_current(&pod);
+                self.transcript_of(&pod).go_to_entry(entry);
+                effects
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// Marks the result of the row as seen.
+    fn see_in_page(&mut self) -> Vec<Effect> {
+        match self.page_row().and_then(|row| row.target) {
+            Some(Target::Run(pod, _)) => self.look_at(&pod),
+            Some(Target::NeedsYou) | None => Vec::new(),
+        }
+    }
+
+    /// Copies the row under the cursor, or all of a page that is only read.
+    fn copy_page(&mut self) -> Vec<Effect> {
+        let text = match self.page_row() {
+            Some(row) => row.plain(),
+            None => {
+                let rows = self.page_rows(u16::MAX);
+                rows.iter().map(PageRow::plain).collect::<Vec<_>>().join("\n")
+            }
+        };
+        self.copy(text)
+    }
+
+    /// The key of *Since you left*: gives the keys to the page, or opens it first.
+    pub(super) fn since_key(&mut self) -> Vec<Effect> {
+        match &self.page {
+            Some(OpenPage { page: Page::Since(_), .. }) => self.focus(Focus::Page),
+            None => self.carry_out("since", Way::Key),
+        }
+    }
+
+    /// A screen was opened: requests what the Pods did since the one before, if that is worth a page. While the person types
+    /// a notice says it.
+    pub(super) fn look_back(&mut self, typed: bool) -> Option<Effect> {
+        let left = self.left?;
+        let sentence = since::returned(&self.family, &self.setup.workspace, left, self.now)?;
+        if typed {
+            self.say(Kind::Info, sentence);
+            return None;
+        }
+        let asked = Asked::Since(left, self.request_token());
+        Some(Effect::Call { pod: None, method: Method::Since { at: left }, asked })
+    }
+
+    /// The reply to that: the page, without the keys, or a notice if the person has begun with something else.
+    pub(super) fn looked_back(&mut self, left: u64, token: &RequestToken, event: Option<Event>) {
+        let waits = self.still_waits(token) && self.focus == Focus::Composer;
+        let page = match event {
+            Some(Event::Since { pods }) if waits && self.layers.is_empty() => {
+                Some(Since { span: Span::Left(left), pods })
+            }
+            Some(_) | None => None,
+        };
+        if let Some(since) = page {
+            return self.show_page(Page::Since(since));
+        }
+        let returned = since::returned(&self.family, &self.setup.workspace, left, self.now);
+        if let Some(sentence) = returned {
+            self.say(Kind::Info, sentence);
+        }
+    }
+
+    /// The Pods that the person gives work cannot be read behind a page: it closes.
+    pub(super) fn page_follows(&mut self, effects: &[Effect]) {
+        if effects.iter().any(Effect::gives_work) {
+            self.close_page();
+        }
+    }
+}
