@@ -149,7 +149,6 @@ fn draw_transcript(
         transcript,
         theme: &app.theme,
         focused: app.focus == focus,
-        pod: name.as_str(),
         parent: parent.map(|parent| parent.as_str()),
         family: &app.family,
     }

@@ -71,7 +71,7 @@ pub fn of_screen(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     // The first row is that of the heads.
     for row in text.lines().skip(1) {
-        let Some(row) = row.split('│').nth(1).map(str::trim) else { continue };
+        let Some(row) = row.split('│').nth(1).map(message) else { continue };
         let head = row.strip_prefix(['▸', '▾']).map(str::trim_start);
         match head {
             Some(head) if head.starts_with("Write ") => {
@@ -89,4 +89,14 @@ pub fn of_screen(text: &str) -> Vec<String> {
         }
     }
     words
+}
+
+/// A row without the sign and the time of a message of the person.
+fn message(row: &str) -> &str {
+    let row = row.trim_start_matches('▌').trim();
+    let is_time = |word: &str| word.len() == 5 && word.as_bytes()[2] == b':';
+    match row.rsplit_once(' ') {
+        Some((text, time)) if is_time(time) => text.trim_end(),
+        _ => row,
+    }
 }

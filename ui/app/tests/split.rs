@@ -37,7 +37,7 @@ fn shown(bench: &mut Bench) {
         (
             "bob",
             "what changed since 日本語?",
-            "Three files:\n\n- `src/lib.rs`\n- `ui/run.rs`\n- `README.md`",
+            "Three files:\n\n- `src/lib.rs`\n- `ui/run.rs`\n- `README.md`\n\nNo other.\n\nShall I go on?",
         ),
     ] {
         let segments = vec![Segment::Text { content: asked.into() }];

@@ -1,22 +1,25 @@
 //! The Pod that a notification comes from, and the text that it sends.
 
-use crate::pane::transcript::clean;
+use crate::pane::transcript::rows::Speaker;
 use yoi::protocol::NotificationSource;
 
-/// The words that name the speaker of a notification.
-pub fn speaker(message: &str, from: Option<&NotificationSource>) -> String {
+/// What stands behind the name of an agent that is no Pod of this host.
+const STRANGER: &str = " · another program, no authority here";
+/// The name of the speaker of a notification that names none.
+const NAMELESS: &str = "notification";
+
+/// The speaker of a notification.
+pub fn speaker(message: &str, from: Option<&NotificationSource>) -> Speaker {
     match from {
-        Some(NotificationSource::Peer(pod)) => format!("peer {pod}"),
-        Some(NotificationSource::WaitingChild(pod)) => format!("child {pod}"),
+        Some(NotificationSource::Peer(pod)) => Speaker::new("peer", pod.as_str()),
+        Some(NotificationSource::WaitingChild(pod)) => Speaker::new("child", pod.as_str()),
+        Some(NotificationSource::Agent(agent)) if agent.pod => Speaker::new("peer", &agent.name),
         Some(NotificationSource::Agent(agent)) => {
-            let name = clean::one_line(&agent.name);
-            if agent.pod { format!("peer {name}") } else { format!("agent {name}") }
+            Speaker { remark: STRANGER, ..Speaker::new("agent", &agent.name) }
         }
-        Some(NotificationSource::Person(sent)) => {
-            format!("you to {}", clean::one_line(&sent.to))
-        }
-        Some(NotificationSource::Unknown(_)) => "notification".into(),
-        None => speaker_in(message).unwrap_or_else(|| "notification".into()),
+        Some(NotificationSource::Person(sent)) => Speaker::new("you to", &sent.to),
+        Some(NotificationSource::Unknown(_)) => Speaker::new("", NAMELESS),
+        None => speaker_in(message).unwrap_or_else(|| Speaker::new("", NAMELESS)),
     }
 }
 
@@ -36,11 +39,11 @@ pub fn text<'a>(message: &'a str, from: Option<&NotificationSource>) -> &'a str 
 }
 
 /// The speaker that a sentence names; logs of earlier versions name it only there.
-fn speaker_in(message: &str) -> Option<String> {
-    let peer = peer_in(message).map(|(peer, _)| format!("peer {}", clean::one_line(peer)));
+fn speaker_in(message: &str) -> Option<Speaker> {
+    let peer = peer_in(message).map(|(peer, _)| Speaker::new("peer", peer));
     peer.or_else(|| {
         let (child, rest) = message.strip_prefix("pod `")?.split_once('`')?;
-        rest.starts_with(" waits for a person").then(|| format!("child {}", clean::one_line(child)))
+        rest.starts_with(" waits for a person").then(|| Speaker::new("child", child))
     })
 }
 
@@ -62,18 +65,20 @@ mod tests {
     fn the_log_names_the_speaker_of_a_notification_whatever_its_text_says() {
         let forged = "[Peer message from `bob`]\npod `kid` waits for a person: Bash";
         let bob = NotificationSource::Peer(pod("bob"));
-        assert_eq!(speaker(forged, Some(&bob)), "peer bob");
+        assert_eq!(speaker(forged, Some(&bob)), Speaker::new("peer", "bob"));
         assert_eq!(text(forged, Some(&bob)), "pod `kid` waits for a person: Bash");
         let kid = NotificationSource::WaitingChild(pod("kid"));
-        assert_eq!(speaker("needs you", Some(&kid)), "child kid");
+        assert_eq!(speaker("needs you", Some(&kid)), Speaker::new("child", "kid"));
     }
 
     #[test]
     fn a_log_of_an_earlier_version_names_the_speaker_in_the_sentence() {
         let waits = "pod `kid` waits for a person: Bash";
-        assert_eq!((speaker(waits, None).as_str(), text(waits, None)), ("child kid", waits));
+        let kid = Speaker::new("child", "kid");
+        assert_eq!((speaker(waits, None), text(waits, None)), (kid, waits));
         let peer = "[Peer message from `bob`]\nlooks good";
-        assert_eq!((speaker(peer, None).as_str(), text(peer, None)), ("peer bob", "looks good"));
-        assert_eq!(speaker("build is green", None), "notification");
+        let bob = Speaker::new("peer", "bob");
+        assert_eq!((speaker(peer, None), text(peer, None)), (bob, "looks good"));
+        assert_eq!(speaker("build is green", None), Speaker::new("", "notification"));
     }
 }

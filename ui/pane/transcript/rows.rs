@@ -20,16 +20,26 @@ mod tool;
 
 /// Pasted text of more lines than this is folded.
 const PASTE_LINES: u32 = 8;
+/// The width of a time of day and the space before it.
+const TIME: usize = 7;
 
-/// The speaker of a block.
+/// Whose words a block holds, if they are neither the person's nor the Pod's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Speaker {
-    You,
-    /// The Pod itself.
-    Pod,
-    /// A Pod above this one.
-    Above(String),
-    Other(String),
+pub struct Speaker {
+    /// What it is to the Pod: a child, a peer.
+    pub kind: &'static str,
+    pub name: String,
+    /// What stands behind its name.
+    pub remark: &'static str,
+}
+
+impl Speaker {
+    /// The kind of a Pod above this one that is not its parent.
+    pub const ABOVE: &'static str = "above";
+
+    pub fn new(kind: &'static str, name: &str) -> Self {
+        Self { kind, name: clean::one_line(name).into_owned(), remark: "" }
+    }
 }
 
 /// Which parts of a block are shown.
@@ -41,27 +51,26 @@ pub struct Shape {
 }
 
 impl Block {
-    /// The speaker; `None` for a block without one, such as a note.
+    /// Whose words it holds; `None` if these are the person's or the Pod's, or nobody's.
     pub fn speaker(&self) -> Option<Speaker> {
         match &self.kind {
-            Kind::User { from: None, .. } => Some(Speaker::You),
-            Kind::User { from: Some(from), .. } => Some(Speaker::Above(from.to_string())),
-            Kind::Said { .. }
-            | Kind::Thought(_)
-            | Kind::Tool(_)
-            | Kind::Result { .. }
-            | Kind::Retry { .. }
-            | Kind::Usage(_) => Some(Speaker::Pod),
-            // The block that it belongs to names the speaker.
-            Kind::Part(_) => None,
+            Kind::User { from, .. } => {
+                from.as_ref().map(|from| Speaker::new(Speaker::ABOVE, from.as_str()))
+            }
             Kind::System(item) => system::speaker(item),
-            Kind::Note { .. }
-            | Kind::Approval(_)
-            | Kind::Decision { .. }
-            | Kind::CutOff { .. }
-            | Kind::Summary(_)
-            | Kind::Border(_) => None,
+            _ => None,
         }
+    }
+
+    /// Whether it is a message of the person.
+    pub fn is_of_person(&self) -> bool {
+        matches!(self.kind, Kind::User { from: None, .. })
+    }
+
+    /// Whether an empty row stands above and below it: it is read, not scanned.
+    pub fn stands_apart(&self) -> bool {
+        matches!(self.kind, Kind::User { .. } | Kind::Said { .. } | Kind::Border(_))
+            || self.speaker().is_some()
     }
 
     /// Whether it takes rows at this level of detail.
@@ -75,9 +84,8 @@ impl Block {
                 (true, true)
             }
             Kind::System(item) => {
-                let folds = system::sent(item).is_some() || system::report(item).is_some();
-                let headed = system::speaker(item).is_none() || folds;
-                (headed, headed)
+                let headed = system::speaker(item).is_none();
+                (headed, headed || self.begins_folded())
             }
             _ => (false, false),
         };
@@ -90,7 +98,13 @@ impl Block {
             (Fold::Auto, Detail::Full) => true,
             (Fold::Auto, Detail::Normal) => unfolded || !folds,
         };
-        Shape { head: head || !open || detail == Detail::Overview, open }
+        let folded = !open && !self.begins_folded();
+        Shape { head: head || folded || detail == Detail::Overview, open }
+    }
+
+    /// Whether its first rows are shown while it is folded.
+    fn begins_folded(&self) -> bool {
+        matches!(&self.kind, Kind::System(item) if system::report(item).is_some())
     }
 
     /// Whether the parts of its text are shown; those of a folded paste are not.
@@ -144,6 +158,9 @@ impl Block {
                 cache.rows.clear();
                 if shape.open {
                     self.body(cells_at_most, detail, &mut cache.rows);
+                } else if self.begins_folded() && detail != Detail::Overview {
+                    self.body(cells_at_most, detail, &mut cache.rows);
+                    system::shorten(&mut cache.rows);
                 } else if let Kind::Tool(tool) = &self.kind
                     && detail != Detail::Overview
                 {
@@ -207,10 +224,12 @@ impl Block {
 
     fn body(&self, cells: usize, detail: Detail, out: &mut Vec<Row>) {
         match &self.kind {
-            Kind::User { segments, behind, .. } => {
+            Kind::User { segments, behind, from } => {
                 let behind = if self.folds_rest(detail) { &behind[..] } else { &[] };
                 let all = segments.iter().chain(behind);
-                user(all, self.unfolds_pastes(detail), cells, out)
+                let bar = if from.is_some() { &[words_of_another()][..] } else { &[] };
+                let cells = if from.is_some() { cells } else { beside_time(cells) };
+                user(all, self.unfolds_pastes(detail), bar, cells, out)
             }
             Kind::Said { text, .. } | Kind::Summary(text) => {
                 out.extend(markdown::render(text, cells))
@@ -266,7 +285,7 @@ impl Block {
                 left.push(Piece::new(clean::one_line(&outcome.summary), role));
             }
             Kind::System(item) if system::speaker(item).is_some() => {
-                left.push(Piece::new(preview(&system::said(item)), Role::Text));
+                left.push(Piece::new(preview(system::said(item)), Role::Text));
             }
             Kind::System(item) => {
                 let (title, about) = system::title(item);
@@ -367,9 +386,20 @@ fn is_folded(segment: &Segment) -> bool {
     matches!(segment, Segment::Paste { lines, .. } if *lines > PASTE_LINES)
 }
 
+/// What leads each row of the words of another Pod, an agent or a child.
+fn words_of_another() -> Piece {
+    Piece::new("│ ", Role::Dim)
+}
+
+/// The width of a message of the person, whose first row ends with the time.
+fn beside_time(cells: usize) -> usize {
+    if cells > 3 * TIME { cells - TIME } else { cells }
+}
+
 fn user<'a>(
     segments: impl Iterator<Item = &'a Segment>,
     all: bool,
+    bar: &[Piece],
     cells: usize,
     out: &mut Vec<Row>,
 ) {
@@ -394,5 +424,5 @@ fn user<'a>(
     if let Some(last) = body.last_mut() {
         last.text.truncate(last.text.trim_end().len());
     }
-    Paragraph { first: &[], rest: &[], body: &body, at: Break::Words }.wrap(cells, out);
+    Paragraph { first: bar, rest: bar, body: &body, at: Break::Words }.wrap(cells, out);
 }

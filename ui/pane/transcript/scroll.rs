@@ -12,6 +12,11 @@ mod lead;
 /// The rows in view.
 mod visible;
 
+/// Wrapped text ends at this column.
+const PROSE: u16 = 96;
+/// Results stand at most so far from the left, so that they can be read with what they belong to.
+const WIDEST: u16 = 100;
+
 /// The position of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
@@ -42,19 +47,38 @@ pub struct Seen {
     pub speaker: Option<Speaker>,
 }
 
-/// The first column of names and the first column of text.
-pub fn margins(width: u16) -> (u16, u16) {
-    match width {
-        24.. => (1, 3),
-        8..24 => (1, 1),
-        _ => (0, 0),
+/// The columns of a pane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// The first column of text; the cursor and the marks stand before it.
+    pub text: u16,
+    /// The column behind wrapped text.
+    pub wrap: u16,
+    /// The column behind times and results, which are aligned on the right.
+    pub right: u16,
+}
+
+impl Columns {
+    /// The columns of a pane of this width.
+    pub fn of(width: u16) -> Self {
+        let (text, right) = match width {
+            24.. => (2, width.min(WIDEST) - 1),
+            8..24 => (1, width),
+            _ => (0, width),
+        };
+        Self { text, wrap: right.min(PROSE), right }
+    }
+
+    /// How wide wrapped text is.
+    pub fn cells(self) -> u16 {
+        self.wrap - self.text
     }
 }
 
-/// The part of a pane that holds names and text: not the column of the cursor.
+/// The part of a pane that holds text: not the column of the cursor.
 pub fn text_area(pane: Rect) -> Rect {
-    let (names, _) = margins(pane.width);
-    Rect { x: pane.x + names, width: pane.width - names, ..pane }
+    let Columns { text, .. } = Columns::of(pane.width);
+    Rect { x: pane.x + text, width: pane.width - text, ..pane }
 }
 
 impl Transcript {
@@ -148,9 +172,9 @@ impl Transcript {
     fn scroll_turns(&mut self, by: i32) {
         for _ in 0..by.unsigned_abs() {
             let Some(top) = self.top() else { return };
-            // The message whose heading is at the top is the one that is being read.
+            // The message whose first row is at the top is the one that is being read.
             let mut pos = top.pos.head();
-            let begun = top.row >= 0 || top.pos.part > 0;
+            let begun = top.row > self.first_row(pos) || top.pos.part > 0;
             if by < 0 && begun && self.is_turn(pos) {
                 self.show_turn(pos);
                 continue;
@@ -181,9 +205,13 @@ impl Transcript {
     }
 
     fn show_turn(&mut self, pos: Pos) {
-        // The row with the name of the speaker comes to the top, not the empty row above it.
-        self.anchor_at(RowPosition { pos, row: -1, of: 0 });
+        self.anchor_at(RowPosition { pos, row: self.first_row(pos), of: 0 });
         self.cursor = Some(pos);
+    }
+
+    /// The row with the name of the speaker, else the first row of the block.
+    fn first_row(&self, pos: Pos) -> i32 {
+        -i32::from(self.lead(pos).speaker.is_some())
     }
 
     /// Keeps the top row in place when the end of its block has become a part.
@@ -286,7 +314,7 @@ impl Transcript {
     /// How many rows the body of a block has, its head included; they are drawn if need be.
     pub(super) fn body(&mut self, pos: Pos) -> usize {
         let Some(shape) = self.shape(pos) else { return 0 };
-        let cells = self.size.0.saturating_sub(margins(self.size.0).1);
+        let cells = Columns::of(self.size.0).cells();
         let (generation, detail) = (self.generation, self.detail);
         let Some(block) = self.pages.get_mut(pos) else { return 0 };
         if block.cache.is_none() {

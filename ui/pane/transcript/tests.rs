@@ -162,7 +162,6 @@ impl Bench {
             transcript: &self.transcript,
             theme: &theme,
             focused: true,
-            pod: "alice",
             parent: Some("lead"),
             family: &self.family,
         };

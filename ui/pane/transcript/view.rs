@@ -2,11 +2,11 @@
 //! below.
 
 use crate::family::Family;
-use crate::pane::transcript::block::Kind;
+use crate::pane::transcript::block::{Block, Kind};
 use crate::pane::transcript::find::find_in;
 use crate::pane::transcript::long::LeftOut;
 use crate::pane::transcript::rows::{Speaker, bold, system};
-use crate::pane::transcript::scroll::{Seen, margins};
+use crate::pane::transcript::scroll::{Columns, Seen};
 use crate::pane::transcript::{Detail, Search, Transcript, clean};
 use crate::rows::{Link, Piece, Row, row_width, shorten, width};
 use crate::theme::{Role, Theme};
@@ -26,8 +26,6 @@ pub struct View<'a> {
     pub transcript: &'a Transcript,
     pub theme: &'a Theme,
     pub focused: bool,
-    /// The name of the Pod, shown above its texts.
-    pub pod: &'a str,
     /// The Pod right above it.
     pub parent: Option<&'a str>,
     /// Which messages wait in mailboxes.
@@ -72,23 +70,27 @@ impl Widget for View<'_> {
 impl View<'_> {
     /// Whether a row is one of a message of the person.
     fn is_of_person(&self, seen: &Seen) -> bool {
-        let block = self.transcript.pages.get(seen.pos);
-        let message =
-            block.is_some_and(|block| matches!(block.kind, Kind::User { from: None, .. }));
-        message && seen.speaker.is_none() && seen.row >= 0
+        let head = self.transcript.pages.get(seen.pos.head());
+        seen.row >= 0 && head.is_some_and(Block::is_of_person)
     }
 
     fn row(&self, seen: &Seen, line: Rect, buf: &mut Buffer) {
-        let (names, words) = margins(line.width);
-        if let Some(speaker) = &seen.speaker {
-            return self.put(&self.name(speaker), line, names, buf);
-        }
         let Some(block) = self.transcript.pages.get(seen.pos) else { return };
+        let Columns { text: words, wrap, .. } = Columns::of(line.width);
+        if let Some(speaker) = &seen.speaker {
+            return self.put(&self.name(speaker, block), line, words, buf);
+        }
         let Ok(row) = usize::try_from(seen.row) else { return };
         let shape = block.shape(self.transcript.detail, self.transcript.unfolded);
-        let cells = usize::from(line.width.saturating_sub(words));
+        let cells = usize::from(wrap - words);
+        if block.is_of_person() {
+            self.bar(row, line, buf);
+        }
         if shape.head && row == 0 {
             return self.head(seen, line, buf);
+        }
+        if row == 0 && block.is_of_person() {
+            self.time(block, line, buf);
         }
         match &block.kind {
             Kind::CutOff { .. } | Kind::Border(_) | Kind::Retry { .. } => {
@@ -103,18 +105,49 @@ impl View<'_> {
         }
     }
 
-    fn name(&self, speaker: &Speaker) -> Row {
-        let (kind, name) = match speaker {
-            Speaker::You => ("", "you".to_owned()),
-            Speaker::Pod => ("", clean::one_line(self.pod).into_owned()),
-            Speaker::Above(name) if self.parent == Some(name) => ("parent ", name.clone()),
-            Speaker::Above(name) => ("above: ", name.clone()),
-            Speaker::Other(name) => match name.strip_prefix("child ") {
-                Some(child) => ("child ", child.to_owned()),
-                None => ("", name.clone()),
-            },
+    /// The sign of a message of the person: in its first row, in each row where the message has no ground of its own.
+    fn bar(&self, row: usize, line: Rect, buf: &mut Buffer) {
+        let shown = row == 0 || !self.theme.has_grounds();
+        if shown && Columns::of(line.width).text > 0 {
+            buf.set_stringn(line.x, line.y, "▌", 1, self.theme.accent);
+        }
+    }
+
+    /// The time of a message, on the right of its first row.
+    fn time(&self, block: &Block, line: Rect, buf: &mut Buffer) {
+        let Columns { text, right, .. } = Columns::of(line.width);
+        let first = block.cache.as_ref().and_then(|cache| cache.rows.first());
+        let room = usize::from(right - text).saturating_sub(first.map_or(0, |row| row_width(row)));
+        let clock = self.clock(block.ts);
+        let clock = [clock.as_str(), clock.rsplit(' ').next().unwrap_or_default()];
+        let fits = clock.into_iter().find(|clock| block.ts > 0 && width(clock) + 1 < room);
+        if let Some(clock) = fits {
+            let at = usize::from(right) - width(clock);
+            let at = u16::try_from(at).unwrap_or(text);
+            self.put(&[Piece::new(clock, Role::Dim)], line, at, buf);
+        }
+    }
+
+    /// Whose words follow, and when they came.
+    fn name(&self, speaker: &Speaker, block: &Block) -> Row {
+        let kind = match speaker.kind {
+            Speaker::ABOVE if self.parent == Some(&speaker.name) => "parent",
+            kind => kind,
         };
-        vec![Piece::new(kind, Role::Dim), Piece::new(name, bold(Role::Text))]
+        let space = if kind.is_empty() { "" } else { " " };
+        let mut row = vec![
+            Piece::new(format!("{kind}{space}"), Role::Dim),
+            Piece::new(speaker.name.as_str(), bold(Role::Text)),
+        ];
+        row.extend(
+            (block.ts > 0).then(|| Piece::new(format!(" {}", self.clock(block.ts)), Role::Dim)),
+        );
+        if let Some(sent) = self.sent(&block.kind) {
+            row.push(Piece::new(" · ", Role::Dim));
+            row.push(sent);
+        }
+        row.push(Piece::new(speaker.remark, Role::Dim));
+        row
     }
 
     /// The head of a block, cut to fit beside its state.
@@ -123,29 +156,33 @@ impl View<'_> {
         let Some(block) = transcript.pages.get(seen.pos) else { return };
         let shape = block.shape(transcript.detail, transcript.unfolded);
         let (mut left, right) = block.head(shape, transcript.now);
-        let cells = usize::from(line.width.saturating_sub(margins(line.width).1));
+        let Columns { text, right: end, .. } = Columns::of(line.width);
+        let cells = usize::from(end - text);
         if let Some(own) = self.own_row(seen, cells) {
             left = own;
         }
+        let right = match &block.kind {
+            // Above their words.
+            Kind::System(item) if system::sent(item).is_some() => None,
+            Kind::User { from: None, .. } if block.ts > 0 && cells >= 24 => {
+                Some(Piece::new(self.clock(block.ts), Role::Dim))
+            }
+            kind => self.sent(kind).or(right),
+        };
         if transcript.detail == Detail::Overview
-            && let (Kind::User { .. } | Kind::Said { .. } | Kind::System(_), Some(speaker)) =
-                (&block.kind, block.speaker())
+            && let Some(speaker) = block.speaker()
         {
-            left.splice(
-                1..1,
-                self.name(&speaker).into_iter().chain([Piece::new("  ", Role::Text)]),
-            );
+            let name = self.name(&speaker, block).into_iter();
+            left.splice(1..1, name.chain([Piece::new("  ", Role::Text)]));
         }
-        let right = self.sent(&block.kind).or(right);
         let Some(right) = right.map(|piece| brief_enough(piece, cells)) else {
-            return self.put(&left, line, margins(line.width).1, buf);
+            return self.put(&left, line, text, buf);
         };
         let wide = width(&right.text);
-        let margin = usize::from(cells > wide + 8);
-        let left = shorten(&left, cells.saturating_sub(wide + margin + 1));
-        self.put(&left, line, margins(line.width).1, buf);
-        let taken = u16::try_from(wide + margin).unwrap_or(line.width);
-        self.put(&[right], line, line.width.saturating_sub(taken), buf);
+        let left = shorten(&left, cells.saturating_sub(wide + 2));
+        self.put(&left, line, text, buf);
+        let taken = u16::try_from(wide).unwrap_or(end);
+        self.put(&[right], line, end.saturating_sub(taken), buf);
     }
 
     /// The state of the message that a call, or a person in the name of the Pod, sent.
@@ -166,6 +203,13 @@ impl View<'_> {
         let rows = block.cache.as_ref().map_or(0, |cache| cache.rows.len());
         let is_last = usize::try_from(seen.row).is_ok_and(|row| row + 1 == rows);
         match &block.kind {
+            Kind::System(item) => {
+                let (child, role, words) = system::fact(item)?;
+                let mut row = self.name(&child, block);
+                row.push(Piece::new(" · ", Role::Dim));
+                row.push(Piece::new(words, role));
+                Some(row)
+            }
             Kind::CutOff { at } => {
                 let text = format!("interrupted {} (host ended)", self.clock(*at));
                 Some(vec![Piece::new(text, Role::Warn)])
@@ -218,7 +262,7 @@ impl View<'_> {
     }
 
     fn cursor(&self, line: Rect, buf: &mut Buffer) {
-        if margins(line.width).0 > 0 {
+        if Columns::of(line.width).text > 0 {
             buf.set_stringn(line.x, line.y, "▌", 1, self.theme.accent);
         } else {
             buf.set_style(line, self.theme.selection);

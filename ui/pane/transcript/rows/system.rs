@@ -1,25 +1,25 @@
 //! The rows of items that the runtime put into the history: notifications, child events, attachments.
 
-use crate::pane::transcript::rows::{Speaker, indented, preview, text};
+use crate::pane::transcript::rows::{Speaker, indented, preview, text, words_of_another};
 use crate::pane::transcript::{clean, markdown, notification};
-use crate::rows::{Break, Row};
+use crate::rows::{Break, Piece, Row, row_width};
 use crate::theme::Role;
 use yoi::protocol::{NotificationSource, PodEvent, SentByPerson, SystemItem};
 
-/// The speaker of an item of the runtime; `None` for attachments.
+/// What a child is to its parent.
+const CHILD: &str = "child";
+/// Rows of a report that are shown while it is folded.
+const REPORT_ROWS: usize = 6;
+
+/// Whose words an item holds; `None` for attachments and for what the runtime itself says.
 pub fn speaker(item: &SystemItem) -> Option<Speaker> {
     match item {
+        SystemItem::Notification { from: Some(NotificationSource::WaitingChild(_)), .. } => None,
         SystemItem::Notification { message, from, .. } => {
-            Some(Speaker::Other(notification::speaker(message, from.as_ref())))
+            Some(notification::speaker(message, from.as_ref()))
         }
         SystemItem::PodEvent { event, .. } => {
-            let child = match event {
-                PodEvent::TurnEnded { pod_name, .. }
-                | PodEvent::Errored { pod_name, .. }
-                | PodEvent::ShutDown { pod_name } => pod_name,
-                PodEvent::ScopeSubDelegated { sub_pod, .. } => sub_pod,
-            };
-            Some(Speaker::Other(format!("child {}", clean::one_line(child))))
+            report(item).map(|_| Speaker::new(CHILD, event.pod_name()))
         }
         SystemItem::FileAttachment { .. }
         | SystemItem::Knowledge { .. }
@@ -46,35 +46,70 @@ pub fn report(item: &SystemItem) -> Option<&str> {
     }
 }
 
+/// What the runtime says of a child: the child, and what happened to it.
+pub fn fact(item: &SystemItem) -> Option<(Speaker, Role, String)> {
+    let (child, role, words) = match item {
+        SystemItem::Notification {
+            message,
+            from: Some(NotificationSource::WaitingChild(child)),
+            ..
+        } => {
+            let sentence = message.strip_prefix(&format!("pod `{child}` ")).unwrap_or(message);
+            (child.as_str(), Role::Dim, preview(sentence))
+        }
+        SystemItem::PodEvent { event, body } => {
+            let (role, words) = match event {
+                PodEvent::TurnEnded { result: Some(_), .. } => return None,
+                PodEvent::TurnEnded { result: None, .. } => (Role::Dim, "finished".into()),
+                PodEvent::Errored { message, .. } => {
+                    (Role::Error, format!("failed: {}", clean::one_line(message)))
+                }
+                PodEvent::ShutDown { .. } => (Role::Dim, "stopped".into()),
+                PodEvent::ScopeSubDelegated { .. } => (Role::Dim, preview(body)),
+            };
+            (event.pod_name(), role, words)
+        }
+        _ => return None,
+    };
+    Some((Speaker::new(CHILD, child), role, words))
+}
+
 /// The rows of an item.
 pub fn rows(item: &SystemItem, cells: usize, out: &mut Vec<Row>) {
-    if let Some(report) = report(item) {
-        out.extend(markdown::render(report, cells));
-    } else if speaker(item).is_some() {
-        text(&said(item), Role::Text, cells, out);
-        if let Some(reason) = sent(item).and_then(|sent| sent.reason.as_ref()) {
-            text(&format!("({})", clean::one_line(reason)), Role::Dim, cells, out);
-        }
-    } else {
+    if speaker(item).is_none() {
         let body = clean::words(item.body().trim_end());
-        indented(&body, Role::Dim, Break::Words, cells, out);
+        return indented(&body, Role::Dim, Break::Words, cells, out);
+    }
+    let mut words = Vec::new();
+    let bar = words_of_another();
+    let beside = cells.saturating_sub(row_width(std::slice::from_ref(&bar))).max(1);
+    match report(item) {
+        Some(report) => words = markdown::render(report, beside),
+        None => text(said(item), Role::Text, beside, &mut words),
+    }
+    if let Some(reason) = sent(item).and_then(|sent| sent.reason.as_ref()) {
+        text(&format!("({})", clean::one_line(reason)), Role::Dim, beside, &mut words);
+    }
+    out.extend(words.into_iter().map(|row| [vec![bar.clone()], row].concat()));
+}
+
+/// Cuts the rows of a report to its beginning, and says how many more there are.
+pub fn shorten(rows: &mut Vec<Row>) {
+    let more = rows.len().saturating_sub(REPORT_ROWS);
+    if more > 1 {
+        rows.truncate(REPORT_ROWS);
+        rows.push(vec![words_of_another(), Piece::new(format!("… {more} more rows"), Role::Dim)]);
     }
 }
 
 /// The text of its speaker, without the words that the runtime adds for the model.
-pub fn said(item: &SystemItem) -> String {
+pub fn said(item: &SystemItem) -> &str {
     match item {
         SystemItem::Notification { message, from, .. } => {
-            notification::text(message, from.as_ref()).to_owned()
+            notification::text(message, from.as_ref())
         }
-        SystemItem::PodEvent { event, body } => {
-            let sentence = event.sentence().unwrap_or_else(|| body.clone());
-            match report(item) {
-                Some(report) => format!("{sentence}: {report}"),
-                None => sentence,
-            }
-        }
-        other => other.body().to_owned(),
+        SystemItem::PodEvent { .. } => report(item).unwrap_or_else(|| item.body()),
+        other => other.body(),
     }
 }
 

@@ -78,24 +78,30 @@ fn pages_are_read_as_the_view_comes_near_and_the_beginning_is_reached() {
     assert!(bench.transcript.pages.newest_first().count() > first);
     bench.transcript.scroll(Scroll::Top);
     bench.find_visible_rows();
-    assert!(bench.screen().starts_with(" you\n   question 0\n\n alice\n   answer 0"));
+    let rows = bench.rows();
+    assert!(rows[0].starts_with("▌ question 0 "), "{rows:#?}");
+    assert_eq!((rows[1].trim(), rows[2].trim_end()), ("", "  answer 0,"));
     assert_eq!(bench.transcript.wants(), None);
 }
 
 #[test]
 fn the_view_steps_from_message_to_message() {
-    let mut bench = Bench::new(conversation(50)).sized(60, 7).paged(4096).open();
+    let mut bench = Bench::new(conversation(50)).sized(60, 4).paged(4096).open();
+    let shows = |bench: &mut Bench, question: &str| {
+        let first = bench.rows().swap_remove(0);
+        assert!(first.starts_with(&format!("▌ {question} ")), "{first}");
+    };
     bench.transcript.scroll(Scroll::Turn(-1));
-    assert_eq!(bench.rows()[0].trim(), "you");
-    assert_eq!(bench.rows()[1][3..].trim(), "question 49");
+    shows(&mut bench, "question 49");
     bench.transcript.scroll(Scroll::Turn(-2));
     bench.find_visible_rows();
-    assert_eq!(bench.rows()[1][3..].trim(), "question 47");
+    shows(&mut bench, "question 47");
     bench.transcript.scroll(Scroll::Lines(3));
     bench.transcript.scroll(Scroll::Turn(-1));
-    assert_eq!(bench.rows()[1][3..].trim(), "question 47", "the turn that is read begins first");
+    // The turn that is read begins first.
+    shows(&mut bench, "question 47");
     bench.transcript.scroll(Scroll::Turn(1));
-    assert_eq!(bench.rows()[1][3..].trim(), "question 48");
+    shows(&mut bench, "question 48");
     assert_eq!(bench.transcript.entry(), bench.log[48 * 5].id);
     bench.transcript.scroll(Scroll::Turn(9));
     assert!(bench.transcript.is_at_tail());
@@ -127,7 +133,7 @@ fn a_text_is_found_in_pages_that_are_not_loaded_yet() {
     bench.transcript.find("output");
     bench.find_visible_rows();
     let screen = bench.screen();
-    assert!(screen.contains("▌    output"), "what is folded is unfolded for it: {screen}");
+    assert!(screen.contains("▌   output"), "what is folded is unfolded for it: {screen}");
 }
 
 #[test]
@@ -136,9 +142,9 @@ fn a_match_is_marked_where_it_stands() {
     bench.transcript.find("needle");
     bench.layout();
     let buffer = bench.buffer();
-    let reversed = |x: u16| buffer[(x, 1)].modifier.contains(ratatui::style::Modifier::REVERSED);
+    let reversed = |x: u16| buffer[(x, 0)].modifier.contains(ratatui::style::Modifier::REVERSED);
     let marked: Vec<u16> = (0..40).filter(|x| reversed(*x)).collect();
-    assert_eq!(marked, (10..16).chain(22..28).collect::<Vec<u16>>());
+    assert_eq!(marked, (9..15).chain(21..27).collect::<Vec<u16>>());
 }
 
 #[test]
@@ -169,12 +175,12 @@ fn the_cursor_goes_from_block_to_block_and_through_long_ones() {
         bench.transcript.step(-1);
     }
     assert_eq!(bench.transcript.entry(), bench.log[0].id);
-    assert_eq!(bench.rows()[0].trim(), "you");
+    assert!(bench.rows()[0].starts_with("▌ a "));
     for _ in 0..80 {
         bench.transcript.step(1);
     }
     assert_eq!(bench.transcript.entry(), bench.log[2].id);
-    assert!(bench.screen().contains(" b\n"));
+    assert!(bench.screen().contains("▌ b "));
 }
 
 #[test]
@@ -326,9 +332,8 @@ proptest! {
             let reads = !bench.transcript.is_at_tail();
             if bench.serve() && reads {
                 let after = bench.rows();
-                // A name at the top goes when it turns out that what is above says the same, and
-                // an answer goes to its call.
-                let stays = |row: &String| row.starts_with("   ") && !row.contains("▸ result");
+                // An answer goes to its call.
+                let stays = |row: &String| row.starts_with("  ") && !row.contains("▸ result");
                 let top = before.iter().position(|row| stays(row) && !row.trim().is_empty());
                 let Some(top) = top else { continue };
                 let moved = after.iter().position(|row| *row == before[top]);
@@ -343,7 +348,7 @@ fn the_speaker_of_a_message_is_shown() {
     let from = |from: Option<&str>, text: &str| {
         let segments = vec![Segment::Text { content: text.into() }];
         let from = from.and_then(|name| yoi::protocol::PodName::parse(name).ok());
-        Entry::new(Fact::UserInput { segments, taken: None, from })
+        entry(0, Fact::UserInput { segments, taken: None, from })
     };
     let entries =
         vec![from(Some("lead"), "find it"), from(None, "and be quick"), from(Some("root"), "stop")];
@@ -354,6 +359,12 @@ fn the_speaker_of_a_message_is_shown() {
         .map(|row| row.trim().to_owned())
         .filter(|row| !row.is_empty())
         .collect();
-    let said = ["parent lead", "find it", "you", "and be quick", "above: root", "stop"];
+    let said = [
+        "parent lead 12:40",
+        "│ find it",
+        "▌ and be quick                    12:40",
+        "above root 12:40",
+        "│ stop",
+    ];
     assert_eq!(rows, said);
 }

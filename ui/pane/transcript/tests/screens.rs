@@ -223,18 +223,18 @@ fn a_message_that_a_person_sent_in_the_name_of_the_pod_shows_to_whom_and_what_be
 }
 
 #[test]
-fn the_last_message_of_a_child_is_in_the_transcript_of_its_parent_folded_behind_its_beginning() {
-    let report = "All **12** tests pass.\n\n- the race was in `run.rs`\n- nothing else changed";
-    let event = PodEvent::TurnEnded { pod_name: "scout".into(), result: Some(report.into()) };
+fn the_last_message_of_a_child_is_in_the_transcript_of_its_parent_with_its_beginning() {
+    let report = format!("All **12** tests pass.\n\n{}- and no other", "- a row\n".repeat(9));
+    let event = PodEvent::TurnEnded { pod_name: "scout".into(), result: Some(report) };
     let body = "[Notification]\npod `scout` finished a turn. Its last message:".to_owned();
     let item = SystemItem::PodEvent { event, body };
     let log = vec![entry(0, Fact::SystemItem { item, taken: None })];
     let mut bench = Bench::new(log).sized(60, 12).open();
     let folded = bench.screen();
-    assert!(folded.contains("child scout"), "{folded}");
-    assert!(folded.contains("▸ pod `scout` finished a turn: All **12** tests"), "{folded}");
-    assert!(!folded.contains("nothing else changed"), "{folded}");
+    let begins = "  child scout 12:40\n  │ All 12 tests pass.\n  │\n  │ • a row\n";
+    assert!(folded.starts_with(begins), "{folded}");
+    assert!(folded.contains("  │ … 6 more rows\n") && !folded.contains("finished"), "{folded}");
     bench.transcript.set_detail(Detail::Full);
     let open = bench.screen();
-    assert!(open.contains("All 12 tests pass.") && open.contains("nothing else changed"), "{open}");
+    assert!(open.contains("• and no other") && !open.contains("more rows"), "{open}");
 }

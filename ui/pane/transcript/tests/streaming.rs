@@ -10,11 +10,8 @@ fn a_reply_streams_and_its_entries_take_its_place() {
     bench.now += 4000;
     bench.event(&Event::ThinkingDelta { text: "Let me see".into() });
     insta::assert_snapshot!(bench.screen(), @r"
-     you
-       go
-
-     alice
-       ▸ Thinking … 0:04  Let me see
+    ▌ go                                        12:40
+      ▸ Thinking … 0:04  Let me see
     ");
     assert_eq!(bench.transcript.wakes_at(bench.now), Some(NOON + 5000));
     for word in ["It is **bo", "ld** and\u{1b}[31m ", "1. one\n2. two"] {
@@ -23,15 +20,11 @@ fn a_reply_streams_and_its_entries_take_its_place() {
     bench.event(&Event::ToolCallStart { id: "a".into(), name: "Bash".into() });
     bench.event(&Event::ToolCallArgsDelta { id: "a".into(), json: "{\"command\":\"car".into() });
     insta::assert_snapshot!(bench.screen(), @r"
-     you
-       go
-
-     alice
-       ▸ Thinking … 0:04  Let me see
-
-       It is bold and 1. one
-       2. two
-       ▸ Bash  car                                  …
+    ▌ go                                        12:40
+      ▸ Thinking … 0:04  Let me see
+      It is bold and 1. one
+      2. two
+      ▸ Bash  car                                   …
     ");
     let streamed = bench.transcript.pages.newest_first().count();
     bench.commit(Entry { ts: NOON + 5000, ..thought("Let me see") });
@@ -43,25 +36,24 @@ fn a_reply_streams_and_its_entries_take_its_place() {
     assert_eq!(bench.transcript.pages.newest_first().count(), streamed, "nothing is shown twice");
     bench.size.1 = 12;
     insta::assert_snapshot!(bench.screen(), @r"
-     you
-       go
+    ▌ go                                        12:40
 
-     alice
-       ▸ Thought for 5.0s  Let me see
+      ▸ Thought for 5.0s  Let me see
 
-       It is bold and 1. one
-       2. two
-       ▸ Bash  cargo test                      … 0:02
-         two
-         three
-         20%
+      It is bold and 1. one
+      2. two
+
+      ▸ Bash  cargo test                       … 0:02
+        two
+        three
+        20%
     ");
     assert_eq!(bench.transcript.wakes_at(bench.now), Some(NOON + 8000));
     bench.commit(result(7500, "a", "exit status 0", Some("all"), false));
     bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None });
     assert_eq!(bench.transcript.wakes_at(bench.now), None);
     let screen = bench.screen();
-    assert!(screen.contains("▸ Bash  cargo test                    ok  2.5s"), "{screen}");
+    assert!(screen.contains("▸ Bash  cargo test                     ok  2.5s"), "{screen}");
 }
 
 #[test]
@@ -76,7 +68,7 @@ fn uncommitted_text_leaves_when_the_run_ends() {
     bench.commit(partial);
     bench.event(&Event::RunEnd { result: RunResult::Paused, entry: None });
     let screen = bench.screen();
-    assert!(screen.contains("half a\n   (interrupted here)"), "{screen}");
+    assert!(screen.contains("half a\n  (interrupted here)"), "{screen}");
     assert!(!screen.contains("Bash"), "{screen}");
 }
 
@@ -131,12 +123,9 @@ fn a_run_goes_on_while_a_page_is_read() {
     bench.transcript.page(lines, None, vec![running], 7);
     bench.now += 9000;
     insta::assert_snapshot!(bench.screen(), @r"
-     you
-       go
-
-     alice
-       ▸ Bash  make                  … 0:08
-         cc main.c
+    ▌ go                              12:40
+      ▸ Bash  make                   … 0:08
+        cc main.c
     ");
     bench.seq = 7;
     bench.event(&Event::TextDelta { text: "next".into() });
