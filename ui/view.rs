@@ -144,11 +144,13 @@ fn draw_transcript(
         heads::notes(app, name, row, frame.buffer_mut());
     }
     let Some(transcript) = app.transcript_at(name) else { return };
-    let parent = app.family.get(name).and_then(|info| info.parent.as_ref());
+    let info = app.family.get(name);
+    let parent = info.and_then(|info| info.parent.as_ref());
     transcript::View {
         transcript,
         theme: &app.theme,
         focused: app.focus == focus,
+        root: info.map_or(&app.setup.workspace, |info| &info.workspace),
         parent: parent.map(|parent| parent.as_str()),
         family: &app.family,
     }

@@ -316,7 +316,7 @@ fn escape_pauses_a_run_that_waits_for_its_provider_and_enter_goes_on_with_it() {
     terminal.waits_for("Esc pauses");
     terminal.press("\x1b");
     terminal.waits_for("Enter continues");
-    assert!(terminal.text().contains("paused") && terminal.text().contains("  hello"));
+    assert!(terminal.text().contains("paused") && terminal.text().contains("▌ hello"));
     terminal.press("\r");
     terminal.waits_for("served at last");
 }

@@ -37,6 +37,8 @@ mod parts;
 mod rest;
 /// The speaker and the text of a notification.
 mod notification;
+/// What became of a call.
+mod outcome;
 /// The rows of a block.
 mod rows;
 /// The position of the view.

@@ -72,20 +72,13 @@ pub fn of_screen(text: &str) -> Vec<String> {
     // The first row is that of the heads.
     for row in text.lines().skip(1) {
         let Some(row) = row.split('│').nth(1).map(message) else { continue };
-        let head = row.strip_prefix(['▸', '▾']).map(str::trim_start);
-        match head {
-            Some(head) if head.starts_with("Write ") => {
-                words.push("call".into());
-                words.push(if head.contains(" error ") { "failed" } else { "result" }.into());
-            }
-            Some(head) if head.starts_with("compacted ") => words.push("compacted".into()),
-            // What the runtime adds for the model.
-            Some(head) if head.starts_with("interrupted ") => {}
-            Some(_) => words.push(row.to_owned()),
-            None if is_message(row) || row.starts_with("re ") || row.starts_with("begun ") => {
-                words.push(row.to_owned());
-            }
-            None => {}
+        if row.starts_with("Write ") {
+            let failed = row.contains(" failed") || row.contains(" refused");
+            words.extend(["call".into(), if failed { "failed" } else { "result" }.into()]);
+        } else if row.starts_with("compacted ") {
+            words.push("compacted".into());
+        } else if is_message(row) || row.starts_with("re ") || row.starts_with("begun ") {
+            words.push(row.to_owned());
         }
     }
     words

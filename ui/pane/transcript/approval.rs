@@ -15,6 +15,8 @@ pub struct Approval {
     /// The action, in one line.
     line: String,
     pub verdict: Option<Verdict>,
+    /// Whether the row of its call says that it waits.
+    pub in_call: bool,
 }
 
 impl Approval {
@@ -26,6 +28,7 @@ impl Approval {
             id: approval.id,
             call_id: approval.call_id,
             verdict: None,
+            in_call: false,
         })
     }
 
@@ -38,6 +41,11 @@ impl Approval {
                 (role(verdict), text)
             }
         }
+    }
+
+    /// Whether it needs no row of its own.
+    pub fn is_in_call(&self) -> bool {
+        self.in_call && self.verdict.is_none()
     }
 
     pub fn bytes(&self) -> usize {

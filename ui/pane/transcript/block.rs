@@ -293,7 +293,8 @@ fn result(item: Item, ts: u64, long: Option<LongText>, sent: Option<SentMessage>
         return None;
     };
     let images = images.len();
-    let outcome = Outcome { summary, content, is_error, images, ts, long, sent };
+    let mut outcome = Outcome::new(summary, is_error, ts);
+    (outcome.content, outcome.images, outcome.long, outcome.sent) = (content, images, long, sent);
     Some(Kind::Result { call_id, outcome: Rc::new(outcome) })
 }
 

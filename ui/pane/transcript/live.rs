@@ -39,11 +39,9 @@ impl Transcript {
                 });
             }
             Event::ToolResult { id, summary, output, is_error } => {
-                let (summary, content) = (summary.clone(), output.clone());
-                let is_error = *is_error;
                 // Its entry says when it came; until then the time shown stands in.
-                let (images, ts, long, sent) = (0, self.now, None, None);
-                let outcome = Outcome { summary, content, is_error, images, ts, long, sent };
+                let mut outcome = Outcome::new(summary.clone(), *is_error, self.now);
+                outcome.content.clone_from(output);
                 if !self.is_answered(id) {
                     self.answer(id, Rc::new(outcome));
                 }
@@ -74,7 +72,7 @@ impl Transcript {
 
     /// Adds a committed entry in the place of its streaming block.
     fn committed(&mut self, entry: &Entry, cut_bytes: Option<u64>) {
-        let block = match Block::read(entry.clone(), cut_bytes) {
+        let mut block = match Block::read(entry.clone(), cut_bytes) {
             Reading::Nothing => return self.drop_hidden(&entry.fact),
             Reading::TakenBack(from) => {
                 // The entry that begins a run shows no block: the page of the log says what is left.
@@ -85,7 +83,7 @@ impl Transcript {
             }
             Reading::Block(block) => block,
         };
-        match &block.kind {
+        match &mut block.kind {
             Kind::Result { call_id, outcome } => {
                 let answered = self.answer(&call_id.clone(), Rc::clone(outcome));
                 self.add(Block { gone: answered, ..block });
@@ -98,7 +96,7 @@ impl Transcript {
                 self.pages.end_waits();
             }
             Kind::Approval(request) => {
-                self.pages.wait_for(&request.call_id);
+                request.in_call = self.pages.wait_for(&request.call_id, block.ts);
                 self.add(block);
             }
             Kind::Said { .. } | Kind::Thought(_) | Kind::Tool(_) => self.commit(block),

@@ -6,10 +6,9 @@ use crate::pane::transcript::block::{Block, Cache, Fold, Kind, Thought};
 use crate::pane::transcript::parts::Begin;
 use crate::pane::transcript::rest::{Form, PartText, Reading};
 use crate::pane::transcript::tool::Progress;
-use crate::pane::transcript::{approval, clean, markdown};
-use crate::rows::{Break, Paragraph, Piece, Row, TextStyle};
+use crate::pane::transcript::{approval, clean, markdown, outcome};
+use crate::rows::{Break, Paragraph, Piece, Row, TextStyle, width};
 use crate::theme::Role;
-use crate::wording::duration::took;
 use ratatui::style::Modifier;
 use yoi::protocol::Segment;
 
@@ -20,6 +19,8 @@ mod tool;
 
 /// Pasted text of more lines than this is folded.
 const PASTE_LINES: u32 = 8;
+/// The width of the names of tools; a longer name makes its own row wider only, so that no other row moves.
+const NAME: usize = 5;
 /// The width of a time of day and the space before it.
 const TIME: usize = 7;
 
@@ -75,7 +76,12 @@ impl Block {
 
     /// Whether it takes rows at this level of detail.
     pub fn shown(&self, detail: Detail) -> bool {
-        !self.gone && (detail == Detail::Full || !matches!(self.kind, Kind::Usage(_)))
+        let hides = match &self.kind {
+            Kind::Usage(_) => detail != Detail::Full,
+            Kind::Approval(request) => request.is_in_call(),
+            _ => false,
+        };
+        !self.gone && !hides
     }
 
     pub fn shape(&self, detail: Detail, unfolded: bool) -> Shape {
@@ -264,61 +270,63 @@ impl Block {
 
     /// The one-line head: the row that is cut to the width, and the state on its right.
     pub fn head(&self, shape: Shape, now: u64) -> (Row, Option<Piece>) {
-        let mark = if shape.open { "▾ " } else { "▸ " };
-        let mut left = vec![Piece::new(mark, Role::Dim)];
-        match &self.kind {
+        let row = match &self.kind {
             Kind::Tool(tool) => {
-                left.push(Piece::new(clean::one_line(&tool.name), Role::Dim));
-                left.push(Piece::new(format!("  {}", tool.brief), Role::Text));
                 let (role, status) = tool.status(now);
-                return (left, Some(Piece::new(status, role)));
+                let row = named(&tool.short_name(), &tool.brief, Role::Text);
+                return (row, Some(Piece::new(status, role)));
             }
             Kind::Thought(thought) => {
-                left.push(Piece::new(thought_title(thought, self.live, now), Role::Dim));
-                if !shape.open {
-                    left.push(Piece::new(format!("  {}", preview(&thought.text)), italic()));
-                }
+                let words = if shape.open { String::new() } else { preview(&thought.text) };
+                named(&thought_title(thought, self.live, now), &words, Role::Dim)
             }
             Kind::Result { outcome, .. } => {
-                left.push(Piece::new("result  ", Role::Dim));
                 let role = if outcome.is_error { Role::Error } else { Role::Text };
-                left.push(Piece::new(clean::one_line(&outcome.summary), role));
+                named("result", &clean::one_line(&outcome.summary), role)
             }
             Kind::System(item) if system::speaker(item).is_some() => {
-                left.push(Piece::new(preview(system::said(item)), Role::Text));
+                one(preview(system::said(item)), Role::Text)
             }
             Kind::System(item) => {
                 let (title, about) = system::title(item);
-                left.push(Piece::new(title, Role::Dim));
-                left.push(Piece::new(format!("  {about}"), Role::Dim));
+                named(title, &about, Role::Dim)
             }
-            Kind::Summary(text) => {
-                left.push(Piece::new("compacted", Role::Dim));
-                left.push(Piece::new(format!("  {}", preview(text)), Role::Dim));
-            }
-            Kind::Said { text, .. } => left.push(Piece::new(preview(text), Role::Text)),
-            Kind::User { .. } => left.push(Piece::new(preview(&self.plain()), Role::Text)),
-            Kind::Note { role, text } => left = vec![Piece::new(clean::one_line(text), *role)],
+            Kind::Summary(text) => named("compacted", &preview(text), Role::Dim),
+            Kind::Said { text, .. } => one(preview(text), Role::Text),
+            Kind::User { .. } => one(preview(&self.plain()), Role::Text),
+            Kind::Note { role, text } => one(clean::one_line(text), *role),
             Kind::Approval(approval) => {
                 let (role, sentence) = approval.sentence();
-                left = vec![Piece::new(clean::one_line(&sentence), role)];
+                one(clean::one_line(&sentence), role)
             }
             Kind::Decision { verdict, .. } => {
-                let sentence = verdict_words(verdict);
-                left = vec![Piece::new(clean::one_line(&sentence), approval::role(verdict))];
+                one(clean::one_line(&verdict_words(verdict)), approval::role(verdict))
             }
-            Kind::Retry { text, .. } => left = vec![Piece::new(clean::one_line(text), Role::Warn)],
-            Kind::Usage(text) => left = vec![Piece::new(text.as_str(), Role::Dim)],
-            Kind::CutOff { .. } | Kind::Border(_) | Kind::Part(_) => left = Row::new(),
+            Kind::Retry { text, .. } => one(clean::one_line(text), Role::Warn),
+            Kind::Usage(text) => one(text.as_str(), Role::Dim),
+            Kind::CutOff { .. } | Kind::Border(_) | Kind::Part(_) => Row::new(),
+        };
+        (row, None)
+    }
+
+    /// The sign before a block that unfolds or folds.
+    pub fn fold_sign(&self, shape: Shape) -> Option<&'static str> {
+        let folds = shape.head || self.begins_folded();
+        match (folds, shape.open) {
+            (false, _) => None,
+            (true, true) => Some("▾"),
+            (true, false) => Some("▸"),
         }
-        (left, None)
     }
 
     /// When its head changes without an event.
     pub fn changes_at(&self, now: u64) -> Option<u64> {
         use crate::wording::duration::elapsed_changes;
         match &self.kind {
-            Kind::Tool(tool) if tool.progress == Progress::Running && tool.outcome.is_none() => {
+            Kind::Tool(tool)
+                if tool.outcome.is_none()
+                    && matches!(tool.progress, Progress::Running | Progress::NeedsPerson) =>
+            {
                 Some(elapsed_changes(tool.since.unwrap_or(now), now))
             }
             Kind::Thought(thought) if self.live => {
@@ -332,6 +340,16 @@ impl Block {
             _ => None,
         }
     }
+}
+
+/// The row of a name, as wide as the names of most tools, and what it is about.
+fn named(name: &str, about: &str, role: Role) -> Row {
+    let name = format!("{name}{}  ", " ".repeat(NAME.saturating_sub(width(name))));
+    vec![Piece::new(name, Role::Dim), Piece::new(about, role)]
+}
+
+fn one(text: impl Into<String>, role: Role) -> Row {
+    vec![Piece::new(text, role)]
 }
 
 pub fn bold(role: Role) -> TextStyle {
@@ -348,13 +366,13 @@ fn preview(text: &str) -> String {
 }
 
 fn thought_title(thought: &Thought, live: bool, now: u64) -> String {
-    use crate::wording::duration::elapsed;
+    use crate::wording::duration::{elapsed, took};
     match (live, thought.since, thought.took_ms) {
         (true, since, _) => {
-            format!("Thinking … {}", elapsed(now.saturating_sub(since.unwrap_or(now))))
+            format!("thinking {}", elapsed(now.saturating_sub(since.unwrap_or(now))))
         }
-        (false, _, Some(millis @ 1000..)) => format!("Thought for {}", took(millis)),
-        (false, _, _) => "Thought".to_owned(),
+        (false, _, Some(millis @ outcome::LONG..)) => format!("thought {}", took(millis)),
+        (false, _, _) => "thought".to_owned(),
     }
 }
 

@@ -162,6 +162,7 @@ impl Bench {
             transcript: &self.transcript,
             theme: &theme,
             focused: true,
+            root: std::path::Path::new("/w"),
             parent: Some("lead"),
             family: &self.family,
         };

@@ -1,10 +1,11 @@
 //! A tool call as the transcript shows it: its arguments, its progress and its result.
 
-use crate::pane::transcript::clean;
 use crate::pane::transcript::parts::LongText;
+use crate::pane::transcript::{clean, outcome};
 use crate::theme::Role;
 use crate::wording::duration;
 use serde_json::{Map, Value};
+use std::cell::OnceCell;
 use std::rc::Rc;
 use yoi::protocol::mesh::SentMessage;
 use yoi::text::SafeText;
@@ -18,6 +19,24 @@ const LIVE_ARGUMENTS: usize = 64 * 1024;
 const BRIEF_WITHIN: usize = 2048;
 /// The longest text of a one-liner, in characters; the screen cuts it further.
 const BRIEF: usize = 400;
+
+/// The names of tools in their rows, where these are shorter than the names that the model calls.
+const NAMES: &[(&str, &str)] = &[
+    ("SpawnPod", "Spawn"),
+    ("SendToPod", "Send"),
+    ("SendToPeerPod", "Send"),
+    ("agent_send", "Send"),
+    ("StopPod", "Stop"),
+    ("RestorePod", "Restore"),
+    ("ListPods", "Pods"),
+    ("ReadPodOutput", "Output"),
+    ("list_agents", "Agents"),
+    ("TaskCreate", "Task"),
+    ("TaskUpdate", "Task"),
+    ("TaskGet", "Task"),
+    ("TaskList", "Tasks"),
+    ("AskPerson", "Ask"),
+];
 
 pub struct Tool {
     pub call_id: String,
@@ -40,7 +59,9 @@ pub enum Progress {
     /// The model is still writing its arguments.
     Asked,
     Running,
-    /// It runs once a person has decided on it, or on a call before it.
+    /// It runs once a person has decided on it.
+    NeedsPerson,
+    /// It runs once a person has decided on a call before it.
     Waiting,
     /// It has ended.
     Over,
@@ -57,6 +78,8 @@ pub struct Outcome {
     pub long: Option<LongText>,
     /// The message that the call sent.
     pub sent: Option<SentMessage>,
+    /// The words for a result as hoped, once they were needed.
+    words: OnceCell<String>,
 }
 
 impl Outcome {
@@ -64,17 +87,15 @@ impl Outcome {
         self.summary.len() + self.content.as_ref().map_or(0, String::len) + size_of::<Self>()
     }
 
-    /// Its success in a word. A command with an exit status other than 0 has not failed as a tool, but is
-    /// marked as well.
-    fn verdict(&self) -> (Role, String) {
-        let status = self.summary.strip_prefix("Exit ").and_then(|rest| rest.split(' ').next());
-        match (self.is_error, status) {
-            (true, _) => (Role::Error, "error".into()),
-            (false, Some(status)) if status != "0" => {
-                (Role::Error, format!("exit {}", clean::one_line(status)))
-            }
-            (false, _) => (Role::Dim, "ok".into()),
-        }
+    /// A result of only a summary.
+    pub fn new(summary: String, is_error: bool, ts: u64) -> Self {
+        let (content, long, sent) = (None, None, None);
+        Self { summary, content, is_error, images: 0, ts, long, sent, words: OnceCell::new() }
+    }
+
+    /// The words for a result as hoped, made once.
+    pub fn words(&self, make: impl FnOnce() -> String) -> String {
+        self.words.get_or_init(make).clone()
     }
 
     pub fn plain(&self) -> String {
@@ -179,23 +200,65 @@ impl Tool {
         Some((path.to_owned(), line))
     }
 
-    /// Its state in a word, with the time it took or has been taking.
+    /// Its name in its row.
+    pub fn short_name(&self) -> String {
+        let short = NAMES.iter().find(|(name, _)| *name == self.name).map(|(_, short)| *short);
+        match short {
+            Some(short) => short.to_owned(),
+            // A tool of a server: mcp__<server>__<tool>.
+            None => {
+                let own = self.name.strip_prefix("mcp__").unwrap_or(&self.name);
+                clean::one_line(own).replacen("__", "/", 1)
+            }
+        }
+    }
+
+    /// Its state in a few words, or how long it has been going on.
     pub fn status(&self, now: u64) -> (Role, String) {
+        let elapsed = || duration::elapsed(now.saturating_sub(self.since.unwrap_or(now)));
         match (&self.outcome, self.progress) {
             (Some(outcome), _) => {
-                let (role, word) = outcome.verdict();
-                let took = self.since.filter(|since| *since > 0 && outcome.ts >= *since);
-                let took = took.map(|since| format!("  {}", duration::took(outcome.ts - since)));
-                (role, format!("{word}{}", took.unwrap_or_default()))
+                let outcome::State { role, words, .. } = outcome::state(self, outcome);
+                (role, words)
             }
             (None, Progress::Asked) => (Role::Dim, "…".into()),
-            (None, Progress::Running) => {
-                let since = self.since.unwrap_or(now);
-                (Role::Text, format!("… {}", duration::elapsed(now.saturating_sub(since))))
+            (None, Progress::Running) => (Role::Text, elapsed()),
+            (None, Progress::NeedsPerson) => {
+                (Role::Needs, format!("▲ waits for you {}", elapsed()))
             }
             (None, Progress::Waiting) => (Role::Dim, "waits".into()),
             (None, Progress::Over) => (Role::Warn, "no result".into()),
         }
+    }
+
+    /// Begins its wait for the decision on a request of this call, made at `ts`. Returns whether it is that call.
+    pub fn wait(&mut self, call_id: &str, ts: u64) -> bool {
+        let is_it = self.call_id == call_id;
+        self.progress = if is_it { Progress::NeedsPerson } else { Progress::Waiting };
+        if is_it && ts > 0 {
+            self.since = Some(ts);
+        }
+        is_it
+    }
+
+    /// Whether its summary begins with a path.
+    pub fn is_of_path(&self) -> bool {
+        matches!(self.name.as_str(), "Read" | "Write" | "Edit")
+    }
+
+    /// Whether its summary names paths, and no command or message.
+    pub fn names_paths(&self) -> bool {
+        self.is_of_path() || matches!(self.name.as_str(), "Glob" | "Grep" | "SpawnPod")
+    }
+
+    /// The line of the file with which the new text of an edit begins: its result numbers the lines around it.
+    pub fn first_line(&self, new: &str) -> Option<usize> {
+        let content = self.outcome.as_ref()?.content.as_deref()?;
+        let first = new.lines().next()?;
+        content.lines().find_map(|line| {
+            let (number, text) = line.split_once('\t')?;
+            text.ends_with(first).then(|| number.trim().parse().ok())?
+        })
     }
 }
 
@@ -238,9 +301,10 @@ fn spawned(arguments: &Map<String, Value>) -> String {
     let text =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
     let rules = arguments.get("scope").and_then(Value::as_array).into_iter().flatten();
-    let lent = rules.map(|rule| format!("  {} {}", text(rule, "permission"), text(rule, "target")));
-    let of = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or("");
-    format!("{}{}  {}", of("name"), lent.collect::<String>(), of("task"))
+    let lent = rules.map(|rule| format!("{} {}", text(rule, "permission"), text(rule, "target")));
+    let of = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
+    let about = lent.chain([of("task")]).filter(|words| !words.is_empty());
+    format!("{}  {}", of("name"), about.collect::<Vec<_>>().join(" · "))
 }
 
 fn lines_of(arguments: &Map<String, Value>) -> String {
@@ -297,7 +361,7 @@ mod tests {
         assert_eq!(said("Grep", grep).as_deref(), Some("fn x  in /src"));
         let spawn =
             r#"{"name":"scout","task":"look","scope":[{"target":"/r","permission":"read"}]}"#;
-        assert_eq!(said("SpawnPod", spawn).as_deref(), Some("scout  read /r  look"));
+        assert_eq!(said("SpawnPod", spawn).as_deref(), Some("scout  read /r · look"));
         let send = r#"{"body":"hi","to":["bob","pi-1"],"re":"7"}"#;
         assert_eq!(said("agent_send", send).as_deref(), Some(r#"["bob","pi-1"]  hi"#));
         let stop = r#"{"tree":true,"name":"scout"}"#;
@@ -307,16 +371,41 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_did_not_end_well_says_so() {
-        let verdict = |summary: &str, is_error| {
-            let summary = summary.to_owned();
-            Outcome { summary, content: None, is_error, images: 0, ts: 0, long: None, sent: None }
-                .verdict()
+    fn the_row_of_a_call_says_what_came_of_it() {
+        let state = |name: &str, arguments: &str, summary: &str, is_error, took: u64| {
+            let mut tool = Tool::called("1".into(), name.into(), arguments.into(), Some(1_000));
+            tool.outcome = Some(Rc::new(Outcome::new(summary.into(), is_error, 1_000 + took)));
+            tool.status(0)
         };
-        assert_eq!(verdict("Exit 0 after 1.0 s", false), (Role::Dim, "ok".into()));
-        assert_eq!(verdict("Exit 101 after 1.0 s", false), (Role::Error, "exit 101".into()));
-        assert_eq!(verdict("Read 3 line(s)", false), (Role::Dim, "ok".into()));
-        assert_eq!(verdict("path is read-only", true), (Role::Error, "error".into()));
+        let hoped = |name, arguments, summary| {
+            let (role, words) = state(name, arguments, summary, false, 500);
+            assert_eq!(role, Role::Dim, "{summary}");
+            words
+        };
+        assert_eq!(hoped("Bash", "{}", "Exit 0 after 1.0 s"), "ok");
+        assert_eq!(hoped("Read", "{}", "Read 214 line(s) from /a (1-214 of 900)"), "214 lines");
+        assert_eq!(hoped("Read", "{}", "Listed 1 of 1 entries in directory /a"), "1 entry");
+        assert_eq!(hoped("Read", "{}", "Read image /a (image/png, 2 KiB)"), "image");
+        assert_eq!(hoped("Grep", "{}", "Found 6 match(es) in 2 file(s) in /a"), "6 hits");
+        assert_eq!(
+            hoped("Grep", "{}", "Found at least 9 file(s) with matches in /"),
+            "over 9 files"
+        );
+        assert_eq!(hoped("Glob", "{}", "Found 1 file(s) in /a"), "1 file");
+        let content = r#"{"content":"a\nb\n"}"#;
+        assert_eq!(hoped("Write", content, "Created /a (4 bytes)"), "new · 2 lines");
+        assert_eq!(hoped("Write", content, "Overwrote /a (4 bytes)"), "2 lines");
+        let edit = r#"{"old_string":"a\nb","new_string":"a\nc\nd"}"#;
+        assert_eq!(hoped("Edit", edit, "Edited /a (1) (3 replacement(s)), as meant"), "+6 −3");
+        assert_eq!(hoped("mcp__git__log", "{}", "done"), "ok");
+        let ended = |summary: &str, is_error| state("Bash", "{}", summary, is_error, 14_000);
+        assert_eq!(ended("Exit 0 after 14.0 s", false), (Role::Dim, "ok · 14s".into()));
+        assert_eq!(ended("Exit 101 after 14 s", false), (Role::Error, "exit 101 · 14s".into()));
+        assert_eq!(ended("Ended by signal 9 after 1 s", false).1, "signal 9 · 14s");
+        let outside = "path is outside allowed scope: /etc/shadow";
+        assert_eq!(ended(outside, true), (Role::Error, "refused: outside its scope".into()));
+        assert_eq!(ended("denied: a person said no", true), (Role::Error, "refused".into()));
+        assert_eq!(ended("timed out after 9 s", true), (Role::Error, "failed".into()));
     }
 
     #[test]

@@ -7,16 +7,19 @@ use crate::pane::transcript::find::find_in;
 use crate::pane::transcript::long::LeftOut;
 use crate::pane::transcript::rows::{Speaker, bold, system};
 use crate::pane::transcript::scroll::{Columns, Seen};
+use crate::pane::transcript::tool::Tool;
 use crate::pane::transcript::{Detail, Search, Transcript, clean};
-use crate::rows::{Link, Piece, Row, row_width, shorten, width};
+use crate::rows::{Link, Piece, Row, cut_front, row_width, shorten, width};
 use crate::theme::{Role, Theme};
 use crate::wording::duration::elapsed;
-use crate::wording::sent;
+use crate::wording::{sent, state};
 use jiff::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
 use ratatui::widgets::Widget;
+use std::path::Path;
+use yoi::protocol::PodName;
 
 /// The widest border between two parts of the history.
 const BORDER: usize = 60;
@@ -26,6 +29,8 @@ pub struct View<'a> {
     pub transcript: &'a Transcript,
     pub theme: &'a Theme,
     pub focused: bool,
+    /// The directory of the Pod.
+    pub root: &'a Path,
     /// The Pod right above it.
     pub parent: Option<&'a str>,
     /// Which messages wait in mailboxes.
@@ -51,15 +56,15 @@ impl Transcript {
 impl Widget for View<'_> {
     fn render(self, area: Rect, buf: &mut Buffer) {
         buf.set_style(area, self.theme.text);
-        let cursor = self.transcript.cursor.filter(|_| self.focused);
+        let mut cursor = self.transcript.cursor.filter(|_| self.focused);
         for (seen, y) in self.transcript.seen.iter().zip(area.top()..area.bottom()) {
             let line = Rect { y, height: 1, ..area };
             if self.is_of_person(seen) {
                 buf.set_style(line, self.theme.raised);
             }
             self.row(seen, line, buf);
-            if cursor.is_some_and(|cursor| seen.pos.is_in(cursor)) && seen.row >= 0 {
-                self.cursor(line, buf);
+            if seen.row >= 0 && cursor.take_if(|cursor| seen.pos.is_in(*cursor)).is_some() {
+                self.cursor(seen, line, buf);
             }
             self.highlight(line, buf);
         }
@@ -161,25 +166,35 @@ impl View<'_> {
         if let Some(own) = self.own_row(seen, cells) {
             left = own;
         }
+        if let (Kind::Tool(tool), Some(about)) = (&block.kind, left.last_mut()) {
+            about.text = self.from_root(tool);
+        }
         let right = match &block.kind {
             // Above their words.
             Kind::System(item) if system::sent(item).is_some() => None,
             Kind::User { from: None, .. } if block.ts > 0 && cells >= 24 => {
                 Some(Piece::new(self.clock(block.ts), Role::Dim))
             }
-            kind => self.sent(kind).or(right),
+            kind => self.sent(kind).or_else(|| self.child(kind)).or(right),
         };
         if transcript.detail == Detail::Overview
             && let Some(speaker) = block.speaker()
         {
             let name = self.name(&speaker, block).into_iter();
-            left.splice(1..1, name.chain([Piece::new("  ", Role::Text)]));
+            left.splice(0..0, name.chain([Piece::new("  ", Role::Text)]));
         }
-        let Some(right) = right.map(|piece| brief_enough(piece, cells)) else {
+        let Some(right) = right.map(|piece| brief_enough(self.marked(piece), cells)) else {
             return self.put(&left, line, text, buf);
         };
         let wide = width(&right.text);
-        let left = shorten(&left, cells.saturating_sub(wide + 2));
+        let room = cells.saturating_sub(wide + 2);
+        let left = match (&block.kind, left.as_slice()) {
+            (Kind::Tool(tool), [name, path]) if tool.is_of_path() => {
+                let beside = room.saturating_sub(width(&name.text));
+                vec![name.clone(), path.part(&cut_front(&path.text, beside))]
+            }
+            _ => shorten(&left, room),
+        };
         self.put(&left, line, text, buf);
         let taken = u16::try_from(wide).unwrap_or(end);
         self.put(&[right], line, end.saturating_sub(taken), buf);
@@ -195,6 +210,35 @@ impl View<'_> {
         };
         let (role, words) = sent::state(message, self.family);
         Some(Piece::new(words, role))
+    }
+
+    /// The state of the child that a call made.
+    fn child(&self, kind: &Kind) -> Option<Piece> {
+        let Kind::Tool(tool) = kind else { return None };
+        let is_made = tool.outcome.as_ref().is_some_and(|outcome| !outcome.is_error);
+        let name = tool.brief.split("  ").next().filter(|_| is_made && tool.name == "SpawnPod")?;
+        let child = self.family.get(&PodName::parse(name).ok()?)?;
+        Some(Piece::new(state::of_pod(child), Role::Dim))
+    }
+
+    /// What a call is about, with paths below the directory of the Pod as they are from there. A command stays as it is.
+    fn from_root(&self, tool: &Tool) -> String {
+        match self.root.to_str() {
+            Some(root) if tool.names_paths() && root.len() > 1 => {
+                tool.brief.replace(&format!("{root}/"), "")
+            }
+            _ => tool.brief.clone(),
+        }
+    }
+
+    /// A state with a sign where colours do not tell it.
+    fn marked(&self, piece: Piece) -> Piece {
+        let sign = match piece.style.role {
+            Role::Error if !self.theme.has_grounds() => "✕ ",
+            Role::Warn if !self.theme.has_grounds() => "! ",
+            _ => return piece,
+        };
+        piece.part(&format!("{sign}{}", piece.text))
     }
 
     /// A row that says the time, or is as wide as the pane.
@@ -261,11 +305,14 @@ impl View<'_> {
         }
     }
 
-    fn cursor(&self, line: Rect, buf: &mut Buffer) {
+    /// Marks the row of the cursor, with a sign that says whether its block unfolds or folds.
+    fn cursor(&self, seen: &Seen, line: Rect, buf: &mut Buffer) {
+        let transcript = self.transcript;
+        let Some(block) = transcript.pages.get(seen.pos.head()) else { return };
+        buf.set_style(line, self.theme.selection);
         if Columns::of(line.width).text > 0 {
-            buf.set_stringn(line.x, line.y, "▌", 1, self.theme.accent);
-        } else {
-            buf.set_style(line, self.theme.selection);
+            let sign = block.fold_sign(block.shape(transcript.detail, transcript.unfolded));
+            buf.set_stringn(line.x, line.y, sign.unwrap_or("›"), 1, self.theme.accent);
         }
     }
 
@@ -330,12 +377,13 @@ impl View<'_> {
 
 /// The state of a block, down to a sign where there is little room.
 fn brief_enough(piece: Piece, cells: usize) -> Piece {
-    if cells >= 40 {
+    if cells >= 50 {
         return piece;
     }
-    let word = piece.text.split("  ").next().unwrap_or("").to_owned();
+    let first = |text: &str, mark: &str| text.split(mark).next().unwrap_or("").to_owned();
+    let words = first(&first(&piece.text, " · "), ": ").replace(" for you", "");
     let sign = match (cells, piece.style.role) {
-        (24.., _) => word,
+        (24.., _) => words,
         (_, Role::Dim) => "✓".into(),
         (_, Role::Error) => "✕".into(),
         (_, Role::Warn) => "!".into(),

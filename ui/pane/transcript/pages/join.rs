@@ -47,39 +47,52 @@ impl Pages {
     /// the end of the log, and the calls of the same reply that have no result either.
     fn mark_waiting(&mut self) {
         let old = self.list.len().saturating_sub(REACH);
-        let mut open = false;
+        let mut open: Option<(String, u64)> = None;
+        let mut is_shown = false;
         for block in self.list.range_mut(old..).flat_map(|page| page.blocks.iter_mut()).rev() {
             match &mut block.kind {
                 _ if block.gone => {}
-                Kind::Approval(request) if request.verdict.is_none() => open = true,
+                Kind::Approval(request) if request.verdict.is_none() => {
+                    open = Some((request.call_id.clone(), block.ts));
+                }
                 Kind::Tool(tool) if tool.outcome.is_some() => {}
-                Kind::Tool(tool) if open && tool.progress == Progress::Over => {
-                    tool.progress = Progress::Waiting;
+                Kind::Tool(tool) if tool.progress == Progress::Over => {
+                    let Some((call_id, ts)) = &open else { continue };
+                    is_shown |= tool.wait(call_id, *ts);
                     block.cache = None;
                 }
                 Kind::User { .. } | Kind::Said { .. } | Kind::Note { .. } | Kind::Border(_) => {
-                    return;
+                    break;
                 }
                 _ => {}
             }
         }
+        let Some((call_id, _)) = open.filter(|_| is_shown) else { return };
+        for block in self.list.range_mut(old..).flat_map(|page| page.blocks.iter_mut()) {
+            if let Kind::Approval(request) = &mut block.kind {
+                request.in_call |= request.call_id == call_id;
+            }
+        }
     }
 
-    /// Begins the wait of a call for its request, and of the calls of the same reply behind it.
-    pub fn wait_for(&mut self, call_id: &str) {
+    /// Begins the wait of a call for its request, which was made at `ts`, and of the calls of the same reply behind it.
+    /// Returns whether the call is loaded.
+    pub fn wait_for(&mut self, call_id: &str, ts: u64) -> bool {
         let old = self.list.len().saturating_sub(REACH);
         let blocks = self.list.range_mut(old..).flat_map(|page| page.blocks.iter_mut());
         let is_it =
             |block: &Block| matches!(&block.kind, Kind::Tool(tool) if tool.call_id == call_id);
+        let mut is_shown = false;
         for block in blocks.skip_while(|block| !is_it(block)) {
             if let Kind::Tool(tool) = &mut block.kind
                 && tool.outcome.is_none()
                 && tool.progress == Progress::Running
             {
-                tool.progress = Progress::Waiting;
+                is_shown |= tool.wait(call_id, ts);
                 block.cache = None;
             }
         }
+        is_shown
     }
 
     /// Ends the wait of the calls: they run, unless the request was withdrawn.
@@ -91,7 +104,7 @@ impl Pages {
         let old = self.list.len().saturating_sub(REACH);
         for block in self.list.range_mut(old..).flat_map(|page| page.blocks.iter_mut()) {
             if let Kind::Tool(tool) = &mut block.kind
-                && tool.progress == Progress::Waiting
+                && matches!(tool.progress, Progress::NeedsPerson | Progress::Waiting)
             {
                 tool.progress = progress;
                 block.cache = None;

@@ -1,44 +1,79 @@
 //! The rows of tool calls and their results.
 
-use crate::pane::transcript::rows::indented;
+use crate::pane::transcript::diff::Change;
+use crate::pane::transcript::rows::{NAME, indented};
 use crate::pane::transcript::tool::{Outcome, Progress, Tool, plain_value};
-use crate::pane::transcript::{clean, code, diff};
+use crate::pane::transcript::{clean, code, outcome};
 use crate::rows::{Break, Paragraph, Piece, Row, shorten};
 use crate::theme::Role;
 use yoi::text::SafeText;
 
-/// Rows of output that a running command shows while it is folded.
-const LIVE_ROWS: usize = 3;
-/// How many bytes from the end of a running command's output these rows are taken from.
+/// Rows of output that a running command, or one that failed, shows while it is folded.
+const OUTPUT_ROWS: usize = 3;
+/// Rows of a change that are shown while it is folded.
+const DIFF_ROWS: usize = 8;
+/// Unchanged lines around a change that is unfolded.
+const AROUND: usize = 3;
+/// Narrower than this, the rows below a head begin below its name.
+const NARROW: usize = 50;
+/// How many bytes from the end of an output these rows are taken from.
 const LIVE_BYTES: usize = 4096;
 
-/// The rows below the head of a folded tool call: the end of its output, the reason of its failure,
-/// or a remark about it.
+/// The rows below the head of a folded tool call: the beginning of its change, the end of its output, the reason of its
+/// failure, or a remark about it.
 pub fn folded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
-    if let Some(outcome) = &tool.outcome {
-        if outcome.is_error {
-            let why = clean::one_line(&outcome.summary).into_owned();
-            let row = [Piece::new("  ", Role::Text), Piece::new(why, Role::Error)];
-            out.push(shorten(&row, cells));
-        } else if let Some(remark) = tool.remark() {
-            let row = [Piece::new("  ", Role::Text), Piece::new(remark, Role::Warn)];
-            out.push(shorten(&row, cells));
+    let Some(outcome) = &tool.outcome else {
+        if tool.progress == Progress::Running {
+            last_lines(&tool.output, Role::Dim, cells, out);
         }
         return;
+    };
+    let state = outcome::state(tool, outcome);
+    if outcome.is_error && state.lacks_reason {
+        let why = clean::words(&outcome.summary);
+        why.lines().take(OUTPUT_ROWS).for_each(|line| below(line, Role::Error, cells, out));
+    } else if state.lacks_reason && outcome.long.is_none() {
+        last_lines(outcome.content.as_deref().unwrap_or_default(), Role::Text, cells, out);
     }
-    if tool.progress != Progress::Running || tool.output.is_empty() {
-        return;
+    if let Some(remark) = tool.remark() {
+        below(&remark, Role::Warn, cells, out);
     }
-    let mut from = tool.output.len().saturating_sub(LIVE_BYTES);
-    while !tool.output.is_char_boundary(from) {
-        from += 1;
+    if !outcome.is_error && tool.name == "Edit" {
+        let from = out.len();
+        change(tool, 0, cells, out);
+        let more = out.len() - from;
+        if more > DIFF_ROWS + 1 {
+            out.truncate(from + DIFF_ROWS);
+            below(&format!("… {} more rows", more - DIFF_ROWS), Role::Dim, cells, out);
+        }
     }
-    let output = clean::output(&tool.output[from..]);
+}
+
+/// The last lines of an output that say something.
+fn last_lines(output: &str, role: Role, cells: usize, out: &mut Vec<Row>) {
+    let from = output.ceil_char_boundary(output.len().saturating_sub(LIVE_BYTES));
+    let output = clean::output(&output[from..]);
     let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
-    for line in &lines[lines.len().saturating_sub(LIVE_ROWS)..] {
-        let row = [Piece::new("  ", Role::Text), Piece::new(*line, Role::Dim)];
-        out.push(shorten(&row, cells));
-    }
+    let last = &lines[lines.len().saturating_sub(OUTPUT_ROWS)..];
+    last.iter().for_each(|line| below(line, role, cells, out));
+}
+
+/// One row below a head, where what the call is about begins.
+fn below(line: &str, role: Role, cells: usize, out: &mut Vec<Row>) {
+    let indent = if cells < NARROW { 2 } else { NAME + 2 };
+    let row = [Piece::new(" ".repeat(indent), Role::Text), Piece::new(line, role)];
+    out.push(shorten(&row, cells));
+}
+
+/// The change of an edit; `false` while its arguments are not whole.
+fn change(tool: &Tool, around: usize, cells: usize, out: &mut Vec<Row>) -> bool {
+    let (Some(old), Some(new)) = (tool.argument("old_string"), tool.argument("new_string")) else {
+        return false;
+    };
+    let first = tool.first_line(&new);
+    let (old, new) = (clean::argument(&old), clean::argument(&new));
+    Change { old: &old, new: &new, first, around }.rows(cells, out);
+    true
 }
 
 /// The rows below the head of an unfolded tool call: its arguments, and its result or its output so far.
@@ -49,15 +84,14 @@ pub fn unfolded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
         "Bash" if argument("command").is_some() => {
             code::command(&argument("command").unwrap_or_default(), cells, out);
         }
-        "Edit" if argument("new_string").is_some() => {
-            let old = argument("old_string").unwrap_or_default();
-            diff::rows(&old, &argument("new_string").unwrap_or_default(), cells, out);
+        "Edit" if change(tool, AROUND, cells, out) => {
             if !failed {
                 return;
             }
         }
         "Write" if argument("content").is_some() => {
-            diff::rows("", &argument("content").unwrap_or_default(), cells, out);
+            let new = &argument("content").unwrap_or_default();
+            Change { old: "", new, first: Some(1), around: 0 }.rows(cells, out);
         }
         _ => arguments(tool, cells, out),
     }

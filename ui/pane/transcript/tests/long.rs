@@ -13,7 +13,7 @@ fn numbered(lines: usize) -> String {
 /// The numbers of the lines in view.
 fn numbers(bench: &mut Bench) -> Vec<usize> {
     let number = |row: &String| {
-        row.trim_matches([' ', '▌']).strip_prefix("line ")?.split(' ').next()?.parse().ok()
+        row.trim_matches([' ', '›']).strip_prefix("line ")?.split(' ').next()?.parse().ok()
     };
     bench.rows().iter().filter_map(number).collect()
 }
@@ -220,14 +220,14 @@ fn read() -> Bench {
 #[test]
 fn a_long_result_is_loaded_when_it_is_opened_and_is_searched_while_it_is_folded() {
     let mut bench = read();
-    assert!(bench.screen().contains("▸ Read  /a"));
+    assert!(bench.screen().contains("Read   /a"));
     assert!(bench.transcript.tables.is_idle(), "what is folded is not loaded");
     bench.transcript.find("line 3333 of");
     bench.find_visible_rows();
     assert!(numbers(&mut bench).contains(&3_333), "{}", bench.screen());
     bench.transcript.fold();
     bench.find_visible_rows();
-    assert!(bench.screen().contains("▸ Read  /a") && bench.screen().contains("done"));
+    assert!(bench.screen().contains("Read   /a") && bench.screen().contains("done"));
     bench.transcript.unfold();
     bench.transcript.scroll(Scroll::Tail);
     bench.find_visible_rows();
