@@ -21,6 +21,8 @@ mod cursor;
 mod diff;
 /// The search.
 mod find;
+/// Reads that are one row.
+mod group;
 /// Events, as they come.
 mod live;
 /// Which page is requested, and what a page does.
@@ -179,6 +181,10 @@ impl Transcript {
         if self.retry_table(pos) {
             return;
         }
+        let row = self.row_of(pos);
+        if self.open_group(pos) {
+            return self.hold(pos, row);
+        }
         let (detail, unfolded) = (self.detail, self.unfolded);
         let Some(block) = self.pages.get(pos) else { return };
         let fold = match (block.shape(detail, unfolded).open, block.folds_paste(detail)) {
@@ -191,32 +197,46 @@ impl Transcript {
 
     /// Unfolds the block under the cursor.
     pub fn unfold(&mut self) {
-        if let Some(pos) = self.focus() {
-            self.set_fold(pos, Fold::Open);
+        let Some(pos) = self.focus().map(Pos::head) else { return };
+        let row = self.row_of(pos);
+        match self.open_group(pos) {
+            true => self.hold(pos, row),
+            false => self.set_fold(pos, Fold::Open),
         }
     }
 
     /// Folds the block under the cursor.
     pub fn fold(&mut self) {
-        if let Some(pos) = self.focus() {
+        if let Some(pos) = self.focus()
+            && !self.close_group(pos)
+        {
             self.set_fold(pos, Fold::Shut);
         }
     }
 
     fn set_fold(&mut self, pos: Pos, fold: Fold) {
         let pos = pos.head();
-        let row = self.seen.iter().position(|seen| seen.pos == pos).unwrap_or(0);
-        self.cursor = Some(pos);
-        let Some(block) = self.pages.get_mut(pos) else { return };
-        block.fold = fold;
-        block.cache = None;
-        if let Some(id) = block.id {
-            self.folds.insert(id, fold);
-        }
+        let row = self.row_of(pos);
+        self.keep_fold(pos, fold);
+        let Some(block) = self.pages.get(pos) else { return };
         if fold == Fold::Open && block.cut.is_some() && block.long.is_none() {
             self.load.want_whole(block.id);
         }
         self.hold(pos, row);
+    }
+
+    /// The row of the pane in which a block begins.
+    fn row_of(&self, pos: Pos) -> usize {
+        self.seen.iter().position(|seen| seen.pos == pos).unwrap_or(0)
+    }
+
+    /// Folds or unfolds a block, also when its page is loaded again.
+    fn keep_fold(&mut self, pos: Pos, fold: Fold) {
+        let Some(block) = self.pages.get_mut(pos) else { return };
+        (block.fold, block.cache) = (fold, None);
+        if let Some(id) = block.id {
+            self.folds.insert(id, fold);
+        }
     }
 
     /// Unfolds all blocks, or folds them again.
@@ -276,7 +296,7 @@ impl Transcript {
     /// When the view changes next without an event, in milliseconds; later than `now_ms`.
     pub fn wakes_at(&self, now_ms: u64) -> Option<u64> {
         let heads = self.seen.iter().filter(|seen| seen.row == 0 && seen.pos.part == 0);
-        heads.filter_map(|seen| self.pages.get(seen.pos)?.changes_at(now_ms)).min()
+        heads.filter_map(|seen| self.row_changes_at(seen.pos, now_ms)).min()
     }
 }
 

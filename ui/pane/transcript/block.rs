@@ -60,6 +60,8 @@ pub enum Fold {
     Auto,
     Open,
     Shut,
+    /// As its kind and the level of detail decide, but not in one row with the reads beside it.
+    Apart,
 }
 
 pub enum Kind {

@@ -97,8 +97,8 @@ impl Transcript {
     pub fn bookmark(&self) -> Bookmark {
         let mut folds = self.folds.clone();
         for (_, block) in self.pages.newest_first() {
-            if let (Some(id), fold @ (Fold::Open | Fold::Shut)) = (block.id, block.fold) {
-                folds.insert(id, fold);
+            if let Some(id) = block.id.filter(|_| block.fold != Fold::Auto) {
+                folds.insert(id, block.fold);
             }
         }
         while folds.len() > FOLDS {

@@ -51,7 +51,11 @@ impl Copy {
 impl Transcript {
     /// The block under the cursor as text.
     pub fn yank(&self) -> Option<Copy> {
-        self.pages.get(self.focus()?.head())?.copy()
+        let focus = self.focus()?.head();
+        match self.group_files(focus) {
+            Some(files) => Copy::text(files),
+            None => self.pages.get(focus)?.copy(),
+        }
     }
 
     /// The name of the block under the cursor, for a sentence.

@@ -8,7 +8,8 @@ impl Transcript {
     /// The block that keys act on: under the cursor, or the one in view that is nearest to it.
     pub(super) fn focus(&self) -> Option<Pos> {
         let (first, last) = (self.seen.first()?.pos, self.seen.last()?.pos);
-        Some(self.cursor.map_or(last, |cursor| cursor.clamp(first, last)))
+        let cursor = self.cursor.map_or(last, |cursor| cursor.clamp(first, last));
+        Some(self.head_of_group(cursor))
     }
 
     pub(super) fn keep_cursor_in_view(&mut self) {

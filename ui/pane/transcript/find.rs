@@ -258,6 +258,7 @@ impl Transcript {
         self.find.at = Some((pos, row));
         self.cursor = Some(pos);
         self.unfold_for(pos);
+        self.open_group(pos);
         self.reveal_row(pos, row);
     }
 }

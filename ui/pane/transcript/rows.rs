@@ -100,9 +100,9 @@ impl Block {
         }
         let open = match (self.fold, detail) {
             (Fold::Open, _) => true,
-            (Fold::Shut, _) | (Fold::Auto, Detail::Overview) => false,
-            (Fold::Auto, Detail::Full) => true,
-            (Fold::Auto, Detail::Normal) => unfolded || !folds,
+            (Fold::Shut, _) | (Fold::Auto | Fold::Apart, Detail::Overview) => false,
+            (Fold::Auto | Fold::Apart, Detail::Full) => true,
+            (Fold::Auto | Fold::Apart, Detail::Normal) => unfolded || !folds,
         };
         let folded = !open && !self.begins_folded();
         Shape { head: head || folded || detail == Detail::Overview, open }
@@ -343,7 +343,7 @@ impl Block {
 }
 
 /// The row of a name, as wide as the names of most tools, and what it is about.
-fn named(name: &str, about: &str, role: Role) -> Row {
+pub fn named(name: &str, about: &str, role: Role) -> Row {
     let name = format!("{name}{}  ", " ".repeat(NAME.saturating_sub(width(name))));
     vec![Piece::new(name, Role::Dim), Piece::new(about, role)]
 }

@@ -238,6 +238,7 @@ impl Transcript {
         let start = RowPosition { pos, row: -self.lead(pos).len(), of: 0 };
         let position = self.up(start, row);
         self.anchor_at(position);
+        self.cursor = Some(pos);
         self.find_visible_rows();
     }
 
@@ -298,12 +299,18 @@ impl Transcript {
         let mut at = from;
         loop {
             match self.pages.step(at, forward, walk) {
-                Step::To(pos) if self.pages.get(pos).is_some_and(|b| b.shown(self.detail)) => {
-                    return Step::To(pos);
-                }
+                Step::To(pos) if self.is_visited(pos, walk) => return Step::To(pos),
                 Step::To(pos) => at = pos,
                 other => return other,
             }
+        }
+    }
+
+    /// Whether a walk stops at a block. A search also looks at blocks for which the row of another one stands.
+    fn is_visited(&self, pos: Pos, walk: Walk) -> bool {
+        match walk {
+            Walk::Everything => self.pages.get(pos).is_some_and(|block| block.shown(self.detail)),
+            Walk::Shown(..) | Walk::Blocks => self.takes_rows(pos),
         }
     }
 

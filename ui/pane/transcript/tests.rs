@@ -11,6 +11,7 @@ use yoi::protocol::event::{Event, InFlight, Line, RunResult};
 use yoi::protocol::{Fact, Item, Role, Segment};
 
 mod behind;
+mod group;
 mod history;
 mod long;
 mod reading;

@@ -231,6 +231,15 @@ impl Tool {
         }
     }
 
+    /// The path in its summary, without the lines that it reads.
+    pub fn path(&self) -> &str {
+        let is_range = |text: &str| text.chars().all(|c| c.is_ascii_digit() || c == '-');
+        match self.brief.rsplit_once(':') {
+            Some((path, range)) if is_range(range) => path,
+            _ => &self.brief,
+        }
+    }
+
     /// Begins its wait for the decision on a request of this call, made at `ts`. Returns whether it is that call.
     pub fn wait(&mut self, call_id: &str, ts: u64) -> bool {
         let is_it = self.call_id == call_id;

@@ -166,8 +166,12 @@ impl View<'_> {
         if let Some(own) = self.own_row(seen, cells) {
             left = own;
         }
+        let (mut left, right) = match transcript.group_row(seen.pos) {
+            Some((row, state)) => (row, Some(state)),
+            None => (left, right),
+        };
         if let (Kind::Tool(tool), Some(about)) = (&block.kind, left.last_mut()) {
-            about.text = self.from_root(tool);
+            about.text = self.beside_root(tool, &about.text);
         }
         let right = match &block.kind {
             // Above their words.
@@ -222,12 +226,12 @@ impl View<'_> {
     }
 
     /// What a call is about, with paths below the directory of the Pod as they are from there. A command stays as it is.
-    fn from_root(&self, tool: &Tool) -> String {
+    fn beside_root(&self, tool: &Tool, about: &str) -> String {
         match self.root.to_str() {
             Some(root) if tool.names_paths() && root.len() > 1 => {
-                tool.brief.replace(&format!("{root}/"), "")
+                about.replace(&format!("{root}/"), "")
             }
-            _ => tool.brief.clone(),
+            _ => about.to_owned(),
         }
     }
 

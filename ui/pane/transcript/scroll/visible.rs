@@ -40,8 +40,11 @@ impl Transcript {
         if pos != position.pos {
             position = RowPosition { pos, row: i32::MAX, of: 0 };
         }
-        let block = self.pages.get(pos)?;
-        if !block.shown(self.detail) {
+        let head = self.head_of_group(pos);
+        if head != pos {
+            position = RowPosition { pos: head, row: 0, of: 0 };
+        }
+        if !self.takes_rows(position.pos) {
             let next = match self.next_shown(position.pos, true) {
                 Step::To(pos) => Step::To(pos),
                 Step::Missing(_) | Step::End => self.next_shown(position.pos, false),
