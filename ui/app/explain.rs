@@ -134,7 +134,7 @@ fn about_agent(agent: &Agent) -> String {
 }
 
 /// The command lines that fit the state of a Pod, each with its help.
-fn possible(info: &PodInfo, has_children: bool) -> Vec<(String, &'static str)> {
+pub(super) fn possible(info: &PodInfo, has_children: bool) -> Vec<(String, &'static str)> {
     let name = &info.name;
     let line = |verb: &str| format!("{verb} {name}");
     let mut lines =

@@ -64,13 +64,20 @@ impl App {
     }
 
     fn page_hints(&self) -> Vec<Hint> {
-        let actions = [
+        let copies = if self.leads_somewhere() { "copy" } else { "copy all" };
+        let mut actions = vec![
             (Action::Choose, "go there"),
             (Action::Seen, "seen"),
-            (Action::Copy, "copy"),
+            (Action::Down, "further"),
+            (Action::Copy, copies),
             (Action::Composer, "write"),
             (Action::Keys, "keys"),
         ];
+        actions.retain(|(action, _)| match action {
+            Action::Choose | Action::Seen => self.leads_somewhere(),
+            Action::Down => !self.leads_somewhere(),
+            _ => true,
+        });
         let mut hints = self.list_hints(Context::Page, &actions);
         hints.insert(hints.len().min(2), Hint::new(self.back_key(), "closes it"));
         hints

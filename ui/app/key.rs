@@ -212,7 +212,7 @@ impl App {
             Action::Tail => self.scroll(Scroll::Tail),
             Action::Redraw => vec![Effect::Redraw],
             Action::Suspend => vec![Effect::Suspend],
-            Action::Help => self.carry_out("help", Way::Key),
+            Action::Help => self.help_key(),
             Action::Keys => self.list_keys(),
             Action::Notices => self.list_notices(),
             Action::Since => self.since_key(),

@@ -1,7 +1,7 @@
 //! The page in the place of the transcript: what it shows now, what opens and closes it, and its keys.
 
 use crate::app::{App, Areas, Asked, Effect, Focus, RequestToken};
-use crate::keys::Action;
+use crate::keys::{Action, Context};
 use crate::notice::Kind;
 use crate::pane::page::{PageRow, Place, Target, columns, rows_of_report};
 use crate::pane::transcript::Scroll;
@@ -9,10 +9,15 @@ use crate::verb::Way;
 use crate::wording::since::{self, Report, Since, Span};
 use yoi::protocol::{Event, Method, PodInfo};
 
+/// The page of F1.
+mod help;
+
 /// What a page is about. Its rows are made anew for each frame.
 #[derive(Debug)]
 pub enum Page {
     Since(Since),
+    /// What the keys of a place do.
+    Keys(Context),
 }
 
 /// The page that is open.
@@ -20,6 +25,8 @@ pub enum Page {
 pub struct OpenPage {
     pub page: Page,
     place: Place,
+    /// The pane that has the keys once the page is closed.
+    back: Focus,
 }
 
 impl App {
@@ -29,9 +36,19 @@ impl App {
         self.focus(Focus::Page)
     }
 
+    /// Gives the keys to the page until it is closed; then `back` gets them.
+    fn give_keys_to_page(&mut self, back: Focus) {
+        self.forget_requests();
+        if let Some(open) = self.page.as_mut().filter(|_| back != Focus::Page) {
+            open.back = back;
+        }
+        self.focus = Focus::Page;
+    }
+
     /// Opens a page and leaves the keys where they are.
     fn show_page(&mut self, page: Page) {
-        self.page = Some(OpenPage { page, place: Place::default() });
+        let back = self.page.as_ref().map(|open| open.back).unwrap_or_default();
+        self.page = Some(OpenPage { page, place: Place::default(), back });
     }
 
     /// Opens a page for a reply, with the keys if the person still waits for it; else the notice `late` names the verb that
@@ -48,11 +65,13 @@ impl App {
         self.say(Kind::Info, late)
     }
 
-    /// Closes the page; the line gets its keys.
+    /// Closes the page; the line gets its keys, or the pane that had them before.
     pub(super) fn close_page(&mut self) {
-        self.page = None;
+        let Some(open) = self.page.take() else { return };
         if self.focus == Focus::Page {
-            self.focus = Focus::Composer;
+            self.focus = open.back;
+            // A key that was meant for the page decides nothing.
+            self.inbox.changed();
         }
     }
 
@@ -64,6 +83,7 @@ impl App {
                 let Report { title, figures, .. } = self.report(since);
                 (title, figures)
             }
+            Page::Keys(of) => (self.title_of_keys(*of), vec![self.all_keys()]),
         })
     }
 
@@ -74,12 +94,22 @@ impl App {
             Page::Since(since) => {
                 rows_of_report(&self.report(since), columns(width), self.setup.glyphs)
             }
+            Page::Keys(of) => self.rows_of_help(*of, columns(width)),
         }
     }
 
     /// How far the page is scrolled, and its cursor.
     pub fn page_place(&self) -> Option<&Place> {
         self.page.as_ref().map(|open| &open.place)
+    }
+
+    /// Whether rows of the page are below the view.
+    pub fn page_goes_on(&self) -> bool {
+        let (Some(area), Some(place)) = (Areas::of(self).page, self.page_place()) else {
+            return false;
+        };
+        let rows = self.page_rows(area.width);
+        place.top(&rows, area.height.into()) + usize::from(area.height) < rows.len()
     }
 
     pub(super) fn report(&self, since: &Since) -> Report {
@@ -141,6 +171,11 @@ impl App {
         rows.get(self.page_place()?.cursor(&rows)?).cloned()
     }
 
+    /// Whether rows of the page have a target.
+    pub(super) fn leads_somewhere(&self) -> bool {
+        self.page_row().is_some()
+    }
+
     fn choose_in_page(&mut self) -> Vec<Effect> {
         match self.page_row().and_then(|row| row.target) {
             Some(Target::NeedsYou) => self.next_needs_you(),
@@ -177,7 +212,7 @@ impl App {
     pub(super) fn since_key(&mut self) -> Vec<Effect> {
         match &self.page {
             Some(OpenPage { page: Page::Since(_), .. }) => self.focus(Focus::Page),
-            None => self.carry_out("since", Way::Key),
+            Some(OpenPage { page: Page::Keys(_), .. }) | None => self.carry_out("since", Way::Key),
         }
     }
 

@@ -8,9 +8,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use yoi::protocol::{EntryId, PodName};
 
+/// What keys do.
+mod keys;
 /// The rows of *Since you left*.
 mod since;
 
+pub use keys::{KeyHelp, rows_of_keys, rows_of_words};
 pub use since::rows_of_report;
 
 /// The most columns of the text of a page.

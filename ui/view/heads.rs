@@ -107,7 +107,7 @@ pub fn of_inbox(app: &App, area: Rect, buf: &mut Buffer) {
     head(app, vec![Piece::new(text, style, 0)], Vec::new(), area, buf);
 }
 
-/// Paints the head of the page: its title, and its figures, of which the last go first. It says where a message goes that is
+/// Paints the head of the page: its title, its figures, of which the last go first, and the key that shows more of it. It says where a message goes that is
 /// for another workspace than this screen's.
 pub fn of_page(app: &App, area: Rect, buf: &mut Buffer) {
     let Some((title, figures)) = app.page_title() else { return };
@@ -116,7 +116,11 @@ pub fn of_page(app: &App, area: Rect, buf: &mut Buffer) {
     let far = app.info().and_then(|info| Some(format!("{} {}", info.name, elsewhere(app, info)?)));
     let far = far.map(|place| Piece::new(format!("to {place}"), app.theme.warn, 0));
     let left = vec![Piece::new(title, name_style(app, Focus::Page), 0)];
-    head(app, left, far.into_iter().chain(figures).collect(), area, buf);
+    let below = app.page_goes_on().then(|| {
+        let key = app.keymap.label(Context::Everywhere, Action::PageDown);
+        Piece::new(format!("↓ {key}"), app.theme.accent, 0)
+    });
+    head(app, left, far.into_iter().chain(figures).chain(below).collect(), area, buf);
 }
 
 /// Paints the head of a transcript: the Pod below its ancestors, and on the right its model and what it has used. A Pod

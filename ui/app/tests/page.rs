@@ -1,6 +1,7 @@
 //! Pages: *Since you left* and what opens, closes and moves in it.
 
 use super::*;
+use crate::pane::page::PageRow;
 use yoi::protocol::{EntryId, Fact, Item, LastRun, LinesChanged, PodWork, Role, RunResult, Work};
 
 const HOUR: u64 = 3_600_000;
@@ -375,6 +376,153 @@ fn a_result_behind_the_page_is_not_marked_as_seen() {
     assert!(!seen(&mut bench));
     bench.press("esc");
     assert!(seen(&mut bench));
+}
+
+/// A screen of this size with the page of F1 for the line of a Pod that runs.
+fn help(width: u16, height: u16) -> Bench {
+    let mut bench = Bench::new(vec![pod("tester", State::Running)]);
+    bench.size(width, height);
+    bench.app.make_current(&name("tester"));
+    bench.press("f1");
+    bench
+}
+
+#[test]
+fn screen_80x24_help() {
+    insta::assert_snapshot!(help(80, 24).screen());
+}
+
+#[test]
+fn screen_120x40_help() {
+    insta::assert_snapshot!(help(120, 40).screen());
+}
+
+#[test]
+fn screen_40x12_help() {
+    insta::assert_snapshot!(help(40, 12).screen());
+}
+
+#[test]
+fn screen_120x40_help_in_the_tree() {
+    let mut bench = Bench::new(family());
+    bench.size(120, 40);
+    bench.press("tab");
+    bench.press("f1");
+    insta::assert_snapshot!(bench.screen());
+}
+
+/// Goes to a place and opens its page of keys.
+const PLACES_WITH_KEYS: [(crate::keys::Context, &[&str]); 7] = [
+    (crate::keys::Context::Composer, &[]),
+    (crate::keys::Context::Tree, &["ctrl-x", "t"]),
+    (crate::keys::Context::Peers, &["ctrl-x", "e"]),
+    (crate::keys::Context::Transcript, &["ctrl-x", "r"]),
+    (crate::keys::Context::Inbox, &["ctrl-n"]),
+    (crate::keys::Context::Line, &["ctrl-p"]),
+    (crate::keys::Context::Page, &["ctrl-x", "h"]),
+];
+
+/// Pods of which two are peers and one waits.
+fn with_peers() -> Bench {
+    let mut bench = returned();
+    let edge = yoi::protocol::PeerEdge::new(name("shop"), name("fmt"));
+    bench.host(None, Event::Peered { source: edge.a, peer: edge.b });
+    bench.host(None, Event::ApprovalRequested { approval: Box::new(approval("q", "tester", "x")) });
+    bench
+}
+
+#[test]
+fn each_place_has_its_own_keys_on_the_page_of_f1_and_none_is_cut() {
+    use crate::keys::{Binding, Context, label};
+    for (place, keys) in PLACES_WITH_KEYS {
+        for (width, height) in [(40, 12), (80, 24), (120, 40)] {
+            let mut bench = with_peers();
+            bench.size(width, height);
+            for key in keys {
+                bench.press(key);
+            }
+            bench.press("f1");
+            let area = Areas::of(&bench.app).page.expect("a page");
+            let rows = bench.app.page_rows(area.width);
+            let text: Vec<String> = rows.iter().map(PageRow::plain).collect();
+            let text = text.join("\n");
+            let room = crate::pane::page::columns(area.width);
+            let is_cut = |row: &PageRow| crate::rows::row_width(&row.text) > room;
+            assert!(
+                !text.contains('…') && !rows.iter().any(is_cut),
+                "{place:?} at {width}: {text}"
+            );
+            let words: Vec<&str> = text.split_whitespace().collect();
+            // Keys that edit the line are those of any other line.
+            let counts = |binding: &Binding| match binding {
+                Binding::Do(action) if place == Context::Composer => [
+                    crate::keys::Action::Send,
+                    crate::keys::Action::Queue,
+                    crate::keys::Action::Up,
+                    crate::keys::Action::CompleteFile,
+                ]
+                .contains(action),
+                Binding::Do(crate::keys::Action::Slot(2..=8)) => false,
+                _ => true,
+            };
+            for (key, _) in bench.app.keymap.list(place).filter(|(_, binding)| counts(binding)) {
+                let key = label(key);
+                assert!(words.contains(&key.as_str()), "{place:?} at {width}: {key}\n{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn f1_leaves_the_keys_with_the_line_and_says_what_they_do_to_this_pod_now() {
+    let mut bench = help(80, 24);
+    bench.type_in("and run");
+    assert_eq!((bench.draft().as_str(), bench.app.focus), ("and run", Focus::Composer));
+    let does = |bench: &mut Bench, words: &str| {
+        let screen = bench.screen();
+        assert!(screen.contains(words), "{words}: {screen}");
+    };
+    does(&mut bench, "steers: enters at the next tool");
+    bench.shown(pod("tester", State::Idle));
+    does(&mut bench, "Enter   sends ");
+    bench.shown(pod("tester", State::Stopped));
+    does(&mut bench, "restores it and sends");
+    bench.press("f1");
+    assert!(bench.app.page.is_none(), "the same key closes it");
+    let mut bench = help(80, 24);
+    assert!(bench.press("esc").is_empty(), "the run goes on");
+    assert!(bench.app.page.is_none());
+    bench.wait(1_000);
+    assert_eq!(calls(&bench.press("esc")), [(Some("tester"), &Method::Pause)]);
+}
+
+#[test]
+fn a_pane_gets_the_keys_back_when_its_page_of_keys_closes() {
+    for (_, keys) in PLACES_WITH_KEYS {
+        let mut bench = with_peers();
+        for key in keys {
+            bench.press(key);
+        }
+        let before = (bench.app.focus, bench.app.layers.is_empty());
+        bench.press("f1");
+        bench.screen();
+        bench.press("f1");
+        let now = (bench.app.focus, bench.app.layers.is_empty());
+        let before = (if before.0 == Focus::Page { Focus::Composer } else { before.0 }, before.1);
+        assert_eq!((now, bench.app.page.is_none()), (before, true), "{keys:?}");
+    }
+}
+
+#[test]
+fn a_key_that_was_bound_anew_is_named_on_the_page() {
+    let mut bench = help(80, 24);
+    let own = "[composer]\n\"tab\" = \"\"\n\"f7\" = \"queue\"\n\"f8\" = \"run :compact\"\n";
+    assert_eq!(crate::keys::read(&mut bench.app.keymap, "keymap.toml", own), vec![]);
+    let screen = bench.screen();
+    assert!(screen.contains("F7      queues to the end of the run"), "{screen}");
+    assert!(screen.contains("F8      :compact"), "{screen}");
+    let page: Vec<String> = bench.app.page_rows(80).iter().map(PageRow::plain).collect();
+    assert!(!page.iter().any(|row| row.contains("Tab")), "{page:?}");
 }
 
 /// For the help page of `:since`, which names these keys.

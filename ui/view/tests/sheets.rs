@@ -59,7 +59,7 @@ const SHEETS: [(&str, Opens); 18] = [
     ("line", |bench| drop(run(bench, ":lend nobody"))),
     ("line", |bench| in_inbox(bench, "D")),
     ("list", |bench| drop(bench.press("ctrl-p"))),
-    ("list", |bench| drop(bench.press("f1"))),
+    ("list", |bench| drop(run(bench, ":help"))),
     ("list", |bench| reply(bench, ":explain alice", Event::CommandSheet(Box::default()))),
     ("list", |bench| reply(bench, ":rewind", rewind())),
     ("leader", |bench| drop(bench.press("ctrl-x"))),
