@@ -9,6 +9,7 @@ use crate::pane::transcript::tool::{Outcome, Tool};
 use crate::rows::Row;
 use crate::theme::Role;
 use crate::wording;
+use crate::wording::duration::elapsed;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::rc::Rc;
@@ -112,11 +113,37 @@ pub enum Kind {
     /// A model request failed and is made again.
     Retry {
         text: String,
-        wait_ms: u64,
-        since: Option<u64>,
+        retry: Retry,
     },
     /// The usage of a model request; shown in full detail only.
     Usage(String),
+}
+
+/// When a model request is made again.
+#[derive(Clone, Copy, Default)]
+pub struct Retry {
+    /// 0 if it is made at once.
+    pub wait_ms: u64,
+    /// When it failed, as this screen saw it.
+    pub since: Option<u64>,
+    /// Which attempt the next one is, of how many.
+    pub attempt: (u32, u32),
+}
+
+impl Retry {
+    /// How long until the next attempt, in milliseconds.
+    pub fn left(&self, now: u64) -> u64 {
+        (self.since.unwrap_or(now) + self.wait_ms).saturating_sub(now)
+    }
+
+    /// When the next attempt is made, in words.
+    pub fn next(&self, now: u64) -> String {
+        let (attempt, of) = self.attempt;
+        match self.left(now) {
+            0 => "waits for its provider".to_owned(),
+            left => format!("again in {}, {attempt} of {of}", elapsed(left + 999)),
+        }
+    }
 }
 
 #[derive(Default)]

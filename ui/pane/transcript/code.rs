@@ -1,7 +1,8 @@
-//! Lines of code: indented, never broken between words, coloured by what each piece is.
+//! Lines of code: indented, on a ground of their own, never broken between words, coloured by what each piece is.
 
 use crate::code::{Class, Highlighter};
-use crate::rows::{Break, Paragraph, Piece, Row, row_width};
+use crate::pane::transcript::clean;
+use crate::rows::{Break, Paragraph, Piece, Row, row_width, shorten};
 use crate::theme::Role;
 use ratatui::style::Modifier;
 
@@ -13,14 +14,33 @@ pub fn line(
     cells: usize,
     out: &mut Vec<Row>,
 ) {
-    let mut first = before.to_vec();
-    first.push(Piece::new("  ", Role::Code));
+    let first = raised(before);
     let wide = row_width(&first);
-    let rest = [Piece::new(" ".repeat(wide), Role::Code)];
+    let rest = [Piece::new(" ".repeat(wide), Role::Raised)];
     let rest =
         if before.iter().any(|piece| piece.text.starts_with('│')) { &first[..] } else { &rest };
     let body = pieces(text, colours);
     Paragraph { first: &first, rest, body: &body, at: Break::Anywhere }.wrap(cells, out);
+}
+
+/// The beginning of a row of code: the ground of the row begins with it.
+fn raised(before: &[Piece]) -> Row {
+    [before, &[Piece::new("  ", Role::Raised)]].concat()
+}
+
+/// The column of a row from which on it stands on the ground of code.
+pub fn ground(row: &[Piece]) -> Option<usize> {
+    let at = row.iter().position(|piece| piece.style.role == Role::Raised)?;
+    Some(row_width(&row[..at]))
+}
+
+/// Appends the row above code that names its language.
+pub fn language(name: &str, before: &[Piece], cells: usize, out: &mut Vec<Row>) {
+    if !name.is_empty() {
+        let mut row = raised(before);
+        row.push(Piece::new(clean::words(name), Role::Dim));
+        out.push(shorten(&row, cells));
+    }
 }
 
 /// Appends the rows of a command for a shell, with the prompt in front of its first line.

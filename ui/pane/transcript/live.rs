@@ -1,6 +1,6 @@
 //! Applies events as they come: committed entries, and the reply that streams.
 
-use crate::pane::transcript::block::{Block, Kind, Reading, Thought};
+use crate::pane::transcript::block::{Block, Kind, Reading, Retry, Thought};
 use crate::pane::transcript::pages::Pos;
 use crate::pane::transcript::rest::{Form, Rest};
 use crate::pane::transcript::stream::{LiveText, Piece};
@@ -48,12 +48,14 @@ impl Transcript {
             }
             Event::LlmCallStart { .. } => self.forget_retry(),
             // The sentence names the status.
-            Event::LlmRetry { wait_ms, error, .. } => self.retry(error.clone(), *wait_ms),
+            Event::LlmRetry { wait_ms, error, failed_attempt, max_attempts, .. } => {
+                let attempt = (failed_attempt.saturating_add(1), *max_attempts);
+                self.retry(error, Retry { wait_ms: *wait_ms, since: None, attempt });
+            }
             Event::LlmContinuation { reason, .. } => {
                 // Text that is not committed by now is not part of the history.
                 self.drop_streaming();
-                let text = format!("stream cut, going on: {reason}");
-                self.retry(text, 0);
+                self.retry(&format!("stream cut, going on: {reason}"), Retry::default());
             }
             Event::RunEnd { .. } => self.run_ended(),
             Event::CompactStart => {
@@ -293,10 +295,10 @@ impl Transcript {
         true
     }
 
-    fn retry(&mut self, text: String, wait_ms: u64) {
+    fn retry(&mut self, text: &str, retry: Retry) {
         self.forget_retry();
-        let text = clean::words(&text).replace('\n', " ");
-        self.push_streaming(Kind::Retry { text, wait_ms, since: None });
+        let text = clean::words(text).replace('\n', " ");
+        self.push_streaming(Kind::Retry { text, retry });
     }
 
     fn forget_retry(&mut self) {

@@ -10,7 +10,9 @@ pub const LONG: u64 = 10_000;
 /// The words with which a tool refuses a path, and what the row says instead: the path stands in it already.
 const REFUSALS: &[(&str, &str)] = &[
     ("path is outside allowed scope", "refused: outside its scope"),
+    ("path leads through a symbolic link outside allowed scope", "refused: outside its scope"),
     ("path is read-only in this scope", "refused: read-only"),
+    ("path is secret", "refused: secret"),
 ];
 
 /// What became of a call.

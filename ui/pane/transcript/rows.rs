@@ -2,12 +2,12 @@
 
 use crate::pane::inbox::verdict_words;
 use crate::pane::transcript::Detail;
-use crate::pane::transcript::block::{Block, Cache, Fold, Kind, Thought};
+use crate::pane::transcript::block::{Block, Cache, Fold, Kind, Retry, Thought};
 use crate::pane::transcript::parts::Begin;
 use crate::pane::transcript::rest::{Form, PartText, Reading};
 use crate::pane::transcript::tool::Progress;
 use crate::pane::transcript::{approval, clean, markdown, outcome};
-use crate::rows::{Break, Paragraph, Piece, Row, TextStyle, width};
+use crate::rows::{Break, Paragraph, Piece, Row, TextStyle, row_width, width};
 use crate::theme::Role;
 use ratatui::style::Modifier;
 use yoi::protocol::Segment;
@@ -21,6 +21,8 @@ mod tool;
 const PASTE_LINES: u32 = 8;
 /// The width of the names of tools; a longer name makes its own row wider only, so that no other row moves.
 const NAME: usize = 5;
+/// The width of the words that say when a model is asked again.
+const NEXT: usize = 30;
 /// The width of a time of day and the space before it.
 const TIME: usize = 7;
 
@@ -258,11 +260,7 @@ impl Block {
                 text(&sentence, approval::role(verdict), cells, out);
             }
             Kind::Usage(usage) => text(usage, Role::Dim, cells, out),
-            Kind::Retry { text: why, wait_ms, .. } => {
-                text(why, Role::Warn, cells, out);
-                // The row of the time that is left.
-                out.extend((*wait_ms > 0).then(Row::new));
-            }
+            Kind::Retry { text, retry } => retried(text, retry, cells, out),
             // Their only row has a time or a width of its own.
             Kind::CutOff { .. } | Kind::Border(_) => out.push(Row::new()),
         }
@@ -302,7 +300,7 @@ impl Block {
             Kind::Decision { verdict, .. } => {
                 one(clean::one_line(&verdict_words(verdict)), approval::role(verdict))
             }
-            Kind::Retry { text, .. } => one(clean::one_line(text), Role::Warn),
+            Kind::Retry { text, .. } => named("model", &clean::one_line(text), Role::Warn),
             Kind::Usage(text) => one(text.as_str(), Role::Dim),
             Kind::CutOff { .. } | Kind::Border(_) | Kind::Part(_) => Row::new(),
         };
@@ -332,9 +330,8 @@ impl Block {
             Kind::Thought(thought) if self.live => {
                 Some(elapsed_changes(thought.since.unwrap_or(now), now))
             }
-            Kind::Retry { wait_ms, since, .. } => {
-                let left =
-                    (since.unwrap_or(now) + wait_ms).checked_sub(now).filter(|ms| *ms > 0)?;
+            Kind::Retry { retry, .. } => {
+                let left = Some(retry.left(now)).filter(|left| *left > 0)?;
                 Some(now + (left - 1) % 1000 + 1)
             }
             _ => None,
@@ -374,6 +371,16 @@ fn thought_title(thought: &Thought, live: bool, now: u64) -> String {
         (false, _, Some(millis @ outcome::LONG..)) => format!("thought {}", took(millis)),
         (false, _, _) => "thought".to_owned(),
     }
+}
+
+/// The rows of an error of a model. The last one has room for the time of the next attempt.
+fn retried(why: &str, retry: &Retry, cells: usize, out: &mut Vec<Row>) {
+    let indent = [Piece::new(" ".repeat(NAME + 2), Role::Text)];
+    let first = named("model", "", Role::Warn).swap_remove(0);
+    let body = [Piece::new(why, Role::Warn)];
+    Paragraph { first: &[first], rest: &indent, body: &body, at: Break::Words }.wrap(cells, out);
+    let room = out.last().is_some_and(|row| row_width(row) + NEXT <= cells);
+    out.extend((retry.wait_ms > 0 && !room).then(|| indent.to_vec()));
 }
 
 fn text(words: &str, role: Role, cells: usize, out: &mut Vec<Row>) {

@@ -129,8 +129,8 @@ impl Transcript {
                 Kind::Tool(tool) => {
                     tool.since.get_or_insert(now);
                 }
-                Kind::Retry { since, .. } => {
-                    since.get_or_insert(now);
+                Kind::Retry { retry, .. } => {
+                    retry.since.get_or_insert(now);
                 }
                 _ => {}
             }

@@ -7,7 +7,7 @@ use pulldown_cmark::Alignment;
 use ratatui::style::Modifier;
 
 /// Between two columns.
-const BETWEEN: &str = " │ ";
+const BETWEEN: &str = "   ";
 /// No column is made narrower than this.
 const NARROWEST: usize = 4;
 
@@ -74,7 +74,7 @@ impl Table {
     }
 
     fn in_columns(&self, widths: &[usize], out: &mut Vec<Row>) {
-        for (index, row) in self.rows.iter().enumerate() {
+        for row in &self.rows {
             let wrapped: Vec<Vec<Row>> = widths
                 .iter()
                 .enumerate()
@@ -89,10 +89,6 @@ impl Table {
             for line in 0..high {
                 out.push(self.line(&wrapped, widths, line));
             }
-            if index == 0 {
-                let bars: Vec<String> = widths.iter().map(|wide| "─".repeat(*wide)).collect();
-                out.push(vec![Piece::new(bars.join("─┼─"), Role::Dim)]);
-            }
         }
     }
 
@@ -100,7 +96,7 @@ impl Table {
         let mut out = Row::new();
         for (column, (rows, wide)) in wrapped.iter().zip(widths).enumerate() {
             if column > 0 {
-                out.push(Piece::new(BETWEEN, Role::Dim));
+                out.push(Piece::new(BETWEEN, Role::Text));
             }
             let content = rows.get(line).cloned().unwrap_or_default();
             let free = wide.saturating_sub(row_width(&content));

@@ -156,12 +156,15 @@ impl Bench {
     }
 
     fn buffer(&self) -> Buffer {
+        self.buffer_in(&Theme::load_for("mono", None, Depth::Mono).0)
+    }
+
+    fn buffer_in(&self, theme: &Theme) -> Buffer {
         let area = Rect::new(0, 0, self.size.0, self.size.1);
         let mut buffer = Buffer::empty(area);
-        let (theme, _) = Theme::load_for("mono", None, Depth::Mono);
         let view = View {
             transcript: &self.transcript,
-            theme: &theme,
+            theme,
             focused: true,
             root: std::path::Path::new("/w"),
             parent: Some("lead"),

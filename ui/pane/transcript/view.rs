@@ -8,10 +8,9 @@ use crate::pane::transcript::long::LeftOut;
 use crate::pane::transcript::rows::{Speaker, bold, system};
 use crate::pane::transcript::scroll::{Columns, Seen};
 use crate::pane::transcript::tool::Tool;
-use crate::pane::transcript::{Detail, Search, Transcript, clean};
+use crate::pane::transcript::{Detail, Search, Transcript, clean, code};
 use crate::rows::{Link, Piece, Row, cut_front, row_width, shorten, width};
 use crate::theme::{Role, Theme};
-use crate::wording::duration::elapsed;
 use crate::wording::{sent, state};
 use jiff::Timestamp;
 use ratatui::buffer::Buffer;
@@ -106,6 +105,11 @@ impl View<'_> {
             _ => {}
         }
         if let Some(pieces) = self.transcript.body_row(seen) {
+            if let Some(at) = code::ground(pieces).and_then(|at| u16::try_from(at).ok()) {
+                let x = words.saturating_add(at).min(wrap);
+                let ground = Rect { x: line.x + x, width: wrap - x, ..line };
+                buf.set_style(ground, self.theme.raised);
+            }
             self.put(pieces, line, words, buf);
         }
     }
@@ -229,6 +233,7 @@ impl View<'_> {
     fn beside_root(&self, tool: &Tool, about: &str) -> String {
         match self.root.to_str() {
             Some(root) if tool.names_paths() && root.len() > 1 => {
+                let about = about.strip_suffix(&format!("  in {root}")).unwrap_or(about);
                 about.replace(&format!("{root}/"), "")
             }
             _ => about.to_owned(),
@@ -268,13 +273,12 @@ impl View<'_> {
                 let text = format!("{} {word} {}", "─".repeat(left), "─".repeat(right));
                 Some(vec![Piece::new(text, Role::Dim)])
             }
-            Kind::Retry { wait_ms, since, .. } if *wait_ms > 0 && is_last => {
-                let end = since.unwrap_or(self.transcript.now) + wait_ms;
-                let wait = match end.saturating_sub(self.transcript.now) {
-                    0 => "waits for its provider".to_owned(),
-                    left => format!("tries again in {}", elapsed(left + 999)),
-                };
-                Some(vec![Piece::new(wait, Role::Warn)])
+            Kind::Retry { retry, .. } if retry.wait_ms > 0 && is_last => {
+                let wait = retry.next(self.transcript.now);
+                let mut row = self.transcript.body_row(seen)?.clone();
+                let between = if row.len() > 1 { " · " } else { "" };
+                row.push(Piece::new(format!("{between}{wait}"), Role::Warn));
+                Some(row)
             }
             _ => None,
         }

@@ -58,6 +58,7 @@ pub struct Writer<'a> {
 #[derive(Default)]
 struct Code {
     text: String,
+    language: String,
     colours: Highlighter,
     /// Set if a later drawing can continue inside it.
     fence: Option<Fence>,
@@ -386,7 +387,8 @@ impl<'a> Writer<'a> {
         let language = language_of(info);
         let opening = self.text[range.clone()].lines().next().unwrap_or("");
         let fence = (self.depth == 1).then(|| Fence::opened_by(opening, language)).flatten();
-        Code { text: String::new(), colours: Highlighter::new(language), fence }
+        let (text, colours) = (String::new(), Highlighter::new(language));
+        Code { text, language: language.to_owned(), colours, fence }
     }
 
     fn end_code(&mut self, range: &Range<usize>) {
@@ -397,8 +399,12 @@ impl<'a> Writer<'a> {
             range.end == self.text.len() && !closing.is_some_and(|line| fence.closed_by(line))
         });
         if let Some(fence) = open {
-            self.open_code(fence, range);
+            self.open_code(fence, &code.language, range);
             return;
+        }
+        if !code.language.is_empty() {
+            let prefix = self.first_prefix();
+            code::language(&code.language, &prefix, self.cells, self.out);
         }
         for line in code.text.lines() {
             let prefix = self.first_prefix();
@@ -407,8 +413,9 @@ impl<'a> Writer<'a> {
     }
 
     /// A block of code that has not ended is drawn line by line, and each whole line is finished.
-    fn open_code(&mut self, fence: Fence, range: &Range<usize>) {
+    fn open_code(&mut self, fence: Fence, language: &str, range: &Range<usize>) {
         let Some(first) = self.text[range.clone()].find('\n') else { return };
+        code::language(language, &[], self.cells, self.out);
         let byte = range.start + first + 1;
         let (rows, inside) = (self.out.len(), Some(fence.clone()));
         let mut finished = Finished { byte, rows, fence: inside, number: None };

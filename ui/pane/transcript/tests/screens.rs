@@ -238,3 +238,29 @@ fn the_last_message_of_a_child_is_in_the_transcript_of_its_parent_with_its_begin
     let open = bench.screen();
     assert!(open.contains("• and no other") && !open.contains("more rows"), "{open}");
 }
+
+#[test]
+fn code_and_a_message_of_the_person_stand_on_a_ground_of_their_own() {
+    let code = "So:\n\n```sh\nls\n\n```\n\n- then\n\n  ```\n  cd\n  ```\n";
+    let mut bench = Bench::new(vec![you("one\ntwo"), said(code)]).sized(120, 20).open();
+    let (theme, _) = Theme::load_for("night", None, Depth::True);
+    let buffer = bench.buffer_in(&theme);
+    let raised = |y: u16| {
+        let on = |x: &u16| Some(buffer[(*x, y)].bg) == theme.raised.bg;
+        let columns: Vec<u16> = (0..120).filter(on).collect();
+        columns.first().zip(columns.last()).map(|(from, to)| (*from, *to))
+    };
+    let rows = bench.rows();
+    let row = |text: &str| {
+        let found = rows.iter().position(|row| row.trim().starts_with(text));
+        u16::try_from(found.expect("a row")).expect("a row")
+    };
+    assert_eq!([raised(row("▌ one")), raised(row("▌ two"))], [Some((0, 119)); 2]);
+    // The language, the code and its empty line; prose ends at the same column.
+    let first = row("sh");
+    assert_eq!([first, first + 1, first + 2].map(raised), [Some((2, 95)); 3]);
+    assert_eq!((raised(row("So:")), raised(first + 3)), (None, None));
+    assert_eq!(raised(row("cd")), Some((4, 95)));
+    let signs = |y: u16| buffer[(0, y)].symbol().to_owned();
+    assert_eq!((signs(0).as_str(), signs(1).as_str()), ("▌", " "), "the ground tells the rest");
+}
