@@ -46,10 +46,12 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
         page(app, area, frame.buffer_mut());
     }
     if let Some(area) = areas.transcript {
-        draw_transcript(app, app.shown(), Focus::Transcript, (areas.notes, area), frame);
+        let (notes, queue) = (areas.notes, areas.queue);
+        draw_transcript(app, app.shown(), Focus::Transcript, (notes, area, queue), frame);
     }
     if let Some(area) = areas.beside {
-        draw_transcript(app, app.beside(), Focus::Beside, (areas.beside_notes, area), frame);
+        let (notes, queue) = (areas.beside_notes, areas.beside_queue);
+        draw_transcript(app, app.beside(), Focus::Beside, (notes, area, queue), frame);
     }
     let caret = line(app, areas.composer, frame.buffer_mut());
     bar(app, areas.bar, frame.buffer_mut());
@@ -131,12 +133,12 @@ fn line(app: &App, area: Rect, buf: &mut Buffer) -> Option<Position> {
     caret.filter(|_| app.focus == Focus::Composer && app.layers.is_empty())
 }
 
-/// Paints one transcript, with the row of its notes, into the pane that has the keys with `focus`.
+/// Paints one transcript, with the rows of its notes and its queue, into the pane that has the keys with `focus`.
 fn draw_transcript(
     app: &App,
     name: Option<&PodName>,
     focus: Focus,
-    (notes, area): (Option<Rect>, Rect),
+    (notes, area, queue): (Option<Rect>, Rect, Option<Rect>),
     frame: &mut Frame<'_>,
 ) {
     let Some(name) = name else { return welcome(app, area, frame) };
@@ -145,6 +147,9 @@ fn draw_transcript(
     }
     let Some(transcript) = app.transcript_at(name) else { return };
     let info = app.family.get(name);
+    if let Some((info, rows)) = info.zip(queue) {
+        transcript::Queue { info, theme: &app.theme }.render(rows, frame.buffer_mut());
+    }
     let parent = info.and_then(|info| info.parent.as_ref());
     transcript::View {
         transcript,

@@ -2,7 +2,7 @@
 
 use crate::app::{App, Focus, Zoom, panes};
 use crate::palette::Palette;
-use crate::pane::composer::queue_rows;
+use crate::pane::transcript::queue_rows;
 use crate::wording::why::WayOn;
 use ratatui::layout::{Margin, Rect};
 use yoi::protocol::PodName;
@@ -44,6 +44,10 @@ pub struct Areas {
     pub notes: Option<Rect>,
     /// The same above the second transcript.
     pub beside_notes: Option<Rect>,
+    /// The rows below the transcript with the messages that wait for a run.
+    pub queue: Option<Rect>,
+    /// The same below the second transcript.
+    pub beside_queue: Option<Rect>,
     pub heads: Heads,
     /// The rules before the first and the second transcript.
     pub rules: [Option<Rect>; 2],
@@ -124,6 +128,8 @@ impl Areas {
             page: Some(body),
             notes: None,
             beside_notes: None,
+            queue: None,
+            beside_queue: None,
             heads,
             rules: [self.rules[0], None],
             ..self
@@ -178,9 +184,9 @@ fn side_by_side(app: &App, screen: Rect) -> Areas {
     let (transcript, beside) = halves(app, transcripts);
     let gap = u16::from(app.size.1 >= ROOMY);
     let (head, body) = below_head(transcript, gap);
-    let (notes, body) = split_notes(app, app.shown(), body);
+    let (notes, body, queue) = around_transcript(app, app.shown(), body);
     let second = beside.map(|area| below_head(area, gap));
-    let second = second.map(|(head, body)| (head, split_notes(app, app.beside(), body)));
+    let second = second.map(|(head, body)| (head, around_transcript(app, app.beside(), body)));
     let tree = lists.map(|(tree, _)| below_head(tree, gap));
     let peers = lists.and_then(|(_, peers)| peers).map(|peers| below_head(peers, 0));
     let peers = peers.map(|(head, body)| (head, within_margin(body)));
@@ -191,10 +197,12 @@ fn side_by_side(app: &App, screen: Rect) -> Areas {
         tree: tree.map(|(_, body)| body),
         peers: peers.map(|(_, body)| body),
         transcript: Some(body),
-        beside: second.map(|(_, (_, body))| body),
+        beside: second.map(|(_, (_, body, _))| body),
         inbox: inbox.map(|(_, body)| body),
         notes,
-        beside_notes: second.and_then(|(_, (notes, _))| notes),
+        beside_notes: second.and_then(|(_, (notes, _, _))| notes),
+        queue,
+        beside_queue: second.and_then(|(_, (_, _, queue))| queue),
         heads: Heads {
             tree: tree.map(|(head, _)| head),
             peers: peers.map(|(head, _)| head),
@@ -228,8 +236,9 @@ fn one(app: &App, screen: Rect) -> Areas {
         Focus::Peers => (areas.peers, *peers) = (Some(within_margin(body)), head),
         Focus::Inbox => (areas.inbox, *inbox) = (Some(within_margin(body)), head),
         Focus::Composer | Focus::Transcript | Focus::Beside | Focus::Page => {
-            let (notes, below) = split_notes(app, app.shown(), body);
+            let (notes, below, queue) = around_transcript(app, app.shown(), body);
             (areas.notes, areas.transcript, *transcript) = (notes, Some(below), head);
+            areas.queue = queue;
         }
     }
     areas
@@ -322,22 +331,33 @@ fn tree_width(width: u16, transcripts: u16) -> u16 {
     width.saturating_sub(text).max(NARROWEST_TREE)
 }
 
-/// The rows of the queue and the text: at most a third of the screen.
+/// The rows of the text: at most a third of the screen.
 fn composer_rows(app: &App, width: u16, height: u16) -> u16 {
     let prompt = crate::rows::columns(&panes::composer(app).prompt(width));
     let text = app.composer.draft().rows(width.saturating_sub(prompt).max(1));
-    let queue = queue_rows(app.info());
-    text.saturating_add(queue).clamp(1, (height / 3).max(1))
+    text.clamp(1, (height / 3).max(1))
 }
 
-/// Takes the top row for the notes of a Pod, if it has any and the pane is high enough.
-fn split_notes(app: &App, name: Option<&PodName>, area: Rect) -> (Option<Rect>, Rect) {
+/// Takes the top row for the notes of a Pod, and the last rows for its queue, if it has any and the pane is high enough.
+fn around_transcript(
+    app: &App,
+    name: Option<&PodName>,
+    area: Rect,
+) -> (Option<Rect>, Rect, Option<Rect>) {
+    let queued = name.and_then(|name| app.family.get(name)).map_or(0, queue_rows);
+    let (area, queue) = match area.height.saturating_sub(2).min(queued) {
+        0 => (area, None),
+        rows => {
+            let area = Rect { height: area.height - rows, ..area };
+            (area, Some(Rect { y: area.bottom(), height: rows, ..area }))
+        }
+    };
     let noted = name.is_some_and(|name| has_notes(app, name));
     if !noted || area.height < 4 {
-        return (None, area);
+        return (None, area, queue);
     }
     let notes = Rect { height: 1, ..area };
-    (Some(notes), Rect { y: area.y + 1, height: area.height - 1, ..area })
+    (Some(notes), Rect { y: area.y + 1, height: area.height - 1, ..area }, queue)
 }
 
 /// Whether a Pod has notes.

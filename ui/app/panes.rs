@@ -71,7 +71,6 @@ pub fn composer(app: &App) -> composer::View<'_> {
     let to = app.current.as_ref().map_or_else(new, ToString::to_string);
     composer::View {
         composer: &app.composer,
-        info: app.info(),
         to,
         placeholder: placeholder(app),
         theme: &app.theme,

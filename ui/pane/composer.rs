@@ -14,7 +14,7 @@ mod saved;
 
 pub use complete::{Accepted, Files};
 pub use draft::{Draft, Message};
-pub use draw::{View, queue_rows};
+pub use draw::View;
 pub use history::{History, Sent};
 pub use saved::SavedDraft;
 

@@ -35,6 +35,8 @@ mod markdown;
 mod pages;
 /// Where the parts of a long text begin.
 mod parts;
+/// Messages that wait for a run.
+mod queue;
 /// The loaded parts of a long text.
 mod rest;
 /// The speaker and the text of a notification.
@@ -61,6 +63,7 @@ pub use copy::{CodeLines, Copy, LogCopy, Source};
 pub use find::Search;
 pub use load::Wanted;
 pub use parts::{LongText, PartRange, PartTable, TableBuilder};
+pub use queue::{Queue, queue_rows};
 pub use scroll::text_area;
 pub use target::Target;
 pub use view::View;

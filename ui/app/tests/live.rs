@@ -189,18 +189,18 @@ async fn a_run_is_paused_by_escape_and_queued_messages_are_shown() {
     live.until("slowly").await;
     live.type_in("and then this");
     live.press("tab");
-    live.until("queued 1: and then this").await;
+    live.until("you    and then this ").await;
     live.type_in("look at this");
     live.press("enter");
-    live.until("enters next: look at this").await;
+    live.until("you    look at this ").await;
     live.type_in("and at that");
     live.press("enter");
-    live.until("enters next: and at that").await;
+    live.until("you    and at that ").await;
     live.press("esc");
     live.until("‖ repo").await;
     live.until_draft("look at this\nand at that").await;
     let only_queued = |_: &App, screen: &str| {
-        screen.contains("queued 1: and then this") && !screen.contains("enters next")
+        screen.contains("you    and then this ") && !screen.contains("enters at the next tool")
     };
     live.until_it("what steered only as the draft", only_queued).await;
     live.end().await;

@@ -149,8 +149,12 @@ fn a_message_to_a_pod_that_waits_for_a_decision_enters_after_the_request() {
     let queue = vec![queued("q1", "later"), entering("q2", "not that")];
     bench.shown(PodInfo { queue, ..pod("alice", State::NeedsYou) });
     let screen = bench.screen();
-    assert!(screen.contains("enters after the request: not that"), "{screen}");
-    assert!(screen.contains("queued 1: later"), "{screen}");
+    let ends = |message: &str, end: &str| {
+        let row = screen.lines().find(|row| row.contains(&format!("you    {message} ")));
+        row.is_some_and(|row| row.trim_end().ends_with(end))
+    };
+    assert!(ends("not that", "enters after the request"), "{screen}");
+    assert!(ends("later", "queued 1"), "{screen}");
 }
 
 #[test]

@@ -1,23 +1,17 @@
-//! The composer on screen: the Pod that it sends to, the text, and the queue above it.
+//! The composer on screen: the Pod that it sends to, and the text.
 
 use crate::pane::composer::Composer;
 use crate::pane::composer::draft::CARET;
 use crate::pane::glyph::Glyphs;
-use crate::rows::{columns, cut, cut_middle, pad};
+use crate::rows::{columns, cut, cut_middle};
 use crate::theme::Theme;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::widgets::Widget as _;
-use yoi::protocol::{PodInfo, State, flatten};
 
-/// Rows of the queue that are shown.
-const QUEUE: usize = 3;
-
-/// The composer as a widget. `area` holds the queue and the text.
+/// The composer as a widget.
 pub struct View<'a> {
     pub composer: &'a Composer,
-    /// The Pod it sends to, if it exists.
-    pub info: Option<&'a PodInfo>,
     /// The name before the text.
     pub to: String,
     /// Shown while nothing is written.
@@ -26,12 +20,6 @@ pub struct View<'a> {
     pub glyphs: Glyphs,
     /// Whether the keys type into it.
     pub focused: bool,
-}
-
-/// How many rows the queue of this Pod takes.
-pub fn queue_rows(info: Option<&PodInfo>) -> u16 {
-    let count = info.map_or(0, |info| info.queue.len());
-    u16::try_from(count.min(QUEUE)).unwrap_or(0)
 }
 
 impl View<'_> {
@@ -43,14 +31,8 @@ impl View<'_> {
 
     /// Where in `area` the text stands.
     pub fn text_area(&self, area: Rect) -> Rect {
-        let queue = queue_rows(self.info).min(area.height.saturating_sub(1));
         let prompt = columns(&self.prompt(area.width)).min(area.width);
-        Rect {
-            x: area.x + prompt,
-            y: area.y + queue,
-            width: area.width - prompt,
-            height: area.height - queue,
-        }
+        Rect { x: area.x + prompt, width: area.width - prompt, ..area }
     }
 
     /// Paints it, and tells in which cell the caret stands.
@@ -58,7 +40,6 @@ impl View<'_> {
         if area.is_empty() {
             return None;
         }
-        self.queue(area, buf);
         let text = self.text_area(area);
         let prompt = self.prompt(area.width);
         buf.set_stringn(area.x, text.y, &prompt, usize::from(area.width), self.theme.dim);
@@ -74,30 +55,6 @@ impl View<'_> {
         }
         (&self.composer.draft().text).render(text, buf);
         caret(text, buf)
-    }
-
-    fn queue(&self, area: Rect, buf: &mut Buffer) {
-        let Some(info) = self.info else { return };
-        let rows = usize::from(queue_rows(self.info).min(area.height.saturating_sub(1)));
-        for (i, (queued, y)) in info.queue.iter().zip(area.y..).take(rows).enumerate() {
-            let more = info.queue.len() - rows;
-            let label = match (queued.enters, info.state) {
-                (true, State::NeedsYou) => "enters after the request".to_owned(),
-                (true, _) => "enters next".to_owned(),
-                (false, _) => {
-                    let before = info.queue.iter().take(i).filter(|before| !before.enters);
-                    format!("queued {}", before.count() + 1)
-                }
-            };
-            let label = if i + 1 == rows && more > 0 {
-                format!("{label} (+{more} more): ")
-            } else {
-                format!("{label}: ")
-            };
-            let text = pad(&format!(" {label}{}", flatten(&queued.input)), usize::from(area.width));
-            let text = self.glyphs.plain(&text);
-            buf.set_stringn(area.x, y, text, usize::from(area.width), self.theme.dim);
-        }
     }
 }
 

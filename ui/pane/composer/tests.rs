@@ -159,7 +159,6 @@ fn the_caret_stands_after_the_last_cluster() {
         let theme = crate::theme::Theme::default();
         let view = View {
             composer: &composer,
-            info: None,
             to: "alice".into(),
             placeholder: "".into(),
             theme: &theme,

@@ -240,7 +240,7 @@ fn the_last_message_of_a_child_is_in_the_transcript_of_its_parent_with_its_begin
 }
 
 #[test]
-fn code_and_a_message_of_the_person_stand_on_a_ground_of_their_own() {
+fn code_and_a_message_of_the_person_have_a_ground_of_their_own() {
     let code = "So:\n\n```sh\nls\n\n```\n\n- then\n\n  ```\n  cd\n  ```\n";
     let mut bench = Bench::new(vec![you("one\ntwo"), said(code)]).sized(120, 20).open();
     let (theme, _) = Theme::load_for("night", None, Depth::True);
