@@ -308,6 +308,9 @@ impl App {
             Msg::Resize(width, height) => {
                 self.end_selection();
                 self.size = (width, height);
+                if self.layers.is_empty() {
+                    self.card_sleeps();
+                }
                 self.inbox.changed();
                 self.layers.changed();
                 self.say_hidden()
@@ -335,15 +338,12 @@ impl App {
     }
 
     /// The Pod whose transcript is on screen: the one under the tree's cursor while a list has the
-    /// focus, the one that waits for the person while the inbox has it, else the current one.
+    /// focus, the one that the person looks into from its card, else the current one.
     pub fn shown(&self) -> Option<&PodName> {
         let looked_at = match self.focus {
             Focus::Tree | Focus::Peers => self.tree.chosen(),
-            Focus::Inbox => {
-                let items = crate::pane::inbox::items(&self.family);
-                self.inbox.chosen(&items).and_then(|item| item.pod())
-            }
-            Focus::Composer | Focus::Transcript | Focus::Beside | Focus::Page => None,
+            Focus::Transcript => self.inbox.inside.as_ref(),
+            Focus::Composer | Focus::Beside | Focus::Inbox | Focus::Page => None,
         };
         looked_at.or(self.current.as_ref())
     }

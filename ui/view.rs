@@ -1,6 +1,6 @@
 //! Paints a frame from the state of the app.
 
-use crate::app::panes::{composer, inbox, page, peers, tree};
+use crate::app::panes::{composer, page, peers, tree};
 use crate::app::{App, Areas, Focus, Heads, Layer, Link};
 use crate::keys::{Action, Context};
 use crate::notice::Notice;
@@ -39,9 +39,6 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     if let Some(area) = areas.peers {
         peers(app).render(area, frame.buffer_mut());
     }
-    if let Some(area) = areas.inbox {
-        inbox(app).render(area, frame.buffer_mut());
-    }
     if let Some(area) = areas.page {
         page(app, area, frame.buffer_mut());
     }
@@ -55,6 +52,7 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     }
     let caret = line(app, areas.composer, frame.buffer_mut());
     bar(app, areas.bar, frame.buffer_mut());
+    sheet::card(app, &areas, frame);
     selection(app, frame);
     let above = sheet::draw(app, &areas, frame);
     if app.setup.glyphs == Glyphs::Ascii {
@@ -100,15 +98,12 @@ fn grounds(app: &App, areas: &Areas, buf: &mut Buffer) {
 
 /// Paints the head of every pane.
 fn heads(app: &App, areas: &Areas, buf: &mut Buffer) {
-    let Heads { tree, peers, transcript, beside, page, inbox } = areas.heads;
+    let Heads { tree, peers, transcript, beside, page } = areas.heads;
     if let Some(area) = tree {
         heads::of_family(app, area, buf);
     }
     if let Some(area) = peers {
         heads::of_peers(app, area, buf);
-    }
-    if let Some(area) = inbox {
-        heads::of_inbox(app, area, buf);
     }
     if let Some(area) = page {
         heads::of_page(app, area, buf);
@@ -124,10 +119,17 @@ fn heads(app: &App, areas: &Areas, buf: &mut Buffer) {
     }
 }
 
-/// Paints the line: what is typed, or the draft. The caret stands in it while it has the keys.
+/// Paints the line: what is typed, the keys that answer the card, or the draft. The caret stands in it while it has the
+/// keys.
 fn line(app: &App, area: Rect, buf: &mut Buffer) -> Option<Position> {
     if let Some(Layer::Prompt(prompt)) = app.layers.top() {
-        return actionbar::prompt(prompt, area, buf, &app.theme);
+        return actionbar::prompt(prompt, area, buf, &app.theme, app.setup.glyphs);
+    }
+    if app.is_card_awake() {
+        let counts = app.inbox.is_armed(app.now);
+        let keys = if counts { app.theme.accent } else { app.theme.dim };
+        actionbar::answers(&app.answers().0, keys, area, buf, &app.theme, app.setup.glyphs);
+        return None;
     }
     let caret = composer(app).render(area, buf);
     caret.filter(|_| app.focus == Focus::Composer && app.layers.is_empty())
@@ -226,10 +228,7 @@ fn bar(app: &App, area: Rect, buf: &mut Buffer) {
         notice: app.notices.shown().filter(of_host).filter(|_| !waits),
         hints: &hints,
         needs: app.needs(),
-        help: match app.is_inbox_alone() {
-            true => String::new(),
-            false => app.keymap.label(Context::Everywhere, Action::Help),
-        },
+        help: app.keymap.label(Context::Everywhere, Action::Help),
         theme: &app.theme,
         glyphs: app.setup.glyphs,
     };

@@ -9,6 +9,7 @@ use crate::protocol::tool_words;
 use crate::scope::Rule;
 use crate::text::SafeText;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// A tool call of a Pod or of an MCP client that waits for a person: for an approval, or for the answer to a question.
@@ -93,22 +94,27 @@ impl ApprovalRequest {
         }
     }
 
-    /// The request in one line: `Bash cargo fetch (network)`.
-    pub fn line(&self) -> String {
-        let shown = SafeText::brief(self.action.trim_end(), MAX_LINE);
+    /// What the action belongs to: a tool, a question, or what is to be done with an MCP server.
+    pub fn call(&self) -> Cow<'_, str> {
         match &self.question {
             Some(Question { server: Some(server), .. }) => {
-                return format!("question of the MCP server {}: {shown}", SafeText::quoted(server));
+                format!("question of the MCP server {}:", SafeText::quoted(server)).into()
             }
-            Some(Question { server: None, .. }) => return format!("question: {shown}"),
-            None => {}
+            Some(Question { server: None, .. }) => "question:".into(),
+            None => match self.tool.as_str() {
+                START_SERVER => "start the MCP server".into(),
+                CHANGED_TOOLS => "use new or changed tools of the MCP server".into(),
+                tool => tool.into(),
+            },
         }
-        let call = match self.tool.as_str() {
-            START_SERVER => "start the MCP server",
-            CHANGED_TOOLS => "use new or changed tools of the MCP server",
-            tool => tool,
-        };
-        let line = format!("{call} {shown}");
+    }
+
+    /// The request in one line: `Bash cargo fetch (network)`.
+    pub fn line(&self) -> String {
+        let line = format!("{} {}", self.call(), SafeText::brief(self.action.trim_end(), MAX_LINE));
+        if self.question.is_some() {
+            return line;
+        }
         let needs = self.needs().collect::<Vec<_>>().join(", ");
         match (needs.as_str(), &self.lease) {
             ("", None) => line,

@@ -13,7 +13,7 @@ const BESIDE_TREE: u16 = 100;
 const SIDE_BY_SIDE: (u16, u16) = (60, 12);
 /// From this height on a row stays empty below the heads and above the line.
 const ROOMY: u16 = 30;
-/// From this height on a column shows an inbox that has no focus.
+/// From this height on the peers have rows below the tree.
 const TALL: u16 = 12;
 /// The fewest columns of text that one of two transcripts gets.
 const NARROWEST: u16 = 36;
@@ -22,8 +22,6 @@ const NARROWEST_TWO: u16 = 2 * (NARROWEST + 1);
 /// The most columns of a transcript beside the tree, and the fewest of the tree with its rule.
 const WIDEST: u16 = 100;
 const NARROWEST_TREE: u16 = 27;
-/// Rows of the transcript that stay in view above the inbox.
-const LEFT: u16 = 3;
 /// The most columns of text on a sheet.
 const SHEET: u16 = 100;
 /// A sheet may take this many rows also where they are more than two thirds of the screen.
@@ -39,7 +37,8 @@ pub struct Areas {
     pub beside: Option<Rect>,
     /// The page in the place of the transcripts.
     pub page: Option<Rect>,
-    pub inbox: Option<Rect>,
+    /// The card, a sheet above the line, with its head.
+    pub card: Option<Rect>,
     /// The row above the transcript with the notes of the Pod.
     pub notes: Option<Rect>,
     /// The same above the second transcript.
@@ -66,7 +65,6 @@ pub struct Heads {
     pub transcript: Option<Rect>,
     pub beside: Option<Rect>,
     pub page: Option<Rect>,
-    pub inbox: Option<Rect>,
 }
 
 impl Areas {
@@ -105,17 +103,15 @@ impl Areas {
         let above = Rect { height: y.saturating_sub(between), ..screen };
         let mut panes = if is_wide(app.size) { side_by_side(app, above) } else { one(app, above) };
         // A pane that has the keys is on the screen.
-        let lacks_focus = match app.focus {
-            Focus::Inbox => panes.inbox.is_none_or(|area| area.height < 2),
-            Focus::Peers => panes.peers.is_none(),
-            Focus::Tree | Focus::Composer | Focus::Transcript | Focus::Beside | Focus::Page => {
-                false
-            }
-        };
-        if lacks_focus {
+        if app.focus == Focus::Peers && panes.peers.is_none() {
             panes = one(app, above);
         }
-        Self { composer, rule, bar, screen, ..panes }
+        let mut areas = Self { composer, rule, bar, screen, ..panes };
+        areas.card = app.has_card().then(|| {
+            let rows = panes::card(app).height(areas.sheet_above_line(1).width);
+            areas.sheet_above_line(rows)
+        });
+        areas
     }
 
     /// The same with a page in the column of the transcripts.
@@ -179,9 +175,7 @@ fn side_by_side(app: &App, screen: Rect) -> Areas {
         Zoom::On | Zoom::Off => (None, screen),
     };
     let lists = lists.map(|lists| split(lists, peers_rows(app, screen.height)));
-    let (transcripts, inbox) =
-        split(column, inbox_rows(app, column.width.saturating_sub(2), screen.height));
-    let (transcript, beside) = halves(app, transcripts);
+    let (transcript, beside) = halves(app, column);
     let gap = u16::from(app.size.1 >= ROOMY);
     let (head, body) = below_head(transcript, gap);
     let (notes, body, queue) = around_transcript(app, app.shown(), body);
@@ -190,15 +184,12 @@ fn side_by_side(app: &App, screen: Rect) -> Areas {
     let tree = lists.map(|(tree, _)| below_head(tree, gap));
     let peers = lists.and_then(|(_, peers)| peers).map(|peers| below_head(peers, 0));
     let peers = peers.map(|(head, body)| (head, within_margin(body)));
-    let inbox = inbox.map(|inbox| below_head(inbox, 0));
-    let inbox = inbox.map(|(head, body)| (head, within_margin(body)));
     let rule = |area: Rect| Rect { x: area.x.saturating_sub(1), width: 1, ..area };
     let areas = Areas {
         tree: tree.map(|(_, body)| body),
         peers: peers.map(|(_, body)| body),
         transcript: Some(body),
         beside: second.map(|(_, (_, body, _))| body),
-        inbox: inbox.map(|(_, body)| body),
         notes,
         beside_notes: second.and_then(|(_, (notes, _, _))| notes),
         queue,
@@ -209,12 +200,11 @@ fn side_by_side(app: &App, screen: Rect) -> Areas {
             transcript: Some(head),
             beside: second.map(|(head, _)| head),
             page: None,
-            inbox: inbox.map(|(head, _)| head),
         },
         rules: [lists.map(|_| rule(column)), beside.map(rule)],
         ..Areas::default()
     };
-    if app.page.is_some() { areas.with_page(transcripts) } else { areas }
+    if app.page.is_some() { areas.with_page(column) } else { areas }
 }
 
 /// The pane that has the focus, alone.
@@ -227,15 +217,14 @@ fn one(app: &App, screen: Rect) -> Areas {
         }
     };
     let mut areas = Areas::default();
-    let Heads { tree, peers, transcript, page, inbox, .. } = &mut areas.heads;
+    let Heads { tree, peers, transcript, page, .. } = &mut areas.heads;
     match app.focus {
-        Focus::Composer | Focus::Page if app.page.is_some() => {
+        Focus::Composer | Focus::Page | Focus::Inbox if app.page.is_some() => {
             (areas.page, *page) = (Some(body), head);
         }
         Focus::Tree => (areas.tree, *tree) = (Some(body), head),
         Focus::Peers => (areas.peers, *peers) = (Some(within_margin(body)), head),
-        Focus::Inbox => (areas.inbox, *inbox) = (Some(within_margin(body)), head),
-        Focus::Composer | Focus::Transcript | Focus::Beside | Focus::Page => {
+        Focus::Composer | Focus::Transcript | Focus::Beside | Focus::Inbox | Focus::Page => {
             let (notes, below, queue) = around_transcript(app, app.shown(), body);
             (areas.notes, areas.transcript, *transcript) = (notes, Some(below), head);
             areas.queue = queue;
@@ -281,18 +270,6 @@ fn peers_rows(app: &App, height: u16) -> u16 {
     }
     let most = u16::try_from(app.family.most_contacts()).unwrap_or(u16::MAX);
     most.clamp(1, height / 5)
-}
-
-/// The rows of the inbox: a few without the focus, with it as many as the chosen item needs.
-fn inbox_rows(app: &App, width: u16, height: u16) -> u16 {
-    let focused = app.focus == Focus::Inbox;
-    // A Pod that needs a person for another reason says so in its row of the tree.
-    if !focused && (height < TALL || app.family.approvals().is_empty()) {
-        return 0;
-    }
-    let rows = u16::try_from(panes::inbox(app).height(width)).unwrap_or(u16::MAX);
-    let most = if focused { height.saturating_sub(LEFT + 3) } else { height / 4 };
-    rows.min(most)
 }
 
 /// Cuts the column of the transcripts into two halves with a rule between them, if a second transcript is

@@ -4,7 +4,7 @@ use crate::app::{App, Areas, Asked, Effect, Link, Msg, Redraw};
 use crate::pane::transcript::{PartRange, Wanted};
 use crate::wording::{age, wait};
 use ratatui::layout::Rect;
-use yoi::protocol::{ByteRange, Event, Method, Outgoing, PodInfo, PodName, State};
+use yoi::protocol::{ByteRange, Event, Method, Outgoing, PodInfo, PodName};
 
 /// The size of a page of the log, in bytes.
 const PAGE: u64 = 256 * 1024;
@@ -104,17 +104,15 @@ impl App {
         let transcripts = transcripts.filter_map(|name| self.transcripts.get(name));
         let transcript = transcripts.filter_map(|one| one.wakes_at(self.now)).min();
         let in_view = |info: &PodInfo| [shown, beside].contains(&Some(&info.name));
-        // The head and the inbox show running clocks, the tree and the peers ages by the minute.
-        let clock = |info: &PodInfo| {
-            in_view(info) || areas.inbox.is_some() && info.state == State::NeedsYou
-        };
+        // A card shows a running clock, the tree and the peers ages by the minute.
+        let card = areas.card.and_then(|_| self.card_changes_at());
         let listed = |info: &PodInfo| {
             areas.peers.is_some()
                 || areas.tree.is_some()
                     && self.tree.lists(info, &self.family, self.current.as_ref())
         };
         let changes = |info: &PodInfo| {
-            let age = match clock(info) {
+            let age = match in_view(info) {
                 true => age::changes_at(info, self.now),
                 false if listed(info) => age::by_minute_changes_at(info, self.now),
                 false => return None,
@@ -123,7 +121,7 @@ impl App {
             age.into_iter().chain(wait).min()
         };
         let ages = self.family.all().iter().filter_map(changes).min();
-        [notice, arms, transcript, ages, self.looks_at(), self.notifies_at()]
+        [notice, arms, transcript, ages, card, self.looks_at(), self.notifies_at()]
             .into_iter()
             .flatten()
             .min()

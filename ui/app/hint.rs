@@ -2,7 +2,7 @@
 
 use crate::app::{App, Focus, Layer, Link};
 use crate::keys::{Action, Binding, Context, label};
-use crate::pane::actionbar::Hint;
+use crate::pane::actionbar::{Hint, answers_that_fit};
 use crate::pane::inbox::waiting;
 use crate::pane::transcript::{Search, Transcript};
 use crate::theme::Role;
@@ -58,7 +58,7 @@ impl App {
                 ],
             ),
             Focus::Transcript | Focus::Beside => self.transcript_hints(),
-            Focus::Inbox => self.inbox_hints(),
+            Focus::Inbox => self.card_hints(),
             Focus::Page => self.page_hints(),
         }
     }
@@ -136,50 +136,68 @@ impl App {
         self.keymap.label(Context::Everywhere, Action::Back)
     }
 
-    /// The hints of the inbox. The keys that decide are named only while they count.
-    fn inbox_hints(&self) -> Vec<Hint> {
+    /// The keys that answer the card, as many as there is room for in the line, and the others.
+    pub fn answers(&self) -> (Vec<Hint>, Vec<Hint>) {
+        let mut answers = self.all_answers();
+        let rest = answers.split_off(answers_that_fit(&answers, self.size.0));
+        (answers, rest)
+    }
+
+    /// What can be done with a card apart from answering it.
+    fn card_hints(&self) -> Vec<Hint> {
+        let (_, mut hints) = self.answers();
+        let draft = match self.composer.is_empty() {
+            true => "back",
+            false => "your draft waits",
+        };
+        hints.extend(self.list_hints(Context::Inbox, &[(Action::LookInside, "look inside")]));
+        hints.extend(self.list_hints(Context::Everywhere, &[(Action::Back, draft)]));
+        let mut others = Vec::new();
+        if self.chosen_question().is_none() && self.equal_requests() > 0 {
+            others.push((Action::EditRule, "edit the rule"));
+        }
+        others.push((Action::Copy, "copy"));
+        others.push((Action::Explain, "explain"));
+        hints.extend(self.list_hints(Context::Inbox, &others));
+        hints
+    }
+
+    fn all_answers(&self) -> Vec<Hint> {
         let count = self.equal_requests();
         let (each, deny) = match count {
             0 | 1 => (String::new(), "deny".to_owned()),
-            many => (format!("allow all {many} once"), format!("deny all {many}")),
+            many => (format!("all {many} once"), format!("deny all {many}")),
         };
-        let (once, always, tree) = match self.is_narrow() {
-            true => ("once", "always", "its tree"),
-            false => ("allow once", "always, for this Pod", "always, for it and its children"),
+        let (always, tree) = match self.is_narrow() {
+            true => ("always", "its tree"),
+            false => ("always, for this Pod", "always, and below"),
         };
+        let write = [(Action::Composer, "write to it")];
         let steps = self.steps();
         if !steps.is_empty() {
             let digits = steps.into_iter().zip(1..);
             let mut hints: Vec<Hint> =
                 digits.map(|(step, digit)| Hint::new(digit.to_string(), step.does)).collect();
-            let others = [
-                (Action::OpenPod, "go there"),
-                (Action::Explain, "explain"),
-                (Action::Back, "back"),
-            ];
-            hints.extend(self.list_hints(Context::Inbox, &others));
+            hints.extend(self.list_hints(Context::Inbox, &write));
             return hints;
+        }
+        if count == 0 {
+            let seen = self.is_finished_item().then_some((Action::Seen, "seen"));
+            let answers: Vec<_> = seen.into_iter().chain(write).collect();
+            return self.list_hints(Context::Inbox, &answers);
         }
         if let Some(question) = self.chosen_question() {
             return self.question_hints(&question, count);
         }
         let mut answers = vec![
-            (Action::AllowOnce, once),
+            (Action::AllowOnce, "once"),
             (Action::AllowEach, each.as_str()),
-            (Action::Deny, deny.as_str()),
             (Action::AllowPod, always),
             (Action::AllowTree, tree),
+            (Action::Deny, deny.as_str()),
         ];
         answers.retain(|(_, does)| !does.is_empty());
-        let others = [
-            (Action::Unfold, "the whole call"),
-            (Action::OpenPod, "go there"),
-            (Action::EditRule, "edit the rule"),
-            (Action::Back, "back"),
-        ];
-        let armed = self.inbox.is_armed(self.now);
-        let answers = if armed { &answers[..] } else { &[] };
-        self.list_hints(Context::Inbox, &[answers, &others].concat())
+        self.list_hints(Context::Inbox, &answers)
     }
 
     /// The key hints of a question. Digits are not in the keymap, so their hint is added here.
@@ -189,15 +207,12 @@ impl App {
         if count > 1 {
             answers.insert(1, (Action::AllowEach, each.as_str()));
         }
-        let others = [(Action::OpenPod, "go there"), (Action::Back, "back")];
-        let armed = self.inbox.is_armed(self.now);
-        let answers = if armed { &answers[..] } else { &[] };
         let digits = question.choices().len().min(9);
-        let choose = (armed && digits > 0).then(|| {
+        let choose = (digits > 0).then(|| {
             let keys = if digits == 1 { "1".to_owned() } else { format!("1-{digits}") };
             Hint::new(keys, "choose")
         });
-        let hints = self.list_hints(Context::Inbox, &[answers, &others].concat());
+        let hints = self.list_hints(Context::Inbox, &answers);
         choose.into_iter().chain(hints).collect()
     }
 
@@ -271,6 +286,9 @@ impl App {
     }
 
     fn composer_hints(&self) -> Vec<Hint> {
+        if self.has_card() {
+            return self.list_hints(Context::Everywhere, &[(Action::Back, "folds the card")]);
+        }
         let mut hints = match self.info() {
             Some(info) => self.pod_hints(info),
             None => vec![Hint::new(self.send_key(), "makes a Pod and sends")],
@@ -371,7 +389,7 @@ impl App {
 
     /// How many requests wait, and the key that goes to the oldest.
     pub fn needs(&self) -> Option<Hint> {
-        let waiting = if self.is_inbox_alone() { 0 } else { waiting(&self.family) };
+        let waiting = waiting(&self.family);
         let need = if waiting == 1 { "needs" } else { "need" };
         let text = match self.is_narrow() {
             true => format!("▲ {waiting}"),
@@ -379,11 +397,6 @@ impl App {
         };
         let key = self.keymap.label(Context::Everywhere, Action::NextNeedsYou);
         (waiting > 0).then(|| Hint::new(key, text))
-    }
-
-    /// Whether the bar of a narrow screen belongs to the keys of the inbox, whose head counts the requests.
-    pub fn is_inbox_alone(&self) -> bool {
-        self.is_narrow() && self.focus == Focus::Inbox
     }
 
     /// The numbers in the head of the family: how many failed, rest paused, and run.

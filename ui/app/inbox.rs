@@ -1,17 +1,19 @@
-//! Decisions on approval requests. A key decides only after the request has been on the screen,
-//! unchanged and without another key, for a while.
+//! The card: one item of the inbox at a time, over the panes. Only a key of its own gives it the keys. A key decides a request
+//! only after its card has been on the screen, unchanged and without another key, for a while.
 
-use crate::app::Areas;
 use crate::app::confirm::TOO_EARLY;
 use crate::app::{App, Asked, Confirm, Effect, Focus, Layer, TextFor};
+use crate::app::{Areas, panes};
 use crate::family::equal;
 use crate::keys::Action;
 use crate::notice::Kind;
 use crate::pane::actionbar::Prompt;
 use crate::pane::actionbar::Purpose;
 use crate::pane::composer::Message;
-use crate::pane::inbox::{self, Attention, Author, By, Cut, Extent, Step};
+use crate::pane::inbox::{self, Attention, Author, By, Inbox, Item, Step};
 use crate::pane::input::Input;
+use crate::verb::Way;
+use crate::wording::duration::elapsed_changes;
 use crate::wording::rule;
 use std::slice::from_ref;
 use yoi::config::policy::matches;
@@ -34,6 +36,8 @@ const NO_RULE_ANSWERS: &str = "no rule answers a question";
 
 /// Rows that are scrolled at once.
 const PAGE: isize = 5;
+/// What is said where no card is left.
+const NO_CARD: &str = "nothing needs you";
 /// Why a request is not allowed on a screen too small to show it.
 pub(super) const NO_ROOM: &str = "there is no room to show what it wants: make the screen larger";
 
@@ -63,49 +67,134 @@ pub enum RuleScope {
 }
 
 impl App {
-    /// Keeps the choice on its item, and notes what of it is in view. To be called after every message.
-    pub(super) fn inbox_follows(&mut self) {
-        if self.focus != Focus::Inbox && self.family.approvals().is_empty() {
-            return;
-        }
-        let attention = match (self.focus, self.layers.top()) {
-            (Focus::Inbox, None) if !self.leader => Attention::Here,
-            _ => Attention::Elsewhere,
+    /// The items of the cards: without the requests that this screen has decided and the host has not confirmed yet.
+    pub fn items(&self) -> Vec<Item<'_>> {
+        let open = |request: &&ApprovalRequest| {
+            !self.deciding.contains_key(&request.id) && !self.covered.contains(&request.id)
         };
-        let items = inbox::items(&self.family);
-        self.inbox.follow(&items, attention);
-        if items.is_empty() && self.focus == Focus::Inbox {
-            self.focus = Focus::Composer;
+        inbox::items(&self.family).into_iter().filter_map(|item| item.only(open)).collect()
+    }
+
+    /// Whether a card has the keys.
+    pub fn is_card_awake(&self) -> bool {
+        self.focus == Focus::Inbox && self.layers.is_empty() && !self.leader
+    }
+
+    /// Whether a card is on the screen.
+    pub fn has_card(&self) -> bool {
+        let asleep = self.inbox.asleep && self.focus == Focus::Composer;
+        (asleep || self.focus == Focus::Inbox) && !self.items().is_empty()
+    }
+
+    /// Keeps the card on its item, and notes what of it is in view. Once the item is gone, the next card comes without the
+    /// keys. To be called after every message.
+    pub(super) fn inbox_follows(&mut self) {
+        if self.focus != Focus::Inbox && !self.inbox.asleep {
+            return self.inbox.rests();
         }
-        if attention == Attention::Here
-            && let Some(area) = Areas::of(self).inbox
+        let has_keys = self.focus == Focus::Inbox;
+        let attention = if self.is_card_awake() { Attention::Here } else { Attention::Elsewhere };
+        let (awake, left) = self.with_items(|inbox, items| {
+            let awake = has_keys && inbox.is_among(items);
+            inbox.follow(items, if awake { attention } else { Attention::Elsewhere });
+            (awake, !items.is_empty())
+        });
+        if has_keys && !awake {
+            self.focus = Focus::Composer;
+            self.inbox.asleep = true;
+        }
+        self.inbox.asleep &= left;
+        if awake
+            && attention == Attention::Here
+            && let Some(area) = Areas::of(self).card
         {
-            let sight = crate::app::panes::inbox(self).sight(area);
+            let sight = panes::card(self).sight(area);
             self.inbox.saw(sight, area.width);
         }
     }
 
-    /// Moves the focus to the inbox, unless it is empty.
-    pub(super) fn focus_inbox(&mut self) -> Vec<Effect> {
-        if inbox::items(&self.family).is_empty() {
-            return self.say(Kind::Info, "nothing needs you");
-        }
-        self.focus(Focus::Inbox)
+    /// When the clock of the card shows another time.
+    pub(super) fn card_changes_at(&self) -> Option<u64> {
+        self.chosen_item(|item| Some(elapsed_changes(item.since(), self.now)))
     }
 
-    /// Puts the focus on the oldest item, whose Pod is shown as long as the inbox has the focus: the current Pod and its
-    /// draft stay. If the inbox has the focus already, goes to the next item.
-    pub(super) fn next_needs_you(&mut self) -> Vec<Effect> {
-        let items = inbox::items(&self.family);
-        let at = match self.focus {
-            Focus::Inbox => (self.inbox.position(&items) + 1) % items.len().max(1),
-            _ => 0,
-        };
-        if items.is_empty() {
-            return self.say(Kind::Info, "nothing needs you");
+    /// Leaves the card on the screen and gives the keys back to the line.
+    pub(super) fn card_sleeps(&mut self) {
+        if self.focus == Focus::Inbox {
+            self.forget_requests();
+            (self.focus, self.inbox.asleep) = (Focus::Composer, true);
         }
-        self.inbox.choose(&items, at);
-        self.focus(Focus::Inbox)
+    }
+
+    /// Gives the keys to the card, unless there is none.
+    pub(super) fn focus_inbox(&mut self) -> Vec<Effect> {
+        if self.with_items(|inbox, items| inbox.choose(items, inbox.position(items))) {
+            return self.focus(Focus::Inbox);
+        }
+        self.say(Kind::Info, NO_CARD)
+    }
+
+    /// Wakes the card that is on the screen, or shows that of the first item. If a card has the keys already, goes to the next
+    /// one. The current Pod and its draft stay.
+    pub(super) fn next_needs_you(&mut self) -> Vec<Effect> {
+        match self.focus {
+            Focus::Inbox => self.choose_item(self.inbox.position(&self.items()) + 1),
+            _ if self.has_card() => {}
+            _ => self.choose_item(0),
+        }
+        self.focus_inbox()
+    }
+
+    /// Shows the card of the item at a place; behind the last comes the first.
+    fn choose_item(&mut self, at: usize) {
+        self.with_items(|inbox, items| inbox.choose(items, at % items.len().max(1)));
+    }
+
+    /// Changes the inbox by the items of the cards.
+    fn with_items<T>(&mut self, change: impl FnOnce(&mut Inbox, &[Item<'_>]) -> T) -> T {
+        let mut inbox = std::mem::take(&mut self.inbox);
+        let changed = change(&mut inbox, &self.items());
+        self.inbox = inbox;
+        changed
+    }
+
+    /// Shows the transcript of the Pod that the card is about, as long as that has the keys; Esc leads back to the card.
+    fn look_inside(&mut self) -> Vec<Effect> {
+        let Some(pod) = self.chosen_item(|item| item.pod().cloned()) else {
+            return self.say(Kind::Info, "a client has no transcript");
+        };
+        let effects = self.focus(Focus::Transcript);
+        self.inbox.inside = Some(pod);
+        effects
+    }
+
+    /// Notes that the person has seen the result that the card is about.
+    fn card_seen(&mut self) -> Vec<Effect> {
+        match self.chosen_item(|item| item.finished().cloned()) {
+            Some(pod) => self.look_at(&pod),
+            None => self.say(Kind::Info, "only a result is seen; this waits for you"),
+        }
+    }
+
+    /// Whether the card is about a result that was not looked at.
+    pub(super) fn is_finished_item(&self) -> bool {
+        self.chosen_item(|item| item.finished().cloned()).is_some()
+    }
+
+    fn explain_item(&mut self) -> Vec<Effect> {
+        match self.chosen_item(|item| item.pod().cloned()) {
+            Some(pod) => self.carry_out(&format!("explain {pod}"), Way::Key),
+            None => self.say(Kind::Info, "a client has no state to explain"),
+        }
+    }
+
+    /// Back to the card from the transcript of its Pod. `false` where no card led there.
+    pub(super) fn leave_inside(&mut self) -> bool {
+        let was_inside = self.inbox.inside.take().is_some() && self.focus == Focus::Transcript;
+        if was_inside {
+            self.focus(Focus::Inbox);
+        }
+        was_inside
     }
 
     pub(super) fn inbox_key(&mut self, action: Action) -> Vec<Effect> {
@@ -117,10 +206,6 @@ impl App {
             | Action::Deny => {
                 return self.decision_key(action);
             }
-            // Enter begins an answer; it never allows.
-            Action::Unfold if self.chosen_question().is_some() => {
-                return self.decision_key(Action::AllowOnce);
-            }
             _ => self.inbox.distracted(self.now),
         }
         match action {
@@ -128,8 +213,10 @@ impl App {
             Action::Down => self.inbox_step(1),
             Action::PageUp => self.inbox_scroll(-PAGE),
             Action::PageDown => self.inbox_scroll(PAGE),
-            Action::Unfold => self.inbox.show_whole(),
-            Action::Fold => (self.inbox.extent, self.inbox.scrolled) = (Extent::Brief, 0),
+            // It never allows.
+            Action::LookInside => return self.look_inside(),
+            Action::Seen => return self.card_seen(),
+            Action::Explain => return self.explain_item(),
             Action::Copy => return self.copy_action(),
             Action::EditRule => return self.edit_rule(),
             // A message that begins here is for the Pod that waits.
@@ -139,23 +226,24 @@ impl App {
         Vec::new()
     }
 
-    pub(super) fn inbox_step(&mut self, by: isize) {
-        let items = inbox::items(&self.family);
-        let at = self.inbox.position(&items).saturating_add_signed(by);
-        self.inbox.choose(&items, at);
+    fn inbox_step(&mut self, by: isize) {
+        let items = self.items();
+        let last = items.len().saturating_sub(1);
+        let at = self.inbox.position(&items).saturating_add_signed(by).min(last);
+        self.choose_item(at);
     }
 
     pub(super) fn inbox_scroll(&mut self, by: isize) {
-        let Some(area) = Areas::of(self).inbox else { return };
-        let sight = crate::app::panes::inbox(self).sight(area);
+        let Some(area) = Areas::of(self).card else { return };
+        let sight = panes::card(self).sight(area);
         // No row is passed over, and none below the last is shown.
         let by = by.clamp(-PAGE, isize::try_from(sight.shown).unwrap_or(PAGE));
         let most = sight.all.saturating_sub(usize::from(area.height).saturating_sub(1));
         self.inbox.scrolled = sight.first.saturating_add_signed(by).min(most);
     }
 
-    fn chosen_item<T>(&self, read: impl FnOnce(&inbox::Item<'_>) -> Option<T>) -> Option<T> {
-        let items = inbox::items(&self.family);
+    fn chosen_item<T>(&self, read: impl FnOnce(&Item<'_>) -> Option<T>) -> Option<T> {
+        let items = self.items();
         self.inbox.chosen(&items).and_then(read)
     }
 
@@ -366,27 +454,16 @@ impl App {
         }
     }
 
-    /// The notice for a key that allows a request of which a part was never in view. The request is shown
-    /// whole from then on.
+    /// The notice for a key that allows a request of which a part was never in view.
     fn unread_request(&mut self) -> Option<String> {
-        let Some(area) = Areas::of(self).inbox else { return Some(NO_ROOM.into()) };
-        let sight = crate::app::panes::inbox(self).sight(area);
-        let was = sight.cut;
-        if was == Cut::Brief {
-            self.inbox.show_whole();
-        }
-        // Shown whole, the request may take more rows.
-        let area = Areas::of(self).inbox.unwrap_or(area);
-        let sight = crate::app::panes::inbox(self).sight(area);
+        let Some(area) = Areas::of(self).card else { return Some(NO_ROOM.into()) };
+        let sight = panes::card(self).sight(area);
         self.inbox.saw(sight, area.width);
         self.inbox.back_to_unseen(sight);
-        match (self.inbox.unseen(sight), was) {
-            (0, Cut::Brief) => Some("this is the whole call: press the key again".into()),
-            (0, Cut::Whole) => None,
+        match self.inbox.unseen(sight) {
+            0 => None,
             _ if sight.shown == 0 => Some(NO_ROOM.into()),
-            (rows, _) => {
-                Some(format!("{}, then the key again", inbox::more_below(rows, &self.keymap)))
-            }
+            rows => Some(format!("{}, then the key again", inbox::more_below(rows, &self.keymap))),
         }
     }
 
@@ -450,6 +527,7 @@ impl App {
         };
         let message = Message::plain(text.trim());
         self.deciding.extend(requests.ids.iter().map(|id| (id.clone(), message.clone())));
+        self.card_sleeps();
         requests.ids.iter().map(call).collect()
     }
 
@@ -490,7 +568,7 @@ impl App {
                 format!("{asker}: {} elsewhere · {what}", inbox::verdict_words(verdict))
             }
         };
-        if ours || looking || self.focus == Focus::Inbox {
+        if ours || looking || self.has_card() {
             return self.say(if ours { Kind::Done } else { Kind::Info }, text);
         }
         Vec::new()

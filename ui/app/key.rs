@@ -260,7 +260,12 @@ impl App {
             self.closed();
             return Vec::new();
         }
-        if self.page.is_some() {
+        if self.leave_inside() || self.inbox.asleep && self.focus == Focus::Composer {
+            self.inbox.asleep = false;
+            self.closed();
+            return Vec::new();
+        }
+        if self.page.is_some() && self.focus != Focus::Inbox {
             self.close_page();
             self.closed();
             return Vec::new();

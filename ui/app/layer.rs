@@ -1,7 +1,7 @@
 //! The layers over the panes, on a stack: the topmost gets the keys. A key opens a layer at once; the
 //! reply to a request opens one only while the person still waits for it.
 
-use crate::app::{App, Areas, Confirm, Effect, Focus, Read};
+use crate::app::{App, Confirm, Effect, Read};
 use crate::notice::Kind;
 use crate::palette::{Choice, Palette};
 use crate::pane::actionbar::Prompt;
@@ -163,7 +163,7 @@ impl App {
     /// drawn.
     pub fn frame_drawn(&mut self, now: u64) {
         self.layers.frame_drawn(now);
-        if Areas::of(self).inbox.is_some() && self.layers.is_empty() {
+        if self.is_card_awake() {
             self.inbox.frame_drawn(now);
         }
     }
@@ -173,12 +173,12 @@ impl App {
         self.layers.arms_at().is_some_and(|at| at <= self.now)
     }
 
-    /// From when on a key counts for the layer or request on the screen, if that time is still to come.
+    /// From when on a key counts for the layer or card on the screen, if that time is still to come.
     pub(super) fn arms_at(&self) -> Option<u64> {
-        let at = match (self.layers.top(), self.focus) {
-            (Some(Layer::Confirm(_)), _) => self.layers.arms_at(),
-            (None, Focus::Inbox) => self.inbox.arms_at(),
-            (Some(Layer::Prompt(_) | Layer::List(_)) | None, _) => None,
+        let at = match self.layers.top() {
+            Some(Layer::Confirm(_)) => self.layers.arms_at(),
+            None if self.is_card_awake() => self.inbox.arms_at(),
+            Some(Layer::Prompt(_) | Layer::List(_)) | None => None,
         };
         at.filter(|at| *at > self.now)
     }

@@ -94,7 +94,8 @@ impl App {
             }
             return Vec::new();
         }
-        if !self.layers.is_empty() {
+        // Only keys answer a card.
+        if !self.layers.is_empty() || areas.card.is_some_and(|card| card.contains(at)) {
             return Vec::new();
         }
         if let Some(area) = areas.tree.filter(|area| area.contains(at)) {
@@ -104,9 +105,6 @@ impl App {
             let height = areas.peers.map_or(0, |area| area.height);
             let row = crate::app::panes::peers(self).at(y, height);
             return self.peers_click(row.unwrap_or(0));
-        }
-        if let Some(area) = areas.inbox.filter(|area| area.contains(at)) {
-            return self.click_inbox(at.y - area.y, area);
         }
         if let Some((_, y)) = areas.page.and_then(|area| inside(area, at)) {
             self.click_page(y);
@@ -150,15 +148,6 @@ impl App {
         self.focus(if self.focus == clicked { clicked } else { Focus::Composer })
     }
 
-    /// Chooses the item under the pointer; only keys decide it.
-    fn click_inbox(&mut self, y: u16, area: Rect) -> Vec<Effect> {
-        if let Some(at) = crate::app::panes::inbox(self).item_at(y, area) {
-            let items = crate::pane::inbox::items(&self.family);
-            self.inbox.choose(&items, at);
-        }
-        self.keys_stay_in(Focus::Inbox)
-    }
-
     fn wheel(&mut self, at: Position, way: i16) -> Vec<Effect> {
         self.end_selection();
         let areas = Areas::of(self);
@@ -171,6 +160,11 @@ impl App {
             return Vec::new();
         }
         let over = |area: Option<Rect>| area.is_some_and(|area| area.contains(at));
+        if over(areas.card) {
+            self.inbox.distracted(self.now);
+            self.inbox_scroll((way * WHEEL).into());
+            return Vec::new();
+        }
         if !self.layers.is_empty() {
             // A list of a pane stays where it is while a line is typed.
         } else if over(areas.tree) {
@@ -179,11 +173,6 @@ impl App {
             self.peers_step(way.into());
         } else if over(areas.page) {
             self.scroll_page(Scroll::Lines((way * WHEEL).into()));
-        } else if over(areas.inbox) && self.focus != Focus::Inbox {
-            self.inbox_step(way.into());
-        } else if over(areas.inbox) {
-            self.inbox.distracted(self.now);
-            self.inbox_scroll((way * WHEEL).into());
         }
         let under = if over(areas.beside) {
             self.beside().cloned()

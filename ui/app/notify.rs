@@ -141,7 +141,7 @@ impl App {
     /// Whether the person looks at the screen, and the screen shows the Pod.
     fn is_in_view(&self, name: &PodName) -> bool {
         let areas = Areas::of(self);
-        let lists = areas.tree.is_some() || areas.inbox.is_some();
+        let lists = areas.tree.is_some() || areas.card.is_some();
         let shown = [self.shown(), self.beside()].contains(&Some(name));
         !self.outside.unfocused && (lists || shown)
     }

@@ -34,20 +34,16 @@ pub fn peers(app: &App) -> peers::View<'_> {
     }
 }
 
-/// The inbox as it is painted now.
-pub fn inbox(app: &App) -> inbox::View<'_> {
-    let attention = match app.focus {
-        Focus::Inbox => inbox::Attention::Here,
-        _ => inbox::Attention::Elsewhere,
-    };
+/// The card as it is painted now.
+pub fn card(app: &App) -> inbox::View<'_> {
     inbox::View {
         inbox: &app.inbox,
+        items: app.items(),
         family: &app.family,
         theme: &app.theme,
         glyphs: app.setup.glyphs,
         keymap: &app.keymap,
         now: app.now,
-        attention,
     }
 }
 

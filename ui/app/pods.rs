@@ -5,13 +5,12 @@ use crate::app::{App, Asked, Effect, Focus, Zoom};
 use crate::family::Sums;
 use crate::keys::Action;
 use crate::notice::Kind;
-use crate::pane::inbox;
 use crate::pane::tree::{Children, EndedChildren, Place, StoppedPods, TreeRow, Workspaces};
 use yoi::protocol::{Method, PodName};
 
 /// The panes in the order of Tab.
-const ROUND: [Focus; 6] =
-    [Focus::Composer, Focus::Tree, Focus::Peers, Focus::Transcript, Focus::Beside, Focus::Inbox];
+const ROUND: [Focus; 5] =
+    [Focus::Composer, Focus::Tree, Focus::Peers, Focus::Transcript, Focus::Beside];
 
 impl App {
     /// Makes a Pod the current one and goes to the composer.
@@ -34,6 +33,7 @@ impl App {
         self.tree.unfolded = None;
         self.page = None;
         self.focus = Focus::Composer;
+        (self.inbox.asleep, self.inbox.inside) = (false, None);
         self.composer_follows();
         if self.tour.as_ref().is_some_and(|tour| tour.due) {
             self.tour_step();
@@ -76,9 +76,11 @@ impl App {
             self.forget_requests();
         }
         // Every other pane shows a transcript, or stands where a page is.
-        if !matches!(focus, Focus::Composer | Focus::Page) {
+        if !matches!(focus, Focus::Composer | Focus::Page | Focus::Inbox) {
             self.page = None;
         }
+        self.inbox.asleep &= focus == Focus::Composer;
+        self.inbox.inside = None;
         if lists.contains(&focus) {
             self.zoom = Zoom::Off;
         }
@@ -108,8 +110,7 @@ impl App {
             Focus::Tree => !zoomed,
             Focus::Peers => !zoomed && self.family.has_contacts(),
             Focus::Beside => beside,
-            Focus::Inbox => !inbox::items(&self.family).is_empty(),
-            Focus::Composer | Focus::Transcript => true,
+            Focus::Composer | Focus::Transcript | Focus::Inbox => true,
             // A page has no other pane in its round.
             Focus::Page => false,
         };

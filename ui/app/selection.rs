@@ -131,7 +131,7 @@ impl App {
             Focus::Transcript => areas.transcript.map(text_area),
             Focus::Beside => areas.beside.map(text_area),
             Focus::Page => areas.page,
-            Focus::Inbox => areas.inbox,
+            Focus::Inbox => areas.card,
         };
         area.filter(|area| !area.is_empty())
     }

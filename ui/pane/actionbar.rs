@@ -10,7 +10,7 @@ use crate::theme::{Role, Theme};
 use crate::verb::complete::{Completion, Sources, complete};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 /// Rows of the list of completions.
@@ -20,6 +20,9 @@ pub const CANDIDATES: usize = 6;
 const REST: &str = " :notices";
 /// The columns from which on there is room for it.
 const ROOM_FOR_REST: usize = 40;
+
+/// Between two answers.
+const GAP: &str = "  ";
 
 /// Below this many columns the help is named by its key alone.
 const BRIEF: usize = 60;
@@ -44,13 +47,14 @@ impl Purpose {
         matches!(self, Self::Deny | Self::Rule | Self::Answer)
     }
 
+    /// What the line begins with.
     fn sign(self) -> &'static str {
         match self {
             Self::Verb => ":",
             Self::Find | Self::Filter => "/",
-            Self::Deny => "✕ ",
-            Self::Rule => "= ",
-            Self::Answer => "› ",
+            Self::Deny => "deny, because › ",
+            Self::Rule => "always allow › ",
+            Self::Answer => "answer › ",
         }
     }
 
@@ -63,17 +67,6 @@ impl Purpose {
             Self::Deny => "denies",
             Self::Rule => "keeps the rule",
             Self::Answer => "sends",
-        }
-    }
-
-    /// What is asked for, where the sign does not say it all; `{line choose}` is the key of an action.
-    /// With the usual keys it fits into the narrowest screen.
-    fn question(self) -> Option<&'static str> {
-        match self {
-            Self::Deny => Some("deny, because ({line choose}: deny, {line back}: back)"),
-            Self::Rule => Some("always allow ({line choose}: keep, {line back}: back)"),
-            Self::Answer => Some("your answer ({line choose}: send, {line back}: back)"),
-            Self::Verb | Self::Find | Self::Filter => None,
         }
     }
 }
@@ -115,11 +108,6 @@ impl Prompt {
     pub fn typed(&self) -> Option<&str> {
         let text = self.input.text().trim();
         (!text.is_empty() && text != self.begun.trim()).then_some(text)
-    }
-
-    /// What the line asks for, in a sentence that is shown above it.
-    pub fn question(&self) -> Option<&'static str> {
-        self.purpose.question()
     }
 
     /// To be called after the text was edited.
@@ -268,16 +256,55 @@ impl View<'_> {
 }
 
 /// Paints a line that is typed in place of the draft, and returns the position of the caret.
-pub fn prompt(prompt: &Prompt, area: Rect, buf: &mut Buffer, theme: &Theme) -> Option<Position> {
+pub fn prompt(
+    prompt: &Prompt,
+    area: Rect,
+    buf: &mut Buffer,
+    theme: &Theme,
+    glyphs: Glyphs,
+) -> Option<Position> {
     let sign = prompt.purpose.sign();
     let wide = columns(sign);
     let room = area.width.checked_sub(wide + 2)?;
     let y = area.bottom().checked_sub(1)?;
     let (text, at) = prompt.input.window(room.into());
-    buf.set_stringn(area.x + 1, y, sign, wide.into(), theme.accent);
+    buf.set_stringn(area.x + 1, y, glyphs.plain(sign), wide.into(), theme.accent);
     buf.set_stringn(area.x + 1 + wide, y, text, room.into(), Style::new());
     let column = u16::try_from(at).unwrap_or(0).saturating_add(1 + wide);
     Some(Position::new(area.x + column.min(area.width - 1), y))
+}
+
+/// Paints the keys that answer a card into the line, in place of the draft, with this look of the keys.
+pub fn answers(
+    answers: &[Hint],
+    keys: Style,
+    area: Rect,
+    buf: &mut Buffer,
+    theme: &Theme,
+    glyphs: Glyphs,
+) {
+    let Some(y) = area.bottom().checked_sub(1) else { return };
+    buf.set_style(area, theme.selection);
+    let key = keys.add_modifier(Modifier::BOLD);
+    let mut spans = vec![Span::raw(" ")];
+    for (i, hint) in answers.iter().enumerate() {
+        spans.push(Span::raw(if i > 0 { GAP } else { "" }));
+        spans.push(Span::styled(glyphs.plain(&hint.key), key));
+        spans.push(Span::raw(glyphs.plain(&format!(" {}", hint.does))));
+    }
+    buf.set_line(area.x, y, &Line::from(spans), area.width);
+}
+
+/// How many of these answers there is room for in the line.
+pub fn answers_that_fit(answers: &[Hint], columns: u16) -> usize {
+    let mut used = 1;
+    let fits = |hint: &&Hint| {
+        used += width(&hint.key) + 1 + width(&hint.does);
+        let fits = used <= usize::from(columns);
+        used += GAP.len();
+        fits
+    };
+    answers.iter().take_while(fits).count()
 }
 
 /// The list of completions above the line, in the rows of `area` from its bottom up.

@@ -1,6 +1,6 @@
 //! The inbox: the approval requests of all Pods and the Pods that need a person for another reason, then the Pods that failed,
-//! then those whose runs go in circles; each oldest first. Its keys decide a request only after it has been on the screen for a
-//! while.
+//! those whose runs go in circles, and those that finished and were not looked at since; each oldest first. One item at a time
+//! is shown as a card. Its keys decide a request only after it has been on the screen for a while.
 
 use crate::family::{Family, equal};
 use yoi::protocol::{ApprovalRequest, Pattern, PodInfo, PodName, State};
@@ -8,7 +8,7 @@ use yoi::protocol::{ApprovalRequest, Pattern, PodInfo, PodName, State};
 mod draw;
 
 pub use crate::wording::rule::verdict as verdict_words;
-pub use draw::{Cut, Sight, View, in_view, more_below};
+pub use draw::{Sight, View, in_view, more_below};
 
 /// How long a request or a confirmation must have been on the screen, unchanged and without a key, before a key answers it,
 /// in milliseconds.
@@ -30,6 +30,8 @@ pub enum Matter {
     Needs,
     Failed,
     InCircles,
+    /// Its run ended, and the result was not looked at.
+    Finished,
 }
 
 /// What a person can do about an item.
@@ -58,26 +60,20 @@ pub struct Inbox {
     chosen: Vec<String>,
     /// The place of the chosen item; it stays when the item goes.
     at: usize,
-    pub extent: Extent,
+    /// Whether its card is on the screen without the keys.
+    pub asleep: bool,
+    /// The Pod of the card, while the person looks into it.
+    pub inside: Option<PodName>,
     /// How many of its rows are scrolled out of view.
     pub scrolled: usize,
     /// The rule that the person edited, and the id of its request.
     edited: Option<(String, Pattern)>,
-    /// How many rows, from the first on and without a gap, were in view: of which parts, in which extent, at
-    /// which width.
-    seen: (Vec<String>, Extent, u16, usize),
+    /// How many rows, from the first on and without a gap, were in view: of which parts, at which width.
+    seen: (Vec<String>, u16, usize),
     /// The parts that have the focus.
     focused: Option<Vec<String>>,
     /// Since when they have been on the screen, unchanged and without a key; `None` before the first frame.
     drawn: Option<u64>,
-}
-
-/// How much of the chosen item is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Extent {
-    #[default]
-    Brief,
-    Whole,
 }
 
 /// The author of the rule of a decision.
@@ -87,7 +83,7 @@ pub enum Author {
     Person,
 }
 
-/// Whether the inbox has the keys.
+/// Whether the card has the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attention {
     Here,
@@ -102,6 +98,17 @@ impl<'a> Item<'a> {
                 approvals.iter().map(|approval| approval.id.clone()).collect()
             }
             Self::Pod(info, _) => vec![format!("pod {}", info.name)],
+        }
+    }
+
+    /// The item with these of its requests only; `None` where none of them is left.
+    pub fn only(self, kept: impl Fn(&&'a ApprovalRequest) -> bool) -> Option<Self> {
+        match self {
+            Self::Approval(mut approvals) => {
+                approvals.retain(kept);
+                (!approvals.is_empty()).then_some(Self::Approval(approvals))
+            }
+            pod @ Self::Pod(..) => Some(pod),
         }
     }
 
@@ -125,6 +132,14 @@ impl<'a> Item<'a> {
         }
     }
 
+    /// The Pod whose result was not looked at.
+    pub fn finished(&self) -> Option<&'a PodName> {
+        match self {
+            Self::Pod(info, Matter::Finished) => Some(&info.name),
+            Self::Pod(..) | Self::Approval(_) => None,
+        }
+    }
+
     /// Its approval requests.
     pub fn approvals(&self) -> &[&ApprovalRequest] {
         match self {
@@ -140,7 +155,7 @@ impl<'a> Item<'a> {
         let step = |does, line| Step { does, by: By::Verb(line) };
         let stop = || step("stop", format!("stop {name}"));
         match matter {
-            Matter::Needs => Vec::new(),
+            Matter::Needs | Matter::Finished => Vec::new(),
             Matter::Failed => vec![step("go on", format!("resume {name}")), stop()],
             Matter::InCircles => vec![
                 Step { does: "nudge", by: By::Message(NUDGE) },
@@ -157,9 +172,9 @@ pub fn waiting(family: &Family) -> usize {
 }
 
 /// All items, those that wait for a person first.
-pub fn items(family: &Family) -> Vec<Item<'_>> {
+pub fn items<'a>(family: &'a Family) -> Vec<Item<'a>> {
     let mut items = needs(family);
-    // A child that failed is the matter of its parent while that runs.
+    // A child that failed or finished is the matter of its parent while that runs.
     let is_left_alone = |info: &PodInfo| {
         let parent = info.parent.as_ref().and_then(|parent| family.get(parent));
         parent.is_none_or(|parent| parent.state != State::Running)
@@ -167,12 +182,16 @@ pub fn items(family: &Family) -> Vec<Item<'_>> {
     let all = || family.all().iter().filter(|info| info.is_listed());
     let failed = all().filter(|info| info.state == State::Failed && is_left_alone(info));
     let circling = all().filter(|info| info.state == State::Running && info.circling.is_some());
-    let mut failed: Vec<_> = failed.map(|info| Item::Pod(info, Matter::Failed)).collect();
-    let mut circling: Vec<_> = circling.map(|info| Item::Pod(info, Matter::InCircles)).collect();
-    failed.sort_by_key(Item::since);
-    circling.sort_by_key(Item::since);
-    items.extend(failed);
-    items.extend(circling);
+    let finished =
+        all().filter(|info| info.state == State::Idle && info.unseen && is_left_alone(info));
+    let mut add = |matter, pods: &mut dyn Iterator<Item = &'a PodInfo>| {
+        let mut pods: Vec<_> = pods.map(|info| Item::Pod(info, matter)).collect();
+        pods.sort_by_key(Item::since);
+        items.extend(pods);
+    };
+    add(Matter::Failed, &mut failed.into_iter());
+    add(Matter::InCircles, &mut circling.into_iter());
+    add(Matter::Finished, &mut finished.into_iter());
     items
 }
 
@@ -193,7 +212,18 @@ impl Inbox {
     pub fn position(&self, items: &[Item<'_>]) -> usize {
         let mine = |item: &Item<'_>| item.parts().iter().any(|part| self.chosen.contains(part));
         let found = items.iter().position(mine);
-        found.unwrap_or_else(|| self.at.min(items.len().saturating_sub(1)))
+        // Behind the last comes the first.
+        found.unwrap_or(if self.at < items.len() { self.at } else { 0 })
+    }
+
+    /// Whether the chosen item is one of these.
+    pub fn is_among(&self, items: &[Item<'_>]) -> bool {
+        items.iter().any(|item| item.parts().iter().any(|part| self.chosen.contains(part)))
+    }
+
+    /// Notes that its card is not on the screen: the next one has to be drawn before it can be decided.
+    pub fn rests(&mut self) {
+        (self.focused, self.drawn) = (None, None);
     }
 
     /// The chosen item.
@@ -201,11 +231,12 @@ impl Inbox {
         items.get(self.position(items))
     }
 
-    /// Chooses the item at a place; beyond the end it is the last.
-    pub fn choose(&mut self, items: &[Item<'_>], at: usize) {
+    /// Chooses the item at a place; beyond the end it is the last. `false` where there is none.
+    pub fn choose(&mut self, items: &[Item<'_>], at: usize) -> bool {
         self.at = at.min(items.len().saturating_sub(1));
         self.chosen = items.get(self.at).map(Item::parts).unwrap_or_default();
-        (self.extent, self.scrolled) = (Extent::Brief, 0);
+        self.scrolled = 0;
+        !items.is_empty()
     }
 
     /// Keeps the choice on its item. To be called after every change of the items or the focus: a decision
@@ -214,7 +245,7 @@ impl Inbox {
         let at = self.position(items);
         let parts = items.get(at).map(Item::parts).unwrap_or_default();
         if !self.chosen.iter().any(|part| parts.contains(part)) {
-            (self.extent, self.scrolled) = (Extent::Brief, 0);
+            self.scrolled = 0;
         }
         (self.at, self.chosen) = (at, parts);
         let focused = match attention {
@@ -229,32 +260,25 @@ impl Inbox {
 
     /// Notes which rows of the chosen item are in view at this width.
     pub fn saw(&mut self, sight: Sight, columns: u16) {
-        let (parts, extent, width, rows) = &mut self.seen;
-        if (&*parts, *extent, *width) != (&self.chosen, self.extent, columns) {
-            (*parts, *extent, *width, *rows) = (self.chosen.clone(), self.extent, columns, 0);
+        let (parts, width, rows) = &mut self.seen;
+        if (&*parts, *width) != (&self.chosen, columns) {
+            (*parts, *width, *rows) = (self.chosen.clone(), columns, 0);
         }
         if sight.first <= *rows {
             *rows = (*rows).max(sight.first + sight.shown);
         }
     }
 
-    /// Shows the whole request, from its beginning.
-    pub fn show_whole(&mut self) {
-        if self.extent == Extent::Brief {
-            (self.extent, self.scrolled) = (Extent::Whole, 0);
-        }
-    }
-
     /// Scrolls back to the first row that was never in view, if one was passed over.
     pub fn back_to_unseen(&mut self, sight: Sight) {
         if self.unseen(sight) > 0 {
-            self.scrolled = self.scrolled.min(self.seen.3);
+            self.scrolled = self.scrolled.min(self.seen.2);
         }
     }
 
     /// How many rows of the request were never in view.
     pub fn unseen(&self, sight: Sight) -> usize {
-        sight.action.saturating_sub(self.seen.3)
+        sight.action.saturating_sub(self.seen.2)
     }
 
     /// Starts the time until a decision counts anew, because another key was pressed.

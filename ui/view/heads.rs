@@ -4,7 +4,6 @@
 use crate::app::{App, Focus};
 use crate::family::Cost;
 use crate::keys::{Action, Context};
-use crate::pane::inbox::{items, waiting};
 use crate::pane::transcript::Transcript;
 use crate::pane::tree::Workspaces;
 use crate::rows::{cut, cut_middle, width};
@@ -92,19 +91,6 @@ pub fn of_peers(app: &App, area: Rect, buf: &mut Buffer) {
     };
     let right = agents.map(|agents| Piece::new(agents, app.theme.dim, 0)).into_iter().collect();
     head(app, vec![Piece::new(text, style, 0)], right, area, buf);
-}
-
-/// Paints the head of the inbox.
-pub fn of_inbox(app: &App, area: Rect, buf: &mut Buffer) {
-    let style = if app.focus == Focus::Inbox { app.theme.accent } else { app.theme.dim };
-    let text = match app.focus {
-        Focus::Inbox => {
-            let items = items(&app.family);
-            format!("inbox · {} of {}", app.inbox.position(&items) + 1, items.len())
-        }
-        _ => format!("inbox · {}", waiting(&app.family)),
-    };
-    head(app, vec![Piece::new(text, style, 0)], Vec::new(), area, buf);
 }
 
 /// Paints the head of the page: its title, its figures, of which the last go first, and the key that shows more of it. It says where a message goes that is

@@ -1,6 +1,6 @@
 //! Paints the layers over the panes: lists, confirmations, completions.
 
-use crate::app::{App, Areas, Confirm, Layer, confirm_rows};
+use crate::app::{App, Areas, Confirm, Layer, confirm_rows, panes};
 use crate::palette::Palette;
 use crate::pane::actionbar::{self, CANDIDATES, Hint, Prompt};
 use crate::pane::composer::Files;
@@ -73,6 +73,14 @@ fn clear(app: &App, area: Rect, buf: &mut Buffer) {
     buf.set_style(area, app.theme.text.patch(app.theme.raised));
 }
 
+/// Paints the card, if one is on the screen.
+pub fn card(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
+    if let Some(area) = areas.card {
+        let area = open(app, area, frame);
+        panes::card(app).render(area, frame.buffer_mut());
+    }
+}
+
 fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> Position {
     let area = areas.list(list);
     let title = area.y.saturating_sub(1);
@@ -125,25 +133,15 @@ fn answer_row(app: &App, hints: Vec<Hint>) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Paints above a line that is being typed why it was refused or, if it was not, what it asks for or its
-/// completions.
+/// Paints above a line that is being typed why it was refused or, if it was not, its completions.
 fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) {
-    let question = prompt.question().map(|text| app.keymap.with_keys(text));
-    let wrong = app.undecided(prompt).or_else(|| prompt.wrong.clone());
-    let question = question.filter(|_| wrong.is_none() || prompt.wrong.is_some());
-    let wrong = wrong.iter().map(|text| (text.as_str(), app.theme.error));
-    let said = wrong.chain(question.iter().map(|text| (text.as_str(), app.theme.needs)));
     let columns = usize::from(areas.sheet(1).width).max(1);
-    let rows: Vec<Line<'_>> = said
-        .flat_map(|(text, style)| {
-            let rows = wrap_text(&app.setup.glyphs.plain(text), columns);
-            rows.into_iter().map(move |row| Line::styled(row, style))
-        })
-        .collect();
+    let wrong = app.undecided(prompt).or_else(|| prompt.wrong.clone()).unwrap_or_default();
+    let rows = wrap_text(&app.setup.glyphs.plain(&wrong), columns);
     if !rows.is_empty() {
         let area = line_sheet(app, rows.len(), areas, frame);
         for (row, y) in rows.iter().zip(area.y..area.bottom()) {
-            frame.buffer_mut().set_line(area.x, y, row, area.width);
+            frame.buffer_mut().set_stringn(area.x, y, row, columns, app.theme.error);
         }
         return;
     }

@@ -121,7 +121,7 @@ pub fn needs(info: &PodInfo, family: &Family) -> Now {
 }
 
 /// What an approval request is about, in a sentence and in a word.
-fn wants(request: &ApprovalRequest) -> (Cow<'static, str>, Cow<'static, str>) {
+pub fn wants(request: &ApprovalRequest) -> (Cow<'static, str>, Cow<'static, str>) {
     let (text, short) = match request.tool.as_str() {
         _ if request.question.is_some() => ("asks", "asks"),
         START_SERVER => ("wants to start a server", "server"),

@@ -41,7 +41,7 @@ fn the_request_of_a_client_is_no_request_of_a_pod_of_the_same_name() {
     bench.press("ctrl-n");
     assert_eq!((bench.app.focus, &bench.app.current), (Focus::Inbox, &before));
     let screen = bench.screen();
-    for part in ["the MCP client \"w\"  spawn_pod kid in /repo", "task: count", "your consent"] {
+    for part in ["the MCP client \"w\"", "spawn_pod  kid in /repo", "task: count", "your consent"] {
         assert!(screen.contains(part), "{part}: {screen}");
     }
     let removed = Event::PodRemoved { name: name("w") };

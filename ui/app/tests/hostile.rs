@@ -68,7 +68,6 @@ fn approvals(bench: &mut Bench, change: impl FnOnce(&mut yoi::protocol::Approval
     change(&mut request);
     bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
     bench.press("ctrl-n");
-    bench.press("enter");
 }
 
 #[test]

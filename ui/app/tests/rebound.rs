@@ -128,6 +128,9 @@ fn every_pane_hints_at_the_keys_in_force() {
         assert_eq!(bench.app.place(), place);
         for size in [(160, 60), (110, 24)] {
             bench.size(size.0, size.1);
+            // A card gives the keys back when the screen is resized.
+            bench.does(Context::Everywhere, Action::Leader);
+            bench.does(Context::Leader, begin);
             bench.wait(1_000);
             names_no_default(begin.name(), &mut bench);
         }

@@ -241,12 +241,14 @@ fn zoom_leaves_the_transcript_alone_and_going_to_a_list_ends_it() {
 }
 
 #[test]
-fn an_approval_request_is_in_view_while_the_transcript_has_the_whole_width() {
+fn a_request_shows_in_the_count_while_the_transcript_has_the_whole_width() {
     let mut bench = bench(80, 24);
     leader(&mut bench, "z");
     let approval = Box::new(approval("q", "scout", "cargo fetch"));
     bench.host(Some("scout"), Event::ApprovalRequested { approval });
-    assert!(bench.screen().contains("scout  Bash cargo fetch"));
+    assert!(bench.screen().contains("▲ 1 needs you Ctrl+N"), "{}", bench.screen());
+    bench.press("ctrl-n");
+    assert!(bench.screen().contains("scout  wants an approval"), "{}", bench.screen());
 }
 
 #[test]

@@ -115,11 +115,10 @@ fn the_wheel_moves_through_the_list_under_the_pointer_and_leaves_the_keys_where_
     let lines: String = (1..40).map(|line| format!("echo {line}\n")).collect();
     bench.host(None, Event::ApprovalRequested { approval: Box::new(approval("1", "p10", &lines)) });
     bench.press("ctrl-n");
-    bench.app.inbox.show_whole();
-    let inbox = Areas::of(&bench.app).inbox.expect("an inbox");
-    bench.msg(mouse(MouseEventKind::ScrollDown, inbox.x + 2, inbox.y + 1));
+    let card = Areas::of(&bench.app).card.expect("a card");
+    bench.msg(mouse(MouseEventKind::ScrollDown, card.x + 2, card.y + 1));
     assert_ne!(bench.app.inbox.scrolled, 0);
-    bench.msg(mouse(MouseEventKind::ScrollUp, inbox.x + 2, inbox.y + 1));
+    bench.msg(mouse(MouseEventKind::ScrollUp, card.x + 2, card.y + 1));
     assert_eq!(bench.app.inbox.scrolled, 0);
 }
 

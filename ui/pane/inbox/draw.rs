@@ -1,37 +1,35 @@
-//! The inbox on screen: a row for each item, and below the chosen one its details.
+//! The card of one item: a head that says whose it is and why, and below it what a person needs to decide.
 
 use crate::family::Family;
 use crate::keys::{Action, Context, Keymap};
 use crate::pane::glyph::Glyphs;
-use crate::pane::inbox::{Attention, Author, Extent, Inbox, Item, Matter, items, needs};
-use crate::rows::{cut, cut_middle, pad, right, width, wrap_text};
+use crate::pane::inbox::{Author, Inbox, Item, Matter};
+use crate::rows::{cut, cut_middle, pad, width, wrap_text};
 use crate::theme::{Role, Theme};
 use crate::wording::duration::elapsed;
-use crate::wording::now::again;
+use crate::wording::now::{again, wants};
 use crate::wording::rule::{ONCE_ONLY, limit, pattern};
 use crate::wording::{question, scope, state};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
-use yoi::protocol::{ApprovalRequest, PodInfo, START_SERVER};
+use yoi::protocol::{ApprovalRequest, PodInfo, PodName, START_SERVER};
 use yoi::scope::Rule;
 use yoi::text::SafeText;
 
-/// Rows of the action that are shown before the item is unfolded.
-const BRIEF: usize = 3;
-/// The most rows of items while the inbox has no focus.
-const LISTED: usize = 3;
 /// From this many rows on, the last one says how many more there are.
 const NOTED: usize = 3;
 /// The columns of the names of facts.
 const NAMES: usize = 11;
-/// The fewest columns in which a request can be read: its rows stand four columns further in.
+/// The most columns of what an action belongs to and stands behind.
+const BESIDE: usize = 9;
+/// The columns before each row below the head.
+const INDENT: usize = 2;
+/// The fewest columns in which a request can be read.
 const NARROWEST: u16 = 12;
-/// The columns of the age.
-const AGE: usize = 5;
 
-/// The rows of the details of the chosen item; the rows of the action come first.
+/// The rows of a card below its head; the rows of the action come first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sight {
     /// The index of the first row in view, and the number of rows in view.
@@ -40,103 +38,42 @@ pub struct Sight {
     pub all: usize,
     /// How many rows the whole action has.
     pub action: usize,
-    pub cut: Cut,
 }
 
-/// Whether rows of the action are left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cut {
-    #[default]
-    Whole,
-    Brief,
-}
-
-/// The inbox as a widget.
+/// The card of the chosen item as a widget.
 pub struct View<'a> {
     pub inbox: &'a Inbox,
+    /// The items that the card is one of.
+    pub items: Vec<Item<'a>>,
     pub family: &'a Family,
     pub theme: &'a Theme,
     pub glyphs: Glyphs,
     pub keymap: &'a Keymap,
     pub now: u64,
-    pub attention: Attention,
 }
 
 impl View<'_> {
-    /// The items that have rows: without the keys, only those that wait for a person.
-    fn listed(&self) -> Vec<Item<'_>> {
-        match self.attention {
-            Attention::Elsewhere => needs(self.family),
-            Attention::Here => items(self.family),
-        }
-    }
-
-    /// How many rows it needs at this width.
+    /// How many rows it needs at this width, its head included.
     pub fn height(&self, columns: u16) -> usize {
-        let items = self.listed();
-        match self.attention {
-            Attention::Elsewhere => items.len().min(LISTED + 1),
-            Attention::Here => {
-                let chosen = self.inbox.chosen(&items);
-                items.len() + chosen.map_or(0, |item| self.details(item, columns.into()).len())
-            }
-        }
+        let details = |item| self.details(item, columns.into()).len();
+        self.inbox.chosen(&self.items).map_or(0, |item| 1 + details(item))
     }
 
-    /// Which rows of the chosen item are in view.
+    /// Which rows of the card are in view.
     pub fn sight(&self, area: Rect) -> Sight {
-        let items = items(self.family);
         let columns = usize::from(area.width);
-        let Some(item) = self.inbox.chosen(&items) else { return Sight::default() };
+        let Some(item) = self.inbox.chosen(&self.items) else { return Sight::default() };
         let all = self.details(item, columns).len();
-        let action = item
-            .approvals()
-            .first()
-            .map_or(0, |approval| action(approval, columns, self.glyphs).len());
+        let approval = item.approvals().first();
+        let action = approval.map_or(0, |approval| action(approval, columns, self.glyphs).len());
         let first = self.inbox.scrolled.min(all);
         // Below this width no word of the action has room.
         let height = if area.width < NARROWEST { 0 } else { area.height };
         let shown = in_view(all - first, usize::from(height));
-        let most = item.approvals().first().map_or(BRIEF, |approval| brief_rows(approval));
-        let brief = self.inbox.extent == Extent::Brief && action > most;
-        Sight { first, shown, all, action, cut: if brief { Cut::Brief } else { Cut::Whole } }
+        Sight { first, shown, all, action }
     }
 
-    /// The item at row `y` of the pane, from 0.
-    pub fn item_at(&self, y: u16, area: Rect) -> Option<usize> {
-        let items = self.listed();
-        self.rows(&items, area).get(usize::from(y)).and_then(|(_, item)| *item)
-    }
-
-    /// Every row with the item whose head it is, as many as there is room for.
-    fn rows(&self, items: &[Item<'_>], area: Rect) -> Vec<(Line<'static>, Option<usize>)> {
-        let (columns, height) = (usize::from(area.width), usize::from(area.height));
-        let head = |at: usize| (self.head(&items[at], columns), Some(at));
-        if self.attention == Attention::Elsewhere {
-            let shown = if items.len() > height { height.saturating_sub(1) } else { items.len() };
-            let mut rows: Vec<_> = (0..shown).map(head).collect();
-            if items.len() > shown && height > 0 {
-                let more = format!("  +{} more", items.len() - shown);
-                rows.push((Line::styled(more, self.theme.needs), None));
-            }
-            return rows;
-        }
-        let at = self.inbox.position(items);
-        let details = items.get(at).map(|item| self.details(item, columns)).unwrap_or_default();
-        let details = self.in_view(details, height);
-        // The chosen item is shown whole before other items get a row.
-        let room = height.saturating_sub(1 + details.len());
-        let before = at.min(room);
-        let after = (items.len() - at.min(items.len())).saturating_sub(1).min(room - before);
-        let first = at - before;
-        let mut rows: Vec<_> = (first..items.len().min(at + 1)).map(head).collect();
-        rows.extend(details.into_iter().map(|line| (line, None)));
-        rows.extend((at + 1..at + 1 + after).map(head));
-        rows.truncate(height);
-        rows
-    }
-
-    /// The rows of the details that there is room for below a head, the last of which says how many
+    /// The rows of the details that there is room for below the head, the last of which says how many
     /// more there are.
     fn in_view(&self, details: Vec<Line<'static>>, height: usize) -> Vec<Line<'static>> {
         let first = self.inbox.scrolled.min(details.len());
@@ -149,56 +86,60 @@ impl View<'_> {
         rows
     }
 
+    /// Whose item it is and why it is one, and on the right which of all it is and how long it has waited.
     fn head(&self, item: &Item<'_>, columns: usize) -> Line<'static> {
-        let age = right(&elapsed(self.now.saturating_sub(item.since())), AGE);
         let needs = self.glyphs.pick("▲", "!");
         let (shape, role, from, what) = match item {
             Item::Approval(approvals) => {
-                (needs, Role::Needs, requesters(approvals), brief(approvals))
+                let what = approvals.first().map(|approval| wants(approval).0).unwrap_or_default();
+                (needs, Role::Needs, requester(approvals), what.into_owned())
             }
             Item::Pod(info, matter) => {
+                let sign = self.glyphs.state_sign(info);
                 let (shape, role) = match matter {
                     Matter::Needs => (needs, Role::Needs),
-                    Matter::Failed => (self.glyphs.state_sign(info).shape, Role::Error),
-                    Matter::InCircles => (self.glyphs.state_sign(info).shape, Role::Warn),
+                    Matter::Failed => (sign.shape, Role::Error),
+                    Matter::InCircles => (sign.shape, Role::Warn),
+                    Matter::Finished => (sign.shape, Role::Text),
                 };
-                (shape, role, below_parent(info), why(info, *matter))
+                (shape, role, self.lineage(info), self.why(info, *matter))
             }
         };
+        let age = elapsed(self.now.saturating_sub(item.since()));
+        let place = format!("{} of {}", self.inbox.position(&self.items) + 1, self.items.len());
+        let alike = item.approvals().len();
+        let alike = (alike > 1).then(|| format!("{alike} alike"));
+        let right: Vec<String> = alike.into_iter().chain([place, age]).collect();
+        let right = self.glyphs.plain(&right.join(" · "));
         let shape = format!("{shape} ");
-        let room = columns.saturating_sub(width(&shape) + AGE + 1);
-        let from = cut_middle(&self.glyphs.plain(&from), room / 2);
+        let room = columns.saturating_sub(width(&shape) + width(&right) + 2);
+        let from = cut_middle(&self.glyphs.plain(&from), room * 2 / 3);
         let rest = room.saturating_sub(width(&from) + 2);
-        let what = pad(&self.glyphs.plain(&SafeText::spelled(what)), rest);
+        let what = pad(&cut(&self.glyphs.plain(&SafeText::spelled(what)), rest), rest);
+        let style = self.theme.style(role);
         Line::from(vec![
-            Span::styled(shape, self.theme.style(role)),
-            Span::styled(from, Style::new().add_modifier(Modifier::BOLD)),
-            Span::raw(format!("  {what}")),
-            Span::styled(format!(" {age}"), self.theme.dim),
+            Span::styled(shape, style),
+            Span::styled(from, style.add_modifier(Modifier::BOLD)),
+            Span::styled(format!("  {what}"), style),
+            Span::styled(format!("  {right}"), self.theme.dim),
         ])
     }
 
     /// The details that a person needs to decide.
     fn details(&self, item: &Item<'_>, columns: usize) -> Vec<Line<'static>> {
-        let room = columns.saturating_sub(4).max(1);
+        let room = columns.saturating_sub(INDENT).max(1);
         let approval = match item {
             Item::Approval(approvals) => approvals.first(),
             Item::Pod(info, matter) => return self.details_of_pod(info, *matter, room),
         };
         let Some(approval) = approval else { return Vec::new() };
         let mut lines = Vec::new();
-        let all = action(approval, columns, self.glyphs);
-        let whole = self.inbox.extent == Extent::Whole;
-        let shown = if whole { all.len() } else { all.len().min(brief_rows(approval)) };
-        for line in &all[..shown] {
-            let line = Span::styled(line.clone(), self.theme.code);
-            lines.push(Line::from(vec![Span::raw("    "), line]));
-        }
-        if shown < all.len() {
-            let unfold = self.keymap.name(Context::Inbox, Action::Unfold);
-            let more = format!("… {} more lines: {unfold} shows them", all.len() - shown);
-            lines.push(self.fact("", &more, room));
-        }
+        let exact = self.theme.code.add_modifier(Modifier::BOLD);
+        let rows = action(approval, columns, self.glyphs).into_iter();
+        lines.extend(rows.map(|(call, row)| {
+            let call = Span::styled(format!("  {call}"), self.theme.dim);
+            Line::from(vec![call, Span::styled(row, exact)])
+        }));
         lines.extend(self.equal_requests(
             item.approvals().len(),
             approval.question.is_some(),
@@ -211,19 +152,43 @@ impl View<'_> {
         }
         let rule = self.rule(item).into_iter().chain(for_every_pod(approval));
         let rule = rule.flat_map(|rule| wrap_text(&self.glyphs.plain(&rule), room));
-        lines.extend(rule.map(|row| Line::raw(format!("    {row}"))));
+        lines.extend(rule.map(|row| Line::raw(format!("  {row}"))));
         lines
     }
 
-    /// Why a Pod without a request is here, in full.
+    /// What is known of the matter of a Pod without a request.
     fn details_of_pod(&self, info: &PodInfo, matter: Matter, room: usize) -> Vec<Line<'static>> {
-        let open = self.keymap.name(Context::Inbox, Action::OpenPod);
+        let open = self.keymap.name(Context::Inbox, Action::LookInside);
         let text = match matter {
-            Matter::Needs => format!("nothing to allow here: {open} goes there"),
-            Matter::Failed | Matter::InCircles => why(info, matter),
+            Matter::Needs => format!("nothing to allow here: {open} looks inside"),
+            Matter::Failed => error_of(info),
+            Matter::InCircles => {
+                info.circling.as_ref().map_or_else(String::new, |it| it.call.clone())
+            }
+            Matter::Finished => info.activity.clone().unwrap_or_default(),
         };
         let rows = wrap_text(&self.glyphs.plain(&SafeText::spelled(text)), room).into_iter();
-        rows.map(|row| Line::raw(format!("    {row}"))).collect()
+        rows.map(|row| Line::raw(format!("  {row}"))).collect()
+    }
+
+    /// A Pod below all above it.
+    fn lineage(&self, info: &PodInfo) -> String {
+        let above = self.family.lineage(info).into_iter().chain([&info.name]);
+        above.map(PodName::as_str).collect::<Vec<_>>().join(" › ")
+    }
+
+    /// Why a Pod without a request is an item.
+    fn why(&self, info: &PodInfo, matter: Matter) -> String {
+        let state = || state::of_pod(info).to_owned();
+        match matter {
+            Matter::InCircles => info.circling.as_ref().map_or_else(state, again),
+            Matter::Failed => match info.parent.as_ref().and_then(|name| self.family.get(name)) {
+                Some(parent) => format!("failed · its parent is {}", state::of_pod(parent)),
+                None => state(),
+            },
+            Matter::Finished => "done, not seen".into(),
+            Matter::Needs => info.why.clone().unwrap_or_else(state),
+        }
     }
 
     /// How many equal requests the row stands for, and the keys that allow one or all of them.
@@ -244,7 +209,7 @@ impl View<'_> {
             }
         };
         let text = self.glyphs.plain(&cut(&text, room));
-        (count > 1).then(|| Line::raw(format!("    {text}")))
+        (count > 1).then(|| Line::raw(format!("  {text}")))
     }
 
     /// The rule that allowing always would write, with the keys that do so.
@@ -267,7 +232,6 @@ impl View<'_> {
     }
 
     fn facts(&self, item: &Item<'_>, approval: &ApprovalRequest) -> Vec<(&'static str, String)> {
-        let whole = self.inbox.extent == Extent::Whole;
         let mut facts = match &approval.question {
             Some(asked) => vec![("wants", question::wants(asked))],
             None => vec![("needs", spelled(&approval.because))],
@@ -277,10 +241,10 @@ impl View<'_> {
         facts.extend(approval.outside.iter().map(|path| ("opens", command(path))));
         facts.extend(approval.scripts.iter().map(|script| scope::hashed(approval, script)));
         facts.extend(approval.reason.iter().map(|reason| ("model says", spelled(reason))));
-        if whole || item.approvals().len() > 1 {
+        if item.approvals().len() > 1 {
             facts.push(("asked by", lineages(item.approvals())));
         }
-        if whole {
+        if approval.question.is_none() {
             facts.push(("scope", scope::rules(&approval.scope)));
         }
         facts
@@ -300,23 +264,18 @@ impl View<'_> {
     fn fact(&self, name: &str, value: &str, room: usize) -> Line<'static> {
         let value = cut(&self.glyphs.plain(value), room.saturating_sub(NAMES));
         Line::from(vec![
-            Span::styled(format!("    {name:<NAMES$}"), self.theme.dim),
+            Span::styled(format!("  {name:<NAMES$}"), self.theme.dim),
             Span::raw(value),
         ])
     }
 
     pub fn render(&self, area: Rect, buf: &mut Buffer) {
-        let items = self.listed();
-        if items.is_empty() && area.height > 0 {
-            let columns = usize::from(area.width);
-            buf.set_stringn(area.x, area.y, "nothing needs you", columns, self.theme.dim);
-        }
-        let chosen = self.inbox.position(&items);
-        for ((line, item), y) in self.rows(&items, area).into_iter().zip(area.y..area.bottom()) {
+        let Some(item) = self.inbox.chosen(&self.items) else { return };
+        let (columns, height) = (usize::from(area.width), usize::from(area.height));
+        let details = self.in_view(self.details(item, columns), height);
+        let rows = [self.head(item, columns)].into_iter().chain(details);
+        for (line, y) in rows.zip(area.y..area.bottom()) {
             buf.set_line(area.x, y, &line, area.width);
-            if self.attention == Attention::Here && item == Some(chosen) {
-                buf.set_style(Rect { y, height: 1, ..area }, self.theme.selection);
-            }
         }
     }
 }
@@ -338,13 +297,6 @@ pub fn more_below(rows: usize, keymap: &Keymap) -> String {
     format!("… {rows} more {lines}: {down}")
 }
 
-/// How many rows of the action are shown before the item is unfolded. The start of a server is decided by its
-/// definition, which is short and shown whole; so is a question.
-fn brief_rows(approval: &ApprovalRequest) -> usize {
-    let is_whole = approval.tool == START_SERVER || approval.question.is_some();
-    if is_whole { usize::MAX } else { BRIEF }
-}
-
 /// How a person allows the start of a server once for all Pods, which a decision does not.
 fn for_every_pod(approval: &ApprovalRequest) -> Option<String> {
     let (tool, server) = (&approval.rule.tool, &approval.rule.pattern);
@@ -355,49 +307,42 @@ fn for_every_pod(approval: &ApprovalRequest) -> Option<String> {
     (approval.tool == START_SERVER).then(|| spelled(&rule))
 }
 
-/// A Pod below its parent.
-fn below_parent(info: &PodInfo) -> String {
-    let above = info.parent.as_ref().map(|parent| format!("{parent} › ")).unwrap_or_default();
-    format!("{above}{}", info.name)
+/// The error that the last run of a Pod ended with.
+fn error_of(info: &PodInfo) -> String {
+    let error = info.last_result.as_ref().and_then(|run| run.error.clone());
+    error.or_else(|| info.why.clone()).unwrap_or_default()
 }
 
-/// Why a Pod without a request is in the inbox.
-fn why(info: &PodInfo, matter: Matter) -> String {
-    let error = info.last_result.as_ref().and_then(|run| run.error.as_deref());
-    let state = || state::of_pod(info).to_owned();
-    match (matter, &info.circling) {
-        (Matter::InCircles, Some(circling)) => format!("{}: {}", again(circling), circling.call),
-        (Matter::Failed, _) => error.map_or_else(state, |error| format!("failed: {error}")),
-        (Matter::Needs | Matter::InCircles, _) => info.why.clone().unwrap_or_else(state),
-    }
+/// The first asker of the requests, below the Pods above it.
+fn requester(approvals: &[&ApprovalRequest]) -> String {
+    approvals.first().map(lineage).unwrap_or_default()
 }
 
-/// The Pod of the requests below its parent, and how many equal requests there are.
-fn requesters(approvals: &[&ApprovalRequest]) -> String {
-    let Some(first) = approvals.first() else { return String::new() };
-    if first.client.is_some() {
-        return first.asker();
-    }
-    let above = first.lineage.last().map(|parent| format!("{parent} › ")).unwrap_or_default();
-    match approvals.len() {
-        1 => format!("{above}{}", first.pod),
-        many => format!("{above}{} ×{many}", first.pod),
-    }
-}
-
-fn brief(approvals: &[&ApprovalRequest]) -> String {
-    approvals.first().map_or(String::new(), |approval| spelled(&approval.line()))
-}
-
-/// The exact action and its details, wrapped: every character that would be hidden is spelled, and a
-/// row that a line break of the action follows ends in a sign for it.
-fn action(approval: &ApprovalRequest, columns: usize, glyphs: Glyphs) -> Vec<String> {
+/// The exact action and its details, wrapped, below or behind what they belong to: every character that would be hidden is
+/// spelled, and a row that a line break of the action follows ends in a sign for it.
+fn action(approval: &ApprovalRequest, columns: usize, glyphs: Glyphs) -> Vec<(String, String)> {
     let mut rows = SafeText::spelled_rows(&approval.action);
     rows.extend(details(approval));
     let fields = approval.question.iter().flat_map(question::rows);
     rows.extend(fields.map(SafeText::spelled_row));
+    // The head says that a model asks.
+    let of_model = approval.question.as_ref().is_some_and(|question| question.server.is_none());
+    let call = if of_model { String::new() } else { spelled(&approval.call()) };
+    let beside =
+        if (1..=BESIDE).contains(&width(&call)) { format!("{call}  ") } else { String::new() };
+    let room = columns.saturating_sub(INDENT + width(&beside)).max(1);
     let rows = rows.iter().map(|row| glyphs.exact(row));
-    rows.flat_map(|row| wrap_text(&row, columns.saturating_sub(4).max(1))).collect()
+    let rows = rows.flat_map(|row| wrap_text(&row, room));
+    let mut action: Vec<_> = rows.map(|row| (" ".repeat(width(&beside)), row)).collect();
+    match action.first_mut() {
+        Some((before, _)) if !beside.is_empty() => *before = beside,
+        Some(_) | None => {
+            let room = columns.saturating_sub(INDENT).max(1);
+            let above = wrap_text(&glyphs.plain(&call), room).into_iter();
+            action.splice(0..0, above.map(|row| (row, String::new())));
+        }
+    }
+    action
 }
 
 /// The details of a request, a row for each of their lines.
@@ -409,11 +354,12 @@ fn spelled(text: &str) -> String {
     SafeText::spelled(text).into_string()
 }
 
-/// Every Pod of the requests, with its ancestors.
+/// Every asker of the requests, each below the Pods above it.
 fn lineages(approvals: &[&ApprovalRequest]) -> String {
-    let path = |approval: &&ApprovalRequest| {
-        let above = approval.lineage.iter().map(ToString::to_string);
-        above.chain([approval.asker()]).collect::<Vec<_>>().join(" › ")
-    };
-    approvals.iter().map(path).collect::<Vec<_>>().join(", ")
+    approvals.iter().map(lineage).collect::<Vec<_>>().join(", ")
+}
+
+fn lineage(approval: &&ApprovalRequest) -> String {
+    let above = approval.lineage.iter().map(ToString::to_string);
+    above.chain([approval.asker()]).collect::<Vec<_>>().join(" › ")
 }
