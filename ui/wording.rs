@@ -2,6 +2,7 @@
 //! screen, the lines without a screen and the shell say the same.
 
 pub mod duration;
+pub mod lines;
 pub mod losses;
 pub mod model;
 pub mod moved;

@@ -190,6 +190,14 @@ id!(
     /// One entry of a session log; unique, and ordered by time within a segment.
     EntryId
 );
+
+impl EntryId {
+    /// The id behind those of all entries that were made until this millisecond, since the Unix epoch.
+    pub fn last_at(millis: u64) -> Self {
+        Self(uuid::Builder::from_unix_timestamp_millis(millis, &[u8::MAX; 10]).into_uuid())
+    }
+}
+
 id!(
     /// One file of a session log.
     SegmentId

@@ -1,4 +1,4 @@
-//! The layer that says why a Pod is in its state, and the menu of verbs that fit it.
+//! The key of `:explain`, and the menu of verbs that fit a Pod.
 
 use crate::app::peers::CANNOT_BE_TYPED;
 use crate::app::{App, Effect, Focus, Layer};
@@ -9,9 +9,6 @@ use crate::verb::{Way, find};
 use yoi::protocol::mesh::AgentKind;
 use yoi::protocol::{PodInfo, PodName, State};
 use yoi::text::verb_word;
-
-/// The widest text of a sheet that holds only text, in columns.
-const WIDEST: u16 = 96;
 
 impl App {
     /// The Pod that a key on a row acts on.
@@ -35,10 +32,6 @@ impl App {
             Some(pod) => self.carry_out(&format!("explain {pod}"), Way::Key),
             None => self.carry_out("explain", Way::Key),
         }
-    }
-
-    pub(super) fn sheet_width(&self) -> usize {
-        usize::from(self.size.0.saturating_sub(4).min(WIDEST)).max(20)
     }
 
     /// Opens a menu of the verbs that fit the state of the Pod in the row; choosing one writes it into
@@ -109,12 +102,6 @@ impl App {
         let rows = lines.into_iter().map(row).collect();
         self.open_layer(Layer::List(Palette::new(title, rows)))
     }
-}
-
-/// A list of text without choices.
-pub(super) fn lines(title: &str, lines: Vec<String>) -> Layer {
-    let row = |text| ListRow { text, help: String::new(), choice: Choice::Nothing };
-    Layer::List(Palette::new(title, lines.into_iter().map(row).collect()))
 }
 
 /// The kind of an agent, and the meaning of its `received`.

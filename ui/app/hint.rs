@@ -1,6 +1,6 @@
 //! The hints and counts of the action bar, computed from the state.
 
-use crate::app::{App, Focus, Layer, Link};
+use crate::app::{App, Focus, Layer, Link, OpenPage, Page};
 use crate::keys::{Action, Binding, Context, label};
 use crate::pane::actionbar::{Hint, answers_that_fit};
 use crate::pane::inbox::waiting;
@@ -73,9 +73,11 @@ impl App {
             (Action::Composer, "write"),
             (Action::Keys, "keys"),
         ];
+        let is_since = matches!(&self.page, Some(OpenPage { page: Page::Since(_), .. }));
         actions.retain(|(action, _)| match action {
-            Action::Choose | Action::Seen => self.leads_somewhere(),
-            Action::Down => !self.leads_somewhere(),
+            Action::Choose => self.leads_somewhere(),
+            Action::Seen => is_since && self.leads_somewhere(),
+            Action::Down => !self.leads_somewhere() && self.page_goes_on(),
             _ => true,
         });
         let mut hints = self.list_hints(Context::Page, &actions);

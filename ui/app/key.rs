@@ -214,7 +214,7 @@ impl App {
             Action::Suspend => vec![Effect::Suspend],
             Action::Help => self.help_key(),
             Action::Keys => self.list_keys(),
-            Action::Notices => self.list_notices(),
+            Action::Notices => self.open_notices(),
             Action::Since => self.since_key(),
             Action::CommandLine => self.open_line(""),
             Action::Composer => self.focus(Focus::Composer),

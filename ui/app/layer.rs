@@ -14,7 +14,7 @@ use yoi::protocol::PodName;
 pub enum Layer {
     /// A line that is being typed.
     Prompt(Prompt),
-    /// A list to choose from, or a text to read.
+    /// A list to choose from.
     List(Palette),
     Confirm(Confirm),
 }

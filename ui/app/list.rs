@@ -1,15 +1,12 @@
-//! The lists that open over the panes: palette, keys, notices, history, queue.
+//! The lists that open over the panes: palette, keys, history, queue.
 
 use crate::app::verb::is_written;
 use crate::app::{App, Effect, Layer};
 use crate::keys::{Action as KeyAction, Binding, CONTEXTS, Context};
 use crate::notice::Kind;
 use crate::palette::{Choice, ListRow, Palette};
-use crate::pane::glyph::Glyphs;
-use crate::rows::wrap_text;
 use crate::verb::words::first;
 use crate::verb::{Reply, Way, find, reached};
-use crate::wording::age;
 use yoi::protocol::flatten;
 
 fn read(text: String, help: String) -> ListRow {
@@ -88,24 +85,6 @@ impl App {
         let unbound = reached(Way::Line).filter(|verb| self.key_anywhere(verb.name).is_none());
         rows.extend(unbound.map(|verb| read(format!(":{}", verb.name), verb.help.to_owned())));
         self.open("keys", rows)
-    }
-
-    pub(super) fn list_notices(&mut self) -> Vec<Effect> {
-        let ascii = self.setup.glyphs == Glyphs::Ascii;
-        let rows: Vec<ListRow> = self
-            .notices
-            .past()
-            .flat_map(|notice| {
-                let at = age::clock(notice.at, self.now, self.zone());
-                let text = format!("{at} {} {}", notice.kind.mark(ascii), notice.text);
-                wrap_text(&text, self.sheet_width())
-            })
-            .map(|line| read(line, String::new()))
-            .collect();
-        if rows.is_empty() {
-            return self.say(Kind::Info, "no notices yet");
-        }
-        self.open("notices", rows)
     }
 
     pub(super) fn list_history(&mut self) -> Vec<Effect> {

@@ -3,9 +3,14 @@
 use crate::app::{App, Areas, Asked, Effect, Focus, RequestToken};
 use crate::keys::{Action, Context};
 use crate::notice::Kind;
-use crate::pane::page::{PageRow, Place, Target, columns, rows_of_report};
+use crate::pane::glyph::Glyphs;
+use crate::pane::page::{PageRow, Place, blank, columns, piece, rows_of_lines, rows_of_report};
 use crate::pane::transcript::Scroll;
+use crate::rows::{width, wrap_text};
+use crate::theme::Role;
 use crate::verb::Way;
+use crate::wording::age;
+use crate::wording::lines::{Line, Target};
 use crate::wording::since::{self, Report, Since, Span};
 use yoi::protocol::{Event, Method, PodInfo};
 
@@ -18,6 +23,13 @@ pub enum Page {
     Since(Since),
     /// What the keys of a place do.
     Keys(Context),
+    /// Lines to read.
+    Text {
+        title: String,
+        lines: Vec<Line>,
+    },
+    /// The past notices.
+    Notices,
 }
 
 /// The page that is open.
@@ -32,8 +44,10 @@ pub struct OpenPage {
 impl App {
     /// Opens a page in place of the one before, and gives it the keys.
     pub(super) fn open_page(&mut self, page: Page) -> Vec<Effect> {
+        let back = self.focus;
         self.show_page(page);
-        self.focus(Focus::Page)
+        self.give_keys_to_page(back);
+        Vec::new()
     }
 
     /// Gives the keys to the page until it is closed; then `back` gets them.
@@ -84,6 +98,8 @@ impl App {
                 (title, figures)
             }
             Page::Keys(of) => (self.title_of_keys(*of), vec![self.all_keys()]),
+            Page::Text { title, .. } => (title.clone(), Vec::new()),
+            Page::Notices => ("Notices".into(), Vec::new()),
         })
     }
 
@@ -95,12 +111,46 @@ impl App {
                 rows_of_report(&self.report(since), columns(width), self.setup.glyphs)
             }
             Page::Keys(of) => self.rows_of_help(*of, columns(width)),
+            Page::Text { lines, .. } => rows_of_lines(lines, columns(width)),
+            Page::Notices => self.rows_of_notices(columns(width)),
         }
     }
 
     /// How far the page is scrolled, and its cursor.
     pub fn page_place(&self) -> Option<&Place> {
         self.page.as_ref().map(|open| &open.place)
+    }
+
+    /// Opens the past notices.
+    pub(super) fn open_notices(&mut self) -> Vec<Effect> {
+        if self.notices.past().next().is_none() {
+            return self.say(Kind::Info, "no notices yet");
+        }
+        self.open_page(Page::Notices)
+    }
+
+    fn rows_of_notices(&self, columns: usize) -> Vec<PageRow> {
+        let ascii = self.setup.glyphs == Glyphs::Ascii;
+        let times = self.notices.past().map(|notice| age::clock(notice.at, self.now, self.zone()));
+        let indent = times.map(|time| width(&time)).max().unwrap_or(0) + 4;
+        let room = columns.saturating_sub(indent).max(1);
+        let rows = self.notices.past().flat_map(|notice| {
+            let role = match notice.kind {
+                Kind::Done | Kind::Info => Role::Text,
+                Kind::Warned => Role::Warn,
+                Kind::Refused => Role::Error,
+            };
+            let time = age::clock(notice.at, self.now, self.zone());
+            let lines = wrap_text(&self.setup.glyphs.plain(&notice.text), room);
+            lines.into_iter().enumerate().map(move |(at, line)| {
+                let (time, mark) =
+                    if at == 0 { (time.as_str(), notice.kind.mark(ascii)) } else { ("", "") };
+                let before = piece(format!("{time:<0$}", indent - 4), Role::Dim);
+                let mark = piece(format!(" {mark:<1} "), role);
+                PageRow::new(vec![blank(1), before, mark, piece(line, role)])
+            })
+        });
+        rows.collect()
     }
 
     /// Whether rows of the page are below the view.
@@ -179,7 +229,7 @@ impl App {
     fn choose_in_page(&mut self) -> Vec<Effect> {
         match self.page_row().and_then(|row| row.target) {
             Some(Target::NeedsYou) => self.next_needs_you(),
-            Some(Target::Run(pod, entry)) => {
+            Some(Target::Entry(pod, entry)) => {
                 let effects = self.make_current(&pod);
                 self.transcript_of(&pod).go_to_entry(entry);
                 effects
@@ -191,7 +241,7 @@ impl App {
     /// Marks the result of the row as seen.
     fn see_in_page(&mut self) -> Vec<Effect> {
         match self.page_row().and_then(|row| row.target) {
-            Some(Target::Run(pod, _)) => self.look_at(&pod),
+            Some(Target::Entry(pod, _)) => self.look_at(&pod),
             Some(Target::NeedsYou) | None => Vec::new(),
         }
     }
@@ -212,7 +262,7 @@ impl App {
     pub(super) fn since_key(&mut self) -> Vec<Effect> {
         match &self.page {
             Some(OpenPage { page: Page::Since(_), .. }) => self.focus(Focus::Page),
-            Some(OpenPage { page: Page::Keys(_), .. }) | None => self.carry_out("since", Way::Key),
+            Some(_) | None => self.carry_out("since", Way::Key),
         }
     }
 

@@ -4,14 +4,12 @@
 use crate::app::{App, Asked, Confirm, Effect, Layer, Link, Page, RequestToken};
 use crate::notice::Kind;
 use crate::palette::{Choice, ListRow, Palette};
-use crate::rows::wrap_text;
 use crate::verb::line::{means_marks, read};
 use crate::verb::words::first;
 use crate::verb::{
     self, Action, Dialogue, End, Known, Next, Pick, Reply, Request, Said, Verb, VerbId, Way,
     WithKeys,
 };
-use crate::wording::why::LABEL;
 use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal};
 
 /// Verbs after which the tour continues.
@@ -223,10 +221,9 @@ impl App {
             // Without a connection the screen says so already.
             Said::Refused(..) if self.link == Link::Ended => Vec::new(),
             Said::Refused(_, text) => self.say(Kind::Refused, text),
-            Said::Sheet { title, lines } => {
+            Said::Text { title, lines } => {
                 let late = format!("the text is ready: :{} shows it", running.line);
-                let sheet = self.labelled_sheet(&title, &lines);
-                self.open_for_reply(&running.token, sheet, late)
+                self.open_page_for_reply(&running.token, Page::Text { title, lines }, late)
             }
         };
         end.action.map(|action| self.verb_acts(running, action)).unwrap_or_default()
@@ -251,7 +248,7 @@ impl App {
             Action::Split(pod) => self.split(pod.as_ref()),
             Action::Queue => self.queue_draft(),
             Action::Zoom => self.toggle_zoom(),
-            Action::Notices => self.list_notices(),
+            Action::Notices => self.open_notices(),
             Action::Tour => vec![Effect::Tour(running.token.clone())],
             Action::Redraw => vec![Effect::Redraw],
             Action::Keys => self.list_keys(),
@@ -267,20 +264,6 @@ impl App {
         let text = format!("{0} is ready · :open {0} goes there", info.name);
         self.known(info);
         self.say(Kind::Done, text)
-    }
-
-    fn labelled_sheet(&self, title: &str, lines: &[(&'static str, String)]) -> Layer {
-        let labels = lines.iter().any(|(label, _)| !label.is_empty());
-        let indent = if labels { LABEL } else { 0 };
-        let room = self.sheet_width().saturating_sub(indent);
-        let mut rows = Vec::new();
-        for (label, text) in lines {
-            for (i, line) in wrap_text(text, room).into_iter().enumerate() {
-                let label = if i == 0 { label } else { "" };
-                rows.push(format!("{label:<indent$}{line}"));
-            }
-        }
-        crate::app::explain::lines(title, rows)
     }
 }
 

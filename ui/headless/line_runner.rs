@@ -10,7 +10,7 @@ use crate::start::Opening;
 use crate::verb::{
     self, Action, Confirm, Dialogue, End, Known, Reply, Request, Said, Unasked, Way, Why,
 };
-use crate::wording::why;
+use crate::wording::lines::text_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::IsTerminal as _;
@@ -340,7 +340,7 @@ impl<'a> LineRunner<'a> {
             Said::Nothing => {}
             Said::Done(text) | Said::Info(text) => client.printer.note(&text),
             Said::Answer(text) => client.printer.data(&text),
-            Said::Sheet { lines, .. } => client.printer.data(&why::sheet(&lines)),
+            Said::Text { lines, .. } => client.printer.data(&text_of(&lines)),
             Said::Since(_, report) => {
                 client.printer.note(&report.heading());
                 client.printer.data(&report.lines().join("\n"));

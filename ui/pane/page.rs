@@ -4,29 +4,23 @@
 use crate::pane::glyph::Glyphs;
 use crate::rows::{Piece, cut, shorten, width};
 use crate::theme::{Role, Theme};
+use crate::wording::lines::Target;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use yoi::protocol::{EntryId, PodName};
 
 /// What keys do.
 mod keys;
+/// Lines of text with labels.
+mod lines;
 /// The rows of *Since you left*.
 mod since;
 
 pub use keys::{KeyHelp, rows_of_keys, rows_of_words};
+pub use lines::rows_of_lines;
 pub use since::rows_of_report;
 
 /// The most columns of the text of a page.
 const WIDEST: u16 = 100;
-
-/// What Enter does with a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// Goes to the oldest thing that needs the person.
-    NeedsYou,
-    /// Goes to the end of a run of this Pod.
-    Run(PodName, EntryId),
-}
 
 /// One row of a page, laid out for its width.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +28,7 @@ pub struct PageRow {
     pub text: Vec<Piece>,
     /// At the right end.
     pub aside: String,
+    /// Where Enter goes.
     pub target: Option<Target>,
 }
 

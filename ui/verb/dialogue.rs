@@ -5,6 +5,7 @@ use crate::family::Family;
 use crate::verb::numbers::Numbers;
 use crate::verb::targets::{Target, one};
 use crate::verb::{Way, WithKeys, find, spell};
+use crate::wording::lines::Line;
 use crate::wording::since::{Report, Since};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
@@ -110,7 +111,7 @@ pub enum Said {
     /// The requested information, as a sentence.
     Answer(String),
     /// The requested information, as lines with labels.
-    Sheet { title: String, lines: Vec<(&'static str, String)> },
+    Text { title: String, lines: Vec<Line> },
     /// What the Pods did: a page of the screen, and its report now for a front end without one.
     Since(Since, Box<Report>),
     /// It was not done.
@@ -303,9 +304,9 @@ impl Said {
             Self::Done(text) => Self::Done(change(&text)),
             Self::Info(text) => Self::Info(change(&text)),
             Self::Answer(text) => Self::Answer(change(&text)),
-            Self::Sheet { title, lines } => {
-                let line = |(label, text): (_, String)| (label, change(&text));
-                Self::Sheet { title, lines: lines.into_iter().map(line).collect() }
+            Self::Text { title, lines } => {
+                let line = |line: Line| Line { text: change(&line.text), ..line };
+                Self::Text { title, lines: lines.into_iter().map(line).collect() }
             }
             Self::Since(since, report) => Self::Since(since, report),
             Self::Refused(why, text) => Self::Refused(why, change(&text)),

@@ -3,6 +3,7 @@
 use crate::verb::dialogue::or_end;
 use crate::verb::targets::Target;
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Said, Verb, of, verb};
+use crate::wording::lines::Line;
 use crate::wording::{command, state, why};
 use clap::Args;
 use yoi::protocol::{Event, Method, PodInfo, State};
@@ -42,14 +43,16 @@ impl Dialogue for Explain {
 fn sheet(known: &Known<'_>, info: &PodInfo, last: Option<Reply>) -> End {
     let words = why::Known { family: known.family, now: known.now, zone: known.zone };
     let pod = Some(&info.name);
-    let lines = words.explain(info).into_iter();
-    let mut lines: Vec<_> = lines.map(|(label, text)| (label, known.worded(&text, pod))).collect();
+    let worded = |line: Line| Line { text: known.worded(&line.text, pod), ..line };
+    let mut lines: Vec<Line> = words.explain(info).into_iter().map(worded).collect();
     lines.extend(match last {
-        Some(Reply::Results(results)) => results.into_iter().flat_map(commands).collect(),
+        Some(Reply::Results(results)) => {
+            results.into_iter().flat_map(commands).map(Line::from).collect()
+        }
         _ => Vec::new(),
     });
     let title = format!("{}: {}", info.name, state::of_pod(info));
-    End { said: Said::Sheet { title, lines }, ..End::default() }
+    End { said: Said::Text { title, lines }, ..End::default() }
 }
 
 fn commands(reply: Result<Event, yoi::protocol::Refusal>) -> Vec<(&'static str, String)> {

@@ -59,6 +59,6 @@ fn listed(way: Way) -> Vec<&'static Verb> {
 
 /// The help page of one verb.
 pub fn page(verb: &Verb, with_keys: WithKeys<'_>) -> End {
-    let lines = verb.about(with_keys).into_iter().map(|text| ("", text)).collect();
-    End { said: Said::Sheet { title: format!("help: {}", verb.name), lines }, ..End::default() }
+    let lines = verb.about(with_keys).into_iter().map(|text| ("", text).into()).collect();
+    End { said: Said::Text { title: format!("help: {}", verb.name), lines }, ..End::default() }
 }

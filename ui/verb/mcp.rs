@@ -66,7 +66,8 @@ fn sheet(servers: &[McpServerInfo], problems: &[String]) -> End {
         more("  last error", server.last_error.clone().unwrap_or_default());
     }
     lines.extend(problems.iter().map(|why| ("not used", SafeText::line(why).into_string())));
-    End { said: Said::Sheet { title: "MCP servers".into(), lines }, ..End::default() }
+    let lines = lines.into_iter().map(Into::into).collect();
+    End { said: Said::Text { title: "MCP servers".into(), lines }, ..End::default() }
 }
 
 fn headline(server: &McpServerInfo) -> String {

@@ -88,8 +88,8 @@ impl Connect {
                 let then = "then :model mine/<name>, for the Pod that is open".to_owned();
                 let all = "or, for every new Pod, at the top of that file: model = \"mine/<name>\"";
                 let lines = lines.lines().map(str::to_owned).chain([then, all.to_owned()]);
-                let lines = lines.map(|line| ("", line)).collect();
-                let said = Said::Sheet { title: "a server of your own".into(), lines };
+                let lines = lines.map(|line| ("", line).into()).collect();
+                let said = Said::Text { title: "a server of your own".into(), lines };
                 End { said, ..End::default() }
             }
             Self::Tour => End::act(Action::Tour),

@@ -141,9 +141,9 @@ impl Restore {
             return Next::End(End::refused(Why::Failed, self.refused.join(" · ")));
         }
         if self.plan {
-            let lines = steps.iter().map(|step| ("", line(step))).collect();
+            let lines = steps.iter().map(|step| ("", line(step)).into()).collect();
             let title = format!("plan for {}: nothing is done yet", list(&self.meant.pods));
-            return Next::End(End { said: Said::Sheet { title, lines }, ..End::default() });
+            return Next::End(End { said: Said::Text { title, lines }, ..End::default() });
         }
         // The host itself says why a Pod cannot come back.
         let hopeless = steps.iter().all(|step| step.what == Restoring::Impossible);

@@ -134,7 +134,7 @@ fn a_bad_line_says_what_is_wrong_in_one_line() {
 #[test]
 fn the_flag_help_opens_the_page_of_the_verb() {
     for line in ["stop --help", "stop a -h", "help stop", "help :stop"] {
-        let Next::End(End { said: Said::Sheet { title, .. }, .. }) = first(line) else {
+        let Next::End(End { said: Said::Text { title, .. }, .. }) = first(line) else {
             panic!("{line}")
         };
         assert_eq!(title, "help: stop", "{line}");

@@ -42,6 +42,6 @@ fn shown(event: Event, filter: &str) -> End {
             filter => format!("no log line contains `{filter}`"),
         });
     }
-    let lines = lines.into_iter().map(|line| ("", line)).collect();
-    End { said: Said::Sheet { title: "trace".into(), lines }, ..End::default() }
+    let lines = lines.into_iter().map(|line| ("", line).into()).collect();
+    End { said: Said::Text { title: "trace".into(), lines }, ..End::default() }
 }

@@ -4,15 +4,13 @@
 use crate::family::Family;
 use crate::wording::age::clock;
 use crate::wording::duration::{elapsed, in_words};
+use crate::wording::lines::{Line, Target};
 use crate::wording::model::as_sent;
 use crate::wording::now::again;
 use crate::wording::{scope, state, wait};
 use jiff::tz::TimeZone;
-use yoi::protocol::{PodInfo, PodName, RunResult, State};
+use yoi::protocol::{EntryId, PodInfo, PodName, RunResult, State};
 use yoi::text::SafeText;
-
-/// The columns of the label of a line.
-pub const LABEL: usize = 15;
 
 /// The facts that the words are made from.
 pub struct Known<'a> {
@@ -23,19 +21,24 @@ pub struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// The explanation of a Pod and its state, as labels and texts; an empty label continues the line above.
-    pub fn explain(&self, info: &PodInfo) -> Vec<(&'static str, String)> {
+    /// The explanation of a Pod and its state. What is evidence leads to its entry in the log.
+    pub fn explain(&self, info: &PodInfo) -> Vec<Line> {
         let at = |millis: u64| clock(millis, self.now, self.zone);
         let ago = |millis: u64| elapsed(self.now.saturating_sub(millis));
         let state =
             format!("{} since {} ({})", state::of_pod(info), at(info.since), ago(info.since));
-        let mut lines = vec![("state", state), ("because", because(info))];
-        lines.extend(wait::sentence(info, self.family, self.now).map(|wait| ("waits", wait)));
+        let entry = |entry| Some(Target::Entry(info.name.clone(), entry));
+        let mut lines: Vec<Line> = vec![("state", state).into(), ("because", because(info)).into()];
+        let wait = wait::sentence(info, self.family, self.now);
+        lines.extend(wait.map(|wait| Line::from(("waits", wait))));
         for approval in self.family.approvals().iter().filter(|approval| approval.is_of(&info.name))
         {
             let (what, because) =
                 (SafeText::spelled(approval.line()), SafeText::spelled(approval.because.as_str()));
-            lines.push(("needs you", format!("{what} · {because} · {}", ago(approval.since))));
+            let text = format!("{what} · {because} · {}", ago(approval.since));
+            // The entry of a request has its id.
+            lines
+                .push(Line::from(("needs you", text)).of(approval.id.parse().ok().and_then(entry)));
         }
         // Streamed text is activity: its events say more than the Pod as it was last described.
         let active = match info.state {
@@ -44,25 +47,29 @@ impl Known<'_> {
         };
         if active > 0 {
             let ago = in_words(self.now.saturating_sub(active));
-            lines.push(("last activity", format!("{ago} ago, at {}", at(active))));
+            lines.push(("last activity", format!("{ago} ago, at {}", at(active))).into());
         }
         if let Some(met) = &info.limit {
             let what = SafeText::spelled(met.sentence.as_str());
-            lines.push(("limit", format!("its last commands met one: {what}")));
+            lines.push(("limit", format!("its last commands met one: {what}")).into());
         }
         if let Some(circling) = &info.circling {
             let call = SafeText::spelled(circling.call.as_str());
             let since = at(circling.since);
-            lines.push(("in circles", format!("{} since {since}: {call}", again(circling))));
+            let text = format!("{} since {since}: {call}", again(circling));
+            let first = entry(EntryId::last_at(circling.since));
+            lines.push(Line::from(("in circles", text)).of(first));
         }
         if let Some(run) = &info.last_result {
             let error = run.error.as_deref().map(SafeText::spelled);
             let why = error.map(|error| format!(": {error}")).unwrap_or_default();
-            lines.push(("last run", format!("{} at {}{why}", state::of_end(run), at(run.at))));
+            let text = format!("{} at {}{why}", state::of_end(run), at(run.at));
+            lines.push(Line::from(("last run", text)).of(entry(run.entry)));
         }
-        lines.extend(self.relations(info));
-        lines.extend(authority(info));
-        lines.extend(info.notes.iter().map(|note| ("note", note.clone())));
+        let notes = info.notes.iter();
+        let notes = notes.map(|note| ("note", SafeText::spelled(note.as_str()).into_string()));
+        let others = self.relations(info).into_iter().chain(authority(info)).chain(notes);
+        lines.extend(others.map(Line::from));
         lines
     }
 
@@ -197,17 +204,6 @@ fn authority(info: &PodInfo) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// A text of labelled lines; a line without a label stands below the text of the line above. Where no
-/// line has a label, all begin at the left.
-pub fn sheet(lines: &[(&'static str, String)]) -> String {
-    let labelled = lines.iter().any(|(label, _)| !label.is_empty());
-    let line = |(label, text): &(&str, String)| match labelled {
-        false => text.clone(),
-        true => format!("{label:<0$}{text}", LABEL),
-    };
-    lines.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,8 +217,8 @@ mod tests {
         family.received(&info.name, NOON + 24_000);
         let known = Known { family: &family, now: NOON + 25_000, zone: &TimeZone::UTC };
         let lines = known.explain(&info);
-        let last = lines.iter().find(|(label, _)| *label == "last activity");
-        assert_eq!(last.map(|(_, text)| text.as_str()), Some("1 s ago, at 12:00"));
+        let last = lines.iter().find(|line| line.label == "last activity");
+        assert_eq!(last.map(|line| line.text.as_str()), Some("1 s ago, at 12:00"));
     }
 
     #[test]
@@ -236,13 +232,6 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_label_stands_below_the_text_of_the_line_above() {
-        let lines = |labels: [&'static str; 2]| labels.map(|label| (label, format!("of {label}")));
-        assert_eq!(sheet(&lines(["may", ""])), "may            of may\n               of ");
-        assert_eq!(sheet(&lines(["", ""])), "of \nof ", "lines to copy begin at the left");
-    }
-
-    #[test]
     fn what_a_request_needs_is_shown_with_its_hidden_characters_spelled() {
         use crate::app::tests::{NOON, approval, pod};
         let hiding = format!("the rule `Bash: ls{}; rm -rf ~`", "\t \u{200b}".repeat(100));
@@ -253,8 +242,39 @@ mod tests {
         family.replace(vec![info.clone()], Vec::new(), vec![request]);
         let known = Known { family: &family, now: NOON, zone: &TimeZone::UTC };
         let lines = known.explain(&info);
-        let (_, shown) = lines.iter().find(|(label, _)| *label == "needs you").unwrap();
+        let shown = &lines.iter().find(|line| line.label == "needs you").unwrap().text;
         let spelled = "the rule `Bash: ls⟨200 blanks, 100 hidden characters⟩; rm -rf ~`";
         assert!(shown.contains(spelled), "{shown}");
+    }
+
+    #[test]
+    fn evidence_leads_to_its_entry_and_notes_are_spelled() {
+        use crate::app::tests::{NOON, approval, pod};
+        use yoi::protocol::{CircleKind, Circling, LastRun};
+        let entries = [EntryId::new(), EntryId::new()];
+        let request = yoi::protocol::ApprovalRequest {
+            id: entries[0].to_string(),
+            ..approval("q", "alice", "ls")
+        };
+        let result = RunResult::Finished.word().into();
+        let last = LastRun { entry: entries[1], result, error: None, at: NOON };
+        let kind = CircleKind::Failure;
+        let info = PodInfo {
+            last_result: Some(last),
+            circling: Some(Circling { kind, times: 6, call: "Bash x".into(), since: NOON }),
+            notes: vec!["bad\x1b[31m".into()],
+            ..pod("alice", State::NeedsYou)
+        };
+        let mut family = Family::default();
+        family.replace(vec![info.clone()], Vec::new(), vec![request]);
+        let known = Known { family: &family, now: NOON, zone: &TimeZone::UTC };
+        let lines = known.explain(&info);
+        let of = |label: &str| lines.iter().find(|line| line.label == label).unwrap();
+        let entry = |entry| Some(Target::Entry(info.name.clone(), entry));
+        assert_eq!(of("needs you").target, entry(entries[0]));
+        assert_eq!(of("last run").target, entry(entries[1]));
+        assert_eq!(of("in circles").target, entry(EntryId::last_at(NOON)));
+        assert_eq!(of("state").target, None);
+        assert!(of("note").text.starts_with(r"bad\x1b[31m"), "{}", of("note").text);
     }
 }

@@ -680,7 +680,8 @@ fn explain_gives_the_reason_the_time_the_relations_and_the_scope_of_a_pod() {
     ] {
         assert!(screen.contains(said), "{said}\n{screen}");
     }
-    bench.type_in("commands");
+    bench.press("G");
+    bench.press("pagedown");
     assert!(bench.screen().contains("commands       sandbox on"), "{}", bench.screen());
 }
 

@@ -92,7 +92,7 @@ fn a_reply_opens_its_layer_while_the_person_waits_for_it() {
         let asked = type_verb(&mut bench, verb);
         assert!(bench.app.layers.is_empty(), "{verb}");
         answer_all(&mut bench, asked, &reply);
-        assert!(!bench.app.layers.is_empty(), "{verb}");
+        assert!(!bench.app.layers.is_empty() || bench.app.page.is_some(), "{verb}");
     }
 }
 
@@ -183,10 +183,7 @@ fn the_help_is_paged_and_enter_opens_the_page_of_the_chosen_verb() {
         bench.press("pagedown");
     }
     bench.press("enter");
-    let title = |bench: &Bench| match bench.app.layers.top() {
-        Some(Layer::List(list)) => list.title.clone(),
-        other => panic!("{other:?}"),
-    };
+    let title = |bench: &Bench| bench.app.page_title().map(|(title, _)| title).unwrap_or_default();
     assert_eq!(title(&bench), "help: quit", "the last verb");
     bench.press("enter");
     assert_eq!(title(&bench), "help: quit", "a page stays");

@@ -526,6 +526,75 @@ fn a_key_that_was_bound_anew_is_named_on_the_page() {
     assert!(!page.iter().any(|row| row.contains("Tab")), "{page:?}");
 }
 
+/// `:explain tester`, with what its commands get.
+fn explained(bench: &mut Bench) {
+    bench.type_in(":explain tester");
+    let asked = bench.press("enter");
+    let sheet = yoi::protocol::CommandSheet {
+        sandbox: "sandbox on".into(),
+        write: vec!["/repo".into()],
+        ..Default::default()
+    };
+    answer(bench, asked, Event::CommandSheet(Box::new(sheet)));
+}
+
+#[test]
+fn screen_80x24_explain_of_a_pod_that_waits() {
+    let mut bench = Bench::new(family());
+    let request = approval("q", "tester", "cargo fetch && cargo test -- --nocapture");
+    bench.host(None, Event::ApprovalRequested { approval: Box::new(request) });
+    explained(&mut bench);
+    insta::assert_snapshot!(bench.screen());
+}
+
+#[test]
+fn enter_on_evidence_shows_its_entry_and_a_pane_gets_the_keys_back_from_the_page() {
+    let mut bench = Bench::new(family());
+    let log: Vec<_> = super::returning::log(10);
+    let entry = log[2].id.expect("an id");
+    let last = LastRun { entry, result: "failed".into(), error: Some("exit 101".into()), at: NOON };
+    bench.shown(PodInfo { last_result: Some(last), ..child("shop", "tester", State::Running) });
+    explained(&mut bench);
+    assert_eq!(bench.app.focus, Focus::Page);
+    bench.press("enter");
+    super::returning::serve(&mut bench, &log);
+    let screen = bench.screen();
+    assert!(
+        bench.app.current == Some(name("tester")) && screen.contains("answer 2 row 0"),
+        "{screen}"
+    );
+    bench.press("tab");
+    let asked = bench.press("e");
+    answer(&mut bench, asked, Event::CommandSheet(Box::default()));
+    assert_eq!(bench.app.focus, Focus::Page);
+    bench.press("esc");
+    assert_eq!((bench.app.focus, bench.app.page.is_none()), (Focus::Tree, true));
+}
+
+#[test]
+fn past_notices_are_a_page_that_is_copied_whole() {
+    let mut bench = Bench::new(family());
+    bench.size(40, 12);
+    bench.msg(Msg::Said(
+        crate::notice::Kind::Refused,
+        "the disk is full, so nothing is kept".into(),
+    ));
+    bench.msg(Msg::Said(crate::notice::Kind::Done, "sent to bob".into()));
+    bench.press("ctrl-x");
+    bench.press("l");
+    let screen = bench.screen();
+    let first =
+        " Notices\n 12:02 ✓ sent to bob\n 12:02 ✕ the disk is full, so nothing\n         is kept\n";
+    assert!(screen.starts_with(first), "{screen}");
+    let copied = bench.press("y");
+    assert!(
+        matches!(&copied[..], [Effect::Copy(text)] if text.contains("so nothing is kept")),
+        "{copied:?}"
+    );
+    bench.press("esc");
+    assert!(bench.app.page.is_none() && bench.app.focus == Focus::Composer);
+}
+
 /// For the help page of `:since`, which names these keys.
 pub fn the_page_gets_the_keys_and_leaves_them() {
     keys_give_the_page_the_keys_and_take_them_back();

@@ -10,7 +10,7 @@ use yoi::protocol::{Entry, Fact, Item, Role};
 const PAGE: usize = 3;
 
 /// A log of answers, each of several rows.
-fn log(entries: usize) -> Vec<Entry> {
+pub fn log(entries: usize) -> Vec<Entry> {
     let answer = |n: usize| {
         let text: String = (0..8).map(|row| format!("answer {n} row {row}\n\n")).collect();
         let item = Item::message(Role::Assistant, text);

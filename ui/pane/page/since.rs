@@ -2,9 +2,10 @@
 //! let calls begin.
 
 use crate::pane::glyph::Glyphs;
-use crate::pane::page::{PageRow, Target, blank, piece};
+use crate::pane::page::{PageRow, blank, piece};
 use crate::rows::{Piece, TextStyle, cut, cut_middle, width, wrap_text};
 use crate::theme::Role;
+use crate::wording::lines::Target;
 use crate::wording::since::{Group, Outcome, Report, Row};
 use ratatui::style::Modifier;
 
@@ -84,7 +85,7 @@ fn group_rows(group: &Group, columns: &Columns, glyphs: Glyphs) -> Vec<PageRow> 
 }
 
 fn target(row: &Row) -> Option<Target> {
-    Some(Target::Run(row.pod.clone(), row.entry?))
+    Some(Target::Entry(row.pod.clone(), row.entry?))
 }
 
 /// The row of a Pod, and a second one for its tasks where they do not fit beside the report.

@@ -1,7 +1,8 @@
 use super::*;
+use yoi::protocol::{EntryId, PodName};
 
 fn rows(targets: &[Option<&str>]) -> Vec<PageRow> {
-    let target = |name: &str| Target::Run(PodName::parse(name).expect("a name"), EntryId::new());
+    let target = |name: &str| Target::Entry(PodName::parse(name).expect("a name"), EntryId::new());
     let row = |name: &Option<&str>| PageRow { target: name.map(target), ..PageRow::default() };
     targets.iter().map(row).collect()
 }

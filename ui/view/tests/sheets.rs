@@ -54,13 +54,12 @@ fn in_inbox(bench: &mut Bench, key: &str) {
 }
 
 /// Each kind of sheet, as [`kind`] names it.
-const SHEETS: [(&str, Opens); 18] = [
+const SHEETS: [(&str, Opens); 17] = [
     ("line", |bench| drop(bench.type_in(":re"))),
     ("line", |bench| drop(run(bench, ":lend nobody"))),
     ("line", |bench| in_inbox(bench, "D")),
     ("list", |bench| drop(bench.press("ctrl-p"))),
     ("list", |bench| drop(run(bench, ":help"))),
-    ("list", |bench| reply(bench, ":explain alice", Event::CommandSheet(Box::default()))),
     ("list", |bench| reply(bench, ":rewind", rewind())),
     ("leader", |bench| drop(bench.press("ctrl-x"))),
     ("files", |bench| {

@@ -125,11 +125,15 @@ impl Screen {
 
     /// The page that is open, in lines.
     fn page(&self) -> String {
-        let Some(OpenPage { page: Page::Since(since), .. }) = &self.app.page else {
-            return String::new();
-        };
-        let report = self.app.report(since);
-        std::iter::once(report.heading()).chain(report.lines()).collect::<Vec<_>>().join("\n")
+        match self.app.page.as_ref().map(|open| &open.page) {
+            Some(Page::Since(since)) => {
+                let report = self.app.report(since);
+                let lines = std::iter::once(report.heading()).chain(report.lines());
+                lines.collect::<Vec<_>>().join("\n")
+            }
+            Some(Page::Text { lines, .. }) => crate::wording::lines::text_of(lines),
+            Some(Page::Keys(_) | Page::Notices) | None => String::new(),
+        }
     }
 
     /// The notice, the list on top, or the page.
