@@ -149,9 +149,6 @@ fn draw_transcript(
     }
     let Some(transcript) = app.transcript_at(name) else { return };
     let info = app.family.get(name);
-    if let Some((info, rows)) = info.zip(queue) {
-        transcript::Queue { info, theme: &app.theme }.render(rows, frame.buffer_mut());
-    }
     let parent = info.and_then(|info| info.parent.as_ref());
     transcript::View {
         transcript,
@@ -162,6 +159,12 @@ fn draw_transcript(
         family: &app.family,
     }
     .render(area, frame.buffer_mut());
+    if let Some((info, rows)) = info.zip(queue) {
+        // Right below the last row, with an empty row between.
+        let free = transcript.free_rows().saturating_sub(1);
+        let rows = Rect { y: rows.y.saturating_sub(free), ..rows };
+        transcript::Queue { info, theme: &app.theme }.render(rows, frame.buffer_mut());
+    }
 }
 
 /// The text in place of a transcript while there is none.

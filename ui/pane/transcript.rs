@@ -292,6 +292,11 @@ impl Transcript {
         self.new_below
     }
 
+    /// How many rows of the pane are empty below the last one.
+    pub fn free_rows(&self) -> u16 {
+        self.size.1.saturating_sub(u16::try_from(self.seen.len()).unwrap_or(u16::MAX))
+    }
+
     pub fn is_at_tail(&self) -> bool {
         self.anchor == Anchor::Tail
     }

@@ -13,7 +13,7 @@ pub struct Approval {
     /// The tool call that waits.
     pub call_id: String,
     /// The action, in one line.
-    line: String,
+    pub line: String,
     pub verdict: Option<Verdict>,
     /// Whether the row of its call says that it waits.
     pub in_call: bool,

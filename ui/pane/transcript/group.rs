@@ -51,7 +51,7 @@ impl Transcript {
     }
 
     /// The block on the same page above or below that is shown apart from groups.
-    fn beside(&self, pos: Pos, below: bool) -> Option<Pos> {
+    pub(super) fn beside(&self, pos: Pos, below: bool) -> Option<Pos> {
         let mut at = pos.head();
         loop {
             at.block = if below { at.block + 1 } else { at.block.checked_sub(1)? };

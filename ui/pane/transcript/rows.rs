@@ -10,7 +10,7 @@ use crate::pane::transcript::{approval, clean, markdown, outcome};
 use crate::rows::{Break, Paragraph, Piece, Row, TextStyle, row_width, width};
 use crate::theme::Role;
 use ratatui::style::Modifier;
-use yoi::protocol::Segment;
+use yoi::protocol::{Segment, Verdict};
 
 /// Items that the runtime put into the history.
 pub mod system;
@@ -20,7 +20,7 @@ mod tool;
 /// Pasted text of more lines than this is folded.
 const PASTE_LINES: u32 = 8;
 /// The width of the names of tools; a longer name makes its own row wider only, so that no other row moves.
-const NAME: usize = 5;
+pub const NAME: usize = 5;
 /// The width of the words that say when a model is asked again.
 const NEXT: usize = 30;
 /// The width of a time of day and the space before it.
@@ -91,6 +91,7 @@ impl Block {
             Kind::Thought(_) | Kind::Tool(_) | Kind::Result { .. } | Kind::Summary(_) => {
                 (true, true)
             }
+            Kind::Approval(approval) => (approval.verdict.is_some(), approval.verdict.is_some()),
             Kind::System(item) => {
                 let headed = system::speaker(item).is_none();
                 (headed, headed || self.begins_folded())
@@ -287,19 +288,21 @@ impl Block {
             }
             Kind::System(item) => {
                 let (title, about) = system::title(item);
-                named(title, &about, Role::Dim)
+                let size = system::lines(item).map(|lines| Piece::new(lines, Role::Dim));
+                return (named(title, &about, Role::Dim), size);
             }
             Kind::Summary(text) => named("compacted", &preview(text), Role::Dim),
             Kind::Said { text, .. } => one(preview(text), Role::Text),
             Kind::User { .. } => one(preview(&self.plain()), Role::Text),
             Kind::Note { role, text } => one(clean::one_line(text), *role),
-            Kind::Approval(approval) => {
-                let (role, sentence) = approval.sentence();
-                one(clean::one_line(&sentence), role)
-            }
-            Kind::Decision { verdict, .. } => {
-                one(clean::one_line(&verdict_words(verdict)), approval::role(verdict))
-            }
+            Kind::Approval(approval) => match &approval.verdict {
+                Some(verdict) => {
+                    let row = named("waited", &approval.line, Role::Dim);
+                    return (row, Some(verdict_piece(verdict)));
+                }
+                None => one(clean::one_line(&approval.sentence().1), Role::Needs),
+            },
+            Kind::Decision { verdict, .. } => vec![verdict_piece(verdict)],
             Kind::Retry { text, .. } => named("model", &clean::one_line(text), Role::Warn),
             Kind::Usage(text) => one(text.as_str(), Role::Dim),
             Kind::CutOff { .. } | Kind::Border(_) | Kind::Part(_) => Row::new(),
@@ -343,6 +346,11 @@ impl Block {
 pub fn named(name: &str, about: &str, role: Role) -> Row {
     let name = format!("{name}{}  ", " ".repeat(NAME.saturating_sub(width(name))));
     vec![Piece::new(name, Role::Dim), Piece::new(about, role)]
+}
+
+/// A decision in a row.
+pub fn verdict_piece(verdict: &Verdict) -> Piece {
+    Piece::new(clean::one_line(&verdict_words(verdict)), approval::role(verdict))
 }
 
 fn one(text: impl Into<String>, role: Role) -> Row {

@@ -5,7 +5,8 @@ use crate::family::Family;
 use crate::pane::transcript::block::{Block, Kind};
 use crate::pane::transcript::find::find_in;
 use crate::pane::transcript::long::LeftOut;
-use crate::pane::transcript::rows::{Speaker, bold, system};
+use crate::pane::transcript::pages::Pos;
+use crate::pane::transcript::rows::{NAME, Speaker, bold, system, verdict_piece};
 use crate::pane::transcript::scroll::{Columns, Seen};
 use crate::pane::transcript::tool::Tool;
 use crate::pane::transcript::{Detail, Search, Transcript, clean, code};
@@ -172,7 +173,10 @@ impl View<'_> {
         }
         let (mut left, right) = match transcript.group_row(seen.pos) {
             Some((row, state)) => (row, Some(state)),
-            None => (left, right),
+            None => match self.decision(seen.pos, block) {
+                Some(row) => (row, None),
+                None => (left, right),
+            },
         };
         if let (Kind::Tool(tool), Some(about)) = (&block.kind, left.last_mut()) {
             about.text = self.beside_root(tool, &about.text);
@@ -218,6 +222,19 @@ impl View<'_> {
         };
         let (role, words) = sent::state(message, self.family);
         Some(Piece::new(words, role))
+    }
+
+    /// The decision on a request, right below the call that made it.
+    fn decision(&self, pos: Pos, block: &Block) -> Option<Row> {
+        let Kind::Approval(approval) = &block.kind else { return None };
+        let verdict = approval.verdict.as_ref()?;
+        let above = self.transcript.beside(pos, false)?;
+        match &self.transcript.pages.get(above)?.kind {
+            Kind::Tool(tool) if tool.call_id == approval.call_id => {
+                Some(vec![Piece::new(" ".repeat(NAME + 2), Role::Text), verdict_piece(verdict)])
+            }
+            _ => None,
+        }
     }
 
     /// The state of the child that a call made.

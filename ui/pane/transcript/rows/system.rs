@@ -1,5 +1,6 @@
 //! The rows of items that the runtime put into the history: notifications, child events, attachments.
 
+use crate::pane::transcript::outcome::count;
 use crate::pane::transcript::rows::{Speaker, indented, preview, text, words_of_another};
 use crate::pane::transcript::{clean, markdown, notification};
 use crate::rows::{Break, Piece, Row, row_width};
@@ -113,22 +114,24 @@ pub fn said(item: &SystemItem) -> &str {
     }
 }
 
+/// How many lines a text has that came with a message.
+pub fn lines(item: &SystemItem) -> Option<String> {
+    let (SystemItem::FileAttachment { body, .. }
+    | SystemItem::Knowledge { body, .. }
+    | SystemItem::Workflow { body, .. }) = item
+    else {
+        return None;
+    };
+    let lines = u64::try_from(body.lines().count()).unwrap_or(u64::MAX);
+    Some(count(lines, "line", "lines"))
+}
+
 /// The kind of an item and its preview, for its one-line head.
 pub fn title(item: &SystemItem) -> (&'static str, String) {
-    let lines = |body: &str| match body.lines().count() {
-        1 => "1 line".to_owned(),
-        many => format!("{many} lines"),
-    };
     match item {
-        SystemItem::FileAttachment { path, body } => {
-            ("attached", format!("{}  {}", clean::one_line(path), lines(body)))
-        }
-        SystemItem::Knowledge { slug, body } => {
-            ("knowledge", format!("{}  {}", clean::one_line(slug), lines(body)))
-        }
-        SystemItem::Workflow { slug, body } => {
-            ("workflow", format!("{}  {}", clean::one_line(slug), lines(body)))
-        }
+        SystemItem::FileAttachment { path, .. } => ("attached", clean::one_line(path).into_owned()),
+        SystemItem::Knowledge { slug, .. } => ("knowledge", clean::one_line(slug).into_owned()),
+        SystemItem::Workflow { slug, .. } => ("workflow", clean::one_line(slug).into_owned()),
         SystemItem::TaskReminder { body, .. } => ("reminder", preview(body)),
         SystemItem::Interrupt { body } => ("interrupted", preview(body)),
         SystemItem::Notification { message, .. } => ("notification", preview(message)),

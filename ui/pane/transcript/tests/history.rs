@@ -302,6 +302,41 @@ fn no_time_runs_for_a_call_that_waits_for_a_decision() {
     assert_eq!(all(&mut bench), ["0:00", "0:00", "0:00"]);
 }
 
+#[test]
+fn a_decision_is_right_below_its_call_or_names_what_waited() {
+    use yoi::protocol::Verdict;
+    let bash = |id: &str| call(id, "Bash", serde_json::json!({ "command": id }));
+    let approval = yoi::protocol::ApprovalRequest {
+        call_id: "fetch".into(),
+        ..crate::app::tests::approval("q", "alice", "cargo fetch")
+    };
+    let asked = serde_json::to_value(&approval).expect("a request");
+    let log = |calls: &[Entry], verdict: &Verdict| {
+        let answer = serde_json::json!({ "ask": "q", "verdict": verdict });
+        let decided = [
+            Entry::extension("yoi.asked", asked.clone()),
+            Entry::extension("yoi.answered", answer),
+        ];
+        [calls, &decided, &[result(2_000, "fetch", "Exit 0", None, false)]].concat()
+    };
+    let screens = |log: Vec<Entry>| {
+        let mut live = Bench::new(Vec::new()).sized(60, 12).open();
+        log.iter().for_each(|entry| live.commit(entry.clone()));
+        [live.screen(), Bench::new(log).sized(60, 12).open().screen()]
+    };
+    for screen in screens(log(&[bash("fetch")], &Verdict::Once)) {
+        let rows: Vec<&str> = screen.lines().collect();
+        assert!(rows[0].starts_with("  Bash   fetch ") && rows[0].ends_with(" ok"), "{screen}");
+        assert_eq!(rows[1], "         allowed once");
+    }
+    let denied = Verdict::Deny { reason: "not now".into() };
+    for screen in screens(log(&[bash("fetch"), bash("build")], &denied)) {
+        let row = screen.lines().find(|row| row.contains("waited")).expect("the decision");
+        assert!(row.starts_with("  waited  Bash cargo fetch "), "{screen}");
+        assert!(row.ends_with(" ! denied: not now"), "{screen}");
+    }
+}
+
 /// The words of every block that is shown.
 fn shown(pages: &Pages) -> Vec<String> {
     let blocks = pages.newest_first().map(|(_, block)| block).filter(|block| !block.gone);
