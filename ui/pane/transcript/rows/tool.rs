@@ -16,6 +16,10 @@ const DIFF_ROWS: usize = 8;
 const AROUND: usize = 3;
 /// Narrower than this, the rows below a head begin below its name.
 const NARROW: usize = 50;
+/// How many bytes from the end of the output of a command that failed are looked through for its error.
+const FAILED_BYTES: usize = 64 * 1024;
+/// How the line of an error begins.
+const ERRORS: &[&str] = &["error:", "error[", "Error:", "ERROR", "fatal:"];
 /// How many bytes from the end of an output these rows are taken from.
 const LIVE_BYTES: usize = 4096;
 
@@ -24,7 +28,8 @@ const LIVE_BYTES: usize = 4096;
 pub fn folded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
     let Some(outcome) = &tool.outcome else {
         if tool.progress == Progress::Running {
-            last_lines(&tool.output, Role::Dim, cells, out);
+            let output = end_of(&tool.output, LIVE_BYTES);
+            last(&lines(&clean::output(output)), Role::Dim, cells, out);
         }
         return;
     };
@@ -33,7 +38,8 @@ pub fn folded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
         let why = clean::words(&outcome.summary);
         why.lines().take(OUTPUT_ROWS).for_each(|line| below(line, Role::Error, cells, out));
     } else if state.lacks_reason && outcome.long.is_none() {
-        last_lines(outcome.content.as_deref().unwrap_or_default(), Role::Text, cells, out);
+        let output = end_of(outcome.content.as_deref().unwrap_or_default(), FAILED_BYTES);
+        failure(&lines(&clean::output(output)), cells, out);
     }
     if let Some(remark) = tool.remark() {
         below(&remark, Role::Warn, cells, out);
@@ -49,13 +55,30 @@ pub fn folded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
     }
 }
 
-/// The last lines of an output that say something.
-fn last_lines(output: &str, role: Role, cells: usize, out: &mut Vec<Row>) {
-    let from = output.ceil_char_boundary(output.len().saturating_sub(LIVE_BYTES));
-    let output = clean::output(&output[from..]);
-    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+fn end_of(output: &str, bytes: usize) -> &str {
+    &output[output.ceil_char_boundary(output.len().saturating_sub(bytes))..]
+}
+
+/// The lines of an output that say something.
+fn lines(output: &str) -> Vec<&str> {
+    output.lines().filter(|line| !line.trim().is_empty()).collect()
+}
+
+fn last(lines: &[&str], role: Role, cells: usize, out: &mut Vec<Row>) {
     let last = &lines[lines.len().saturating_sub(OUTPUT_ROWS)..];
     last.iter().for_each(|line| below(line, role, cells, out));
+}
+
+/// The lines that tell why a command failed: from its first error on, else the last ones.
+fn failure(lines: &[&str], cells: usize, out: &mut Vec<Row>) {
+    let tells = |line: &&str| {
+        let begins = ERRORS.iter().any(|error| line.trim_start().starts_with(error));
+        begins || line.contains("panicked at ")
+    };
+    let Some(first) = lines.iter().position(tells) else {
+        return last(lines, Role::Text, cells, out);
+    };
+    lines[first..].iter().take(OUTPUT_ROWS).for_each(|line| below(line, Role::Text, cells, out));
 }
 
 /// One row below a head, where what the call is about begins.
@@ -134,5 +157,25 @@ pub fn result(outcome: &Outcome, cells: usize, out: &mut Vec<Row>) {
     if outcome.images > 0 {
         let many = format!("{} image(s), kept beside the log", outcome.images);
         indented(&many, Role::Dim, Break::Words, cells, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_failed_shows_its_first_error_else_the_end_of_its_output() {
+        let shown = |output: &str| {
+            let mut out = Vec::new();
+            failure(&lines(output), 80, &mut out);
+            let row = |row: &Row| row.iter().map(|piece| piece.text.as_str()).collect::<String>();
+            out.iter().map(|found| row(found).trim().to_owned()).collect::<Vec<_>>()
+        };
+        let backtrace =
+            "test a ... ok\n\nthread 'b' panicked at src/b.rs:1:\nno reply\nstack:\n 0: x\n";
+        assert_eq!(shown(backtrace), ["thread 'b' panicked at src/b.rs:1:", "no reply", "stack:"]);
+        assert_eq!(shown("ok\n  error: no\n"), ["error: no"]);
+        assert_eq!(shown("1\n2\n\n3\n4\n"), ["2", "3", "4"]);
     }
 }
