@@ -311,13 +311,13 @@ impl Block {
     }
 
     /// The sign before a block that unfolds or folds.
-    pub fn fold_sign(&self, shape: Shape) -> Option<&'static str> {
-        let folds = shape.head || self.begins_folded();
-        match (folds, shape.open) {
-            (false, _) => None,
-            (true, true) => Some("▾"),
-            (true, false) => Some("▸"),
-        }
+    pub fn fold_sign(&self, shape: Shape, detail: Detail) -> Option<&'static str> {
+        let is_open = match self.folds_paste(detail) {
+            Some(is_folded) => !is_folded,
+            None if shape.head || self.begins_folded() => shape.open,
+            None => return None,
+        };
+        Some(if is_open { "▾" } else { "▸" })
     }
 
     /// When its head changes without an event.

@@ -336,7 +336,8 @@ impl View<'_> {
         let Some(block) = transcript.pages.get(seen.pos.head()) else { return };
         buf.set_style(line, self.theme.selection);
         if Columns::of(line.width).text > 0 {
-            let sign = block.fold_sign(block.shape(transcript.detail, transcript.unfolded));
+            let shape = block.shape(transcript.detail, transcript.unfolded);
+            let sign = block.fold_sign(shape, transcript.detail);
             buf.set_stringn(line.x, line.y, sign.unwrap_or("›"), 1, self.theme.accent);
         }
     }

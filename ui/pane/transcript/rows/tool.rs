@@ -16,8 +16,9 @@ const DIFF_ROWS: usize = 8;
 const AROUND: usize = 3;
 /// Narrower than this, the rows below a head begin below its name.
 const NARROW: usize = 50;
-/// How many bytes from the end of the output of a command that failed are looked through for its error.
-const FAILED_BYTES: usize = 64 * 1024;
+/// How many bytes of the output of a command that failed are looked through for its error: of a longer output, only
+/// the beginning comes with its entry.
+const FAILED_BYTES: usize = 8 * 1024;
 /// How the line of an error begins.
 const ERRORS: &[&str] = &["error:", "error[", "Error:", "ERROR", "fatal:"];
 /// How many bytes from the end of an output these rows are taken from.
@@ -28,7 +29,8 @@ const LIVE_BYTES: usize = 4096;
 pub fn folded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
     let Some(outcome) = &tool.outcome else {
         if tool.progress == Progress::Running {
-            let output = end_of(&tool.output, LIVE_BYTES);
+            let from = tool.output.len().saturating_sub(LIVE_BYTES);
+            let output = &tool.output[tool.output.ceil_char_boundary(from)..];
             last(&lines(&clean::output(output)), Role::Dim, cells, out);
         }
         return;
@@ -37,9 +39,11 @@ pub fn folded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
     if outcome.is_error && state.lacks_reason {
         let why = clean::words(&outcome.summary);
         why.lines().take(OUTPUT_ROWS).for_each(|line| below(line, Role::Error, cells, out));
-    } else if state.lacks_reason && outcome.long.is_none() {
-        let output = end_of(outcome.content.as_deref().unwrap_or_default(), FAILED_BYTES);
-        failure(&lines(&clean::output(output)), cells, out);
+    } else if state.lacks_reason {
+        let output = outcome.content.as_deref().unwrap_or_default();
+        let is_whole = outcome.long.is_none() && output.len() <= FAILED_BYTES;
+        let output = &output[..output.floor_char_boundary(FAILED_BYTES)];
+        failure(&lines(&clean::output(output)), is_whole, cells, out);
     }
     if let Some(remark) = tool.remark() {
         below(&remark, Role::Warn, cells, out);
@@ -55,10 +59,6 @@ pub fn folded(tool: &Tool, cells: usize, out: &mut Vec<Row>) {
     }
 }
 
-fn end_of(output: &str, bytes: usize) -> &str {
-    &output[output.ceil_char_boundary(output.len().saturating_sub(bytes))..]
-}
-
 /// The lines of an output that say something.
 fn lines(output: &str) -> Vec<&str> {
     output.lines().filter(|line| !line.trim().is_empty()).collect()
@@ -69,14 +69,16 @@ fn last(lines: &[&str], role: Role, cells: usize, out: &mut Vec<Row>) {
     last.iter().for_each(|line| below(line, role, cells, out));
 }
 
-/// The lines that tell why a command failed: from its first error on, else the last ones.
-fn failure(lines: &[&str], cells: usize, out: &mut Vec<Row>) {
+/// The lines that tell why a command failed: from its first error on, else the last ones of a whole output.
+fn failure(lines: &[&str], is_whole: bool, cells: usize, out: &mut Vec<Row>) {
     let tells = |line: &&str| {
         let begins = ERRORS.iter().any(|error| line.trim_start().starts_with(error));
         begins || line.contains("panicked at ")
     };
-    let Some(first) = lines.iter().position(tells) else {
-        return last(lines, Role::Text, cells, out);
+    let first = match lines.iter().position(tells) {
+        Some(first) => first,
+        None if is_whole => return last(lines, Role::Text, cells, out),
+        None => return,
     };
     lines[first..].iter().take(OUTPUT_ROWS).for_each(|line| below(line, Role::Text, cells, out));
 }
@@ -166,16 +168,18 @@ mod tests {
 
     #[test]
     fn a_command_that_failed_shows_its_first_error_else_the_end_of_its_output() {
-        let shown = |output: &str| {
+        let shown_of = |output: &str, is_whole| {
             let mut out = Vec::new();
-            failure(&lines(output), 80, &mut out);
+            failure(&lines(output), is_whole, 80, &mut out);
             let row = |row: &Row| row.iter().map(|piece| piece.text.as_str()).collect::<String>();
             out.iter().map(|found| row(found).trim().to_owned()).collect::<Vec<_>>()
         };
+        let shown = |output: &str| shown_of(output, true);
         let backtrace =
             "test a ... ok\n\nthread 'b' panicked at src/b.rs:1:\nno reply\nstack:\n 0: x\n";
         assert_eq!(shown(backtrace), ["thread 'b' panicked at src/b.rs:1:", "no reply", "stack:"]);
         assert_eq!(shown("ok\n  error: no\n"), ["error: no"]);
         assert_eq!(shown("1\n2\n\n3\n4\n"), ["2", "3", "4"]);
+        assert!(shown_of("1\n2\n\n3\n4\n", false).is_empty(), "the end is not loaded");
     }
 }

@@ -369,3 +369,24 @@ fn the_speaker_of_a_message_is_shown() {
     ];
     assert_eq!(rows, said);
 }
+
+#[test]
+fn the_cursor_says_whether_its_block_unfolds_or_folds() {
+    let paste = Segment::Paste { id: 1, chars: 18, lines: 9, content: "x\n".repeat(9) };
+    let pasted = Fact::UserInput { segments: vec![paste], taken: None, from: None };
+    let log = vec![entry(0, pasted), call("1", "Bash", json!({"command": "ls"})), said("done")];
+    let mut bench = Bench::new(log).sized(60, 30).open();
+    let mut signs = Vec::new();
+    for _ in 0..3 {
+        bench.transcript.step(-1);
+        for _ in 0..2 {
+            let rows = bench.rows();
+            let sign =
+                rows.iter().find_map(|row| row.chars().next().filter(|c| "›▸▾".contains(*c)));
+            signs.extend(sign);
+            bench.transcript.toggle_fold();
+        }
+    }
+    // Prose is whole until it is folded by hand.
+    assert_eq!(signs, ['›', '▸', '▸', '▾', '▸', '▾']);
+}
