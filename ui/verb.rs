@@ -26,6 +26,7 @@ mod explain;
 mod fork;
 mod help;
 mod inbox;
+mod later;
 mod keys;
 mod lend;
 mod mesh;
@@ -84,6 +85,7 @@ pub static LIST: &[&Verb] = &[
     &rewind::VERB,
     &fork::VERB,
     &inbox::VERB,
+    &later::VERB,
     &allow::VERB,
     &answer::VERB,
     &deny::VERB,

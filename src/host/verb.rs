@@ -230,7 +230,8 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         | Method::EditQueued { .. }
         | Method::Steer { .. }
         | Method::ExplainCommand
-        | Method::Seen => authorized(forward::Forward(method), cx).await,
+        | Method::Seen
+        | Method::Later => authorized(forward::Forward(method), cx).await,
     }
 }
 

@@ -83,6 +83,10 @@ pub struct PodInfo {
     /// The end of the last run was not looked at yet.
     #[serde(default)]
     pub unseen: bool,
+    /// When a person put off what it waits for or how it ended; milliseconds since the Unix epoch. What came after that is
+    /// not put off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub later: Option<u64>,
     pub cwd: PathBuf,
     pub workspace: PathBuf,
     /// The identity of `cwd` when its last run began: the directory with this identity is the same one at another path.
@@ -178,6 +182,7 @@ impl PodInfo {
             limit: None,
             circling: None,
             unseen: false,
+            later: None,
             cwd,
             workspace,
             model: String::new(),

@@ -129,6 +129,8 @@ pub enum Method {
     },
     /// A person has looked at this Pod's transcript.
     Seen,
+    /// A person puts off what this Pod waits for, or how it ended: it comes last among what needs a person.
+    Later,
     /// The Pods that this screen shows from now on, in place of those before. While a screen shows a Pod, its runs
     /// and those of the Pods below it wait for their provider without end.
     Show {
@@ -296,6 +298,7 @@ impl Method {
             | Self::EditQueued { .. }
             | Self::Steer { .. }
             | Self::Seen
+            | Self::Later
             | Self::Show { .. }
             | Self::Attend { .. }
             | Self::HostStatus
@@ -358,6 +361,7 @@ impl Method {
             Self::EditQueued { .. } => "edit_queued",
             Self::Steer { .. } => "steer",
             Self::Seen => "seen",
+            Self::Later => "later",
             Self::Show { .. } => "show",
             Self::Attend { .. } => "attend",
             Self::HostStatus => "host_status",

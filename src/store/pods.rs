@@ -39,6 +39,8 @@ pub struct PodRow {
     pub since: u64,
     /// Whether a person has looked at how its last run ended.
     pub seen: bool,
+    /// When a person put off what it waits for; milliseconds since the Unix epoch.
+    pub later: Option<u64>,
     /// What it did last, in one line.
     pub last: Option<String>,
     /// The part of its environment that outlives the host.
@@ -163,6 +165,11 @@ impl Store {
     /// Whether a person has looked at how a Pod's last run ended.
     pub async fn set_seen(&self, pod: &PodName, seen: bool) -> Result<(), StoreError> {
         self.set(pod, "seen", seen).await
+    }
+
+    /// When a person put off what a Pod waits for; milliseconds since the Unix epoch.
+    pub async fn set_later(&self, pod: &PodName, at: u64) -> Result<(), StoreError> {
+        self.set(pod, "later", signed(at)).await
     }
 
     /// What a Pod did last, in one line.
@@ -310,6 +317,7 @@ fn read_columns(row: &Row<'_>) -> Result<PodRow, String> {
         created: time(row, "created")?,
         since: time(row, "since")?,
         seen: column(row, "seen")?,
+        later: column::<Option<i64>>(row, "later")?.map(i64::unsigned_abs),
         last: column(row, "last")?,
         restrictions: decoded(row, "gaps")?,
         last_run: last_run(row)?,

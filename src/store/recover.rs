@@ -94,6 +94,7 @@ fn row(data: &Path, session: SessionId) -> Option<PodRow> {
         created: record.created,
         since: now_ms(),
         seen: true,
+        later: None,
         last: None,
         env: record.env,
         restrictions: Restrictions::default(),

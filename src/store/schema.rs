@@ -184,6 +184,9 @@ pub const MIGRATIONS: &[&str] = &[
 
     CREATE INDEX runs_at ON runs (at);
 ",
+    "
+    ALTER TABLE pods ADD COLUMN later INTEGER; -- when a person put off what it waits for
+",
 ];
 
 /// The number of the next row that a person revokes by its number: a rule, a consent, a trust or a

@@ -39,6 +39,7 @@ fn pod(text: &str) -> PodRow {
         created: 5,
         since: 6,
         seen: true,
+        later: None,
         last: Some("Read a.txt".into()),
         env: BTreeMap::from([("PATH".into(), "/bin".into())]),
         restrictions: Restrictions {

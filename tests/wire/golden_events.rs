@@ -60,6 +60,7 @@ fn info() -> PodInfo {
         limit: None,
         circling: None,
         unseen: false,
+        later: None,
         cwd: "/w".into(),
         workspace: "/w".into(),
         directory_id: Some("7-9".into()),

@@ -138,6 +138,7 @@ fn every_method_has_its_line() {
             r#"{"method":"steer","params":{"input":[{"kind":"text","content":"left"}]}}"#,
         ),
         (Method::Seen, r#"{"method":"seen"}"#),
+        (Method::Later, r#"{"method":"later"}"#),
         (
             Method::Show { pods: PodName::parse("a").into_iter().collect() },
             r#"{"method":"show","params":{"pods":["a"]}}"#,
@@ -259,7 +260,7 @@ fn every_method_has_its_line() {
         lines,
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued
-        Steer Seen Show Attend HostStatus Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Since Decide
+        Steer Seen Later Show Attend HostStatus Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Since Decide
         ListPolicy ExplainCommand Revoke Trust ListServers UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents
         MeshSend MeshBlock ActAs Fork
     );

@@ -141,18 +141,20 @@ impl App {
     /// The keys that answer the card, as many as there is room for in the line, and the others.
     pub fn answers(&self) -> (Vec<Hint>, Vec<Hint>) {
         let mut answers = self.all_answers();
+        answers.extend(self.list_hints(Context::Inbox, &[(Action::Later, "later")]));
         let rest = answers.split_off(answers_that_fit(&answers, self.size.0));
         (answers, rest)
     }
 
     /// What can be done with a card apart from answering it.
     fn card_hints(&self) -> Vec<Hint> {
-        let (_, mut hints) = self.answers();
+        let (_, rest) = self.answers();
         let draft = match self.composer.is_empty() {
             true => "back",
             false => "your draft waits",
         };
-        hints.extend(self.list_hints(Context::Inbox, &[(Action::LookInside, "look inside")]));
+        let mut hints = self.list_hints(Context::Inbox, &[(Action::LookInside, "look inside")]);
+        hints.extend(rest);
         hints.extend(self.list_hints(Context::Everywhere, &[(Action::Back, draft)]));
         let mut others = Vec::new();
         if self.chosen_question().is_none() && self.equal_requests() > 0 {

@@ -168,6 +168,17 @@ impl App {
         effects
     }
 
+    /// Puts off what the card is about. The next card comes without the keys, as after an answer.
+    fn put_off(&mut self) -> Vec<Effect> {
+        let Some(pod) = self.chosen_item(|item| item.pod().cloned()) else {
+            return self.say(Kind::Info, "what a client waits for cannot be put off");
+        };
+        self.choose_item(self.inbox.position(&self.items()) + 1);
+        self.card_sleeps();
+        self.inbox.asleep = self.items().len() > 1;
+        self.carry_out(&format!("later {pod}"), Way::Key)
+    }
+
     /// Notes that the person has seen the result that the card is about.
     fn card_seen(&mut self) -> Vec<Effect> {
         match self.chosen_item(|item| item.finished().cloned()) {
@@ -215,6 +226,7 @@ impl App {
             Action::PageDown => self.inbox_scroll(PAGE),
             // It never allows.
             Action::LookInside => return self.look_inside(),
+            Action::Later => return self.put_off(),
             Action::Seen => return self.card_seen(),
             Action::Explain => return self.explain_item(),
             Action::Copy => return self.copy_action(),

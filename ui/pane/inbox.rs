@@ -171,7 +171,7 @@ pub fn waiting(family: &Family) -> usize {
     needs(family).iter().map(|item| item.approvals().len().max(1)).sum()
 }
 
-/// All items, those that wait for a person first.
+/// All items, those that wait for a person first, and those that were put off last.
 pub fn items<'a>(family: &'a Family) -> Vec<Item<'a>> {
     let mut items = needs(family);
     // A child that failed or finished is the matter of its parent while that runs.
@@ -192,6 +192,12 @@ pub fn items<'a>(family: &'a Family) -> Vec<Item<'a>> {
     add(Matter::Failed, &mut failed.into_iter());
     add(Matter::InCircles, &mut circling.into_iter());
     add(Matter::Finished, &mut finished.into_iter());
+    // What came after a person put its Pod off is not put off.
+    let put_off = |item: &Item<'_>| {
+        let later = item.pod().and_then(|pod| family.get(pod)).and_then(|info| info.later);
+        later.filter(|at| *at >= item.since())
+    };
+    items.sort_by_key(put_off);
     items
 }
 

@@ -60,6 +60,10 @@ impl Pod {
                 self.set_seen(true).await;
                 reply(answer, Ok(done()));
             }
+            Method::Later => {
+                let put_off = self.put_off().await;
+                reply(answer, put_off.map(|()| done()));
+            }
             Method::ExplainCommand => self.explain_command(answer),
             Method::Watch
             | Method::Show { .. }

@@ -7,7 +7,7 @@ use crate::host::pod::phase::{Phase, Running};
 use crate::host::pod::resolved;
 use crate::host::pod::tail::Interrupted;
 use crate::host::pod::{Pod, child_events};
-use crate::protocol::{Entry, Fact, Item, Role, RunOutcome, State, now_ms};
+use crate::protocol::{Entry, Fact, Item, Refusal, Role, RunOutcome, State, now_ms};
 use crate::run::{End, Interrupt, RunEvent, SessionState};
 use crate::text::SafeText;
 use crate::trace::OrLog as _;
@@ -208,6 +208,14 @@ impl Pod {
             }
             first
         });
+    }
+
+    /// Puts off what the Pod waits for, or how it ended, from now on.
+    pub(super) async fn put_off(&mut self) -> Result<(), Refusal> {
+        let at = now_ms();
+        self.shared.store.set_later(&self.row.name, at).await?;
+        self.change(|info| info.later = Some(at));
+        Ok(())
     }
 
     pub(super) async fn set_seen(&mut self, seen: bool) {

@@ -96,6 +96,7 @@ pub(crate) fn info(
         parent: row.parent.clone(),
         activity: row.last.clone(),
         unseen: !row.seen,
+        later: row.later,
         scope: row.scope.allow.clone(),
         deny: row.scope.deny.clone(),
         last_activity: row.last_run.as_ref().map_or(row.since, |run| run.at),

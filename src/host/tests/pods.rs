@@ -110,6 +110,7 @@ fn row(root: &Path, pod: &str, parent: Option<&str>, wanted: Wanted) -> PodRow {
         created: crate::protocol::now_ms(),
         since: crate::protocol::now_ms(),
         seen: true,
+        later: None,
         last: None,
         env: Default::default(),
         restrictions: Default::default(),

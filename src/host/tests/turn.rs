@@ -129,6 +129,21 @@ async fn a_failed_run_stays_failed_over_a_restart_and_resume_tries_it_again() {
 }
 
 #[tokio::test]
+async fn what_was_put_off_stays_so_over_a_restart_and_a_new_end_is_not_put_off() {
+    let (mut bench, pod) = Bench::scripted().await;
+    bench.call(&pod, Method::say("fail")).await.unwrap();
+    bench.is(&pod, State::Failed).await;
+    bench.call(&pod, Method::Later).await.unwrap();
+    let mut bench = bench.restarted().await;
+    let back = bench.info(&pod).await;
+    assert!(back.later.is_some_and(|at| at >= back.since), "{back:?}");
+    bench.call(&pod, Method::Resume).await.unwrap();
+    bench.next(|event| matches!(event, Event::LlmCallStart { .. })).await;
+    let again = bench.is(&pod, State::Failed).await;
+    assert!(again.later.is_some_and(|at| at < again.since), "{again:?}");
+}
+
+#[tokio::test]
 async fn the_end_of_a_run_names_the_entry_that_ended_it() {
     let (mut bench, pod) = Bench::scripted().await;
     for (says, how, ends) in [

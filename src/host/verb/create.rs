@@ -40,6 +40,7 @@ impl Plan {
             created: now,
             since: now,
             seen: true,
+            later: None,
             last: None,
             env: crate::sandbox::short_env(&self.env),
             restrictions: Restrictions::default(),

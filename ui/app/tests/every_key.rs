@@ -223,6 +223,7 @@ fn changes_a_pod(method: &Method) -> bool {
             | Method::Fetch { .. }
             | Method::Show { .. }
             | Method::Seen
+            | Method::Later
             | Method::FindModel { .. }
             | Method::ListCompletions { .. }
             | Method::ListRewindTargets

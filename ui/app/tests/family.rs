@@ -211,6 +211,29 @@ fn enter_looks_inside_and_esc_leads_back_to_the_card_and_then_to_the_draft() {
 }
 
 #[test]
+fn what_is_put_off_answers_nothing_and_comes_last_until_the_pod_needs_something_else() {
+    let mut bench = bench();
+    requested(&mut bench, "one", "tester", "cargo fetch");
+    requested(&mut bench, "two", "scout", "cargo publish");
+    bench.press("ctrl-n");
+    assert!(bench.screen().contains("tester  wants an approval"), "{}", bench.screen());
+    assert_eq!(calls(&bench.press("z")), [(Some("tester"), &Method::Later)]);
+    bench.shown(PodInfo { later: Some(u64::MAX), ..pod("tester", State::NeedsYou) });
+    let screen = bench.screen();
+    assert!(screen.contains("scout  wants an approval"), "{screen}");
+    assert!(screen.contains("1 of 2") && screen.contains("▲ 2 need you"), "{screen}");
+    bench.wait(1_000);
+    assert!(decisions(&bench.press("a")).is_empty(), "the next card has no keys");
+    bench.press("ctrl-n");
+    bench.press("down");
+    assert!(bench.screen().contains("tester  wants an approval"), "{}", bench.screen());
+    bench.press("esc");
+    bench.shown(PodInfo { later: Some(1), ..pod("tester", State::NeedsYou) });
+    bench.press("ctrl-n");
+    assert!(bench.screen().contains("tester  wants an approval"), "{}", bench.screen());
+}
+
+#[test]
 fn a_result_that_was_not_looked_at_comes_last_and_space_notes_it_as_seen() {
     let mut bench = bench();
     bench.shown(PodInfo { unseen: true, ..pod("fmt", State::Idle) });

@@ -112,6 +112,7 @@ const CASES: &[Case] = &[
     case("resume --all", &[], "no pod is paused there"),
     after(Before::Paused, case("resume --without x", &[("leave_out", "alice")], "no result that the model reads has an id that ends with `x`")),
     after(Before::Running, case("cancel", &[("cancel", "alice")], "dropped the run of alice")),
+    case("later", &[("later", "alice")], "alice: later"),
     case("cancel", &[("cancel", "alice")], ""),
     confirms(after(Before::Running, case("pause alice bob", &[("pause", "alice"), ("pause", "bob")], "paused alice")), "pause alice, bob?"),
     case("compact", &[("compact", "alice")], ""),
