@@ -179,7 +179,7 @@ impl App {
     fn queue_does(&self) -> &'static str {
         match self.info().is_some_and(|info| self.runs(info)) {
             true => "queues to the end of the run",
-            false => "into this page, from an empty line",
+            false => "from an empty line into this page",
         }
     }
 

@@ -69,7 +69,7 @@ const STATES: [(&str, New); 14] = [
 ];
 
 /// The panes and layers, each with a draft in the composer below it.
-const PLACES: [(&str, Steps); 24] = [
+const PLACES: [(&str, Steps); 26] = [
     ("the composer", |_| {}),
     ("the leader", |bench| drop(bench.press("ctrl-x"))),
     ("the tree", |bench| leader(bench, "t")),
@@ -95,6 +95,14 @@ const PLACES: [(&str, Steps); 24] = [
         leader(bench, "h");
     }),
     ("a page below the line", since),
+    ("the notices", |bench| {
+        bench.msg(Msg::Said(crate::notice::Kind::Info, "a notice".into()));
+        leader(bench, "l");
+    }),
+    ("the keys of the tree", |bench| {
+        leader(bench, "t");
+        bench.press("f1");
+    }),
     ("the reason of a denial", |bench| {
         bench.press("ctrl-n");
         bench.screen();
