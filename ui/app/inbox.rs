@@ -37,7 +37,7 @@ const NO_RULE_ANSWERS: &str = "no rule answers a question";
 /// Rows that are scrolled at once.
 const PAGE: isize = 5;
 /// What is said where no card is left.
-const NO_CARD: &str = "nothing needs you";
+pub(super) const NO_CARD: &str = "nothing needs you";
 /// Why a request is not allowed on a screen too small to show it.
 pub(super) const NO_ROOM: &str = "there is no room to show what it wants: make the screen larger";
 
@@ -127,7 +127,7 @@ impl App {
     }
 
     /// Gives the keys to the card, unless there is none.
-    pub(super) fn focus_inbox(&mut self) -> Vec<Effect> {
+    fn focus_inbox(&mut self) -> Vec<Effect> {
         if self.with_items(|inbox, items| inbox.choose(items, inbox.position(items))) {
             return self.focus(Focus::Inbox);
         }
@@ -148,6 +148,15 @@ impl App {
     /// Shows the card of the item at a place; behind the last comes the first.
     fn choose_item(&mut self, at: usize) {
         self.with_items(|inbox, items| inbox.choose(items, at % items.len().max(1)));
+    }
+
+    /// Gives the keys to the card of the item with this id, if that still waits.
+    pub(super) fn wake_card_of(&mut self, id: &str) -> Vec<Effect> {
+        let Some(at) = self.items().iter().position(|item| item.id() == id) else {
+            return self.say(Kind::Info, "that does not wait any more");
+        };
+        self.choose_item(at);
+        self.focus_inbox()
     }
 
     /// Changes the inbox by the items of the cards.

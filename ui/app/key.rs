@@ -220,7 +220,7 @@ impl App {
             Action::Composer => self.focus(Focus::Composer),
             Action::Tree => self.focus(Focus::Tree),
             Action::Peers => self.focus_peers(),
-            Action::Inbox => self.focus_inbox(),
+            Action::Inbox => self.open_inbox(),
             Action::Explain => self.explain_row(),
             Action::Menu => self.open_menu(),
             Action::Transcript => self.focus(Focus::Transcript),

@@ -1,9 +1,11 @@
 //! The page in the place of the transcript: what it shows now, what opens and closes it, and its keys.
 
-use crate::app::{App, Areas, Asked, Effect, Focus, RequestToken};
+use crate::app::inbox::NO_CARD;
+use crate::app::{App, Areas, Asked, Effect, Focus, RequestToken, panes};
 use crate::keys::{Action, Context};
 use crate::notice::Kind;
 use crate::pane::glyph::Glyphs;
+use crate::pane::inbox::{Item, Title};
 use crate::pane::page::{PageRow, Place, blank, columns, piece, rows_of_lines, rows_of_report};
 use crate::pane::transcript::Scroll;
 use crate::rows::{width, wrap_text};
@@ -30,6 +32,8 @@ pub enum Page {
     },
     /// The past notices.
     Notices,
+    /// All that waits for the person.
+    Inbox,
 }
 
 /// The page that is open.
@@ -100,6 +104,7 @@ impl App {
             Page::Keys(of) => (self.title_of_keys(*of), vec![self.all_keys()]),
             Page::Text { title, .. } => (title.clone(), Vec::new()),
             Page::Notices => ("Notices".into(), Vec::new()),
+            Page::Inbox => ("Inbox".into(), Vec::new()),
         })
     }
 
@@ -113,6 +118,7 @@ impl App {
             Page::Keys(of) => self.rows_of_help(*of, columns(width)),
             Page::Text { lines, .. } => rows_of_lines(lines, columns(width)),
             Page::Notices => self.rows_of_notices(columns(width)),
+            Page::Inbox => self.rows_of_inbox(),
         }
     }
 
@@ -127,6 +133,30 @@ impl App {
             return self.say(Kind::Info, "no notices yet");
         }
         self.open_page(Page::Notices)
+    }
+
+    /// Opens the list of all that waits for the person.
+    pub(super) fn open_inbox(&mut self) -> Vec<Effect> {
+        if self.items().is_empty() {
+            return self.say(Kind::Info, NO_CARD);
+        }
+        self.open_page(Page::Inbox)
+    }
+
+    fn rows_of_inbox(&self) -> Vec<PageRow> {
+        let card = panes::card(self);
+        let row = |item: &Item<'_>| {
+            let Title { shape, role, asker, why, age } = card.title(item);
+            let text = vec![
+                blank(2),
+                piece(format!("{shape} {asker}"), role),
+                piece(format!("  {why}"), role),
+                piece(format!("  {}", card.about(item)), Role::Dim),
+            ];
+            let target = Some(Target::Item(item.id()));
+            PageRow { text, aside: age, target }
+        };
+        card.items.iter().map(row).collect()
     }
 
     fn rows_of_notices(&self, columns: usize) -> Vec<PageRow> {
@@ -229,6 +259,7 @@ impl App {
     fn choose_in_page(&mut self) -> Vec<Effect> {
         match self.page_row().and_then(|row| row.target) {
             Some(Target::NeedsYou) => self.next_needs_you(),
+            Some(Target::Item(id)) => self.wake_card_of(&id),
             Some(Target::Entry(pod, entry)) => {
                 let effects = self.make_current(&pod);
                 self.transcript_of(&pod).go_to_entry(entry);
@@ -242,7 +273,7 @@ impl App {
     fn see_in_page(&mut self) -> Vec<Effect> {
         match self.page_row().and_then(|row| row.target) {
             Some(Target::Entry(pod, _)) => self.look_at(&pod),
-            Some(Target::NeedsYou) | None => Vec::new(),
+            Some(Target::NeedsYou | Target::Item(_)) | None => Vec::new(),
         }
     }
 

@@ -242,7 +242,7 @@ impl App {
                 self.setup.effort = effort;
                 Vec::new()
             }
-            Action::Inbox => self.focus_inbox(),
+            Action::Inbox => self.open_inbox(),
             Action::Theme(name) => vec![Effect::LoadTheme(name)],
             Action::Pin { slot, pod } => self.pin_verb(slot, pod.as_ref()),
             Action::Split(pod) => self.split(pod.as_ref()),

@@ -8,7 +8,7 @@ use yoi::protocol::{ApprovalRequest, Pattern, PodInfo, PodName, State};
 mod draw;
 
 pub use crate::wording::rule::verdict as verdict_words;
-pub use draw::{Sight, View, in_view, more_below};
+pub use draw::{Sight, Title, View, in_view, more_below};
 
 /// How long a request or a confirmation must have been on the screen, unchanged and without a key, before a key answers it,
 /// in milliseconds.
@@ -138,6 +138,11 @@ impl<'a> Item<'a> {
             Self::Pod(info, Matter::Finished) => Some(&info.name),
             Self::Pod(..) | Self::Approval(_) => None,
         }
+    }
+
+    /// What it is known by: the id of its oldest request, or its Pod.
+    pub fn id(&self) -> String {
+        self.parts().into_iter().next().unwrap_or_default()
     }
 
     /// Its approval requests.

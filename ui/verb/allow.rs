@@ -24,7 +24,7 @@ pub static VERB: Verb = of::<Allow>(Verb {
          Pods of its folder. :policy lists and ends such consents.",
         "With --no-ui a request is named by its number, or not at all when it alone was shown. Elsewhere it \
          is named as `yoi inbox` prints it: by the end of its id.",
-        "On the screen {leader inbox} goes to the requests, and keys decide them.",
+        "On the screen {everywhere next-needs-you} shows the oldest request, and keys decide it.",
     ],
     ..verb("allow", "allow what an approval request wants")
 });

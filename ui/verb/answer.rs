@@ -13,7 +13,7 @@ pub static VERB: Verb = of::<Answer>(Verb {
          for :allow; what stands behind it is the answer. A choice is named by its words or its number. Where several \
          values are wanted, each is written with its name, as in name=Ann age=30.",
         ":deny declines a question, with a reason that the asker reads.",
-        "On the screen {leader inbox} goes to the questions, and keys answer them.",
+        "On the screen {everywhere next-needs-you} shows the oldest question, and keys answer it.",
     ],
     ..verb("answer", "answer the question of a Pod")
 });

@@ -12,7 +12,7 @@ pub static VERB: Verb = of::<Deny>(Verb {
     more: &[
         "What stands behind the request is the reason; the model reads it. The request is named as for \
          :allow. With each behind the request all equal ones that wait are denied, for the reason behind each.",
-        "On the screen {leader inbox} goes to the requests, and keys decide them.",
+        "On the screen {everywhere next-needs-you} shows the oldest request, and keys decide it.",
     ],
     ..verb("deny", "deny what an approval request wants, with a reason for the model")
 });

@@ -1,12 +1,13 @@
-//! `:inbox`: goes to the requests that wait for you, or lists them without a screen.
+//! `:inbox`: lists what waits for you.
 
 use crate::verb::{Action, Dialogue, End, Known, Next, Reply, Verb, of, verb};
 use clap::Args;
 
 pub static VERB: Verb = of::<Inbox>(Verb {
     more: &[
-        "Shows what waits for you as a card, the oldest first; behind it come the Pods that failed, the runs that go in circles, \
-         and what finished and was not looked at. {inbox allow-once} allows once, {inbox allow-each} \
+        "Lists what waits for you, the oldest first; behind it come the Pods that failed, the runs that go in circles, and what \
+         finished and was not looked at. {page choose} gives the keys to the card of a row, {everywhere next-needs-you} to that \
+         of the first. On a card {inbox allow-once} allows once, {inbox allow-each} \
          each of several equal ones once, {inbox allow-pod} always for that Pod, {inbox allow-tree} for it and its \
          children, {inbox deny} denies with a reason \
          that the model reads.",
@@ -16,7 +17,7 @@ pub static VERB: Verb = of::<Inbox>(Verb {
         "Of a question, {inbox allow-once} opens the line for your answer, a digit does so with that choice in it, and \
          {line choose} sends it; {inbox deny} declines.",
     ],
-    ..verb("inbox", "go to what waits for you")
+    ..verb("inbox", "list what waits for you")
 });
 
 #[derive(Args)]

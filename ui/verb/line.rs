@@ -93,7 +93,7 @@ pub fn not_here(verb: &Verb, way: Way) -> String {
     let on_screen = matches!(way, Way::Line | Way::Palette | Way::Key);
     let instead = match verb.name {
         "allow" | "answer" | "deny" if on_screen => {
-            "; on the screen, :inbox goes to the requests, and keys decide them"
+            "; on the screen, :inbox lists the requests, and keys decide them"
         }
         _ if verb.ways == SCREEN => ": start `yoi` and type it there, after a colon",
         _ => "",

@@ -153,7 +153,7 @@ fn a_verb_of_the_screen_is_refused_elsewhere_with_the_reason() {
 #[test]
 fn a_verb_without_a_screen_names_what_the_screen_has_instead() {
     let why = read(":allow 1", Way::Line).err().expect("a screen");
-    let said = ":allow works with -c, with --no-ui, from a shell; on the screen, :inbox goes to the requests, and \
+    let said = ":allow works with -c, with --no-ui, from a shell; on the screen, :inbox lists the requests, and \
                 keys decide them";
     assert_eq!(why, said);
 }

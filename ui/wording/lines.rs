@@ -10,6 +10,8 @@ pub const LABEL: usize = 15;
 pub enum Target {
     /// The oldest thing that needs the person.
     NeedsYou,
+    /// The item of the inbox with this id.
+    Item(String),
     /// An entry in the log of a Pod, or what the log holds before it.
     Entry(PodName, EntryId),
 }

@@ -211,6 +211,29 @@ fn enter_looks_inside_and_esc_leads_back_to_the_card_and_then_to_the_draft() {
 }
 
 #[test]
+fn the_inbox_lists_all_that_waits_and_enter_wakes_the_card_of_a_row() {
+    let mut bench = bench();
+    requested(&mut bench, "one", "tester", "cargo fetch");
+    requested(&mut bench, "two", "scout", "cargo publish");
+    bench.press("ctrl-x");
+    bench.press("i");
+    let screen = bench.screen();
+    for row in ["▲ tester  wants an approval  cargo fetch", "▲ scout  wants an approval  cargo pu"]
+    {
+        assert!(screen.contains(row), "{row}: {screen}");
+    }
+    bench.wait(1_000);
+    assert!(decisions(&bench.press("a")).is_empty(), "a list answers nothing");
+    bench.press("down");
+    bench.press("enter");
+    assert!(bench.screen().contains("scout  wants an approval"), "{}", bench.screen());
+    bench.wait(300);
+    assert_eq!(decisions(&bench.press("a")), once("two"));
+    let screen = bench.screen();
+    assert!(!screen.contains("cargo publish") && screen.contains("Inbox"), "{screen}");
+}
+
+#[test]
 fn what_is_put_off_answers_nothing_and_comes_last_until_the_pod_needs_something_else() {
     let mut bench = bench();
     requested(&mut bench, "one", "tester", "cargo fetch");

@@ -114,7 +114,8 @@ fn every_pane_hints_at_the_keys_in_force() {
         (Action::Tree, Context::Tree),
         (Action::Peers, Context::Peers),
         (Action::Transcript, Context::Transcript),
-        (Action::Inbox, Context::Inbox),
+        (Action::NextNeedsYou, Context::Inbox),
+        (Action::Inbox, Context::Page),
     ];
     for (begin, place) in panes {
         let mut bench = bench();

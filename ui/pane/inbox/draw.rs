@@ -24,6 +24,8 @@ const NOTED: usize = 3;
 const NAMES: usize = 11;
 /// The most columns of what an action belongs to and stands behind.
 const BESIDE: usize = 9;
+/// The most characters of what an item is about in one line.
+const ABOUT: usize = 200;
 /// The columns before each row below the head.
 const INDENT: usize = 2;
 /// The fewest columns in which a request can be read.
@@ -38,6 +40,18 @@ pub struct Sight {
     pub all: usize,
     /// How many rows the whole action has.
     pub action: usize,
+}
+
+/// Whose item it is and why it is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Title {
+    pub shape: &'static str,
+    pub role: Role,
+    /// The Pod or the client, below the Pods above it.
+    pub asker: String,
+    pub why: String,
+    /// How long it has waited.
+    pub age: String,
 }
 
 /// The card of the chosen item as a widget.
@@ -86,13 +100,13 @@ impl View<'_> {
         rows
     }
 
-    /// Whose item it is and why it is one, and on the right which of all it is and how long it has waited.
-    fn head(&self, item: &Item<'_>, columns: usize) -> Line<'static> {
+    /// Whose item it is and why it is one.
+    pub fn title(&self, item: &Item<'_>) -> Title {
         let needs = self.glyphs.pick("▲", "!");
-        let (shape, role, from, what) = match item {
+        let (shape, role, asker, why) = match item {
             Item::Approval(approvals) => {
-                let what = approvals.first().map(|approval| wants(approval).0).unwrap_or_default();
-                (needs, Role::Needs, requester(approvals), what.into_owned())
+                let why = approvals.first().map(|approval| wants(approval).0).unwrap_or_default();
+                (needs, Role::Needs, requester(approvals), why.into_owned())
             }
             Item::Pod(info, matter) => {
                 let sign = self.glyphs.state_sign(info);
@@ -106,6 +120,31 @@ impl View<'_> {
             }
         };
         let age = elapsed(self.now.saturating_sub(item.since()));
+        Title { shape, role, asker, why: SafeText::spelled(why).into_string(), age }
+    }
+
+    /// What an item is about in one line: the action, the error, the call, or the result.
+    pub fn about(&self, item: &Item<'_>) -> String {
+        let text = match item {
+            Item::Approval(approvals) => approvals.first().map(|first| first.action.clone()),
+            Item::Pod(info, matter) => self.about_pod(info, *matter),
+        };
+        SafeText::brief(text.unwrap_or_default(), ABOUT).into_string()
+    }
+
+    /// The same of a Pod without a request, whole.
+    fn about_pod(&self, info: &PodInfo, matter: Matter) -> Option<String> {
+        match matter {
+            Matter::Needs => None,
+            Matter::Failed => Some(error_of(info)),
+            Matter::InCircles => info.circling.as_ref().map(|circling| circling.call.clone()),
+            Matter::Finished => info.activity.clone(),
+        }
+    }
+
+    /// The title, and on the right which of all items it is and how long it has waited.
+    fn head(&self, item: &Item<'_>, columns: usize) -> Line<'static> {
+        let Title { shape, role, asker, why, age } = self.title(item);
         let place = format!("{} of {}", self.inbox.position(&self.items) + 1, self.items.len());
         let alike = item.approvals().len();
         let alike = (alike > 1).then(|| format!("{alike} alike"));
@@ -113,14 +152,14 @@ impl View<'_> {
         let right = self.glyphs.plain(&right.join(" · "));
         let shape = format!("{shape} ");
         let room = columns.saturating_sub(width(&shape) + width(&right) + 2);
-        let from = cut_middle(&self.glyphs.plain(&from), room * 2 / 3);
-        let rest = room.saturating_sub(width(&from) + 2);
-        let what = pad(&cut(&self.glyphs.plain(&SafeText::spelled(what)), rest), rest);
+        let asker = cut_middle(&self.glyphs.plain(&asker), room * 2 / 3);
+        let rest = room.saturating_sub(width(&asker) + 2);
+        let why = pad(&cut(&self.glyphs.plain(&why), rest), rest);
         let style = self.theme.style(role);
         Line::from(vec![
             Span::styled(shape, style),
-            Span::styled(from, style.add_modifier(Modifier::BOLD)),
-            Span::styled(format!("  {what}"), style),
+            Span::styled(asker, style.add_modifier(Modifier::BOLD)),
+            Span::styled(format!("  {why}"), style),
             Span::styled(format!("  {right}"), self.theme.dim),
         ])
     }
@@ -158,15 +197,10 @@ impl View<'_> {
 
     /// What is known of the matter of a Pod without a request.
     fn details_of_pod(&self, info: &PodInfo, matter: Matter, room: usize) -> Vec<Line<'static>> {
-        let open = self.keymap.name(Context::Inbox, Action::LookInside);
-        let text = match matter {
-            Matter::Needs => format!("nothing to allow here: {open} looks inside"),
-            Matter::Failed => error_of(info),
-            Matter::InCircles => {
-                info.circling.as_ref().map_or_else(String::new, |it| it.call.clone())
-            }
-            Matter::Finished => info.activity.clone().unwrap_or_default(),
-        };
+        let text = self.about_pod(info, matter).unwrap_or_else(|| {
+            let open = self.keymap.name(Context::Inbox, Action::LookInside);
+            format!("nothing to allow here: {open} looks inside")
+        });
         let rows = wrap_text(&self.glyphs.plain(&SafeText::spelled(text)), room).into_iter();
         rows.map(|row| Line::raw(format!("  {row}"))).collect()
     }

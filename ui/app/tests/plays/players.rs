@@ -397,13 +397,15 @@ pub fn the_last_answer_comes_back() {
     assert_eq!((shown(&bench), bench.app.focus), ("tour", Focus::Composer));
 }
 
-pub fn the_leader_goes_to_the_requests() {
+pub fn the_list_leads_to_the_card() {
     let mut bench = asking(&[("q", "checker")]);
     bench.press("esc");
     assert_eq!(bench.app.focus, Focus::Composer);
     bench.wait(1_000);
     bench.press("ctrl-x");
     bench.press("i");
+    assert_eq!(bench.app.focus, Focus::Page);
+    bench.press("enter");
     assert_eq!(bench.app.focus, Focus::Inbox);
 }
 

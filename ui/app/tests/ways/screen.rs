@@ -132,7 +132,7 @@ impl Screen {
                 lines.collect::<Vec<_>>().join("\n")
             }
             Some(Page::Text { lines, .. }) => crate::wording::lines::text_of(lines),
-            Some(Page::Keys(_) | Page::Notices) | None => String::new(),
+            Some(Page::Keys(_) | Page::Notices | Page::Inbox) | None => String::new(),
         }
     }
 
