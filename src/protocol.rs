@@ -50,7 +50,7 @@ pub use framer::{Frame, Framer};
 pub use item::{Content, Effort, Item, RequestConfig, Role, flatten};
 pub use json_values::{MAX_VALUES, ValueCount, value_memory};
 pub use limit_met::{LimitKind, LimitMet};
-pub use matter::Matter;
+pub use matter::{Matter, TEST_CALL, TriedWay};
 pub use method::{Method, PodEvent, Segment, SpawnPod};
 pub use name::{EntryId, InvalidName, PodName, SegmentId, SessionId};
 pub use outcome::{CANCELLED, RunOutcome};

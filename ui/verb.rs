@@ -34,6 +34,7 @@ mod mcp;
 pub mod model;
 mod new;
 mod notices;
+mod notify;
 mod open;
 mod pause;
 mod peer;
@@ -105,6 +106,7 @@ pub static LIST: &[&Verb] = &[
     &split::VERB,
     &zoom::VERB,
     &notices::VERB,
+    &notify::VERB,
     &trace::VERB,
     &tour::VERB,
     &redraw::VERB,

@@ -5,7 +5,7 @@ use crate::config::settings::Notify;
 use crate::host::Shared;
 use crate::host::relations::{Relation, relation};
 use crate::llm::http;
-use crate::protocol::{Matter, PodInfo, PodName, State};
+use crate::protocol::{Matter, PodInfo, PodName, State, TEST_CALL, TriedWay};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -137,25 +137,44 @@ impl Call {
 
     /// Runs the command and sends to the address; a failure becomes a notice.
     async fn place(&self, shared: &Shared) {
-        let ran = async {
-            match &self.notify.command[..] {
-                [] => Ok(()),
-                [program, args @ ..] => run(program, args, self.json()).await,
-            }
-        };
-        let sent = async {
-            match &self.notify.url {
-                None => Ok(()),
-                Some(url) => send(shared, url, self.sentence()).await,
-            }
-        };
-        let (ran, sent) = tokio::join!(ran, sent);
-        for (key, result) in [("command", ran), ("url", sent)] {
-            if let Err(why) = result {
-                shared.add_notice(format!("[notify] {key} did not reach you: {why}"));
+        for way in place(shared, &self.notify, self.json(), self.sentence()).await {
+            if let Some(why) = way.failure {
+                shared.add_notice(format!("[notify] {} did not reach you: {why}", way.name));
             }
         }
     }
+}
+
+/// Calls the person by the command and the address once, as a test, with the settings in force.
+pub(super) async fn try_ways(shared: &Shared) -> Vec<TriedWay> {
+    let settings = shared.read_settings().await.unwrap_or_else(|_| shared.settings.last());
+    let none: [&PodName; 0] = [];
+    let call =
+        json!({ "text": TEST_CALL, "needs": none, "failed": none, "finished": none, "test": true });
+    place(shared, &settings.settings.notify, call.to_string(), TEST_CALL.into()).await
+}
+
+/// Runs the command with this on its standard input, and sends the sentence to the address.
+async fn place(shared: &Shared, notify: &Notify, input: String, sentence: String) -> Vec<TriedWay> {
+    let ran = async {
+        match &notify.command[..] {
+            [] => Ok(()),
+            [program, args @ ..] => run(program, args, input).await,
+        }
+    };
+    let sent = async {
+        match &notify.url {
+            None => Ok(()),
+            Some(url) => send(shared, url, sentence).await,
+        }
+    };
+    let (ran, sent) = tokio::join!(ran, sent);
+    let way = |name: &str, is_set, result: Result<(), String>| TriedWay {
+        name: name.into(),
+        is_set,
+        failure: result.err(),
+    };
+    vec![way("command", !notify.command.is_empty(), ran), way("url", notify.url.is_some(), sent)]
 }
 
 /// Whether it is still so; `below` are the Pods below it.

@@ -43,6 +43,7 @@ mod spawn;
 mod status;
 mod stop;
 mod trace;
+mod try_notify;
 mod trust;
 mod unpeer;
 mod mcp;
@@ -189,6 +190,7 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
             authorized(find_model::FindModel { cwd, model, env }, cx).await
         }
         Method::HostStatus => authorized(status::HostStatus, cx).await,
+        Method::TryNotify => authorized(try_notify::TryNotify, cx).await,
         Method::Trace { filter } => authorized(trace::Trace { filter }, cx).await,
         Method::Page { before, max_bytes } => {
             authorized(page::Page { before, max_bytes }, cx).await

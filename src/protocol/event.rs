@@ -8,6 +8,7 @@ use crate::protocol::command_sheet::CommandSheet;
 use crate::protocol::entry::{Entry, SystemItem, Trigger};
 use crate::protocol::family::{Lent, PeerEdge, PodInfo, is_false};
 use crate::protocol::item::Effort;
+use crate::protocol::matter::TriedWay;
 use crate::protocol::mesh::{MeshAgent, MeshView};
 use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, PodName, SegmentId};
@@ -274,6 +275,10 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         mistakes: Vec<String>,
     },
+    /// The reply to `try_notify`: what came of each way.
+    NotifyTried {
+        ways: Vec<TriedWay>,
+    },
     /// The reply to `trace`: log lines of the host, oldest first.
     Trace {
         lines: Vec<String>,
@@ -446,6 +451,7 @@ impl Event {
                 | Self::Host { .. }
                 | Self::ModelFound { .. }
                 | Self::Trace { .. }
+                | Self::NotifyTried { .. }
                 | Self::Peered { .. }
                 | Self::Unpeered { .. }
                 | Self::ApprovalRequested { .. }

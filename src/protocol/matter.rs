@@ -1,6 +1,6 @@
 //! Why a person is called, and the sentence that says it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a Pod calls a person for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -43,6 +43,20 @@ impl Matter {
         };
         Self::ALL.into_iter().filter_map(part).collect::<Vec<_>>().join(" · ")
     }
+}
+
+/// What a call says that is only a test.
+pub const TEST_CALL: &str = "yoi calls you: this is a test";
+
+/// What came of one way to call a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriedWay {
+    /// Its key in `[notify]`: `command` or `url`.
+    pub name: String,
+    pub is_set: bool,
+    /// Why it did not reach the person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
 }
 
 #[cfg(test)]

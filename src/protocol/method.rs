@@ -143,6 +143,8 @@ pub enum Method {
     },
     /// What this host is: version, process id, directories.
     HostStatus,
+    /// Call the person by the command and the address of `[notify]`, as a test.
+    TryNotify,
     /// The newest log lines of the host that contain `filter` in any case.
     Trace {
         #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -303,6 +305,7 @@ impl Method {
             | Self::Attend { .. }
             | Self::HostStatus
             | Self::Trace { .. }
+            | Self::TryNotify
             | Self::Spawn(_)
             | Self::StopPods { .. }
             | Self::ReadOutput
@@ -366,6 +369,7 @@ impl Method {
             Self::Attend { .. } => "attend",
             Self::HostStatus => "host_status",
             Self::Trace { .. } => "trace",
+            Self::TryNotify => "try_notify",
             Self::Spawn(_) => "spawn",
             Self::StopPods { .. } => "stop",
             Self::ReadOutput => "read_output",

@@ -623,6 +623,16 @@ fn ours() -> Vec<(Event, String)> {
             r#"{"event":"model_found","data":{"model":{"model":"ollama/m","why":"ollama runs on this machine","sends":"sends it","effort_unsent":"no"},"effort":"high","config":"/c/config.toml","mistakes":["config.toml:1:1: no"]}}"#.into(),
         ),
         (
+            Event::NotifyTried {
+                ways: vec![yoi::protocol::TriedWay {
+                    name: "url".into(),
+                    is_set: true,
+                    failure: Some("no".into()),
+                }],
+            },
+            r#"{"event":"notify_tried","data":{"ways":[{"name":"url","is_set":true,"failure":"no"}]}}"#.into(),
+        ),
+        (
             Event::Trace { lines: vec!["a".into()] },
             r#"{"event":"trace","data":{"lines":["a"]}}"#.into(),
         ),
@@ -893,7 +903,7 @@ fn every_event_has_its_line() {
         ToolCallArgsDelta ToolCallDone ToolResult Usage RunEnd Error Snapshot SegmentRotated Status
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
         MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family MeshRoster HostNotices PodChanged
-        PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host ModelFound Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
+        PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host ModelFound NotifyTried Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
         PodsStopped Output Plan Relocated Holders Since CommandSheet PathLent Reclaimed Policy WorkspaceFile Mesh MeshSent McpServers
         Lagged Unknown
     );

@@ -145,6 +145,7 @@ fn every_method_has_its_line() {
         ),
         (Method::Attend { attends: true }, r#"{"method":"attend","params":{"attends":true}}"#),
         (Method::HostStatus, r#"{"method":"host_status"}"#),
+        (Method::TryNotify, r#"{"method":"try_notify"}"#),
         (Method::Trace { filter: String::new() }, r#"{"method":"trace","params":{}}"#),
         (
             Method::Trace { filter: "warn".into() },
@@ -260,7 +261,7 @@ fn every_method_has_its_line() {
         lines,
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued
-        Steer Seen Later Show Attend HostStatus Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Since Decide
+        Steer Seen Later Show Attend HostStatus TryNotify Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Since Decide
         ListPolicy ExplainCommand Revoke Trust ListServers UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents
         MeshSend MeshBlock ActAs Fork
     );

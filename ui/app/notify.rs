@@ -3,10 +3,11 @@
 //! frame.
 
 use crate::app::{App, Areas, Effect, Link};
+use crate::notice::Kind;
 use crate::pane::inbox::waiting;
 use crate::program_status::{self, Need, Record, States, Status};
 use std::collections::{BTreeMap, HashMap};
-use yoi::protocol::{ApprovalRequest, Matter, PodInfo, PodName, State};
+use yoi::protocol::{ApprovalRequest, Matter, PodInfo, PodName, State, TEST_CALL};
 use yoi::text::SafeText;
 
 /// Milliseconds between two notifications; what comes meanwhile is told together.
@@ -75,6 +76,19 @@ impl App {
         self.outside.title.clear();
         self.outside.records.clear();
         self.outside.due = true;
+    }
+
+    /// Calls the person by the terminal, as a test, and says what the terminal takes.
+    pub(super) fn call_by_terminal(&mut self) -> Vec<Effect> {
+        if self.setup.silent {
+            return self.say(Kind::Info, "terminal: silent, by [notify] terminal = false");
+        }
+        let lists = match self.outside.states {
+            Some(_) => "it lists the Pods with their states (OSC 7501)",
+            None => "it did not answer that it lists Pods (OSC 7501)",
+        };
+        self.say(Kind::Info, format!("terminal: rang and was sent a notification; {lists}"));
+        vec![Effect::Notify(TEST_CALL.into())]
     }
 
     /// When a notification is due that had to wait.

@@ -249,6 +249,7 @@ impl App {
             Action::Queue => self.queue_draft(),
             Action::Zoom => self.toggle_zoom(),
             Action::Notices => self.open_notices(),
+            Action::CallByTerminal => self.call_by_terminal(),
             Action::Tour => vec![Effect::Tour(running.token.clone())],
             Action::Redraw => vec![Effect::Redraw],
             Action::Keys => self.list_keys(),

@@ -152,6 +152,8 @@ pub enum Action {
     Zoom,
     Queue,
     Notices,
+    /// Calls the person by the terminal, as a test.
+    CallByTerminal,
     Tour,
     Redraw,
     Keys,

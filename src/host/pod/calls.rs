@@ -67,6 +67,7 @@ impl Pod {
             Method::ExplainCommand => self.explain_command(answer),
             Method::Watch
             | Method::Show { .. }
+            | Method::TryNotify
             | Method::Attend { .. }
             | Method::Page { .. }
             | Method::Fetch { .. }

@@ -3,7 +3,7 @@
 use crate::host::absent_person::{AWAY, BETWEEN, Matters};
 use crate::host::tests::patience::Clock;
 use crate::host::tests::{Bench, serve};
-use crate::protocol::{Matter, Method, PodInfo, PodName, State};
+use crate::protocol::{Event, Matter, Method, PodInfo, PodName, State, TriedWay};
 use axum::Router;
 use axum::http::HeaderMap;
 use axum::routing::post;
@@ -117,4 +117,26 @@ async fn a_command_that_cannot_be_run_is_a_notice() {
         said[0].starts_with("[notify] command did not reach you: /no/such/program"),
         "{said:?}"
     );
+}
+
+#[tokio::test]
+async fn a_test_calls_by_each_way_at_once_and_says_what_went_wrong() {
+    let take = |body: String| async move { assert_eq!(body, "yoi calls you: this is a test") };
+    let url = serve(Router::new().route("/v1/topic", post(take))).await;
+    let settings = format!("[notify]\ncommand = ['false']\nurl = '{url}/topic'\n");
+    let bench = Bench::with_settings(&settings).await;
+    let ways = |event| match event {
+        Event::NotifyTried { ways } => ways,
+        other => panic!("{other:?}"),
+    };
+    let tried = ways(bench.client.call(None, Method::TryNotify).await.unwrap());
+    let way = |name: &str, failure: Option<&str>| TriedWay {
+        name: name.into(),
+        is_set: true,
+        failure: failure.map(str::to_owned),
+    };
+    assert_eq!(tried, [way("command", Some("false: exit status: 1")), way("url", None)]);
+    let bare = Bench::with_settings("").await;
+    let tried = ways(bare.client.call(None, Method::TryNotify).await.unwrap());
+    assert!(tried.iter().all(|way| !way.is_set && way.failure.is_none()), "{tried:?}");
 }

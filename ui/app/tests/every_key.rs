@@ -239,6 +239,7 @@ fn changes_a_pod(method: &Method) -> bool {
             | Method::ListServers { .. }
             | Method::ReadOutput
             | Method::HostStatus
+            | Method::TryNotify
             | Method::Trace { .. }
             | Method::Who { .. }
             | Method::Since { .. }

@@ -63,6 +63,25 @@ fn a_person_who_looks_away_is_called_once_for_each_matter() {
 }
 
 #[test]
+fn a_test_of_the_calls_rings_at_once_unless_the_terminal_is_to_be_silent() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.go_to("alice");
+    bench.type_in(":notify test");
+    let tried = bench.press("enter");
+    assert_eq!(calls(&tried), [(None, &Method::TryNotify)]);
+    let rings = |effects: &[Effect]| effects.iter().any(|it| matches!(it, Effect::Notify(_)));
+    let called = answer(&mut bench, tried, Event::NotifyTried { ways: Vec::new() });
+    assert!(rings(&called), "{called:?}");
+    assert!(bench.notice().starts_with("terminal: rang"), "{}", bench.notice());
+    bench.app.setup.silent = true;
+    bench.press("esc");
+    bench.type_in(":notify test");
+    let tried = bench.press("enter");
+    let called = answer(&mut bench, tried, Event::NotifyTried { ways: Vec::new() });
+    assert!(!rings(&called), "{called:?}");
+}
+
+#[test]
 fn a_terminal_that_is_to_be_silent_is_given_titles_only() {
     let mut bench = Bench::new(vec![pod("ann", State::Running), pod("bob", State::Running)]);
     bench.app.setup.silent = true;

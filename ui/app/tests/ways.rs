@@ -113,6 +113,7 @@ const CASES: &[Case] = &[
     after(Before::Paused, case("resume --without x", &[("leave_out", "alice")], "no result that the model reads has an id that ends with `x`")),
     after(Before::Running, case("cancel", &[("cancel", "alice")], "dropped the run of alice")),
     case("later", &[("later", "alice")], "alice: later"),
+    case("notify test", &[("try_notify", "")], "command: not set: [notify] command in config.toml"),
     case("cancel", &[("cancel", "alice")], ""),
     confirms(after(Before::Running, case("pause alice bob", &[("pause", "alice"), ("pause", "bob")], "paused alice")), "pause alice, bob?"),
     case("compact", &[("compact", "alice")], ""),

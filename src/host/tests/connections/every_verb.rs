@@ -36,7 +36,7 @@ macro_rules! verbs {
 verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
     ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued Steer Seen Later Show Attend
-    HostStatus Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Since Decide ListPolicy ExplainCommand Revoke
+    HostStatus TryNotify Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Since Decide ListPolicy ExplainCommand Revoke
     Trust ListServers UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents MeshSend MeshBlock ActAs Fork
 }
 
@@ -87,6 +87,7 @@ impl Asker<'_> {
                 | Method::ActAs(_)
                 | Method::ListServers { .. }
                 | Method::HostStatus
+                | Method::TryNotify
                 | Method::FindModel { .. }
                 | Method::Trace { .. }
                 | Method::Watch
@@ -164,6 +165,7 @@ impl Asker<'_> {
             "Show" => Method::Show { pods: vec![info.name.clone(), other] },
             "Attend" => Method::Attend { attends: n.is_multiple_of(2) },
             "HostStatus" => Method::HostStatus,
+            "TryNotify" => Method::TryNotify,
             "Trace" => Method::Trace { filter: "warn".into() },
             "Spawn" => Method::Spawn(SpawnPod {
                 name: format!("child-{n}"),
