@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use tokio::sync::mpsc;
 use yoi::config::{Settings, Workspace};
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Begun, Effort, Event, Method, PodInfo, PodName, Refusal, Segment};
+use yoi::protocol::{Begun, Effort, Event, Method, PodInfo, PodName, Refusal, Segment, State};
 
 /// The widest first column of a list, in characters.
 const TABLE: usize = 48;
@@ -288,6 +288,7 @@ impl<'a> LineRunner<'a> {
             if let Some(pod) = &begins {
                 self.agree(client, pod).await?;
                 client.take_charge_of(pod);
+                client.printer.before_request();
             }
             if let Method::Decide { approval, .. } = &request.method {
                 client.inbox.decided(approval);
@@ -338,6 +339,10 @@ impl<'a> LineRunner<'a> {
     async fn end(&mut self, client: &mut LineClient, end: End, way: Way) -> Result<Next, Failure> {
         match end.said {
             Said::Nothing => {}
+            // The work may be over before the reply that it began is here, and its events said so in their order.
+            Said::Done(_)
+                if client.printer.has_followed()
+                    && matches!(end.while_in, Some((_, State::Running))) => {}
             Said::Done(text) | Said::Info(text) => client.printer.note(&text),
             Said::Answer(text) => client.printer.data(&text),
             Said::Text { lines, .. } => client.printer.data(&text_of(&lines)),

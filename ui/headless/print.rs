@@ -192,6 +192,16 @@ impl Printer {
         }
     }
 
+    /// Forgets the last note about an event: what is noted from here on follows the request that is sent next.
+    pub fn before_request(&mut self) {
+        self.said.clear();
+    }
+
+    /// Whether an event since the last request had a note.
+    pub fn has_followed(&self) -> bool {
+        !self.said.is_empty()
+    }
+
     /// Whether the last note about an event was this sentence.
     pub fn has_said(&self, text: &str) -> bool {
         !self.said.is_empty() && self.said == spelled(text)
