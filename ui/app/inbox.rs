@@ -355,11 +355,14 @@ impl App {
         }
     }
 
-    /// Goes to the Pod of the chosen item, with this message in the line unless something is written there.
+    /// Goes to the Pod of the chosen item, with this message in the line. A draft that stands there stays.
     fn write_to_requesting_pod(&mut self, text: &str) -> Vec<Effect> {
         let effects = self.open_requesting_pod();
         if self.composer.is_empty() {
             text.chars().for_each(|c| self.composer.insert(c));
+        } else {
+            let kept = "your draft for this Pod stands in the line: send it, or clear it first";
+            self.notices.say(Kind::Warned, kept, self.now);
         }
         effects
     }

@@ -163,6 +163,28 @@ fn a_digit_writes_the_verb_for_a_run_in_circles_and_only_enter_sends_it() {
 }
 
 #[test]
+fn a_nudge_stands_in_the_line_of_its_pod_unless_a_draft_stands_there() {
+    let circling = yoi::protocol::Circling {
+        kind: yoi::protocol::CircleKind::Failure,
+        times: 6,
+        call: "Bash cargo test".into(),
+        since: crate::app::tests::NOON,
+    };
+    let lint = PodInfo { circling: Some(circling), ..pod("lint", State::Running) };
+    for draft in ["", "look at"] {
+        let mut bench = Bench::new(vec![pod("alice", State::Idle), lint.clone()]);
+        bench.go_to("lint");
+        bench.type_in(draft);
+        bench.go_to("alice");
+        bench.press("ctrl-n");
+        assert!(calls(&bench.press("1")).is_empty());
+        assert_eq!(bench.app.current, Some(name("lint")));
+        assert_eq!(bench.draft().starts_with("You do the same"), draft.is_empty());
+        assert_eq!(bench.notice().contains("your draft for this Pod"), !draft.is_empty());
+    }
+}
+
+#[test]
 fn a_request_comes_before_the_pods_that_failed() {
     let failed = [pod("bench", State::Failed), pod("lint", State::Failed)];
     let mut bench = Bench::new([vec![pod("alice", State::NeedsYou)], failed.to_vec()].concat());

@@ -123,14 +123,15 @@ impl View<'_> {
         }
     }
 
-    /// The time of a message, on the right of its first row.
+    /// Whose message it is and its time, on the right of its first row.
     fn time(&self, block: &Block, line: Rect, buf: &mut Buffer) {
         let Columns { text, right, .. } = Columns::of(line.width);
         let first = block.cache.as_ref().and_then(|cache| cache.rows.first());
         let room = usize::from(right - text).saturating_sub(first.map_or(0, |row| row_width(row)));
         let clock = self.clock(block.ts);
-        let clock = [clock.as_str(), clock.rsplit(' ').next().unwrap_or_default()];
-        let fits = clock.into_iter().find(|clock| block.ts > 0 && width(clock) + 1 < room);
+        let brief = clock.rsplit(' ').next().unwrap_or_default();
+        let clock = [format!("you {clock}"), clock.clone(), brief.to_owned()];
+        let fits = clock.iter().find(|clock| block.ts > 0 && width(clock) + 1 < room);
         if let Some(clock) = fits {
             let at = usize::from(right) - width(clock);
             let at = u16::try_from(at).unwrap_or(text);

@@ -81,6 +81,6 @@ fn is_of_the_front_end(line: &str) -> bool {
         || ["sandbox ", "read-only: "].iter().any(|note| line.starts_with(note))
         || (!line.is_empty() && SLOW_ANSWER.contains(line))
         // The run that a decision lets go on may end before the verb has said its sentence.
-        || ["Done.", "sum"].contains(&line.trim())
+        || ["Done.", "Good.", "sum"].contains(&line.trim())
         || line.trim_start().starts_with("error: denied: ")
 }

@@ -363,7 +363,7 @@ fn the_speaker_of_a_message_is_shown() {
     let said = [
         "parent lead 12:40",
         "│ find it",
-        "▌ and be quick                    12:40",
+        "▌ and be quick                you 12:40",
         "above root 12:40",
         "│ stop",
     ];

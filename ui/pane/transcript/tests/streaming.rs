@@ -10,7 +10,7 @@ fn a_reply_streams_and_its_entries_take_its_place() {
     bench.now += 4000;
     bench.event(&Event::ThinkingDelta { text: "Let me see".into() });
     insta::assert_snapshot!(bench.screen(), @r"
-    ▌ go                                        12:40
+    ▌ go                                    you 12:40
       thinking 0:04  Let me see
     ");
     assert_eq!(bench.transcript.wakes_at(bench.now), Some(NOON + 5000));
@@ -20,7 +20,7 @@ fn a_reply_streams_and_its_entries_take_its_place() {
     bench.event(&Event::ToolCallStart { id: "a".into(), name: "Bash".into() });
     bench.event(&Event::ToolCallArgsDelta { id: "a".into(), json: "{\"command\":\"car".into() });
     insta::assert_snapshot!(bench.screen(), @r"
-    ▌ go                                        12:40
+    ▌ go                                    you 12:40
       thinking 0:04  Let me see
       It is bold and 1. one
       2. two
@@ -36,7 +36,7 @@ fn a_reply_streams_and_its_entries_take_its_place() {
     assert_eq!(bench.transcript.pages.newest_first().count(), streamed, "nothing is shown twice");
     bench.size.1 = 12;
     insta::assert_snapshot!(bench.screen(), @r"
-    ▌ go                                        12:40
+    ▌ go                                    you 12:40
 
       thought  Let me see
 
@@ -123,7 +123,7 @@ fn a_run_goes_on_while_a_page_is_read() {
     bench.transcript.page(lines, None, vec![running], 7);
     bench.now += 9000;
     insta::assert_snapshot!(bench.screen(), @r"
-    ▌ go                              12:40
+    ▌ go                          you 12:40
       Bash   make                      0:08
         cc main.c
     ");
