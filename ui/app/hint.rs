@@ -234,6 +234,10 @@ impl App {
             }
             Some(Search::Off) | None => Vec::new(),
         };
+        if self.inbox.inside.is_some() {
+            let back = [(Action::Back, "back to the card")];
+            hints.extend(self.list_hints(Context::Everywhere, &back));
+        }
         hints.extend(self.list_hints(
             Context::Transcript,
             &[
@@ -291,7 +295,8 @@ impl App {
 
     fn composer_hints(&self) -> Vec<Hint> {
         if self.has_card() {
-            return self.list_hints(Context::Everywhere, &[(Action::Back, "folds the card")]);
+            let actions = [(Action::NextNeedsYou, "answers it"), (Action::Back, "folds the card")];
+            return self.list_hints(Context::Everywhere, &actions);
         }
         let mut hints = match self.info() {
             Some(info) => self.pod_hints(info),

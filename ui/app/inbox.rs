@@ -576,7 +576,13 @@ impl App {
         let looking = self.is_about(id);
         if !ours && looking {
             let line = self.decided_by_line.take();
-            self.close_layers(|layer| is_about(layer, line.as_ref(), id));
+            // A line that is being typed stays: its text would go on into another line.
+            self.close_layers(|layer| {
+                !matches!(layer, Layer::Prompt(_)) && is_about(layer, line.as_ref(), id)
+            });
+            if let Some(Layer::Prompt(prompt)) = self.layers.top() {
+                self.keep_typed(&prompt.clone());
+            }
         }
         if is_covered && *verdict == Verdict::Once {
             // The notice of the rule says it.

@@ -166,6 +166,15 @@ impl App {
                 return self.copy_from(|transcript| transcript.yank_message(), "the message");
             }
             Action::OpenTarget => return self.open_target(),
+            // A message that begins here is for the Pod that is read.
+            Action::Composer if self.inbox.inside.is_some() => {
+                return self
+                    .inbox
+                    .inside
+                    .take()
+                    .map(|pod| self.make_current(&pod))
+                    .unwrap_or_default();
+            }
             Action::CopyCode => {
                 return self.copy_from(|transcript| transcript.yank_code(), "the code");
             }

@@ -1,4 +1,4 @@
-//! Decisions while there is no host. The line of a decision stays open and says that nothing is decided; after the
+//! Decisions that have no effect: while there is no host, and once another screen has decided. The line of a decision stays open and says that nothing is decided; after the
 //! next start of the host a notice names the decisions that the host did not take.
 
 use crate::app::{App, Confirm, Effect, Layer, Link, TextFor};
@@ -25,12 +25,15 @@ impl App {
         });
     }
 
-    /// The reason why the line of a decision has no effect now; `None` for other lines, and while there is a host.
+    /// The reason why the line of a decision has no effect now; `None` for other lines.
     pub fn undecided(&self, prompt: &Prompt) -> Option<String> {
         if !prompt.purpose.decides() {
             return None;
         }
         let text = match self.link {
+            Link::Up if self.decided_by_line.is_none() => {
+                "it was decided elsewhere: nothing is sent ({line back}: back)"
+            }
             Link::Up => return None,
             Link::Connecting => "the host is starting: nothing is decided yet",
             Link::Ended if self.setup.reconnects => {
@@ -41,7 +44,7 @@ impl App {
         Some(self.keymap.with_keys(text))
     }
 
-    /// Enter in the line of a decision while there is no host: the line stays, and the host is started.
+    /// Enter in the line of a decision that has no effect: the line stays, and a host that ended is started.
     pub(super) fn start_host_for(&mut self, prompt: Prompt) -> Vec<Effect> {
         self.layers.put_back(Layer::Prompt(prompt));
         match self.link {

@@ -62,7 +62,7 @@ impl Glyphs {
     /// The ASCII sign for a shape of one column; `None` for text, which is shown as it is.
     pub fn sign(symbol: &str) -> Option<&'static str> {
         Some(match symbol {
-            "·" | "─" | "━" | "╌" => "-",
+            "·" | "─" | "━" | "╌" | "−" => "-",
             "│" | "┃" | "▏" | "▎" | "▌" => "|",
             "┌" | "┐" | "└" | "┘" | "├" | "┤" | "┬" | "┴" | "┼" => "+",
             "…" => "~",
@@ -102,7 +102,7 @@ impl Glyphs {
         let mut plain = String::with_capacity(text.len());
         for c in text.chars() {
             match c {
-                '·' => plain.push('-'),
+                '·' | '−' => plain.push('-'),
                 '…' => plain.push('~'),
                 '›' => plain.push('>'),
                 '↑' => plain.push_str("Up"),

@@ -89,7 +89,10 @@ fn message(row: &str) -> &str {
     let row = row.trim_start_matches('▌').trim();
     let is_time = |word: &str| word.len() == 5 && word.as_bytes()[2] == b':';
     match row.rsplit_once(' ') {
-        Some((text, time)) if is_time(time) => text.trim_end(),
+        Some((text, time)) if is_time(time) => {
+            let text = text.trim_end();
+            text.strip_suffix("  you").unwrap_or(text).trim_end()
+        }
         _ => row,
     }
 }

@@ -112,10 +112,13 @@ impl App {
 
     /// The rows of the page: keys, and verbs.
     pub(super) fn rows_of_help(&self, of: Context, columns: usize) -> Vec<PageRow> {
+        // A key of the place itself does something else there.
+        let is_own = |keys: &str| self.keymap.list(of).any(|(key, _)| label(key) == keys);
         let everywhere = EVERYWHERE.iter().filter_map(|action| {
             let keys = self.keymap.label(Context::Everywhere, *action);
             let does = sentence(Context::Everywhere, *action)?.2.to_owned();
-            (!keys.is_empty()).then_some(KeyHelp { keys, does, more: Vec::new() })
+            let shown = of == Context::Composer || !is_own(&keys);
+            (!keys.is_empty() && shown).then_some(KeyHelp { keys, does, more: Vec::new() })
         });
         let mut rows = match of {
             Context::Composer => {

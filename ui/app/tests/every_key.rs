@@ -479,6 +479,9 @@ fn a_reason_is_kept_until_the_host_has_it_and_when_the_request_is_decided_elsewh
     let verdict = yoi::protocol::Verdict::Once;
     let decided = Event::ApprovalDecided { approval: "q".into(), pod: name("alice"), verdict };
     bench.host(None, decided);
+    assert!(kept(&bench).contains(LINE));
+    assert!(calls(&bench.press("enter")).is_empty(), "it is no reason any more");
+    bench.press("esc");
     assert!(bench.app.layers.is_empty() && kept(&bench).contains(LINE));
 }
 

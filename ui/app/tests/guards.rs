@@ -233,15 +233,19 @@ fn a_reason_that_looks_like_a_verb_is_sent_by_the_key_that_says_so() {
 }
 
 #[test]
-fn a_decision_by_another_client_closes_the_offer_with_the_line_below_it() {
+fn a_decision_by_another_client_closes_the_offer_and_keeps_the_line_below_it() {
     let mut bench = denying(80, 24);
     bench.type_in(":notices");
     bench.press("enter");
     let verdict = yoi::protocol::Verdict::Once;
     let decided = Event::ApprovalDecided { approval: "q".into(), pod: name("alice"), verdict };
     bench.host(Some("alice"), decided);
-    assert!(bench.app.layers.is_empty());
     assert!(bench.notice().contains("elsewhere"), "{}", bench.notice());
+    let shown = words(&mut bench);
+    assert!(shown.contains("it was decided elsewhere") && shown.contains("› :notices"), "{shown}");
+    assert!(bench.press("enter").is_empty());
+    bench.press("esc");
+    assert!(bench.app.layers.is_empty());
 }
 
 #[test]

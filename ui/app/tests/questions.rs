@@ -127,14 +127,23 @@ fn equal_questions_are_answered_together_and_different_ones_are_not() {
 }
 
 #[test]
-fn an_open_line_closes_when_the_question_is_answered_elsewhere() {
+fn an_open_line_keeps_its_text_and_sends_nothing_once_the_question_is_answered_elsewhere() {
     let mut bench = asked(&[question("q", "alice", &["total"])]);
     bench.press("1");
     let values = json!({"answer": "x"}).as_object().cloned().expect("values");
     let verdict = Verdict::Answer { values };
     bench.host(None, Event::ApprovalDecided { approval: "q".into(), pod: name("alice"), verdict });
     assert!(bench.notice().starts_with("alice: answered: x elsewhere"), "{}", bench.notice());
-    assert_eq!(answers(&bench.press("enter")), [""; 0]);
+    bench.type_in(" and more");
+    assert!(bench.press("enter").is_empty());
+    let screen = bench.screen();
+    for said in ["it was decided elsewhere: nothing is sent", "answer › total and more"] {
+        assert!(screen.contains(said), "{said}: {screen}");
+    }
+    bench.press("esc");
+    assert!(bench.app.layers.is_empty() && bench.draft().is_empty());
+    bench.press("up");
+    assert_eq!(bench.draft(), "total and more", "the history has it");
 }
 
 #[test]

@@ -64,6 +64,8 @@ pub struct View<'a> {
     pub glyphs: Glyphs,
     pub keymap: &'a Keymap,
     pub now: u64,
+    /// Whether the card has the keys: only then it names them.
+    pub has_keys: bool,
 }
 
 impl View<'_> {
@@ -243,12 +245,12 @@ impl View<'_> {
             }
         };
         let text = self.glyphs.plain(&cut(&text, room));
-        (count > 1).then(|| Line::raw(format!("  {text}")))
+        (count > 1 && self.has_keys).then(|| Line::raw(format!("  {text}")))
     }
 
     /// The rule that allowing always would write, with the keys that do so.
     fn rule(&self, item: &Item<'_>) -> Option<String> {
-        if item.approvals().iter().any(|approval| approval.question.is_some()) {
+        if !self.has_keys || item.approvals().iter().any(|approval| approval.question.is_some()) {
             return None;
         }
         if item.approvals().iter().any(|approval| approval.is_once_only()) {
