@@ -5,12 +5,15 @@
 mod agents;
 /// Which approval requests are equal.
 pub mod equal;
+/// What of a Pod is for a person to see to.
+mod matter;
 /// The mistakes in the settings.
 mod mistakes;
 /// Sums over the tree of Pods.
 mod sums;
 
 pub use agents::{Agent, Contact};
+pub use matter::Matter;
 pub use mistakes::{MistakeChange, Mistakes, corrected};
 pub use sums::{Cost, Counts, Sum, Sums};
 
@@ -184,6 +187,12 @@ impl Family {
         }
         names.reverse();
         names
+    }
+
+    /// A Pod below all above it: `shop › tester`.
+    pub fn path(&self, info: &PodInfo) -> String {
+        let names = self.lineage(info).into_iter().chain([&info.name]);
+        names.map(PodName::as_str).collect::<Vec<_>>().join(" › ")
     }
 
     /// How many ancestors a Pod has.

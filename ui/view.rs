@@ -135,7 +135,7 @@ fn line(app: &App, area: Rect, buf: &mut Buffer) -> Option<Position> {
     caret.filter(|_| app.focus == Focus::Composer && app.layers.is_empty())
 }
 
-/// Paints one transcript, with the rows of its notes and its queue, into the pane that has the keys with `focus`.
+/// Paints one transcript, with the rows of its notes and its queue. `focus` is the pane that it stands in.
 fn draw_transcript(
     app: &App,
     name: Option<&PodName>,

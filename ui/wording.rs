@@ -20,7 +20,13 @@ pub mod now;
 pub mod why;
 
 use serde_json::Value;
+use std::fmt::Display;
 use yoi::text::SafeText;
+
+/// A number of things: `1 line`, `2 lines`.
+pub fn counted<N: Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == N::from(1) { one } else { many })
+}
 
 /// The note about a log entry of a kind that only a newer program knows.
 pub fn newer_entry(fields: &Value) -> String {

@@ -64,7 +64,9 @@ impl App {
     }
 
     fn page_hints(&self) -> Vec<Hint> {
-        let copies = if self.leads_somewhere() { "copy" } else { "copy all" };
+        // Each look lays out the rows of the page.
+        let leads = self.leads_somewhere();
+        let copies = if leads { "copy" } else { "copy all" };
         let mut actions = vec![
             (Action::Choose, "go there"),
             (Action::Seen, "seen"),
@@ -75,9 +77,9 @@ impl App {
         ];
         let is_since = matches!(&self.page, Some(OpenPage { page: Page::Since(_), .. }));
         actions.retain(|(action, _)| match action {
-            Action::Choose => self.leads_somewhere(),
-            Action::Seen => is_since && self.leads_somewhere(),
-            Action::Down => !self.leads_somewhere() && self.page_goes_on(),
+            Action::Choose => leads,
+            Action::Seen => is_since && leads,
+            Action::Down => !leads && self.page_goes_on(),
             _ => true,
         });
         let mut hints = self.list_hints(Context::Page, &actions);

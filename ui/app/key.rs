@@ -166,19 +166,16 @@ impl App {
                 return self.copy_from(|transcript| transcript.yank_message(), "the message");
             }
             Action::OpenTarget => return self.open_target(),
-            // A message that begins here is for the Pod that is read.
-            Action::Composer if self.inbox.inside.is_some() => {
-                return self
-                    .inbox
-                    .inside
-                    .take()
-                    .map(|pod| self.make_current(&pod))
-                    .unwrap_or_default();
-            }
             Action::CopyCode => {
                 return self.copy_from(|transcript| transcript.yank_code(), "the code");
             }
             _ => {}
+        }
+        // A message that begins here is for the Pod that is read.
+        if action == Action::Composer
+            && let Some(pod) = self.inbox.inside.take()
+        {
+            return self.make_current(&pod);
         }
         let Some(transcript) = self.transcript_mut() else { return self.everywhere(action) };
         match action {

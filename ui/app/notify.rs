@@ -85,7 +85,7 @@ impl App {
         }
         let lists = match self.outside.states {
             Some(_) => "it lists the Pods with their states (OSC 7501)",
-            None => "it did not answer that it lists Pods (OSC 7501)",
+            None => "it has not said that it lists Pods (OSC 7501)",
         };
         self.say(Kind::Info, format!("terminal: rang and was sent a notification; {lists}"));
         vec![Effect::Notify(TEST_CALL.into())]

@@ -45,18 +45,24 @@ impl Glyphs {
 
     /// How the state of a Pod looks.
     pub fn state_sign(self, info: &PodInfo) -> StateSign {
-        let (unicode, ascii, role) = match info.state {
+        let (shape, role) = self.sign_of(info.state, info.unseen);
+        StateSign { shape, word: state::of_pod(info), role }
+    }
+
+    /// The shape and the role of a state; `unseen`: nobody looked at the result yet.
+    pub fn sign_of(self, state: State, unseen: bool) -> (&'static str, Role) {
+        let (unicode, ascii, role) = match state {
             // What goes as it should has no colour.
             State::Running => ("●", "*", Role::Text),
             State::NeedsYou => ("▲", "!", Role::Needs),
             State::Paused => ("‖", "\"", Role::Warn),
-            State::Idle if info.unseen => ("✓", "v", Role::Text),
+            State::Idle if unseen => ("✓", "v", Role::Text),
             State::Idle => ("○", "o", Role::Dim),
             State::Stopped => ("◌", ".", Role::Dim),
             State::Failed | State::Damaged => ("✕", "x", Role::Error),
             State::Unknown => ("?", "?", Role::Warn),
         };
-        StateSign { shape: self.pick(unicode, ascii), word: state::of_pod(info), role }
+        (self.pick(unicode, ascii), role)
     }
 
     /// The ASCII sign for a shape of one column; `None` for text, which is shown as it is.

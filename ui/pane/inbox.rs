@@ -2,7 +2,7 @@
 //! those whose runs go in circles, and those that finished and were not looked at since; each oldest first. One item at a time
 //! is shown as a card. Its keys decide a request only after it has been on the screen for a while.
 
-use crate::family::{Family, equal};
+use crate::family::{Family, Matter, equal};
 use yoi::protocol::{ApprovalRequest, Pattern, PodInfo, PodName, State};
 
 mod draw;
@@ -21,17 +21,6 @@ pub enum Item<'a> {
     Approval(Vec<&'a ApprovalRequest>),
     /// A Pod without a request.
     Pod(&'a PodInfo, Matter),
-}
-
-/// Why a Pod without a request is an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Matter {
-    /// It needs a person, for example because a key is missing.
-    Needs,
-    Failed,
-    InCircles,
-    /// Its run ended, and the result was not looked at.
-    Finished,
 }
 
 /// What a person can do about an item.
@@ -177,26 +166,23 @@ pub fn waiting(family: &Family) -> usize {
 }
 
 /// All items, those that wait for a person first, and those that were put off last.
-pub fn items<'a>(family: &'a Family) -> Vec<Item<'a>> {
+pub fn items(family: &Family) -> Vec<Item<'_>> {
     let mut items = needs(family);
     // A child that failed or finished is the matter of its parent while that runs.
     let is_left_alone = |info: &PodInfo| {
         let parent = info.parent.as_ref().and_then(|parent| family.get(parent));
         parent.is_none_or(|parent| parent.state != State::Running)
     };
-    let all = || family.all().iter().filter(|info| info.is_listed());
-    let failed = all().filter(|info| info.state == State::Failed && is_left_alone(info));
-    let circling = all().filter(|info| info.state == State::Running && info.circling.is_some());
-    let finished =
-        all().filter(|info| info.state == State::Idle && info.unseen && is_left_alone(info));
-    let mut add = |matter, pods: &mut dyn Iterator<Item = &'a PodInfo>| {
+    for matter in [Matter::Failed, Matter::InCircles, Matter::Finished] {
+        let is_one = |info: &&PodInfo| {
+            let is_mine = matter == Matter::InCircles || is_left_alone(info);
+            info.is_listed() && Matter::of(info) == Some(matter) && is_mine
+        };
+        let pods = family.all().iter().filter(is_one);
         let mut pods: Vec<_> = pods.map(|info| Item::Pod(info, matter)).collect();
         pods.sort_by_key(Item::since);
         items.extend(pods);
-    };
-    add(Matter::Failed, &mut failed.into_iter());
-    add(Matter::InCircles, &mut circling.into_iter());
-    add(Matter::Finished, &mut finished.into_iter());
+    }
     // What came after a person put its Pod off is not put off.
     let put_off = |item: &Item<'_>| {
         let later = item.pod().and_then(|pod| family.get(pod)).and_then(|info| info.later);

@@ -1,10 +1,11 @@
 //! `:later`: puts off what a Pod waits for.
 
+use crate::family::Matter;
 use crate::verb::several::{Each, Several, names};
 use crate::verb::targets::Target;
 use crate::verb::{Dialogue, Known, Next, Reply, Safety, Verb, of, verb};
 use clap::Args;
-use yoi::protocol::{Event, Method, PodInfo, PodName, State};
+use yoi::protocol::{Event, Method, PodInfo, PodName};
 
 pub static VERB: Verb = of::<Later>(Verb {
     safety: Safety::Confirms,
@@ -39,12 +40,7 @@ impl Each for EachPod {
     }
 
     fn fits(&self, info: &PodInfo) -> bool {
-        match info.state {
-            State::NeedsYou | State::Failed => true,
-            State::Running => info.circling.is_some(),
-            State::Idle => info.unseen,
-            State::Paused | State::Stopped | State::Damaged | State::Unknown => false,
-        }
+        Matter::of(info).is_some()
     }
 
     fn question(&self, pods: &str) -> String {

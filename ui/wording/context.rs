@@ -1,5 +1,6 @@
 //! Notes about a run: replies that did not reach their own end, outputs that left the context, another Pod that writes.
 
+use crate::wording::counted;
 use serde_json::Value;
 use yoi::protocol::entry::domain;
 use yoi::text::SafeText;
@@ -9,7 +10,7 @@ pub fn note(name: &str, payload: &Value) -> Option<String> {
     let text = |key: &str| payload.get(key).and_then(Value::as_str).unwrap_or_default();
     if name == domain::PRUNED {
         let count = payload.get("results").and_then(Value::as_array).map_or(0, Vec::len);
-        let outputs = if count == 1 { "1 output".to_owned() } else { format!("{count} outputs") };
+        let outputs = counted(count, "output", "outputs");
         return Some(format!("{outputs} left the context: {}", SafeText::line(text("why"))));
     }
     if name == domain::FALLBACK {

@@ -1,15 +1,16 @@
 //! A part of a history in numbers: what a rewind drops, or what comes back.
 
+use crate::wording::counted;
 use std::path::Path;
 use yoi::protocol::Losses;
 use yoi::text::SafeText;
 
 /// `8 messages, 14 tool calls`.
 pub fn count(losses: &Losses) -> String {
-    let messages = counted(losses.messages, "message");
+    let messages = counted(losses.messages, "message", "messages");
     match losses.tool_calls {
         0 => messages,
-        calls => format!("{messages}, {}", counted(calls, "tool call")),
+        calls => format!("{messages}, {}", counted(calls, "tool call", "tool calls")),
     }
 }
 
@@ -25,13 +26,6 @@ pub fn files(losses: &Losses) -> Option<String> {
         names.push(format!("{} more", losses.more_files));
     }
     (!names.is_empty()).then(|| format!("changed files stay as they are: {}", names.join(", ")))
-}
-
-fn counted(number: usize, thing: &str) -> String {
-    match number {
-        1 => format!("1 {thing}"),
-        number => format!("{number} {thing}s"),
-    }
 }
 
 #[cfg(test)]

@@ -225,11 +225,9 @@ fn row(
     (at, entry): (u64, Option<EntryId>),
     now: u64,
 ) -> Row {
-    let mut names: Vec<&str> = family.lineage(info).into_iter().map(PodName::as_str).collect();
-    names.push(info.name.as_str());
     Row {
         pod: info.name.clone(),
-        path: names.join(" › "),
+        path: family.path(info),
         text,
         not_begun,
         age: ago(now.saturating_sub(at)),

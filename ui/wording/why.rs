@@ -7,7 +7,7 @@ use crate::wording::duration::{elapsed, in_words};
 use crate::wording::lines::{Line, Target};
 use crate::wording::model::as_sent;
 use crate::wording::now::again;
-use crate::wording::{scope, state, wait};
+use crate::wording::{counted, scope, state, wait};
 use jiff::tz::TimeZone;
 use yoi::protocol::{EntryId, PodInfo, PodName, RunResult, State};
 use yoi::text::SafeText;
@@ -89,7 +89,10 @@ impl Known<'_> {
         ];
         lines.retain(|(_, text)| !text.is_empty());
         if !info.queue.is_empty() {
-            lines.push(("queue", format!("{} queued", messages(info.queue.len()))));
+            lines.push((
+                "queue",
+                format!("{} queued", counted(info.queue.len(), "message", "messages")),
+            ));
         }
         lines
     }
@@ -151,10 +154,6 @@ pub fn why_and_way_on(info: &PodInfo, otherwise: &str) -> String {
         Some(way) => format!("{why}; {}", way.by_verb()),
         None => why,
     }
-}
-
-fn messages(count: usize) -> String {
-    if count == 1 { "1 message".into() } else { format!("{count} messages") }
 }
 
 /// Why a Pod is in its state, and how a person continues, in one line.

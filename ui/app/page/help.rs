@@ -43,7 +43,6 @@ const SENTENCES: &[Sentence] = &[
     Sentence(Context::Transcript, &[Do::FindNext, Do::FindBack], "next match, match before"),
     Sentence(Context::Transcript, &[Do::Copy], "copy the block, or the call"),
     Sentence(Context::Inbox, &[Do::Up, Do::Down], "another one that needs you"),
-    Sentence(Context::Inbox, &[Do::Unfold, Do::Fold], "all of it, less of it; never allows"),
     Sentence(Context::Inbox, &[Do::OpenPod], "go to the Pod that waits"),
     Sentence(Context::Inbox, &[Do::Composer], "write to the Pod that waits"),
     Sentence(Context::Page, &[Do::Up, Do::Down], "the row above, below"),

@@ -1,9 +1,9 @@
 //! The card of one item: a head that says whose it is and why, and below it what a person needs to decide.
 
-use crate::family::Family;
+use crate::family::{Family, Matter};
 use crate::keys::{Action, Context, Keymap};
 use crate::pane::glyph::Glyphs;
-use crate::pane::inbox::{Author, Inbox, Item, Matter};
+use crate::pane::inbox::{Author, Inbox, Item};
 use crate::rows::{cut, cut_middle, pad, width, wrap_text};
 use crate::theme::{Role, Theme};
 use crate::wording::duration::elapsed;
@@ -14,7 +14,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
-use yoi::protocol::{ApprovalRequest, PodInfo, PodName, START_SERVER};
+use yoi::protocol::{ApprovalRequest, PodInfo, START_SERVER, State};
 use yoi::scope::Rule;
 use yoi::text::SafeText;
 
@@ -104,11 +104,12 @@ impl View<'_> {
 
     /// Whose item it is and why it is one.
     pub fn title(&self, item: &Item<'_>) -> Title {
-        let needs = self.glyphs.pick("▲", "!");
+        let needs = self.glyphs.sign_of(State::NeedsYou, false).0;
         let (shape, role, asker, why) = match item {
             Item::Approval(approvals) => {
                 let why = approvals.first().map(|approval| wants(approval).0).unwrap_or_default();
-                (needs, Role::Needs, requester(approvals), why.into_owned())
+                let asker = approvals.first().map(lineage).unwrap_or_default();
+                (needs, Role::Needs, asker, why.into_owned())
             }
             Item::Pod(info, matter) => {
                 let sign = self.glyphs.state_sign(info);
@@ -118,7 +119,7 @@ impl View<'_> {
                     Matter::InCircles => (sign.shape, Role::Warn),
                     Matter::Finished => (sign.shape, Role::Text),
                 };
-                (shape, role, self.lineage(info), self.why(info, *matter))
+                (shape, role, self.family.path(info), self.why(info, *matter))
             }
         };
         let age = elapsed(self.now.saturating_sub(item.since()));
@@ -205,12 +206,6 @@ impl View<'_> {
         });
         let rows = wrap_text(&self.glyphs.plain(&SafeText::spelled(text)), room).into_iter();
         rows.map(|row| Line::raw(format!("  {row}"))).collect()
-    }
-
-    /// A Pod below all above it.
-    fn lineage(&self, info: &PodInfo) -> String {
-        let above = self.family.lineage(info).into_iter().chain([&info.name]);
-        above.map(PodName::as_str).collect::<Vec<_>>().join(" › ")
     }
 
     /// Why a Pod without a request is an item.
@@ -347,11 +342,6 @@ fn for_every_pod(approval: &ApprovalRequest) -> Option<String> {
 fn error_of(info: &PodInfo) -> String {
     let error = info.last_result.as_ref().and_then(|run| run.error.clone());
     error.or_else(|| info.why.clone()).unwrap_or_default()
-}
-
-/// The first asker of the requests, below the Pods above it.
-fn requester(approvals: &[&ApprovalRequest]) -> String {
-    approvals.first().map(lineage).unwrap_or_default()
 }
 
 /// The exact action and its details, wrapped, below or behind what they belong to: every character that would be hidden is

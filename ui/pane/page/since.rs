@@ -8,6 +8,7 @@ use crate::theme::Role;
 use crate::wording::lines::Target;
 use crate::wording::since::{Group, Outcome, Report, Row};
 use ratatui::style::Modifier;
+use yoi::protocol::State;
 
 /// From this many columns on more room is left between columns.
 const ROOMY: usize = 60;
@@ -58,13 +59,13 @@ fn is_one_row(group: &Group) -> bool {
 }
 
 fn group_rows(group: &Group, columns: &Columns, glyphs: Glyphs) -> Vec<PageRow> {
-    let (unicode, ascii, role, emphasis) = match group.outcome {
-        Outcome::NeedsYou => ("▲", "!", Role::Needs, Modifier::BOLD),
-        Outcome::Failed => ("✕", "x", Role::Error, Modifier::empty()),
-        Outcome::Finished => ("✓", "v", Role::Text, Modifier::empty()),
-        Outcome::StoppedShort => ("‖", "\"", Role::Warn, Modifier::empty()),
+    let ((shape, role), emphasis) = match group.outcome {
+        Outcome::NeedsYou => (glyphs.sign_of(State::NeedsYou, false), Modifier::BOLD),
+        Outcome::Failed => (glyphs.sign_of(State::Failed, false), Modifier::empty()),
+        Outcome::Finished => (glyphs.sign_of(State::Idle, true), Modifier::empty()),
+        Outcome::StoppedShort => (glyphs.sign_of(State::Paused, false), Modifier::empty()),
     };
-    let head = format!("{} {}", glyphs.pick(unicode, ascii), group.label);
+    let head = format!("{shape} {}", group.label);
     let mut text = vec![blank(1), Piece::new(head, TextStyle { role, emphasis })];
     if !is_one_row(group) {
         let rows = group.rows.iter().flat_map(|row| pod_rows(row, columns));

@@ -3,13 +3,14 @@
 
 use crate::pane::transcript::Transcript;
 use crate::pane::transcript::block::{Block, Fold, Kind};
-use crate::pane::transcript::outcome::{count, lines_read};
+use crate::pane::transcript::outcome::lines_read;
 use crate::pane::transcript::pages::Pos;
 use crate::pane::transcript::rows::named;
 use crate::pane::transcript::tool::{Progress, Tool};
 use crate::pane::transcript::{Detail, scroll::RowPosition};
 use crate::rows::{Piece, Row};
 use crate::theme::Role;
+use crate::wording::counted;
 use std::collections::HashSet;
 
 impl Block {
@@ -97,8 +98,8 @@ impl Transcript {
             Some((_, tool)) => tool.status(self.now),
             None => {
                 let outcomes = members.iter().filter_map(|(_, tool)| tool.outcome.as_deref());
-                let lines = outcomes.filter_map(lines_read).sum();
-                (Role::Dim, count(lines, "line", "lines"))
+                let lines: u64 = outcomes.filter_map(lines_read).sum();
+                (Role::Dim, counted(lines, "line", "lines"))
             }
         };
         Some((named("Read", &about, Role::Text), Piece::new(words, role)))

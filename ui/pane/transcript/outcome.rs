@@ -3,7 +3,7 @@
 use crate::pane::transcript::tool::{Outcome, Tool};
 use crate::pane::transcript::{clean, diff};
 use crate::theme::Role;
-use crate::wording::duration;
+use crate::wording::{counted, duration};
 
 /// Shorter than this, the time that a call took says nothing, in milliseconds.
 pub const LONG: u64 = 10_000;
@@ -70,8 +70,8 @@ fn hoped(tool: &Tool, outcome: &Outcome) -> String {
     let of = |begins: &str| first_number(summary.strip_prefix(begins)?);
     let words = match tool.name.as_str() {
         "Read" => match (lines_read(outcome), of("Listed ")) {
-            (Some(lines), _) => Some(count(lines, "line", "lines")),
-            (None, Some(entries)) => Some(count(entries, "entry", "entries")),
+            (Some(lines), _) => Some(counted(lines, "line", "lines")),
+            (None, Some(entries)) => Some(counted(entries, "entry", "entries")),
             (None, None) => summary.starts_with("Read image").then(|| "image".to_owned()),
         },
         "Grep" | "Glob" => found(summary),
@@ -89,11 +89,6 @@ pub fn lines_read(outcome: &Outcome) -> Option<u64> {
     rest.split_once(' ')?.1.starts_with("line(s)").then(|| first_number(rest))?
 }
 
-/// A number of things, in words.
-pub fn count(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
 /// What a search found.
 fn found(summary: &str) -> Option<String> {
     let rest = summary.strip_prefix("Found ")?;
@@ -103,8 +98,8 @@ fn found(summary: &str) -> Option<String> {
     };
     let number = first_number(rest)?;
     let found = match rest.contains(" match(es) ") {
-        true => count(number, "hit", "hits"),
-        false => count(number, "file", "files"),
+        true => counted(number, "hit", "hits"),
+        false => counted(number, "file", "files"),
     };
     Some(format!("{more}{found}"))
 }
@@ -114,9 +109,8 @@ fn first_number(text: &str) -> Option<u64> {
 }
 
 fn written(tool: &Tool, is_new: bool) -> Option<String> {
-    let lines = tool.argument("content").map(|content| {
-        count(u64::try_from(content.lines().count()).unwrap_or(u64::MAX), "line", "lines")
-    });
+    let lines =
+        tool.argument("content").map(|content| counted(content.lines().count(), "line", "lines"));
     match (is_new, lines) {
         (true, Some(lines)) => Some(format!("new · {lines}")),
         (true, None) => Some("new".into()),

@@ -1,10 +1,10 @@
 //! The rows of items that the runtime put into the history: notifications, child events, attachments.
 
-use crate::pane::transcript::outcome::count;
 use crate::pane::transcript::rows::{Speaker, indented, preview, text, words_of_another};
 use crate::pane::transcript::{clean, markdown, notification};
 use crate::rows::{Break, Piece, Row, row_width};
 use crate::theme::Role;
+use crate::wording::counted;
 use yoi::protocol::{NotificationSource, PodEvent, SentByPerson, SystemItem};
 
 /// What a child is to its parent.
@@ -122,8 +122,7 @@ pub fn lines(item: &SystemItem) -> Option<String> {
     else {
         return None;
     };
-    let lines = u64::try_from(body.lines().count()).unwrap_or(u64::MAX);
-    Some(count(lines, "line", "lines"))
+    Some(counted(body.lines().count(), "line", "lines"))
 }
 
 /// The kind of an item and its preview, for its one-line head.
