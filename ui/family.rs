@@ -328,7 +328,7 @@ impl Family {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::tests::pod;
+    use crate::screen::app::tests::pod;
 
     fn name(text: &str) -> PodName {
         PodName::parse(text).expect("a name")

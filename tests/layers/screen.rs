@@ -2,24 +2,24 @@
 //! the standard streams.
 
 use crate::words::strings;
-use crate::{SCREEN, read, root, sources, without_tests};
+use crate::{PROGRAM, read, root, sources, without_tests};
 use std::path::Path;
 
 /// Files that name keys for a reason.
 const NAMES_KEYS: [&str; 3] = [
     // They make the names.
-    "ui/keys.rs",
+    "ui/screen/keys.rs",
     // Keys that other programs keep for themselves.
     "ui/cli/doctor/terminal.rs",
     // Keys from before the screen, which no key map changes.
-    "ui/run/two_keys.rs",
+    "ui/screen/run/two_keys.rs",
 ];
 /// Files that write to the standard streams: lines, messages of MCP, answers that stream, frames.
 const WRITES: [&str; 4] =
-    ["ui/console.rs", "ui/cli/mcp/stdio.rs", "ui/headless/output.rs", "ui/run/terminal.rs"];
+    ["ui/console.rs", "ui/cli/mcp/stdio.rs", "ui/headless/output.rs", "ui/screen/run/terminal.rs"];
 
 /// Words that name a key. A letter can be a word, so letters are looked for by
-/// `ui/app/tests/rebound.rs`.
+/// `ui/screen/app/tests/rebound.rs`.
 const KEYS: [&str; 12] = [
     "Enter",
     "Esc",
@@ -53,7 +53,7 @@ fn shipped_texts(except: &[&str]) -> Vec<(String, String)> {
     let inside = |path: &Path| {
         path.strip_prefix(root()).expect("a file of this project").display().to_string()
     };
-    let files = sources(&root().join(SCREEN.dir)).into_iter();
+    let files = sources(&root().join(PROGRAM.dir)).into_iter();
     let files = files.map(|path| (inside(&path), without_tests(&path, read(&path))));
     files.filter(|(name, _)| !except.contains(&name.as_str())).collect()
 }

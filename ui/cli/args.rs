@@ -5,7 +5,7 @@ use crate::cli::mcp::Mcp;
 use crate::cli::mesh::MeshCommand;
 use crate::console;
 use crate::headless::Exit;
-use crate::keys::with_default_keys;
+use crate::screen::keys::with_default_keys;
 use crate::verb::{self, Verb, Way};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, CommandFactory as _, Parser, Subcommand, ValueEnum};

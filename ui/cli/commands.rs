@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_long_reason_stands_below_its_row_and_widens_no_column() {
-        use crate::app::tests::{NOON, pod};
+        use crate::screen::app::tests::{NOON, pod};
         use yoi::protocol::State;
         let why = "its record in the database is damaged (no such column: configuration)";
         let damaged = PodInfo { why: Some(why.into()), ..pod("bob", State::Damaged) };
@@ -243,17 +243,17 @@ mod tests {
 
     #[test]
     fn the_state_of_a_pod_has_the_word_that_the_tree_shows() {
-        let idle = crate::app::tests::pod("alice", yoi::protocol::State::Idle);
+        let idle = crate::screen::app::tests::pod("alice", yoi::protocol::State::Idle);
         for unseen in [true, false] {
             let info = PodInfo { unseen, ..idle.clone() };
-            let word = crate::pane::glyph::Glyphs::default().state_sign(&info).word;
+            let word = crate::screen::pane::glyph::Glyphs::default().state_sign(&info).word;
             assert_eq!(state_cell(&info, Path::new("/"), info.since), word);
         }
     }
 
     #[test]
     fn the_time_of_an_ephemeral_pod_is_named_while_it_runs_out() {
-        let idle = PodInfo { ephemeral: true, ..crate::app::tests::pod("a", State::Idle) };
+        let idle = PodInfo { ephemeral: true, ..crate::screen::app::tests::pod("a", State::Idle) };
         let now = idle.since + 3_600_000;
         assert!(state_cell(&idle, Path::new("/"), now).ends_with("(ephemeral, 23 h left)"));
         let running = PodInfo { state: State::Running, ..idle };

@@ -20,7 +20,7 @@ mod terminal;
 mod trust;
 
 use crate::headless::{Exit, Failure};
-use crate::keys::{self, Keymap};
+use crate::screen::keys::{self, Keymap};
 use crate::start;
 use crate::theme::Theme;
 use finding::{Finding, Page};

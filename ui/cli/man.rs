@@ -1,7 +1,7 @@
 //! The manual page, from the command line and the list of verbs.
 
 use crate::cli::args;
-use crate::keys::with_default_keys;
+use crate::screen::keys::with_default_keys;
 use crate::verb::LIST;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};

@@ -1,10 +1,10 @@
 //! Starts the dashboard: the host that it shows, and the sentences printed when it is left.
 
-use crate::app::ExitReason;
 use crate::cli::args::Args;
 use crate::console;
 use crate::headless::{Exit, Failure, causes};
-use crate::run::{self, Find, Options, Ready, Reconnect, ScreenFiles};
+use crate::screen::app::ExitReason;
+use crate::screen::run::{self, Find, Options, Ready, Reconnect, ScreenFiles};
 use crate::start::{self, Opening};
 use crate::wording::model::facts;
 use std::path::{Path, PathBuf};

@@ -44,7 +44,7 @@ pub fn roots(requests: &[&ApprovalRequest]) -> Vec<PodName> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::tests::approval;
+    use crate::screen::app::tests::approval;
 
     fn name(text: &str) -> PodName {
         PodName::parse(text).expect("a name")

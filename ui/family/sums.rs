@@ -137,7 +137,7 @@ impl<'a> Sums<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::tests::pod;
+    use crate::screen::app::tests::pod;
     use proptest::prelude::*;
     use yoi::protocol::PodName;
 

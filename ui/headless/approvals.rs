@@ -457,7 +457,7 @@ mod tests {
             now: 0,
             zone: &jiff::tz::TimeZone::UTC,
             way,
-            with_keys: &crate::keys::with_default_keys,
+            with_keys: &crate::screen::keys::with_default_keys,
         };
         let mut dialogue = verb::line::read(line, way)?.dialogue;
         let decision = |request: verb::Request| match request.method {

@@ -244,7 +244,7 @@ impl<'a> LineRunner<'a> {
                 now: yoi::protocol::now_ms(),
                 zone: &zone,
                 way,
-                with_keys: &crate::keys::with_default_keys,
+                with_keys: &crate::screen::keys::with_default_keys,
             };
             match dialogue.next(&known, last.take()) {
                 verb::Next::Call(requests) => {

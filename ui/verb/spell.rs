@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_sentence_of_the_host_names_verbs_as_a_shell_takes_them() {
         let mut family = Family::default();
-        let info = |name: &str| crate::app::tests::pod(name, State::Idle);
+        let info = |name: &str| crate::screen::app::tests::pod(name, State::Idle);
         family.replace(vec![info("kid"), info("shop-4")], Vec::new(), Vec::new());
         let about = PodName::parse("shop-4").expect("a name");
         for (said, shell) in [

@@ -16,7 +16,7 @@ fn pod(name: &str) -> PodName {
 }
 
 fn family(states: &[(&str, State)]) -> Family {
-    let info = |&(name, state): &(&str, State)| crate::app::tests::pod(name, state);
+    let info = |&(name, state): &(&str, State)| crate::screen::app::tests::pod(name, state);
     let mut family = Family::default();
     family.replace(states.iter().map(info).collect(), Vec::new(), Vec::new());
     family
@@ -39,7 +39,7 @@ fn known_in<'a>(family: &'a Family, env: &'a BTreeMap<String, String>, way: Way)
         now: 0,
         zone: &UTC,
         way,
-        with_keys: &crate::keys::with_default_keys,
+        with_keys: &crate::screen::keys::with_default_keys,
     }
 }
 
@@ -221,7 +221,8 @@ fn usage_names_arguments_then_options() {
 
 #[test]
 fn help_on_peer_says_that_the_other_side_is_not_asked_and_what_it_gives() {
-    let text = find("peer").expect("a verb").about(&crate::keys::with_default_keys).join(" ");
+    let text =
+        find("peer").expect("a verb").about(&crate::screen::keys::with_default_keys).join(" ");
     for said in ["is not asked", "need not be live", "may send each other messages", "nothing else"]
     {
         assert!(text.contains(said), "{said}: {text}");
@@ -764,9 +765,15 @@ fn first_on_mesh(line: &str) -> Next {
     let mut family = Family::default();
     let mesh =
         yoi::protocol::mesh::MeshStanding { name: Some("alice".into()), ..Default::default() };
-    let alice =
-        yoi::protocol::PodInfo { mesh: Some(mesh), ..crate::app::tests::pod("alice", State::Idle) };
-    family.replace(vec![alice, crate::app::tests::pod("carol", State::Idle)], vec![], vec![]);
+    let alice = yoi::protocol::PodInfo {
+        mesh: Some(mesh),
+        ..crate::screen::app::tests::pod("alice", State::Idle)
+    };
+    family.replace(
+        vec![alice, crate::screen::app::tests::pod("carol", State::Idle)],
+        vec![],
+        vec![],
+    );
     let (env, selected) = (BTreeMap::new(), pod("alice"));
     let known = Known { selected: Some(&selected), ..known_in(&family, &env, Way::Line) };
     let mut line = read(line, Way::Line).unwrap_or_else(|why| panic!("{line}: {why}"));
@@ -802,7 +809,7 @@ fn a_new_effort_names_the_cost_to_the_prompt_cache_once_something_was_sent() {
         family.set(PodInfo {
             model: model.to_owned(),
             context_tokens,
-            ..crate::app::tests::pod("alice", State::Idle)
+            ..crate::screen::app::tests::pod("alice", State::Idle)
         });
         let (env, selected) = (BTreeMap::new(), pod("alice"));
         let known = Known { selected: Some(&selected), ..known_in(&family, &env, Way::Line) };
@@ -828,7 +835,7 @@ fn an_effort_that_no_request_carries_is_answered_with_why() {
         effort: Some(Effort::High),
         effort_unsent: unsent.map(str::to_owned),
         model: "mine/m".into(),
-        ..crate::app::tests::pod("alice", State::Idle)
+        ..crate::screen::app::tests::pod("alice", State::Idle)
     };
     let why = ", but no request carries it: no way";
     for (unsent, said, chosen) in [

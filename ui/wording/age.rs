@@ -92,11 +92,12 @@ mod tests {
         let since = |minutes: u64| {
             let state = State::Running;
             let since = NOON - minutes * MINUTE;
-            by_minute(&PodInfo { since, ..crate::app::tests::pod("alice", state) }, NOON)
+            by_minute(&PodInfo { since, ..crate::screen::app::tests::pod("alice", state) }, NOON)
         };
         let shown = [0, 1, 59, 60, 1_439, 1_440, 144_000, 3_000_000].map(since);
         assert_eq!(shown, ["now", "1m", "59m", "1h", "23h", "1d", "14w", "5y"]);
-        let mut info = PodInfo { since: NOON, ..crate::app::tests::pod("alice", State::Running) };
+        let mut info =
+            PodInfo { since: NOON, ..crate::screen::app::tests::pod("alice", State::Running) };
         assert_eq!(by_minute_changes_at(&info, NOON + 30_000), Some(NOON + MINUTE));
         assert_eq!(by_minute_changes_at(&info, NOON + MINUTE), Some(NOON + 2 * MINUTE));
         info.state = State::Idle;
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn only_a_running_or_waiting_pod_ticks() {
-        let mut info = crate::app::tests::pod("alice", State::Running);
+        let mut info = crate::screen::app::tests::pod("alice", State::Running);
         info.since = 1_000;
         assert_eq!(changes_at(&info, 1_500), Some(2_000));
         assert_eq!(changes_at(&info, 2_000), Some(3_000));

@@ -264,7 +264,7 @@ fn idle(info: &PodInfo, family: &Family) -> Now {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::tests::{NOON, approval, pod};
+    use crate::screen::app::tests::{NOON, approval, pod};
     use yoi::protocol::PodName;
     use yoi::protocol::limit_met::LimitMet;
 

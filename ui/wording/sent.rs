@@ -33,7 +33,7 @@ pub fn state(sent: &SentMessage, family: &Family) -> (Role, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::tests::pod;
+    use crate::screen::app::tests::pod;
     use yoi::protocol::{PodInfo, PodName, State};
 
     #[test]

@@ -297,7 +297,7 @@ pub fn returned(family: &Family, workspace: &Path, left: u64, now: u64) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::tests::{NOON, pod};
+    use crate::screen::app::tests::{NOON, pod};
     use std::path::PathBuf;
     use yoi::protocol::{EntryId, LastRun, LinesChanged};
 

@@ -105,7 +105,7 @@ fn list(names: &[&PodName]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::tests::{NOON, pod};
+    use crate::screen::app::tests::{NOON, pod};
 
     #[test]
     fn a_long_wait_names_the_pods_it_is_for() {

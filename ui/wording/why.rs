@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn text_that_streams_is_activity_of_a_running_pod() {
-        use crate::app::tests::{NOON, pod};
+        use crate::screen::app::tests::{NOON, pod};
         let info = pod("alice", State::Running);
         let mut family = Family::default();
         family.replace(vec![info.clone()], Vec::new(), Vec::new());
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_reason_of_the_host_is_one_line_without_control_characters() {
-        use crate::app::tests::pod;
+        use crate::screen::app::tests::pod;
         for state in [State::Paused, State::Failed, State::Idle, State::NeedsYou] {
             let info = PodInfo { why: Some("bad\x1b[31m\nline".into()), ..pod("alice", state) };
             let because = because(&info);
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn what_a_request_needs_is_shown_with_its_hidden_characters_spelled() {
-        use crate::app::tests::{NOON, approval, pod};
+        use crate::screen::app::tests::{NOON, approval, pod};
         let hiding = format!("the rule `Bash: ls{}; rm -rf ~`", "\t \u{200b}".repeat(100));
         let request =
             yoi::protocol::ApprovalRequest { because: hiding, ..approval("q", "alice", "ls") };
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn evidence_leads_to_its_entry_and_notes_are_spelled() {
-        use crate::app::tests::{NOON, approval, pod};
+        use crate::screen::app::tests::{NOON, approval, pod};
         use yoi::protocol::{CircleKind, Circling, LastRun};
         let entries = [EntryId::new(), EntryId::new()];
         let request = yoi::protocol::ApprovalRequest {

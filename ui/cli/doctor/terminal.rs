@@ -3,8 +3,8 @@
 use crate::cli::doctor::finding::Finding;
 use crate::cli::doctor::within;
 use crate::console;
-use crate::keys::{Action, Context, Keymap};
-use crate::pane::glyph::Glyphs;
+use crate::screen::keys::{Action, Context, Keymap};
+use crate::screen::pane::glyph::Glyphs;
 use crate::theme::Depth;
 use std::process::Stdio;
 use std::time::Duration;
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn the_keys_that_a_known_terminal_keeps_are_named() {
         let said = |pairs: &[(&str, &str)]| {
-            swallowers(&env(pairs), &crate::keys::default_keymap()).map(|found| found.text)
+            swallowers(&env(pairs), &crate::screen::keys::default_keymap()).map(|found| found.text)
         };
         assert!(said(&[("TERM_PROGRAM", "vscode")]).unwrap().contains("Ctrl+P"));
         assert!(said(&[("VTE_VERSION", "7600")]).unwrap().contains("F10"));

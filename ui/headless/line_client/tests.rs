@@ -53,7 +53,7 @@ impl Write for Reader {
 }
 
 fn request(number: usize) -> ApprovalRequest {
-    crate::app::tests::approval(&format!("q{number}"), "alice", "cargo fetch")
+    crate::screen::app::tests::approval(&format!("q{number}"), "alice", "cargo fetch")
 }
 
 /// Greets, answers the subscription with a family of one Pod, and sends the requests: with the family, or later
@@ -68,7 +68,7 @@ async fn host(
     lines.next().await.expect("the hello of the client");
     let Ok(Some(Frame::Line(watch))) = lines.next().await else { panic!("no subscription") };
     let watch = Incoming::decode(&watch).expect("a request");
-    let alice = crate::app::tests::pod("alice", State::NeedsYou);
+    let alice = crate::screen::app::tests::pod("alice", State::NeedsYou);
     let family = Event::Family { pods: vec![alice], peers: vec![], approvals, agents: vec![] };
     let accepted = Event::Accepted { entry: None, queued: None };
     let requested = |approval| Event::ApprovalRequested { approval: Box::new(approval) };

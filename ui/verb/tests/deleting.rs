@@ -6,7 +6,7 @@ const DAY: u64 = 24 * 60 * 60 * 1000;
 
 /// The first step of a line among Pods of two workspaces, with the names of the Pods that it asks about.
 fn deletion(line: &str) -> Result<(String, Vec<String>), Said> {
-    use crate::app::tests::{NOON, pod as info};
+    use crate::screen::app::tests::{NOON, pod as info};
     let mut pods = vec![info("live", State::Idle), info("damaged", State::Damaged)];
     for (name, state_days, active_days) in
         [("today", 0, 0), ("used", 9, 2), ("week", 8, 8), ("old", 30, 40)]

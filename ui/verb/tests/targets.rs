@@ -1,9 +1,9 @@
 //! Selectors: `@idle`, `alice/**`, `alice/*`.
 
 use super::*;
-use crate::app::tests::{approval, pod as info};
-use crate::pane::glyph::Glyphs;
-use crate::pane::inbox::needs;
+use crate::screen::app::tests::{approval, pod as info};
+use crate::screen::pane::glyph::Glyphs;
+use crate::screen::pane::inbox::needs;
 use crate::verb::targets::{Target, meant, selectors};
 use std::collections::BTreeSet;
 use yoi::protocol::PodInfo;
@@ -74,7 +74,7 @@ fn the_selector_needs_means_the_pods_of_the_requests_that_the_bar_counts() {
     // A request may come before the state of its Pod, and a Pod may need a person without any request.
     family.requested(approval("r", "scout", "make"));
     family.set(info("old", State::NeedsYou));
-    let of_item = |item: &crate::pane::inbox::Item<'_>| item.pod().map(PodName::to_string);
+    let of_item = |item: &crate::screen::pane::inbox::Item<'_>| item.pod().map(PodName::to_string);
     let counted: BTreeSet<String> = needs(&family).iter().filter_map(of_item).collect();
     assert_eq!(counted.len(), 3);
     assert_eq!(found(&family, "@needs").into_iter().collect::<BTreeSet<_>>(), counted);

@@ -1,0 +1,450 @@
+//! The state of the dashboard. `App::update` is the only function that changes it: it takes a message
+//! and returns the effects that follow from it. It does no I/O and gets the time as an argument.
+
+use crate::family::{Agent, Family, Mistakes};
+use crate::screen::keys::Keymap;
+use crate::screen::notice::{Kind, Notices};
+use crate::screen::pane::composer::{Composer, Message};
+use crate::screen::pane::glyph::Glyphs;
+use crate::screen::pane::inbox::Inbox;
+use crate::screen::pane::peers::Peers;
+use crate::screen::pane::transcript::{Bookmark, Detail, Transcript};
+use crate::screen::pane::tree::Tree;
+use crate::theme::Theme;
+use crate::verb::VerbId;
+use crate::verb::complete::Sources;
+use crate::verb::targets;
+use jiff::tz::TimeZone;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
+use yoi::protocol::{Effort, PodInfo, PodName};
+use yoi::text::SafeText;
+
+/// Where each pane stands on the screen.
+mod areas;
+/// Confirmations: small windows that ask yes or no.
+mod confirm;
+/// Copying to the clipboard or to a file.
+mod copy;
+/// What puts a copy into the clipboard.
+mod clipboard;
+/// Keys and pastes in the composer.
+mod compose;
+/// What the app wants to be done.
+mod effect;
+/// `:explain` and the menu of a Pod.
+mod explain;
+/// The first screen: the model of new Pods.
+mod first;
+/// When the next frame is due, and what it needs.
+mod frame;
+/// The hints and counts of the action bar.
+mod hint;
+/// Events and replies of the host.
+mod host;
+/// Decisions on approval requests.
+pub mod inbox;
+/// Decisions that a host which ended may not have taken.
+mod unconfirmed;
+/// From a key to its action.
+mod key;
+/// The stack of layers over the panes.
+mod layer;
+/// The command line, and leaving the screen.
+mod line;
+/// The lists that open over the panes.
+mod list;
+/// What reaches the app.
+mod message;
+/// Clicks and the wheel.
+mod mouse;
+/// What reaches a person who looks away from the screen.
+mod notify;
+/// Keys in the pane of peers.
+mod peers;
+/// The panes as they are painted from the state.
+pub mod panes;
+/// Marked and pinned Pods.
+mod picked;
+/// Going from Pod to Pod and from pane to pane.
+mod pods;
+/// Keys in the lines and lists on top.
+mod prompt;
+/// What of the screen outlives it.
+mod screen_state;
+/// Text that the mouse selects.
+mod selection;
+/// The page in the place of the transcript.
+mod page;
+/// Sending messages.
+mod send;
+/// Two transcripts, or the whole width for one.
+mod split;
+/// Opening what a block leads to.
+mod open_target;
+/// The dialogues of verbs.
+mod verb;
+
+pub use areas::{Areas, Heads};
+pub use clipboard::Clipboard;
+pub use confirm::{Confirm, Read, TextFor, confirm_rows};
+pub use copy::{CLIPBOARD, Copied};
+pub use effect::{Capture, Effect, ExitReason, Redraw, Update};
+pub use layer::{Layer, Layers, RequestToken};
+pub use message::{Asked, Msg};
+pub use page::{OpenPage, Page};
+pub use screen_state::ScreenState;
+pub use split::Zoom;
+
+/// Which pane gets the keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Focus {
+    #[default]
+    Composer,
+    Tree,
+    Peers,
+    Transcript,
+    /// The second transcript.
+    Beside,
+    Inbox,
+    /// The page in the place of the transcripts.
+    Page,
+}
+
+/// Whether there is a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Link {
+    #[default]
+    Up,
+    Ended,
+    Connecting,
+}
+
+/// The settings of a dashboard that do not change while it is open.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    pub cwd: PathBuf,
+    /// The workspace that `cwd` belongs to.
+    pub workspace: PathBuf,
+    pub env: BTreeMap<String, String>,
+    pub models: Vec<(String, String)>,
+    /// The effort of new Pods, if the person chose one.
+    pub effort: Option<Effort>,
+    pub themes: Vec<String>,
+    pub zone: Option<TimeZone>,
+    pub glyphs: Glyphs,
+    /// What puts copies into the clipboard.
+    pub clipboard: Clipboard,
+    /// Whether the dashboard can start the host again after it ended.
+    pub reconnects: bool,
+    /// Why a Pod made here may not write; `None` when it may.
+    pub read_only: Option<String>,
+    /// Whether the terminal neither rings nor shows notifications.
+    pub silent: bool,
+}
+
+/// The state of the dashboard.
+#[derive(Default)]
+pub struct App {
+    pub setup: Setup,
+    pub keymap: Keymap,
+    pub theme: Theme,
+    pub size: (u16, u16),
+    /// The time of the last message; a frame shows the state at this time.
+    pub now: u64,
+    pub link: Link,
+    /// The search for a host that another program started.
+    search: host::Search,
+    pub family: Family,
+    /// The Pod that is shown, that messages go to and that verbs mean. Only the person changes it.
+    pub current: Option<PodName>,
+    /// The current Pod was deleted: another one that gets its name is sent nothing.
+    current_is_gone: bool,
+    pub focus: Focus,
+    pub layers: Layers,
+    /// The page in the place of the transcripts.
+    pub page: Option<OpenPage>,
+    /// The leader key was pressed, and the next key is its second.
+    pub leader: bool,
+    /// The Pod to pin: the next key is its digit.
+    pub pinning: Option<PodName>,
+    pub tree: Tree,
+    pub peers: Peers,
+    pub inbox: Inbox,
+    pub composer: Composer,
+    pub notices: Notices,
+    /// What a person has to know about the whole host, as the host last said it.
+    pub host_notices: Vec<SafeText<'static>>,
+    /// The mistakes in the settings of the host.
+    pub mistakes: Mistakes,
+    pub detail: Detail,
+    pub zoom: Zoom,
+    border: mouse::Border,
+    /// The text that the mouse selects.
+    selection: Option<selection::Selection>,
+    /// The model of new Pods, if the person chose one.
+    pub model: Option<String>,
+    /// What is known of the model of new Pods while there is no Pod.
+    first: first::FirstModel,
+    /// The Pod that refused the last message, while its model may still come.
+    refused_message: Option<(PodName, RequestToken)>,
+    pub capture: Capture,
+    transcripts: HashMap<PodName, Transcript>,
+    /// The Pod that was current before.
+    previous: Option<PodName>,
+    /// The Pod whose transcript was asked for beside the current one.
+    beside: Option<PodName>,
+    /// The Pod that the command line names, until one is current. If there is none, the first message makes it.
+    initial_pod: Option<PodName>,
+    /// Where the earlier screen was, until the family is known.
+    returning: Option<screen_state::Returning>,
+    /// The draft without a Pod as the earlier screen left it.
+    restored_text: String,
+    /// When the person left the screen before this one; milliseconds since the Unix epoch.
+    left: Option<u64>,
+    /// Where the person was in transcripts that are not kept.
+    bookmarks: BTreeMap<PodName, Bookmark>,
+    /// The theme that the person chose here or on an earlier screen.
+    pub chosen_theme: Option<String>,
+    /// Lines that were run, newest first.
+    lines: Vec<String>,
+    guard: Guard,
+    /// The requests that the line being typed is for: the reason of a denial, or a rule.
+    decided_by_line: Option<inbox::ChosenRequests>,
+    /// Pods whose runs this screen has interrupted and that still run.
+    interrupted: HashSet<PodName>,
+    /// Messages, each with its Pod, that had not entered a run when this screen interrupted it.
+    taken_back: Vec<(PodName, String)>,
+    /// Approval requests whose decision this screen has sent and the host has not published yet.
+    /// With the text that the person typed for it.
+    deciding: HashMap<String, Message>,
+    /// Approval requests that a rule of this screen decides together with another one.
+    covered: HashSet<String>,
+    /// Approval requests whose decision was confirmed or under way here when the host ended.
+    unconfirmed: HashSet<String>,
+    /// For each Pod, the time of its last state that the person has seen.
+    seen: HashMap<PodName, u64>,
+    /// The Pods of which the host knows that this screen shows them.
+    known_shown: Vec<PodName>,
+    /// Pods that this environment was offered to.
+    opened: HashSet<PodName>,
+    tour: Option<Tour>,
+    /// What the terminal shows outside of the screen.
+    outside: notify::Outside,
+    /// Verbs that wait for results or for the person.
+    verbs: BTreeMap<VerbId, verb::RunningVerb>,
+    /// A Pod is being created for a message.
+    creating: bool,
+    /// Counts what the person does; a [`RequestToken`] holds the count of its request.
+    moment: u64,
+}
+
+/// Times until which a key does less than it is bound to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Guard {
+    /// Esc does nothing before this time: it has just closed a layer.
+    escape: u64,
+    /// Before this time a second Ctrl+C leaves the dashboard.
+    armed: u64,
+    /// Before this time Ctrl+C does not prepare leaving: it has just paused a run.
+    paused: u64,
+}
+
+/// The Pod of the tour, and which of its lines comes next.
+#[derive(Clone, Debug)]
+struct Tour {
+    pod: PodName,
+    next: usize,
+    /// The next line is due; it is written when the Pod is the current one.
+    due: bool,
+}
+
+impl App {
+    /// A dashboard before its first event. `initial_pod` is the Pod to show first, or to make.
+    pub fn new(setup: Setup, keymap: Keymap, theme: Theme, initial_pod: Option<PodName>) -> Self {
+        let tree = Tree::new(setup.workspace.clone(), setup.glyphs);
+        Self { setup, keymap, theme, tree, initial_pod, ..Self::default() }
+    }
+
+    /// Handles a message that came at `now` (milliseconds since the Unix epoch) and returns the effects
+    /// that follow.
+    pub fn update(&mut self, msg: Msg, now: u64) -> Update {
+        self.now = now;
+        let notices = self.notices.version();
+        self.notices.expire(now);
+        let redraw = self.redraw_after(&msg);
+        let mut effects = self.take_in(msg);
+        effects.extend(self.look_for_host());
+        for pod in effects.iter().filter_map(Effect::interrupts) {
+            self.takes_back(pod);
+            self.interrupted.insert(pod.clone());
+        }
+        self.page_follows(&effects);
+        self.inbox_follows();
+        self.split_follows();
+        self.leaving_follows();
+        let notices =
+            if self.notices.version() == notices { Redraw::Nothing } else { Redraw::Frame };
+        Update { effects, redraw: redraw.max(notices) }
+    }
+
+    fn take_in(&mut self, msg: Msg) -> Vec<Effect> {
+        match msg {
+            Msg::Key(key) => {
+                let mut effects = self.key(key);
+                effects.extend(self.look_for_model());
+                effects
+            }
+            Msg::Paste(text) => self.paste(&text),
+            Msg::Mouse(event) => self.mouse(event),
+            Msg::Focus(focused) => {
+                self.focus_changed(focused);
+                Vec::new()
+            }
+            Msg::TakesRecords(states) => {
+                self.takes_records(states);
+                Vec::new()
+            }
+            Msg::Resize(width, height) => {
+                self.end_selection();
+                self.size = (width, height);
+                if self.layers.is_empty() {
+                    self.card_sleeps();
+                }
+                self.inbox.changed();
+                self.layers.changed();
+                self.say_hidden()
+            }
+            Msg::Host(event) => self.host(event),
+            Msg::HostEnded => self.host_ended(),
+            Msg::Connected => self.connected(),
+            Msg::ConnectFailed(why) => self.connect_failed(&why),
+            Msg::NotFound(why) => self.not_found(why),
+            Msg::Answered(asked, reply) => self.answered(asked, reply),
+            Msg::Table(pod, entry, read) => {
+                if let Some(transcript) = self.transcripts.get_mut(&pod) {
+                    transcript.table(entry, read);
+                }
+                Vec::new()
+            }
+            Msg::Copied(copied) => self.copied(copied),
+            Msg::Selected(text) => self.copy_selected(text),
+            Msg::NotCopied(text, why) => self.not_copied(text, &why),
+            Msg::ThemeLoaded(theme, diagnostics) => self.theme_loaded(*theme, diagnostics),
+            Msg::Edited(text) => self.edited(text),
+            Msg::Said(kind, text) => self.say(kind, text),
+            Msg::Wake => Vec::new(),
+        }
+    }
+
+    /// The Pod whose transcript is on screen: the one under the tree's cursor while a list has the
+    /// focus, the one that the person looks into from its card, else the current one.
+    pub fn shown(&self) -> Option<&PodName> {
+        let looked_at = match self.focus {
+            Focus::Tree | Focus::Peers => self.tree.chosen(),
+            Focus::Transcript => self.inbox.inside.as_ref(),
+            Focus::Composer | Focus::Beside | Focus::Inbox | Focus::Page => None,
+        };
+        looked_at.or(self.current.as_ref())
+    }
+
+    /// The current Pod, as the host last described it.
+    pub fn info(&self) -> Option<&PodInfo> {
+        self.family.get(self.current.as_ref()?)
+    }
+
+    /// The transcript that keys act on: the one of the two that has the focus.
+    pub fn transcript(&self) -> Option<&Transcript> {
+        self.transcript_at(self.selected()?)
+    }
+
+    /// The transcript of a Pod, if it was ever shown.
+    pub fn transcript_at(&self, name: &PodName) -> Option<&Transcript> {
+        self.transcripts.get(name)
+    }
+
+    fn transcript_mut(&mut self) -> Option<&mut Transcript> {
+        let name = self.selected()?.clone();
+        self.transcripts.get_mut(&name)
+    }
+
+    /// The transcript of a Pod, created if it is not kept.
+    fn transcript_of(&mut self, name: &PodName) -> &mut Transcript {
+        if !self.transcripts.contains_key(name) && self.transcripts.len() >= TRANSCRIPTS {
+            let keep = [&self.current, &self.previous, &self.beside, &self.shown().cloned()]
+                .map(Option::clone);
+            self.set_bookmarks();
+            self.transcripts.retain(|name, _| keep.contains(&Some(name.clone())));
+        }
+        let (detail, zone) = (self.detail, self.zone().clone());
+        let bookmark = self.bookmarks.get(name).cloned().unwrap_or_default();
+        self.transcripts.entry(name.clone()).or_insert_with(|| {
+            let mut transcript = Transcript::in_zone(zone);
+            transcript.set_detail(detail);
+            transcript.open_at(bookmark);
+            transcript
+        })
+    }
+
+    /// The values that arguments of verbs complete to.
+    fn sources(&self) -> Sources {
+        let word = |info: &PodInfo| self.setup.glyphs.state_sign(info).word.to_owned();
+        let pods = self.family.listed();
+        Sources {
+            pods: pods.map(|info| (info.name.to_string(), word(info))).collect(),
+            selectors: targets::selectors(&self.family),
+            agents: self.known_agents(),
+            models: self.setup.models.clone(),
+            paths: self.known_paths(),
+            themes: self.setup.themes.clone(),
+        }
+    }
+
+    /// The agents that the selected Pod reaches, whose names can be typed.
+    fn known_agents(&self) -> Vec<(String, String)> {
+        let agents = self.selected().map(|name| self.family.agents_of(name)).unwrap_or_default();
+        let typed = |agent: &Agent| Some((agent.typed()?.to_owned(), agent.word().to_owned()));
+        agents.iter().filter_map(typed).collect()
+    }
+
+    /// The paths in the scopes of all Pods, and the directory of this screen.
+    fn known_paths(&self) -> Vec<String> {
+        let pods = self.family.all().iter();
+        let rules =
+            pods.flat_map(|info| info.scope.iter().chain(info.lent.iter().map(|lent| &lent.rule)));
+        let paths = rules.map(|rule| &rule.target).chain([&self.setup.cwd]);
+        let paths: BTreeSet<String> = paths.map(|path| path.display().to_string()).collect();
+        paths.into_iter().collect()
+    }
+
+    /// The time zone that clock times are shown in.
+    pub fn zone(&self) -> &TimeZone {
+        static UTC: TimeZone = TimeZone::UTC;
+        self.setup.zone.as_ref().unwrap_or(&UTC)
+    }
+
+    /// Shows a notice; no effect follows.
+    fn say(&mut self, kind: Kind, text: impl Into<String>) -> Vec<Effect> {
+        self.notices.say(kind, text, self.now);
+        Vec::new()
+    }
+
+    fn theme_loaded(&mut self, theme: Theme, diagnostics: Vec<String>) -> Vec<Effect> {
+        let name = theme.name.clone();
+        self.theme = theme;
+        self.chosen_theme = Some(name.clone());
+        if diagnostics.is_empty() {
+            return self.say(Kind::Done, format!("theme {name}"));
+        }
+        for diagnostic in diagnostics {
+            self.notices.say(Kind::Warned, diagnostic, self.now);
+        }
+        Vec::new()
+    }
+}
+
+/// How many transcripts are kept; any other is read again when it is shown.
+const TRANSCRIPTS: usize = 8;
+
+#[cfg(test)]
+pub mod tests;

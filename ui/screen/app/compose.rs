@@ -1,0 +1,156 @@
+//! Keys and pastes in the composer.
+
+use crate::screen::app::{App, Asked, Effect, Focus, Layer, Link};
+use crate::screen::keys::{Action, Binding, Context, pressed};
+use crate::screen::notice::Kind;
+use crate::screen::pane::composer::Files;
+use crossterm::event::{KeyEvent, KeyEventKind};
+use yoi::protocol::{CompletionKind, Method};
+
+impl App {
+    pub(super) fn composer_action(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::Send if self.link == Link::Ended => self.bring_back(),
+            Action::Send => self.enter(),
+            Action::Up => self.composer_up(),
+            Action::Down => {
+                self.composer.down();
+                Vec::new()
+            }
+            Action::CommandLine if self.composer.is_empty() => self.open_line(""),
+            Action::CommandLine => self.type_in(':'),
+            Action::CompleteFile => {
+                self.forget_requests();
+                self.composer.insert('@');
+                self.open_files()
+            }
+            Action::EditOutside => vec![Effect::Edit(self.composer.draft().whole_text())],
+            Action::Leave if !self.composer.is_empty() => {
+                let before = self.composer.draft().message().text;
+                self.composer.edit(Action::DeleteNext);
+                if self.composer.draft().message().text == before {
+                    let text = "this key leaves the screen when the line is empty; :quit leaves it, too, and keeps what is typed";
+                    return self.say(Kind::Info, text);
+                }
+                self.follow_files()
+            }
+            other if self.composer.edit(other) => {
+                self.forget_requests();
+                self.follow_files()
+            }
+            other => self.everywhere(other),
+        }
+    }
+
+    fn type_in(&mut self, c: char) -> Vec<Effect> {
+        self.forget_requests();
+        self.composer.insert(c);
+        self.follow_files()
+    }
+
+    /// Up in an empty composer takes the last queued message back; otherwise it goes up a line or to an
+    /// older message.
+    fn composer_up(&mut self) -> Vec<Effect> {
+        let last = self.info().and_then(|info| {
+            let waits = info.queue.iter().rfind(|queued| !queued.enters);
+            Some((info.name.clone(), waits.or(info.queue.last())?.id.clone()))
+        });
+        match last.filter(|_| self.composer.is_empty()) {
+            Some((pod, id)) => self.unqueue(&pod, &id),
+            None => {
+                self.composer.up();
+                Vec::new()
+            }
+        }
+    }
+
+    /// Inserts pasted text. It is never read as a verb, and its newlines never send or run anything.
+    pub(super) fn paste(&mut self, text: &str) -> Vec<Effect> {
+        self.forget_requests();
+        if let Some(Layer::Confirm(_)) = self.layers.top() {
+            self.layers.disturbed(self.now);
+            return Vec::new();
+        }
+        match self.layers.pop() {
+            // Handled above.
+            Some(Layer::Confirm(_)) => {}
+            Some(Layer::Prompt(mut prompt)) => {
+                prompt.input.insert(text);
+                prompt.changed(&self.sources());
+                self.prompt_follows(&prompt);
+                self.layers.put_back(Layer::Prompt(prompt));
+            }
+            Some(Layer::List(mut palette)) => {
+                palette.insert(text);
+                self.layers.put_back(Layer::List(palette));
+            }
+            None => {
+                self.leader = false;
+                self.focus = Focus::Composer;
+                self.composer.paste(text);
+            }
+        }
+        Vec::new()
+    }
+
+    pub(super) fn edited(&mut self, text: Result<String, String>) -> Vec<Effect> {
+        match text {
+            Ok(text) => {
+                self.composer.edited(&text);
+                Vec::new()
+            }
+            Err(why) => self.say(Kind::Refused, why),
+        }
+    }
+
+    /// Opens the sheet with names of files if the word before the cursor is an `@word`.
+    fn open_files(&mut self) -> Vec<Effect> {
+        self.composer.files = Files::at(self.composer.draft());
+        self.request_files()
+    }
+
+    /// Updates the sheet after the text changed; closes it when the word is no `@word` any more.
+    pub(super) fn follow_files(&mut self) -> Vec<Effect> {
+        let Some(open) = self.composer.files.take() else { return Vec::new() };
+        let Some(now) = Files::at(self.composer.draft()) else { return Vec::new() };
+        if now.prefix == open.prefix {
+            self.composer.files = Some(open);
+            return Vec::new();
+        }
+        self.composer.files = Some(Files { prefix: now.prefix, ..open });
+        self.request_files()
+    }
+
+    fn request_files(&mut self) -> Vec<Effect> {
+        let Some(files) = &self.composer.files else { return Vec::new() };
+        let Some(pod) = self.info().map(|info| info.name.clone()) else {
+            self.composer.files = None;
+            return Vec::new();
+        };
+        let prefix = files.prefix.clone();
+        let method = Method::ListCompletions { kind: CompletionKind::File, prefix: prefix.clone() };
+        vec![Effect::Call { pod: Some(pod), method, asked: Asked::Files(prefix) }]
+    }
+
+    /// Handles a key while the sheet is open; `None` if the composer gets the key.
+    pub(super) fn files_key(&mut self, key: KeyEvent) -> Option<Vec<Effect>> {
+        let binding = self.keymap.get(Context::Line, pressed(key)).cloned();
+        let Some(Binding::Do(action)) = binding else { return None };
+        let files = self.composer.files.as_mut()?;
+        match action {
+            Action::Up | Action::CompleteBack => files.step(-1),
+            Action::Down => files.step(1),
+            Action::Choose | Action::Complete if files.found.is_empty() => return None,
+            Action::Choose | Action::Complete if key.kind == KeyEventKind::Press => {
+                return Some(self.accept_file());
+            }
+            _ => return None,
+        }
+        Some(Vec::new())
+    }
+
+    fn accept_file(&mut self) -> Vec<Effect> {
+        self.composer.accept_file();
+        self.request_files()
+    }
+}

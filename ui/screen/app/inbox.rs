@@ -1,0 +1,664 @@
+//! The card: one item of the inbox at a time, over the panes. Only a key of its own gives it the keys. A key decides a request
+//! only after its card has been on the screen, unchanged and without another key, for a while.
+
+use crate::family::equal;
+use crate::screen::app::confirm::TOO_EARLY;
+use crate::screen::app::{App, Asked, Confirm, Effect, Focus, Layer, TextFor};
+use crate::screen::app::{Areas, panes};
+use crate::screen::keys::Action;
+use crate::screen::notice::Kind;
+use crate::screen::pane::actionbar::Prompt;
+use crate::screen::pane::actionbar::Purpose;
+use crate::screen::pane::composer::Message;
+use crate::screen::pane::inbox::{self, Attention, Author, By, Inbox, Item, Step};
+use crate::screen::pane::input::Input;
+use crate::verb::Way;
+use crate::wording::duration::elapsed_changes;
+use crate::wording::rule;
+use std::slice::from_ref;
+use yoi::config::policy::matches;
+use yoi::protocol::{
+    self, ApprovalRequest, McpClient, Method, Pattern, PodName, Question, Verdict,
+};
+use yoi::run::policy::subject_of;
+use yoi::text::SafeText;
+
+/// Why an edited rule is refused.
+const WRONG_RULE: &str = "that rule does not allow what is asked: it has to fit each command in the line, or each argument";
+
+/// The reason why the consent to a client cannot be edited.
+const NO_RULE: &str = "what a client may do is one consent: it cannot be edited";
+/// The reason why a client cannot be allowed for its children.
+const NO_TREE: &str = "a client has no children: {inbox allow-pod} allows it for good";
+
+/// The reason why a question has no rule.
+const NO_RULE_ANSWERS: &str = "no rule answers a question";
+
+/// Rows that are scrolled at once.
+const PAGE: isize = 5;
+/// What is said where no card is left.
+pub(super) const NO_CARD: &str = "nothing needs you";
+/// Why a request is not allowed on a screen too small to show it.
+pub(super) const NO_ROOM: &str = "there is no room to show what it wants: make the screen larger";
+
+/// The approval requests that one decision is for, as they were when the key was pressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenRequests {
+    /// Their ids; one decision for all of them.
+    pub ids: Vec<String>,
+    pub pods: Vec<PodName>,
+    /// The MCP client that asks, where no Pod does.
+    pub client: Option<McpClient>,
+    /// The Pods above all of them, the nearest first.
+    pub roots: Vec<PodName>,
+    pub rule: Pattern,
+    pub author: Author,
+    /// Whether no rule may come from the decision.
+    pub once_only: bool,
+}
+
+/// The Pods that a rule is written for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RuleScope {
+    Pod,
+    Tree,
+    /// For a Pod above all that ask, and everything below it.
+    TreeOf(PodName),
+}
+
+impl App {
+    /// The items of the cards: without the requests that this screen has decided and the host has not confirmed yet.
+    pub fn items(&self) -> Vec<Item<'_>> {
+        let open = |request: &&ApprovalRequest| {
+            !self.deciding.contains_key(&request.id) && !self.covered.contains(&request.id)
+        };
+        inbox::items(&self.family).into_iter().filter_map(|item| item.only(open)).collect()
+    }
+
+    /// Whether a card has the keys.
+    pub fn is_card_awake(&self) -> bool {
+        self.focus == Focus::Inbox && self.layers.is_empty() && !self.leader
+    }
+
+    /// Whether a card is on the screen.
+    pub fn has_card(&self) -> bool {
+        let asleep = self.inbox.asleep && self.focus == Focus::Composer;
+        (asleep || self.focus == Focus::Inbox) && !self.items().is_empty()
+    }
+
+    /// Keeps the card on its item, and notes what of it is in view. Once the item is gone, the next card comes without the
+    /// keys. To be called after every message.
+    pub(super) fn inbox_follows(&mut self) {
+        if self.focus != Focus::Inbox && !self.inbox.asleep {
+            return self.inbox.rests();
+        }
+        let has_keys = self.focus == Focus::Inbox;
+        let attention = if self.is_card_awake() { Attention::Here } else { Attention::Elsewhere };
+        let (awake, left) = self.with_items(|inbox, items| {
+            let awake = has_keys && inbox.is_among(items);
+            inbox.follow(items, if awake { attention } else { Attention::Elsewhere });
+            (awake, !items.is_empty())
+        });
+        if has_keys && !awake {
+            self.focus = Focus::Composer;
+            self.inbox.asleep = true;
+        }
+        self.inbox.asleep &= left;
+        if awake
+            && attention == Attention::Here
+            && let Some(area) = Areas::of(self).card
+        {
+            let sight = panes::card(self).sight(area);
+            self.inbox.saw(sight, area.width);
+        }
+    }
+
+    /// When the clock of the card shows another time.
+    pub(super) fn card_changes_at(&self) -> Option<u64> {
+        self.chosen_item(|item| Some(elapsed_changes(item.since(), self.now)))
+    }
+
+    /// Leaves the card on the screen and gives the keys back to the line.
+    pub(super) fn card_sleeps(&mut self) {
+        if self.focus == Focus::Inbox {
+            self.forget_requests();
+            (self.focus, self.inbox.asleep) = (Focus::Composer, true);
+        }
+    }
+
+    /// Gives the keys to the card, unless there is none.
+    fn focus_inbox(&mut self) -> Vec<Effect> {
+        if self.with_items(|inbox, items| inbox.choose(items, inbox.position(items))) {
+            return self.focus(Focus::Inbox);
+        }
+        self.say(Kind::Info, NO_CARD)
+    }
+
+    /// Wakes the card that is on the screen, or shows that of the first item. If a card has the keys already, goes to the next
+    /// one. The current Pod and its draft stay.
+    pub(super) fn next_needs_you(&mut self) -> Vec<Effect> {
+        match self.focus {
+            Focus::Inbox => self.choose_item(self.inbox.position(&self.items()) + 1),
+            _ if self.has_card() => {}
+            _ => self.choose_item(0),
+        }
+        self.focus_inbox()
+    }
+
+    /// Shows the card of the item at a place; behind the last comes the first.
+    fn choose_item(&mut self, at: usize) {
+        self.with_items(|inbox, items| inbox.choose(items, at % items.len().max(1)));
+    }
+
+    /// Gives the keys to the card of the item with this id, if that still waits.
+    pub(super) fn wake_card_of(&mut self, id: &str) -> Vec<Effect> {
+        let Some(at) = self.items().iter().position(|item| item.id() == id) else {
+            return self.say(Kind::Info, "that does not wait any more");
+        };
+        self.choose_item(at);
+        self.focus_inbox()
+    }
+
+    /// Changes the inbox by the items of the cards.
+    fn with_items<T>(&mut self, change: impl FnOnce(&mut Inbox, &[Item<'_>]) -> T) -> T {
+        let mut inbox = std::mem::take(&mut self.inbox);
+        let changed = change(&mut inbox, &self.items());
+        self.inbox = inbox;
+        changed
+    }
+
+    /// Shows the transcript of the Pod that the card is about, as long as that has the keys; Esc leads back to the card.
+    fn look_inside(&mut self) -> Vec<Effect> {
+        let Some(pod) = self.chosen_item(|item| item.pod().cloned()) else {
+            return self.say(Kind::Info, "a client has no transcript");
+        };
+        let effects = self.focus(Focus::Transcript);
+        self.inbox.inside = Some(pod);
+        effects
+    }
+
+    /// Puts off what the card is about. The next card comes without the keys, as after an answer.
+    fn put_off(&mut self) -> Vec<Effect> {
+        let Some(pod) = self.chosen_item(|item| item.pod().cloned()) else {
+            return self.say(Kind::Info, "what a client waits for cannot be put off");
+        };
+        self.choose_item(self.inbox.position(&self.items()) + 1);
+        self.card_sleeps();
+        self.inbox.asleep = self.items().len() > 1;
+        self.carry_out(&format!("later {pod}"), Way::Key)
+    }
+
+    /// Notes that the person has seen the result that the card is about.
+    fn card_seen(&mut self) -> Vec<Effect> {
+        match self.chosen_item(|item| item.finished().cloned()) {
+            Some(pod) => self.look_at(&pod),
+            None => self.say(Kind::Info, "only a result is seen; this waits for you"),
+        }
+    }
+
+    /// Whether the card is about a result that was not looked at.
+    pub(super) fn is_finished_item(&self) -> bool {
+        self.chosen_item(|item| item.finished().cloned()).is_some()
+    }
+
+    fn explain_item(&mut self) -> Vec<Effect> {
+        match self.chosen_item(|item| item.pod().cloned()) {
+            Some(pod) => self.carry_out(&format!("explain {pod}"), Way::Key),
+            None => self.say(Kind::Info, "a client has no state to explain"),
+        }
+    }
+
+    /// Back to the card from the transcript of its Pod. `false` where no card led there.
+    pub(super) fn leave_inside(&mut self) -> bool {
+        let was_inside = self.inbox.inside.take().is_some() && self.focus == Focus::Transcript;
+        if was_inside {
+            self.focus(Focus::Inbox);
+        }
+        was_inside
+    }
+
+    pub(super) fn inbox_key(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::AllowOnce
+            | Action::AllowEach
+            | Action::AllowPod
+            | Action::AllowTree
+            | Action::Deny => {
+                return self.decision_key(action);
+            }
+            _ => self.inbox.distracted(self.now),
+        }
+        match action {
+            Action::Up => self.inbox_step(-1),
+            Action::Down => self.inbox_step(1),
+            Action::PageUp => self.inbox_scroll(-PAGE),
+            Action::PageDown => self.inbox_scroll(PAGE),
+            // It never allows.
+            Action::LookInside => return self.look_inside(),
+            Action::Later => return self.put_off(),
+            Action::Seen => return self.card_seen(),
+            Action::Explain => return self.explain_item(),
+            Action::Copy => return self.copy_action(),
+            Action::EditRule => return self.edit_rule(),
+            // A message that begins here is for the Pod that waits.
+            Action::OpenPod | Action::Composer => return self.open_requesting_pod(),
+            other => return self.everywhere(other),
+        }
+        Vec::new()
+    }
+
+    fn inbox_step(&mut self, by: isize) {
+        let items = self.items();
+        let last = items.len().saturating_sub(1);
+        let at = self.inbox.position(&items).saturating_add_signed(by).min(last);
+        self.choose_item(at);
+    }
+
+    pub(super) fn inbox_scroll(&mut self, by: isize) {
+        let Some(area) = Areas::of(self).card else { return };
+        let sight = panes::card(self).sight(area);
+        // No row is passed over, and none below the last is shown.
+        let by = by.clamp(-PAGE, isize::try_from(sight.shown).unwrap_or(PAGE));
+        let most = sight.all.saturating_sub(usize::from(area.height).saturating_sub(1));
+        self.inbox.scrolled = sight.first.saturating_add_signed(by).min(most);
+    }
+
+    fn chosen_item<T>(&self, read: impl FnOnce(&Item<'_>) -> Option<T>) -> Option<T> {
+        let items = self.items();
+        self.inbox.chosen(&items).and_then(read)
+    }
+
+    /// How many equal requests the chosen row stands for; 0 where it stands for none.
+    pub(super) fn equal_requests(&self) -> usize {
+        self.chosen_item(|item| Some(item.approvals().len())).unwrap_or(0)
+    }
+
+    fn chosen_requests(&self) -> Option<ChosenRequests> {
+        self.chosen_item(|item| {
+            let (rule, author) = self.inbox.rule(item.approvals())?;
+            let client = item.approvals().first().and_then(|approval| approval.client.clone());
+            let mut pods: Vec<PodName> = Vec::new();
+            for approval in item.approvals() {
+                if approval.client.is_none() && !pods.contains(&approval.pod) {
+                    pods.push(approval.pod.clone());
+                }
+            }
+            let ids = item.approvals().iter().map(|approval| approval.id.clone()).collect();
+            let roots = equal::roots(item.approvals());
+            let once_only = item.approvals().iter().any(|approval| approval.is_once_only());
+            Some(ChosenRequests { ids, pods, client, roots, rule: rule.clone(), author, once_only })
+        })
+    }
+
+    /// Opens the rule of the chosen request in a line, to be edited. It decides nothing.
+    fn edit_rule(&mut self) -> Vec<Effect> {
+        let Some(requests) = self.chosen_requests() else {
+            return self.say(Kind::Info, "there is no rule here");
+        };
+        if requests.client.is_some() {
+            return self.say(Kind::Info, NO_RULE);
+        }
+        if self.chosen_question().is_some() {
+            return self.say(Kind::Info, NO_RULE_ANSWERS);
+        }
+        if requests.once_only {
+            return self.say(Kind::Info, rule::ONCE_ONLY);
+        }
+        let text = requests.rule.to_string();
+        self.decided_by_line = Some(requests);
+        let prompt = Prompt::new(Purpose::Rule, &text, &self.sources());
+        self.open_layer(Layer::Prompt(prompt))
+    }
+
+    /// Keeps the edited rule if it allows the request; allow-pod and allow-tree then write it.
+    pub(super) fn rule_edited(&mut self, mut prompt: Prompt) -> Vec<Effect> {
+        let Some(requests) = self.decided_by_line.take() else { return Vec::new() };
+        let allows = |rule: &Pattern| {
+            let approval = self
+                .family
+                .approvals()
+                .iter()
+                .find(|approval| requests.ids.contains(&approval.id))?;
+            Some(matches(rule, protocol::Action::Allow, &subject_of(approval)))
+        };
+        let wrong = match prompt.input.text().trim().parse::<Pattern>() {
+            Err(error) => error.to_string(),
+            Ok(rule) if allows(&rule) == Some(false) => WRONG_RULE.into(),
+            Ok(rule) => {
+                let Some(id) = requests.ids.first() else { return Vec::new() };
+                self.inbox.edit(id, rule);
+                let said = "not written yet: {inbox allow-pod} writes it for this Pod, \
+                            {inbox allow-tree} for the subtree";
+                return self.say(Kind::Info, self.keymap.with_keys(said));
+            }
+        };
+        self.decided_by_line = Some(requests);
+        prompt.wrong = Some(wrong);
+        self.layers.put_back(Layer::Prompt(prompt));
+        Vec::new()
+    }
+
+    fn copy_action(&mut self) -> Vec<Effect> {
+        let action = self
+            .chosen_item(|item| item.approvals().first().map(|approval| approval.action.clone()));
+        match action {
+            Some(action) => self.copy(action),
+            None => self.say(Kind::Info, "nothing to copy here"),
+        }
+    }
+
+    fn open_requesting_pod(&mut self) -> Vec<Effect> {
+        match self.chosen_item(|item| item.pod().cloned()) {
+            Some(pod) => self.make_current(&pod),
+            // A client has no transcript.
+            None => self.focus(Focus::Composer),
+        }
+    }
+
+    /// Goes to the Pod of the chosen item, with this message in the line. A draft that stands there stays.
+    fn write_to_requesting_pod(&mut self, text: &str) -> Vec<Effect> {
+        let effects = self.open_requesting_pod();
+        if self.composer.is_empty() {
+            text.chars().for_each(|c| self.composer.insert(c));
+        } else {
+            let kept = "your draft for this Pod stands in the line: send it, or clear it first";
+            self.notices.say(Kind::Warned, kept, self.now);
+        }
+        effects
+    }
+
+    /// The question of the chosen item.
+    pub(super) fn chosen_question(&self) -> Option<Question> {
+        self.chosen_item(|item| item.approvals().first()?.question.clone())
+    }
+
+    /// What the digits do about the chosen item while the inbox has the keys.
+    pub(super) fn steps(&self) -> Vec<Step> {
+        let chosen =
+            (self.focus == Focus::Inbox).then(|| self.chosen_item(|item| Some(item.steps())));
+        chosen.flatten().unwrap_or_default()
+    }
+
+    /// Writes what a digit does into a line, which Enter sends: the verb of a step, or the choice that it selects of a
+    /// question, or the digit. `None` where no digit is meant.
+    pub(super) fn digit_answers(&mut self, c: char) -> Option<Vec<Effect>> {
+        let digit = usize::try_from(c.to_digit(10)?).ok()?;
+        if let Some(step) = digit.checked_sub(1).and_then(|at| self.steps().into_iter().nth(at)) {
+            return Some(match step.by {
+                By::Verb(line) => self.open_line(&line),
+                By::Message(text) => self.write_to_requesting_pod(text),
+            });
+        }
+        let question = self.chosen_question().filter(|_| self.focus == Focus::Inbox)?;
+        let choices = question.choices();
+        let choice = digit.checked_sub(1).and_then(|at| choices.get(at).cloned());
+        let effects = self.decision_key(Action::AllowOnce);
+        if let Some(Layer::Prompt(mut prompt)) = self.layers.pop() {
+            if prompt.purpose == Purpose::Answer {
+                prompt.input = Input::new(choice.unwrap_or_else(|| c.to_string()));
+            }
+            self.layers.put_back(Layer::Prompt(prompt));
+        }
+        Some(effects)
+    }
+
+    /// Opens the line for the answer to the questions.
+    fn open_answer(&mut self, requests: ChosenRequests, question: &Question) -> Vec<Effect> {
+        let names = question.fields.iter().map(|field| format!("{}=", field.name));
+        let text = match question.fields.len() {
+            0 => "yes".to_owned(),
+            1 => String::new(),
+            _ => names.collect::<Vec<_>>().join(" "),
+        };
+        self.decided_by_line = Some(requests);
+        let prompt = Prompt::new(Purpose::Answer, &text, &self.sources());
+        self.open_layer(Layer::Prompt(prompt))
+    }
+
+    /// Sends the answer in the line, or says above it what is wrong.
+    pub(super) fn answer_entered(&mut self, mut prompt: Prompt) -> Vec<Effect> {
+        let Some(requests) = self.decided_by_line.take() else { return Vec::new() };
+        let is_one = |approval: &&ApprovalRequest| requests.ids.contains(&approval.id);
+        let approval = self.family.approvals().iter().find(is_one);
+        let question = approval.and_then(|approval| approval.question.as_ref());
+        let Some(question) = question else { return Vec::new() };
+        match question.read(prompt.input.text()) {
+            Ok(values) => {
+                self.decide_with(&requests, &Verdict::Answer { values }, prompt.input.text())
+            }
+            Err(why) => {
+                self.decided_by_line = Some(requests);
+                prompt.wrong = Some(why);
+                self.layers.put_back(Layer::Prompt(prompt));
+                Vec::new()
+            }
+        }
+    }
+
+    fn decision_key(&mut self, action: Action) -> Vec<Effect> {
+        let armed = self.inbox.is_armed(self.now);
+        // A key that is held down never counts: each press starts the time anew.
+        self.inbox.distracted(self.now);
+        if !armed {
+            return self.say(Kind::Info, TOO_EARLY);
+        }
+        let Some(requests) = self.chosen_requests() else {
+            return self.say(Kind::Info, "there is no request here");
+        };
+        let requests = if action == Action::AllowOnce { requests.oldest() } else { requests };
+        let question = self.chosen_question();
+        if question.is_some() && matches!(action, Action::AllowPod | Action::AllowTree) {
+            return self.say(Kind::Info, NO_RULE_ANSWERS);
+        }
+        if requests.once_only && matches!(action, Action::AllowPod | Action::AllowTree) {
+            return self.say(Kind::Info, rule::ONCE_ONLY);
+        }
+        if requests.ids.iter().any(|id| self.deciding.contains_key(id)) {
+            return self.say(Kind::Info, "its decision is under way");
+        }
+        if action != Action::Deny
+            && let Some(unread) = self.unread_request()
+        {
+            return self.say(Kind::Info, unread);
+        }
+        match action {
+            Action::AllowPod => self.confirm_rule_first(requests, RuleScope::Pod),
+            Action::AllowTree if requests.client.is_some() => {
+                self.say(Kind::Info, self.keymap.with_keys(NO_TREE))
+            }
+            Action::AllowTree => self.confirm_rule_first(requests, RuleScope::Tree),
+            Action::Deny => {
+                self.decided_by_line = Some(requests);
+                self.open_prompt(Purpose::Deny)
+            }
+            _ => match question {
+                Some(question) => self.open_answer(requests, &question),
+                None => self.decide(&requests, &Verdict::Once),
+            },
+        }
+    }
+
+    /// The notice for a key that allows a request of which a part was never in view.
+    fn unread_request(&mut self) -> Option<String> {
+        let Some(area) = Areas::of(self).card else { return Some(NO_ROOM.into()) };
+        let sight = panes::card(self).sight(area);
+        self.inbox.saw(sight, area.width);
+        self.inbox.back_to_unseen(sight);
+        match self.inbox.unseen(sight) {
+            0 => None,
+            _ if sight.shown == 0 => Some(NO_ROOM.into()),
+            rows => Some(format!("{}, then the key again", inbox::more_below(rows, &self.keymap))),
+        }
+    }
+
+    fn confirm_rule_first(
+        &mut self,
+        requests: ChosenRequests,
+        rule_scope: RuleScope,
+    ) -> Vec<Effect> {
+        self.open_layer(Layer::Confirm(Confirm::Rule { requests, rule_scope }))
+    }
+
+    /// Decides the requests with the rule that was confirmed.
+    pub(super) fn write_rule(
+        &mut self,
+        requests: &ChosenRequests,
+        rule_scope: RuleScope,
+    ) -> Vec<Effect> {
+        let rule = Some(&requests.rule).filter(|_| requests.author == Author::Person).cloned();
+        match rule_scope {
+            RuleScope::Pod => self.decide(requests, &Verdict::Pod { rule }),
+            RuleScope::Tree => self.decide(requests, &Verdict::Tree { rule, of: None }),
+            RuleScope::TreeOf(root) => {
+                // One rule for all of them: with it the host decides the others, too.
+                self.covered.extend(requests.ids.iter().skip(1).cloned());
+                self.decide(&requests.clone().oldest(), &Verdict::Tree { rule, of: Some(root) })
+            }
+        }
+    }
+
+    /// Shows the rule of a confirmation for the tree of the next Pod above, or again for the Pod that asks.
+    pub(super) fn change_root(
+        &mut self,
+        requests: &ChosenRequests,
+        rule_scope: &RuleScope,
+    ) -> Vec<Effect> {
+        if let Some(next) = requests.next_scope(rule_scope)
+            && let Some(Layer::Confirm(Confirm::Rule { rule_scope, .. })) = self.layers.top_mut()
+        {
+            *rule_scope = next;
+            self.layers.changed();
+        }
+        Vec::new()
+    }
+
+    /// Sends one verdict for each of the requests.
+    pub(super) fn decide(&mut self, requests: &ChosenRequests, verdict: &Verdict) -> Vec<Effect> {
+        self.decide_with(requests, verdict, "")
+    }
+
+    /// Sends one verdict for each of the requests, and keeps the text that was typed for it until the host has it.
+    fn decide_with(
+        &mut self,
+        requests: &ChosenRequests,
+        verdict: &Verdict,
+        text: &str,
+    ) -> Vec<Effect> {
+        let call = |id: &String| Effect::Call {
+            pod: None,
+            method: Method::Decide { approval: id.clone(), verdict: verdict.clone() },
+            asked: Asked::Decision(id.clone()),
+        };
+        let message = Message::plain(text.trim());
+        self.deciding.extend(requests.ids.iter().map(|id| (id.clone(), message.clone())));
+        self.card_sleeps();
+        requests.ids.iter().map(call).collect()
+    }
+
+    /// Denies the requests with the reason that was typed.
+    pub(super) fn deny(&mut self, reason: &str) -> Vec<Effect> {
+        let Some(requests) = self.decided_by_line.take() else { return Vec::new() };
+        self.decide_with(&requests, &Verdict::Deny { reason: reason.trim().to_owned() }, reason)
+    }
+
+    pub(super) fn request_came(&mut self, approval: protocol::ApprovalRequest) -> Vec<Effect> {
+        self.note_undecided(std::slice::from_ref(&approval));
+        self.family.requested(approval);
+        Vec::new()
+    }
+
+    /// Removes a request that was decided or withdrawn. A layer that was about to decide it is closed, and
+    /// a notice says whether this screen or another client decided.
+    pub(super) fn request_decided(&mut self, id: &str, verdict: &Verdict) -> Vec<Effect> {
+        let Some(approval) = self.family.decided(id) else { return Vec::new() };
+        let is_covered = self.covered.remove(id);
+        let ours = self.deciding.remove(id).is_some();
+        let looking = self.is_about(id);
+        if !ours && looking {
+            let line = self.decided_by_line.take();
+            // A line that is being typed stays: its text would go on into another line.
+            self.close_layers(|layer| {
+                !matches!(layer, Layer::Prompt(_)) && is_about(layer, line.as_ref(), id)
+            });
+            if let Some(Layer::Prompt(prompt)) = self.layers.top() {
+                self.keep_typed(&prompt.clone());
+            }
+        }
+        if is_covered && *verdict == Verdict::Once {
+            // The notice of the rule says it.
+            return Vec::new();
+        }
+        let (asker, what) = (approval.asker(), SafeText::spelled(approval.line()));
+        let text = match verdict {
+            Verdict::Withdrawn { why } => format!("{asker} withdrew its request: {why}"),
+            verdict if ours => {
+                format!("{asker}: {} · {what}", inbox::verdict_words(verdict))
+            }
+            verdict => {
+                format!("{asker}: {} elsewhere · {what}", inbox::verdict_words(verdict))
+            }
+        };
+        if ours || looking || self.has_card() {
+            return self.say(if ours { Kind::Done } else { Kind::Info }, text);
+        }
+        Vec::new()
+    }
+
+    /// Whether the topmost layer is about this request.
+    fn is_about(&self, id: &str) -> bool {
+        let line = self.decided_by_line.as_ref();
+        self.layers.top().is_some_and(|layer| is_about(layer, line, id))
+    }
+}
+
+/// Whether a layer is about this request; `line` holds the requests that a typed reason or rule is for.
+fn is_about(layer: &Layer, line: Option<&ChosenRequests>, id: &str) -> bool {
+    let has = |requests: &ChosenRequests| requests.ids.iter().any(|known| known == id);
+    match layer {
+        Layer::Confirm(Confirm::Rule { requests, .. }) => has(requests),
+        Layer::Prompt(prompt) if prompt.purpose.decides() => line.is_some_and(has),
+        Layer::Confirm(Confirm::Offered { text_for: TextFor::Reason, .. }) => line.is_some_and(has),
+        Layer::Prompt(_) | Layer::List(_) | Layer::Confirm(_) => false,
+    }
+}
+
+impl ChosenRequests {
+    /// The oldest of these requests alone.
+    fn oldest(mut self) -> Self {
+        self.ids.truncate(1);
+        self.pods.truncate(1);
+        self
+    }
+
+    /// The text of the confirmation of a rule.
+    pub fn sentence(&self, rule_scope: &RuleScope) -> String {
+        if let Some(client) = &self.client {
+            return rule::for_client(&self.rule, client);
+        }
+        match rule_scope {
+            RuleScope::Pod => rule::from_now_on(&self.rule, &self.pods, false),
+            RuleScope::Tree => rule::from_now_on(&self.rule, &self.pods, true),
+            RuleScope::TreeOf(root) => rule::from_now_on(&self.rule, from_ref(root), true),
+        }
+    }
+
+    /// The scope that a rule for a tree can have instead of this one; behind the last one comes the first.
+    pub fn next_scope(&self, rule_scope: &RuleScope) -> Option<RuleScope> {
+        let at = match rule_scope {
+            RuleScope::Pod => return None,
+            RuleScope::Tree => 0,
+            RuleScope::TreeOf(root) => self.roots.iter().position(|other| other == root)? + 1,
+        };
+        let next =
+            self.roots.get(at).map_or(RuleScope::Tree, |root| RuleScope::TreeOf(root.clone()));
+        (next != *rule_scope).then_some(next)
+    }
+
+    /// The Pods for whose trees a rule of this scope is, in a few words.
+    pub fn in_words(&self, rule_scope: &RuleScope) -> String {
+        match rule_scope {
+            RuleScope::Pod | RuleScope::Tree => rule::trees(&self.pods),
+            RuleScope::TreeOf(root) => rule::trees(from_ref(root)),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The command line after `:`, and leaving the screen.
+
+use crate::screen::app::ExitReason;
+use crate::screen::app::{App, Confirm, Effect, Layer};
+use crate::screen::pane::actionbar::{Prompt, Purpose};
+use crate::screen::pane::transcript::Transcript;
+use crate::verb::Way;
+use crate::verb::line::{complete_verb, read};
+use yoi::protocol::{PodInfo, PodName, State};
+
+impl App {
+    /// Opens the command line with `text` in it.
+    pub(super) fn open_line(&mut self, text: &str) -> Vec<Effect> {
+        let row = self.row_pod().map_or(String::new(), |pod| pod.to_string());
+        // A verb that takes several Pods means the marked ones.
+        let named = match self.with_marks(&text.replace("{pod}", "")) {
+            Some(_) => self.marked().iter().map(PodName::as_str).collect::<Vec<_>>().join(" "),
+            None => row,
+        };
+        let entry = self.transcript().and_then(Transcript::entry);
+        let entry = entry.map_or(String::new(), |entry| entry.to_string());
+        let text = text.replace("{pod}", &named).replace("{entry}", &entry);
+        let prompt = Prompt::new(Purpose::Verb, &text, &self.sources());
+        self.open_layer(Layer::Prompt(prompt))
+    }
+
+    /// Enter in the command line. A line that cannot be run stays there.
+    pub(super) fn enter_line(&mut self, prompt: Prompt) -> Vec<Effect> {
+        let text = prompt.input.text().trim().trim_start_matches(':').to_owned();
+        if text.is_empty() {
+            self.closed();
+            return Vec::new();
+        }
+        let line = complete_verb(&text).unwrap_or(text);
+        let marked = self.with_marks(&line);
+        if let Err(why) = read(marked.as_deref().unwrap_or(&line), Way::Line) {
+            let sources = self.sources();
+            let mut prompt = Prompt::new(Purpose::Verb, &line, &sources);
+            prompt.wrong = Some(why);
+            self.layers.put_back(Layer::Prompt(prompt));
+            return Vec::new();
+        }
+        self.run_line(&line, Way::Line)
+    }
+
+    /// Leaves the screen; while a run is under way, only after a confirmation.
+    pub(super) fn leave(&mut self) -> Vec<Effect> {
+        let working = self.working();
+        if working.as_ref().is_none_or(Vec::is_empty) {
+            return self.leave_now();
+        }
+        self.open_layer(Layer::Confirm(Confirm::Leave { working }))
+    }
+
+    pub(super) fn leave_now(&mut self) -> Vec<Effect> {
+        vec![Effect::Quit(ExitReason::Quit { farewell: self.farewell() })]
+    }
+
+    /// Which Pods do nothing until a person decides.
+    fn waiting_for_decisions(&self) -> Option<String> {
+        match self.family.needs_you().as_slice() {
+            [] => None,
+            [one] => Some(format!("{} waits for your decision", one.name)),
+            [one, two] => Some(format!("{} and {} wait for your decision", one.name, two.name)),
+            [one, more @ ..] => {
+                Some(format!("{} and {} more wait for your decision", one.name, more.len()))
+            }
+        }
+    }
+
+    /// The sentences for the shell: which Pods still run, how to come back, and how to stop them.
+    fn farewell(&self) -> Vec<String> {
+        let live = |info: &&PodInfo| info.state != State::Stopped;
+        let pods: Vec<_> = self.family.all().iter().filter(live).collect();
+        let Some(one) = self.info().filter(live).or(pods.first().copied()) else {
+            return Vec::new();
+        };
+        let who = match pods.len() {
+            1 => one.name.to_string(),
+            n => format!("{n} Pods"),
+        };
+        let them = if pods.len() == 1 { "it" } else { "them" };
+        if !self.setup.reconnects {
+            return vec![format!("{who} kept · yoi shows {them} again")];
+        }
+        let working = match self.family.running().count() {
+            0 => "none running".to_owned(),
+            n => format!("{n} running"),
+        };
+        let waiting = self.waiting_for_decisions().map(|waiting| format!("; {waiting}"));
+        vec![
+            format!("{who} kept, {working}{}", waiting.unwrap_or_default()),
+            format!("come back: yoi · end it: yoi stop {} · end all: yoi stop --all", one.name),
+        ]
+    }
+}

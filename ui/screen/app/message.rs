@@ -1,0 +1,95 @@
+//! The messages that the app handles, and what each call to the host was for.
+
+use crate::screen::app::{Copied, RequestToken};
+use crate::screen::notice::Kind;
+use crate::screen::pane::composer::Message;
+use crate::screen::pane::transcript::{PartRange, PartTable};
+use crate::screen::program_status::States;
+use crate::theme::Theme;
+use crate::verb::VerbId;
+use crossterm::event::{KeyEvent, MouseEvent};
+use yoi::protocol::{EntryId, Event, Outgoing, PodName, Refusal};
+
+/// Something that happened: [`App::update`] consumes it.
+///
+/// [`App::update`]: crate::screen::app::App::update
+#[allow(clippy::large_enum_variant)]
+#[derive(Debug)]
+pub enum Msg {
+    Key(KeyEvent),
+    Paste(String),
+    Mouse(MouseEvent),
+    Resize(u16, u16),
+    /// Whether the window of the terminal has the focus now.
+    Focus(bool),
+    /// The terminal takes records of the Program Status Protocol with these states.
+    TakesRecords(States),
+    /// An event of the host or of one of its Pods.
+    Host(Outgoing),
+    /// The connection to the host ended.
+    HostEnded,
+    /// The screen is connected to a host again.
+    Connected,
+    ConnectFailed(String),
+    /// The search found no host, or one that refuses the connection for this reason.
+    NotFound(Option<String>),
+    /// The reply to a call.
+    Answered(Asked, Result<Event, Refusal>),
+    /// The parts of an entry's long text, or why they cannot be read.
+    Table(PodName, EntryId, Result<PartTable, String>),
+    /// A text that was read from the log to be copied, or why it could not be read.
+    Copied(Result<Copied, String>),
+    /// A text that a program did not put into the clipboard, and why.
+    NotCopied(String, String),
+    /// The text that the mouse selected in the frame that was painted last.
+    Selected(String),
+    ThemeLoaded(Box<Theme>, Vec<String>),
+    /// The text that the external editor saved, or why it failed.
+    Edited(Result<String, String>),
+    /// A notice of the loop about work outside of the host.
+    Said(Kind, String),
+    /// The time of [`App::wakes_at`] has come.
+    ///
+    /// [`App::wakes_at`]: crate::screen::app::App::wakes_at
+    Wake,
+}
+
+/// What a call was for; it decides what the reply does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// One of the requests of a verb.
+    Verb(VerbId, usize),
+    /// The subscription.
+    Watch,
+    Page(PodName),
+    /// The whole of an entry of which only the beginning came.
+    Whole(PodName),
+    /// Parts of a long text.
+    Parts(PodName, PartRange),
+    /// A message to a Pod; a refusal puts it back into the composer.
+    Send(PodName, Message, RequestToken),
+    /// Creates the Pod for this first message.
+    NewFor(Message, RequestToken),
+    /// Creates the Pod of the tour.
+    NewTour(RequestToken),
+    /// Agrees to the model of the Pod; the message is sent after that.
+    AgreedFor(PodName, Message),
+    /// Restores the Pod; the message is sent after that.
+    ReadyFor(PodName, Message),
+    /// What the Pods did since the screen before was left, at this time; for a screen that was just opened.
+    Since(u64, RequestToken),
+    /// Files whose names begin with this text.
+    Files(String),
+    /// Takes a queued message out so that it can be edited.
+    Unqueue(PodName, Message),
+    /// A decision on the approval request with this id.
+    Decision(String),
+    /// The model that a new Pod would get, for the first screen.
+    FirstModel,
+    /// Sends a queued message into the run; it stays in the queue until the run takes it.
+    Steered,
+    /// A call whose reply changes nothing; a refusal becomes a notice.
+    Quietly,
+    /// A call whose reply and whose refusal change nothing.
+    Silently,
+}

@@ -1,0 +1,208 @@
+//! Keys in the layers that are lines or lists: the command line, a search, a filter, the palette.
+
+use crate::screen::app::key::typed;
+use crate::screen::app::{App, Areas, Effect, Focus, Layer, TextFor};
+use crate::screen::keys::{Action, Binding, Context, pressed};
+use crate::screen::palette::{Outcome, Palette};
+use crate::screen::pane::actionbar::{Prompt, Purpose};
+use crate::screen::pane::composer::Message;
+use crate::screen::pane::input::Input;
+use crossterm::event::{KeyEvent, KeyEventKind};
+
+impl App {
+    pub(super) fn open_prompt(&mut self, purpose: Purpose) -> Vec<Effect> {
+        if purpose == Purpose::Find {
+            self.close_page();
+        }
+        let text = if purpose == Purpose::Filter {
+            self.tree.filter.text().to_owned()
+        } else {
+            String::new()
+        };
+        let prompt = Prompt::new(purpose, &text, &self.sources());
+        self.open_layer(Layer::Prompt(prompt))
+    }
+
+    pub(super) fn prompt_key(&mut self, mut prompt: Prompt, key: KeyEvent) -> Vec<Effect> {
+        let binding = self.keymap.get(Context::Line, pressed(key)).cloned();
+        let action = match binding {
+            Some(Binding::Do(action)) => action,
+            _ => return self.prompt_types(prompt, key),
+        };
+        match action {
+            Action::Choose if key.kind == KeyEventKind::Repeat => {}
+            Action::Choose => return self.prompt_enter(prompt),
+            Action::Back | Action::Interrupt => return self.prompt_left(&prompt),
+            Action::DeleteBack if prompt.input.is_empty() => return self.prompt_left(&prompt),
+            Action::Complete | Action::CompleteBack => prompt.cycle(action),
+            Action::Up | Action::Down if prompt.walks(action) => {
+                prompt.history(&self.lines, action, &self.sources());
+            }
+            Action::Up => prompt.cycle(Action::CompleteBack),
+            Action::Down => prompt.cycle(Action::Complete),
+            Action::PageUp | Action::PageDown => {
+                self.everywhere(action);
+            }
+            Action::Redraw | Action::Suspend | Action::Help => {
+                return self.above(Layer::Prompt(prompt), action);
+            }
+            other => {
+                if prompt.input.edit(other) {
+                    prompt.changed(&self.sources());
+                    self.prompt_follows(&prompt);
+                }
+            }
+        }
+        self.layers.put_back(Layer::Prompt(prompt));
+        Vec::new()
+    }
+
+    /// Does what a key does everywhere, above a line or list that stays.
+    fn above(&mut self, layer: Layer, action: Action) -> Vec<Effect> {
+        self.layers.put_back(layer);
+        self.everywhere(action)
+    }
+
+    fn prompt_types(&mut self, mut prompt: Prompt, key: KeyEvent) -> Vec<Effect> {
+        let Some(c) = typed(key) else {
+            self.layers.put_back(Layer::Prompt(prompt));
+            return Vec::new();
+        };
+        if c == ':' && prompt.purpose == Purpose::Verb && prompt.input.is_empty() {
+            self.forget_requests();
+            self.composer.insert(':');
+            return self.focus(Focus::Composer);
+        }
+        prompt.input.insert(c.encode_utf8(&mut [0; 4]));
+        prompt.changed(&self.sources());
+        self.prompt_follows(&prompt);
+        self.layers.put_back(Layer::Prompt(prompt));
+        Vec::new()
+    }
+
+    /// Applies a search or a filter while it is typed.
+    pub(super) fn prompt_follows(&mut self, prompt: &Prompt) {
+        match prompt.purpose {
+            Purpose::Verb | Purpose::Deny | Purpose::Rule | Purpose::Answer => {}
+            Purpose::Filter => self.tree.filter = prompt.input.clone(),
+            Purpose::Find => {
+                let text = prompt.input.text().to_owned();
+                if let Some(transcript) = self.transcript_mut() {
+                    transcript.find(&text);
+                }
+            }
+        }
+    }
+
+    fn prompt_enter(&mut self, prompt: Prompt) -> Vec<Effect> {
+        if self.undecided(&prompt).is_some() {
+            return self.start_host_for(prompt);
+        }
+        match prompt.purpose {
+            Purpose::Verb => self.enter_line(prompt),
+            Purpose::Filter => self.focus(Focus::Tree),
+            Purpose::Find if self.focus == Focus::Beside => Vec::new(),
+            Purpose::Find => self.focus(Focus::Transcript),
+            Purpose::Deny => self.enter_reason(prompt),
+            Purpose::Rule => self.rule_edited(prompt),
+            Purpose::Answer => self.answer_entered(prompt),
+        }
+    }
+
+    /// Enter behind the reason of a denial. Where the reason looks like a verb, that is offered above the
+    /// line, which stays.
+    fn enter_reason(&mut self, prompt: Prompt) -> Vec<Effect> {
+        match self.offered_verb(prompt.input.text(), TextFor::Reason) {
+            Some(offer) => {
+                self.layers.put_back(Layer::Prompt(prompt));
+                self.open_layer(Layer::Confirm(offer))
+            }
+            None => self.deny(prompt.input.text()),
+        }
+    }
+
+    /// Denies with the reason in the line on top, whatever it looks like.
+    pub(super) fn deny_as_typed(&mut self) -> Vec<Effect> {
+        match self.layers.pop() {
+            Some(Layer::Prompt(prompt)) => self.deny(prompt.input.text()),
+            Some(Layer::List(_) | Layer::Confirm(_)) | None => Vec::new(),
+        }
+    }
+
+    /// Closes the line of a reason; its requests stay undecided.
+    pub(super) fn leave_reason(&mut self) {
+        if let Some(Layer::Prompt(prompt)) = self.layers.pop() {
+            self.keep_typed(&prompt);
+        }
+        self.decided_by_line = None;
+    }
+
+    /// Keeps the text of a line that is closed: a verb in the history of lines, a text in that of messages.
+    pub(super) fn keep_typed(&mut self, prompt: &Prompt) {
+        let Some(text) = prompt.typed().map(str::to_owned) else { return };
+        match prompt.purpose {
+            Purpose::Verb => self.remember_line(&text),
+            Purpose::Deny | Purpose::Rule | Purpose::Answer => {
+                self.composer.history.keep(&Message::plain(&text), self.now);
+            }
+            Purpose::Find | Purpose::Filter => {}
+        }
+    }
+
+    fn prompt_left(&mut self, prompt: &Prompt) -> Vec<Effect> {
+        self.closed();
+        self.keep_typed(prompt);
+        match prompt.purpose {
+            Purpose::Verb => {}
+            Purpose::Deny | Purpose::Rule | Purpose::Answer => self.decided_by_line = None,
+            Purpose::Filter => self.tree.filter = Input::default(),
+            Purpose::Find => {
+                if let Some(transcript) = self.transcript_mut() {
+                    transcript.find("");
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    pub(super) fn palette_key(&mut self, mut palette: Palette, key: KeyEvent) -> Vec<Effect> {
+        let binding = self.keymap.get(Context::Line, pressed(key)).cloned();
+        let outcome = match (binding, typed(key)) {
+            (Some(Binding::Do(Action::Back | Action::Interrupt)), _) => {
+                self.closed();
+                return Vec::new();
+            }
+            (Some(Binding::Do(Action::DeleteBack)), _) if palette.query.is_empty() => {
+                self.closed();
+                return Vec::new();
+            }
+            (Some(Binding::Do(Action::Choose)), _) if key.kind == KeyEventKind::Repeat => {
+                Outcome::Stays
+            }
+            (Some(Binding::Do(action @ (Action::Redraw | Action::Suspend | Action::Help))), _) => {
+                return self.above(Layer::List(palette), action);
+            }
+            (Some(Binding::Do(Action::PageUp)), _) => {
+                palette.page_up(Areas::of(self).list(&palette));
+                Outcome::Stays
+            }
+            (Some(Binding::Do(Action::PageDown)), _) => {
+                palette.page_down(Areas::of(self).list(&palette));
+                Outcome::Stays
+            }
+            (Some(Binding::Do(action)), _) => palette.act(action),
+            (_, Some(c)) => {
+                palette.insert(c.encode_utf8(&mut [0; 4]));
+                Outcome::Stays
+            }
+            _ => Outcome::Stays,
+        };
+        match outcome {
+            Outcome::Chose(choice) => self.chose(choice),
+            Outcome::Stays => {
+                self.layers.put_back(Layer::List(palette));
+                Vec::new()
+            }
+        }
+    }
+}

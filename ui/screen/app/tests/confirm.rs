@@ -1,0 +1,227 @@
+use super::*;
+use yoi::protocol::{PlanStep, Restoring};
+
+pub(super) type Opens = fn(&mut Bench);
+
+fn first_message(bench: &mut Bench) {
+    let sends = Some("This goes to api.example.com".to_owned());
+    bench.shown(PodInfo { model_chosen: false, model_sends: sends, ..pod("alice", State::Idle) });
+    bench.type_in("hello");
+    bench.press("enter");
+}
+
+fn restore(bench: &mut Bench) {
+    bench.type_in(":restore old");
+    let asked = bench.press("enter");
+    let name = PodName::parse("old").expect("a name");
+    let notes = vec!["Bash was cut off and is not repeated".to_owned()];
+    let steps = vec![PlanStep { name, what: Restoring::Paused, notes }];
+    answer(bench, asked, Event::Plan { steps, done: false });
+}
+
+fn rewind(bench: &mut Bench) {
+    bench.type_in(":rewind 1");
+    let asked = bench.press("enter");
+    let target = yoi::protocol::RewindTarget {
+        warning: Some("files stay as they are".into()),
+        ..rewind_target(1, "fix it")
+    };
+    answer(
+        bench,
+        asked,
+        Event::RewindTargets { head_entries: 12, targets: vec![target], undo: None, redo: None },
+    );
+}
+
+fn leave(bench: &mut Bench) {
+    bench.shown(pod("alice", State::Running));
+    bench.press("ctrl-d");
+}
+
+fn several(bench: &mut Bench) {
+    bench.type_in(":rm old");
+    bench.press("enter");
+}
+
+fn offered(bench: &mut Bench) {
+    bench.type_in("/stop");
+    bench.press("enter");
+}
+
+fn rule(bench: &mut Bench) {
+    let request = approval("q", "alice", "cargo publish");
+    bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
+    bench.press("ctrl-n");
+    bench.confirm("A");
+}
+
+/// Each confirmation, and the keys that answer it.
+pub(super) const ALL: [(&str, Opens, &[&str]); 7] = [
+    ("first message", first_message, &["enter"]),
+    ("restore", restore, &["enter"]),
+    ("rewind", rewind, &["enter"]),
+    ("leave", leave, &["enter", "p"]),
+    ("several", several, &["enter"]),
+    ("offered", offered, &["enter", "s"]),
+    ("rule", rule, &["enter"]),
+];
+
+const EARLY: &str = "Ignored: too soon after this appeared or after the last key. Press again.";
+
+fn each(check: impl Fn(&str, &mut Bench, &str)) {
+    for (name, open, keys) in ALL {
+        for key in keys {
+            let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("old", State::Stopped)]);
+            open(&mut bench);
+            assert!(matches!(bench.app.layers.top(), Some(Layer::Confirm(_))), "{name}");
+            check(&format!("{name}, {key}"), &mut bench, key);
+        }
+    }
+}
+
+#[test]
+fn a_key_typed_before_a_confirmation_was_drawn_does_not_count() {
+    each(|name, bench, key| {
+        // Time passes, but no frame is painted: the terminal is slow.
+        bench.pass(10_000);
+        for key in [key, "esc"] {
+            assert!(bench.press(key).is_empty(), "{name}");
+            assert!(!bench.app.layers.is_empty(), "{name}");
+            assert_eq!(bench.notice(), EARLY, "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_key_answers_a_confirmation_300_ms_after_it_was_drawn_and_not_before() {
+    each(|name, bench, key| {
+        bench.wait(299);
+        assert!(bench.press(key).is_empty(), "{name}");
+        assert_eq!(bench.notice(), EARLY, "{name}");
+        bench.wait(299);
+        assert!(bench.press(key).is_empty(), "{name}: the key before began the time anew");
+        bench.wait(300);
+        assert!(!bench.press(key).is_empty(), "{name}");
+        assert!(bench.app.layers.is_empty(), "{name}");
+    });
+}
+
+#[test]
+fn typing_on_never_confirms() {
+    each(|name, bench, key| {
+        for c in "a long sentence that was meant for the composer".chars() {
+            bench.wait(100);
+            assert!(bench.type_in(&c.to_string()).is_empty(), "{name}");
+        }
+        bench.wait(100);
+        assert!(bench.press(key).is_empty(), "{name}");
+        assert!(!bench.app.layers.is_empty(), "{name}");
+    });
+}
+
+#[test]
+fn a_held_key_and_a_paste_never_confirm() {
+    each(|name, bench, key| {
+        bench.wait(400);
+        let held = KeyEvent::new_with_kind(
+            key_event(crate::screen::keys::parse(key).expect("a key")).code,
+            crossterm::event::KeyModifiers::NONE,
+            crossterm::event::KeyEventKind::Repeat,
+        );
+        assert!(bench.msg(Msg::Key(held)).is_empty(), "{name}");
+        assert!(bench.msg(Msg::Paste("\r\np s".into())).is_empty(), "{name}");
+        assert!(!bench.app.layers.is_empty(), "{name}");
+    });
+}
+
+#[test]
+fn escape_leaves_a_confirmation_as_soon_as_it_was_drawn() {
+    each(|name, bench, _| {
+        bench.wait(0);
+        bench.press("esc");
+        assert!(bench.app.layers.is_empty(), "{name}");
+    });
+}
+
+#[test]
+fn the_keys_that_confirm_are_named_once_they_count_and_the_screen_wakes_for_that() {
+    each(|name, bench, _| {
+        bench.wait(0);
+        assert!(!bench.screen().contains("Enter:"), "{name}");
+        let wakes = bench.app.wakes_at().expect("it wakes");
+        assert_eq!(wakes, bench.app.now + 300, "{name}");
+        bench.wait(300);
+        assert!(bench.screen().contains("Enter:"), "{name}");
+    });
+}
+
+#[test]
+fn a_resized_confirmation_has_to_be_drawn_again() {
+    each(|name, bench, key| {
+        bench.wait(400);
+        bench.size(60, 20);
+        assert!(bench.press(key).is_empty(), "{name}");
+        assert!(!bench.confirm(key).is_empty(), "{name}");
+    });
+}
+
+#[test]
+fn a_confirmation_that_does_not_fit_is_read_to_its_end_before_a_key_counts() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    let sends: String = (0..40).map(|n| format!("line {n}\n")).collect();
+    let info =
+        PodInfo { model_chosen: false, model_sends: Some(sends), ..pod("alice", State::Idle) };
+    bench.shown(info);
+    bench.type_in("hello");
+    bench.press("enter");
+    assert!(calls(&bench.confirm("enter")).is_empty());
+    assert!(bench.notice().contains("PageDown, then Enter"), "{}", bench.notice());
+    for _ in 0..3 {
+        bench.wait(0);
+        bench.press("pagedown");
+    }
+    assert!(!calls(&bench.confirm("enter")).is_empty());
+}
+
+#[test]
+fn a_confirmation_without_room_to_read_it_is_not_accepted() {
+    each(|name, bench, key| {
+        if key != "enter" {
+            return;
+        }
+        bench.size(30, 2);
+        assert!(bench.confirm(key).is_empty(), "{name}");
+        assert!(bench.notice().contains("make the screen larger"), "{name}: {}", bench.notice());
+    });
+}
+
+#[test]
+fn a_message_that_is_chosen_from_the_list_is_rewound_to_after_the_same_confirmation() {
+    let asked_by = |line: &str, warning: Option<&str>| {
+        let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+        bench.type_in(line);
+        let asked = bench.press("enter");
+        let warning = warning.map(str::to_owned);
+        let target = yoi::protocol::RewindTarget { warning, ..rewind_target(1, "fix it") };
+        answer(
+            &mut bench,
+            asked,
+            Event::RewindTargets {
+                head_entries: 12,
+                targets: vec![target],
+                undo: None,
+                redo: None,
+            },
+        );
+        if matches!(bench.app.layers.top(), Some(Layer::List(_))) {
+            assert!(calls(&bench.press("enter")).is_empty(), "nothing is rewound yet");
+        }
+        match bench.app.layers.top() {
+            Some(Layer::Confirm(Confirm::Verb { confirm, .. })) => confirm.question.clone(),
+            other => panic!("{line}: {other:?}"),
+        }
+    };
+    for warning in [None, Some("files stay as they are")] {
+        assert_eq!(asked_by(":rewind", warning), asked_by(":rewind 1", warning));
+    }
+}

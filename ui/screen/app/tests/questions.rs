@@ -1,0 +1,230 @@
+//! Questions in the inbox, and their answers.
+
+use super::*;
+use serde_json::json;
+use yoi::protocol::{ApprovalRequest, Question, Verdict};
+
+fn question(id: &str, pod: &str, choices: &[&str]) -> ApprovalRequest {
+    let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
+    ApprovalRequest {
+        tool: "AskPerson".into(),
+        question: Some(Question::of_model(choices)),
+        because: "your answer".into(),
+        reason: None,
+        once_only: true,
+        ..approval(id, pod, "Which name for the sum?\nThe issue says total.")
+    }
+}
+
+/// The inbox with these questions, in front of the person for a while.
+fn asked(questions: &[ApprovalRequest]) -> Bench {
+    let mut bench = Bench::new(vec![pod("alice", State::NeedsYou), pod("bob", State::NeedsYou)]);
+    bench.size(100, 30);
+    for question in questions {
+        let approval = Box::new(question.clone());
+        bench.host(None, Event::ApprovalRequested { approval });
+    }
+    bench.press("ctrl-n");
+    bench.screen();
+    bench.wait(1_000);
+    bench
+}
+
+fn answers(effects: &[Effect]) -> Vec<String> {
+    let verdict = |method: &Method| match method {
+        Method::Decide { verdict: Verdict::Answer { values }, .. } => {
+            Some(serde_json::to_string(values).expect("values"))
+        }
+        Method::Decide { verdict, .. } => Some(format!("{verdict:?}")),
+        _ => None,
+    };
+    calls(effects).into_iter().filter_map(|(_, method)| verdict(method)).collect()
+}
+
+#[test]
+fn a_digit_selects_and_enter_sends() {
+    a_choice_is_sent();
+}
+
+pub fn a_choice_is_sent() {
+    let mut bench = asked(&[question("q", "alice", &["total", "sum", "both"])]);
+    insta::assert_snapshot!("question", bench.screen());
+    assert_eq!(answers(&bench.press("2")), [""; 0], "a digit only selects");
+    let screen = bench.screen();
+    let mut rows = screen.lines().rev();
+    assert!(rows.next().unwrap_or_default().contains("Enter sends · Esc back"), "{screen}");
+    assert!(rows.next().unwrap_or_default().starts_with(" answer › sum"), "{screen}");
+    assert_eq!(answers(&bench.press("enter")), [r#"{"answer":"sum"}"#]);
+    let values = json!({"answer": "sum"}).as_object().cloned().expect("values");
+    let verdict = Verdict::Answer { values };
+    bench.host(None, Event::ApprovalDecided { approval: "q".into(), pod: name("alice"), verdict });
+    let said = "alice: answered: sum · question: Which name for the sum?⏎The issue says total.";
+    assert_eq!(bench.notice(), said);
+}
+
+#[test]
+fn an_answer_in_ones_own_words_is_checked_before_it_is_sent() {
+    let mut bench = asked(&[question("q", "alice", &["total", "sum"])]);
+    bench.press("a");
+    bench.type_in("7");
+    assert_eq!(answers(&bench.press("enter")), [""; 0]);
+    let wrong = r#""7" is none of the choices: 1 total, 2 sum"#;
+    assert!(bench.screen().contains(wrong), "{}", bench.screen());
+    bench.press("backspace");
+    bench.type_in("keep both");
+    assert_eq!(answers(&bench.press("enter")), [r#"{"answer":"keep both"}"#]);
+}
+
+#[test]
+fn a_key_opens_the_line_and_esc_leaves_the_question_open() {
+    let mut bench = asked(&[question("q", "alice", &[])]);
+    bench.press("a");
+    assert!(bench.screen().contains("\n answer ›"), "{}", bench.screen());
+    assert_eq!(answers(&bench.press("esc")), [""; 0]);
+    assert_eq!(bench.app.family.approvals().len(), 1);
+    for key in ["A", "T", "E"] {
+        bench.wait(1_000);
+        assert_eq!(answers(&bench.press(key)), [""; 0]);
+        assert_eq!(bench.notice(), "no rule answers a question", "{key}");
+    }
+    bench.wait(1_000);
+    bench.press("D");
+    bench.type_in("no idea");
+    assert_eq!(answers(&bench.press("enter")), [r#"Deny { reason: "no idea" }"#]);
+}
+
+#[test]
+fn a_digit_before_the_question_could_be_read_is_ignored() {
+    let mut bench = asked(&[question("q", "alice", &["total", "sum"])]);
+    bench.host(
+        None,
+        Event::ApprovalDecided {
+            approval: "q".into(),
+            pod: name("alice"),
+            verdict: Verdict::Withdrawn { why: "the run was cancelled".into() },
+        },
+    );
+    let approval = Box::new(question("r", "bob", &["yes", "no"]));
+    bench.host(None, Event::ApprovalRequested { approval });
+    bench.press("ctrl-n");
+    bench.screen();
+    assert_eq!(answers(&bench.press("1")), [""; 0]);
+    assert!(!bench.screen().contains("answer ›"), "{}", bench.screen());
+}
+
+#[test]
+fn equal_questions_are_answered_together_and_different_ones_are_not() {
+    let same = question("r", "bob", &["total"]);
+    let mut bench = asked(&[question("q", "alice", &["total"]), same]);
+    assert!(bench.screen().contains("2 equal questions: a answers the oldest, M each of them"));
+    bench.press("M");
+    bench.type_in("1");
+    let both = bench.press("enter");
+    assert_eq!(answers(&both), [r#"{"answer":"total"}"#, r#"{"answer":"total"}"#]);
+    let other = question("r", "bob", &["sum"]);
+    let bench = asked(&[question("q", "alice", &["total"]), other]);
+    assert_eq!(crate::screen::pane::inbox::items(&bench.app.family).len(), 2);
+}
+
+#[test]
+fn an_open_line_keeps_its_text_and_sends_nothing_once_the_question_is_answered_elsewhere() {
+    let mut bench = asked(&[question("q", "alice", &["total"])]);
+    bench.press("1");
+    let values = json!({"answer": "x"}).as_object().cloned().expect("values");
+    let verdict = Verdict::Answer { values };
+    bench.host(None, Event::ApprovalDecided { approval: "q".into(), pod: name("alice"), verdict });
+    assert!(bench.notice().starts_with("alice: answered: x elsewhere"), "{}", bench.notice());
+    bench.type_in(" and more");
+    assert!(bench.press("enter").is_empty());
+    let screen = bench.screen();
+    for said in ["it was decided elsewhere: nothing is sent", "answer › total and more"] {
+        assert!(screen.contains(said), "{said}: {screen}");
+    }
+    bench.press("esc");
+    assert!(bench.app.layers.is_empty() && bench.draft().is_empty());
+    bench.press("up");
+    assert_eq!(bench.draft(), "total and more", "the history has it");
+}
+
+#[test]
+fn a_digit_writes_the_verb_for_a_run_in_circles_and_only_enter_sends_it() {
+    let circling = yoi::protocol::Circling {
+        kind: yoi::protocol::CircleKind::Failure,
+        times: 6,
+        call: "Bash cargo test".into(),
+        since: crate::screen::app::tests::NOON,
+    };
+    let circling = PodInfo { circling: Some(circling), ..pod("lint", State::Running) };
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), circling]);
+    bench.go_to("alice");
+    bench.press("ctrl-n");
+    let screen = bench.screen();
+    for words in
+        ["lint  same failure 6×", "1 of 1", "Bash cargo test", "1 nudge  2 pause  3 stop  i write"]
+    {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    assert_eq!(bench.app.current, Some(name("alice")), "the current Pod and its draft stay");
+    assert!(calls(&bench.press("2")).is_empty());
+    assert!(bench.screen().contains("\n :pause lint"), "{}", bench.screen());
+    let sent = bench.press("enter");
+    assert_eq!(calls(&sent), [(Some("lint"), &Method::Pause)]);
+}
+
+#[test]
+fn a_nudge_stands_in_the_line_of_its_pod_unless_a_draft_stands_there() {
+    let circling = yoi::protocol::Circling {
+        kind: yoi::protocol::CircleKind::Failure,
+        times: 6,
+        call: "Bash cargo test".into(),
+        since: crate::screen::app::tests::NOON,
+    };
+    let lint = PodInfo { circling: Some(circling), ..pod("lint", State::Running) };
+    for draft in ["", "look at"] {
+        let mut bench = Bench::new(vec![pod("alice", State::Idle), lint.clone()]);
+        bench.go_to("lint");
+        bench.type_in(draft);
+        bench.go_to("alice");
+        bench.press("ctrl-n");
+        assert!(calls(&bench.press("1")).is_empty());
+        assert_eq!(bench.app.current, Some(name("lint")));
+        assert_eq!(bench.draft().starts_with("You do the same"), draft.is_empty());
+        assert_eq!(bench.notice().contains("your draft for this Pod"), !draft.is_empty());
+    }
+}
+
+#[test]
+fn a_request_comes_before_the_pods_that_failed() {
+    let failed = [pod("bench", State::Failed), pod("lint", State::Failed)];
+    let mut bench = Bench::new([vec![pod("alice", State::NeedsYou)], failed.to_vec()].concat());
+    let approval = Box::new(approval("q", "alice", "cargo fetch"));
+    bench.host(Some("alice"), Event::ApprovalRequested { approval });
+    bench.press("ctrl-n");
+    let screen = bench.screen();
+    assert!(screen.contains("▲ alice  wants an approval") && screen.contains("1 of 3"), "{screen}");
+}
+
+#[test]
+fn the_bar_names_the_keys_of_a_line_that_is_typed_and_of_a_list() {
+    let mut bench = asked(&[question("q", "alice", &["total", "sum"])]);
+    let bar = |bench: &mut Bench| bench.screen().lines().last().unwrap_or_default().to_owned();
+    bench.press("D");
+    assert!(bar(&mut bench).contains(" Enter denies · Esc back"), "{}", bench.screen());
+    bench.press("esc");
+    bench.press("ctrl-x");
+    bench.press("p");
+    let keys = " type to search · Enter chooses · PageDown more · Esc back";
+    assert!(bar(&mut bench).contains(keys), "{}", bench.screen());
+}
+
+#[test]
+fn a_request_has_no_row_of_notes_beside_its_row_in_the_transcript() {
+    let waits = PodInfo { why: Some("may I?".into()), ..pod("alice", State::NeedsYou) };
+    let mut bench = Bench::new(vec![waits]);
+    bench.go_to("alice");
+    assert!(bench.screen().contains("may I?"), "{}", bench.screen());
+    let approval = Box::new(approval("q", "alice", "cargo fetch"));
+    bench.host(Some("alice"), Event::ApprovalRequested { approval });
+    let screen = bench.screen();
+    assert!(!screen.contains("│ may I?"), "{screen}");
+}

@@ -1,0 +1,219 @@
+//! A screen that was left, and the one that is opened after it.
+
+use super::*;
+use crate::screen::app::Zoom;
+use crate::screen::pane::tree::StoppedPods;
+use yoi::protocol::event::Line;
+use yoi::protocol::{Entry, Fact, Item, Role};
+
+/// Entries of a page.
+const PAGE: usize = 3;
+
+/// A log of answers, each of several rows.
+pub fn log(entries: usize) -> Vec<Entry> {
+    let answer = |n: usize| {
+        let text: String = (0..8).map(|row| format!("answer {n} row {row}\n\n")).collect();
+        let item = Item::message(Role::Assistant, text);
+        let fact = Fact::AssistantItem { item, origin: None, native: None, partial: false };
+        Entry { ts: NOON, ..Entry::new(fact) }
+    };
+    (0..entries).map(answer).collect()
+}
+
+/// Gives a screen the pages that it asks for; returns how many.
+pub fn serve(bench: &mut Bench, log: &[Entry]) -> usize {
+    let mut served = 0;
+    loop {
+        let pages = bench.app.prepare_frame().into_iter().filter_map(|effect| match effect {
+            Effect::Call { method: Method::Page { before, .. }, asked, .. } => {
+                Some((before, asked))
+            }
+            _ => None,
+        });
+        let pages: Vec<_> = pages.collect();
+        if pages.is_empty() {
+            return served;
+        }
+        for (before, asked) in pages {
+            let at = before.and_then(|id| log.iter().position(|entry| entry.id == Some(id)));
+            let end = at.unwrap_or(log.len());
+            let start = end.saturating_sub(PAGE);
+            let line = |entry: &Entry| Line::Whole(Box::new(entry.clone()));
+            let page = Event::Page {
+                entries: log[start..end].iter().map(line).collect(),
+                before: log[start].id.filter(|_| start > 0),
+                in_flight: Vec::new(),
+                seq: 0,
+            };
+            bench.msg(Msg::Answered(asked, Ok(page)));
+            served += 1;
+        }
+    }
+}
+
+fn family() -> Vec<PodInfo> {
+    vec![
+        pod("alice", State::Idle),
+        child("alice", "scout", State::Idle),
+        pod("bob", State::Idle),
+        pod("old", State::Stopped),
+    ]
+}
+
+/// The screen that is opened after this one was left.
+fn next(bench: &Bench, width: u16, height: u16, pods: Vec<PodInfo>) -> Bench {
+    let kept = serde_json::to_string(&bench.app.screen_state()).expect("encoded");
+    let mut next = Bench::returning(serde_json::from_str(&kept).expect("decoded"), pods);
+    next.size(width, height);
+    next
+}
+
+#[test]
+fn the_next_screen_shows_what_the_last_one_showed() {
+    let log = log(40);
+    for (width, height) in [(80, 24), (200, 60)] {
+        let mut bench = Bench::new(family());
+        bench.size(width, height);
+        bench.go_to("bob");
+        bench.go_to("alice");
+        serve(&mut bench, &log);
+        bench.type_in(":pin 7");
+        bench.press("enter");
+        bench.app.split(Some(&name("bob")));
+        bench.app.tree.fold(name("alice"));
+        bench.app.tree.stopped_pods = StoppedPods::Listed;
+        bench.type_in("漢字の下書き");
+        bench.press("left");
+        bench.msg(Msg::Paste("long paste\n".repeat(30)));
+        (0..3).for_each(|_| drop(bench.press("pageup")));
+        serve(&mut bench, &log);
+        bench.press("ctrl-o");
+        bench.app.focus = Focus::Transcript;
+        bench.press("k");
+        serve(&mut bench, &log);
+        bench.press("esc");
+        // Notices end; they are not part of what is kept.
+        bench.wait(60_000);
+        let before = (bench.painted(), bench.app.focus, bench.draft());
+        let mut next = next(&bench, width, height, family());
+        serve(&mut next, &log);
+        next.until(bench.now);
+        next.wait(0);
+        assert_eq!((next.painted(), next.app.focus, next.draft()), before, "{}", next.screen());
+        let again = next.app.screen_state();
+        assert_eq!(again, bench.app.screen_state());
+    }
+}
+
+#[test]
+fn the_place_in_a_transcript_is_found_pages_above_its_end() {
+    let log = log(60);
+    let mut bench = Bench::new(family());
+    bench.go_to("alice");
+    serve(&mut bench, &log);
+    for _ in 0..12 {
+        bench.press("pageup");
+        serve(&mut bench, &log);
+    }
+    let before = bench.screen();
+    let mut next = next(&bench, 80, 24, family());
+    assert!(serve(&mut next, &log) > 3);
+    assert!(!before.contains("answer 59"), "{before}");
+    bench.wait(60_000);
+    next.wait(60_000);
+    assert_eq!(next.screen(), bench.screen());
+    // A place whose entry is gone leaves the view at the end.
+    let other = self::log(30);
+    let mut next = self::next(&bench, 80, 24, family());
+    serve(&mut next, &other);
+    assert!(next.screen().contains("answer 29 row 7"), "{}", next.screen());
+}
+
+#[test]
+fn the_pin_of_a_pod_that_is_gone_ends_and_its_draft_is_in_the_history() {
+    let mut bench = Bench::new(family());
+    bench.go_to("bob");
+    bench.type_in(":pin 2");
+    bench.press("enter");
+    bench.type_in("for bob");
+    let pods = || vec![pod("alice", State::Idle)];
+    let next = next(&bench, 80, 24, pods());
+    assert_eq!(next.app.current, Some(name("alice")));
+    assert_eq!((next.draft().as_str(), next.app.tree.pins.all().count()), ("", 0));
+    let mut back = self::next(&next, 80, 24, family());
+    back.go_to("bob");
+    assert_eq!(back.draft(), "");
+    back.press("up");
+    assert_eq!(back.draft(), "for bob");
+}
+
+#[test]
+fn a_visit_to_another_workspace_ends_with_the_screen() {
+    let far = PodInfo { workspace: "/else/repo".into(), ..pod("far", State::Running) };
+    let pods = || family().into_iter().chain([far.clone()]).collect::<Vec<_>>();
+    let mut bench = Bench::new(pods());
+    bench.go_to("bob");
+    bench.go_to("far");
+    bench.type_in("for far");
+    let head = bench.screen().lines().next().unwrap_or_default().to_owned();
+    assert!(head.contains(" far ") && head.contains(" in else/repo · "), "{head}");
+    let mut next = next(&bench, 80, 24, pods());
+    assert_eq!(next.app.current, Some(name("bob")));
+    let head = next.screen().lines().next().unwrap_or_default().to_owned();
+    assert!(head.contains(" bob ") && !head.contains(" in "), "{head}");
+    next.go_to("far");
+    assert_eq!(next.draft(), "for far");
+}
+
+#[test]
+fn a_screen_that_was_opened_gives_letters_to_the_composer() {
+    for focus in [Focus::Tree, Focus::Peers, Focus::Transcript, Focus::Beside, Focus::Inbox] {
+        let mut bench = Bench::new(family());
+        bench.go_to("alice");
+        bench.app.focus = focus;
+        let mut next = next(&bench, 80, 24, family());
+        next.type_in("stop it please");
+        assert_eq!(next.draft(), "stop it please", "{focus:?}");
+    }
+}
+
+#[test]
+fn what_is_typed_before_the_family_is_known_stays_in_view() {
+    let mut bench = Bench::new(family());
+    bench.go_to("bob");
+    bench.type_in("as it was left");
+    let state = bench.app.screen_state();
+    let mut app = App::new(Setup::default(), bench.app.keymap.clone(), Theme::default(), None);
+    app.restore_screen(state);
+    let mut next = Bench { app, now: NOON };
+    next.size(80, 24);
+    next.type_in("typed early");
+    let event = Event::Family {
+        pods: family().into_iter().map(|info| PodInfo { workspace: "".into(), ..info }).collect(),
+        peers: Vec::new(),
+        approvals: Vec::new(),
+        agents: Vec::new(),
+    };
+    next.host(None, event);
+    assert_eq!(next.app.current, Some(name("bob")));
+    assert_eq!(next.draft(), "as it was left\ntyped early");
+}
+
+#[test]
+fn a_screen_that_is_left_before_the_family_is_known_keeps_what_it_was_given() {
+    let mut bench = Bench::new(family());
+    bench.go_to("bob");
+    bench.type_in("for bob");
+    let mut app = App::default();
+    app.restore_screen(bench.app.screen_state());
+    assert_eq!(app.screen_state(), bench.app.screen_state());
+}
+
+#[test]
+fn the_width_of_a_zoomed_transcript_is_kept() {
+    let mut bench = Bench::new(family());
+    bench.go_to("alice");
+    bench.app.zoom = Zoom::On;
+    let next = next(&bench, 80, 24, family());
+    assert_eq!((next.app.focus, next.app.zoom), (Focus::Composer, Zoom::On));
+}

@@ -1,0 +1,278 @@
+//! Drives the dialogues of verbs on the dashboard: requests become effects, confirmations and lists
+//! become layers, results become notices.
+
+use crate::screen::app::{App, Asked, Confirm, Effect, Layer, Link, Page, RequestToken};
+use crate::screen::notice::Kind;
+use crate::screen::palette::{Choice, ListRow, Palette};
+use crate::verb::line::{means_marks, read};
+use crate::verb::words::first;
+use crate::verb::{
+    self, Action, Dialogue, End, Known, Next, Pick, Reply, Request, Said, Verb, VerbId, Way,
+    WithKeys,
+};
+use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal};
+
+/// Verbs after which the tour continues.
+const STEPS_OF_THE_TOUR: [&str; 3] = ["peer", "stop", "restore"];
+
+/// A verb that is being carried out.
+pub(super) struct RunningVerb {
+    verb: &'static Verb,
+    /// The line as it was typed.
+    line: String,
+    dialogue: Box<dyn Dialogue>,
+    way: Way,
+    pods_are_marked: bool,
+    /// The results of its requests, as they come.
+    results: Vec<Option<Result<Event, Refusal>>>,
+    token: RequestToken,
+}
+
+impl RunningVerb {
+    /// Whether a result is still missing.
+    pub(super) fn waits_for_results(&self) -> bool {
+        self.results.iter().any(Option::is_none)
+    }
+}
+
+impl App {
+    /// Runs a line, without its colon, and keeps it in the history of lines.
+    pub(super) fn run_line(&mut self, line: &str, way: Way) -> Vec<Effect> {
+        self.remember_line(line);
+        self.carry_out(line, way)
+    }
+
+    /// Keeps a line in the history of lines, as the newest.
+    pub(super) fn remember_line(&mut self, line: &str) {
+        self.lines.retain(|before| before != line);
+        self.lines.insert(0, line.to_owned());
+    }
+
+    /// Carries out the verb of a line.
+    pub(super) fn carry_out(&mut self, line: &str, way: Way) -> Vec<Effect> {
+        let marked = self.with_marks(line);
+        let line = marked.as_deref().unwrap_or(line);
+        match read(line, way) {
+            Err(why) => self.say(Kind::Refused, why),
+            Ok(understood) => {
+                let running = RunningVerb {
+                    verb: understood.verb,
+                    line: line.to_owned(),
+                    dialogue: understood.dialogue,
+                    way,
+                    pods_are_marked: marked.is_some(),
+                    results: Vec::new(),
+                    token: self.request_token(),
+                };
+                self.advance(running, None)
+            }
+        }
+    }
+
+    /// The line with the marked Pods in it, when its verb takes several and it names none.
+    pub(super) fn with_marks(&self, line: &str) -> Option<String> {
+        let marked = self.marked();
+        if marked.is_empty() {
+            return None;
+        }
+        let verb = means_marks(line)?;
+        let names = marked.iter().map(PodName::as_str).collect::<Vec<_>>().join(" ");
+        let rest = first(line.trim_start_matches(':')).1;
+        Some(format!("{} {names}{}", verb.name, rest.trim_end()))
+    }
+
+    /// Takes one result of a verb's requests; the last one continues the dialogue.
+    pub(super) fn verb_answered(
+        &mut self,
+        id: VerbId,
+        at: usize,
+        result: Result<Event, Refusal>,
+    ) -> Vec<Effect> {
+        let Some(running) = self.verbs.get_mut(&id) else { return Vec::new() };
+        if let Some(slot) = running.results.get_mut(at) {
+            *slot = Some(result);
+        }
+        if running.waits_for_results() {
+            return Vec::new();
+        }
+        let Some(mut running) = self.verbs.remove(&id) else { return Vec::new() };
+        let results = std::mem::take(&mut running.results).into_iter().flatten().collect();
+        self.advance(running, Some(Reply::Results(results)))
+    }
+
+    /// Continues the dialogue of a verb with the person's reply.
+    pub(super) fn verb_replied(&mut self, id: VerbId, reply: Reply) -> Vec<Effect> {
+        let Some(mut running) = self.verbs.remove(&id) else { return Vec::new() };
+        running.token = self.request_token();
+        self.advance(running, Some(reply))
+    }
+
+    fn advance(&mut self, mut running: RunningVerb, last: Option<Reply>) -> Vec<Effect> {
+        let with_keys = |text: &str| self.keymap.with_keys(text);
+        match running.dialogue.next(&self.known_to(&running, &with_keys), last) {
+            Next::Call(requests) if requests.is_empty() => {
+                self.advance(running, Some(Reply::Results(Vec::new())))
+            }
+            Next::Call(requests) => self.send_requests(running, requests),
+            Next::Confirm(confirm) => {
+                let late = format!("not done: :{} says what it does and asks", running.line);
+                let token = running.token.clone();
+                let id = self.keep(running);
+                let layer = Layer::Confirm(Confirm::Verb { id, confirm });
+                self.open_for_reply(&token, layer, late)
+            }
+            Next::Pick(pick) => self.pick(running, pick),
+            Next::End(end) => self.verb_ends(&running, end),
+        }
+    }
+
+    fn known_to<'a>(&'a self, running: &RunningVerb, with_keys: WithKeys<'a>) -> Known<'a> {
+        Known {
+            family: &self.family,
+            selected: self.selected(),
+            pods_are_marked: running.pods_are_marked,
+            numbers: None,
+            cwd: &self.setup.cwd,
+            workspace: &self.setup.workspace,
+            model: self.model.as_deref(),
+            left: self.left,
+            effort: self.setup.effort,
+            env: &self.setup.env,
+            now: self.now,
+            zone: self.zone(),
+            way: running.way,
+            with_keys,
+        }
+    }
+
+    /// Closes the confirmations and lists of verbs, because the host that they were about ended, and says so.
+    pub(super) fn verbs_interrupted(&mut self) {
+        let waiting = self.verbs.iter().filter(|(id, _)| self.layers.request_for(**id));
+        let lines: Vec<String> = waiting.map(|(_, verb)| format!(":{}", verb.line)).collect();
+        self.close_layers(|layer| match layer {
+            Layer::Confirm(confirm) => matches!(confirm, Confirm::Verb { .. }),
+            Layer::List(list) => {
+                list.choices().any(|choice| matches!(choice, Choice::Picked { .. }))
+            }
+            Layer::Prompt(_) => false,
+        });
+        if !lines.is_empty() {
+            self.say(Kind::Warned, format!("not done, for the host ended: {}", lines.join(", ")));
+        }
+    }
+
+    /// Keeps a verb until its results or the person's reply come. Verbs whose layer was closed are dropped.
+    fn keep(&mut self, running: RunningVerb) -> VerbId {
+        let Self { verbs, layers, .. } = self;
+        verbs.retain(|id, verb| verb.waits_for_results() || layers.request_for(*id));
+        let id = VerbId::after(verbs.keys().next_back().copied());
+        verbs.insert(id, running);
+        id
+    }
+
+    fn send_requests(&mut self, mut running: RunningVerb, requests: Vec<Request>) -> Vec<Effect> {
+        if running.verb.takes_several() {
+            let used = requests.iter().filter(|request| !is_plan(request));
+            let used: Vec<_> = used.filter_map(|request| request.pod.clone()).collect();
+            self.tree.marks.drop_if(|marked| used.contains(marked));
+        }
+        running.results = requests.iter().map(|_| None).collect();
+        let id = self.keep(running);
+        let effect = |(at, Request { pod, method }): (usize, Request)| Effect::Call {
+            pod,
+            method,
+            asked: Asked::Verb(id, at),
+        };
+        requests.into_iter().enumerate().map(effect).collect()
+    }
+
+    fn pick(&mut self, running: RunningVerb, pick: Pick) -> Vec<Effect> {
+        let of = pick.about.as_ref().map(|pod| format!(" for {pod}")).unwrap_or_default();
+        let late = format!("the list{of} is ready: :{} shows it", running.line);
+        let token = running.token.clone();
+        let id = self.keep(running);
+        let about = pick.about;
+        let row = |(at, (text, help)): (usize, (String, String))| ListRow {
+            text,
+            help,
+            choice: Choice::Picked { verb: id, at, about: about.clone() },
+        };
+        let rows = pick.rows.into_iter().enumerate().map(row).collect();
+        self.open_for_reply(&token, Layer::List(Palette::new(pick.title, rows)), late)
+    }
+
+    /// Shows the result of a verb, and does what its end requires of the screen.
+    fn verb_ends(&mut self, running: &RunningVerb, end: End) -> Vec<Effect> {
+        if STEPS_OF_THE_TOUR.contains(&running.verb.name) {
+            self.tour_step();
+        }
+        match end.said {
+            Said::Nothing => Vec::new(),
+            Said::Done(text) => {
+                self.say(Kind::Done, text);
+                self.notices.holds_while(end.while_in);
+                Vec::new()
+            }
+            Said::Info(text) | Said::Answer(text) => self.say(Kind::Info, text),
+            Said::Since(since, _) => {
+                let late = format!("the page is ready: :{} shows it", running.line);
+                self.open_page_for_reply(&running.token, Page::Since(since), late)
+            }
+            // Without a connection the screen says so already.
+            Said::Refused(..) if self.link == Link::Ended => Vec::new(),
+            Said::Refused(_, text) => self.say(Kind::Refused, text),
+            Said::Text { title, lines } => {
+                let late = format!("the text is ready: :{} shows it", running.line);
+                self.open_page_for_reply(&running.token, Page::Text { title, lines }, late)
+            }
+        };
+        end.action.map(|action| self.verb_acts(running, action)).unwrap_or_default()
+    }
+
+    fn verb_acts(&mut self, running: &RunningVerb, action: Action) -> Vec<Effect> {
+        match action {
+            Action::GoTo(pod) => self.make_current(&pod),
+            Action::Created(info) => self.go_to_new(*info, &running.token),
+            Action::Prefill(line) => self.open_line(&line),
+            Action::ModelOfNewPods(model) => {
+                self.model = Some(model);
+                Vec::new()
+            }
+            Action::EffortOfNewPods(effort) => {
+                self.setup.effort = effort;
+                Vec::new()
+            }
+            Action::Inbox => self.open_inbox(),
+            Action::Theme(name) => vec![Effect::LoadTheme(name)],
+            Action::Pin { slot, pod } => self.pin_verb(slot, pod.as_ref()),
+            Action::Split(pod) => self.split(pod.as_ref()),
+            Action::Queue => self.queue_draft(),
+            Action::Zoom => self.toggle_zoom(),
+            Action::Notices => self.open_notices(),
+            Action::CallByTerminal => self.call_by_terminal(),
+            Action::Tour => vec![Effect::Tour(running.token.clone())],
+            Action::Redraw => vec![Effect::Redraw],
+            Action::Keys => self.list_keys(),
+            Action::Quit => self.leave(),
+        }
+    }
+
+    /// Makes a new Pod the current one, unless the person did something else meanwhile.
+    fn go_to_new(&mut self, info: PodInfo, token: &RequestToken) -> Vec<Effect> {
+        if self.still_waits(token) {
+            return self.created(info);
+        }
+        let text = format!("{0} is ready · :open {0} goes there", info.name);
+        self.known(info);
+        self.say(Kind::Done, text)
+    }
+}
+
+fn is_plan(request: &Request) -> bool {
+    matches!(request.method, Method::RestorePods { plan: true, .. })
+}
+
+/// Whether choosing this verb from a list writes it into the command line instead of running it.
+pub(super) fn is_written(verb: &verb::Verb) -> bool {
+    verb.is_only_typed() || verb.is_completed_first()
+}

@@ -1,0 +1,391 @@
+//! The card of one item: a head that says whose it is and why, and below it what a person needs to decide.
+
+use crate::family::{Family, Matter};
+use crate::rows::{cut, cut_middle, pad, width, wrap_text};
+use crate::screen::keys::{Action, Context, Keymap};
+use crate::screen::pane::glyph::Glyphs;
+use crate::screen::pane::inbox::{Author, Inbox, Item};
+use crate::theme::{Role, Theme};
+use crate::wording::duration::elapsed;
+use crate::wording::now::{again, wants};
+use crate::wording::rule::{ONCE_ONLY, limit, pattern};
+use crate::wording::{question, scope, state};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use yoi::protocol::{ApprovalRequest, PodInfo, START_SERVER, State};
+use yoi::scope::Rule;
+use yoi::text::SafeText;
+
+/// From this many rows on, the last one says how many more there are.
+const NOTED: usize = 3;
+/// The columns of the names of facts.
+const NAMES: usize = 11;
+/// The most columns of what an action belongs to and stands behind.
+const BESIDE: usize = 9;
+/// The most characters of what an item is about in one line.
+const ABOUT: usize = 200;
+/// The columns before each row below the head.
+const INDENT: usize = 2;
+/// The fewest columns in which a request can be read.
+const NARROWEST: u16 = 12;
+
+/// The rows of a card below its head; the rows of the action come first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sight {
+    /// The index of the first row in view, and the number of rows in view.
+    pub first: usize,
+    pub shown: usize,
+    pub all: usize,
+    /// How many rows the whole action has.
+    pub action: usize,
+}
+
+/// Whose item it is and why it is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Title {
+    pub shape: &'static str,
+    pub role: Role,
+    /// The Pod or the client, below the Pods above it.
+    pub asker: String,
+    pub why: String,
+    /// How long it has waited.
+    pub age: String,
+}
+
+/// The card of the chosen item as a widget.
+pub struct View<'a> {
+    pub inbox: &'a Inbox,
+    /// The items that the card is one of.
+    pub items: Vec<Item<'a>>,
+    pub family: &'a Family,
+    pub theme: &'a Theme,
+    pub glyphs: Glyphs,
+    pub keymap: &'a Keymap,
+    pub now: u64,
+    /// Whether the card has the keys: only then it names them.
+    pub has_keys: bool,
+}
+
+impl View<'_> {
+    /// How many rows it needs at this width, its head included.
+    pub fn height(&self, columns: u16) -> usize {
+        let details = |item| self.details(item, columns.into()).len();
+        self.inbox.chosen(&self.items).map_or(0, |item| 1 + details(item))
+    }
+
+    /// Which rows of the card are in view.
+    pub fn sight(&self, area: Rect) -> Sight {
+        let columns = usize::from(area.width);
+        let Some(item) = self.inbox.chosen(&self.items) else { return Sight::default() };
+        let all = self.details(item, columns).len();
+        let approval = item.approvals().first();
+        let action = approval.map_or(0, |approval| action(approval, columns, self.glyphs).len());
+        let first = self.inbox.scrolled.min(all);
+        // Below this width no word of the action has room.
+        let height = if area.width < NARROWEST { 0 } else { area.height };
+        let shown = in_view(all - first, usize::from(height));
+        Sight { first, shown, all, action }
+    }
+
+    /// The rows of the details that there is room for below the head, the last of which says how many
+    /// more there are.
+    fn in_view(&self, details: Vec<Line<'static>>, height: usize) -> Vec<Line<'static>> {
+        let first = self.inbox.scrolled.min(details.len());
+        let left = details.len() - first;
+        let shown = in_view(left, height);
+        let mut rows: Vec<_> = details.into_iter().skip(first).take(shown).collect();
+        if shown < left && shown + 1 < height {
+            rows.push(self.fact("", &more_below(left - shown, self.keymap), usize::MAX));
+        }
+        rows
+    }
+
+    /// Whose item it is and why it is one.
+    pub fn title(&self, item: &Item<'_>) -> Title {
+        let needs = self.glyphs.sign_of(State::NeedsYou, false).0;
+        let (shape, role, asker, why) = match item {
+            Item::Approval(approvals) => {
+                let why = approvals.first().map(|approval| wants(approval).0).unwrap_or_default();
+                let asker = approvals.first().map(lineage).unwrap_or_default();
+                (needs, Role::Needs, asker, why.into_owned())
+            }
+            Item::Pod(info, matter) => {
+                let sign = self.glyphs.state_sign(info);
+                let (shape, role) = match matter {
+                    Matter::Needs => (needs, Role::Needs),
+                    Matter::Failed => (sign.shape, Role::Error),
+                    Matter::InCircles => (sign.shape, Role::Warn),
+                    Matter::Finished => (sign.shape, Role::Text),
+                };
+                (shape, role, self.family.path(info), self.why(info, *matter))
+            }
+        };
+        let age = elapsed(self.now.saturating_sub(item.since()));
+        Title { shape, role, asker, why: SafeText::spelled(why).into_string(), age }
+    }
+
+    /// What an item is about in one line: the action, the error, the call, or the result.
+    pub fn about(&self, item: &Item<'_>) -> String {
+        let text = match item {
+            Item::Approval(approvals) => approvals.first().map(|first| first.action.clone()),
+            Item::Pod(info, matter) => self.about_pod(info, *matter),
+        };
+        SafeText::brief(text.unwrap_or_default(), ABOUT).into_string()
+    }
+
+    /// The same of a Pod without a request, whole.
+    fn about_pod(&self, info: &PodInfo, matter: Matter) -> Option<String> {
+        match matter {
+            Matter::Needs => None,
+            Matter::Failed => Some(error_of(info)),
+            Matter::InCircles => info.circling.as_ref().map(|circling| circling.call.clone()),
+            Matter::Finished => info.activity.clone(),
+        }
+    }
+
+    /// The title, and on the right which of all items it is and how long it has waited.
+    fn head(&self, item: &Item<'_>, columns: usize) -> Line<'static> {
+        let Title { shape, role, asker, why, age } = self.title(item);
+        let place = format!("{} of {}", self.inbox.position(&self.items) + 1, self.items.len());
+        let alike = item.approvals().len();
+        let alike = (alike > 1).then(|| format!("{alike} alike"));
+        let right: Vec<String> = alike.into_iter().chain([place, age]).collect();
+        let right = self.glyphs.plain(&right.join(" · "));
+        let shape = format!("{shape} ");
+        let room = columns.saturating_sub(width(&shape) + width(&right) + 2);
+        let asker = cut_middle(&self.glyphs.plain(&asker), room * 2 / 3);
+        let rest = room.saturating_sub(width(&asker) + 2);
+        let why = pad(&cut(&self.glyphs.plain(&why), rest), rest);
+        let style = self.theme.style(role);
+        Line::from(vec![
+            Span::styled(shape, style),
+            Span::styled(asker, style.add_modifier(Modifier::BOLD)),
+            Span::styled(format!("  {why}"), style),
+            Span::styled(format!("  {right}"), self.theme.dim),
+        ])
+    }
+
+    /// The details that a person needs to decide.
+    fn details(&self, item: &Item<'_>, columns: usize) -> Vec<Line<'static>> {
+        let room = columns.saturating_sub(INDENT).max(1);
+        let approval = match item {
+            Item::Approval(approvals) => approvals.first(),
+            Item::Pod(info, matter) => return self.details_of_pod(info, *matter, room),
+        };
+        let Some(approval) = approval else { return Vec::new() };
+        let mut lines = Vec::new();
+        let exact = self.theme.code.add_modifier(Modifier::BOLD);
+        let rows = action(approval, columns, self.glyphs).into_iter();
+        lines.extend(rows.map(|(call, row)| {
+            let call = Span::styled(format!("  {call}"), self.theme.dim);
+            Line::from(vec![call, Span::styled(row, exact)])
+        }));
+        lines.extend(self.equal_requests(
+            item.approvals().len(),
+            approval.question.is_some(),
+            room,
+        ));
+        for (name, value) in self.facts(item, approval) {
+            for (i, line) in wrap_text(&value, room.saturating_sub(NAMES)).into_iter().enumerate() {
+                lines.push(self.fact(if i == 0 { name } else { "" }, &line, room));
+            }
+        }
+        let rule = self.rule(item).into_iter().chain(for_every_pod(approval));
+        let rule = rule.flat_map(|rule| wrap_text(&self.glyphs.plain(&rule), room));
+        lines.extend(rule.map(|row| Line::raw(format!("  {row}"))));
+        lines
+    }
+
+    /// What is known of the matter of a Pod without a request.
+    fn details_of_pod(&self, info: &PodInfo, matter: Matter, room: usize) -> Vec<Line<'static>> {
+        let text = self.about_pod(info, matter).unwrap_or_else(|| {
+            let open = self.keymap.name(Context::Inbox, Action::LookInside);
+            format!("nothing to allow here: {open} looks inside")
+        });
+        let rows = wrap_text(&self.glyphs.plain(&SafeText::spelled(text)), room).into_iter();
+        rows.map(|row| Line::raw(format!("  {row}"))).collect()
+    }
+
+    /// Why a Pod without a request is an item.
+    fn why(&self, info: &PodInfo, matter: Matter) -> String {
+        let state = || state::of_pod(info).to_owned();
+        match matter {
+            Matter::InCircles => info.circling.as_ref().map_or_else(state, again),
+            Matter::Failed => match info.parent.as_ref().and_then(|name| self.family.get(name)) {
+                Some(parent) => format!("failed · its parent is {}", state::of_pod(parent)),
+                None => state(),
+            },
+            Matter::Finished => "done, not seen".into(),
+            Matter::Needs => info.why.clone().unwrap_or_else(state),
+        }
+    }
+
+    /// How many equal requests the row stands for, and the keys that allow one or all of them.
+    fn equal_requests(
+        &self,
+        count: usize,
+        is_question: bool,
+        room: usize,
+    ) -> Option<Line<'static>> {
+        let key = |action| self.keymap.name(Context::Inbox, action);
+        let (one, each) = (key(Action::AllowOnce), key(Action::AllowEach));
+        let text = match is_question {
+            true => {
+                format!("{count} equal questions: {one} answers the oldest, {each} each of them")
+            }
+            false => {
+                format!("{count} equal requests: {one} allows the oldest, {each} each of them")
+            }
+        };
+        let text = self.glyphs.plain(&cut(&text, room));
+        (count > 1 && self.has_keys).then(|| Line::raw(format!("  {text}")))
+    }
+
+    /// The rule that allowing always would write, with the keys that do so.
+    fn rule(&self, item: &Item<'_>) -> Option<String> {
+        if !self.has_keys || item.approvals().iter().any(|approval| approval.question.is_some()) {
+            return None;
+        }
+        if item.approvals().iter().any(|approval| approval.is_once_only()) {
+            return Some(ONCE_ONLY.into());
+        }
+        let (rule, author) = self.inbox.rule(item.approvals())?;
+        let key = |action| self.keymap.name(Context::Inbox, action);
+        let (pod, tree) = (key(Action::AllowPod), key(Action::AllowTree));
+        let yours = if author == Author::Person { " (yours)" } else { "" };
+        if item.approvals().iter().any(|approval| approval.client.is_some()) {
+            return Some(format!("{pod} would allow this client {}", pattern(rule)));
+        }
+        let limit = limit(rule).map(|limit| format!(" ({limit})")).unwrap_or_default();
+        Some(format!("{pod} and {tree} would allow {}{yours}{limit}", pattern(rule)))
+    }
+
+    fn facts(&self, item: &Item<'_>, approval: &ApprovalRequest) -> Vec<(&'static str, String)> {
+        let mut facts = match &approval.question {
+            Some(asked) => vec![("wants", question::wants(asked))],
+            None => vec![("needs", spelled(&approval.because))],
+        };
+        facts.extend(approval.lease.iter().map(|lease| ("opens", self.opens(lease))));
+        let command = |path| format!("{}, for this command only", scope::outside(path));
+        facts.extend(approval.outside.iter().map(|path| ("opens", command(path))));
+        facts.extend(approval.scripts.iter().map(|script| scope::hashed(approval, script)));
+        facts.extend(approval.reason.iter().map(|reason| ("model says", spelled(reason))));
+        if item.approvals().len() > 1 {
+            facts.push(("asked by", lineages(item.approvals())));
+        }
+        if approval.question.is_none() {
+            facts.push(("scope", scope::rules(&approval.scope)));
+        }
+        facts
+    }
+
+    /// The access outside the scope that an approval grants, and how long with each key.
+    fn opens(&self, lease: &Rule) -> String {
+        let key = |action| self.keymap.name(Context::Inbox, action);
+        let (once, pod, tree) =
+            (key(Action::AllowOnce), key(Action::AllowPod), key(Action::AllowTree));
+        let rule = scope::rule(lease);
+        format!(
+            "{rule}, with {once} for this call only, with {pod} or {tree} until it is revoked or the pod stops"
+        )
+    }
+
+    fn fact(&self, name: &str, value: &str, room: usize) -> Line<'static> {
+        let value = cut(&self.glyphs.plain(value), room.saturating_sub(NAMES));
+        Line::from(vec![
+            Span::styled(format!("  {name:<NAMES$}"), self.theme.dim),
+            Span::raw(value),
+        ])
+    }
+
+    pub fn render(&self, area: Rect, buf: &mut Buffer) {
+        let Some(item) = self.inbox.chosen(&self.items) else { return };
+        let (columns, height) = (usize::from(area.width), usize::from(area.height));
+        let details = self.in_view(self.details(item, columns), height);
+        let rows = [self.head(item, columns)].into_iter().chain(details);
+        for (line, y) in rows.zip(area.y..area.bottom()) {
+            buf.set_line(area.x, y, &line, area.width);
+        }
+    }
+}
+
+/// How many of `rows` are in view below a head. If some are left out and there is room, one row is kept
+/// for the number of the others.
+pub fn in_view(rows: usize, height: usize) -> usize {
+    let room = height.saturating_sub(1);
+    if rows <= room {
+        return rows;
+    }
+    if room >= NOTED { room - 1 } else { room }
+}
+
+/// How many rows are below those in view, and the key that shows them.
+pub fn more_below(rows: usize, keymap: &Keymap) -> String {
+    let down = keymap.name(Context::Everywhere, Action::PageDown);
+    let lines = if rows == 1 { "line" } else { "lines" };
+    format!("… {rows} more {lines}: {down}")
+}
+
+/// How a person allows the start of a server once for all Pods, which a decision does not.
+fn for_every_pod(approval: &ApprovalRequest) -> Option<String> {
+    let (tool, server) = (&approval.rule.tool, &approval.rule.pattern);
+    let rule = format!(
+        "for every Pod: [[permissions.rule]] in config.toml with tool = {tool:?}, pattern = {server:?}, \
+         action = \"allow\""
+    );
+    (approval.tool == START_SERVER).then(|| spelled(&rule))
+}
+
+/// The error that the last run of a Pod ended with.
+fn error_of(info: &PodInfo) -> String {
+    let error = info.last_result.as_ref().and_then(|run| run.error.clone());
+    error.or_else(|| info.why.clone()).unwrap_or_default()
+}
+
+/// The exact action and its details, wrapped, below or behind what they belong to: every character that would be hidden is
+/// spelled, and a row that a line break of the action follows ends in a sign for it.
+fn action(approval: &ApprovalRequest, columns: usize, glyphs: Glyphs) -> Vec<(String, String)> {
+    let mut rows = SafeText::spelled_rows(&approval.action);
+    rows.extend(details(approval));
+    let fields = approval.question.iter().flat_map(question::rows);
+    rows.extend(fields.map(SafeText::spelled_row));
+    // The head says that a model asks.
+    let of_model = approval.question.as_ref().is_some_and(|question| question.server.is_none());
+    let call = if of_model { String::new() } else { spelled(&approval.call()) };
+    let beside =
+        if (1..=BESIDE).contains(&width(&call)) { format!("{call}  ") } else { String::new() };
+    let room = columns.saturating_sub(INDENT + width(&beside)).max(1);
+    let rows = rows.iter().map(|row| glyphs.exact(row));
+    let rows = rows.flat_map(|row| wrap_text(&row, room));
+    let mut action: Vec<_> = rows.map(|row| (" ".repeat(width(&beside)), row)).collect();
+    match action.first_mut() {
+        Some((before, _)) if !beside.is_empty() => *before = beside,
+        Some(_) | None => {
+            let room = columns.saturating_sub(INDENT).max(1);
+            let above = wrap_text(&glyphs.plain(&call), room).into_iter();
+            action.splice(0..0, above.map(|row| (row, String::new())));
+        }
+    }
+    action
+}
+
+/// The details of a request, a row for each of their lines.
+fn details(approval: &ApprovalRequest) -> impl Iterator<Item = SafeText<'_>> {
+    approval.details.iter().flat_map(|text| text.split('\n')).map(SafeText::spelled_row)
+}
+
+fn spelled(text: &str) -> String {
+    SafeText::spelled(text).into_string()
+}
+
+/// Every asker of the requests, each below the Pods above it.
+fn lineages(approvals: &[&ApprovalRequest]) -> String {
+    approvals.iter().map(lineage).collect::<Vec<_>>().join(", ")
+}
+
+fn lineage(approval: &&ApprovalRequest) -> String {
+    let above = approval.lineage.iter().map(ToString::to_string);
+    above.chain([approval.asker()]).collect::<Vec<_>>().join(" › ")
+}

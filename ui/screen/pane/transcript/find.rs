@@ -1,0 +1,322 @@
+//! The search for a text, and going to the beginning. Both may have to wait for pages.
+
+use crate::rows::Row;
+use crate::screen::pane::transcript::load::Want;
+use crate::screen::pane::transcript::pages::{Beginning, Gap, Pos, Step, Walk};
+use crate::screen::pane::transcript::scroll::RowPosition;
+use crate::screen::pane::transcript::{Transcript, block::Fold};
+use icu_normalizer::ComposingNormalizerBorrowed;
+use unicode_segmentation::UnicodeSegmentation as _;
+
+/// The state of a search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Search {
+    #[default]
+    Off,
+    /// The view shows a match.
+    Found,
+    /// Pages are being read.
+    Looking,
+    /// There is no match further up.
+    NoneAbove,
+    /// There is no match further down.
+    NoneBelow,
+}
+
+#[derive(Default)]
+pub struct Find {
+    needle: String,
+    state: Search,
+    /// The match that was shown last.
+    at: Option<(Pos, i32)>,
+    seek: Option<Seek>,
+}
+
+#[derive(Clone, Copy)]
+enum Seek {
+    /// The beginning of the transcript.
+    Top,
+    /// The next match after this row.
+    Match { from: (Pos, i32), back: bool },
+}
+
+impl Find {
+    /// Ends a search that still waits for pages.
+    pub fn stop(&mut self) {
+        self.seek = None;
+        if self.state == Search::Looking {
+            self.state = Search::Off;
+        }
+    }
+
+    pub fn seek_top(&mut self) {
+        self.seek = Some(Seek::Top);
+    }
+
+    pub fn is_seeking(&self) -> bool {
+        self.seek.is_some()
+    }
+
+    /// The position of a search that waits for pages.
+    pub fn from(&self) -> Option<Pos> {
+        match self.seek? {
+            Seek::Top => None,
+            Seek::Match { from, .. } => Some(from.0),
+        }
+    }
+
+    pub fn needle(&self) -> &str {
+        &self.needle
+    }
+}
+
+impl Transcript {
+    /// Looks for a text, upwards from the view; case counts only where the text has capitals. An
+    /// empty one ends the search.
+    pub fn find(&mut self, needle: &str) {
+        needle.clone_into(&mut self.find.needle);
+        self.find.at = None;
+        self.find.stop();
+        self.find.state = Search::Off;
+        if !needle.is_empty() {
+            self.find_next(1);
+        }
+    }
+
+    /// Goes to the next match: further up, or with a negative number back down. After the topmost one it
+    /// starts again at the end.
+    pub fn find_next(&mut self, by: i32) {
+        if self.find.needle.is_empty() || by == 0 {
+            return;
+        }
+        // At the tail that is the end of everything, also while the last block is not loaded whole.
+        let behind = |last: Pos| (Pos { block: last.block + 1, ..last }, 0);
+        let again = by > 0 && self.find.state == Search::NoneAbove;
+        let bottom = match again || self.is_at_tail() {
+            true => self.pages.last().map(behind),
+            false => self.seen.last().map(|seen| (seen.pos, seen.row + 1)),
+        };
+        let last = self.find.at.filter(|(pos, _)| !again && self.pages.get(*pos).is_some());
+        let Some(from) = last.or(bottom) else {
+            return;
+        };
+        self.load.failed = None;
+        self.stay_here();
+        self.find.seek = Some(Seek::Match { from, back: by > 0 });
+        self.go_on_seeking();
+        self.find_visible_rows();
+    }
+
+    /// Ends a search that still goes on; `false` when none does.
+    pub fn stop_search(&mut self) -> bool {
+        let looking = self.find.state == Search::Looking;
+        self.find.stop();
+        looking
+    }
+
+    /// The state of the search.
+    pub fn search(&self) -> Search {
+        self.find.state
+    }
+
+    /// Continues a search that waits for pages, as far as the loaded ones allow.
+    pub(super) fn go_on_seeking(&mut self) {
+        match self.find.seek {
+            None => {}
+            Some(Seek::Top) => self.go_on_to_top(),
+            Some(Seek::Match { from, back }) => self.go_on_to_match(from, back),
+        }
+    }
+
+    fn go_on_to_top(&mut self) {
+        let Some(mut oldest) = self.pages.oldest() else { return };
+        if let Step::To(pos) = self.next_shown(oldest, true)
+            && self.pages.get(oldest).is_some_and(|block| !block.shown(self.detail))
+        {
+            oldest = pos;
+        }
+        self.anchor_at(RowPosition { pos: oldest, row: i32::MIN / 2, of: 0 });
+        match (self.pages.step(oldest, false, Walk::Blocks), self.pages.beginning) {
+            (Step::Missing(gap), _) => self.want_for_search(gap, true),
+            (_, Beginning::Before(id)) => self.load.want = Some(Want::Older(id)),
+            (_, Beginning::Here) => self.find.seek = None,
+        }
+    }
+
+    fn go_on_to_match(&mut self, from: (Pos, i32), back: bool) {
+        self.find.state = Search::Looking;
+        let (mut at, mut row) = from;
+        loop {
+            if let Some(hit) = self.match_in(at, row, back) {
+                return self.show_match(at, hit);
+            }
+            match self.next_taking_rows(at, !back, Walk::Everything) {
+                Step::To(next) => at = next,
+                Step::Missing(gap) => {
+                    self.find.seek = Some(Seek::Match { from: (at, row), back });
+                    self.want_for_search(gap, back);
+                    if self.waits_for(gap) {
+                        return;
+                    }
+                    continue;
+                }
+                Step::End => return self.seek_beyond(at, row, back),
+            }
+            row = if back { i32::MAX } else { -1 };
+        }
+    }
+
+    /// Requests what is missing at a gap, and tells whether it is still missing: the table of a text may be
+    /// known already.
+    fn waits_for(&self, gap: Gap) -> bool {
+        match gap {
+            Gap::Table(pos) => self.pages.get(pos).is_some_and(|block| block.lacks_table()),
+            Gap::Page(_) | Gap::Part(_) => true,
+        }
+    }
+
+    fn seek_beyond(&mut self, at: Pos, row: i32, back: bool) {
+        if let (true, Beginning::Before(id)) = (back, self.pages.beginning) {
+            self.find.seek = Some(Seek::Match { from: (at, row), back });
+            self.load.want = Some(Want::Older(id));
+            return;
+        }
+        self.find.seek = None;
+        self.find.state = if back { Search::NoneAbove } else { Search::NoneBelow };
+    }
+
+    /// The row of the next match in a block before or after this row.
+    fn match_in(&mut self, pos: Pos, row: i32, back: bool) -> Option<i32> {
+        let text = self.pages.get(pos)?.plain();
+        find_in(&text, &self.find.needle)?;
+        let rows = self.rows_with_match(pos);
+        let next = |rows: &[i32]| {
+            if back {
+                rows.iter().rev().copied().find(|found| *found < row)
+            } else {
+                rows.iter().copied().find(|found| *found > row)
+            }
+        };
+        if !rows.is_empty() {
+            return next(&rows);
+        }
+        // Folded text is unfolded. A match that a line break divides belongs to the row in which it
+        // begins.
+        let fold = std::mem::replace(&mut self.pages.get_mut(pos)?.fold, Fold::Open);
+        self.pages.get_mut(pos)?.cache = None;
+        let rows = self.rows_with_match(pos);
+        if rows.is_empty() {
+            let divided = self.row_with_divided_match(pos).unwrap_or(0);
+            let block = self.pages.get_mut(pos)?;
+            (block.fold, block.cache) = (fold, None);
+            return next(&[divided]);
+        }
+        next(&rows)
+    }
+
+    /// The first row with the beginning of a match whose end is in the next one.
+    fn row_with_divided_match(&self, pos: Pos) -> Option<i32> {
+        let block = self.pages.get(pos)?;
+        let head = usize::from(block.shape(self.detail, self.unfolded).head);
+        let solid = |text: &str| text.split_whitespace().collect::<String>();
+        let text = |row: &Row| row.iter().map(|piece| piece.text.as_str()).collect::<String>();
+        let needle = solid(&self.find.needle);
+        let rows = &block.cache.as_ref()?.rows;
+        let divided = rows.windows(2).position(|two| {
+            let both = solid(&text(&two[0])) + &solid(&text(&two[1]));
+            find_in(&both, &needle).is_some()
+        });
+        i32::try_from(divided? + head).ok()
+    }
+
+    fn rows_with_match(&mut self, pos: Pos) -> Vec<i32> {
+        self.body(pos);
+        let Some(block) = self.pages.get(pos) else { return Vec::new() };
+        let shape = block.shape(self.detail, self.unfolded);
+        let head = shape.head.then(|| block.head(shape, self.now).0);
+        let rows = block.cache.iter().flat_map(|cache| cache.rows.iter());
+        let matches = |row: &Row| {
+            let text: String = row.iter().map(|piece| piece.text.as_str()).collect();
+            find_in(&text, &self.find.needle).is_some()
+        };
+        let all = head.iter().chain(rows).enumerate().filter(|(_, row)| matches(row));
+        all.filter_map(|(at, _)| i32::try_from(at).ok()).collect()
+    }
+
+    /// Unfolds a block of which a part is to be shown.
+    fn unfold_for(&mut self, pos: Pos) {
+        let (detail, unfolded) = (self.detail, self.unfolded);
+        let Some(block) = self.pages.get_mut(pos.head()).filter(|_| pos.part > 0) else { return };
+        if !block.shows_rest(detail, unfolded) {
+            (block.fold, block.cache) = (Fold::Open, None);
+        }
+    }
+
+    fn show_match(&mut self, pos: Pos, row: i32) {
+        self.find.seek = None;
+        self.find.state = Search::Found;
+        self.find.at = Some((pos, row));
+        self.cursor = Some(pos);
+        self.unfold_for(pos);
+        self.open_group(pos);
+        self.reveal_row(pos, row);
+    }
+}
+
+/// The first match of the needle in a text: start and end in bytes. Case counts only if the needle has
+/// capitals; composed and decomposed characters are the same.
+pub fn find_in(text: &str, needle: &str) -> Option<(usize, usize)> {
+    let nfc = ComposingNormalizerBorrowed::new_nfc();
+    let needle = nfc.normalize(needle);
+    if nfc.is_normalized(text) {
+        return find_composed(text, &needle);
+    }
+    let (mut composed, mut starts) = (String::new(), Vec::new());
+    for (at, cluster) in text.grapheme_indices(true) {
+        starts.push((composed.len(), at));
+        composed.push_str(&nfc.normalize(cluster));
+    }
+    let (start, end) = find_composed(&composed, &needle)?;
+    let first = starts.partition_point(|(at, _)| *at <= start).checked_sub(1)?;
+    let last = starts.partition_point(|(at, _)| *at < end);
+    Some((starts.get(first)?.1, starts.get(last).map_or(text.len(), |(_, at)| *at)))
+}
+
+fn find_composed(text: &str, needle: &str) -> Option<(usize, usize)> {
+    if needle.is_empty() {
+        return None;
+    }
+    if needle.chars().any(char::is_uppercase) {
+        return text.find(needle).map(|at| (at, at + needle.len()));
+    }
+    text.char_indices().find_map(|(at, _)| Some((at, at + begins_with(&text[at..], needle)?)))
+}
+
+/// The length in bytes of the match at the beginning of a text, ignoring case.
+fn begins_with(text: &str, needle: &str) -> Option<usize> {
+    let mut rest = text.char_indices();
+    for wanted in needle.chars() {
+        let (_, found) = rest.next()?;
+        let same = found == wanted || found.to_lowercase().eq(std::iter::once(wanted));
+        if !same {
+            return None;
+        }
+    }
+    Some(text.len() - rest.as_str().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn composed_and_decomposed_texts_match() {
+        let decomposed = "un cafe\u{301} noir";
+        assert_eq!(find_in(decomposed, "café"), Some((3, 9)));
+        assert_eq!(find_in(decomposed, "noir"), Some((10, 14)));
+        assert_eq!(find_in("un café noir", "cafe\u{301}"), Some((3, 8)));
+        assert_eq!(find_in("한국", "\u{1112}\u{1161}\u{11ab}"), Some((0, 3)));
+        assert_eq!(find_in("Un CAFÉ", "café"), Some((3, 8)));
+        assert_eq!(find_in("Un CAFÉ", "Café"), None, "capitals make the case count");
+    }
+}

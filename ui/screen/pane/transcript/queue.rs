@@ -1,0 +1,67 @@
+//! The messages that no run has taken yet, below the end of a transcript.
+
+use crate::rows::{Piece, row_width, shorten};
+use crate::screen::pane::transcript::rows::named;
+use crate::screen::pane::transcript::scroll::Columns;
+use crate::theme::{Role, Theme};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::widgets::Widget;
+use yoi::protocol::{PodInfo, State, flatten};
+use yoi::text::SafeText;
+
+/// How many messages are shown.
+const SHOWN: usize = 3;
+
+/// The queue of a Pod as a widget.
+pub struct Queue<'a> {
+    pub info: &'a PodInfo,
+    pub theme: &'a Theme,
+}
+
+/// How many rows the queue of a Pod takes.
+pub fn queue_rows(info: &PodInfo) -> u16 {
+    u16::try_from(info.queue.len().min(SHOWN)).unwrap_or(0)
+}
+
+impl Queue<'_> {
+    /// When the message with this number enters a run.
+    fn enters(&self, number: usize) -> String {
+        match (self.info.queue[number].enters, self.info.state) {
+            (true, State::NeedsYou) => "enters after the request".to_owned(),
+            (true, _) => "enters at the next tool".to_owned(),
+            (false, _) => {
+                let before = self.info.queue.iter().take(number).filter(|before| !before.enters);
+                format!("queued {}", before.count() + 1)
+            }
+        }
+    }
+}
+
+impl Widget for Queue<'_> {
+    fn render(self, area: Rect, buf: &mut Buffer) {
+        let Columns { text, right, .. } = Columns::of(area.width);
+        let cells = usize::from(right - text);
+        let more = self.info.queue.len().saturating_sub(usize::from(area.height));
+        for (number, (queued, y)) in
+            self.info.queue.iter().zip(area.top()..area.bottom()).enumerate()
+        {
+            let enters = match y + 1 == area.bottom() && more > 0 {
+                true => format!("{} · {more} more", self.enters(number)),
+                false => self.enters(number),
+            };
+            let enters = [Piece::new(enters, Role::Dim)];
+            let words = SafeText::line(flatten(&queued.input).replace('\n', " ")).into_string();
+            let room = cells.saturating_sub(row_width(&enters) + 2);
+            let row = shorten(&named("you", &words, Role::Text), room);
+            let gap = cells.saturating_sub(row_width(&row) + row_width(&enters));
+            let gap = [Piece::new(" ".repeat(gap), Role::Text)];
+            let mut x = area.x + text;
+            for piece in row.iter().chain(&gap).chain(&enters) {
+                let left = usize::from((area.x + right).saturating_sub(x));
+                let style = self.theme.style(piece.style.role);
+                (x, _) = buf.set_stringn(x, y, &piece.text, left, style);
+            }
+        }
+    }
+}

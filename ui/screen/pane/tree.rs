@@ -1,0 +1,319 @@
+//! The tree of Pods: one row a Pod with what it does now or why it waits, in an order that stays.
+
+use crate::family::{Cost, Counts, Family, Sums};
+use crate::screen::pane::glyph::Glyphs;
+use crate::screen::pane::input::Input;
+use icu_normalizer::ComposingNormalizerBorrowed;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashSet};
+use std::path::PathBuf;
+use yoi::protocol::name::folded;
+use yoi::protocol::{LastRun, PodInfo, PodName, RunResult, State};
+
+mod columns;
+mod draw;
+mod picked;
+
+pub use draw::View;
+pub use picked::{Marks, Pins};
+
+/// Which Pods are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Workspaces {
+    #[default]
+    This,
+    All,
+}
+
+/// Whether stopped Pods have rows of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoppedPods {
+    #[default]
+    Folded,
+    Listed,
+}
+
+/// Whether children whose runs have ended have rows of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedChildren {
+    Folded,
+    Listed,
+}
+
+impl EndedChildren {
+    /// With the focus the tree lists them, so that the cursor reaches each.
+    pub fn in_tree(focused: bool) -> Self {
+        if focused { Self::Listed } else { Self::Folded }
+    }
+}
+
+/// The folds, the cursor and the filter of the tree. The Pods themselves are in the family.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// The workspace the screen was opened in.
+    pub workspace: PathBuf,
+    pub glyphs: Glyphs,
+    pub workspaces: Workspaces,
+    pub stopped_pods: StoppedPods,
+    pub filter: Input,
+    /// The row the cursor is on.
+    pub cursor: Option<Place>,
+    pub marks: Marks,
+    pub pins: Pins,
+    /// The columns left of the transcript, if a person dragged the border there.
+    pub columns: Option<u16>,
+    /// The Pod whose ended children were unfolded, until another Pod becomes the current one.
+    pub unfolded: Option<PodName>,
+    folded: HashSet<PodName>,
+}
+
+/// The thing that a row shows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    Pod(PodName),
+    /// The row into which the ended children of this Pod fold.
+    Ended(PodName),
+    /// The row into which stopped Pods fold.
+    Stopped,
+}
+
+/// One row of the tree.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TreeRow<'a> {
+    Pod {
+        info: &'a PodInfo,
+        /// The number of Pods above it in the tree.
+        level: usize,
+        children: Children,
+    },
+    /// The number of ended Pods below `parent` without rows.
+    Ended { parent: &'a PodInfo, level: usize, count: usize },
+    /// The number of stopped Pods without rows.
+    Stopped(usize),
+}
+
+/// Whether a row has children, and whether they are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Children {
+    None,
+    Shown,
+    Folded,
+}
+
+impl TreeRow<'_> {
+    /// The thing that the row shows.
+    pub fn place(&self) -> Place {
+        match self {
+            Self::Pod { info, .. } => Place::Pod(info.name.clone()),
+            Self::Ended { parent, .. } => Place::Ended(parent.name.clone()),
+            Self::Stopped(_) => Place::Stopped,
+        }
+    }
+
+    /// Whether the row shows this thing.
+    pub fn is_at(&self, place: &Place) -> bool {
+        match (self, place) {
+            (Self::Pod { info, .. }, Place::Pod(name)) => info.name == *name,
+            (Self::Ended { parent, .. }, Place::Ended(name)) => parent.name == *name,
+            (Self::Stopped(_), Place::Stopped) => true,
+            (Self::Pod { .. } | Self::Ended { .. } | Self::Stopped(_), _) => false,
+        }
+    }
+}
+
+impl Tree {
+    /// A tree that lists the Pods of `workspace`.
+    pub fn new(workspace: PathBuf, glyphs: Glyphs) -> Self {
+        Self { workspace, glyphs, ..Self::default() }
+    }
+
+    /// The rows of the tree. `current` has a row even when it is stopped or ended.
+    pub fn rows<'a>(
+        &self,
+        sums: &Sums<'a>,
+        current: Option<&PodName>,
+        ended: EndedChildren,
+    ) -> Vec<TreeRow<'a>> {
+        let family = sums.family();
+        let mut to_current = Vec::new();
+        if let Some(current) = current.and_then(|name| family.get(name)) {
+            to_current = family.lineage(current);
+            to_current.push(&current.name);
+        }
+        let (rows, stopped) = (Vec::new(), 0);
+        let mut walk = Walk { tree: self, family, current, to_current, ended, sums, rows, stopped };
+        if self.filter.is_empty() {
+            walk.roots();
+        } else {
+            walk.matches();
+        }
+        let Walk { mut rows, stopped, .. } = walk;
+        if stopped > 0 {
+            rows.push(TreeRow::Stopped(stopped));
+        }
+        rows
+    }
+
+    /// Where `name` is among the rows, from 0.
+    pub fn position(&self, rows: &[TreeRow<'_>]) -> Option<usize> {
+        let cursor = self.cursor.as_ref()?;
+        rows.iter().position(|row| row.is_at(cursor))
+    }
+
+    /// The Pod under the cursor.
+    pub fn chosen(&self) -> Option<&PodName> {
+        match self.cursor.as_ref()? {
+            Place::Pod(name) => Some(name),
+            Place::Ended(_) | Place::Stopped => None,
+        }
+    }
+
+    /// The Pods whose children are folded.
+    pub fn folded(&self) -> BTreeSet<PodName> {
+        self.folded.iter().cloned().collect()
+    }
+
+    pub fn is_folded(&self, name: &PodName) -> bool {
+        self.folded.contains(name)
+    }
+
+    pub fn fold(&mut self, name: PodName) {
+        self.folded.insert(name);
+    }
+
+    pub fn unfold(&mut self, name: &PodName) {
+        self.folded.remove(name);
+    }
+
+    /// What all Pods of the tree cost.
+    pub fn cost(&self, family: &Family, current: Option<&PodName>) -> Cost {
+        let mut cost = Cost::default();
+        let pods = family.all().iter().filter(|info| self.lists(info, family, current));
+        pods.for_each(|info| cost += Cost::of(info));
+        cost
+    }
+
+    /// Whether a Pod can have a row, or is counted in the row of a folded one.
+    pub fn lists(&self, info: &PodInfo, family: &Family, current: Option<&PodName>) -> bool {
+        let is_current = current == Some(&info.name);
+        (info.is_listed() || is_current)
+            && (self.workspaces == Workspaces::All
+                || family.belongs(info, &self.workspace, current))
+    }
+}
+
+struct Walk<'a, 'b> {
+    tree: &'b Tree,
+    family: &'a Family,
+    current: Option<&'b PodName>,
+    /// The ancestors of the current Pod, and the Pod itself.
+    to_current: Vec<&'a PodName>,
+    ended: EndedChildren,
+    sums: &'b Sums<'a>,
+    rows: Vec<TreeRow<'a>>,
+    /// The number of stopped Pods without rows.
+    stopped: usize,
+}
+
+impl<'a> Walk<'a, '_> {
+    fn roots(&mut self) {
+        let family = self.family;
+        for info in family.all() {
+            let parent = info.parent.as_ref().and_then(|name| family.get(name));
+            let below = parent.is_some_and(|parent| self.listed(parent));
+            if !below && self.listed(info) {
+                self.pod(info, 0);
+            }
+        }
+    }
+
+    /// The current Pod and its tree are listed wherever they work.
+    fn listed(&self, info: &PodInfo) -> bool {
+        self.tree.lists(info, self.family, self.current)
+    }
+
+    fn matches(&mut self) {
+        let nfc = ComposingNormalizerBorrowed::new_nfc();
+        let wanted = folded(&nfc.normalize(self.tree.filter.text()));
+        for info in self.family.all() {
+            if self.listed(info) && info.name.key().contains(&wanted) {
+                self.rows.push(TreeRow::Pod { info, level: 0, children: Children::None });
+            }
+        }
+    }
+
+    /// Adds a Pod and the Pods below it.
+    fn pod(&mut self, info: &'a PodInfo, level: usize) {
+        if self.folds_away(info) {
+            self.stopped += self.count(info);
+            return;
+        }
+        let family = self.family;
+        let (shown, hidden): (Vec<&PodInfo>, Vec<&PodInfo>) = family
+            .children(&info.name)
+            .filter(|child| self.listed(child) && child.name != info.name)
+            .partition(|child| !self.folds_away(child));
+        self.stopped += hidden.into_iter().map(|child| self.count(child)).sum::<usize>();
+        let folded = self.tree.is_folded(&info.name);
+        let children = match (shown.is_empty(), folded) {
+            (true, _) => Children::None,
+            (false, true) => Children::Folded,
+            (false, false) => Children::Shown,
+        };
+        self.rows.push(TreeRow::Pod { info, level, children });
+        if children == Children::Shown {
+            self.children(info, shown, level + 1);
+        }
+    }
+
+    /// Adds the children of `parent`; two or more that have ended are one row.
+    fn children(&mut self, parent: &'a PodInfo, shown: Vec<&'a PodInfo>, level: usize) {
+        let may_fold = self.ended == EndedChildren::Folded
+            && self.tree.unfolded.as_ref() != Some(&parent.name);
+        let (ended, others): (Vec<&PodInfo>, Vec<&PodInfo>) =
+            shown.iter().copied().partition(|child| may_fold && self.has_ended(child));
+        if ended.len() < 2 || ended.iter().any(|child| self.to_current.contains(&&child.name)) {
+            shown.into_iter().for_each(|child| self.pod(child, level));
+            return;
+        }
+        others.into_iter().for_each(|child| self.pod(child, level));
+        let count = ended.into_iter().map(|child| 1 + self.below(child).idle).sum();
+        self.rows.push(TreeRow::Ended { parent, level, count });
+    }
+
+    /// Whether the last run of a Pod finished and nothing waits, neither for it nor below it.
+    fn has_ended(&self, info: &PodInfo) -> bool {
+        let finished = |run: &LastRun| run.result == RunResult::Finished.word();
+        info.state == State::Idle
+            && info.last_result.as_ref().is_some_and(finished)
+            && (&info.why, &info.limit, info.queue.len()) == (&None, &None, 0)
+            && !self.tree.marks.has(&info.name)
+            && self.tree.pins.of(&info.name).is_none()
+            && self.below(info).live() == self.below(info).idle
+    }
+
+    fn below(&self, info: &PodInfo) -> Counts {
+        self.sums.at(info).below
+    }
+
+    /// Whether a Pod gets no row: it is stopped, has no live Pod below it, and is not the current one.
+    fn folds_away(&self, info: &PodInfo) -> bool {
+        self.tree.stopped_pods == StoppedPods::Folded && self.folds_as_stopped(info)
+    }
+
+    fn folds_as_stopped(&self, info: &PodInfo) -> bool {
+        info.state == State::Stopped
+            && self.current != Some(&info.name)
+            && self.family.children(&info.name).all(|child| self.folds_as_stopped(child))
+    }
+
+    fn count(&self, info: &PodInfo) -> usize {
+        1 + self.family.children(&info.name).map(|child| self.count(child)).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests;

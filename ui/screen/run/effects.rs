@@ -1,0 +1,187 @@
+//! Performs the effects of the app.
+
+use crate::screen::app::{App, Asked, Effect, Msg, Redraw, RequestToken};
+use crate::screen::notice::Kind;
+use crate::screen::run::input::{self, Input};
+use crate::screen::run::terminal::{give_back, stop_group};
+use crate::screen::run::{Arrived, Find, Loop, clipboard, editor};
+use crate::theme::Theme;
+use anyhow::Context as _;
+use std::collections::VecDeque;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+use tokio::time::Instant;
+use yoi::llm::rehearsal::{TOUR_DIRECTORY, TOUR_MODEL};
+use yoi::protocol::Method;
+use yoi::protocol::method::NewPod;
+
+/// Within this time after a suspension its SIGCONT arrives.
+const CONTINUED: Duration = Duration::from_millis(500);
+
+impl Loop {
+    /// Performs effects, and the effects that follow from their results.
+    pub(super) async fn perform_all(&mut self, effects: Vec<Effect>) -> anyhow::Result<()> {
+        let mut effects = VecDeque::from(effects);
+        while let Some(effect) = effects.pop_front() {
+            if let Some(msg) = self.perform(effect).await? {
+                effects.extend(self.update(msg));
+            }
+        }
+        Ok(())
+    }
+
+    async fn perform(&mut self, effect: Effect) -> anyhow::Result<Option<Msg>> {
+        match effect {
+            Effect::Call { pod, method, asked } => self.call(pod, method, asked),
+            Effect::CopyFromLog(pod, copy) => self.copy_from_log(pod, copy),
+            Effect::ReadTable(pod, text) => self.read_table(pod, text),
+            Effect::Copy(text) => self.copy(text)?,
+            Effect::Edit(text) => {
+                let edited = self.in_editor(move |editor| editor::edit(editor, &text)).await?;
+                return Ok(Some(Msg::Edited(edited)));
+            }
+            Effect::OpenFile(path, line) => {
+                let opened = self.in_editor(move |name| editor::open(name, &path, line)).await?;
+                return Ok(opened.err().map(|why| Msg::Said(Kind::Refused, why)));
+            }
+            Effect::OpenLink(address) => self.open_link(address),
+            Effect::LoadTheme(name) => return Ok(Some(self.load_theme(&name))),
+            Effect::Tour(token) => return Ok(self.tour(token)),
+            Effect::Title(title) => self.screen.set_title(&title)?,
+            Effect::Notify(text) => self.screen.notify(&text)?,
+            Effect::Records(sequences) => self.screen.report(&sequences)?,
+            Effect::Mouse(capture) => self.screen.capture_mouse(capture)?,
+            Effect::Redraw => self.screen.forget()?,
+            Effect::Suspend => self.suspend().await?,
+            Effect::Reconnect => self.connect_again(Find::OrStart),
+            Effect::FindHost => self.connect_again(Find::Running),
+            Effect::Quit(reason) => self.over = Some(reason),
+        }
+        Ok(None)
+    }
+
+    /// Loads a theme by name; the names that can be chosen are those the app knows.
+    fn load_theme(&self, name: &str) -> Msg {
+        let known = |app: &App| app.setup.themes.iter().any(|theme| theme == name);
+        if !known(&self.app) {
+            let names = self.app.setup.themes.join(", ");
+            return Msg::Said(Kind::Refused, format!("no theme {name}; there are {names}"));
+        }
+        if let Some(why) = crate::theme::why_mono().filter(|_| name != crate::theme::MONO) {
+            return Msg::Said(Kind::Refused, format!("no colours: {why}"));
+        }
+        let (theme, diagnostics) = Theme::load(name, self.themes.as_deref());
+        Msg::ThemeLoaded(Box::new(theme), diagnostics)
+    }
+
+    /// Creates a directory for the tour and requests its Pod; a failure becomes a notice.
+    fn tour(&self, token: RequestToken) -> Option<Msg> {
+        let made = tempfile::Builder::new()
+            .prefix(TOUR_DIRECTORY)
+            .permissions(std::fs::Permissions::from_mode(0o700))
+            .tempdir();
+        let cwd = match made {
+            // The directory stays as long as the Pod: the host deletes both together.
+            Ok(dir) => dir.keep(),
+            Err(error) => {
+                let text = format!("cannot make a directory for the tour: {error}");
+                return Some(Msg::Said(Kind::Refused, text));
+            }
+        };
+        let new = NewPod {
+            name: yoi::protocol::PodName::parse("tour").ok().filter(|name| !self.has(name)),
+            cwd,
+            model: Some(TOUR_MODEL.into()),
+            env: self.app.setup.env.clone(),
+            ..NewPod::default()
+        };
+        self.call(None, Method::New(new), Asked::NewTour(token));
+        None
+    }
+
+    fn has(&self, name: &yoi::protocol::PodName) -> bool {
+        self.app.family.get(name).is_some()
+    }
+
+    fn connect_again(&self, find: Find) {
+        let (Some(reconnect), sender) = (self.reconnect.clone(), self.sender.clone()) else {
+            return;
+        };
+        tokio::spawn(async move {
+            let arrived = match (reconnect(find).await, find) {
+                (Ok(Some((client, events))), _) => Arrived::Host(client, events),
+                (Ok(None), _) => Arrived::Msg(Msg::NotFound(None)),
+                (Err(error), Find::Running) => Arrived::Msg(Msg::NotFound(Some(error.to_string()))),
+                (Err(error), Find::OrStart) => {
+                    Arrived::Msg(Msg::ConnectFailed(format!("{error:#}")))
+                }
+            };
+            // The loop is gone when the dashboard has been left; then no connection is needed.
+            let _ = sender.send(arrived).await;
+        });
+    }
+
+    /// Gives the terminal back and stops, as Ctrl+Z of a shell does; returns when this process is continued.
+    pub(super) async fn suspend(&mut self) -> anyhow::Result<()> {
+        self.pause_input().await;
+        give_back();
+        stop_group().context("cannot suspend")?;
+        self.resume_input()
+    }
+
+    /// Takes the terminal again after a stop that this process did not see.
+    pub(super) async fn continued(&mut self) -> anyhow::Result<()> {
+        // After a suspension of its own this process has the terminal already.
+        if self.retaken.is_some_and(|at| at.elapsed() < CONTINUED) {
+            return Ok(());
+        }
+        self.pause_input().await;
+        give_back();
+        self.resume_input()
+    }
+
+    /// Gives the terminal to `$VISUAL` or `$EDITOR` for this work.
+    async fn in_editor<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&str) -> Result<T, String> + Send + 'static,
+    ) -> anyhow::Result<Result<T, String>> {
+        let env = |name: &str| self.app.setup.env.get(name).filter(|v| !v.is_empty()).cloned();
+        let editor = env("VISUAL").or_else(|| env("EDITOR")).unwrap_or_else(|| "vi".into());
+        self.pause_input().await;
+        give_back();
+        input::ignore_interrupts(true);
+        let done = tokio::task::spawn_blocking(move || work(&editor)).await;
+        input::ignore_interrupts(false);
+        self.resume_input()?;
+        Ok(done.unwrap_or_else(|error| Err(format!("cannot run the editor: {error}"))))
+    }
+
+    /// Hands an address to the program that the display has for it.
+    fn open_link(&self, address: String) {
+        let sender = self.sender.clone();
+        tokio::spawn(async move {
+            if let Err(error) = clipboard::give(&["xdg-open", &address], "").await {
+                let text = format!("xdg-open cannot open {address}: {error}");
+                // A loop that is over shows no notices.
+                let _ = sender.send(Arrived::Msg(Msg::Said(Kind::Refused, text))).await;
+            }
+        });
+    }
+
+    async fn pause_input(&mut self) {
+        if let Some(input) = self.input.take() {
+            input.stop().await;
+        }
+    }
+
+    fn resume_input(&mut self) -> anyhow::Result<()> {
+        self.screen.retake().context("cannot take the terminal again")?;
+        self.screen.capture_mouse(self.app.capture)?;
+        self.input = Some(Input::start().context("cannot read the terminal again")?);
+        self.app.size = self.screen.size()?;
+        self.app.terminal_retaken();
+        self.retaken = Some(Instant::now());
+        self.redraw = Redraw::Frame;
+        Ok(())
+    }
+}

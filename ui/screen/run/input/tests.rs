@@ -1,0 +1,407 @@
+use super::parser::Parser;
+use crate::screen::program_status::Status;
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind};
+use std::time::{Duration, Instant};
+
+const ESCAPE: Duration = Duration::from_millis(50);
+
+/// A parser with a clock of its own.
+struct Bench {
+    parser: Parser,
+    now: Instant,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { parser: Parser::new(ESCAPE), now: Instant::now() }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
+        self.parser.feed(bytes, self.now)
+    }
+
+    /// Lets time pass, with everything that is due on the way.
+    fn pass(&mut self, millis: u64) -> Vec<Event> {
+        self.now += Duration::from_millis(millis);
+        self.parser.expire(self.now)
+    }
+
+    /// Feeds bytes, and waits until nothing is unfinished.
+    fn all(&mut self, bytes: &[u8]) -> Vec<Event> {
+        let mut events = self.feed(bytes);
+        while let Some(at) = self.parser.deadline() {
+            self.now = at;
+            events.extend(self.parser.expire(at));
+        }
+        events
+    }
+}
+
+fn events(bytes: &[u8]) -> Vec<Event> {
+    Bench::new().all(bytes)
+}
+
+fn key(code: KeyCode, modifiers: KeyModifiers) -> Event {
+    Event::Key(KeyEvent::new(code, modifiers))
+}
+
+fn plain(code: KeyCode) -> Event {
+    key(code, KeyModifiers::NONE)
+}
+
+fn letter(c: char, modifiers: KeyModifiers) -> Event {
+    key(KeyCode::Char(c), modifiers)
+}
+
+const CTRL: KeyModifiers = KeyModifiers::CONTROL;
+const ALT: KeyModifiers = KeyModifiers::ALT;
+const SHIFT: KeyModifiers = KeyModifiers::SHIFT;
+
+/// Sequences of keys, and what each is.
+fn keys() -> Vec<(&'static [u8], Event)> {
+    vec![
+        (b"a", letter('a', KeyModifiers::NONE)),
+        (b"A", letter('A', SHIFT)),
+        ("é".as_bytes(), letter('é', KeyModifiers::NONE)),
+        ("日".as_bytes(), letter('日', KeyModifiers::NONE)),
+        ("🦀".as_bytes(), letter('🦀', KeyModifiers::NONE)),
+        (b"\r", plain(KeyCode::Enter)),
+        (b"\t", plain(KeyCode::Tab)),
+        (b"\x7f", plain(KeyCode::Backspace)),
+        (b"\0", letter(' ', CTRL)),
+        (b"\x01", letter('a', CTRL)),
+        (b"\n", letter('j', CTRL)),
+        (b"\x1a", letter('z', CTRL)),
+        (b"\x1f", letter('7', CTRL)),
+        (b"\x1ba", letter('a', ALT)),
+        (b"\x1bA", letter('A', ALT | SHIFT)),
+        ("\u{1b}é".as_bytes(), letter('é', ALT)),
+        (b"\x1b\r", key(KeyCode::Enter, ALT)),
+        (b"\x1b\x7f", key(KeyCode::Backspace, ALT)),
+        (b"\x1b[A", plain(KeyCode::Up)),
+        (b"\x1b[1;5C", key(KeyCode::Right, CTRL)),
+        (b"\x1b[1;2H", key(KeyCode::Home, SHIFT)),
+        (b"\x1b\x1b[A", key(KeyCode::Up, ALT)),
+        (b"\x1bOA", plain(KeyCode::Up)),
+        (b"\x1bOP", plain(KeyCode::F(1))),
+        (b"\x1bOM", plain(KeyCode::Enter)),
+        (b"\x1bOq", letter('1', KeyModifiers::NONE)),
+        (b"\x1b[[A", plain(KeyCode::F(1))),
+        (b"\x1b[Z", key(KeyCode::BackTab, SHIFT)),
+        (b"\x1b[3~", plain(KeyCode::Delete)),
+        (b"\x1b[5;5~", key(KeyCode::PageUp, CTRL)),
+        (b"\x1b[15~", plain(KeyCode::F(5))),
+        (b"\x1b[24~", plain(KeyCode::F(12))),
+        (b"\x1b[27u", plain(KeyCode::Esc)),
+        (b"\x1b[13;2u", key(KeyCode::Enter, SHIFT)),
+        (b"\x1b[97;5u", letter('a', CTRL)),
+        (b"\x1b[9;2u", key(KeyCode::BackTab, SHIFT)),
+        (b"\x1b[57414u", plain(KeyCode::Enter)),
+        (b"\x1b[57399;129u", letter('0', KeyModifiers::NONE)),
+        (b"\x1b[47:63;4u", letter('?', ALT)),
+        (b"\x1b[103:71;6u", letter('g', CTRL | SHIFT)),
+        (b"\x1b[1092::97;5u", letter('a', CTRL)),
+        (b"\x1b[1092;5u", letter('a', CTRL)),
+        (b"\x1b[1079::112;5u", letter('p', CTRL)),
+        (b"\x1b[1234::98;3u", letter('b', ALT)),
+        (b"\x1b[27;2;13~", key(KeyCode::Enter, SHIFT)),
+        (b"\x1b[27;5;44~", letter(',', CTRL)),
+        (b"\x1b[27;5;1092~", letter('a', CTRL)),
+    ]
+}
+
+/// Sequences that are no keys, and what each is.
+fn others() -> Vec<(&'static [u8], Vec<Event>)> {
+    vec![
+        (b"\x1b[I", vec![Event::FocusGained]),
+        (b"\x1b[O", vec![Event::FocusLost]),
+        (b"\x1b[200~one\rtwo \x1b[A\x1b[201~", vec![Event::Paste("one\rtwo \u{1b}[A".into())]),
+        (b"\x1b[201~", vec![]),
+        (b"\x1b]11;rgb:1e1e/1e1e/2e2e\x07", vec![]),
+        (b"\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\", vec![]),
+        (b"\x1bP>|tmux 3.4\x1b\\", vec![]),
+        (b"\x1b_Gi=31;OK\x1b\\", vec![]),
+        (b"\x1b^private\x1b\\", vec![]),
+        (b"\x1bXstart\x1b\\", vec![]),
+        (b"\x1b[?62;22;52c", vec![]),
+        (b"\x1b[?2026;2$y", vec![]),
+        (b"\x1b[?997;1n", vec![]),
+        (b"\x1b[>0;276;0c", vec![]),
+        (b"\x1b[12;40R", vec![]),
+        (b"\x1b[8;24;80t", vec![]),
+        (b"\x1b[?1u", vec![]),
+    ]
+}
+
+#[test]
+fn the_reply_about_records_is_no_key_wherever_it_is_cut() {
+    let reply = b"a\x1b]7501;?:states=idle,working\x1b\\b";
+    for cut in 0..reply.len() {
+        let mut bench = Bench::new();
+        let mut events = bench.feed(&reply[..cut]);
+        events.extend(bench.feed(&reply[cut..]));
+        let typed = ['a', 'b'].map(|c| key(KeyCode::Char(c), KeyModifiers::NONE));
+        assert_eq!(events, typed, "cut at {cut}");
+        let states = bench.parser.take_record_states().expect("a reply");
+        assert!(states.take(Status::Idle) && !states.take(Status::Done), "cut at {cut}");
+    }
+    let mut bench = Bench::new();
+    let long = [b"\x1b]7501;?:".as_slice(), &[b'x'; 600], b"\x07"].concat();
+    assert_eq!(bench.feed(&long), []);
+    assert_eq!(bench.parser.take_record_states(), None, "too long");
+}
+
+#[test]
+fn every_key_is_read_however_its_bytes_are_cut() {
+    let keys = keys().into_iter().map(|(bytes, event)| (bytes, vec![event]));
+    for (bytes, expected) in keys.chain(others()) {
+        let shown = String::from_utf8_lossy(bytes).into_owned();
+        assert_eq!(events(bytes), expected, "{shown:?} whole");
+        for cut in 1..bytes.len() {
+            let mut bench = Bench::new();
+            let mut found = bench.feed(&bytes[..cut]);
+            found.extend(bench.pass(30));
+            found.extend(bench.all(&bytes[cut..]));
+            assert_eq!(found, expected, "{shown:?} cut at {cut}");
+        }
+        let mut bench = Bench::new();
+        let one_by_one: Vec<_> = bytes.iter().flat_map(|byte| bench.feed(&[*byte])).collect();
+        let rest = bench.all(b"");
+        assert_eq!([one_by_one, rest].concat(), expected, "{shown:?} byte by byte");
+    }
+}
+
+#[test]
+fn esc_alone_is_a_key_after_the_wait() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.feed(b"\x1b"), []);
+    assert_eq!(bench.pass(49), []);
+    assert_eq!(bench.pass(1), [plain(KeyCode::Esc)]);
+    assert_eq!(events(b"\x1b\x1b"), [plain(KeyCode::Esc), plain(KeyCode::Esc)]);
+    // The kitty protocol needs no waiting.
+    assert_eq!(bench.feed(b"\x1b[27u"), [plain(KeyCode::Esc)]);
+}
+
+#[test]
+fn alt_with_the_first_byte_of_a_sequence_is_a_key() {
+    for c in ['[', ']', '_', '^'] {
+        assert_eq!(events(format!("\u{1b}{c}").as_bytes()), [letter(c, ALT)]);
+        let twice = format!("\u{1b}{c}\u{1b}{c}");
+        assert_eq!(events(twice.as_bytes()), [letter(c, ALT), letter(c, ALT)], "held down");
+    }
+    for c in ['O', 'P', 'X'] {
+        assert_eq!(events(format!("\u{1b}{c}").as_bytes()), [letter(c, ALT | SHIFT)]);
+    }
+}
+
+#[test]
+fn keys_are_pressed_repeated_and_released() {
+    for (number, kind) in
+        [(1, KeyEventKind::Press), (2, KeyEventKind::Repeat), (3, KeyEventKind::Release)]
+    {
+        for (sequence, code) in [
+            (format!("\u{1b}[97;1:{number}u"), KeyCode::Char('a')),
+            (format!("\u{1b}[1;1:{number}A"), KeyCode::Up),
+            (format!("\u{1b}[5;1:{number}~"), KeyCode::PageUp),
+        ] {
+            let expected = KeyEvent::new_with_kind(code, KeyModifiers::NONE, kind);
+            assert_eq!(events(sequence.as_bytes()), [Event::Key(expected)]);
+        }
+    }
+}
+
+#[test]
+fn the_mouse_is_read_in_both_forms() {
+    let at = |bytes: &[u8]| match events(bytes)[..] {
+        [Event::Mouse(event)] => (event.kind, event.column, event.row),
+        ref other => panic!("{other:?}"),
+    };
+    let left = crossterm::event::MouseButton::Left;
+    assert_eq!(at(b"\x1b[<0;20;5M"), (MouseEventKind::Down(left), 19, 4));
+    assert_eq!(at(b"\x1b[<0;20;5m"), (MouseEventKind::Up(left), 19, 4));
+    assert_eq!(at(b"\x1b[<32;300;5M"), (MouseEventKind::Drag(left), 299, 4));
+    assert_eq!(at(b"\x1b[<65;0;0M"), (MouseEventKind::ScrollDown, 0, 0));
+    assert_eq!(at(b"\x1b[M 5%"), (MouseEventKind::Down(left), 20, 4));
+    assert_eq!(events(b"\x1b[<0;99999;5M"), []);
+}
+
+#[test]
+fn keys_are_read_after_a_string_without_an_end() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.feed(b"\x1b]11;rgb:1e1e"), []);
+    bench.pass(900);
+    assert_eq!(bench.feed(b"/1e1e"), []);
+    assert_eq!(bench.pass(200), []);
+    assert_eq!(bench.all(b"a"), [letter('a', KeyModifiers::NONE)]);
+    // Neither does it swallow a key that no reply contains.
+    assert_eq!(events(b"\x1bP1$r\x03"), [letter('c', CTRL)]);
+    assert_eq!(events(b"\x1b]0;title\x1b[A"), [plain(KeyCode::Up)]);
+}
+
+#[test]
+fn a_paste_without_an_end_is_delivered_after_a_pause() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.feed(b"\x1b[200~rm -rf\r"), []);
+    bench.pass(800);
+    assert_eq!(bench.feed(b"more"), []);
+    assert_eq!(bench.pass(1000), [Event::Paste("rm -rf\rmore".into())]);
+    assert_eq!(bench.feed(b"\x1b[201~x"), [letter('x', KeyModifiers::NONE)]);
+}
+
+#[test]
+fn a_huge_paste_comes_in_parts_and_whole() {
+    let mut bench = Bench::new();
+    let line = [b'x'; 1024];
+    let mut found = bench.feed(b"\x1b[200~");
+    for _ in 0..20 * 1024 {
+        found.extend(bench.feed(&line));
+    }
+    found.extend(bench.feed(b"\x1b[201~"));
+    let lengths = found.iter().map(|event| match event {
+        Event::Paste(text) => text.len(),
+        other => panic!("{other:?}"),
+    });
+    let lengths: Vec<_> = lengths.collect();
+    assert_eq!(lengths.iter().sum::<usize>(), 20 * 1024 * 1024);
+    assert!(lengths.iter().all(|length| *length <= 8 * 1024 * 1024), "{lengths:?}");
+}
+
+#[test]
+fn bytes_that_are_no_text_cost_no_neighbour() {
+    let expected = [letter('\u{fffd}', KeyModifiers::NONE), letter('a', KeyModifiers::NONE)];
+    assert_eq!(events(b"\xe9a"), expected, "Latin-1");
+    assert_eq!(events(b"\xffa"), expected);
+    assert_eq!(events(b"\xe3\x81a"), expected, "a character that is cut");
+    assert_eq!(events(b"\x1b[200~\xe9a\x1b[201~"), [Event::Paste("\u{fffd}a".into())]);
+}
+
+#[test]
+fn lines_that_come_at_once_are_a_paste() {
+    let paste = |text: &str| vec![Event::Paste(text.into())];
+    assert_eq!(events(b"first\rsecond\rthird"), paste("first\rsecond\rthird"));
+    assert_eq!(events(b"first\r\n\tsecond\r"), paste("first\r\n\tsecond\r"));
+    let mut bench = Bench::new();
+    assert_eq!(bench.feed("日本\rone".as_bytes()), []);
+    bench.pass(5);
+    assert_eq!(bench.feed(b" line\r"), []);
+    bench.pass(5);
+    assert_eq!(bench.feed(b"two"), []);
+    assert_eq!(bench.pass(10), paste("日本\rone line\rtwo"), "in three reads");
+    assert_eq!(bench.all(b"\r"), [plain(KeyCode::Enter)], "the person's Enter");
+}
+
+#[test]
+fn lines_that_come_byte_by_byte_are_a_paste() {
+    let mut bench = Bench::new();
+    let mut found = Vec::new();
+    for byte in b"ab\rcd\r" {
+        found.extend(bench.feed(&[*byte]));
+        found.extend(bench.pass(1));
+    }
+    found.extend(bench.pass(10));
+    let [Event::Key(_), Event::Key(_), Event::Paste(rest)] = &found[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!(rest, "\rcd\r");
+}
+
+#[test]
+fn an_enter_behind_text_is_an_enter() {
+    let typed =
+        |text: &str| text.chars().map(|c| letter(c, KeyModifiers::NONE)).collect::<Vec<_>>();
+    let mut bench = Bench::new();
+    assert_eq!(bench.feed(b"hello\r"), typed("hello"));
+    assert_eq!(bench.pass(10), [plain(KeyCode::Enter)]);
+    let slow: Vec<_> = [b"y", b"\r", b"n", b"\r"]
+        .into_iter()
+        .flat_map(|byte| [bench.feed(byte), bench.pass(40)].concat())
+        .collect();
+    let expected =
+        [typed("y"), vec![plain(KeyCode::Enter)], typed("n"), vec![plain(KeyCode::Enter)]];
+    assert_eq!(slow, expected.concat());
+    assert_eq!(bench.feed(b"ok\r"), typed("ok"));
+    assert_eq!(bench.feed(b"\x1b[A"), [plain(KeyCode::Enter), plain(KeyCode::Up)], "in order");
+}
+
+/// Numbers that look random and are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % limit as u64).expect("a small number")
+    }
+
+    /// Bytes as a bad line gives them: noise, and beginnings of what means something.
+    fn noise(&mut self) -> Vec<u8> {
+        let beginnings: [&[u8]; 9] = [
+            b"\x1b",
+            b"\x1b[",
+            b"\x1b]",
+            b"\x1bP",
+            b"\x1b[200~",
+            b"\x1b[<",
+            b"\x1b[M",
+            b"\x1b[1;",
+            b"text\r",
+        ];
+        let mut bytes = Vec::new();
+        for _ in 0..self.below(40) {
+            match self.below(3) {
+                0 => bytes.extend_from_slice(beginnings[self.below(beginnings.len())]),
+                _ => bytes.push(self.next().to_le_bytes()[0]),
+            }
+        }
+        bytes
+    }
+}
+
+#[test]
+fn after_any_noise_and_a_pause_a_letter_is_a_letter() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut bench = Bench::new();
+    for round in 0..20_000 {
+        let noise = random.noise();
+        for part in noise.chunks(random.below(16) + 1) {
+            bench.feed(part);
+            bench.pass(random.next() % 60);
+        }
+        bench.pass(1000);
+        let found = bench.feed(b"a");
+        assert_eq!(found.last(), Some(&letter('a', KeyModifiers::NONE)), "{round}: {noise:?}");
+        bench.pass(20);
+    }
+}
+
+#[test]
+fn typed_text_keeps_its_order() {
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let letters: Vec<char> = "abc Zé日🦀\r".chars().collect();
+    for round in 0..5_000 {
+        let text: String = (0..30).map(|_| letters[random.below(letters.len())]).collect();
+        let mut bench = Bench::new();
+        let mut found = Vec::new();
+        for part in text.as_bytes().chunks(random.below(9) + 1) {
+            found.extend(bench.feed(part));
+            found.extend(bench.pass(random.next() % 30));
+        }
+        found.extend(bench.all(b""));
+        let read: String = found.iter().map(text_of).collect();
+        assert_eq!(read, text, "{round}");
+    }
+}
+
+fn text_of(event: &Event) -> String {
+    match event {
+        Event::Key(KeyEvent { code: KeyCode::Char(c), .. }) => c.to_string(),
+        Event::Key(KeyEvent { code: KeyCode::Enter, .. }) => "\r".into(),
+        Event::Paste(text) => text.clone(),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,213 @@
+//! Paints the layers over the panes: lists, confirmations, completions.
+
+use crate::rows::{cut, width, wrap_text};
+use crate::screen::app::{App, Areas, Confirm, Layer, confirm_rows, panes};
+use crate::screen::palette::Palette;
+use crate::screen::pane::actionbar::{self, CANDIDATES, Hint, Prompt};
+use crate::screen::pane::composer::Files;
+use crate::screen::pane::inbox;
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Clear, Widget as _};
+
+/// Columns of one key of the leader with its help.
+const LEADER: usize = 26;
+/// The fewest columns of one.
+const NARROW: usize = 9;
+
+/// Paints the topmost layer, and returns the position of its caret.
+pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position> {
+    match app.layers.top() {
+        Some(Layer::List(list)) => Some(palette(app, list, areas, frame)),
+        Some(Layer::Confirm(asked)) => {
+            confirm(app, asked, areas, frame);
+            None
+        }
+        Some(Layer::Prompt(prompt)) => {
+            above_line(app, prompt, areas, frame);
+            None
+        }
+        None => {
+            if app.leader {
+                leader(app, areas, frame);
+            } else if let Some(found) = &app.composer.files {
+                files(app, found, areas, frame);
+            }
+            None
+        }
+    }
+}
+
+/// Opens a sheet, whose text has this area: empties its rows, and rules it off on a screen without grounds. Every sheet is
+/// painted through this function. It returns the cells for the text, which are always on the screen, however small that is.
+fn open(app: &App, text: Rect, frame: &mut Frame<'_>) -> Rect {
+    let screen = frame.area();
+    let rows = Rect { x: screen.x, width: screen.width, ..text }.intersection(screen);
+    clear(app, rows, frame.buffer_mut());
+    if !app.theme.has_grounds()
+        && let Some(y) = rows.y.checked_sub(1)
+    {
+        rule(app, Rect { y, height: 1, ..rows }, frame.buffer_mut());
+    }
+    text.intersection(screen)
+}
+
+/// Paints a rule in place of a ground.
+pub fn rule(app: &App, area: Rect, buf: &mut Buffer) {
+    clear(app, area, buf);
+    let sign = app.setup.glyphs.plain("─");
+    for x in area.x..area.right() {
+        buf.set_stringn(x, area.y, &sign, 1, app.theme.rule);
+    }
+}
+
+/// Empties an area.
+fn clear(app: &App, area: Rect, buf: &mut Buffer) {
+    if area.is_empty() {
+        return;
+    }
+    Clear.render(area, buf);
+    buf.set_style(area, app.theme.text.patch(app.theme.raised));
+}
+
+/// Paints the card, if one is on the screen.
+pub fn card(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
+    if let Some(area) = areas.card {
+        let area = open(app, area, frame);
+        panes::card(app).render(area, frame.buffer_mut());
+    }
+}
+
+fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> Position {
+    let area = areas.list(list);
+    let title = area.y.saturating_sub(1);
+    let sheet = open(app, Rect { y: title, height: area.bottom() - title, ..area }, frame);
+    let text = cut(&app.setup.glyphs.plain(&list.title), usize::from(sheet.width));
+    frame.buffer_mut().set_stringn(
+        sheet.x,
+        sheet.y,
+        text,
+        usize::from(sheet.width),
+        app.theme.accent,
+    );
+    list.render(area.intersection(sheet), frame.buffer_mut(), &app.theme, app.setup.glyphs)
+}
+
+fn confirm(app: &App, confirm: &Confirm, areas: &Areas, frame: &mut Frame<'_>) {
+    let (rows, room) = confirm_rows(app, confirm);
+    let top = app.layers.read.top(&rows);
+    let left = rows.len() - top;
+    // The keys are always in view.
+    let shown = inbox::in_view(left, room + 1);
+    let mut text: Vec<String> = rows.into_iter().skip(top).take(shown).collect();
+    if shown < left && shown < room {
+        text.push(app.setup.glyphs.plain(&inbox::more_below(left - shown, &app.keymap)));
+    }
+    let answers = answers(app, confirm, areas);
+    let inner = open(app, areas.sheet(text.len() + answers.len()), frame);
+    let rows = text.into_iter().map(Line::raw);
+    for (line, y) in rows.chain(answers).zip(inner.y..inner.bottom()) {
+        frame.buffer_mut().set_line(inner.x, y, &line, inner.width);
+    }
+}
+
+fn answers(app: &App, confirm: &Confirm, areas: &Areas) -> Vec<Line<'static>> {
+    let columns = usize::from(areas.sheet(1).width);
+    let rows = confirm.answer_rows(app.is_armed(), &app.keymap, columns);
+    rows.into_iter().map(|row| answer_row(app, row)).collect()
+}
+
+fn answer_row(app: &App, hints: Vec<Hint>) -> Line<'static> {
+    let glyphs = app.setup.glyphs;
+    let mut spans = Vec::new();
+    for (i, hint) in hints.into_iter().enumerate() {
+        if i > 0 {
+            spans.push(Span::styled(glyphs.plain(" · "), app.theme.dim));
+        }
+        spans.push(Span::styled(hint.key, app.theme.accent));
+        spans.push(Span::raw(format!(": {}", hint.does)));
+    }
+    Line::from(spans)
+}
+
+/// Paints above a line that is being typed why it was refused or, if it was not, its completions.
+fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) {
+    let columns = usize::from(areas.sheet(1).width).max(1);
+    let wrong = app.undecided(prompt).or_else(|| prompt.wrong.clone()).unwrap_or_default();
+    let rows = wrap_text(&app.setup.glyphs.plain(&wrong), columns);
+    if !rows.is_empty() {
+        let area = line_sheet(app, rows.len(), areas, frame);
+        for (row, y) in rows.iter().zip(area.y..area.bottom()) {
+            frame.buffer_mut().set_stringn(area.x, y, row, columns, app.theme.error);
+        }
+        return;
+    }
+    let rows = prompt.completion.candidates.len().min(CANDIDATES);
+    if rows == 0 {
+        return;
+    }
+    let area = line_sheet(app, rows, areas, frame);
+    actionbar::completions(prompt, area, frame.buffer_mut(), &app.theme, app.setup.glyphs);
+}
+
+/// The area of `rows` rows above the line that is being typed.
+fn line_sheet(app: &App, rows: usize, areas: &Areas, frame: &mut Frame<'_>) -> Rect {
+    open(app, areas.sheet_above_line(rows), frame)
+}
+
+/// Paints the keys that can follow the leader, in as many columns as fit.
+fn leader(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
+    let hints = app.leader_hints();
+    let all = hints.len();
+    let fits = |columns: &usize| areas.sheet_above_line(all).height >= rows_of(all, *columns);
+    let sheet = usize::from(areas.sheet(1).width);
+    let columns = (sheet / LEADER).max(1);
+    // A low screen has more columns, as long as each can say something.
+    let most = (sheet / NARROW).max(columns);
+    let columns = (columns..=most).find(fits).unwrap_or(most);
+    let rows = usize::from(rows_of(all, columns)).max(1);
+    let area = open(app, areas.sheet_above_line(rows), frame);
+    let column_width = u16::try_from(sheet / columns).unwrap_or(area.width);
+    let glyphs = app.setup.glyphs;
+    for (i, hint) in hints.into_iter().enumerate() {
+        let (column, row) = (i / rows, i % rows);
+        let (Ok(x), Ok(y)) = (u16::try_from(column), u16::try_from(row)) else { break };
+        let (x, y) = (area.x + x * column_width, area.y + y);
+        let key = glyphs.plain(&hint.key);
+        let room = usize::from(column_width).saturating_sub(width(&key) + 2);
+        let does = glyphs.plain(&cut(&hint.does, room));
+        let line =
+            Line::from(vec![Span::styled(key, app.theme.accent), Span::raw(format!(" {does}"))]);
+        if y < area.bottom() && x < area.right() {
+            let room = area.right().saturating_sub(x).min(column_width);
+            frame.buffer_mut().set_line(x, y, &line, room);
+        }
+    }
+}
+
+/// How many rows so many keys take in so many columns.
+fn rows_of(keys: usize, columns: usize) -> u16 {
+    u16::try_from(keys.div_ceil(columns)).unwrap_or(u16::MAX)
+}
+
+fn files(app: &App, files: &Files, areas: &Areas, frame: &mut Frame<'_>) {
+    let rows = files.found.len().min(CANDIDATES);
+    if rows == 0 {
+        return;
+    }
+    let area = open(app, areas.sheet_above_line(rows), frame);
+    let (rows, columns) = (usize::from(area.height), usize::from(area.width));
+    let from = (files.selected + 1).saturating_sub(rows);
+    let shown = files.found.iter().enumerate().skip(from).take(rows);
+    for ((i, found), y) in shown.zip(area.y..) {
+        let name = cut(&found.value, columns);
+        frame.buffer_mut().set_stringn(area.x, y, name, columns, Style::new());
+        if i == files.selected {
+            let row = Rect { y, height: 1, ..area };
+            frame.buffer_mut().set_style(row, app.theme.selection);
+        }
+    }
+}
