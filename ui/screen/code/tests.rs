@@ -157,7 +157,7 @@ fn language_of(path: &Path) -> Option<&str> {
 #[test]
 fn at_least_95_of_100_characters_have_the_colour_that_the_judge_gives_them() {
     let mut files = Vec::new();
-    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("ui/code/corpus"), &mut files);
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("ui/screen/code/corpus"), &mut files);
     let (mut languages, mut wrong) = (std::collections::BTreeSet::new(), Vec::new());
     for path in files {
         let language = language_of(&path).unwrap();
