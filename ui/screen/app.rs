@@ -44,6 +44,8 @@ mod hint;
 mod host;
 /// Decisions on approval requests.
 pub mod inbox;
+/// The line of a rule.
+mod rule;
 /// Decisions that a host which ended may not have taken.
 mod unconfirmed;
 /// From a key to its action.

@@ -108,8 +108,13 @@ impl Areas {
         }
         let mut areas = Self { composer, rule, bar, screen, ..panes };
         areas.card = app.has_card().then(|| {
-            let rows = panes::card(app).height(areas.sheet_above_line(1).width);
-            areas.sheet_above_line(rows)
+            // The rule in the line keeps its rows below the card.
+            let (rule, room) = app.rule_rows(&areas);
+            let rule = rule.len().min(room);
+            let rows = panes::card(app).height(areas.sheet_above_line(1).width) + rule;
+            let sheet = areas.sheet_above_line(rows);
+            let rule = u16::try_from(rule).unwrap_or(u16::MAX);
+            Rect { height: sheet.height.saturating_sub(rule), ..sheet }
         });
         areas
     }

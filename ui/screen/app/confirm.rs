@@ -2,7 +2,7 @@
 //! sheet has been on the screen for a while; Esc does not.
 
 use crate::rows::{width, wrap_text};
-use crate::screen::app::inbox::{ChosenRequests, NO_ROOM, RuleScope};
+use crate::screen::app::inbox::NO_ROOM;
 use crate::screen::app::key::typed;
 use crate::screen::app::{App, Areas, Asked, Effect, Layer, Link};
 use crate::screen::keys::{Action, Binding, Context, Keymap, pressed};
@@ -34,8 +34,6 @@ pub enum Confirm {
     Leave { working: Option<Vec<PodName>> },
     /// The confirmation of a verb.
     Verb { id: VerbId, confirm: verb::Confirm },
-    /// Writing a rule with the decision on these requests.
-    Rule { requests: ChosenRequests, rule_scope: RuleScope },
 }
 
 /// What a text is for that looks like a verb.
@@ -70,7 +68,7 @@ impl Read {
         rows.len() - seen.max(inbox::in_view(rows.len(), room + 1))
     }
 
-    fn turn(&mut self, rows: Vec<String>, room: usize, pages: Pages) {
+    pub(super) fn turn(&mut self, rows: Vec<String>, room: usize, pages: Pages) {
         let top = self.top(&rows);
         let shown = inbox::in_view(rows.len() - top, room + 1);
         let seen = rows.len() - self.unread(&rows, room);
@@ -85,7 +83,7 @@ impl Read {
 
 /// The direction in which a page is turned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pages {
+pub(super) enum Pages {
     Back,
     On,
 }
@@ -114,7 +112,6 @@ impl Confirm {
                 Some(more) => format!("{} Pods are working", more.len()),
             },
             Self::Verb { confirm, .. } => confirm.question.clone(),
-            Self::Rule { requests, rule_scope } => requests.sentence(rule_scope),
         }
     }
 
@@ -124,9 +121,6 @@ impl Confirm {
             Self::Offered { .. } | Self::Unusual { .. } | Self::Leave { .. } => false,
             Self::FirstMessage { pod, .. } => pod == name,
             Self::Verb { confirm, .. } => confirm.about.contains(name),
-            Self::Rule { requests, .. } => {
-                requests.client.is_none() && requests.pods.iter().all(|pod| pod == name)
-            }
         }
     }
 
@@ -144,7 +138,6 @@ impl Confirm {
             leave @ Self::Leave { .. } if leave.working().is_empty() => "leave",
             Self::Leave { .. } => "leave it running",
             Self::Verb { confirm, .. } => confirm.enter,
-            Self::Rule { .. } => "allow and write the rule",
         };
         let mut answers = vec![Hint::new(keymap.name(Context::Line, Action::Choose), enter)];
         match self {
@@ -154,11 +147,6 @@ impl Confirm {
             Self::Offered { .. } => answers.push(Hint::new("s", "send it as a message")),
             leave @ Self::Leave { .. } if !leave.working().is_empty() => {
                 answers.push(Hint::new("p", "pause and leave"));
-            }
-            Self::Rule { requests, rule_scope } => {
-                if let Some(next) = requests.next_scope(rule_scope) {
-                    answers.push(Hint::new("u", format!("for {}", requests.in_words(&next))));
-                }
             }
             Self::Leave { .. }
             | Self::Unusual { .. }
@@ -194,8 +182,7 @@ impl Confirm {
             Self::Offered { .. }
             | Self::Unusual { .. }
             | Self::FirstMessage { .. }
-            | Self::Verb { .. }
-            | Self::Rule { .. } => &[],
+            | Self::Verb { .. } => &[],
         }
     }
 }
@@ -229,7 +216,10 @@ impl App {
             return self.say(Kind::Info, TOO_EARLY);
         }
         if let Some(pages) = self.page_key(key) {
-            return self.turn_page(&confirm, pages);
+            let (rows, room) = confirm_rows(self, &confirm);
+            self.layers.read.turn(rows, room, pages);
+            self.layers.disturbed(self.now);
+            return Vec::new();
         }
         let bound = self.keymap.get(Context::Line, pressed(key)).cloned();
         if let Some(Binding::Do(action @ (Action::Redraw | Action::Suspend))) = bound {
@@ -244,16 +234,19 @@ impl App {
         self.layers.disturbed(self.now);
         match (bound, typed(key)) {
             _ if !armed => self.say(Kind::Info, TOO_EARLY),
-            (Some(Binding::Do(Action::Choose)), _) => match self.unread(&confirm) {
-                Some(unread) => self.say(Kind::Info, unread),
-                None => self.answer_enter(confirm),
-            },
+            (Some(Binding::Do(Action::Choose)), _) => {
+                let (rows, room) = confirm_rows(self, &confirm);
+                match self.unread(&rows, room) {
+                    Some(unread) => self.say(Kind::Info, unread),
+                    None => self.answer_enter(confirm),
+                }
+            }
             (_, Some(letter)) => self.answer_letter(confirm, letter),
             _ => Vec::new(),
         }
     }
 
-    fn page_key(&self, key: KeyEvent) -> Option<Pages> {
+    pub(super) fn page_key(&self, key: KeyEvent) -> Option<Pages> {
         match self.keymap.get(Context::Everywhere, pressed(key)) {
             Some(Binding::Do(Action::PageUp)) => Some(Pages::Back),
             Some(Binding::Do(Action::PageDown)) => Some(Pages::On),
@@ -261,20 +254,12 @@ impl App {
         }
     }
 
-    fn turn_page(&mut self, confirm: &Confirm, pages: Pages) -> Vec<Effect> {
-        let (rows, room) = confirm_rows(self, confirm);
-        self.layers.read.turn(rows, room, pages);
-        self.layers.disturbed(self.now);
-        Vec::new()
-    }
-
-    /// The reason why a confirmation cannot be accepted yet, if a part of it was never in view.
-    fn unread(&self, confirm: &Confirm) -> Option<String> {
-        let (rows, room) = confirm_rows(self, confirm);
+    /// The reason why the sheet on top cannot be accepted yet, if a part of these rows was never in view.
+    pub(super) fn unread(&self, rows: &[String], room: usize) -> Option<String> {
         if room == 0 {
             return Some(NO_ROOM.into());
         }
-        match self.layers.read.unread(&rows, room) {
+        match self.layers.read.unread(rows, room) {
             0 => None,
             unread => {
                 let more = inbox::more_below(unread, &self.keymap);
@@ -307,7 +292,6 @@ impl App {
             }
             Confirm::Leave { .. } => self.leave_now(),
             Confirm::Verb { id, .. } => self.verb_replied(id, Reply::Confirmed),
-            Confirm::Rule { requests, rule_scope } => self.write_rule(&requests, rule_scope),
         }
     }
 
@@ -327,9 +311,6 @@ impl App {
                 let mut effects: Vec<Effect> = working.into_iter().map(pause).collect();
                 effects.extend(self.leave_now());
                 effects
-            }
-            (Confirm::Rule { requests, rule_scope }, 'u') => {
-                self.change_root(&requests, &rule_scope)
             }
             _ => Vec::new(),
         }
@@ -356,8 +337,7 @@ impl App {
             Confirm::Offered { .. }
             | Confirm::Unusual { .. }
             | Confirm::Leave { .. }
-            | Confirm::Verb { .. }
-            | Confirm::Rule { .. } => Vec::new(),
+            | Confirm::Verb { .. } => Vec::new(),
         }
     }
 }

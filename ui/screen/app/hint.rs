@@ -31,8 +31,11 @@ impl App {
             // It names its keys itself.
             Some(Layer::Confirm(_)) => return Vec::new(),
             Some(Layer::Prompt(prompt)) => {
-                let actions = [(Action::Choose, prompt.purpose.does()), (Action::Back, "back")];
-                return self.list_hints(Context::Line, &actions);
+                let keys = |action| self.list_hints(Context::Line, &[action]);
+                let mut hints = keys((Action::Choose, prompt.purpose.does()));
+                hints.extend(self.other_scope_hint());
+                hints.extend(keys((Action::Back, "back")));
+                return hints;
             }
             Some(Layer::List(_)) => {
                 let mut hints = vec![Hint::new("", "type to search")];
@@ -158,12 +161,7 @@ impl App {
         let mut hints = self.list_hints(Context::Inbox, &[(Action::LookInside, "look inside")]);
         hints.extend(rest);
         hints.extend(self.list_hints(Context::Everywhere, &[(Action::Back, draft)]));
-        let mut others = Vec::new();
-        if self.chosen_question().is_none() && self.equal_requests() > 0 {
-            others.push((Action::EditRule, "edit the rule"));
-        }
-        others.push((Action::Copy, "copy"));
-        others.push((Action::Explain, "explain"));
+        let others = [(Action::Copy, "copy"), (Action::Explain, "explain")];
         hints.extend(self.list_hints(Context::Inbox, &others));
         hints
     }

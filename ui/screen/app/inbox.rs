@@ -10,24 +10,16 @@ use crate::screen::notice::Kind;
 use crate::screen::pane::actionbar::Prompt;
 use crate::screen::pane::actionbar::Purpose;
 use crate::screen::pane::composer::Message;
-use crate::screen::pane::inbox::{self, Attention, Author, By, Inbox, Item, Step};
+use crate::screen::pane::inbox::{self, Attention, By, Inbox, Item, Step};
 use crate::screen::pane::input::Input;
 use crate::verb::Way;
 use crate::wording::duration::elapsed_changes;
 use crate::wording::rule;
-use std::slice::from_ref;
-use yoi::config::policy::matches;
 use yoi::protocol::{
     self, ApprovalRequest, McpClient, Method, Pattern, PodName, Question, Verdict,
 };
-use yoi::run::policy::subject_of;
 use yoi::text::SafeText;
 
-/// Why an edited rule is refused.
-const WRONG_RULE: &str = "that rule does not allow what is asked: it has to fit each command in the line, or each argument";
-
-/// The reason why the consent to a client cannot be edited.
-const NO_RULE: &str = "what a client may do is one consent: it cannot be edited";
 /// The reason why a client cannot be allowed for its children.
 const NO_TREE: &str = "a client has no children: {inbox allow-pod} allows it for good";
 
@@ -51,8 +43,9 @@ pub struct ChosenRequests {
     pub client: Option<McpClient>,
     /// The Pods above all of them, the nearest first.
     pub roots: Vec<PodName>,
+    /// The rule that allows them always, unless the person writes another one, and whom it is for.
     pub rule: Pattern,
-    pub author: Author,
+    pub rule_scope: RuleScope,
     /// Whether no rule may come from the decision.
     pub once_only: bool,
 }
@@ -239,7 +232,6 @@ impl App {
             Action::Seen => return self.card_seen(),
             Action::Explain => return self.explain_item(),
             Action::Copy => return self.copy_action(),
-            Action::EditRule => return self.edit_rule(),
             // A message that begins here is for the Pod that waits.
             Action::OpenPod | Action::Composer => return self.open_requesting_pod(),
             other => return self.everywhere(other),
@@ -275,7 +267,7 @@ impl App {
 
     fn chosen_requests(&self) -> Option<ChosenRequests> {
         self.chosen_item(|item| {
-            let (rule, author) = self.inbox.rule(item.approvals())?;
+            let rule = item.approvals().first()?.rule.clone();
             let client = item.approvals().first().and_then(|approval| approval.client.clone());
             let mut pods: Vec<PodName> = Vec::new();
             for approval in item.approvals() {
@@ -286,56 +278,9 @@ impl App {
             let ids = item.approvals().iter().map(|approval| approval.id.clone()).collect();
             let roots = equal::roots(item.approvals());
             let once_only = item.approvals().iter().any(|approval| approval.is_once_only());
-            Some(ChosenRequests { ids, pods, client, roots, rule: rule.clone(), author, once_only })
+            let rule_scope = RuleScope::Pod;
+            Some(ChosenRequests { ids, pods, client, roots, rule, rule_scope, once_only })
         })
-    }
-
-    /// Opens the rule of the chosen request in a line, to be edited. It decides nothing.
-    fn edit_rule(&mut self) -> Vec<Effect> {
-        let Some(requests) = self.chosen_requests() else {
-            return self.say(Kind::Info, "there is no rule here");
-        };
-        if requests.client.is_some() {
-            return self.say(Kind::Info, NO_RULE);
-        }
-        if self.chosen_question().is_some() {
-            return self.say(Kind::Info, NO_RULE_ANSWERS);
-        }
-        if requests.once_only {
-            return self.say(Kind::Info, rule::ONCE_ONLY);
-        }
-        let text = requests.rule.to_string();
-        self.decided_by_line = Some(requests);
-        let prompt = Prompt::new(Purpose::Rule, &text, &self.sources());
-        self.open_layer(Layer::Prompt(prompt))
-    }
-
-    /// Keeps the edited rule if it allows the request; allow-pod and allow-tree then write it.
-    pub(super) fn rule_edited(&mut self, mut prompt: Prompt) -> Vec<Effect> {
-        let Some(requests) = self.decided_by_line.take() else { return Vec::new() };
-        let allows = |rule: &Pattern| {
-            let approval = self
-                .family
-                .approvals()
-                .iter()
-                .find(|approval| requests.ids.contains(&approval.id))?;
-            Some(matches(rule, protocol::Action::Allow, &subject_of(approval)))
-        };
-        let wrong = match prompt.input.text().trim().parse::<Pattern>() {
-            Err(error) => error.to_string(),
-            Ok(rule) if allows(&rule) == Some(false) => WRONG_RULE.into(),
-            Ok(rule) => {
-                let Some(id) = requests.ids.first() else { return Vec::new() };
-                self.inbox.edit(id, rule);
-                let said = "not written yet: {inbox allow-pod} writes it for this Pod, \
-                            {inbox allow-tree} for the subtree";
-                return self.say(Kind::Info, self.keymap.with_keys(said));
-            }
-        };
-        self.decided_by_line = Some(requests);
-        prompt.wrong = Some(wrong);
-        self.layers.put_back(Layer::Prompt(prompt));
-        Vec::new()
     }
 
     fn copy_action(&mut self) -> Vec<Effect> {
@@ -462,11 +407,11 @@ impl App {
             return self.say(Kind::Info, unread);
         }
         match action {
-            Action::AllowPod => self.confirm_rule_first(requests, RuleScope::Pod),
+            Action::AllowPod => self.open_rule(requests, RuleScope::Pod),
             Action::AllowTree if requests.client.is_some() => {
                 self.say(Kind::Info, self.keymap.with_keys(NO_TREE))
             }
-            Action::AllowTree => self.confirm_rule_first(requests, RuleScope::Tree),
+            Action::AllowTree => self.open_rule(requests, RuleScope::Tree),
             Action::Deny => {
                 self.decided_by_line = Some(requests);
                 self.open_prompt(Purpose::Deny)
@@ -491,54 +436,13 @@ impl App {
         }
     }
 
-    fn confirm_rule_first(
-        &mut self,
-        requests: ChosenRequests,
-        rule_scope: RuleScope,
-    ) -> Vec<Effect> {
-        self.open_layer(Layer::Confirm(Confirm::Rule { requests, rule_scope }))
-    }
-
-    /// Decides the requests with the rule that was confirmed.
-    pub(super) fn write_rule(
-        &mut self,
-        requests: &ChosenRequests,
-        rule_scope: RuleScope,
-    ) -> Vec<Effect> {
-        let rule = Some(&requests.rule).filter(|_| requests.author == Author::Person).cloned();
-        match rule_scope {
-            RuleScope::Pod => self.decide(requests, &Verdict::Pod { rule }),
-            RuleScope::Tree => self.decide(requests, &Verdict::Tree { rule, of: None }),
-            RuleScope::TreeOf(root) => {
-                // One rule for all of them: with it the host decides the others, too.
-                self.covered.extend(requests.ids.iter().skip(1).cloned());
-                self.decide(&requests.clone().oldest(), &Verdict::Tree { rule, of: Some(root) })
-            }
-        }
-    }
-
-    /// Shows the rule of a confirmation for the tree of the next Pod above, or again for the Pod that asks.
-    pub(super) fn change_root(
-        &mut self,
-        requests: &ChosenRequests,
-        rule_scope: &RuleScope,
-    ) -> Vec<Effect> {
-        if let Some(next) = requests.next_scope(rule_scope)
-            && let Some(Layer::Confirm(Confirm::Rule { rule_scope, .. })) = self.layers.top_mut()
-        {
-            *rule_scope = next;
-            self.layers.changed();
-        }
-        Vec::new()
-    }
-
     /// Sends one verdict for each of the requests.
-    pub(super) fn decide(&mut self, requests: &ChosenRequests, verdict: &Verdict) -> Vec<Effect> {
+    fn decide(&mut self, requests: &ChosenRequests, verdict: &Verdict) -> Vec<Effect> {
         self.decide_with(requests, verdict, "")
     }
 
     /// Sends one verdict for each of the requests, and keeps the text that was typed for it until the host has it.
-    fn decide_with(
+    pub(super) fn decide_with(
         &mut self,
         requests: &ChosenRequests,
         verdict: &Verdict,
@@ -615,7 +519,6 @@ impl App {
 fn is_about(layer: &Layer, line: Option<&ChosenRequests>, id: &str) -> bool {
     let has = |requests: &ChosenRequests| requests.ids.iter().any(|known| known == id);
     match layer {
-        Layer::Confirm(Confirm::Rule { requests, .. }) => has(requests),
         Layer::Prompt(prompt) if prompt.purpose.decides() => line.is_some_and(has),
         Layer::Confirm(Confirm::Offered { text_for: TextFor::Reason, .. }) => line.is_some_and(has),
         Layer::Prompt(_) | Layer::List(_) | Layer::Confirm(_) => false,
@@ -624,41 +527,9 @@ fn is_about(layer: &Layer, line: Option<&ChosenRequests>, id: &str) -> bool {
 
 impl ChosenRequests {
     /// The oldest of these requests alone.
-    fn oldest(mut self) -> Self {
+    pub(super) fn oldest(mut self) -> Self {
         self.ids.truncate(1);
         self.pods.truncate(1);
         self
-    }
-
-    /// The text of the confirmation of a rule.
-    pub fn sentence(&self, rule_scope: &RuleScope) -> String {
-        if let Some(client) = &self.client {
-            return rule::for_client(&self.rule, client);
-        }
-        match rule_scope {
-            RuleScope::Pod => rule::from_now_on(&self.rule, &self.pods, false),
-            RuleScope::Tree => rule::from_now_on(&self.rule, &self.pods, true),
-            RuleScope::TreeOf(root) => rule::from_now_on(&self.rule, from_ref(root), true),
-        }
-    }
-
-    /// The scope that a rule for a tree can have instead of this one; behind the last one comes the first.
-    pub fn next_scope(&self, rule_scope: &RuleScope) -> Option<RuleScope> {
-        let at = match rule_scope {
-            RuleScope::Pod => return None,
-            RuleScope::Tree => 0,
-            RuleScope::TreeOf(root) => self.roots.iter().position(|other| other == root)? + 1,
-        };
-        let next =
-            self.roots.get(at).map_or(RuleScope::Tree, |root| RuleScope::TreeOf(root.clone()));
-        (next != *rule_scope).then_some(next)
-    }
-
-    /// The Pods for whose trees a rule of this scope is, in a few words.
-    pub fn in_words(&self, rule_scope: &RuleScope) -> String {
-        match rule_scope {
-            RuleScope::Pod | RuleScope::Tree => rule::trees(&self.pods),
-            RuleScope::TreeOf(root) => rule::trees(from_ref(root)),
-        }
     }
 }

@@ -35,6 +35,9 @@ impl App {
             let confirm = confirm.clone();
             return self.confirm_key(confirm, key);
         }
+        if let Some(effects) = self.rule_key(key) {
+            return effects;
+        }
         match self.layers.pop() {
             // Handled above.
             Some(Layer::Confirm(_)) => Vec::new(),

@@ -44,7 +44,7 @@ pub fn card(app: &App) -> inbox::View<'_> {
         glyphs: app.setup.glyphs,
         keymap: &app.keymap,
         now: app.now,
-        has_keys: app.focus == Focus::Inbox,
+        has_keys: app.focus == Focus::Inbox && app.rule_said().is_none(),
     }
 }
 

@@ -104,7 +104,8 @@ impl App {
             Purpose::Find if self.focus == Focus::Beside => Vec::new(),
             Purpose::Find => self.focus(Focus::Transcript),
             Purpose::Deny => self.enter_reason(prompt),
-            Purpose::Rule => self.rule_edited(prompt),
+            // Handled above.
+            Purpose::Rule => Vec::new(),
             Purpose::Answer => self.answer_entered(prompt),
         }
     }

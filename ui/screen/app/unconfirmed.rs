@@ -12,16 +12,8 @@ impl App {
         let deciding = std::mem::take(&mut self.deciding);
         deciding.values().for_each(|text| self.composer.history.keep(text, self.now));
         self.unconfirmed = deciding.into_keys().collect();
-        if let Some(Layer::Confirm(Confirm::Rule { requests, .. })) = self.layers.top() {
-            self.unconfirmed.extend(requests.ids.iter().cloned());
-        }
         self.close_layers(|layer| {
-            matches!(
-                layer,
-                Layer::Confirm(
-                    Confirm::Rule { .. } | Confirm::Offered { text_for: TextFor::Reason, .. }
-                )
-            )
+            matches!(layer, Layer::Confirm(Confirm::Offered { text_for: TextFor::Reason, .. }))
         });
     }
 

@@ -65,7 +65,7 @@ impl Purpose {
             Self::Find => "finds",
             Self::Filter => "keeps the filter",
             Self::Deny => "denies",
-            Self::Rule => "keeps the rule",
+            Self::Rule => "makes it",
             Self::Answer => "sends",
         }
     }
@@ -104,10 +104,15 @@ impl Prompt {
         prompt
     }
 
+    /// Whether the person has changed the text that the line began with.
+    pub fn is_changed(&self) -> bool {
+        self.input.text().trim() != self.begun.trim()
+    }
+
     /// The text, if the person has written any of it.
     pub fn typed(&self) -> Option<&str> {
         let text = self.input.text().trim();
-        (!text.is_empty() && text != self.begun.trim()).then_some(text)
+        (!text.is_empty() && self.is_changed()).then_some(text)
     }
 
     /// To be called after the text was edited.

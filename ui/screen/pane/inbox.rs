@@ -3,7 +3,7 @@
 //! is shown as a card. Its keys decide a request only after it has been on the screen for a while.
 
 use crate::family::{Family, Matter, equal};
-use yoi::protocol::{ApprovalRequest, Pattern, PodInfo, PodName, State};
+use yoi::protocol::{ApprovalRequest, PodInfo, PodName, State};
 
 mod draw;
 
@@ -55,21 +55,12 @@ pub struct Inbox {
     pub inside: Option<PodName>,
     /// How many of its rows are scrolled out of view.
     pub scrolled: usize,
-    /// The rule that the person edited, and the id of its request.
-    edited: Option<(String, Pattern)>,
     /// How many rows, from the first on and without a gap, were in view: of which parts, at which width.
     seen: (Vec<String>, u16, usize),
     /// The parts that have the focus.
     focused: Option<Vec<String>>,
     /// Since when they have been on the screen, unchanged and without a key; `None` before the first frame.
     drawn: Option<u64>,
-}
-
-/// The author of the rule of a decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Author {
-    Program,
-    Person,
 }
 
 /// Whether the card has the keys.
@@ -299,21 +290,6 @@ impl Inbox {
     pub fn arms_at(&self) -> Option<u64> {
         let chosen = self.focused.as_ref().is_some_and(|parts| !parts.is_empty());
         self.drawn.filter(|_| chosen).map(|drawn| drawn.saturating_add(ARMED_AFTER))
-    }
-
-    /// The rule that a decision for good on these requests writes, and its author.
-    pub fn rule<'a>(&'a self, approvals: &[&'a ApprovalRequest]) -> Option<(&'a Pattern, Author)> {
-        if let Some((id, rule)) = &self.edited
-            && approvals.iter().any(|approval| approval.id == *id)
-        {
-            return Some((rule, Author::Person));
-        }
-        approvals.first().map(|approval| (&approval.rule, Author::Program))
-    }
-
-    /// Sets the rule that a decision for good on this request writes.
-    pub fn edit(&mut self, id: &str, rule: Pattern) {
-        self.edited = Some((id.to_owned(), rule));
     }
 
     /// Whether a decision counts by now.

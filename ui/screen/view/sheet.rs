@@ -98,20 +98,25 @@ fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> P
 
 fn confirm(app: &App, confirm: &Confirm, areas: &Areas, frame: &mut Frame<'_>) {
     let (rows, room) = confirm_rows(app, confirm);
-    let top = app.layers.read.top(&rows);
-    let left = rows.len() - top;
-    // The keys are always in view.
-    let shown = inbox::in_view(left, room + 1);
-    let mut text: Vec<String> = rows.into_iter().skip(top).take(shown).collect();
-    if shown < left && shown < room {
-        text.push(app.setup.glyphs.plain(&inbox::more_below(left - shown, &app.keymap)));
-    }
+    let text = rows_in_view(app, rows, room);
     let answers = answers(app, confirm, areas);
     let inner = open(app, areas.sheet(text.len() + answers.len()), frame);
     let rows = text.into_iter().map(Line::raw);
     for (line, y) in rows.chain(answers).zip(inner.y..inner.bottom()) {
         frame.buffer_mut().set_line(inner.x, y, &line, inner.width);
     }
+}
+
+/// The rows of a sheet that are in view, for the room above its keys. The last one says how many more there are.
+fn rows_in_view(app: &App, rows: Vec<String>, room: usize) -> Vec<String> {
+    let top = app.layers.read.top(&rows);
+    let left = rows.len() - top;
+    let shown = inbox::in_view(left, room + 1);
+    let mut text: Vec<String> = rows.into_iter().skip(top).take(shown).collect();
+    if shown < left && shown < room {
+        text.push(app.setup.glyphs.plain(&inbox::more_below(left - shown, &app.keymap)));
+    }
+    text
 }
 
 fn answers(app: &App, confirm: &Confirm, areas: &Areas) -> Vec<Line<'static>> {
@@ -136,12 +141,21 @@ fn answer_row(app: &App, hints: Vec<Hint>) -> Line<'static> {
 /// Paints above a line that is being typed why it was refused or, if it was not, its completions.
 fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) {
     let columns = usize::from(areas.sheet(1).width).max(1);
-    let wrong = app.undecided(prompt).or_else(|| prompt.wrong.clone()).unwrap_or_default();
-    let rows = wrap_text(&app.setup.glyphs.plain(&wrong), columns);
+    let (rows, style) = match app.rule_said() {
+        Some(said) => {
+            let (rows, room) = app.rule_rows(areas);
+            let style = if said.is_ok() { app.theme.text } else { app.theme.error };
+            (rows_in_view(app, rows, room), style)
+        }
+        None => {
+            let wrong = app.undecided(prompt).or_else(|| prompt.wrong.clone()).unwrap_or_default();
+            (wrap_text(&app.setup.glyphs.plain(&wrong), columns), app.theme.error)
+        }
+    };
     if !rows.is_empty() {
         let area = line_sheet(app, rows.len(), areas, frame);
         for (row, y) in rows.iter().zip(area.y..area.bottom()) {
-            frame.buffer_mut().set_stringn(area.x, y, row, columns, app.theme.error);
+            frame.buffer_mut().set_stringn(area.x, y, row, columns, style);
         }
         return;
     }

@@ -3,7 +3,7 @@
 //! its workspace where that is another one.
 
 use super::*;
-use crate::screen::app::tests::confirm::ALL as CONFIRMATIONS;
+use crate::screen::app::tests::confirm::{ALL as CONFIRMATIONS, RULE};
 use crate::screen::keys::{Action, Binding, CONTEXTS, Context};
 use crossterm::event::{MouseButton, MouseEventKind};
 use yoi::protocol::{ApprovalRequest, PeerEdge, Question};
@@ -111,7 +111,7 @@ const PLACES: [(&str, Steps); 26] = [
     ("a rule", |bench| {
         bench.press("ctrl-n");
         bench.screen();
-        bench.confirm("E");
+        bench.confirm("A");
     }),
     ("an answer", |bench| {
         bench.press("ctrl-n");
@@ -388,9 +388,10 @@ fn no_key_decides_what_was_not_drawn() {
     let inbox = |bench: &mut Bench| drop(bench.press("ctrl-n"));
     let idle: New = || of(pod("alice", State::Idle));
     let keys: Vec<_> = bound_keys(&idle()).into_iter().chain(characters()).collect();
-    let confirmations = CONFIRMATIONS.map(|(name, open, _)| (name, idle, open));
+    let sheets = CONFIRMATIONS.into_iter().chain([RULE]);
+    let sheets = sheets.map(|(name, open, _)| (name, idle, open));
     let inboxes = STATES.map(|(state, new)| (state, new, inbox as Steps));
-    for (scene, new, open) in confirmations.into_iter().chain(inboxes) {
+    for (scene, new, open) in sheets.chain(inboxes) {
         for key in &keys {
             press_and_look(scene, &mut at(new, open, ""), *key, false);
         }

@@ -391,6 +391,7 @@ fn a_rule_is_shown_before_it_is_written() {
     assert!(decisions(&bench.press("T")).is_empty());
     let screen = bench.screen();
     assert!(screen.contains("always allow Bash: cargo fetch for tester and its"), "{screen}");
+    assert!(screen.contains("\n always allow › Bash:cargo fetch"), "{screen}");
     assert!(decisions(&bench.press("enter")).is_empty(), "that Enter was on its way already");
     bench.wait(300);
     assert_eq!(
@@ -416,14 +417,17 @@ fn a_rule_for_a_tree_goes_up_to_the_pods_above_and_decides_all_equal_requests() 
         let screen = bench.screen();
         let question = format!("always allow Bash: cargo fetch for {whom}?");
         assert!(screen.contains(&question), "{question}\n{screen}");
-        assert!(screen.contains(&format!("u: for {next} · Esc: back")), "{screen}");
+        let hints = bench.app.hints();
+        let hints: Vec<_> =
+            hints.iter().map(|hint| format!("{} {}", hint.key, hint.does)).collect();
+        assert_eq!(hints, ["Enter makes it", &format!("Tab {next}"), "Esc back"]);
         bench.wait(layer::ARMED_AFTER);
     };
     let (own, alice, top) =
         ("tester, scout and their children", "alice and its children", "top and its children");
     for (whom, next) in [(own, alice), (alice, top), (top, own), (own, alice)] {
         shows(&mut bench, whom, next);
-        assert!(decisions(&bench.press("u")).is_empty());
+        assert!(decisions(&bench.press("tab")).is_empty());
         assert!(decisions(&bench.press("enter")).is_empty(), "it was not read yet");
     }
     bench.wait(layer::ARMED_AFTER);
@@ -443,23 +447,19 @@ fn a_rule_is_edited_before_it_is_written_and_must_allow_the_request() {
     requested(&mut bench, "q", "tester", "cargo fetch");
     bench.press("ctrl-n");
     bench.wait(400);
-    bench.press("E");
+    bench.press("A");
     bench.press("ctrl-u");
     bench.type_in("Bash:npm *");
-    assert!(decisions(&bench.press("enter")).is_empty());
+    assert!(decisions(&bench.confirm("enter")).is_empty());
     assert!(bench.screen().contains("that rule does not allow what is asked"));
     bench.press("ctrl-u");
     bench.type_in("Bash:cargo *");
-    assert!(decisions(&bench.press("enter")).is_empty());
-    assert!(bench.screen().contains("Bash: cargo * (yours)"), "{}", bench.screen());
-    bench.wait(400);
-    bench.press("A");
-    assert!(bench.screen().contains("always allow Bash: cargo * for tester?"));
-    bench.wait(layer::ARMED_AFTER);
     let screen = bench.screen();
+    assert!(screen.contains("always allow Bash: cargo * for tester?"), "{screen}");
     let last = screen.lines().last().unwrap_or_default();
-    assert!(screen.contains("Enter: allow and write the rule · Esc: back"), "{screen}");
-    assert!(!last.contains("edit the rule") && !last.contains("go there"), "{screen}");
+    assert!(last.contains("Enter makes it · Esc back"), "{screen}");
+    bench.wait(299);
+    assert!(decisions(&bench.press("enter")).is_empty(), "the rule was not read yet");
     bench.wait(300);
     let rule = Some("Bash:cargo *".parse().unwrap());
     assert_eq!(decisions(&bench.press("enter")), [("q".to_owned(), Verdict::Pod { rule })]);
@@ -485,10 +485,13 @@ fn a_request_decided_elsewhere_leaves_with_a_notice() {
     bench.wait(400);
     bench.press("A");
     decided(&mut bench, "q", Verdict::Once);
-    assert!(bench.app.layers.is_empty());
     assert_eq!(bench.notice(), "tester: allowed once elsewhere · Bash cargo fetch");
     bench.wait(400);
     assert!(decisions(&bench.press("enter")).is_empty());
+    let screen = bench.screen();
+    assert!(screen.contains("it was decided elsewhere: nothing is sent"), "{screen}");
+    bench.press("esc");
+    assert!(bench.app.layers.is_empty());
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn a_request_to_start_a_server_is_a_sentence_and_shows_its_definition_at_once() 
     let shown = words(&mut bench);
     assert!(shown.contains("always allow McpServer+sha256=8dc4: demo for alice?"), "{shown}");
     let allowed = bench.confirm("enter");
-    assert_eq!(calls(&allowed).len(), 1, "three keys: to the request, always, yes");
+    assert_eq!(calls(&allowed).len(), 1, "three keys: to the request, always, Enter");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_request_for_a_script_that_its_pod_can_change_is_allowed_once_only() {
     bench.press("ctrl-n");
     let shown = words(&mut bench);
     assert!(shown.contains("it is allowed once only") && !shown.contains("would allow"), "{shown}");
-    for key in ["A", "T", "E"] {
+    for key in ["A", "T"] {
         assert!(calls(&bench.confirm(key)).is_empty(), "{key}");
         assert!(bench.app.layers.is_empty(), "{key}");
         assert!(bench.notice().contains("it is allowed once only"), "{key}: {}", bench.notice());
@@ -186,7 +186,7 @@ fn a_host_that_ends_while_a_rule_is_typed_is_said_at_once() {
     let mut bench = denying(80, 24);
     bench.press("esc");
     bench.wait(400);
-    bench.press("E");
+    bench.press("A");
     bench.msg(Msg::HostEnded);
     assert!(words(&mut bench).contains("the host ended: nothing is decided"));
     bench.type_in("*");
@@ -198,25 +198,24 @@ fn a_host_that_ends_while_a_rule_is_typed_is_said_at_once() {
 
 #[test]
 fn a_decision_that_a_host_did_not_take_before_it_ended_is_said_after_its_next_start() {
-    let decides = |bench: &mut Bench, key| {
-        bench.press("esc");
-        bench.wait(400);
-        bench.confirm(key)
-    };
-    for key in ["a", "A"] {
-        let mut bench = denying(80, 24);
-        // `a` is sent; for `A` the confirmation is open.
-        assert_eq!(calls(&decides(&mut bench, key)).len(), usize::from(key == "a"));
-        bench.msg(Msg::HostEnded);
+    for keys in [&["a"][..], &["A", "enter"]] {
+        let decided = || {
+            let mut bench = denying(80, 24);
+            bench.press("esc");
+            bench.wait(400);
+            let sent: Vec<_> = keys.iter().flat_map(|key| bench.confirm(key)).collect();
+            assert_eq!(calls(&sent).len(), 1, "{keys:?}");
+            bench.msg(Msg::HostEnded);
+            bench
+        };
+        let mut bench = decided();
         assert!(bench.app.layers.is_empty());
         let shown = words(&mut bench);
         let ended = "the host ended; your decision is not confirmed";
-        assert!(shown.contains(ended), "{key}: {shown}");
+        assert!(shown.contains(ended), "{keys:?}: {shown}");
         restart(&mut bench, vec![approval("q", "alice", "cargo publish")]);
         assert_eq!(bench.notice(), "your decision was not taken: alice waits for it again");
-        let mut bench = denying(80, 24);
-        decides(&mut bench, key);
-        bench.msg(Msg::HostEnded);
+        let mut bench = decided();
         restart(&mut bench, Vec::new());
         assert_eq!(bench.app.notices.shown(), None, "it was taken");
     }

@@ -41,7 +41,7 @@ const PLAYS: &[(&str, Player)] = &[
     ("In the tree Space marks Pods", pods_are_marked),
     ("`m` and a digit pins one", a_pod_is_pinned),
     ("`v` shows its transcript beside the current one", a_pod_is_shown_beside),
-    ("`E` makes it wider or narrower first", the_rule_is_edited),
+    ("stands in the line, where you make it wider or narrower first", the_rule_is_edited),
     ("`Ctrl+X` then `r` goes to the transcript", the_leader_goes_to_the_transcript),
     ("`Ctrl+X` then `u` leaves the mouse to the terminal", the_mouse_is_left_to_the_terminal),
     ("`↑` `↓` move, `Enter` unfolds a line", lines_are_unfolded),
@@ -59,7 +59,7 @@ const PLAYS: &[(&str, Player)] = &[
     ("`checker` waits for you: `Ctrl+N` goes to its question", a_request_is_gone_to),
     ("`:stop` ends me, `:restore` brings me back", the_pod_of_the_tour_is_stopped_and_restored),
     ("Write while I work: `Enter` sends the message into the run", enter_sends_into_the_run),
-    ("`u` goes up to the Pod above", a_rule_is_written_for_a_family),
+    ("`Tab` goes up to the Pod above", a_rule_is_written_for_a_family),
     ("`Tab` keeps it for the end", tab_queues),
 ];
 

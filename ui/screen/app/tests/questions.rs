@@ -82,7 +82,7 @@ fn a_key_opens_the_line_and_esc_leaves_the_question_open() {
     assert!(bench.screen().contains("\n answer ›"), "{}", bench.screen());
     assert_eq!(answers(&bench.press("esc")), [""; 0]);
     assert_eq!(bench.app.family.approvals().len(), 1);
-    for key in ["A", "T", "E"] {
+    for key in ["A", "T"] {
         bench.wait(1_000);
         assert_eq!(answers(&bench.press(key)), [""; 0]);
         assert_eq!(bench.notice(), "no rule answers a question", "{key}");

@@ -216,11 +216,10 @@ fn notices_name_the_keys_in_force() {
             bench.does(Context::Inbox, Action::AllowOnce);
             assert!(bench.notice().contains("more lines"), "{}", bench.notice());
         }),
-        ("an edited rule", &|bench| {
+        ("a rule", &|bench| {
             request(bench, "cargo fetch");
-            bench.does(Context::Inbox, Action::EditRule);
-            bench.does(Context::Line, Action::Choose);
-            assert!(bench.notice().starts_with("not written yet"), "{}", bench.notice());
+            bench.does(Context::Inbox, Action::AllowTree);
+            assert!(shown(bench).contains("makes it"), "{}", shown(bench));
         }),
         ("a host that ended", &|bench| drop(bench.msg(Msg::HostEnded))),
     ];

@@ -4,7 +4,7 @@ use crate::family::{Family, Matter};
 use crate::rows::{cut, cut_middle, pad, width, wrap_text};
 use crate::screen::keys::{Action, Context, Keymap};
 use crate::screen::pane::glyph::Glyphs;
-use crate::screen::pane::inbox::{Author, Inbox, Item};
+use crate::screen::pane::inbox::{Inbox, Item};
 use crate::theme::{Role, Theme};
 use crate::wording::duration::elapsed;
 use crate::wording::now::{again, wants};
@@ -251,15 +251,14 @@ impl View<'_> {
         if item.approvals().iter().any(|approval| approval.is_once_only()) {
             return Some(ONCE_ONLY.into());
         }
-        let (rule, author) = self.inbox.rule(item.approvals())?;
+        let rule = &item.approvals().first()?.rule;
         let key = |action| self.keymap.name(Context::Inbox, action);
         let (pod, tree) = (key(Action::AllowPod), key(Action::AllowTree));
-        let yours = if author == Author::Person { " (yours)" } else { "" };
         if item.approvals().iter().any(|approval| approval.client.is_some()) {
             return Some(format!("{pod} would allow this client {}", pattern(rule)));
         }
         let limit = limit(rule).map(|limit| format!(" ({limit})")).unwrap_or_default();
-        Some(format!("{pod} and {tree} would allow {}{yours}{limit}", pattern(rule)))
+        Some(format!("{pod} and {tree} would allow {}{limit}", pattern(rule)))
     }
 
     fn facts(&self, item: &Item<'_>, approval: &ApprovalRequest) -> Vec<(&'static str, String)> {

@@ -83,7 +83,7 @@ const SHEETS: [(&str, Opens); 17] = [
     ("verb", |bench| reply(bench, ":rewind 2", rewind())),
     ("verb", |bench| drop(run(bench, ":rm old"))),
     ("verb", |bench| reply(bench, ":restore old --tree", restore())),
-    ("rule", |bench| in_inbox(bench, "T")),
+    ("line", |bench| in_inbox(bench, "T")),
     ("none", |bench| drop(bench.press("ctrl-n"))),
 ];
 
@@ -98,7 +98,6 @@ fn kind(bench: &Bench) -> &'static str {
             Confirm::FirstMessage { .. } => "first message",
             Confirm::Leave { .. } => "leave",
             Confirm::Verb { .. } => "verb",
-            Confirm::Rule { .. } => "rule",
         },
         None if bench.app.leader => "leader",
         None if bench.app.composer.files.is_some() => "files",

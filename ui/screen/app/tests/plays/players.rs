@@ -254,7 +254,7 @@ pub fn both_transcripts_are_reached() {
 
 pub fn the_rule_is_edited() {
     let mut bench = asking(&[("q", "checker")]);
-    bench.press("E");
+    bench.press("A");
     let Some(Layer::Prompt(prompt)) = bench.app.layers.top() else { panic!("no line") };
     assert_eq!(prompt.input.text(), "Bash:cat /etc/hostname");
 }
@@ -363,7 +363,7 @@ pub fn a_rule_is_written() {
 pub fn a_rule_is_written_for_a_family() {
     let mut bench = asking(&[("q", "checker")]);
     assert_eq!(verdicts(&bench.press("T")), []);
-    assert_eq!(verdicts(&bench.confirm("u")), [], "another rule is shown");
+    assert_eq!(verdicts(&bench.confirm("tab")), [], "another rule is shown");
     let of = Some(PodName::parse("tour").expect("a name"));
     assert_eq!(verdicts(&bench.confirm("enter")), [Verdict::Tree { rule: None, of }]);
 }
