@@ -9,6 +9,8 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
 mod connection;
+/// The family as the events of a host describe it.
+pub mod family;
 pub mod pod_api;
 pub mod find;
 mod other_host;

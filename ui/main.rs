@@ -12,8 +12,6 @@ mod console;
 mod theme;
 /// Text brought to a width: measured, cut, filled and wrapped.
 mod rows;
-/// The family as the host last described it.
-mod family;
 /// Words for people: durations, states, reasons, scopes.
 mod wording;
 /// Every verb: arguments, help, completion, and the dialogue that carries it out.

@@ -21,11 +21,17 @@ pub mod why;
 
 use serde_json::Value;
 use std::fmt::Display;
+use yoi::protocol::SettingsMistake;
 use yoi::text::SafeText;
 
 /// A number of things: `1 line`, `2 lines`.
 pub fn counted<N: Display + PartialEq + From<u8>>(number: N, one: &str, many: &str) -> String {
     format!("{number} {}", if number == N::from(1) { one } else { many })
+}
+
+/// The sentence about a mistake in the settings that is no longer there.
+pub fn corrected(mistake: &SettingsMistake) -> String {
+    format!("corrected: {}", mistake.about)
 }
 
 /// The note about a log entry of a kind that only a newer program knows.

@@ -1,7 +1,6 @@
 //! Commands of the shell that are no verbs: `yoi ls`, `yoi send --socket` and `yoi host`.
 
 use crate::console;
-use crate::family::Family;
 use crate::headless::{Exit, Failure, Form, LineClient, Printer, close};
 use crate::rows;
 use crate::start::{self, Opening, Stopped};
@@ -12,6 +11,7 @@ use crate::wording::moved;
 use crate::wording::state;
 use crate::wording::why::why_and_way_on;
 use std::path::Path;
+use yoi::client::family::Family;
 use yoi::client::pod_socket::{PodSocket, SocketError};
 use yoi::protocol::{ClientKind, Event, Method, PodInfo, PodName, Segment, State};
 use yoi::text::SafeText;
@@ -29,7 +29,7 @@ async fn done(client: LineClient, result: Result<(), Failure>) -> Result<(), Fai
 pub async fn ls(opening: &Opening, all: bool, json: bool) -> Result<(), Failure> {
     let client = LineClient::open_to_read(opening, Printer::new(Form::Plain)).await?;
     let (mut pods, others): (Vec<PodInfo>, Vec<PodInfo>) =
-        client.pods().cloned().partition(|info| all || info.is_listed());
+        client.family.all().iter().cloned().partition(|info| all || info.is_listed());
     pods.sort_by_key(|info| numbered(info.name.as_str()));
     if json {
         for info in &pods {

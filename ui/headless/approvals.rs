@@ -1,7 +1,6 @@
 //! Approval requests without a screen: allowed by a rule of the command line, denied at once because no person
 //! is there to decide, or shown to the person who types.
 
-use crate::family::equal;
 use crate::headless::Unanswered;
 use crate::headless::exit::{Exit, Failure};
 use crate::verb::Way;
@@ -12,8 +11,9 @@ use crate::wording::rule::{ONCE_ONLY, limit};
 use crate::wording::{question, scope};
 use std::collections::BTreeSet;
 use std::slice::from_ref;
+use yoi::client::family::equal;
 use yoi::config::policy::matches;
-use yoi::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, Question, Verdict};
+use yoi::protocol::{Action, ApprovalRequest, Pattern, PodName, Question, Verdict};
 use yoi::run::is_about_a_server;
 use yoi::run::policy::subject_of;
 use yoi::text::{SafeText, shell_quoted};
@@ -29,8 +29,6 @@ pub struct Inbox {
     engaged: BTreeSet<String>,
     /// The Pod that the person who types has selected, by key.
     current: Option<String>,
-    /// All undecided requests, oldest first.
-    open: Vec<ApprovalRequest>,
     numbers: Numbers,
     /// Whether no line of this program can decide a request: a shell does.
     decided_elsewhere: bool,
@@ -90,10 +88,14 @@ impl Inbox {
     }
 
     /// Whether a Pod with these above it works for a message that this program sent.
-    pub fn is_own(&self, pod: &PodName, lineage: &[PodName]) -> bool {
+    pub fn is_own<'a>(
+        &self,
+        pod: &PodName,
+        lineage: impl IntoIterator<Item = &'a PodName>,
+    ) -> bool {
         let works_here =
             |pod: &PodName| self.own.contains(&pod.key()) && !self.engaged.contains(&pod.key());
-        let below = || lineage.iter().any(works_here);
+        let below = || lineage.into_iter().any(works_here);
         works_here(pod) || (!self.engaged.contains(&pod.key()) && below())
     }
 
@@ -118,38 +120,26 @@ impl Inbox {
 
     /// Whether the request that a Pod waits for is decided here. The request stays open until the Pod continues: the
     /// host reports the new state of the Pod before the decision.
-    pub fn decides_for(&self, pod: &PodName) -> bool {
-        self.open.iter().any(|request| request.is_of(pod) && self.is_handled_here(request))
+    pub fn decides_for(&self, pod: &PodName, open: &[ApprovalRequest]) -> bool {
+        open.iter().any(|request| request.is_of(pod) && self.is_handled_here(request))
     }
 
-    /// Keeps the open requests up to date with an event.
-    pub fn note(&mut self, event: &Event) {
-        match event {
-            Event::Family { approvals, .. } => self.open.clone_from(approvals),
-            Event::ApprovalRequested { approval }
-                if !self.open.iter().any(|open| open.id == approval.id) =>
-            {
-                self.open.push((**approval).clone());
-            }
-            Event::ApprovalDecided { approval, .. } => {
-                self.open.retain(|open| open.id != *approval)
-            }
-            _ => {}
-        }
-        for request in &self.open {
+    /// Gives each of the undecided requests its number.
+    pub fn number(&mut self, open: &[ApprovalRequest]) {
+        for request in open {
             self.numbers.of(&request.id);
         }
     }
 
-    /// The next request that has to be handled, and how.
-    pub fn next(&mut self) -> Option<(ApprovalRequest, Handling)> {
+    /// The next of the undecided requests that has to be handled, and how.
+    pub fn next(&mut self, open: &[ApprovalRequest]) -> Option<(ApprovalRequest, Handling)> {
         let unanswered = self.unanswered?;
         let is_next = |approval: &&ApprovalRequest| {
             self.is_handled_here(approval) && !self.handled.contains(&approval.id)
         };
-        let approval = self.open.iter().find(is_next)?.clone();
+        let approval = open.iter().find(is_next)?.clone();
         self.handled.insert(approval.id.clone());
-        let handling = self.handle(&approval, unanswered);
+        let handling = self.handle(&approval, open, unanswered);
         Some((approval, handling))
     }
 
@@ -163,7 +153,12 @@ impl Inbox {
             || (self.waits_for_person() && chain.any(is_current))
     }
 
-    fn handle(&mut self, approval: &ApprovalRequest, unanswered: Unanswered) -> Handling {
+    fn handle(
+        &mut self,
+        approval: &ApprovalRequest,
+        open: &[ApprovalRequest],
+        unanswered: Unanswered,
+    ) -> Handling {
         let subject = subject_of(approval);
         let passes = |rule: &&Pattern| matches(rule, Action::Allow, &subject);
         let is_question = approval.question.is_some();
@@ -174,9 +169,7 @@ impl Inbox {
         }
         if unanswered == Unanswered::Wait {
             let note = match self.decided_elsewhere {
-                true => {
-                    shown(&[name_of(approval, &self.open).into()], from_ref(&approval), Way::Shell)
-                }
+                true => shown(&[name_of(approval, open).into()], from_ref(&approval), Way::Shell),
                 false => numbered(&mut self.numbers, approval),
             };
             return Handling::Show { note };
@@ -223,26 +216,21 @@ impl Inbox {
         }
     }
 
-    /// All undecided requests, oldest first.
-    pub fn open(&self) -> &[ApprovalRequest] {
-        &self.open
-    }
-
     /// All undecided requests, equal ones together, as a person reads them and decides them in this way: only lines of
     /// one conversation share numbers.
-    pub fn listed(&mut self, way: Way) -> Vec<String> {
+    pub fn listed(&mut self, open: &[ApprovalRequest], way: Way) -> Vec<String> {
         if way == Way::Input {
             self.numbers.list_begins();
         }
         let mut name = |request: &ApprovalRequest| match way {
             Way::Input => self.numbers.show(&request.id).to_string(),
-            _ => name_of(request, &self.open).to_owned(),
+            _ => name_of(request, open).to_owned(),
         };
         let named = |group: Vec<&ApprovalRequest>| {
             let names: Vec<String> = group.iter().map(|request| name(request)).collect();
             shown(&names, &group, way)
         };
-        equal::grouped(&self.open).into_iter().map(named).collect()
+        equal::grouped(open).into_iter().map(named).collect()
     }
 
     /// From now on requests are numbered for a person at a terminal.
@@ -399,11 +387,47 @@ fn quoted(rule: &Pattern) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family::Family;
     use crate::verb::{self, End, Known, Next, Said, Why};
     use std::collections::BTreeMap;
+    use std::ops::{Deref, DerefMut};
     use std::path::Path;
-    use yoi::protocol::{Method, ScriptHash};
+    use yoi::client::family::Family;
+    use yoi::protocol::{Event, Method, ScriptHash};
+
+    /// An inbox over the requests of a family.
+    struct Requests {
+        inbox: Inbox,
+        family: Family,
+    }
+
+    impl Requests {
+        fn apply(&mut self, event: &Event) {
+            self.family.apply(event);
+            self.inbox.number(self.family.approvals());
+        }
+
+        fn next(&mut self) -> Option<(ApprovalRequest, Handling)> {
+            self.inbox.next(self.family.approvals())
+        }
+
+        fn listed(&mut self, way: Way) -> Vec<String> {
+            self.inbox.listed(self.family.approvals(), way)
+        }
+    }
+
+    impl Deref for Requests {
+        type Target = Inbox;
+
+        fn deref(&self) -> &Inbox {
+            &self.inbox
+        }
+    }
+
+    impl DerefMut for Requests {
+        fn deref_mut(&mut self) -> &mut Inbox {
+            &mut self.inbox
+        }
+    }
 
     fn name(text: &str) -> PodName {
         PodName::parse(text).unwrap()
@@ -433,18 +457,16 @@ mod tests {
         }
     }
 
-    fn inbox(allow: Vec<Pattern>, unanswered: Unanswered) -> Inbox {
+    fn inbox(allow: Vec<Pattern>, unanswered: Unanswered) -> Requests {
         let mut inbox = Inbox::default();
         inbox.begin(allow, unanswered);
-        inbox
+        Requests { inbox, family: Family::default() }
     }
 
     /// What a line decides in this way; the sentence of a refusal or of a confirmation otherwise.
-    fn decided(inbox: &Inbox, line: &str, way: Way) -> Result<Vec<(String, Verdict)>, String> {
-        let mut family = Family::default();
-        family.replace(Vec::new(), Vec::new(), inbox.open().to_vec());
+    fn decided(inbox: &Requests, line: &str, way: Way) -> Result<Vec<(String, Verdict)>, String> {
         let known = Known {
-            family: &family,
+            family: &inbox.family,
             selected: None,
             pods_are_marked: false,
             numbers: Some(inbox.numbers()).filter(|_| way == Way::Input),
@@ -473,18 +495,18 @@ mod tests {
     }
 
     /// The same of a line that decides one request.
-    fn given(inbox: &mut Inbox, line: &str, way: Way) -> Result<(String, Verdict), String> {
+    fn given(inbox: &mut Requests, line: &str, way: Way) -> Result<(String, Verdict), String> {
         let decision = decided(inbox, line, way)?.pop().unwrap_or_else(|| panic!("{line}"));
         inbox.decided(&decision.0);
         Ok(decision)
     }
 
-    fn typed(inbox: &mut Inbox, line: &str) -> Result<(String, Verdict), String> {
+    fn typed(inbox: &mut Requests, line: &str) -> Result<(String, Verdict), String> {
         given(inbox, line, Way::Input)
     }
 
-    fn requested(inbox: &mut Inbox, approval: ApprovalRequest) {
-        inbox.note(&Event::ApprovalRequested { approval: Box::new(approval) });
+    fn requested(inbox: &mut Requests, approval: ApprovalRequest) {
+        inbox.apply(&Event::ApprovalRequested { approval: Box::new(approval) });
     }
 
     #[test]
@@ -629,7 +651,7 @@ mod tests {
         let why = "the pod stopped".to_owned();
         let verdict = Verdict::Withdrawn { why };
         let pod = name("alice");
-        inbox.note(&Event::ApprovalDecided { pod, approval: "1".into(), verdict });
+        inbox.apply(&Event::ApprovalDecided { pod, approval: "1".into(), verdict });
         let refused = typed(&mut inbox, ":allow 1");
         let over = "request 1 does not wait any more: it was withdrawn, or decided elsewhere";
         assert_eq!(refused, Err(over.to_owned()));

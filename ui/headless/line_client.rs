@@ -1,21 +1,20 @@
 //! A conversation with a host: sends requests and waits for their replies; events that arrive meanwhile
 //! are shown and noted.
 
-use crate::family::Mistakes;
 use crate::headless::approvals::Inbox;
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::follow::{CaughtUp, Follow};
 use crate::headless::pages::{Place, last_page};
 use crate::headless::print::Printer;
+use crate::headless::run_tracker::RunTracker;
 use crate::headless::signal::Signals;
 use crate::start::{self, Opening};
 use std::collections::{BTreeMap, BTreeSet};
+use yoi::client::family::{Family, Mistakes};
 use yoi::client::{Client, Events};
 use yoi::host::Reader;
 use yoi::protocol::event::Line;
-use yoi::protocol::{
-    ClientKind, Entry, ErrorCode, Event, Method, Outgoing, PeerEdge, PodName, Refusal,
-};
+use yoi::protocol::{ClientKind, Entry, ErrorCode, Event, Method, Outgoing, PodName, Refusal};
 
 mod catch_up;
 mod idle;
@@ -27,7 +26,7 @@ mod shared;
 pub use known::{View, stuck};
 
 use catch_up::{CatchingUp, joined};
-use known::{Known, is_busy};
+use known::is_busy;
 
 /// How much of a transcript is read again after events were missed, in bytes.
 const TAIL: u64 = 256 * 1024;
@@ -42,10 +41,8 @@ pub struct LineClient {
     pub inbox: Inbox,
     /// Whether an approval request waits for room on standard error.
     is_request_unshown: bool,
-    /// Whether the host has sent the family.
-    is_family_known: bool,
-    pods: BTreeMap<PodName, Known>,
-    peers: Vec<PeerEdge>,
+    pub family: Family,
+    runs: BTreeMap<PodName, RunTracker>,
     /// What was printed of what a person has to know about the host.
     host_notices: Vec<String>,
     /// The mistakes in the settings of the host.
@@ -116,9 +113,8 @@ impl LineClient {
             view: View::NoOne,
             inbox: Inbox::default(),
             is_request_unshown: false,
-            is_family_known: false,
-            pods: BTreeMap::new(),
-            peers: Vec::new(),
+            family: Family::default(),
+            runs: BTreeMap::new(),
             host_notices: Vec::new(),
             mistakes: Mistakes::default(),
             asked: BTreeSet::new(),
@@ -136,7 +132,7 @@ impl LineClient {
     /// Subscribes, and waits until the host has sent the family.
     async fn watch(&mut self) -> Result<(), Failure> {
         self.call(None, Method::Watch).await?;
-        while !self.is_family_known {
+        while !self.family.is_known() {
             self.listen().await?;
         }
         Ok(())
@@ -186,7 +182,8 @@ impl LineClient {
             self.printer.reply(about.as_ref(), &reply);
         }
         if let Event::Created { info } = &reply {
-            self.know((**info).clone());
+            let former = self.family.set((**info).clone());
+            self.changed(&info.name, former.as_ref());
         }
         Ok(Ok(reply))
     }
@@ -245,8 +242,8 @@ impl LineClient {
         };
         let Event::Page { entries, seq, .. } = reply else { return Ok(()) };
         let entries: Vec<Entry> = entries.into_iter().filter_map(Line::into_entry).collect();
-        if let Some(known) = self.pods.get_mut(pod) {
-            known.runs.reread(entries.iter(), seq);
+        if let Some(runs) = self.runs_of(pod) {
+            runs.reread(entries.iter(), seq);
         }
         Ok(())
     }

@@ -229,9 +229,8 @@ impl<'a> LineRunner<'a> {
         let mut last = None;
         let mut about = self.current.clone();
         loop {
-            let family = client.known_family();
             let known = Known {
-                family: &family,
+                family: &client.family,
                 selected: self.current.as_ref(),
                 pods_are_marked: false,
                 numbers: Some(client.inbox.numbers()).filter(|_| way == Way::Input),
@@ -452,7 +451,7 @@ pub fn without_model(info: &PodInfo, opening: &Opening) -> Option<Failure> {
 }
 
 fn list_inbox(client: &mut LineClient, way: Way) {
-    let questions = client.inbox.listed(way);
+    let questions = client.inbox.listed(client.family.approvals(), way);
     if questions.is_empty() {
         client.printer.note("nothing needs you");
     }

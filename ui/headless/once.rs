@@ -243,7 +243,7 @@ async fn wait_for_end(
         }
         let info = client.find(name)?;
         let left = client.inbox.waits_for_person()
-            || client.inbox.decides_for(name)
+            || client.inbox.decides_for(name, client.family.approvals())
             || client.works_for_others(name);
         let waits = left && info.state == State::NeedsYou;
         if let Some(failure) = stuck(info).or_else(|| paused(info, begun)).filter(|_| !waits) {

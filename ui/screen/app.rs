@@ -1,7 +1,6 @@
 //! The state of the dashboard. `App::update` is the only function that changes it: it takes a message
 //! and returns the effects that follow from it. It does no I/O and gets the time as an argument.
 
-use crate::family::{Agent, Family, Mistakes};
 use crate::screen::keys::Keymap;
 use crate::screen::notice::{Kind, Notices};
 use crate::screen::pane::composer::{Composer, Message};
@@ -17,6 +16,7 @@ use crate::verb::targets;
 use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
+use yoi::client::family::{Agent, Family, Mistakes};
 use yoi::protocol::{Effort, PodInfo, PodName};
 use yoi::text::SafeText;
 

@@ -1,12 +1,12 @@
 //! What `:allow`, `:answer` and `:deny` share: which approval request a line means, and the decision that is sent.
 
-use crate::family::equal::are_equal;
 use crate::verb::dialogue::or_end;
 use crate::verb::several::confirm;
 use crate::verb::words::first;
 use crate::verb::{End, Known, Next, Reply, Request, Why};
 use crate::wording::rule;
 use std::slice::from_ref;
+use yoi::client::family::equal::are_equal;
 use yoi::protocol::{ApprovalRequest, Event, Method, PodName, Refusal, Verdict};
 use yoi::text::SafeText;
 

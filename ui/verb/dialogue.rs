@@ -1,7 +1,6 @@
 //! How a verb is carried out: a dialogue without I/O. A front end asks for the next step, does it, and hands
 //! the reply back, until the dialogue ends.
 
-use crate::family::Family;
 use crate::verb::numbers::Numbers;
 use crate::verb::targets::{Target, one};
 use crate::verb::{Way, WithKeys, find, spell};
@@ -10,6 +9,7 @@ use crate::wording::since::{Report, Since};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::Path;
+use yoi::client::family::Family;
 use yoi::protocol::{Effort, Event, Method, PodInfo, PodName, Refusal, State};
 
 /// A verb that is being carried out.

@@ -1,10 +1,10 @@
 //! `:later`: puts off what a Pod waits for.
 
-use crate::family::Matter;
 use crate::verb::several::{Each, Several, names};
 use crate::verb::targets::Target;
 use crate::verb::{Dialogue, Known, Next, Reply, Safety, Verb, of, verb};
 use clap::Args;
+use yoi::client::family::Matter;
 use yoi::protocol::{Event, Method, PodInfo, PodName};
 
 pub static VERB: Verb = of::<Later>(Verb {

@@ -1,8 +1,8 @@
 //! How a sentence names a verb: as it is typed in the way in which the sentence is read.
 
-use crate::family::Family;
 use crate::verb::words::{first, first_word};
 use crate::verb::{Verb, Way, find};
+use yoi::client::family::Family;
 use yoi::protocol::PodName;
 use yoi::text::shell_word;
 

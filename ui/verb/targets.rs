@@ -2,12 +2,12 @@
 //! of the tree as in `alice/**`. They are resolved once: a confirmation names the Pods that were found, and the verb acts
 //! on no others.
 
-use crate::family::Family;
 use crate::verb::{End, Known, Why};
 use crate::wording::state;
 use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
+use yoi::client::family::Family;
 use yoi::protocol::{PodInfo, PodName};
 use yoi::text::SafeText;
 

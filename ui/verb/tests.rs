@@ -1,10 +1,10 @@
 use super::complete::{Sources, complete};
 use super::line::{complete_verb, offered, read, unusual};
 use super::*;
-use crate::family::Family;
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::Path;
+use yoi::client::family::Family;
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{ErrorCode, Method, PodName, Refusal, Segment, State};
 

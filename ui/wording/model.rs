@@ -1,7 +1,7 @@
 //! The published facts of a model, as people read them.
 
-use crate::family::Cost;
 use crate::theme::Role;
+use yoi::client::family::Cost;
 use yoi::config::{Known, Price, Reasoning};
 use yoi::protocol::PodInfo;
 

@@ -1,12 +1,12 @@
 //! What a Pod does now or why it waits, in one short sentence, by the facts that the host sends.
 
-use crate::family::{Counts, Family};
 use crate::theme::Role;
 use crate::wording::age::clock;
 use crate::wording::duration::in_words;
 use crate::wording::{state, wait};
 use jiff::tz::TimeZone;
 use std::borrow::Cow;
+use yoi::client::family::{Counts, Family};
 use yoi::protocol::approval::{CHANGED_TOOLS, START_SERVER};
 use yoi::protocol::limit_met::LimitKind;
 use yoi::protocol::{ApprovalRequest, CircleKind, Circling, PodInfo, RunResult, State};

@@ -1,7 +1,7 @@
 //! The state of a message that a Pod sent, in words.
 
-use crate::family::Family;
 use crate::theme::Role;
+use yoi::client::family::Family;
 use yoi::protocol::mesh::SentMessage;
 use yoi::text::SafeText;
 

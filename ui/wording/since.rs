@@ -1,13 +1,13 @@
 //! What the Pods did since a time: what needs the person, what failed, what finished and what ended otherwise, and the sum of
 //! all. Every front end shows the same report.
 
-use crate::family::{Cost, Family};
 use crate::wording::age::ago;
 use crate::wording::duration::{elapsed, in_words};
 use crate::wording::now::needs;
 use crate::wording::{model, state};
 use std::cmp::Reverse;
 use std::path::Path;
+use yoi::client::family::{Cost, Family};
 use yoi::protocol::work::MAX_FILES;
 use yoi::protocol::{EntryId, PodInfo, PodName, PodWork, RunResult, State, Work};
 use yoi::text::SafeText;

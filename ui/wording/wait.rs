@@ -1,7 +1,7 @@
 //! Long waits, in words: for whom a Pod waits, and since how long.
 
-use crate::family::Family;
 use crate::wording::duration::in_words;
+use yoi::client::family::Family;
 use yoi::protocol::family::WAITS_TO_WRITE;
 use yoi::protocol::{PodInfo, PodName, State};
 

@@ -1,7 +1,6 @@
 //! Why a Pod is in its state, since when, and what it waits for, in words: the screen shows them and
 //! the program without one prints them.
 
-use crate::family::Family;
 use crate::wording::age::clock;
 use crate::wording::duration::{elapsed, in_words};
 use crate::wording::lines::{Line, Target};
@@ -9,6 +8,7 @@ use crate::wording::model::as_sent;
 use crate::wording::now::again;
 use crate::wording::{counted, scope, state, wait};
 use jiff::tz::TimeZone;
+use yoi::client::family::Family;
 use yoi::protocol::{EntryId, PodInfo, PodName, RunResult, State};
 use yoi::text::SafeText;
 

@@ -37,7 +37,7 @@ impl LineClient {
                 Ok(())
             }
             // The Pod was removed, and its log with it.
-            Err(_) if !self.pods.contains_key(&name) => {
+            Err(_) if self.family.get(&name).is_none() => {
                 self.follows.remove(&name);
                 Ok(())
             }

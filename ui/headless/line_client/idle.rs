@@ -9,9 +9,8 @@ impl LineClient {
     /// From now on this program waits for the work of this Pod and of the Pods below it, and handles their
     /// requests; Pods below it that still work for other clients are left to those until they are idle.
     pub fn take_charge_of(&mut self, pod: &PodName) {
-        let below = |info: &&PodInfo| self.lineage(info).iter().any(|name| name.key() == pod.key());
-        let engaged = |info: &&PodInfo| is_busy(info.state) && !self.is_ours(info);
-        let engaged = self.pods().filter(below).filter(engaged);
+        let below = self.family.subtree(pod).into_iter().skip(1);
+        let engaged = below.filter(|info| is_busy(info.state) && !self.is_ours(info));
         let engaged: Vec<PodName> = engaged.map(|info| info.name.clone()).collect();
         self.inbox.take_charge_of(pod, &engaged);
     }
@@ -22,8 +21,8 @@ impl LineClient {
         let mut noted = None;
         self.refresh().await?;
         loop {
-            let works = |info: &&PodInfo| self.works(info);
-            let at_work: Vec<_> = self.pods().filter(works).map(|i| i.name.clone()).collect();
+            let at_work = self.family.all().iter().filter(|info| self.works(info));
+            let at_work: Vec<PodName> = at_work.map(|info| info.name.clone()).collect();
             if !at_work.is_empty() {
                 noted = noted.or_else(|| self.note_awaited(&at_work));
                 self.step().await?;
@@ -53,13 +52,12 @@ impl LineClient {
     /// no Pod has changed by then, no child event was on its way.
     async fn stay_idle(&mut self) -> Result<bool, Failure> {
         let before = self.awaited();
-        let mut names: Vec<(usize, PodName)> =
-            before.iter().map(|info| (self.lineage(info).len(), info.name.clone())).collect();
-        names.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
-        for (_, name) in names {
+        let mut names: Vec<&PodName> = before.iter().map(|info| &info.name).collect();
+        names.sort_by_key(|name| std::cmp::Reverse(self.family.depth(name)));
+        for name in names {
             // A Pod has no workflows, so the reply is empty.
             let (kind, prefix) = (CompletionKind::Workflow, String::new());
-            let reply = self.exchange(Some(&name), Method::ListCompletions { kind, prefix }).await;
+            let reply = self.exchange(Some(name), Method::ListCompletions { kind, prefix }).await;
             if let Err(Failure { exit: Exit::Signal(number), message }) = reply {
                 return Err(Failure::new(Exit::Signal(number), message));
             }
@@ -69,7 +67,7 @@ impl LineClient {
 
     /// The Pods whose work is awaited, as they are now.
     fn awaited(&self) -> Vec<PodInfo> {
-        self.pods().filter(|info| self.is_ours(info)).cloned().collect()
+        self.family.all().iter().filter(|info| self.is_ours(info)).cloned().collect()
     }
 
     fn works(&self, info: &PodInfo) -> bool {
@@ -77,18 +75,7 @@ impl LineClient {
         is_busy(info.state) && !waits && self.is_ours(info)
     }
 
-    fn is_ours(&self, info: &PodInfo) -> bool {
-        self.inbox.is_own(&info.name, &self.lineage(info))
-    }
-
-    /// The Pods above one, its parent first.
-    pub(super) fn lineage(&self, info: &PodInfo) -> Vec<PodName> {
-        let mut names = Vec::new();
-        let mut above = info.parent.as_ref();
-        while let Some(name) = above.filter(|name| !names.contains(*name)) {
-            names.push(name.clone());
-            above = self.pods.get(name).and_then(|known| known.info.parent.as_ref());
-        }
-        names
+    pub(super) fn is_ours(&self, info: &PodInfo) -> bool {
+        self.inbox.is_own(&info.name, self.family.lineage(info))
     }
 }

@@ -1,17 +1,16 @@
 //! The state of the Pods as the events of the host describe it, and which events are shown.
 
-use crate::family::{Family, MistakeChange, corrected};
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::follow::Follow;
 use crate::headless::line_client::LineClient;
 use crate::headless::print::Form;
 use crate::headless::run_tracker::{End, RunTracker};
 use crate::verb::spell;
+use crate::wording::corrected;
 use crate::wording::why::why_and_way_on;
 use std::borrow::Cow;
-use yoi::protocol::{
-    Alert, Begun, Event, Outgoing, PeerEdge, PodInfo, PodName, SettingsMistake, State,
-};
+use yoi::client::family::{Family, MistakeChange};
+use yoi::protocol::{Alert, Begun, Event, Outgoing, PodInfo, PodName, SettingsMistake, State};
 
 /// Awaited events are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,68 +21,48 @@ pub enum View {
     All(Option<PodName>),
 }
 
-/// The state of one Pod.
-pub struct Known {
-    pub info: PodInfo,
-    pub runs: RunTracker,
-}
-
 impl LineClient {
-    /// Every Pod there is.
-    pub fn pods(&self) -> impl Iterator<Item = &PodInfo> {
-        self.pods.values().map(|known| &known.info)
-    }
-
     /// The state of a Pod; names are compared ignoring case.
     pub fn find(&self, name: &PodName) -> Result<&PodInfo, Failure> {
-        let found = self.pods().find(|info| info.name.key() == name.key());
-        found.ok_or_else(|| Failure::no_such_pod(name.as_str()))
+        self.family.get(name).ok_or_else(|| Failure::no_such_pod(name.as_str()))
     }
 
     /// Whether a Pod takes part in the mesh.
     pub fn has_member_of_mesh(&self) -> bool {
-        self.pods().any(|info| info.mesh.is_some())
-    }
-
-    /// The family, as verbs read it.
-    pub fn known_family(&self) -> Family {
-        let mut family = Family::default();
-        let requests = self.inbox.open().to_vec();
-        family.replace(self.pods().cloned().collect(), self.peers.clone(), requests);
-        family
+        self.family.all().iter().any(|info| info.mesh.is_some())
     }
 
     pub(super) fn take(&mut self, outgoing: Outgoing) {
         self.show(&outgoing);
         outgoing.pod.iter().for_each(|pod| self.note_whose_run(pod));
-        self.inbox.note(&outgoing.event);
         let Outgoing { pod, event, seq, .. } = outgoing;
+        let before = match event {
+            Event::Family { .. } => std::mem::take(&mut self.family),
+            _ => Family::default(),
+        };
+        let former = self.family.apply(&event);
+        self.inbox.number(self.family.approvals());
         match event {
-            Event::Family { pods, peers, .. } => {
-                self.peers = peers;
-                self.family(pods);
-            }
-            Event::Peered { source, peer } => self.peers.push(PeerEdge::new(source, peer)),
-            Event::Unpeered { source, peer } => {
-                let edge = PeerEdge::new(source, peer);
-                self.peers.retain(|known| *known != edge);
-            }
+            Event::Family { .. } => self.family_came(&before),
             Event::HostNotices { notices, mistakes } => {
                 self.host_notices_came(notices);
                 self.mistakes_came(mistakes);
             }
-            Event::PodChanged { info } => self.know(*info),
-            Event::PodRemoved { name } => {
-                self.forget(&name);
-                self.peers.retain(|edge| edge.other(&name).is_none());
-            }
+            Event::PodChanged { info } => self.changed(&info.name, former.pod.as_ref()),
+            Event::PodRemoved { name } => self.forget(&name),
             Event::Lagged => self.missed(),
             event => {
-                if let Some(known) = pod.and_then(|pod| self.pods.get_mut(&pod)) {
-                    known.runs.note(seq, &event);
+                if let Some(runs) = pod.and_then(|pod| self.runs_of(&pod)) {
+                    runs.note(seq, &event);
                 }
             }
         }
+    }
+
+    /// The runs of a Pod of the family.
+    pub(super) fn runs_of(&mut self, pod: &PodName) -> Option<&mut RunTracker> {
+        self.family.get(pod)?;
+        Some(self.runs.entry(pod.clone()).or_default())
     }
 
     /// Prints what is new of what a person has to know about the host.
@@ -152,31 +131,31 @@ impl LineClient {
     /// A sentence of the host. A program that shows one Pod reads no verbs: a shell takes them.
     pub fn spelled(&self, text: &str, about: Option<&PodName>) -> String {
         match &self.view {
-            View::One(_) => spell::for_shell(text, &self.known_family(), about),
+            View::One(_) => spell::for_shell(text, &self.family, about),
             View::NoOne | View::All(_) => text.to_owned(),
         }
     }
 
-    pub(super) fn family(&mut self, pods: Vec<PodInfo>) {
-        self.is_family_known = true;
-        let is_gone = |name: &&PodName| !pods.iter().any(|info| info.name == **name);
-        let gone: Vec<PodName> = self.pods.keys().filter(is_gone).cloned().collect();
-        gone.iter().for_each(|name| self.forget(name));
-        for info in pods {
-            self.know(info);
+    fn family_came(&mut self, before: &Family) {
+        for PodInfo { name, .. } in before.all() {
+            if self.family.get(name).is_none() {
+                self.forget(name);
+            }
         }
+        let names: Vec<PodName> = self.family.all().iter().map(|info| info.name.clone()).collect();
+        names.iter().for_each(|name| self.changed(name, before.get(name)));
     }
 
     /// Forgets a Pod that was removed: a new Pod of its name counts its events from 0.
     fn forget(&mut self, pod: &PodName) {
-        self.pods.remove(pod);
+        self.runs.remove(pod);
         self.follows.remove(pod);
         self.stale.remove(pod);
     }
 
     /// Notes that events were missed: the ends of runs are read from the transcripts.
     pub(super) fn missed(&mut self) {
-        let received = self.pods.iter().filter(|(_, known)| !known.runs.is_empty());
+        let received = self.runs.iter().filter(|(_, runs)| !runs.is_empty());
         self.stale.extend(received.map(|(name, _)| name.clone()));
         if let View::One(name) | View::All(Some(name)) = &self.view {
             self.stale.insert(name.clone());
@@ -184,22 +163,18 @@ impl LineClient {
         self.follows.values_mut().for_each(Follow::missed);
     }
 
-    pub(super) fn know(&mut self, info: PodInfo) {
+    /// A Pod was added, or changed from what it was.
+    pub(super) fn changed(&mut self, name: &PodName, former: Option<&PodInfo>) {
+        let Some(info) = self.family.get(name) else { return };
         if !is_busy(info.state) {
-            self.inbox.became_idle(&info.name);
+            self.inbox.became_idle(name);
         }
-        match self.pods.get_mut(&info.name) {
-            Some(known) => {
-                let before = std::mem::replace(&mut known.info, info);
-                self.print_new_notes(&before);
+        match former {
+            Some(former) => self.print_new_notes(former),
+            None if self.family.is_known() && matches!(self.view, View::All(_)) => {
+                self.follows.entry(name.clone()).or_insert_with(Follow::from_start);
             }
-            None => {
-                if self.is_family_known && matches!(self.view, View::All(_)) {
-                    self.follows.entry(info.name.clone()).or_insert_with(Follow::from_start);
-                }
-                let runs = RunTracker::default();
-                self.pods.insert(info.name.clone(), Known { info, runs });
-            }
+            None => {}
         }
     }
 
@@ -213,10 +188,9 @@ impl LineClient {
 
     /// Prints the notes that a Pod which works for this program got since: one may be why nothing more comes.
     fn print_new_notes(&mut self, before: &PodInfo) {
-        let Some(now) = self.pods.get(&before.name).map(|known| &known.info) else { return };
-        if !self.inbox.is_own(&now.name, &self.lineage(now)) {
+        let Some(now) = self.family.get(&before.name).filter(|now| self.is_ours(now)) else {
             return;
-        }
+        };
         let is_new = |note: &&String| !before.notes.contains(note);
         let new: Vec<String> = now.notes.iter().filter(is_new).cloned().collect();
         for note in new {
@@ -228,17 +202,17 @@ impl LineClient {
 
     /// How the run of an input ended, once it has.
     pub fn end_of(&self, pod: &PodName, begun: &Begun) -> Option<&End> {
-        self.pods.get(pod)?.runs.end_of(begun)
+        self.runs.get(pod)?.end_of(begun)
     }
 
     /// How the last run of an input ended, once one has.
     pub fn last_end_of(&self, pod: &PodName, begun: &Begun) -> Option<&End> {
-        self.pods.get(pod)?.runs.last_end_of(begun)
+        self.runs.get(pod)?.last_end_of(begun)
     }
 
     /// The end of the last run.
     pub fn last_end(&self, pod: &PodName) -> Option<&End> {
-        self.pods.get(pod)?.runs.last_end()
+        self.runs.get(pod)?.last_end()
     }
 }
 

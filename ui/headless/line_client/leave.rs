@@ -2,7 +2,7 @@
 
 use crate::headless::exit::{Failure, is_signalled};
 use crate::headless::line_client::LineClient;
-use crate::headless::line_client::known::Known;
+use crate::headless::run_tracker::RunTracker;
 use crate::verb::{self, spell::in_shell};
 use std::pin::pin;
 use std::slice::from_ref;
@@ -29,11 +29,11 @@ impl LineClient {
     /// that one of them began, or without messages any run. A run that another program's message began goes on.
     /// Returns whether a run was paused.
     pub async fn interrupt_messages(&mut self, pod: &PodName, messages: &[Begun]) -> bool {
-        let answers = |known: &Known| known.runs.answers_one_of(messages);
-        let mut is_own = messages.is_empty() || self.pods.get(pod).is_some_and(answers);
+        let answers = |runs: &RunTracker| runs.answers_one_of(messages);
+        let mut is_own = messages.is_empty() || self.runs.get(pod).is_some_and(answers);
         for message in messages {
             let Begun::Queued(id) = message else { continue };
-            if self.pods.get(pod).is_some_and(|known| known.runs.has(message)) {
+            if self.runs.get(pod).is_some_and(|runs| runs.has(message)) {
                 continue;
             }
             let id = id.clone();

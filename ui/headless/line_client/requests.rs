@@ -10,7 +10,7 @@ impl LineClient {
     /// standard error stays open, and is shown when there is room.
     pub(super) async fn handle_requests(&mut self) -> Result<(), Failure> {
         self.is_request_unshown = false;
-        while let Some((approval, handling)) = self.inbox.next() {
+        while let Some((approval, handling)) = self.inbox.next(self.family.approvals()) {
             match handling {
                 Handling::Show { note } => {
                     if self.printer.try_note(&note).is_err() {

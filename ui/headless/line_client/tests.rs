@@ -116,7 +116,7 @@ async fn a_request_without_room_on_standard_error_is_shown_when_it_is_read() {
     let err = Reader::default();
     let later = (1..=REQUESTS).map(request).collect();
     let (mut client, host) = conversation(vec![], later, &err).await;
-    while client.inbox.open().len() < REQUESTS {
+    while client.family.approvals().len() < REQUESTS {
         tokio::time::timeout(PATIENCE, client.step()).await.expect("an event").expect("a host");
     }
     assert!(client.is_request_unshown, "{REQUESTS} requests are more than there is room for");

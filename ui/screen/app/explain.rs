@@ -1,11 +1,11 @@
 //! The key of `:explain`, and the menu of verbs that fit a Pod.
 
-use crate::family::Agent;
 use crate::screen::app::peers::CANNOT_BE_TYPED;
 use crate::screen::app::{App, Effect, Focus, Layer};
 use crate::screen::notice::Kind;
 use crate::screen::palette::{Choice, ListRow, Palette};
 use crate::verb::{Way, find};
+use yoi::client::family::Agent;
 use yoi::protocol::mesh::AgentKind;
 use yoi::protocol::{PodInfo, PodName, State};
 use yoi::text::verb_word;

@@ -1,12 +1,13 @@
 //! Events of the host, which change the state, and its replies, which continue what a call was for.
 
-use crate::family::{MistakeChange, corrected};
 use crate::screen::app::frame::is_of_the_family;
 use crate::screen::app::screen_state::Returning;
 use crate::screen::app::{App, Asked, Effect, Link, RequestToken};
 use crate::screen::notice::Kind;
 use crate::screen::pane::composer::Message;
+use crate::wording::corrected;
 use serde::Deserialize as _;
+use yoi::client::family::MistakeChange;
 use yoi::llm::rehearsal::TOUR_LINES;
 use yoi::protocol::entry::domain;
 use yoi::protocol::{
@@ -41,48 +42,40 @@ impl App {
         if is_of_the_family(&event) {
             self.outside_changed();
         }
+        let (first, tour) = (!self.family.is_known(), self.pod_of_tour());
+        let former = self.family.apply(&event);
         match event {
             // The mark names no Pod, because each may have missed events.
             Event::Lagged => {
                 self.transcripts.values_mut().for_each(|one| one.apply(None, &Event::Lagged));
                 Vec::new()
             }
-            Event::Family { pods, peers, approvals, agents } => {
-                let first = !self.family.is_known();
-                let before = self.pod_of_tour();
+            Event::Family { approvals, .. } => {
                 self.note_undecided(&approvals);
-                self.family.replace(pods, peers, approvals);
-                self.family.set_agents(agents);
                 let mut effects = self.family_known(first);
-                effects.extend(self.tour_caught_up(before));
+                effects.extend(self.tour_caught_up(tour));
                 // A host that finds no mistake lists none.
                 if self.mistakes.are_of_former_host() {
                     effects.extend(self.mistakes_came(Vec::new()));
                 }
                 effects
             }
-            Event::MeshRoster { agents } => {
-                self.family.set_agents(agents);
-                Vec::new()
-            }
             Event::HostNotices { notices, mistakes } => {
                 self.host_notices_came(notices);
                 self.mistakes_came(mistakes)
             }
-            Event::PodChanged { info } => self.pod_changed(*info),
+            Event::PodChanged { info } => {
+                self.pod_changed(&info, former.pod.map(|before| before.state))
+            }
             Event::PodRemoved { name } => self.pod_removed(&name),
-            Event::Peered { source, peer } => {
-                self.family.peered(source, peer);
+            Event::ApprovalRequested { approval } => {
+                self.note_undecided(&[*approval]);
                 Vec::new()
             }
-            Event::Unpeered { source, peer } => {
-                self.family.unpeered(source, peer);
-                Vec::new()
-            }
-            Event::ApprovalRequested { approval } => self.request_came(*approval),
-            Event::ApprovalDecided { approval, verdict, .. } => {
-                self.request_decided(&approval, &verdict)
-            }
+            Event::ApprovalDecided { verdict, .. } => match former.request {
+                Some(request) => self.request_decided(&request, &verdict),
+                None => Vec::new(),
+            },
             Event::Entry { entry, .. } => self.taken_back(pod.as_ref(), &entry),
             Event::RunEnd { .. } => {
                 self.interrupted.retain(|other| Some(other) != pod.as_ref());
@@ -161,19 +154,15 @@ impl App {
         }
     }
 
-    fn pod_changed(&mut self, info: PodInfo) -> Vec<Effect> {
+    fn pod_changed(&mut self, info: &PodInfo, was: Option<State>) -> Vec<Effect> {
         self.notices.state_changed(&info.name, info.state);
-        let was = self.family.get(&info.name).map(|before| before.state);
-        let (name, state) = (info.name.clone(), info.state);
-        self.family.set(info);
-        self.model_came(&name);
-        let mut effects = self.bring_back_unentered(&name);
-        effects.extend(self.tour_goes_on(&name, was, state));
+        self.model_came(&info.name);
+        let mut effects = self.bring_back_unentered(&info.name);
+        effects.extend(self.tour_goes_on(&info.name, was, info.state));
         effects
     }
 
     fn pod_removed(&mut self, name: &PodName) -> Vec<Effect> {
-        self.family.remove(name);
         self.close_layers_about(name);
         self.transcripts.remove(name);
         self.bookmarks.remove(name);

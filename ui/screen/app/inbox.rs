@@ -1,7 +1,6 @@
 //! The card: one item of the inbox at a time, over the panes. Only a key of its own gives it the keys. A key decides a request
 //! only after its card has been on the screen, unchanged and without another key, for a while.
 
-use crate::family::equal;
 use crate::screen::app::confirm::TOO_EARLY;
 use crate::screen::app::{App, Asked, Confirm, Effect, Focus, Layer, TextFor};
 use crate::screen::app::{Areas, panes};
@@ -15,6 +14,7 @@ use crate::screen::pane::input::Input;
 use crate::verb::Way;
 use crate::wording::duration::elapsed_changes;
 use crate::wording::rule;
+use yoi::client::family::equal;
 use yoi::protocol::{
     self, ApprovalRequest, McpClient, Method, Pattern, PodName, Question, Verdict,
 };
@@ -465,16 +465,14 @@ impl App {
         self.decide_with(&requests, &Verdict::Deny { reason: reason.trim().to_owned() }, reason)
     }
 
-    pub(super) fn request_came(&mut self, approval: protocol::ApprovalRequest) -> Vec<Effect> {
-        self.note_undecided(std::slice::from_ref(&approval));
-        self.family.requested(approval);
-        Vec::new()
-    }
-
-    /// Removes a request that was decided or withdrawn. A layer that was about to decide it is closed, and
-    /// a notice says whether this screen or another client decided.
-    pub(super) fn request_decided(&mut self, id: &str, verdict: &Verdict) -> Vec<Effect> {
-        let Some(approval) = self.family.decided(id) else { return Vec::new() };
+    /// A request was decided or withdrawn. A layer that was about to decide it is closed, and a notice says whether
+    /// this screen or another client decided.
+    pub(super) fn request_decided(
+        &mut self,
+        approval: &protocol::ApprovalRequest,
+        verdict: &Verdict,
+    ) -> Vec<Effect> {
+        let id = approval.id.as_str();
         let is_covered = self.covered.remove(id);
         let ours = self.deciding.remove(id).is_some();
         let looking = self.is_about(id);

@@ -1,9 +1,9 @@
 //! Keys and clicks in the pane of peers and agents.
 
-use crate::family::{Agent, Contact};
 use crate::screen::app::{App, Effect, Focus};
 use crate::screen::keys::Action;
 use crate::screen::notice::Kind;
+use yoi::client::family::{Agent, Contact};
 use yoi::protocol::PodName;
 use yoi::text::verb_word;
 

@@ -1,11 +1,11 @@
 //! Going from Pod to Pod and from pane to pane.
 
-use crate::family::Sums;
 use crate::screen::app::Areas;
 use crate::screen::app::{App, Asked, Effect, Focus, Zoom};
 use crate::screen::keys::Action;
 use crate::screen::notice::Kind;
 use crate::screen::pane::tree::{Children, EndedChildren, Place, StoppedPods, TreeRow, Workspaces};
+use yoi::client::family::Sums;
 use yoi::protocol::{Method, PodName};
 
 /// The panes in the order of Tab.

@@ -2,7 +2,7 @@
 //! those whose runs go in circles, and those that finished and were not looked at since; each oldest first. One item at a time
 //! is shown as a card. Its keys decide a request only after it has been on the screen for a while.
 
-use crate::family::{Family, Matter, equal};
+use yoi::client::family::{Family, Matter, equal};
 use yoi::protocol::{ApprovalRequest, PodInfo, PodName, State};
 
 mod draw;

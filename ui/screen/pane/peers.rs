@@ -1,6 +1,5 @@
 //! The peers of the selected Pod and the agents that it reaches over the mesh, and the state of each.
 
-use crate::family::{Agent, Contact, Family};
 use crate::rows::{pad, right};
 use crate::screen::pane::glyph::Glyphs;
 use crate::theme::{Role, Theme};
@@ -9,6 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
+use yoi::client::family::{Agent, Contact, Family};
 use yoi::protocol::PodName;
 
 /// The columns of the word of a state.

@@ -1,12 +1,12 @@
 //! The tree of Pods: one row a Pod with what it does now or why it waits, in an order that stays.
 
-use crate::family::{Cost, Counts, Family, Sums};
 use crate::screen::pane::glyph::Glyphs;
 use crate::screen::pane::input::Input;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
+use yoi::client::family::{Cost, Counts, Family, Sums};
 use yoi::protocol::name::folded;
 use yoi::protocol::{LastRun, PodInfo, PodName, RunResult, State};
 

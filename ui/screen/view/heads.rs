@@ -1,7 +1,6 @@
 //! The heads of the panes: whose Pods the tree lists, which Pod a transcript is of, its model and what it has used. And the row
 //! of its notes.
 
-use crate::family::Cost;
 use crate::rows::{cut, cut_middle, width};
 use crate::screen::app::{App, Focus};
 use crate::screen::keys::{Action, Context};
@@ -15,6 +14,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use std::path::{Path, PathBuf};
+use yoi::client::family::Cost;
 use yoi::protocol::family::Confined;
 use yoi::protocol::{PodInfo, PodName};
 use yoi::text::SafeText;

@@ -1,6 +1,5 @@
 //! The card of one item: a head that says whose it is and why, and below it what a person needs to decide.
 
-use crate::family::{Family, Matter};
 use crate::rows::{cut, cut_middle, pad, width, wrap_text};
 use crate::screen::keys::{Action, Context, Keymap};
 use crate::screen::pane::glyph::Glyphs;
@@ -14,6 +13,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
+use yoi::client::family::{Family, Matter};
 use yoi::protocol::{ApprovalRequest, PodInfo, START_SERVER, State};
 use yoi::scope::Rule;
 use yoi::text::SafeText;

@@ -30,7 +30,7 @@ struct Bench {
     size: (u16, u16),
     /// How much text a page holds.
     page_bytes: usize,
-    family: crate::family::Family,
+    family: yoi::client::family::Family,
     /// Long lines of the log that were read.
     lines: RefCell<HashMap<EntryId, Rc<String>>>,
 }
@@ -40,7 +40,7 @@ impl Bench {
         let transcript = Transcript::in_zone(jiff::tz::TimeZone::UTC);
         let (size, page_bytes) = ((80, 24), 64 * 1024);
         let lines = RefCell::default();
-        let family = crate::family::Family::default();
+        let family = yoi::client::family::Family::default();
         Self { log, transcript, seq: 0, now: NOON, size, page_bytes, family, lines }
     }
 

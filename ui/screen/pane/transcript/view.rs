@@ -1,7 +1,6 @@
 //! A transcript on the screen: its rows in view, the cursor, matches of the search, and how much is new
 //! below.
 
-use crate::family::Family;
 use crate::rows::{Link, Piece, Row, cut_front, row_width, shorten, width};
 use crate::screen::pane::transcript::block::{Block, Kind};
 use crate::screen::pane::transcript::find::find_in;
@@ -19,6 +18,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
 use ratatui::widgets::Widget;
 use std::path::Path;
+use yoi::client::family::Family;
 use yoi::protocol::PodName;
 
 /// The widest border between two parts of the history.

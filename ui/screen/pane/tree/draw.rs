@@ -1,6 +1,5 @@
 //! The tree on screen: the rows, and a last row about what is out of view.
 
-use crate::family::{Elsewhere, Family, Sum, Sums};
 use crate::rows::width;
 use crate::screen::pane::tree::columns::{Cells, Columns};
 use crate::screen::pane::tree::{
@@ -16,6 +15,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
+use yoi::client::family::{Elsewhere, Family, Sum, Sums};
 use yoi::protocol::{PodInfo, PodName, State};
 use yoi::text::SafeText;
 

@@ -1,6 +1,6 @@
 //! The mistakes in the settings of the host, as it last listed them.
 
-use yoi::protocol::SettingsMistake;
+use crate::protocol::SettingsMistake;
 
 /// The current mistakes.
 #[derive(Clone, Debug, Default)]
@@ -59,9 +59,4 @@ impl Mistakes {
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty()
     }
-}
-
-/// The sentence about a mistake that is no longer there.
-pub fn corrected(mistake: &SettingsMistake) -> String {
-    format!("corrected: {}", mistake.about)
 }

@@ -14,13 +14,13 @@ mod sums;
 
 pub use agents::{Agent, Contact};
 pub use matter::Matter;
-pub use mistakes::{MistakeChange, Mistakes, corrected};
+pub use mistakes::{MistakeChange, Mistakes};
 pub use sums::{Cost, Counts, Sum, Sums};
 
+use crate::protocol::{ApprovalRequest, Event, PeerEdge, PodInfo, PodName, State};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use yoi::protocol::{ApprovalRequest, PeerEdge, PodInfo, PodName, State};
 
 /// The Pods of this host.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,34 @@ pub struct Elsewhere {
     pub needs_you: usize,
 }
 
+/// What an event of the host replaced or took away.
+#[derive(Clone, Debug, Default)]
+pub struct Former {
+    pub pod: Option<PodInfo>,
+    pub request: Option<ApprovalRequest>,
+}
+
 impl Family {
+    /// Takes in what an event of the host says of the family.
+    pub fn apply(&mut self, event: &Event) -> Former {
+        let (mut pod, mut request) = (None, None);
+        match event {
+            Event::Family { pods, peers, approvals, agents } => {
+                self.replace(pods.clone(), peers.clone(), approvals.clone());
+                self.agents.replace(agents.clone());
+            }
+            Event::MeshRoster { agents } => self.agents.replace(agents.clone()),
+            Event::PodChanged { info } => pod = self.set((**info).clone()),
+            Event::PodRemoved { name } => self.remove(name),
+            Event::Peered { source, peer } => self.peered(source.clone(), peer.clone()),
+            Event::Unpeered { source, peer } => self.unpeered(source.clone(), peer.clone()),
+            Event::ApprovalRequested { approval } => self.requested((**approval).clone()),
+            Event::ApprovalDecided { approval, .. } => request = self.decided(approval),
+            _ => {}
+        }
+        Former { pod, request }
+    }
+
     /// Replaces the whole family by the one that the host sent.
     pub fn replace(
         &mut self,
@@ -95,25 +122,22 @@ impl Family {
         self.known
     }
 
-    /// Replaces one Pod by what the host sent; a new Pod is added at the end.
-    pub fn set(&mut self, info: PodInfo) {
-        match self.places.get(&info.name) {
-            Some(&at) => {
-                let moved = self.pods[at].parent != info.parent;
-                self.pods[at] = info;
-                if moved {
-                    self.find_places();
-                }
-            }
-            None => {
-                self.pods.push(info);
-                self.find_places();
-            }
+    /// Replaces one Pod by what the host sent, and returns what was known of it; a new Pod is added at the end.
+    pub fn set(&mut self, info: PodInfo) -> Option<PodInfo> {
+        let Some(&at) = self.places.get(&info.name) else {
+            self.pods.push(info);
+            self.find_places();
+            return None;
+        };
+        let former = std::mem::replace(&mut self.pods[at], info);
+        if former.parent != self.pods[at].parent {
+            self.find_places();
         }
+        Some(former)
     }
 
     /// Removes a Pod with its peers and its approval requests.
-    pub fn remove(&mut self, name: &PodName) {
+    fn remove(&mut self, name: &PodName) {
         self.pods.retain(|pod| pod.name != *name);
         self.peers.retain(|edge| edge.other(name).is_none());
         self.approvals.retain(|approval| !approval.is_of(name));
@@ -220,14 +244,14 @@ impl Family {
     }
 
     /// Makes two Pods peers; they may be peers already.
-    pub fn peered(&mut self, one: PodName, two: PodName) {
+    fn peered(&mut self, one: PodName, two: PodName) {
         let edge = PeerEdge::new(one, two);
         if !self.peers.contains(&edge) {
             self.peers.push(edge);
         }
     }
 
-    pub fn unpeered(&mut self, one: PodName, two: PodName) {
+    fn unpeered(&mut self, one: PodName, two: PodName) {
         let edge = PeerEdge::new(one, two);
         self.peers.retain(|known| *known != edge);
     }
@@ -328,14 +352,35 @@ impl Family {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::app::tests::pod;
 
     fn name(text: &str) -> PodName {
         PodName::parse(text).expect("a name")
     }
 
+    fn pod(text: &str, state: State) -> PodInfo {
+        PodInfo::bare(name(text), state, 0, "/repo".into(), "/repo".into())
+    }
+
     fn child(of: &str, child: &str) -> PodInfo {
         PodInfo { parent: Some(name(of)), ..pod(child, State::Idle) }
+    }
+
+    #[test]
+    fn events_change_the_family_and_say_what_they_replaced() {
+        let mut family = Family::default();
+        let pods = vec![pod("a", State::Idle), pod("b", State::Idle)];
+        let (peers, approvals, agents) = (Vec::new(), Vec::new(), Vec::new());
+        assert!(!family.is_known());
+        family.apply(&Event::Family { pods, peers, approvals, agents });
+        assert!(family.is_known());
+        family.apply(&Event::Peered { source: name("a"), peer: name("b") });
+        let changed = |info: PodInfo| Event::PodChanged { info: Box::new(info) };
+        let former = family.apply(&changed(pod("a", State::Running)));
+        assert_eq!(former.pod.map(|before| before.state), Some(State::Idle));
+        assert!(family.apply(&changed(child("a", "c"))).pod.is_none(), "it is new");
+        assert_eq!(family.running().count(), 1);
+        family.apply(&Event::PodRemoved { name: name("b") });
+        assert!(family.get(&name("b")).is_none() && !family.has_peers());
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Sums over the tree of Pods: how many Pods below each one are in which state, and what all of them cost.
 
-use crate::family::Family;
+use crate::client::family::Family;
+use crate::protocol::{PodInfo, State};
 use std::ops::AddAssign;
-use yoi::protocol::{PodInfo, State};
 
 /// The number of Pods in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,9 +137,14 @@ impl<'a> Sums<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::app::tests::pod;
+    use crate::protocol::PodName;
     use proptest::prelude::*;
-    use yoi::protocol::PodName;
+
+    fn pod(text: &str, state: State) -> PodInfo {
+        let name = PodName::parse(text).expect("a name");
+        let bare = PodInfo::bare(name, state, 0, "/repo".into(), "/repo".into());
+        PodInfo { context_tokens: 68_000, ..bare }
+    }
 
     fn name(at: usize) -> PodName {
         PodName::parse(&format!("p{at}")).expect("a name")

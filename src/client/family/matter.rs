@@ -1,6 +1,6 @@
 //! What of a Pod is for a person to see to, apart from its requests.
 
-use yoi::protocol::{PodInfo, State};
+use crate::protocol::{PodInfo, State};
 
 /// Why a Pod without a request is shown to a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

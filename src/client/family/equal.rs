@@ -1,6 +1,6 @@
 //! Approval requests that one decision fits.
 
-use yoi::protocol::{ApprovalRequest, PodName};
+use crate::protocol::{ApprovalRequest, PodName};
 
 /// The requests, equal ones together; each group stands where its first request does.
 pub fn grouped(requests: &[ApprovalRequest]) -> Vec<Vec<&ApprovalRequest>> {
@@ -44,7 +44,7 @@ pub fn roots(requests: &[&ApprovalRequest]) -> Vec<PodName> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::app::tests::approval;
+    use crate::protocol::Pattern;
 
     fn name(text: &str) -> PodName {
         PodName::parse(text).expect("a name")
@@ -52,8 +52,27 @@ mod tests {
 
     /// A request of a Pod with these above it.
     fn below(above: &[&str], pod: &str) -> ApprovalRequest {
-        let lineage = above.iter().map(|above| name(above)).collect();
-        ApprovalRequest { lineage, ..approval(pod, pod, "cargo fetch") }
+        ApprovalRequest {
+            id: pod.into(),
+            pod: name(pod),
+            client: None,
+            lineage: above.iter().map(|above| name(above)).collect(),
+            call_id: "c".into(),
+            tool: "Bash".into(),
+            action: "cargo fetch".into(),
+            question: None,
+            arguments: None,
+            details: None,
+            because: "network access".into(),
+            reason: None,
+            scope: vec![],
+            lease: None,
+            outside: vec![],
+            scripts: vec![],
+            once_only: false,
+            rule: Pattern { tool: "Bash".into(), pattern: "cargo fetch".into() },
+            since: 0,
+        }
     }
 
     #[test]

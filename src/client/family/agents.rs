@@ -1,9 +1,9 @@
 //! The agents of the mesh that are no Pods of this host, and what a Pod can reach.
 
-use crate::family::Family;
-use yoi::protocol::PodName;
-use yoi::protocol::mesh::{AgentKind, MeshAgent};
-use yoi::text::SafeText;
+use crate::client::family::Family;
+use crate::protocol::PodName;
+use crate::protocol::mesh::{AgentKind, MeshAgent};
+use crate::text::SafeText;
 
 /// An agent of the mesh.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,11 +77,6 @@ impl Contact<'_> {
 }
 
 impl Family {
-    /// Replaces the agents of the mesh by those that the host sent.
-    pub fn set_agents(&mut self, agents: Vec<MeshAgent>) {
-        self.agents.replace(agents);
-    }
-
     /// The agents of the mesh, by name.
     pub fn agents(&self) -> &[Agent] {
         &self.agents.all
