@@ -41,6 +41,8 @@ pub mod client;
 pub mod tools;
 /// MCP servers: other programs that offer tools to models.
 pub mod mcp;
+/// The MCP server of yoi: a client of it is an agent of the mesh and a caller of Pods.
+pub mod bridge;
 /// One run: model, tools, model, until the model is done; compaction.
 pub mod run;
 /// The Pods that run here: supervisor, one actor per Pod, sockets.

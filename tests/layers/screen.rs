@@ -16,7 +16,7 @@ const NAMES_KEYS: [&str; 3] = [
 ];
 /// Files that write to the standard streams: lines, messages of MCP, answers that stream, frames.
 const WRITES: [&str; 4] =
-    ["ui/console.rs", "ui/cli/mcp/stdio.rs", "ui/headless/output.rs", "ui/screen/run/terminal.rs"];
+    ["ui/console.rs", "ui/cli/mcp.rs", "ui/headless/output.rs", "ui/screen/run/terminal.rs"];
 
 /// Words that name a key. A letter can be a word, so letters are looked for by
 /// `ui/screen/app/tests/rebound.rs`.

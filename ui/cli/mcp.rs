@@ -1,22 +1,17 @@
-//! `yoi mcp`: an MCP server on standard input and output, through which a client becomes an agent of the mesh and a
-//! caller of Pods; and the change of a client's settings that makes it known there.
+//! `yoi mcp`: the MCP server on standard input and output, until the client closes them or a signal comes; and the
+//! change of a client's settings that makes it known there.
 
 use crate::cli::mcp::install::{Change, Client};
-use crate::headless::Failure;
+use crate::console;
+use crate::headless::signal::Signals;
+use crate::headless::{Exit, Failure};
 use crate::start::Opening;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
+use yoi::bridge::{self, Serving};
+use yoi::mesh::FolderAgent;
 
-mod agent;
-mod host;
 mod install;
-mod mailbox;
-mod pods;
-mod server;
-mod stdio;
-mod tools;
-mod waiting;
-mod words;
 
 /// The arguments of `yoi mcp`.
 #[derive(Debug, clap::Args)]
@@ -83,5 +78,18 @@ async fn serve(
         Some(dir) => crate::cli::absolute(&dir)?,
         None => opening.cwd.clone(),
     };
-    server::serve(opening.clone(), yoi::mesh::FolderAgent::new(&folder, name)).await
+    let signals = Signals::of_the_process()?;
+    let serving = Serving {
+        input: Box::new(tokio::io::stdin()),
+        output: Box::new(tokio::io::stdout()),
+        note: |text| console::err(text),
+        dirs: opening.dirs.clone(),
+        env: opening.env.clone(),
+        agent: FolderAgent::new(&folder, name),
+    };
+    match bridge::serve(serving, signals.asked()).await {
+        Ok(None) => Ok(()),
+        Ok(Some(number)) => Err(Failure::new(Exit::Signal(number), String::new())),
+        Err(why) => Err(Failure::new(Exit::Failed, why)),
+    }
 }

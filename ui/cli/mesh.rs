@@ -6,7 +6,7 @@ use crate::headless::signal::Signals;
 use crate::headless::{Exit, Failure};
 use crate::start::Opening;
 use serde_json::value::RawValue;
-use yoi::config::{ConfigError, Settings};
+use yoi::config::Settings;
 use yoi::mesh::{
     self, Id, Inbox, Member, Message, Options, Received, Socket, Standing, Status, To,
 };
@@ -101,15 +101,7 @@ fn socket(opening: &Opening) -> Result<Socket, Failure> {
     for diagnostic in &diagnostics {
         console::err(&diagnostic.to_string());
     }
-    socket_of(&settings, opening).map_err(failed)
-}
-
-/// The socket of the mesh that these settings name.
-pub(super) fn socket_of(settings: &Settings, opening: &Opening) -> Result<Socket, ConfigError> {
-    let mut dirs = opening.dirs.clone();
-    dirs.make()?;
-    let admits = |pid| !yoi::sandbox::is_ours(pid);
-    Socket::find(&settings.mesh, &dirs, &opening.env, admits)
+    yoi::bridge::socket_of(&settings.mesh, &opening.dirs, &opening.env).map_err(failed)
 }
 
 pub(super) fn failed(error: impl std::fmt::Display) -> Failure {

@@ -1,13 +1,13 @@
 //! The MCP server: it answers at once, and its agent joins the mesh behind it.
 
-use crate::cli::mcp::agent::{Agent, Arrived};
-use crate::cli::mcp::host::Host;
-use crate::cli::mcp::stdio::{Stdio, Traffic};
-use crate::cli::mcp::waiting::{self, Waiting};
-use crate::cli::mcp::{tools, words};
-use crate::headless::signal::Signals;
-use crate::headless::{Exit, Failure};
-use crate::start::Opening;
+use crate::bridge::agent::{Agent, Arrived};
+use crate::bridge::host::Host;
+use crate::bridge::transport::{Input, Lined, Output, Traffic};
+use crate::bridge::waiting::{self, Waiting};
+use crate::bridge::{tools, words};
+use crate::config::{Dirs, Env};
+use crate::mesh::FolderAgent;
+use crate::text::SafeText;
 use futures_util::FutureExt as _;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomNotification,
@@ -27,8 +27,6 @@ use std::time::Duration;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use yoi::mesh::FolderAgent;
-use yoi::text::SafeText;
 
 /// How long the agent may take to leave.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -39,21 +37,37 @@ const CHANNEL: &str = "claude/channel";
 /// A client that can be woken so and does not say it.
 const CLAUDE: &str = "claude-code";
 
-/// Serves until the client closes the standard input.
-pub async fn serve(opening: Opening, agent: FolderAgent) -> Result<(), Failure> {
-    let signals = Signals::of_the_process()?;
+/// What the program hands in.
+pub struct Serving {
+    pub input: Input,
+    pub output: Output,
+    /// Says a sentence to the person who started the client.
+    pub note: fn(&str),
+    pub dirs: Dirs,
+    pub env: Env,
+    /// The client's agent on the mesh.
+    pub agent: FolderAgent,
+}
+
+/// Serves until the client closes its end, or until `leave` resolves, whose value is returned then. An error is a
+/// sentence.
+pub async fn serve<T>(
+    serving: Serving,
+    leave: impl Future<Output = T>,
+) -> Result<Option<T>, String> {
+    let Serving { input, output, note, dirs, env, agent: me } = serving;
     let leaving = CancellationToken::new();
     let (arrived, arrivals) = mpsc::channel(ARRIVED);
-    let instructions = words::instructions(&agent);
-    let (me, host) = (agent.clone(), Arc::new(Host::new(opening.dirs.data.clone())));
-    let (agent, task) = Agent::start(opening, agent, arrived, leaving.clone());
+    let instructions = words::instructions(&me);
+    let host = Arc::new(Host::new(dirs.data.clone()));
+    let (agent, task) = Agent::start(dirs, env, me.clone(), arrived, leaving.clone());
     let traffic = Traffic::default();
-    let transport = Stdio::new(traffic.clone());
+    let transport = Lined::new(input, output, note, traffic.clone());
     let waiting = Waiting::new();
     let server = Server { me, host, agent, traffic, giving: Arc::default(), waiting, instructions };
     let result = tokio::select! {
-        result = run(server, transport, arrivals) => result,
-        number = signals.asked() => Err(Failure::new(Exit::Signal(number), String::new())),
+        result = run(server, transport, arrivals) => result.map(|()| None),
+        value = leave => Ok(Some(value)),
     };
     leaving.cancel();
     // What the agent did not finish is on disk, and its lock ends with the process.
@@ -63,21 +77,21 @@ pub async fn serve(opening: Opening, agent: FolderAgent) -> Result<(), Failure> 
 
 async fn run(
     server: Server,
-    transport: Stdio,
+    transport: Lined,
     arrivals: mpsc::Receiver<Arrived>,
-) -> Result<(), Failure> {
+) -> Result<(), String> {
     let running: RunningService<RoleServer, Server> =
         match rmcp::serve_server(server, transport).await {
             Ok(running) => running,
             // The client had no request.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-            Err(error) => return Err(Failure::new(Exit::Failed, error.to_string())),
+            Err(error) => return Err(error.to_string()),
         };
     let (peer, waiting) = (running.peer().clone(), running.service().waiting.clone());
     tokio::select! {
         ended = running.waiting() => match ended {
             Ok(_) => Ok(()),
-            Err(error) => Err(Failure::new(Exit::Failed, format!("the MCP service ended: {error}"))),
+            Err(error) => Err(format!("the MCP service ended: {error}")),
         },
         () = tell(peer, waiting, arrivals) => Ok(()),
     }

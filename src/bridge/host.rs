@@ -1,12 +1,12 @@
 //! The connection of an MCP client to the host of this user. It names the client; it is made when it is needed, and
 //! again after a restart of the host. This program starts no host.
 
+use crate::client::{Client, Events, find};
+use crate::protocol::{ClientKind, ErrorCode, Event, McpClient, Method, PodName, Refusal};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
-use yoi::client::{Client, Events, find};
-use yoi::protocol::{ClientKind, ErrorCode, Event, McpClient, Method, PodName, Refusal};
 
 /// How long a call may take. The host itself waits a shorter time for a person.
 const PATIENCE: Duration = Duration::from_secs(45);

@@ -1,7 +1,8 @@
 //! The tools for MCP clients: those of the mesh, and the way to those of Pods.
 
-use crate::cli::mcp::server::Server;
-use crate::cli::mcp::{pods, words};
+use crate::bridge::server::Server;
+use crate::bridge::{pods, words};
+use crate::mesh::{Id, Peer, Status, To};
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ContentBlock, Implementation, RequestId, Tool,
@@ -10,7 +11,6 @@ use rmcp::model::{
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use yoi::mesh::{Id, Peer, Status, To};
 
 /// A tool: its name, what it does, the schema of its arguments, and whether it only reads.
 pub struct Row {

@@ -2,12 +2,12 @@
 //! sender reads `received`, and leaves it after the client took it. A line is appended whole, so a crash leaves the
 //! messages that were kept, and no part of another one.
 
+use crate::disk::{self, Appender, DiskError};
+use crate::mesh::{Message, To};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
-use yoi::disk::{self, Appender, DiskError};
-use yoi::mesh::{Message, To};
 
 /// Bytes of messages that may wait.
 const MAX_BYTES: usize = 16 * 1024 * 1024;

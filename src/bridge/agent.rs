@@ -1,9 +1,15 @@
 //! The agent of an MCP client: a task that takes the lock of its folder, joins the mesh, keeps what arrives, and begins
 //! anew when one of these is lost. Others hold the handle.
 
-use crate::cli::mcp::mailbox::{Arrival, Batch, Kept, Mailbox};
-use crate::cli::mesh::socket_of;
-use crate::start::Opening;
+use crate::backoff::Backoff;
+use crate::bridge::mailbox::{Arrival, Batch, Kept, Mailbox};
+use crate::bridge::socket_of;
+use crate::config::{Dirs, Env, SettingsFile, settings};
+use crate::disk;
+use crate::mesh::{
+    self, FolderAgent, FolderLock, Inbox, Member, Message, Options, Received, Socket,
+    remote_pi_locks,
+};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -12,13 +18,6 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use yoi::backoff::Backoff;
-use yoi::config::{SettingsFile, settings};
-use yoi::disk;
-use yoi::mesh::{
-    self, FolderAgent, FolderLock, Inbox, Member, Message, Options, Received, Socket,
-    remote_pi_locks,
-};
 
 /// Requests to the task that wait; the next caller waits.
 const COMMANDS: usize = 16;
@@ -79,19 +78,21 @@ impl Agent {
     /// Starts the agent. `arrived` is told of each message that was kept. It leaves when `leaving` is cancelled; the
     /// task ends then.
     pub fn start(
-        opening: Opening,
+        dirs: Dirs,
+        env: Env,
         agent: FolderAgent,
         arrived: mpsc::Sender<Arrived>,
         leaving: CancellationToken,
     ) -> (Self, tokio::task::JoinHandle<()>) {
         let (commands, requests) = mpsc::channel(COMMANDS);
         let (place, current) = watch::channel(Place::Joining);
-        let settings = SettingsFile::open(&opening.dirs.config);
+        let settings = SettingsFile::open(&dirs.config);
         for mistake in settings.last().mistakes {
             tracing::warn!("{mistake}");
         }
         let task = Task {
-            opening,
+            dirs,
+            env,
             agent,
             requests,
             place,
@@ -146,7 +147,8 @@ impl Agent {
 }
 
 struct Task {
-    opening: Opening,
+    dirs: Dirs,
+    env: Env,
     agent: FolderAgent,
     requests: mpsc::Receiver<Command>,
     place: watch::Sender<Place>,
@@ -264,11 +266,12 @@ impl Task {
 
     /// The socket as the settings say it now.
     fn socket(&self) -> Result<Socket, String> {
-        socket_of(&self.settings.now().settings, &self.opening).map_err(|error| error.to_string())
+        let settings = self.settings.now().settings;
+        socket_of(&settings.mesh, &self.dirs, &self.env).map_err(|error| error.to_string())
     }
 
     fn dir(&self) -> PathBuf {
-        self.opening.dirs.data.join(DIR)
+        self.dirs.data.join(DIR)
     }
 
     /// Takes the lock, unless it is held, and opens the mailbox. `None`: the agent leaves.
@@ -277,7 +280,7 @@ impl Task {
             self.mailbox = None;
             self.lock = None;
             let (agent, dir) = (self.agent.clone(), self.dir());
-            let theirs = remote_pi_locks(&socket.path, &self.opening.env);
+            let theirs = remote_pi_locks(&socket.path, &self.env);
             let taking = async move { FolderLock::take(&agent, &dir, theirs.as_deref()).await };
             match self.beside(taking).await? {
                 Ok(lock) => self.lock = Some(lock),
@@ -347,7 +350,7 @@ impl Task {
             let why = format!("the body of a message to it has at most {} KiB", limit.body / 1024);
             self.deny(&message, why, inbox).await;
         }
-        let now = yoi::protocol::now_ms();
+        let now = crate::protocol::now_ms();
         let arrived: Vec<Kept> = messages.iter().map(|message| Kept::new(message, now)).collect();
         match self.with_mailbox(move |mailbox| mailbox.keep(arrived, limit.waiting)).await {
             Ok(outcome) => {

@@ -1,18 +1,18 @@
 //! The tools by which an MCP client uses Pods: the requests that the host carries out once a person lets it.
 
-use crate::cli::mcp::host::Again;
-use crate::cli::mcp::server::Server;
-use crate::cli::mcp::tools::{Row, read, result};
+use crate::bridge::host::Again;
+use crate::bridge::server::Server;
+use crate::bridge::tools::{Row, read, result};
+use crate::protocol::method::SpawnPod;
+use crate::protocol::{Event, McpClient, Method, PodName};
+use crate::scope::{Permission, Rule};
+use crate::tools::pods::{list, output};
+use crate::tools::text_limit::cut_bytes;
+use crate::tools::{MAX_OUTPUT, Output};
 use rmcp::model::{CallToolResult, Implementation};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use yoi::protocol::method::SpawnPod;
-use yoi::protocol::{Event, McpClient, Method, PodName};
-use yoi::scope::{Permission, Rule};
-use yoi::tools::pods::{list, output};
-use yoi::tools::text_limit::cut_bytes;
-use yoi::tools::{MAX_OUTPUT, Output};
 
 /// The tools.
 pub const TABLE: [Row; 4] = [

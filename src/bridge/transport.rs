@@ -1,7 +1,8 @@
-//! Standard input and output as the transport of MCP: one message a line, of bounded length. It also knows which
-//! answer the client had before it wrote a request, and so which batch of messages it took.
+//! Two streams as the transport of MCP: one message a line, of bounded length. It also knows which answer the client
+//! had before it wrote a request, and so which batch of messages it took.
 
-use crate::console;
+use crate::protocol::frame::Lines;
+use crate::protocol::{Frame, MAX_VALUES, ValueCount};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ErrorData, JsonRpcMessage, RequestId,
@@ -12,10 +13,8 @@ use serde::Deserialize;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::io::{AsyncWriteExt as _, Stdin, Stdout};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Notify;
-use yoi::protocol::frame::Lines;
-use yoi::protocol::{Frame, MAX_VALUES, ValueCount};
 
 /// The longest line that is read, in bytes.
 const MAX_LINE: usize = 16 * 1024 * 1024;
@@ -24,19 +23,25 @@ const MAX_OPEN: usize = 1024;
 /// What may stand before the first message.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
+/// The streams of a client.
+pub type Input = Box<dyn AsyncRead + Send + Unpin>;
+pub type Output = Box<dyn AsyncWrite + Send + Unpin>;
+
 /// The transport.
-pub struct Stdio {
-    lines: Lines<Stdin>,
-    out: Arc<tokio::sync::Mutex<Stdout>>,
+pub struct Lined {
+    lines: Lines<Input>,
+    out: Arc<tokio::sync::Mutex<Output>>,
+    /// Says a sentence to a person.
+    note: fn(&str),
     traffic: Traffic,
     /// Whether a request came. Before one, the protocol expects nothing else.
     begun: bool,
 }
 
-impl Stdio {
-    pub fn new(traffic: Traffic) -> Self {
-        let out = Arc::new(tokio::sync::Mutex::new(tokio::io::stdout()));
-        Self { lines: Lines::new(tokio::io::stdin(), MAX_LINE), out, traffic, begun: false }
+impl Lined {
+    pub fn new(input: Input, output: Output, note: fn(&str), traffic: Traffic) -> Self {
+        let (lines, out) = (Lines::new(input, MAX_LINE), Arc::new(tokio::sync::Mutex::new(output)));
+        Self { lines, out, note, traffic, begun: false }
     }
 
     /// The message of a line. A line that is none is answered where it names a request.
@@ -78,7 +83,7 @@ struct Named {
     id: RequestId,
 }
 
-impl Transport<RoleServer> for Stdio {
+impl Transport<RoleServer> for Lined {
     type Error = io::Error;
 
     fn send(
@@ -107,13 +112,13 @@ impl Transport<RoleServer> for Stdio {
                     }
                 }
                 Ok(Some(Frame::TooLong(bytes))) => {
-                    console::err(&format!(
+                    (self.note)(&format!(
                         "a line of the client has more than {bytes} bytes: it is ignored"
                     ));
                 }
                 Ok(None) => return None,
                 Err(error) => {
-                    console::err(&format!("cannot read the standard input: {error}"));
+                    (self.note)(&format!("cannot read the standard input: {error}"));
                     return None;
                 }
             }
