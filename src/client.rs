@@ -11,8 +11,12 @@ use tokio::sync::{mpsc, oneshot};
 mod connection;
 /// The family as the events of a host describe it.
 pub mod family;
+/// Which events of a Pod go on from what is known of it.
+pub mod follow;
 pub mod pod_api;
 pub mod find;
+/// The pages of a log from a place on.
+pub mod pages;
 mod other_host;
 pub mod pod_socket;
 pub mod whole_entry;

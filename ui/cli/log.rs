@@ -1,11 +1,11 @@
 //! `yoi log`: a transcript from its beginning, read in pages, and large entries in pieces, so that
 //! its length does not matter.
 
-use crate::headless::pages::{PagesBehind, Place};
 use crate::headless::{Exit, Failure, Form, LineClient, Output, Piece, Printer, close};
 use crate::start::Opening;
 use crate::wording;
 use yoi::client::Client;
+use yoi::client::pages::{PagesBehind, Place};
 use yoi::client::whole_entry::WholeEntry;
 use yoi::protocol::entry::compaction_summary;
 use yoi::protocol::event::Line;

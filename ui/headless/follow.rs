@@ -5,10 +5,11 @@ use crate::headless::answer::OpenBlock;
 use crate::headless::exit::Failure;
 use crate::headless::output::{Full, Output, Piece};
 use crate::headless::own_runs::OwnRuns;
-use crate::headless::pages::{PagesBehind, Place};
 use crate::headless::print::{Form, Printer, encode, message, message_text};
 use crate::wording;
 use yoi::client::Client;
+use yoi::client::follow::Follower;
+use yoi::client::pages::{PagesBehind, Place};
 use yoi::client::whole_entry::WholeEntry;
 use yoi::protocol::event::Line;
 use yoi::protocol::{Begun, Entry, EntryId, Event, Fact, Outgoing, PodName, Unescape};
@@ -18,16 +19,13 @@ use yoi::text::SafeText;
 const HELD: usize = 256;
 
 /// The position up to which a Pod was shown.
+#[derive(Default)]
 pub struct Follow {
+    follower: Follower,
     place: Place,
     block: OpenBlock,
-    /// Whether the text that streams now was seen from its beginning.
-    whole_block: bool,
-    /// The number of the last event that was shown or is covered by the log; `None` before the first.
-    seq: Option<u64>,
-    /// The number of the last event that came.
-    came: u64,
-    behind: bool,
+    /// Whether the beginning of the text that streams now was not seen.
+    cut_block: bool,
     /// Whether another Pod is in view: then only whole answers are shown.
     beside: bool,
     /// Set where the runs of other programs' messages are not shown.
@@ -39,44 +37,17 @@ pub struct Follow {
 impl Follow {
     /// Continues behind a place in the log that covers the events up to `seq`.
     pub fn behind(place: Place, seq: u64, streaming: bool) -> Self {
-        let block = OpenBlock::default();
-        let whole_block = !streaming;
-        Self {
-            place,
-            block,
-            whole_block,
-            seq: Some(seq),
-            came: seq,
-            behind: false,
-            beside: false,
-            own: None,
-            held: Vec::new(),
-        }
+        Self { follower: Follower::behind(seq), place, cut_block: streaming, ..Self::default() }
     }
 
     /// A Pod that was just created.
     pub fn from_start() -> Self {
-        Self::unknown(Place::start())
+        Self { place: Place::start(), ..Self::default() }
     }
 
     /// A Pod of which only later events are shown.
     pub fn from_here() -> Self {
-        Self::unknown(Place::default())
-    }
-
-    fn unknown(place: Place) -> Self {
-        let block = OpenBlock::default();
-        Self {
-            place,
-            block,
-            whole_block: true,
-            seq: None,
-            came: 0,
-            behind: false,
-            beside: false,
-            own: None,
-            held: Vec::new(),
-        }
+        Self::default()
     }
 
     /// The same, but it shows only the runs of this program's own message, except as JSON.
@@ -90,7 +61,7 @@ impl Follow {
             own.accepted(message);
         }
         for outgoing in std::mem::take(&mut self.held) {
-            self.behind = self.behind || self.show(&outgoing, printer).is_err();
+            self.show_in_turn(&outgoing, printer);
         }
     }
 
@@ -105,45 +76,47 @@ impl Follow {
     /// read from the first entry that came.
     pub fn needs_log(&self, form: Form) -> bool {
         let waits = form != Form::Json && self.own.as_ref().is_some_and(|own| !own.has_message());
-        self.behind && !waits && self.place.is_known()
+        self.follower.is_behind() && !waits && self.place.is_known()
     }
 
     /// Notes whether another Pod is in view. A text that was shown in part by then is shown again as a whole.
     pub fn stands_beside(&mut self, beside: bool, printer: &mut Printer) {
         if beside && !self.beside {
             printer.end_line(&self.block);
-            (self.block, self.whole_block) = (OpenBlock::default(), false);
+            (self.block, self.cut_block) = (OpenBlock::default(), true);
         }
         self.beside = beside;
     }
 
     /// Notes that events were missed.
     pub fn missed(&mut self) {
-        self.behind = true;
+        self.follower.missed();
     }
 
     /// Shows an event of the Pod if it is new and no event before it is missing.
     pub fn event(&mut self, outgoing: &Outgoing, printer: &mut Printer) {
-        if let Some(seq) = outgoing.seq {
-            self.came = self.came.max(seq);
-            if self.seq.is_some_and(|seen| seq <= seen) {
-                return;
-            }
-            self.behind |= self.seq.is_some_and(|seen| seq > seen + 1);
-            self.seq = Some(seq);
-        }
+        let is_next = self.follower.is_next(outgoing.seq, &outgoing.event);
         if let Event::Entry { entry, .. } = &outgoing.event {
             entry.id.into_iter().for_each(|id| self.place.begin_at(id));
         }
         let is_undecided = self.own.as_ref().is_some_and(OwnRuns::is_undecided);
-        if is_undecided && printer.form() != Form::Json && !self.behind {
-            self.held.push(outgoing.clone());
-            // More than these are read from the log.
-            self.behind = self.held.len() == HELD;
+        if !is_next {
             return;
         }
-        if !self.behind && self.show(outgoing, printer).is_err() {
-            self.behind = true;
+        if is_undecided && printer.form() != Form::Json {
+            self.held.push(outgoing.clone());
+            if self.held.len() == HELD {
+                // More than these are read from the log.
+                self.follower.missed();
+            }
+        } else {
+            self.show_in_turn(outgoing, printer);
+        }
+    }
+
+    fn show_in_turn(&mut self, outgoing: &Outgoing, printer: &mut Printer) {
+        if !self.follower.is_behind() && self.show(outgoing, printer).is_err() {
+            self.follower.missed();
         }
     }
 
@@ -166,7 +139,7 @@ impl Follow {
                         printer.try_note(&format!("{pod} answers:"))?;
                     }
                     printer.try_block(&mut self.block, &text)?;
-                    self.whole_block = true;
+                    self.cut_block = false;
                 } else if entry.fact.is_empty_answer() {
                     printer.try_note(wording::EMPTY_ANSWER)?;
                 }
@@ -177,13 +150,13 @@ impl Follow {
                 printer.try_line(&Outgoing { event, ..outgoing.clone() })?;
             }
             _ if printer.form() == Form::Json => printer.try_line(outgoing)?,
-            Event::TextDelta { .. } if self.beside => self.whole_block = false,
-            Event::TextDelta { text } if self.whole_block => {
+            Event::TextDelta { .. } if self.beside => self.cut_block = true,
+            Event::TextDelta { text } if !self.cut_block => {
                 printer.try_text(&mut self.block, text)?;
             }
             Event::RunEnd { .. } => {
                 printer.end_line(&self.block);
-                (self.block, self.whole_block) = (OpenBlock::default(), true);
+                (self.block, self.cut_block) = (OpenBlock::default(), false);
                 printer.tell(&outgoing.event);
             }
             _ if self.beside => {}
@@ -194,6 +167,7 @@ impl Follow {
 
     /// The task that shows the rest of the log.
     pub fn catch_up(&mut self, client: Client, pod: PodName, printer: &Printer) -> CatchUp {
+        self.follower.reading();
         let (place, block) = (self.place.clone(), std::mem::take(&mut self.block));
         let (form, output) = (printer.form(), printer.output().clone());
         CatchUp { client, pod, place, block, own: self.own.clone(), form, output }
@@ -206,9 +180,8 @@ impl Follow {
         if let (Some(own), Some(found)) = (&mut self.own, caught.own) {
             own.continued(found);
         }
-        self.behind = self.came > caught.seq;
-        self.seq = Some(self.came.max(caught.seq));
-        self.whole_block = !caught.streaming;
+        self.cut_block = caught.streaming;
+        self.follower.read(caught.seq);
     }
 }
 
@@ -403,7 +376,7 @@ mod tests {
             let seq = Some(seq as u64 + 1);
             follow.event(&Outgoing { re: None, pod: None, seq, event }, &mut printer);
         }
-        assert!(follow.behind && follow.needs_log(Form::Json));
+        assert!(follow.needs_log(Form::Json));
         assert!(!follow.needs_log(Form::Plain), "the run would pass for another program's");
         follow.accepted(message, &mut printer);
         assert!(follow.needs_log(Form::Plain));

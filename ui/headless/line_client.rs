@@ -4,13 +4,13 @@
 use crate::headless::approvals::Inbox;
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::follow::{CaughtUp, Follow};
-use crate::headless::pages::{Place, last_page};
 use crate::headless::print::Printer;
 use crate::headless::run_tracker::RunTracker;
 use crate::headless::signal::Signals;
 use crate::start::{self, Opening};
 use std::collections::{BTreeMap, BTreeSet};
 use yoi::client::family::{Family, Mistakes};
+use yoi::client::pages::{Place, last_page};
 use yoi::client::{Client, Events};
 use yoi::host::Reader;
 use yoi::protocol::event::Line;

@@ -4,7 +4,7 @@ use crate::headless::exit::Failure;
 use crate::headless::follow::Follow;
 use crate::headless::line_client::{LineClient, View};
 use crate::headless::own_runs::OwnRuns;
-use crate::headless::pages::{Place, last_page};
+use yoi::client::pages::{Place, last_page};
 use yoi::protocol::event::Line;
 use yoi::protocol::{Begun, Event, Method, PodName};
 

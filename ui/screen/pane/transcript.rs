@@ -154,7 +154,7 @@ impl Transcript {
     pub fn in_zone(zone: TimeZone) -> Self {
         Self {
             pages: Pages::default(),
-            load: load::Load::default(),
+            load: load::Load::new(),
             anchor: Anchor::Tail,
             is_held: false,
             size: (0, 0),

@@ -67,7 +67,6 @@ impl Transcript {
             }
             Event::SegmentRotated { .. } | Event::CompactDone { .. } => self.load.again(),
             Event::RewindApplied { .. } => self.load.jumped(),
-            Event::Lagged => self.load.lagged(),
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use crate::screen::pane::transcript::pages::{Beginning, Kept, Pos};
 use crate::screen::pane::transcript::parts::PartRange;
 use crate::screen::pane::transcript::scroll::{Anchor, RowPosition};
 use crate::screen::pane::transcript::tool::{Progress, Tool};
-use std::collections::VecDeque;
+use yoi::client::follow::Follower;
 use yoi::protocol::EntryId;
 use yoi::protocol::event::{Event, InFlight, Line};
 
@@ -36,6 +36,8 @@ pub enum Wanted {
 
 #[derive(Default)]
 pub struct Load {
+    /// Until the newest page has come, and after events were lost, it applies none.
+    follower: Follower,
     /// Whether the newest page has come.
     pub ready: bool,
     stale: bool,
@@ -43,21 +45,19 @@ pub struct Load {
     pub want: Option<Want>,
     under_way: Option<Want>,
     pub failed: Option<String>,
-    /// Whether events were lost: later ones do not follow the loaded blocks, so none is applied until
-    /// the newest page has come.
-    lost: bool,
     /// Whether the history goes on from another place than the end of the loaded blocks.
     jumped: bool,
-    early: VecDeque<(Option<u64>, Event)>,
-    overflown: bool,
-    /// The number of the last applied event.
-    seq: u64,
     whole: Vec<EntryId>,
 }
 
 impl Load {
+    pub fn new() -> Self {
+        Self { follower: Follower::from_page(EARLY), ..Self::default() }
+    }
+
     fn next(&self) -> Option<Want> {
-        if self.stale || !self.ready { Some(Want::Tail) } else { self.want }
+        let behind = self.stale || self.follower.is_behind();
+        if behind { Some(Want::Tail) } else { self.want }
     }
 
     /// Requests the newest page again.
@@ -73,9 +73,9 @@ impl Load {
     }
 
     /// Notes that events were lost, and requests the newest page.
-    pub fn lagged(&mut self) {
-        self.lost = true;
-        self.again();
+    fn lagged(&mut self) {
+        self.follower.missed();
+        self.failed = None;
     }
 
     pub fn under_way(&self) -> Option<Want> {
@@ -95,33 +95,25 @@ impl Load {
         self.whole.pop()
     }
 
-    /// Whether an event is to be applied now. While the newest page is under way, it is kept for later.
-    /// An event that comes before that page is requested is in the page.
+    /// Whether an event is to be applied now.
     pub fn is_new(&mut self, seq: Option<u64>, event: &Event) -> bool {
-        if self.under_way == Some(Want::Tail) {
-            if self.early.len() == EARLY {
-                self.early.clear();
-                self.overflown = true;
-            }
-            self.early.push_back((seq, event.clone()));
-        }
-        self.wait_for_page(event);
-        if !self.ready || self.lost || seq.is_some_and(|seq| seq <= self.seq) {
+        if matches!(event, Event::Lagged) {
+            self.lagged();
             return false;
         }
-        self.seq = seq.unwrap_or(self.seq);
-        true
+        self.wait_for_page(event);
+        self.follower.is_next(seq, event)
     }
 
     /// Notes what an event means for the newest page, while the screen waits for that page. A page that could not be
     /// read is requested again at the next entry, because the view may never move.
     fn wait_for_page(&mut self, event: &Event) {
-        if self.next() != Some(Want::Tail) && !self.lost {
+        if self.next() != Some(Want::Tail) {
             return;
         }
         match event {
             Event::RewindApplied { .. } => self.jumped = true,
-            Event::Entry { .. } | Event::Lagged => self.failed = None,
+            Event::Entry { .. } => self.failed = None,
             _ => {}
         }
     }
@@ -129,7 +121,7 @@ impl Load {
     /// Whether the newest page is loaded and the events after it are applied.
     #[cfg(test)]
     pub fn is_current(&self) -> bool {
-        self.ready && !self.stale && !self.lost
+        !self.stale && !self.follower.is_behind()
     }
 }
 
@@ -151,14 +143,16 @@ impl Transcript {
         self.load.under_way = self.load.next();
         if self.load.under_way == Some(Want::Tail) {
             self.load.stale = false;
-            self.load.early.clear();
-            self.load.overflown = false;
+            self.load.follower.reading();
         }
     }
 
     /// Notes that the requested page could not be read; it is requested again when the view moves.
     pub fn page_failed(&mut self, why: String) {
-        self.load.stale |= self.load.under_way.take() == Some(Want::Tail) && self.load.ready;
+        if self.load.under_way.take() == Some(Want::Tail) {
+            self.load.stale = true;
+            self.load.follower.failed();
+        }
         self.load.failed = Some(why);
     }
 
@@ -198,7 +192,7 @@ impl Transcript {
         seq: u64,
     ) {
         let reading = self.place_read();
-        let lost = std::mem::take(&mut self.load.lost);
+        let lost = self.load.ready && self.load.follower.is_behind();
         let jumped = std::mem::take(&mut self.load.jumped) || self.pages.lack_jump(&entries);
         let kept = match (jumped, lost && self.anchor != Anchor::Tail) {
             (true, _) => Kept::Nothing,
@@ -216,11 +210,8 @@ impl Transcript {
         });
         self.anchor = place.unwrap_or(Anchor::Tail);
         in_flight.into_iter().for_each(|block| self.in_flight(block));
-        (self.load.ready, self.load.seq) = (true, seq);
-        if self.load.overflown {
-            self.load.lagged();
-        }
-        for (seq, event) in std::mem::take(&mut self.load.early) {
+        self.load.ready = true;
+        for (seq, event) in self.load.follower.read(seq) {
             self.apply(seq, &event);
         }
     }

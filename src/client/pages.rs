@@ -1,10 +1,9 @@
 //! Reads a transcript from a place to its end, page by page, so that its length does not matter.
 
-use crate::headless::exit::{Exit, Failure};
+use crate::client::Client;
+use crate::protocol::event::Line;
+use crate::protocol::{EntryId, Event, InFlight, Method, PodName, Refusal};
 use std::collections::VecDeque;
-use yoi::client::Client;
-use yoi::protocol::event::Line;
-use yoi::protocol::{EntryId, Event, InFlight, Method, PodName};
 
 /// The size of a page, in bytes of the log.
 const PAGE: u64 = 1024 * 1024;
@@ -81,7 +80,7 @@ pub struct Page {
 }
 
 /// The end of a transcript that holds at least its last entry.
-pub async fn last_page(client: &Client, pod: &PodName) -> Result<Page, Failure> {
+pub async fn last_page(client: &Client, pod: &PodName) -> Result<Page, Refusal> {
     page(client, pod, None, 1).await
 }
 
@@ -90,13 +89,13 @@ async fn page(
     pod: &PodName,
     before: Option<EntryId>,
     max_bytes: u64,
-) -> Result<Page, Failure> {
+) -> Result<Page, Refusal> {
     match client.call(Some(pod), Method::Page { before, max_bytes }).await? {
         Event::Page { entries, before, in_flight, seq } => {
             let streaming = in_flight.iter().any(|block| matches!(block, InFlight::Text { .. }));
             Ok(Page { lines: entries, before, seq, streaming })
         }
-        _ => Err(Failure::new(Exit::Failed, "the host did not answer with a page")),
+        _ => Err(Refusal::internal("the host did not answer with a page")),
     }
 }
 
@@ -119,7 +118,7 @@ pub struct PagesBehind {
 impl PagesBehind {
     /// Goes back from the end of a transcript to a place. If the transcript does not hold the place any
     /// more, there are no pages: no entry is printed twice.
-    pub async fn find(client: Client, pod: PodName, place: &Place) -> Result<Self, Failure> {
+    pub async fn find(client: Client, pod: PodName, place: &Place) -> Result<Self, Refusal> {
         let mut at = page(&client, &pod, None, PAGE).await?;
         let (seq, streaming) = (at.seq, at.streaming);
         let (mut ends, mut newest) = (Vec::new(), None);
@@ -143,7 +142,7 @@ impl PagesBehind {
     }
 
     /// The next page; `None` behind the newest one.
-    pub async fn next(&mut self) -> Result<Option<Vec<Line>>, Failure> {
+    pub async fn next(&mut self) -> Result<Option<Vec<Line>>, Refusal> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
