@@ -284,7 +284,12 @@ impl Family {
 
     /// Adds an approval request, unless it is known already.
     pub fn requested(&mut self, approval: ApprovalRequest) {
-        if self.approvals.iter().any(|known| known.id == approval.id) {
+        if let Some(known) = self.approvals.iter_mut().find(|known| known.id == approval.id) {
+            known.later = approval.later;
+            return;
+        }
+        // It was decided meanwhile.
+        if approval.later.is_some() {
             return;
         }
         let at = self.approvals.partition_point(|known| known.since <= approval.since);
@@ -325,6 +330,18 @@ impl Family {
         let root = self.root(info);
         let current = current.and_then(|name| self.get(name)).map(|info| self.root(info));
         root.workspace == workspace || current.is_some_and(|current| current.name == root.name)
+    }
+
+    /// The name of the workspace of a Pod that does not belong to `workspace`, for a person.
+    pub fn place(
+        &self,
+        info: &PodInfo,
+        workspace: &Path,
+        current: Option<&PodName>,
+    ) -> Option<String> {
+        let name =
+            info.workspace.file_name().filter(|_| !self.belongs(info, workspace, current))?;
+        Some(crate::text::SafeText::line(name.to_string_lossy()).into_string())
     }
 
     /// The Pods of other workspaces.

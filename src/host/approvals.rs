@@ -22,6 +22,23 @@ impl Shared {
         self.feed(None, None, &Event::ApprovalRequested { approval: Box::new(approval.clone()) });
     }
 
+    /// Notes that a person put off the request of a client, and publishes that. `false` where it does not wait.
+    pub(crate) fn request_put_off(&self, id: &str, at: u64) -> bool {
+        let mut put_off = None;
+        self.approvals.send_modify(|approvals| {
+            let mut all = approvals.as_ref().clone();
+            let of_client = |other: &&mut ApprovalRequest| other.id == id && other.client.is_some();
+            if let Some(approval) = all.iter_mut().find(of_client) {
+                approval.later = Some(at);
+                put_off = Some(Box::new(approval.clone()));
+                *approvals = Arc::new(all);
+            }
+        });
+        let Some(approval) = put_off else { return false };
+        self.feed(None, None, &Event::ApprovalRequested { approval });
+        true
+    }
+
     /// Removes a request and publishes the decision to every screen, once.
     pub(crate) fn approval_decided(&self, id: &str, verdict: &Verdict) {
         let Some(approval) = self.approvals().into_iter().find(|approval| approval.id == id) else {

@@ -236,6 +236,8 @@ fn request(client: &McpClient, call: &ClientCall) -> ApprovalRequest {
         details: call.details.clone(),
         because,
         reason: None,
+        said: None,
+        task: None,
         scope: vec![Rule::new(&client.folder, Permission::Write)],
         lease: None,
         outside: Vec::new(),
@@ -243,6 +245,7 @@ fn request(client: &McpClient, call: &ClientCall) -> ApprovalRequest {
         once_only: false,
         rule: Pattern { tool: TOOLS.to_owned(), pattern: format!("in {folder}") },
         since: now_ms(),
+        later: None,
     }
 }
 

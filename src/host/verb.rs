@@ -30,6 +30,7 @@ mod notify;
 mod page;
 mod peer;
 mod policy;
+mod put_off;
 mod read_output;
 mod reclaim;
 mod relocate;
@@ -179,6 +180,7 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         Method::Decide { approval: id, verdict } => {
             authorized(decide::Decide { id, verdict }, cx).await
         }
+        Method::PutOff { approval } => authorized(put_off::PutOff { approval }, cx).await,
         Method::ListPolicy => authorized(policy::ListPolicy, cx).await,
         Method::Revoke { rule } => authorized(revoke::Revoke { rule }, cx).await,
         Method::Trust { workspace, sha256 } => {

@@ -48,6 +48,12 @@ pub struct ApprovalRequest {
     /// The reason that the model gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What the Pod wrote last in the run that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
+    /// The task of its list that it works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
     /// The scope the Pod acts under.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<Rule>,
@@ -70,6 +76,9 @@ pub struct ApprovalRequest {
     pub rule: Pattern,
     /// Milliseconds since the Unix epoch.
     pub since: u64,
+    /// When a person put it off, where a client asks. The event of such a request is about one that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub later: Option<u64>,
 }
 
 /// The tool name of rules and requests about the start of an MCP server.
@@ -296,6 +305,8 @@ mod tests {
             details: None,
             because: String::new(),
             reason: None,
+            said: None,
+            task: None,
             scope: vec![],
             lease: None,
             outside: vec![],
@@ -303,6 +314,7 @@ mod tests {
             once_only: false,
             rule: Pattern { tool: "Bash+network".into(), pattern: "cargo fetch".into() },
             since: 0,
+            later: None,
         };
         assert_eq!(approval.line(), "Bash cargo fetch (network)");
         approval.action = "cd x\nmake".into();

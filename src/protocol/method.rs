@@ -131,6 +131,10 @@ pub enum Method {
     Seen,
     /// A person puts off what this Pod waits for, or how it ended: it comes last among what needs a person.
     Later,
+    /// The same of the approval request of a client.
+    PutOff {
+        approval: String,
+    },
     /// The Pods that this screen shows from now on, in place of those before. While a screen shows a Pod, its runs
     /// and those of the Pods below it wait for their provider without end.
     Show {
@@ -301,6 +305,7 @@ impl Method {
             | Self::Steer { .. }
             | Self::Seen
             | Self::Later
+            | Self::PutOff { .. }
             | Self::Show { .. }
             | Self::Attend { .. }
             | Self::HostStatus
@@ -365,6 +370,7 @@ impl Method {
             Self::Steer { .. } => "steer",
             Self::Seen => "seen",
             Self::Later => "later",
+            Self::PutOff { .. } => "put_off",
             Self::Show { .. } => "show",
             Self::Attend { .. } => "attend",
             Self::HostStatus => "host_status",

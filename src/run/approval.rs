@@ -2,10 +2,11 @@
 //! are published, and the call starts only after the decision.
 
 use crate::protocol::entry::domain;
-use crate::protocol::{ApprovalRequest, Entry, Item, ScriptHash, Verdict, now_ms};
+use crate::protocol::{ApprovalRequest, Entry, Item, Role, ScriptHash, Verdict, now_ms};
 use crate::run::batch::Call;
 use crate::run::policy::{ApprovalDraft, Decision, Grant};
 use crate::run::{Accepted, Interrupt, Run, RunEvent, Stopped, interrupted};
+use crate::text::SafeText;
 use crate::tools::Lane;
 use crate::trace::OrLog as _;
 use futures_util::future::BoxFuture;
@@ -18,6 +19,24 @@ pub struct ApprovalDecided {
     /// The id of the approval request.
     pub approval: String,
     pub verdict: Verdict,
+}
+
+/// The most characters of what a Pod wrote last that its request carries.
+const SAID: usize = 400;
+/// The same of its task.
+const TASK: usize = 120;
+
+/// What the model wrote last since it was written to; `None` where it wrote nothing.
+fn said_last<'i>(history: impl DoubleEndedIterator<Item = &'i Item>) -> Option<String> {
+    let written = |item: &&Item| matches!(item, Item::Message { .. });
+    let last = history.rev().find(written)?;
+    let text = last.text().filter(|_| matches!(last, Item::Message { role: Role::Assistant, .. }));
+    let text = text?.trim().to_owned();
+    (!text.is_empty()).then(|| brief(&text, SAID))
+}
+
+fn brief(text: &str, characters: usize) -> String {
+    SafeText::brief(text, characters).into_string()
 }
 
 /// How the grant that a call would get now differs from the grant in the approval request, as an
@@ -136,6 +155,8 @@ impl Run {
             details: draft.details.clone(),
             because: draft.because.clone(),
             reason: draft.reason.clone(),
+            said: said_last(self.session_state.state.history.iter().map(|kept| &kept.item)),
+            task: self.session_state.tasks.at_work().map(|task| brief(task, TASK)),
             scope: (self.setup.scope)().allow,
             lease: draft.grant.lease.clone(),
             outside: draft.grant.outside.clone(),
@@ -143,6 +164,7 @@ impl Run {
             once_only: draft.once_only,
             rule: draft.rule.clone(),
             since: now_ms(),
+            later: None,
         };
         if let crate::protocol::Fact::Extension { payload, .. } = &mut entry.fact {
             *payload = serde_json::to_value(&approval).unwrap_or_default();

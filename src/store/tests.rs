@@ -647,6 +647,8 @@ fn question(id: &str) -> ApprovalRequest {
         details: None,
         because: "it needs the network".into(),
         reason: None,
+        said: None,
+        task: None,
         scope: Vec::new(),
         lease: None,
         outside: vec![],
@@ -654,6 +656,7 @@ fn question(id: &str) -> ApprovalRequest {
         once_only: false,
         rule: Pattern { tool: "Bash".into(), pattern: "cargo *".into() },
         since: 4,
+        later: None,
     }
 }
 

@@ -188,6 +188,12 @@ impl Tasks {
         &self.tasks
     }
 
+    /// The subject of the task that is being worked on.
+    pub fn at_work(&self) -> Option<&str> {
+        let at_work = self.tasks.iter().find(|task| task.status == Status::Inprogress);
+        at_work.map(|task| task.subject.as_str())
+    }
+
     /// Replays a successful call; invalid parts are ignored.
     fn redo(&mut self, name: &str, arguments: &str, summary: &str, content: Option<&str>) {
         match name {

@@ -327,7 +327,7 @@ fn with_entries() -> Vec<(Event, String)> {
 const RULE: &str = r#"{"target":"/w","permission":"write","recursive":true}"#;
 const LAST_RUN: &str =
     r#"{"entry":"01a1fff2-d277-7d93-b554-1afe8ed56657","result":"failed","error":"no","at":9}"#;
-const APPROVAL: &str = r#"{"id":"a1","pod":"kid","lineage":["alice"],"call_id":"c","tool":"Bash","action":"cargo fetch","because":"it needs the network","reason":"deps","scope":[{"target":"/w","permission":"write","recursive":true}],"rule":{"tool":"Bash","pattern":"cargo *"},"since":7}"#;
+const APPROVAL: &str = r#"{"id":"a1","pod":"kid","lineage":["alice"],"call_id":"c","tool":"Bash","action":"cargo fetch","because":"it needs the network","reason":"deps","said":"The crates are missing.","task":"write the guide","scope":[{"target":"/w","permission":"write","recursive":true}],"rule":{"tool":"Bash","pattern":"cargo *"},"since":7}"#;
 
 fn rule() -> Rule {
     Rule::new("/w", Permission::Write)
@@ -360,6 +360,8 @@ fn approval() -> ApprovalRequest {
         details: None,
         because: "it needs the network".into(),
         reason: Some("deps".into()),
+        said: Some("The crates are missing.".into()),
+        task: Some("write the guide".into()),
         scope: vec![rule()],
         lease: None,
         outside: vec![],
@@ -367,6 +369,7 @@ fn approval() -> ApprovalRequest {
         once_only: false,
         rule: pattern(),
         since: 7,
+        later: None,
     }
 }
 

@@ -140,6 +140,10 @@ fn every_method_has_its_line() {
         (Method::Seen, r#"{"method":"seen"}"#),
         (Method::Later, r#"{"method":"later"}"#),
         (
+            Method::PutOff { approval: "a1".into() },
+            r#"{"method":"put_off","params":{"approval":"a1"}}"#,
+        ),
+        (
             Method::Show { pods: PodName::parse("a").into_iter().collect() },
             r#"{"method":"show","params":{"pods":["a"]}}"#,
         ),
@@ -261,7 +265,7 @@ fn every_method_has_its_line() {
         lines,
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued
-        Steer Seen Later Show Attend HostStatus TryNotify Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Since Decide
+        Steer Seen Later PutOff Show Attend HostStatus TryNotify Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Since Decide
         ListPolicy ExplainCommand Revoke Trust ListServers UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents
         MeshSend MeshBlock ActAs Fork
     );

@@ -447,6 +447,8 @@ mod tests {
             details: None,
             because: "network access".into(),
             reason: Some("crates".into()),
+            said: None,
+            task: None,
             scope: vec![],
             lease: None,
             outside: vec![],
@@ -454,6 +456,7 @@ mod tests {
             once_only: false,
             rule: Pattern { tool: "Bash+network".into(), pattern: "cargo fetch".into() },
             since: 0,
+            later: None,
         }
     }
 

@@ -218,8 +218,9 @@ pub struct App {
     /// Messages, each with its Pod, that had not entered a run when this screen interrupted it.
     taken_back: Vec<(PodName, String)>,
     /// Approval requests whose decision this screen has sent and the host has not published yet.
-    /// With the text that the person typed for it.
-    deciding: HashMap<String, Message>,
+    deciding: HashMap<String, Deciding>,
+    /// The pane in which the search began whose matches have the keys.
+    found_from: Option<Focus>,
     /// Approval requests that a rule of this screen decides together with another one.
     covered: HashSet<String>,
     /// Approval requests whose decision was confirmed or under way here when the host ended.
@@ -248,8 +249,21 @@ struct Guard {
     escape: u64,
     /// Before this time a second Ctrl+C leaves the dashboard.
     armed: u64,
+    /// Before this time letters do nothing in a pane: one before them was no key there, so they belong to a text.
+    stray: u64,
     /// Before this time Ctrl+C does not prepare leaving: it has just paused a run.
     paused: u64,
+}
+
+/// A decision that is under way.
+#[derive(Clone, Debug)]
+struct Deciding {
+    /// The text that the person typed for it.
+    text: Message,
+    /// All requests that the person decided together.
+    together: Vec<String>,
+    /// The request was decided; what was decided with it is still under way.
+    asker: Option<String>,
 }
 
 /// The Pod of the tour, and which of its lines comes next.

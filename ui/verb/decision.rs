@@ -165,7 +165,7 @@ fn find<'a>(known: &Known<'a>, verb: &'static str, text: &'a str) -> Result<Name
 }
 
 /// Whether this word is the id of a request, or a long enough end of it.
-fn is_named(request: &ApprovalRequest, word: &str) -> bool {
+pub fn is_named(request: &ApprovalRequest, word: &str) -> bool {
     let is_long = word.chars().count() >= SHORTEST;
     request.id == word || is_long && request.id.ends_with(word)
 }

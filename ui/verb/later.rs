@@ -1,17 +1,19 @@
 //! `:later`: puts off what a Pod waits for.
 
+use crate::verb::decision::is_named;
 use crate::verb::several::{Each, Several, names};
 use crate::verb::targets::Target;
-use crate::verb::{Dialogue, Known, Next, Reply, Safety, Verb, of, verb};
+use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Safety, Verb, Why, of, verb};
 use clap::Args;
 use yoi::client::family::Matter;
-use yoi::protocol::{Event, Method, PodInfo, PodName};
+use yoi::protocol::{ApprovalRequest, Event, Method, PodInfo, PodName};
 
 pub static VERB: Verb = of::<Later>(Verb {
     safety: Safety::Confirms,
     more: &[
         "What the Pod waits for, or how it ended, comes last among what needs you, on every screen, until the Pod needs \
          something else. Nothing is answered by it.",
+        "The request of an MCP client is put off by the end of its id, which {inbox} shows.",
         crate::verb::help::SELECTORS,
     ],
     ..verb("later", "put off what Pods wait for: it comes last")
@@ -24,11 +26,41 @@ struct Later {
     pods: Vec<Target>,
     #[arg(skip)]
     several: Several,
+    /// The client whose request is put off.
+    #[arg(skip)]
+    client: Option<String>,
 }
 
 impl Dialogue for Later {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
+        if let Some(client) = &self.client {
+            let results = match last {
+                Some(Reply::Results(results)) => results,
+                Some(Reply::Confirmed | Reply::Picked(_)) | None => Vec::new(),
+            };
+            let refused = results.into_iter().find_map(Result::err);
+            let done = || End::done(format!("{client}: later"));
+            let refused = refused.map(|refusal| End::refused(Why::Failed, refusal.message));
+            return Next::End(refused.unwrap_or_else(done));
+        }
+        if let Some(request) = self.request_of_client(known) {
+            self.client = Some(request.asker());
+            let method = Method::PutOff { approval: request.id.clone() };
+            return Next::Call(vec![Request::host(method)]);
+        }
         self.several.next(known, last, &self.pods, &EachPod)
+    }
+}
+
+impl Later {
+    /// The request of a client that the only word names, where it names no Pod.
+    fn request_of_client<'a>(&self, known: &Known<'a>) -> Option<&'a ApprovalRequest> {
+        let [Target::Pod(name)] = self.pods.as_slice() else { return None };
+        let of_client = |request: &&ApprovalRequest| {
+            request.client.is_some() && is_named(request, name.as_str())
+        };
+        let is_pod = known.family.get(name).is_some();
+        known.family.approvals().iter().find(of_client).filter(|_| !is_pod)
     }
 }
 

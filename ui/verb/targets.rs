@@ -124,11 +124,11 @@ impl Meant {
     /// directory stands behind their names.
     pub fn names(&self, known: &Known<'_>) -> String {
         let named = |name: &PodName| {
-            let elsewhere = known.family.get(name).filter(|info| {
-                self.selected && !known.family.belongs(info, known.workspace, known.selected)
-            });
-            match elsewhere.and_then(|info| info.workspace.file_name()) {
-                Some(place) => format!("{name} (in {})", SafeText::line(place.to_string_lossy())),
+            let info = known.family.get(name).filter(|_| self.selected);
+            let place =
+                info.and_then(|info| known.family.place(info, known.workspace, known.selected));
+            match place {
+                Some(place) => format!("{name} (in {place})"),
                 None => name.to_string(),
             }
         };

@@ -6,11 +6,12 @@ const MINUTE: u64 = 60 * SECOND;
 /// Beyond this, a clock shows minutes.
 const FINE: u64 = 10 * MINUTE;
 
-/// How long something has been going on: `0:12`, `9:59`, `12m`, `1h05`, `3d`.
+/// How long something has been going on: `12s`, `9m59`, `12m`, `1h05`, `3d`.
 pub fn elapsed(millis: u64) -> String {
     let (seconds, minutes) = (millis / SECOND, millis / MINUTE);
     match minutes {
-        0..10 => format!("{minutes}:{:02}", seconds % 60),
+        0 => format!("{seconds}s"),
+        1..10 => format!("{minutes}m{:02}", seconds % 60),
         10..60 => format!("{minutes}m"),
         60..1440 => format!("{}h{:02}", minutes / 60, minutes % 60),
         _ => format!("{}d", minutes / 1440),
@@ -52,7 +53,7 @@ mod tests {
     fn a_clock_gets_coarser_and_says_when_it_changes() {
         let of = |seconds: u64| elapsed(seconds * SECOND);
         let shown = [12, 599, 600, 3_900, 3 * 86_400].map(of);
-        assert_eq!(shown, ["0:12", "9:59", "10m", "1h05", "3d"]);
+        assert_eq!(shown, ["12s", "9m59", "10m", "1h05", "3d"]);
         assert_eq!(elapsed_changes(1_000, 1_000), 2_000);
         assert_eq!(elapsed_changes(1_000, 2_500), 3_000);
         assert_eq!(elapsed_changes(0, FINE), FINE + MINUTE);

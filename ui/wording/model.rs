@@ -8,6 +8,9 @@ use yoi::protocol::PodInfo;
 /// From this share of the context on, in percent, it is shown as a warning.
 const NEARLY_FULL: u64 = 80;
 
+/// The cost of requests to a model without a price.
+const UNKNOWN: &str = "unknown";
+
 /// A number of tokens: `200k`, `1M`.
 pub fn tokens(count: u64) -> String {
     match count {
@@ -18,17 +21,23 @@ pub fn tokens(count: u64) -> String {
     }
 }
 
-/// What requests cost, at most 7 columns wide: `$0.12`, `<1¢`, `$104`, `~$2` where a part is unknown, `$?` where all of it
-/// is; empty where nothing was sent.
+/// What requests cost, at most 7 columns wide: `$0.12`, `<1¢`, `$104`, `~$2` where a part is unknown, `unknown` where all of
+/// it is; empty where nothing was sent.
 pub fn cost(cost: &Cost) -> String {
     let dollars = cost.dollars;
     let shown = match dollars {
-        _ if dollars <= 0.0 => return if cost.unknown { "$?".into() } else { String::new() },
+        _ if dollars <= 0.0 => return if cost.unknown { UNKNOWN.into() } else { String::new() },
         _ if dollars < 0.01 => "<1¢".into(),
         _ if dollars < 99.995 => format!("${dollars:.2}"),
         _ => format!("${dollars:.0}"),
     };
     if cost.unknown { format!("~{shown}") } else { shown }
+}
+
+/// The same where no heading says that it is a cost.
+pub fn cost_alone(cost: &Cost) -> String {
+    let shown = self::cost(cost);
+    if shown == UNKNOWN { format!("cost {UNKNOWN}") } else { shown }
 }
 
 /// How full the context of a Pod is, `34%` or `full`, and whether that is as it should be; `None` where nothing is known.
@@ -122,7 +131,7 @@ mod tests {
         let of = |dollars, unknown| cost(&Cost { dollars, unknown });
         let known = [0.0, 0.004, 0.12, 99.99, 99.996, 104.4].map(|dollars| of(dollars, false));
         assert_eq!(known, ["", "<1¢", "$0.12", "$99.99", "$100", "$104"]);
-        assert_eq!((of(0.0, true), of(2.0, true)), ("$?".into(), "~$2.00".to_owned()));
+        assert_eq!((of(0.0, true), of(2.0, true)), ("unknown".into(), "~$2.00".to_owned()));
     }
 
     #[test]

@@ -197,7 +197,7 @@ fn outcome(work: &PodWork) -> Outcome {
 /// Cost, and files with their lines, as far as there are any.
 fn figures(work: &Work) -> Vec<String> {
     let cost = Cost { dollars: work.cost.unwrap_or(0.0), unknown: work.cost_unknown };
-    let cost = Some(model::cost(&cost)).filter(|cost| !cost.is_empty());
+    let cost = Some(model::cost_alone(&cost)).filter(|cost| !cost.is_empty());
     let files = match work.files.len() {
         0 => None,
         1 => Some("1 file".to_owned()),
@@ -212,9 +212,10 @@ fn figures(work: &Work) -> Vec<String> {
 
 /// What let calls begin.
 fn allowed(work: &Work) -> Option<String> {
-    let parts = [(work.by_walls, "walls"), (work.by_rules, "rules"), (work.by_person, "you")];
+    let (walls, rules, person) = (work.by_walls, work.by_rules, work.by_person);
+    let parts = [(walls, "inside the sandbox"), (rules, "by rules"), (person, "by you")];
     let parts = parts.iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<String> = parts.map(|(count, by)| format!("{count} by {by}")).collect();
+    let parts: Vec<String> = parts.map(|(count, by)| format!("{count} {by}")).collect();
     (!parts.is_empty()).then(|| format!("allowed: {}", parts.join(", ")))
 }
 
@@ -357,7 +358,7 @@ mod tests {
                 "needs you shop › tester: wants the network · 1h",
                 "failed shop › bench: exit 101 · 2h",
                 r"finished shop › fmt: All pass.\x1b[31m · not touched: CHANGELOG, docs, x and 47 more · 3h",
-                "allowed: 4 by walls, 1 by you",
+                "allowed: 4 inside the sandbox, 1 by you",
             ]
         );
         let heading = "Since you left · 8h00 away · $0.75 · 2 files +12 −3";

@@ -65,6 +65,8 @@ mod tests {
             details: None,
             because: "network access".into(),
             reason: None,
+            said: None,
+            task: None,
             scope: vec![],
             lease: None,
             outside: vec![],
@@ -72,6 +74,7 @@ mod tests {
             once_only: false,
             rule: Pattern { tool: "Bash".into(), pattern: "cargo fetch".into() },
             since: 0,
+            later: None,
         }
     }
 

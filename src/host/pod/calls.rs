@@ -88,6 +88,7 @@ impl Pod {
             | Method::Since { .. }
             | Method::ListServers { .. }
             | Method::Decide { .. }
+            | Method::PutOff { .. }
             | Method::ListPolicy
             | Method::Revoke { .. }
             | Method::Trust { .. }

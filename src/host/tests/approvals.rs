@@ -71,6 +71,15 @@ call = [{ name = "Write", args = { file_path = "{cwd}/{1}.txt", content = "x" } 
 text = "It says: {result}"
 
 [[when]]
+says = "plan *"
+[[when.step]]
+text = "I plan."
+call = [{ name = "TaskCreate", args = { subject = "write the guide", description = "short" } }, { name = "TaskUpdate", args = { taskid = 1, status = "inprogress" } }]
+[[when.step]]
+text = "The notes are missing."
+call = [{ name = "Write", args = { file_path = "{cwd}/{1}.txt", content = "x" } }]
+
+[[when]]
 says = "both"
 [[when.step]]
 text = "I write both."
@@ -199,6 +208,20 @@ text = "It says: {result}"
 any = true
 text = "You said {1}."
 "#;
+
+#[tokio::test]
+async fn a_request_carries_the_task_of_its_pod_and_what_it_wrote_last() {
+    let (mut bench, pod) = Bench::asking().await;
+    bench.say(&pod, "plan a").await;
+    let asked = bench.asked().await;
+    assert_eq!(asked.task.as_deref(), Some("write the guide"));
+    assert_eq!(asked.said.as_deref(), Some("The notes are missing."));
+    bench.answer(&asked, Verdict::Deny { reason: String::new() }).await.unwrap();
+    bench.ended(&pod).await;
+    bench.say(&pod, "reread b").await;
+    let asked = bench.asked().await;
+    assert_eq!(asked.said, None, "it wrote nothing since that message");
+}
 
 fn once() -> Verdict {
     Verdict::Once

@@ -102,6 +102,23 @@ fn for_good() -> Verdict {
 }
 
 #[tokio::test]
+async fn a_request_that_is_put_off_still_waits() {
+    let mut bench = alone().await;
+    let client = bench.acting("w").await;
+    let listing = calls(&client, None, Method::ListPods);
+    let approval = bench.request().await;
+    let put_off = |id: &str| Method::PutOff { approval: id.to_owned() };
+    bench.client.call(None, put_off(&approval.id)).await.unwrap();
+    let later = bench.request().await;
+    assert!(later.later.is_some_and(|at| at >= approval.since), "{later:?}");
+    assert_eq!(bench.host.shared.approvals(), [later]);
+    bench.decide(&approval, Verdict::Once).await.unwrap();
+    listing.await.unwrap().unwrap();
+    let gone = bench.client.call(None, put_off(&approval.id)).await.unwrap_err();
+    assert!(gone.message.contains("decided or withdrawn already"), "{gone}");
+}
+
+#[tokio::test]
 async fn a_person_is_asked_for_each_call_of_a_client_until_one_is_allowed_for_good() {
     let mut bench = alone().await;
     let client = bench.acting("w").await;

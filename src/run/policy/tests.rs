@@ -265,6 +265,8 @@ fn a_stored_request_is_compared_by_all_its_arguments_and_an_old_one_only_by_a_ru
         details: None,
         because: String::new(),
         reason: None,
+        said: None,
+        task: None,
         scope: Vec::new(),
         lease: None,
         outside: Vec::new(),
@@ -272,6 +274,7 @@ fn a_stored_request_is_compared_by_all_its_arguments_and_an_old_one_only_by_a_ru
         once_only: false,
         rule: rule.clone(),
         since: 0,
+        later: None,
     };
     let allows = |rule: &str, stored: &ApprovalRequest| {
         let stored = serde_json::from_str(&serde_json::to_string(stored).unwrap()).unwrap();

@@ -409,8 +409,8 @@ impl App {
             Asked::NewFor(message, _) => self.composer.give_back(None, &message, self.now),
             Asked::Files(_) => self.composer.files = None,
             Asked::Decision(id) => {
-                if let Some(text) = self.deciding.remove(&id) {
-                    self.composer.history.keep(&text, self.now);
+                if let Some(deciding) = self.deciding.remove(&id) {
+                    self.composer.history.keep(&deciding.text, self.now);
                 }
                 if self.link == Link::Ended {
                     self.unconfirmed.insert(id);

@@ -2,7 +2,7 @@
 //! only after its card has been on the screen, unchanged and without another key, for a while.
 
 use crate::screen::app::confirm::TOO_EARLY;
-use crate::screen::app::{App, Asked, Confirm, Effect, Focus, Layer, TextFor};
+use crate::screen::app::{App, Asked, Confirm, Deciding, Effect, Focus, Layer, TextFor};
 use crate::screen::app::{Areas, panes};
 use crate::screen::keys::Action;
 use crate::screen::notice::Kind;
@@ -172,13 +172,13 @@ impl App {
 
     /// Puts off what the card is about. The next card comes without the keys, as after an answer.
     fn put_off(&mut self) -> Vec<Effect> {
-        let Some(pod) = self.chosen_item(|item| item.pod().cloned()) else {
-            return self.say(Kind::Info, "what a client waits for cannot be put off");
-        };
+        // A client has no Pod: its request is named by its id.
+        let name = |item: &Item<'_>| Some(item.pod().map_or_else(|| item.id(), PodName::to_string));
+        let Some(name) = self.chosen_item(name) else { return Vec::new() };
         self.choose_item(self.inbox.position(&self.items()) + 1);
         self.card_sleeps();
         self.inbox.asleep = self.items().len() > 1;
-        self.carry_out(&format!("later {pod}"), Way::Key)
+        self.carry_out(&format!("later {name}"), Way::Key)
     }
 
     /// Notes that the person has seen the result that the card is about.
@@ -453,8 +453,9 @@ impl App {
             method: Method::Decide { approval: id.clone(), verdict: verdict.clone() },
             asked: Asked::Decision(id.clone()),
         };
-        let message = Message::plain(text.trim());
-        self.deciding.extend(requests.ids.iter().map(|id| (id.clone(), message.clone())));
+        let (text, together) = (Message::plain(text.trim()), requests.ids.clone());
+        let deciding = Deciding { text, together, asker: None };
+        self.deciding.extend(requests.ids.iter().map(|id| (id.clone(), deciding.clone())));
         self.card_sleeps();
         requests.ids.iter().map(call).collect()
     }
@@ -474,7 +475,7 @@ impl App {
     ) -> Vec<Effect> {
         let id = approval.id.as_str();
         let is_covered = self.covered.remove(id);
-        let ours = self.deciding.remove(id).is_some();
+        let ours = self.deciding.contains_key(id);
         let looking = self.is_about(id);
         if !ours && looking {
             let line = self.decided_by_line.take();
@@ -490,7 +491,14 @@ impl App {
             // The notice of the rule says it.
             return Vec::new();
         }
-        let (asker, what) = (approval.asker(), SafeText::spelled(approval.line()));
+        let asker = match ours {
+            true => match self.decided_together(id, approval.asker()) {
+                Some(askers) => askers,
+                None => return Vec::new(),
+            },
+            false => approval.asker(),
+        };
+        let what = SafeText::spelled(approval.line());
         let text = match verdict {
             Verdict::Withdrawn { why } => format!("{asker} withdrew its request: {why}"),
             verdict if ours => {
@@ -504,6 +512,20 @@ impl App {
             return self.say(if ours { Kind::Done } else { Kind::Info }, text);
         }
         Vec::new()
+    }
+
+    /// Notes that the host took the decision of this screen on a request. Once none of those that were decided together is
+    /// under way, returns all that asked.
+    fn decided_together(&mut self, id: &str, asker: String) -> Option<String> {
+        let decision = self.deciding.get_mut(id)?;
+        decision.asker = Some(asker);
+        let together = decision.together.clone();
+        let decided = |id: &String| Some(self.deciding.get(id)?.asker.clone());
+        let askers: Option<Vec<String>> = together.iter().filter_map(decided).collect();
+        let mut askers = askers?;
+        askers.dedup();
+        self.deciding.retain(|id, _| !together.contains(id));
+        Some(askers.join(", "))
     }
 
     /// Whether the topmost layer is about this request.

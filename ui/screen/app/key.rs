@@ -16,6 +16,8 @@ const ESCAPE: u64 = 300;
 const ARMED: u64 = 2_000;
 /// Milliseconds for which it is said that a key does nothing; then the keys that do are shown again.
 const NO_KEY: u64 = 2_000;
+/// Milliseconds without a letter after which letters are keys again in a pane where one was none.
+const BURST: u64 = 1_000;
 /// Milliseconds after a pause in which Ctrl+C does not prepare leaving.
 const PAUSED: u64 = 500;
 
@@ -66,6 +68,9 @@ impl App {
         {
             return effects;
         }
+        if self.is_stray(key) {
+            return self.typed_astray();
+        }
         let mut binding = self.keymap.get(self.place(), pressed(key));
         if binding == Some(&Binding::Do(Action::Queue)) && !self.can_queue() {
             binding = self.keymap.get(Context::Everywhere, pressed(key));
@@ -92,9 +97,35 @@ impl App {
             self.composer.insert(c);
             return self.follow_files();
         }
+        self.guard.stray = self.now + BURST;
         let text = format!("{c} is no key here · {}", self.near_key(c));
         self.notices.say_until(Kind::Info, text, self.now, self.now + NO_KEY);
         Vec::new()
+    }
+
+    /// Whether a key continues a text that was typed into a pane: it follows a letter that is no key there, without a
+    /// pause and without another kind of key between them.
+    fn is_stray(&mut self, key: KeyEvent) -> bool {
+        let goes_on = self.now < self.guard.stray && self.focus != Focus::Composer;
+        if !goes_on || typed(key).is_none() {
+            self.guard.stray = 0;
+        }
+        self.guard.stray > 0
+    }
+
+    /// Does nothing, and says where a text is typed.
+    fn typed_astray(&mut self) -> Vec<Effect> {
+        self.guard.stray = self.now + BURST;
+        self.inbox.distracted(self.now);
+        let text = format!("nothing was typed: letters are keys here · {}", self.write_keys());
+        self.notices.say_until(Kind::Info, text, self.now, self.now + NO_KEY);
+        Vec::new()
+    }
+
+    /// The keys that lead from a pane to the line.
+    fn write_keys(&self) -> String {
+        let name = |action| self.keymap.name(self.place(), action);
+        format!("{} or {}: write", name(Action::Composer), name(Action::Back))
     }
 
     /// What a person may have meant with a letter that does nothing in this pane: the same letter in the
@@ -105,10 +136,7 @@ impl App {
         let meant = pressed(KeyEvent::from(KeyCode::Char(other)));
         match self.keymap.get(place, meant) {
             Some(Binding::Do(action)) if other != c => format!("{other}: {}", action.help()),
-            _ => {
-                let write = self.keymap.name(place, Action::Composer);
-                format!("{write} or {}: write", self.keymap.name(place, Action::Back))
-            }
+            _ => self.write_keys(),
         }
     }
 
@@ -268,6 +296,15 @@ impl App {
         if self.composer.files.take().is_some() {
             self.closed();
             return Vec::new();
+        }
+        if matches!(self.focus, Focus::Transcript | Focus::Beside)
+            && let Some(from) = self.found_from.take()
+        {
+            self.closed();
+            if let Some(transcript) = self.transcript_mut() {
+                transcript.find("");
+            }
+            return self.focus(from);
         }
         if self.leave_inside() || self.inbox.asleep && self.focus == Focus::Composer {
             self.inbox.asleep = false;

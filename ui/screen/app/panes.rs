@@ -40,6 +40,8 @@ pub fn card(app: &App) -> inbox::View<'_> {
         inbox: &app.inbox,
         items: app.items(),
         family: &app.family,
+        workspace: &app.setup.workspace,
+        current: app.current.as_ref(),
         theme: &app.theme,
         glyphs: app.setup.glyphs,
         keymap: &app.keymap,

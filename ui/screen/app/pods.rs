@@ -4,7 +4,7 @@ use crate::screen::app::Areas;
 use crate::screen::app::{App, Asked, Effect, Focus, Zoom};
 use crate::screen::keys::Action;
 use crate::screen::notice::Kind;
-use crate::screen::pane::tree::{Children, EndedChildren, Place, StoppedPods, TreeRow, Workspaces};
+use crate::screen::pane::tree::{Children, Place, StoppedPods, TreeRow, Workspaces};
 use yoi::client::family::Sums;
 use yoi::protocol::{Method, PodName};
 
@@ -80,7 +80,7 @@ impl App {
             self.page = None;
         }
         self.inbox.asleep &= focus == Focus::Composer;
-        self.inbox.inside = None;
+        (self.inbox.inside, self.found_from) = (None, None);
         if lists.contains(&focus) {
             self.zoom = Zoom::Off;
         }
@@ -161,8 +161,7 @@ impl App {
 
     /// The rows of the tree as they are drawn.
     fn tree_rows(&self) -> Vec<TreeRow<'_>> {
-        let ended = EndedChildren::in_tree(self.focus == Focus::Tree);
-        self.tree.rows(&Sums::of(&self.family), self.current.as_ref(), ended)
+        self.tree.rows(&Sums::of(&self.family), self.current.as_ref())
     }
 
     pub(super) fn move_cursor(&mut self, by: isize) {

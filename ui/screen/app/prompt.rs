@@ -101,13 +101,24 @@ impl App {
         match prompt.purpose {
             Purpose::Verb => self.enter_line(prompt),
             Purpose::Filter => self.focus(Focus::Tree),
-            Purpose::Find if self.focus == Focus::Beside => Vec::new(),
-            Purpose::Find => self.focus(Focus::Transcript),
+            Purpose::Find => self.read_matches(),
             Purpose::Deny => self.enter_reason(prompt),
             // Handled above.
             Purpose::Rule => Vec::new(),
             Purpose::Answer => self.answer_entered(prompt),
         }
+    }
+
+    /// Gives the keys to the transcript with the matches. Esc leads back to the pane in which the search began.
+    fn read_matches(&mut self) -> Vec<Effect> {
+        let from = self.focus;
+        if from != Focus::Beside {
+            let inside = self.inbox.inside.take();
+            self.focus(Focus::Transcript);
+            self.inbox.inside = inside;
+        }
+        self.found_from = Some(from);
+        Vec::new()
     }
 
     /// Enter behind the reason of a denial. Where the reason looks like a verb, that is offered above the

@@ -77,6 +77,8 @@ pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRe
         details: None,
         because: "network access".into(),
         reason: Some("fetch what is missing".into()),
+        said: None,
+        task: None,
         scope: vec![yoi::scope::Rule::new("/repo", yoi::scope::Permission::Write)],
         lease: None,
         outside: vec![],
@@ -84,6 +86,7 @@ pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRe
         once_only: false,
         rule: yoi::protocol::Pattern { tool: "Bash".into(), pattern: command.into() },
         since: NOON,
+        later: None,
     }
 }
 

@@ -10,7 +10,9 @@ impl App {
     /// Closes the confirmations of decisions, because the host ended; the typed text stays.
     pub(super) fn decisions_interrupted(&mut self) {
         let deciding = std::mem::take(&mut self.deciding);
-        deciding.values().for_each(|text| self.composer.history.keep(text, self.now));
+        for decision in deciding.values().filter(|decision| decision.asker.is_none()) {
+            self.composer.history.keep(&decision.text, self.now);
+        }
         self.unconfirmed = deciding.into_keys().collect();
         self.close_layers(|layer| {
             matches!(layer, Layer::Confirm(Confirm::Offered { text_for: TextFor::Reason, .. }))

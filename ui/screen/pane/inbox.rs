@@ -112,6 +112,18 @@ impl<'a> Item<'a> {
         }
     }
 
+    /// Whether it waits for a person, and is counted in the bar.
+    fn needs_person(&self) -> bool {
+        matches!(self, Self::Approval(_) | Self::Pod(_, Matter::Needs))
+    }
+
+    /// When a person put it off. What came after a person put its Pod off is not put off.
+    fn put_off(&self, family: &Family) -> Option<u64> {
+        let of_client = self.approvals().first().and_then(|approval| approval.later);
+        let of_pod = || family.get(self.pod()?)?.later;
+        of_client.or_else(of_pod).filter(|at| *at >= self.since())
+    }
+
     /// The Pod whose result was not looked at.
     pub fn finished(&self) -> Option<&'a PodName> {
         match self {
@@ -156,7 +168,7 @@ pub fn waiting(family: &Family) -> usize {
     needs(family).iter().map(|item| item.approvals().len().max(1)).sum()
 }
 
-/// All items, those that wait for a person first, and those that were put off last.
+/// All items: those that wait for a person first, and of these and of the others those last that were put off.
 pub fn items(family: &Family) -> Vec<Item<'_>> {
     let mut items = needs(family);
     // A child that failed or finished is the matter of its parent while that runs.
@@ -174,12 +186,8 @@ pub fn items(family: &Family) -> Vec<Item<'_>> {
         pods.sort_by_key(Item::since);
         items.extend(pods);
     }
-    // What came after a person put its Pod off is not put off.
-    let put_off = |item: &Item<'_>| {
-        let later = item.pod().and_then(|pod| family.get(pod)).and_then(|info| info.later);
-        later.filter(|at| *at >= item.since())
-    };
-    items.sort_by_key(put_off);
+    // What needs a person comes before all others, also where it was put off: the count in the bar has it.
+    items.sort_by_key(|item| (!item.needs_person(), item.put_off(family)));
     items
 }
 

@@ -35,20 +35,6 @@ pub enum StoppedPods {
     Listed,
 }
 
-/// Whether children whose runs have ended have rows of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndedChildren {
-    Folded,
-    Listed,
-}
-
-impl EndedChildren {
-    /// With the focus the tree lists them, so that the cursor reaches each.
-    pub fn in_tree(focused: bool) -> Self {
-        if focused { Self::Listed } else { Self::Folded }
-    }
-}
-
 /// The folds, the cursor and the filter of the tree. The Pods themselves are in the family.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
@@ -131,12 +117,7 @@ impl Tree {
     }
 
     /// The rows of the tree. `current` has a row even when it is stopped or ended.
-    pub fn rows<'a>(
-        &self,
-        sums: &Sums<'a>,
-        current: Option<&PodName>,
-        ended: EndedChildren,
-    ) -> Vec<TreeRow<'a>> {
+    pub fn rows<'a>(&self, sums: &Sums<'a>, current: Option<&PodName>) -> Vec<TreeRow<'a>> {
         let family = sums.family();
         let mut to_current = Vec::new();
         if let Some(current) = current.and_then(|name| family.get(name)) {
@@ -144,7 +125,7 @@ impl Tree {
             to_current.push(&current.name);
         }
         let (rows, stopped) = (Vec::new(), 0);
-        let mut walk = Walk { tree: self, family, current, to_current, ended, sums, rows, stopped };
+        let mut walk = Walk { tree: self, family, current, to_current, sums, rows, stopped };
         if self.filter.is_empty() {
             walk.roots();
         } else {
@@ -211,7 +192,6 @@ struct Walk<'a, 'b> {
     current: Option<&'b PodName>,
     /// The ancestors of the current Pod, and the Pod itself.
     to_current: Vec<&'a PodName>,
-    ended: EndedChildren,
     sums: &'b Sums<'a>,
     rows: Vec<TreeRow<'a>>,
     /// The number of stopped Pods without rows.
@@ -269,13 +249,16 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    /// Adds the children of `parent`; two or more that have ended are one row.
+    /// Adds the children of `parent`; two or more that have ended are one row, unless the current Pod or the cursor is
+    /// among them.
     fn children(&mut self, parent: &'a PodInfo, shown: Vec<&'a PodInfo>, level: usize) {
-        let may_fold = self.ended == EndedChildren::Folded
-            && self.tree.unfolded.as_ref() != Some(&parent.name);
+        let may_fold = self.tree.unfolded.as_ref() != Some(&parent.name);
+        let stays = |child: &PodInfo| {
+            self.to_current.contains(&&child.name) || self.tree.chosen() == Some(&child.name)
+        };
         let (ended, others): (Vec<&PodInfo>, Vec<&PodInfo>) =
             shown.iter().copied().partition(|child| may_fold && self.has_ended(child));
-        if ended.len() < 2 || ended.iter().any(|child| self.to_current.contains(&&child.name)) {
+        if ended.len() < 2 || ended.iter().any(|child| stays(child)) {
             shown.into_iter().for_each(|child| self.pod(child, level));
             return;
         }

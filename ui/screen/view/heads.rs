@@ -7,7 +7,7 @@ use crate::screen::keys::{Action, Context};
 use crate::screen::pane::transcript::Transcript;
 use crate::screen::pane::tree::Workspaces;
 use crate::wording::age::age;
-use crate::wording::model::{context, cost};
+use crate::wording::model::{context, cost, cost_alone};
 use crate::wording::why::WayOn;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -234,7 +234,7 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
         pieces.push(piece(format!("ctx {full}"), theme.style(role), 4));
     }
     if info.cost.is_some() {
-        pieces.push(piece(cost(&Cost::of(info)), theme.dim, 6));
+        pieces.push(piece(cost_alone(&Cost::of(info)), theme.dim, 6));
     }
     if let Some(confined) = info.confined {
         let (style, rank) = match confined {

@@ -35,7 +35,7 @@ macro_rules! verbs {
 
 verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
-    ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued Steer Seen Later Show Attend
+    ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued Steer Seen Later PutOff Show Attend
     HostStatus TryNotify Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Since Decide ListPolicy ExplainCommand Revoke
     Trust ListServers UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents MeshSend MeshBlock ActAs Fork
 }
@@ -162,6 +162,7 @@ impl Asker<'_> {
             "Steer" => Method::Steer { id: None, input: input(format!("hello {n}")) },
             "Seen" => Method::Seen,
             "Later" => Method::Later,
+            "PutOff" => Method::PutOff { approval: format!("request-{n}") },
             "Show" => Method::Show { pods: vec![info.name.clone(), other] },
             "Attend" => Method::Attend { attends: n.is_multiple_of(2) },
             "HostStatus" => Method::HostStatus,

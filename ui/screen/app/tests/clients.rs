@@ -55,6 +55,28 @@ fn the_request_of_a_client_is_no_request_of_a_pod_of_the_same_name() {
 }
 
 #[test]
+fn the_request_of_a_client_is_put_off_and_comes_behind_a_newer_one_but_before_what_failed() {
+    let mut bench = bench();
+    bench.shown(pod("bob", State::Failed));
+    bench.press("ctrl-n");
+    bench.wait(1_000);
+    let sent = bench.press("z");
+    assert_eq!(calls(&sent), [(None, &Method::PutOff { approval: "q".into() })]);
+    answer(&mut bench, sent, Event::Accepted { entry: None, queued: None });
+    assert_eq!(bench.notice(), "the MCP client \"w\": later");
+    let put_off = ApprovalRequest { later: Some(u64::MAX), ..request("q") };
+    bench.host(None, Event::ApprovalRequested { approval: Box::new(put_off) });
+    bench.shown(pod("w", State::NeedsYou));
+    let newer = ApprovalRequest { since: NOON + 1, ..approval("r", "w", "cargo fetch") };
+    bench.host(Some("w"), Event::ApprovalRequested { approval: Box::new(newer) });
+    let order: Vec<String> = bench.app.items().iter().map(|item| item.id()).collect();
+    assert_eq!(order, ["r", "q", "pod bob"]);
+    let unknown = ApprovalRequest { later: Some(1), ..request("decided meanwhile") };
+    bench.host(None, Event::ApprovalRequested { approval: Box::new(unknown) });
+    assert_eq!(bench.app.items().len(), 3);
+}
+
+#[test]
 fn a_client_is_allowed_for_good_after_its_consent_was_shown_and_has_no_children() {
     let mut bench = bench();
     bench.press("ctrl-n");

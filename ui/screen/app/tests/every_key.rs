@@ -232,6 +232,7 @@ fn changes_a_pod(method: &Method) -> bool {
             | Method::Show { .. }
             | Method::Seen
             | Method::Later
+            | Method::PutOff { .. }
             | Method::FindModel { .. }
             | Method::ListCompletions { .. }
             | Method::ListRewindTargets

@@ -369,7 +369,7 @@ fn allow_once_on_a_row_of_equal_requests_decides_one_and_another_key_all_of_them
     let screen = bench.screen();
     for said in [
         "3 equal requests: a allows the oldest, M each of them",
-        "3 alike · 1 of 1 · 2:0",
+        "3 alike · 1 of 1 · waits 2m0",
         "▲ 3 need you",
     ] {
         assert!(screen.contains(said), "{said}\n{screen}");
@@ -380,6 +380,22 @@ fn allow_once_on_a_row_of_equal_requests_decides_one_and_another_key_all_of_them
     bench.wait(300);
     let both: Vec<_> = [once("two"), once("three")].concat();
     assert_eq!(decisions(&bench.press("M")), both);
+    let before = bench.notice().to_owned();
+    decided(&mut bench, "two", Verdict::Once);
+    assert_eq!(bench.notice(), before, "the other one is not decided yet");
+    decided(&mut bench, "three", Verdict::Once);
+    assert_eq!(bench.notice(), "scout, alice: allowed once · Bash cargo fetch");
+}
+
+#[test]
+fn the_card_of_a_pod_of_another_workspace_names_that() {
+    let mut bench = bench();
+    let far =
+        PodInfo { workspace: "/other".into(), cwd: "/other".into(), ..pod("far", State::NeedsYou) };
+    bench.shown(far);
+    requested(&mut bench, "q", "far", "cargo fetch");
+    bench.press("ctrl-n");
+    assert!(bench.screen().contains("▲ far (in other)  wants an approval"), "{}", bench.screen());
 }
 
 #[test]
@@ -463,6 +479,24 @@ fn a_rule_is_edited_before_it_is_written_and_must_allow_the_request() {
     bench.wait(300);
     let rule = Some("Bash:cargo *".parse().unwrap());
     assert_eq!(decisions(&bench.press("enter")), [("q".to_owned(), Verdict::Pod { rule })]);
+}
+
+#[test]
+fn a_card_says_what_its_pod_works_on_and_wrote_last_below_the_action() {
+    let mut bench = bench();
+    bench.size(120, 40);
+    let request = ApprovalRequest {
+        task: Some("write the guide".into()),
+        said: Some("The crates are missing.".into()),
+        ..approval("q", "tester", "cargo fetch")
+    };
+    bench.host(Some("tester"), Event::ApprovalRequested { approval: Box::new(request) });
+    bench.press("ctrl-n");
+    let screen = bench.screen();
+    let row = |text: &str| screen.lines().position(|row| row.starts_with(text));
+    let action = row("   Bash  cargo fetch");
+    assert!(action.is_some() && action < row("   task       write the guide"), "{screen}");
+    assert!(row("   last       The crates are missing.").is_some(), "{screen}");
 }
 
 #[test]
@@ -729,7 +763,7 @@ fn explain_gives_the_reason_the_time_the_relations_and_the_scope_of_a_pod() {
     let screen = bench.screen();
     for said in [
         "tester: needs you",
-        "needs you since 12:00 (2:00)",
+        "needs you since 12:00 (2m00)",
         "waits for you: Bash cargo fetch",
         "Bash cargo fetch · network access",
         "below          alice (running)",

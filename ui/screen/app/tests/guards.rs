@@ -352,6 +352,31 @@ fn a_key_that_does_nothing_is_named_with_the_one_that_may_be_meant_and_the_hints
 }
 
 #[test]
+fn the_letters_of_a_text_that_is_typed_into_a_pane_or_onto_a_card_do_nothing() {
+    for pane in ["ctrl-n", "t", "r"] {
+        let mut bench = alone(State::NeedsYou);
+        let request = approval("q", "alice", "cargo publish");
+        bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
+        if pane != "ctrl-n" {
+            bench.press("ctrl-x");
+        }
+        bench.press(pane);
+        bench.wait(layer::ARMED_AFTER);
+        let focus = bench.app.focus;
+        for c in "SQLite aMD :stop".chars() {
+            assert!(bench.type_in(&c.to_string()).is_empty(), "{pane}");
+            bench.wait(300);
+        }
+        assert_eq!((bench.app.focus, bench.draft()), (focus, String::new()), "{pane}");
+        assert!(bench.app.layers.is_empty(), "{pane}");
+        assert_eq!(bench.notice(), "nothing was typed: letters are keys here · i or Esc: write");
+        bench.press("down");
+        bench.press("i");
+        assert_eq!(bench.app.focus, Focus::Composer, "another key ends the text");
+    }
+}
+
+#[test]
 fn a_narrow_screen_names_the_key_that_goes_to_a_request_and_every_key_that_decides_it() {
     let mut bench = alone(State::NeedsYou);
     bench.size(40, 12);

@@ -159,6 +159,29 @@ fn tab_goes_through_both_transcripts_and_keys_scroll_the_one_in_focus() {
 }
 
 #[test]
+fn esc_behind_the_matches_of_a_search_leads_to_the_pane_in_which_it_began() {
+    for (keys, focus) in [
+        (&[][..], Focus::Composer),
+        (&["ctrl-x", "t"], Focus::Tree),
+        (&["ctrl-x", "r"], Focus::Transcript),
+    ] {
+        let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+        bench.go_to("alice");
+        keys.iter().for_each(|key| drop(bench.press(key)));
+        bench.press("ctrl-f");
+        bench.type_in("x");
+        bench.press("enter");
+        assert_eq!(bench.app.focus, Focus::Transcript);
+        bench.wait(1_000);
+        bench.press("esc");
+        assert_eq!(bench.app.focus, focus);
+        bench.wait(1_000);
+        bench.press("esc");
+        assert_eq!(bench.app.focus, Focus::Composer);
+    }
+}
+
+#[test]
 fn a_search_begun_in_the_second_transcript_stays_there() {
     let mut bench = split(120, 36);
     bench.press("shift-tab");

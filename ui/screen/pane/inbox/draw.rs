@@ -13,8 +13,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
+use std::path::Path;
 use yoi::client::family::{Family, Matter};
-use yoi::protocol::{ApprovalRequest, PodInfo, START_SERVER, State};
+use yoi::protocol::{ApprovalRequest, PodInfo, PodName, START_SERVER, State};
 use yoi::scope::Rule;
 use yoi::text::SafeText;
 
@@ -28,6 +29,8 @@ const BESIDE: usize = 9;
 const ABOUT: usize = 200;
 /// The columns before each row below the head.
 const INDENT: usize = 2;
+/// The fewest columns in which the head says what its time is.
+const ROOMY: usize = 60;
 /// The fewest columns in which a request can be read.
 const NARROWEST: u16 = 12;
 
@@ -60,6 +63,9 @@ pub struct View<'a> {
     /// The items that the card is one of.
     pub items: Vec<Item<'a>>,
     pub family: &'a Family,
+    /// The workspace of the screen and its current Pod: a Pod of another workspace is named with it.
+    pub workspace: &'a Path,
+    pub current: Option<&'a PodName>,
     pub theme: &'a Theme,
     pub glyphs: Glyphs,
     pub keymap: &'a Keymap,
@@ -123,6 +129,10 @@ impl View<'_> {
             }
         };
         let age = elapsed(self.now.saturating_sub(item.since()));
+        let elsewhere = item.pod().and_then(|pod| self.family.get(pod));
+        let elsewhere =
+            elsewhere.and_then(|info| self.family.place(info, self.workspace, self.current));
+        let asker = elsewhere.map_or(asker.clone(), |place| format!("{asker} (in {place})"));
         Title { shape, role, asker, why: SafeText::spelled(why).into_string(), age }
     }
 
@@ -151,6 +161,12 @@ impl View<'_> {
         let place = format!("{} of {}", self.inbox.position(&self.items) + 1, self.items.len());
         let alike = item.approvals().len();
         let alike = (alike > 1).then(|| format!("{alike} alike"));
+        let age = match item {
+            _ if columns < ROOMY => age,
+            Item::Approval(_) | Item::Pod(_, Matter::Needs) => format!("waits {age}"),
+            Item::Pod(_, Matter::InCircles) => format!("for {age}"),
+            Item::Pod(_, Matter::Failed | Matter::Finished) => format!("{age} ago"),
+        };
         let right: Vec<String> = alike.into_iter().chain([place, age]).collect();
         let right = self.glyphs.plain(&right.join(" · "));
         let shape = format!("{shape} ");
@@ -271,6 +287,8 @@ impl View<'_> {
         facts.extend(approval.outside.iter().map(|path| ("opens", command(path))));
         facts.extend(approval.scripts.iter().map(|script| scope::hashed(approval, script)));
         facts.extend(approval.reason.iter().map(|reason| ("model says", spelled(reason))));
+        facts.extend(approval.task.iter().map(|task| ("task", spelled(task))));
+        facts.extend(approval.said.iter().map(|said| ("last", spelled(said))));
         if item.approvals().len() > 1 {
             facts.push(("asked by", lineages(item.approvals())));
         }

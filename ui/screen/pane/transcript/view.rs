@@ -19,7 +19,7 @@ use ratatui::style::{Color, Style};
 use ratatui::widgets::Widget;
 use std::path::Path;
 use yoi::client::family::Family;
-use yoi::protocol::PodName;
+use yoi::protocol::{PodName, Verdict};
 
 /// The widest border between two parts of the history.
 const BORDER: usize = 60;
@@ -232,7 +232,14 @@ impl View<'_> {
         let above = self.transcript.beside(pos, false)?;
         match &self.transcript.pages.get(above)?.kind {
             Kind::Tool(tool) if tool.call_id == approval.call_id => {
-                Some(vec![Piece::new(" ".repeat(NAME + 2), Role::Text), verdict_piece(verdict)])
+                // The result of a call that was denied says so, with the reason.
+                let said = match verdict {
+                    Verdict::Deny { .. } if tool.outcome.is_some() => {
+                        Piece::new("you said no", Role::Dim)
+                    }
+                    verdict => verdict_piece(verdict),
+                };
+                Some(vec![Piece::new(" ".repeat(NAME + 2), Role::Text), said])
             }
             _ => None,
         }

@@ -2,9 +2,7 @@
 
 use crate::rows::width;
 use crate::screen::pane::tree::columns::{Cells, Columns};
-use crate::screen::pane::tree::{
-    Children, EndedChildren, Place, StoppedPods, Tree, TreeRow, Workspaces,
-};
+use crate::screen::pane::tree::{Children, Place, StoppedPods, Tree, TreeRow, Workspaces};
 use crate::theme::{MONO, Role, Theme};
 use crate::wording::age;
 use crate::wording::model::{context, cost};
@@ -82,9 +80,8 @@ impl View<'_> {
     }
 
     fn pane_rows(&self, area: Rect) -> PaneRows<'_> {
-        let ended = EndedChildren::in_tree(self.focused);
         let sums = Sums::of(self.family);
-        let rows = self.tree.rows(&sums, self.current, ended);
+        let rows = self.tree.rows(&sums, self.current);
         let headings = usize::from(Columns::has_headings(area.width.into()) && !rows.is_empty());
         let room = usize::from(area.height).saturating_sub(headings);
         let foot = Foot::default();

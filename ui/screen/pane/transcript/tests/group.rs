@@ -75,7 +75,7 @@ fn a_read_joins_the_row_above_it_as_soon_as_it_streams_and_leaves_it_when_it_fai
     bench.commit(call("2", "Read", json!({"file_path": "/w/b"})));
     bench.layout();
     bench.now += 2_000;
-    assert_eq!(filled(&mut bench)[1..], ["  Read   2 files                             0:01"]);
+    assert_eq!(filled(&mut bench)[1..], ["  Read   2 files                               1s"]);
     assert_eq!(bench.transcript.wakes_at(bench.now), Some(NOON + 3_000));
     bench.commit(result(3_000, "2", "no such file: /w/b", None, true));
     bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None });

@@ -264,14 +264,14 @@ fn calls_that_wait_for_a_decision_are_not_said_to_be_without_a_result() {
             row.map(|row| row.split_whitespace().skip(2).collect::<Vec<_>>().join(" "))
         };
         let screen = bench.screen();
-        assert_eq!(status(&screen, "fetch").as_deref(), Some("▲ waits for you 0:00"), "{screen}");
+        assert_eq!(status(&screen, "fetch").as_deref(), Some("▲ waits for you 0s"), "{screen}");
         assert!(!screen.contains("waits for you: "), "the row of the call says it: {screen}");
         assert_eq!(status(&screen, "build").as_deref(), Some("waits"), "{screen}");
         assert_eq!(status(&screen, "lost").as_deref(), Some("! no result"), "{screen}");
         let once = serde_json::json!({ "ask": "q", "verdict": yoi::protocol::Verdict::Once });
         bench.commit(Entry::extension("yoi.answered", once));
         let screen = bench.screen();
-        assert!(status(&screen, "build").is_some_and(|status| status == "0:00"), "{screen}");
+        assert!(status(&screen, "build").is_some_and(|status| status == "0s"), "{screen}");
         bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None });
         assert!(!bench.screen().contains("waits"), "{}", bench.screen());
     }
@@ -296,10 +296,10 @@ fn no_time_runs_for_a_call_that_waits_for_a_decision() {
         row.and_then(|row| row.split_whitespace().nth(2)).unwrap_or_default().to_owned()
     };
     let all = |bench: &mut Bench| ["look", "fetch", "build"].map(|call| status(bench, call));
-    assert_eq!(all(&mut bench), ["0:00", "▲", "waits"]);
+    assert_eq!(all(&mut bench), ["0s", "▲", "waits"]);
     let once = serde_json::json!({ "ask": "q", "verdict": yoi::protocol::Verdict::Once });
     bench.commit(Entry::extension("yoi.answered", once));
-    assert_eq!(all(&mut bench), ["0:00", "0:00", "0:00"]);
+    assert_eq!(all(&mut bench), ["0s", "0s", "0s"]);
 }
 
 #[test]
@@ -330,6 +330,13 @@ fn a_decision_is_right_below_its_call_or_names_what_waited() {
         assert_eq!(rows[1], "         allowed once");
     }
     let denied = Verdict::Deny { reason: "not now".into() };
+    let mut refused = log(&[bash("fetch")], &denied);
+    refused.pop();
+    refused.push(result(2_000, "fetch", "denied: not now", None, true));
+    for screen in screens(refused) {
+        assert_eq!(screen.matches("not now").count(), 1, "{screen}");
+        assert!(screen.contains("you said no"), "{screen}");
+    }
     for screen in screens(log(&[bash("fetch"), bash("build")], &denied)) {
         let row = screen.lines().find(|row| row.contains("waited")).expect("the decision");
         assert!(row.starts_with("  waited  Bash cargo fetch "), "{screen}");

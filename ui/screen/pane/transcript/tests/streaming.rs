@@ -11,7 +11,7 @@ fn a_reply_streams_and_its_entries_take_its_place() {
     bench.event(&Event::ThinkingDelta { text: "Let me see".into() });
     insta::assert_snapshot!(bench.screen(), @r"
     ▌ go                                    you 12:40
-      thinking 0:04  Let me see
+      thinking 4s  Let me see
     ");
     assert_eq!(bench.transcript.wakes_at(bench.now), Some(NOON + 5000));
     for word in ["It is **bo", "ld** and\u{1b}[31m ", "1. one\n2. two"] {
@@ -21,7 +21,7 @@ fn a_reply_streams_and_its_entries_take_its_place() {
     bench.event(&Event::ToolCallArgsDelta { id: "a".into(), json: "{\"command\":\"car".into() });
     insta::assert_snapshot!(bench.screen(), @r"
     ▌ go                                    you 12:40
-      thinking 0:04  Let me see
+      thinking 4s  Let me see
       It is bold and 1. one
       2. two
       Bash   car                                    …
@@ -43,7 +43,7 @@ fn a_reply_streams_and_its_entries_take_its_place() {
       It is bold and 1. one
       2. two
 
-      Bash   cargo test                          0:02
+      Bash   cargo test                            2s
         two
         three
         20%
@@ -124,7 +124,7 @@ fn a_run_goes_on_while_a_page_is_read() {
     bench.now += 9000;
     insta::assert_snapshot!(bench.screen(), @r"
     ▌ go                          you 12:40
-      Bash   make                      0:08
+      Bash   make                        8s
         cc main.c
     ");
     bench.seq = 7;
@@ -165,7 +165,7 @@ fn a_retry_counts_down_and_goes_when_the_reply_comes() {
     let screen = bench.screen();
     assert!(screen.contains("limiting requests (429):"), "{screen}");
     assert!(screen.contains("  model  x at x.example is limiting requests (429): "), "{screen}");
-    assert!(screen.contains("shown to their end\n         again in 0:06, 2 of 4\n"), "{screen}");
+    assert!(screen.contains("shown to their end\n         again in 6s, 2 of 4\n"), "{screen}");
     assert_eq!(bench.transcript.wakes_at(bench.now), Some(NOON + 3000));
     bench.event(&delta("here"));
     assert!(!bench.screen().contains("429"));
@@ -294,7 +294,7 @@ fn what_a_broken_stream_did_not_commit_leaves_when_it_goes_on() {
 fn a_thought_without_a_text_ends_with_its_entry() {
     let mut bench = Bench::new(vec![you("go")]).open();
     bench.event(&Event::ThinkingStart);
-    assert!(bench.screen().contains("thinking 0:00"));
+    assert!(bench.screen().contains("thinking 0s"));
     bench.commit(thought(""));
     assert!(!bench.screen().contains("thinking"), "{}", bench.screen());
 }
