@@ -2,7 +2,7 @@
 
 use crate::screen::app::{App, Focus, Layer, Link, OpenPage, Page};
 use crate::screen::keys::{Action, Binding, Context, label};
-use crate::screen::pane::actionbar::{Hint, answers_that_fit};
+use crate::screen::pane::actionbar::{Hint, Purpose, answers_that_fit};
 use crate::screen::pane::inbox::waiting;
 use crate::screen::pane::transcript::{Search, Transcript};
 use crate::theme::Role;
@@ -32,7 +32,10 @@ impl App {
             Some(Layer::Confirm(_)) => return Vec::new(),
             Some(Layer::Prompt(prompt)) => {
                 let keys = |action| self.list_hints(Context::Line, &[action]);
-                let mut hints = keys((Action::Choose, prompt.purpose.does()));
+                let finds = prompt.purpose == Purpose::Find;
+                let found = self.found_hint().filter(|_| finds);
+                let mut hints: Vec<Hint> = found.into_iter().collect();
+                hints.extend(keys((Action::Choose, prompt.purpose.does())));
                 hints.extend(self.other_scope_hint());
                 hints.extend(keys((Action::Back, "back")));
                 return hints;
@@ -220,6 +223,11 @@ impl App {
         choose.into_iter().chain(hints).collect()
     }
 
+    /// Which of the entries with a match the transcript shows.
+    fn found_hint(&self) -> Option<Hint> {
+        Some(Hint::new("", self.transcript()?.found_entry()?))
+    }
+
     fn transcript_hints(&self) -> Vec<Hint> {
         let mut hints = match self.transcript().map(Transcript::search) {
             Some(Search::Looking) => vec![Hint::new("", "looking …")],
@@ -230,7 +238,7 @@ impl App {
             Some(Search::NoneBelow) => vec![Hint::new("", "no match further down")],
             Some(Search::Found) => {
                 let next = self.keymap.label(Context::Transcript, Action::FindNext);
-                vec![Hint::new(next, "next match")]
+                self.found_hint().into_iter().chain([Hint::new(next, "next match")]).collect()
             }
             Some(Search::Off) | None => Vec::new(),
         };

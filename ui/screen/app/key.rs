@@ -117,7 +117,7 @@ impl App {
     fn typed_astray(&mut self) -> Vec<Effect> {
         self.guard.stray = self.now + BURST;
         self.inbox.distracted(self.now);
-        let text = format!("nothing was typed: letters are keys here · {}", self.write_keys());
+        let text = format!("not typed: letters are keys here · {}", self.write_keys());
         self.notices.say_until(Kind::Info, text, self.now, self.now + NO_KEY);
         Vec::new()
     }

@@ -144,7 +144,7 @@ fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) 
     let (rows, style) = match app.rule_said() {
         Some(said) => {
             let (rows, room) = app.rule_rows(areas);
-            let style = if said.is_ok() { app.theme.text } else { app.theme.error };
+            let style = if said.is_ok() { Style::new() } else { app.theme.error };
             (rows_in_view(app, rows, room), style)
         }
         None => {

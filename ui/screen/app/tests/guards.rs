@@ -369,7 +369,7 @@ fn the_letters_of_a_text_that_is_typed_into_a_pane_or_onto_a_card_do_nothing() {
         }
         assert_eq!((bench.app.focus, bench.draft()), (focus, String::new()), "{pane}");
         assert!(bench.app.layers.is_empty(), "{pane}");
-        assert_eq!(bench.notice(), "nothing was typed: letters are keys here · i or Esc: write");
+        assert_eq!(bench.notice(), "not typed: letters are keys here · i or Esc: write");
         bench.press("down");
         bench.press("i");
         assert_eq!(bench.app.focus, Focus::Composer, "another key ends the text");

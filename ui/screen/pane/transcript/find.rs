@@ -1,10 +1,11 @@
 //! The search for a text, and going to the beginning. Both may have to wait for pages.
 
 use crate::rows::Row;
+use crate::screen::pane::transcript::block::{Block, Fold};
 use crate::screen::pane::transcript::load::Want;
 use crate::screen::pane::transcript::pages::{Beginning, Gap, Pos, Step, Walk};
 use crate::screen::pane::transcript::scroll::RowPosition;
-use crate::screen::pane::transcript::{Transcript, block::Fold};
+use crate::screen::pane::transcript::{Detail, Transcript};
 use icu_normalizer::ComposingNormalizerBorrowed;
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -29,6 +30,8 @@ pub struct Find {
     state: Search,
     /// The match that was shown last.
     at: Option<(Pos, i32)>,
+    /// Which of the loaded entries with a match that one is in, counted from the newest, and how many there are.
+    entry: (usize, usize),
     seek: Option<Seek>,
 }
 
@@ -117,6 +120,27 @@ impl Transcript {
     /// The state of the search.
     pub fn search(&self) -> Search {
         self.find.state
+    }
+
+    /// Which of the entries with a match the view shows, from the newest: `entry 2 of 14`, with `+` while older ones are not
+    /// loaded. `None` while it shows none.
+    pub fn found_entry(&self) -> Option<String> {
+        let (at, all) = self.find.entry;
+        let more = if self.pages.beginning == Beginning::Here { "" } else { "+" };
+        (self.find.state == Search::Found).then(|| format!("entry {at} of {all}{more}"))
+    }
+
+    /// Counts the loaded entries with a match, and up to which one of them this block is.
+    fn count_entries(&self, found: Pos) -> (usize, usize) {
+        let (mut at, mut all) = (0, 0);
+        for (pos, block) in self.pages.newest_first() {
+            let is_found = pos == found.head();
+            if is_found || has_match(block, self.detail, &self.find.needle) {
+                all += 1;
+                at = if is_found { all } else { at };
+            }
+        }
+        (at, all)
     }
 
     /// Continues a search that waits for pages, as far as the loaded ones allow.
@@ -256,11 +280,16 @@ impl Transcript {
         self.find.seek = None;
         self.find.state = Search::Found;
         self.find.at = Some((pos, row));
+        self.find.entry = self.count_entries(pos);
         self.cursor = Some(pos);
         self.unfold_for(pos);
         self.open_group(pos);
         self.reveal_row(pos, row);
     }
+}
+
+fn has_match(block: &Block, detail: Detail, needle: &str) -> bool {
+    block.shown(detail) && find_in(&block.plain(), needle).is_some()
 }
 
 /// The first match of the needle in a text: start and end in bytes. Case counts only if the needle has

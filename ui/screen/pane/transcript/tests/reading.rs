@@ -108,6 +108,22 @@ fn the_view_steps_from_message_to_message() {
 }
 
 #[test]
+fn a_search_counts_the_entries_with_a_match_from_the_newest() {
+    let mut bench = Bench::new(conversation(20)).sized(60, 12).open();
+    bench.transcript.find("run 1");
+    bench.find_visible_rows();
+    assert_eq!(bench.transcript.found_entry().as_deref(), Some("entry 1 of 11"));
+    bench.transcript.find_next(1);
+    bench.find_visible_rows();
+    assert_eq!(bench.transcript.found_entry().as_deref(), Some("entry 2 of 11"));
+    bench.transcript.find("nowhere");
+    assert_eq!(bench.transcript.found_entry(), None);
+    let mut paged = Bench::new(conversation(300)).sized(60, 12).paged(4096).open();
+    paged.transcript.find("run 299");
+    assert_eq!(paged.transcript.found_entry().as_deref(), Some("entry 1 of 1+"));
+}
+
+#[test]
 fn a_text_is_found_in_pages_that_are_not_loaded_yet() {
     let mut bench = Bench::new(conversation(300)).sized(60, 12).paged(4096).open();
     bench.transcript.find("Question 7");
