@@ -3,7 +3,6 @@
 use crate::config::diagnostic::without_value;
 use crate::protocol::LastRun;
 use crate::protocol::name::{PodName, SegmentId, SessionId};
-use crate::protocol::now_ms;
 use crate::scope::Scope;
 use crate::scope::lease::Restrictions;
 use crate::store::discards::mark;
@@ -128,16 +127,6 @@ impl Store {
         self.reader.run("read", read).await
     }
 
-    /// What is wanted of a Pod, from now on.
-    pub async fn set_wanted(&self, pod: &PodName, wanted: Wanted) -> Result<(), StoreError> {
-        let (pod, now) = (pod.clone(), now_ms());
-        let set = move |db: &Connection| {
-            let sql = "UPDATE pods SET wanted = ?2, since = ?3 WHERE key = ?1";
-            existing(&pod, db.execute(sql, params![pod.key(), wanted, signed(now)])?)
-        };
-        self.writer.run("write to", set).await
-    }
-
     /// When a Pod's state began; milliseconds since the Unix epoch.
     pub async fn set_since(&self, pod: &PodName, since: u64) -> Result<(), StoreError> {
         self.set(pod, "since", signed(since)).await
@@ -146,20 +135,6 @@ impl Store {
     /// The configuration of a Pod.
     pub async fn set_config(&self, pod: &PodName, config: &Value) -> Result<(), StoreError> {
         self.set(pod, "config", config.to_string()).await
-    }
-
-    /// The scope of a Pod.
-    pub async fn set_scope(&self, pod: &PodName, scope: &Scope) -> Result<(), StoreError> {
-        self.set(pod, "scope", json(scope)).await
-    }
-
-    /// The stored part of a Pod's environment.
-    pub async fn set_env(
-        &self,
-        pod: &PodName,
-        env: &BTreeMap<String, String>,
-    ) -> Result<(), StoreError> {
-        self.set(pod, "env", json(env)).await
     }
 
     /// Whether a person has looked at how a Pod's last run ended.

@@ -133,23 +133,16 @@ async fn each_setter_changes_its_own_column() {
     store.create_pod(pod("a")).await.unwrap();
     let a = name("A");
     let segment = Some(SegmentId::new());
-    let scope = Scope::default();
     store.set_segment(&a, segment).await.unwrap();
-    store.set_wanted(&a, Wanted::Stopped).await.unwrap();
     store.set_since(&a, 77).await.unwrap();
     store.set_config(&a, &json!({"model": "n"})).await.unwrap();
-    store.set_scope(&a, &scope).await.unwrap();
-    store.set_env(&a, &BTreeMap::new()).await.unwrap();
     store.set_seen(&a, false).await.unwrap();
     store.set_last(&a, None).await.unwrap();
     let row = store.pod(&a).await.unwrap().unwrap();
     let expected = PodRow {
         segment,
-        wanted: Wanted::Stopped,
         since: 77,
         config: json!({"model": "n"}),
-        scope,
-        env: BTreeMap::new(),
         seen: false,
         last: None,
         session: row.session,
