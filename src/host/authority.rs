@@ -26,7 +26,7 @@ pub(crate) fn may(
         Caller::Above if relation == Relation::Below => true,
         Caller::Above => return Err(Refusal::invalid(not_spawned(to.as_str()))),
         Caller::Peer => return peer(shared, by, to, relation),
-        Caller::Person | Caller::Member => false,
+        Caller::Person => false,
     };
     if may { Ok(()) } else { Err(Refusal::invalid("only a person may do that")) }
 }

@@ -20,7 +20,6 @@ mod decide;
 mod end;
 mod find_model;
 mod fork;
-mod forward;
 mod lend;
 mod list;
 mod mesh;
@@ -71,9 +70,6 @@ pub(crate) enum Caller {
     Above,
     /// A peer of the addressed Pod.
     Peer,
-    /// A member of the mesh, from another host. No verb lets one in yet.
-    #[expect(dead_code, reason = "no verb is open to the mesh yet")]
-    Member,
 }
 
 /// What a verb may use.
@@ -235,7 +231,11 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         | Method::Steer { .. }
         | Method::ExplainCommand
         | Method::Seen
-        | Method::Later => authorized(forward::Forward(method), cx).await,
+        | Method::Later => {
+            // The Pod's own actor carries it out.
+            authority::check(&cx, Caller::Person)?;
+            cx.pod()?.call_by(cx.by, method).await
+        }
     }
 }
 

@@ -276,67 +276,23 @@ pub enum Method {
 impl Method {
     /// Whether this method exists on a Pod's own socket.
     pub fn is_classic(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::Send { .. }
-            | Self::Notify { .. }
-            | Self::PodEvent(_)
-            | Self::Resume
-            | Self::Cancel
-            | Self::Pause
-            | Self::Compact
-            | Self::ListRewindTargets
-            | Self::Rewind { .. }
-            | Self::Stop
-            | Self::ListCompletions { .. }
-            | Self::ListPods
-            | Self::Restore { .. }
-            | Self::Peer { .. } => true,
-            Self::Watch
-            | Self::Page { .. }
-            | Self::Fetch { .. }
-            | Self::New(_)
-            | Self::Open { .. }
-            | Self::Remove
-            | Self::SetModel { .. }
-            | Self::SetEffort { .. }
-            | Self::Consent { .. }
-            | Self::FindModel { .. }
-            | Self::EditQueued { .. }
-            | Self::Steer { .. }
-            | Self::Seen
-            | Self::Later
-            | Self::PutOff { .. }
-            | Self::Show { .. }
-            | Self::Attend { .. }
-            | Self::HostStatus
-            | Self::Trace { .. }
-            | Self::TryNotify
-            | Self::Spawn(_)
-            | Self::StopPods { .. }
-            | Self::ReadOutput
-            | Self::Relocate { .. }
-            | Self::RestorePods { .. }
-            | Self::Unpeer { .. }
-            | Self::Lend { .. }
-            | Self::Reclaim { .. }
-            | Self::Who { .. }
-            | Self::Since { .. }
-            | Self::Decide { .. }
-            | Self::ListPolicy
-            | Self::ExplainCommand
-            | Self::Revoke { .. }
-            | Self::Trust { .. }
-            | Self::ListServers { .. }
-            | Self::UndoRewind { .. }
-            | Self::LeaveOut { .. }
-            | Self::MeshJoin
-            | Self::MeshLeave
-            | Self::MeshAgents
-            | Self::MeshSend { .. }
-            | Self::MeshBlock { .. }
-            | Self::ActAs(_)
-            | Self::Fork { .. } => false,
-        }
+                | Self::Notify { .. }
+                | Self::PodEvent(_)
+                | Self::Resume
+                | Self::Cancel
+                | Self::Pause
+                | Self::Compact
+                | Self::ListRewindTargets
+                | Self::Rewind { .. }
+                | Self::Stop
+                | Self::ListCompletions { .. }
+                | Self::ListPods
+                | Self::Restore { .. }
+                | Self::Peer { .. }
+        )
     }
 
     /// Its name on the wire.

@@ -65,42 +65,7 @@ impl Pod {
                 reply(answer, put_off.map(|()| done()));
             }
             Method::ExplainCommand => self.explain_command(answer),
-            Method::Watch
-            | Method::Show { .. }
-            | Method::TryNotify
-            | Method::Attend { .. }
-            | Method::Page { .. }
-            | Method::Fetch { .. }
-            | Method::New(_)
-            | Method::FindModel { .. }
-            | Method::Remove
-            | Method::HostStatus
-            | Method::Trace { .. }
-            | Method::Spawn(_)
-            | Method::StopPods { .. }
-            | Method::ReadOutput
-            | Method::Relocate { .. }
-            | Method::RestorePods { .. }
-            | Method::Unpeer { .. }
-            | Method::Lend { .. }
-            | Method::Reclaim { .. }
-            | Method::Who { .. }
-            | Method::Since { .. }
-            | Method::ListServers { .. }
-            | Method::Decide { .. }
-            | Method::PutOff { .. }
-            | Method::ListPolicy
-            | Method::Revoke { .. }
-            | Method::Trust { .. }
-            | Method::MeshJoin
-            | Method::MeshLeave
-            | Method::MeshAgents
-            | Method::MeshSend { .. }
-            | Method::MeshBlock { .. }
-            | Method::ActAs(_)
-            | Method::Fork { .. } => {
-                reply(answer, Err(Refusal::invalid("this request is not for a pod")));
-            }
+            _ => reply(answer, Err(Refusal::invalid("this request is not for a pod"))),
         }
     }
 
