@@ -91,7 +91,7 @@ pub use areas::{Areas, Heads};
 pub use clipboard::Clipboard;
 pub use confirm::{Confirm, Read, TextFor, confirm_rows};
 pub use copy::{CLIPBOARD, Copied};
-pub use effect::{Capture, Effect, ExitReason, Redraw, Update};
+pub use effect::{Capture, Effect, ExitReason, Update};
 pub use layer::{Layer, Layers, RequestToken};
 pub use message::{Asked, Msg};
 pub use page::{OpenPage, Page};
@@ -299,9 +299,7 @@ impl App {
         self.inbox_follows();
         self.split_follows();
         self.leaving_follows();
-        let notices =
-            if self.notices.version() == notices { Redraw::Nothing } else { Redraw::Frame };
-        Update { effects, redraw: redraw.max(notices) }
+        Update { effects, redraw: redraw || self.notices.version() != notices }
     }
 
     fn take_in(&mut self, msg: Msg) -> Vec<Effect> {

@@ -1,7 +1,7 @@
 //! The loop of the dashboard: hands input and events to the app, performs its effects, and paints a frame
 //! when the screen has changed.
 
-use crate::screen::app::{App, Asked, Effect, ExitReason, Msg, Redraw};
+use crate::screen::app::{App, Asked, Effect, ExitReason, Msg};
 use crate::screen::notice::Kind;
 use crate::screen::view;
 use anyhow::Context as _;
@@ -95,7 +95,7 @@ pub async fn dashboard(
         themes,
         copies: options.copies,
         painted: None,
-        redraw: Redraw::Nothing,
+        redraw: false,
         saver,
         save_at: None,
         over: None,
@@ -149,7 +149,7 @@ struct Loop {
     copies: Option<PathBuf>,
     painted: Option<Instant>,
     /// What has to be painted because of the messages since the last frame.
-    redraw: Redraw,
+    redraw: bool,
     saver: Option<Saver>,
     /// When the state of the screen is written; `None` while it is as it was written.
     save_at: Option<Instant>,
@@ -171,7 +171,7 @@ impl Loop {
             if let Some(reason) = self.over.take() {
                 return Ok(reason);
             }
-            if self.redraw == Redraw::Frame && (urgent || self.frame_is_due()) {
+            if self.redraw && (urgent || self.frame_is_due()) {
                 self.paint().await?;
             }
             self.save_if_due();
@@ -214,7 +214,7 @@ impl Loop {
 
     /// When the next frame is due without further input.
     fn wake(&self) -> Option<Instant> {
-        if self.redraw == Redraw::Frame {
+        if self.redraw {
             return self.painted.map(|at| at + FRAME);
         }
         let at = self.app.wakes_at()?;
@@ -287,7 +287,7 @@ impl Loop {
     /// are returned.
     fn update(&mut self, msg: Msg) -> Vec<Effect> {
         let update = self.app.update(msg, now_ms());
-        self.redraw = self.redraw.max(update.redraw);
+        self.redraw |= update.redraw;
         update.effects
     }
 
@@ -304,7 +304,7 @@ impl Loop {
     }
 
     async fn paint_once(&mut self) -> anyhow::Result<Painted> {
-        self.redraw = Redraw::Nothing;
+        self.redraw = false;
         let effects = self.app.prepare_frame();
         self.perform_all(effects).await?;
         #[cfg(feature = "crash-points")]

@@ -11,16 +11,8 @@ use yoi::protocol::{Method, PodName};
 pub struct Update {
     /// The loop performs them in this order.
     pub effects: Vec<Effect>,
-    pub redraw: Redraw,
-}
-
-/// How much of the screen has to be painted after an update; for several updates, the greatest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Redraw {
-    #[default]
-    Nothing,
-    /// A frame.
-    Frame,
+    /// Whether a frame has to be painted.
+    pub redraw: bool,
 }
 
 /// Something that the loop does once.

@@ -1,6 +1,6 @@
 //! When the next frame is due, and what has to be laid out and loaded for it.
 
-use crate::screen::app::{App, Areas, Asked, Effect, Link, Msg, Redraw};
+use crate::screen::app::{App, Areas, Asked, Effect, Link, Msg};
 use crate::screen::pane::transcript::{PartRange, Wanted};
 use crate::wording::{age, wait};
 use ratatui::layout::Rect;
@@ -12,8 +12,8 @@ const PAGE: u64 = 256 * 1024;
 impl App {
     /// Whether a message changes the screen apart from its notices. An event of a Pod that is not in view
     /// changes nothing, and neither does a movement of the pointer.
-    pub(super) fn redraw_after(&self, msg: &Msg) -> Redraw {
-        let changes = match msg {
+    pub(super) fn redraw_after(&self, msg: &Msg) -> bool {
+        match msg {
             Msg::Host(Outgoing { pod, event, .. }) => {
                 let in_view = [self.shown(), self.beside(), self.current.as_ref()];
                 is_of_the_family(event)
@@ -22,8 +22,7 @@ impl App {
             Msg::NotFound(None) | Msg::Focus(_) => false,
             Msg::Mouse(event) => self.mouse_changes(event.kind),
             _ => true,
-        };
-        if changes { Redraw::Frame } else { Redraw::Nothing }
+        }
     }
 
     /// Prepares the state for a frame: lays out the transcripts for the size of their panes, and

@@ -5,7 +5,7 @@ use crate::screen::app::{App, Confirm, Effect, Layer};
 use crate::screen::pane::actionbar::{Prompt, Purpose};
 use crate::screen::pane::transcript::Transcript;
 use crate::verb::Way;
-use crate::verb::line::{complete_verb, read};
+use crate::verb::line::complete_verb;
 use yoi::protocol::{PodInfo, PodName, State};
 
 impl App {
@@ -32,15 +32,18 @@ impl App {
             return Vec::new();
         }
         let line = complete_verb(&text).unwrap_or(text);
-        let marked = self.with_marks(&line);
-        if let Err(why) = read(marked.as_deref().unwrap_or(&line), Way::Line) {
-            let sources = self.sources();
-            let mut prompt = Prompt::new(Purpose::Verb, &line, &sources);
-            prompt.wrong = Some(why);
-            self.layers.put_back(Layer::Prompt(prompt));
-            return Vec::new();
+        match self.read_line(&line, Way::Line) {
+            Ok(verb) => {
+                self.remember_line(&line);
+                self.advance(verb, None)
+            }
+            Err(why) => {
+                let mut prompt = Prompt::new(Purpose::Verb, &line, &self.sources());
+                prompt.wrong = Some(why);
+                self.layers.put_back(Layer::Prompt(prompt));
+                Vec::new()
+            }
         }
-        self.run_line(&line, Way::Line)
     }
 
     /// Leaves the screen; while a run is under way, only after a confirmation.

@@ -4,7 +4,7 @@
 use crate::screen::app::{App, Asked, Confirm, Effect, Layer, Link, Page, RequestToken};
 use crate::screen::notice::Kind;
 use crate::screen::palette::{Choice, ListRow, Palette};
-use crate::verb::line::{means_marks, read};
+use crate::verb::line::{self, means_marks, read};
 use crate::verb::words::first;
 use crate::verb::{
     self, Action, Dialogue, End, Known, Next, Pick, Reply, Request, Said, Verb, VerbId, Way,
@@ -50,23 +50,26 @@ impl App {
 
     /// Carries out the verb of a line.
     pub(super) fn carry_out(&mut self, line: &str, way: Way) -> Vec<Effect> {
+        match self.read_line(line, way) {
+            Ok(verb) => self.advance(verb, None),
+            Err(why) => self.say(Kind::Refused, why),
+        }
+    }
+
+    /// The verb of a line, with the marked Pods where it takes several and names none.
+    pub(super) fn read_line(&self, line: &str, way: Way) -> Result<RunningVerb, String> {
         let marked = self.with_marks(line);
         let line = marked.as_deref().unwrap_or(line);
-        match read(line, way) {
-            Err(why) => self.say(Kind::Refused, why),
-            Ok(understood) => {
-                let running = RunningVerb {
-                    verb: understood.verb,
-                    line: line.to_owned(),
-                    dialogue: understood.dialogue,
-                    way,
-                    pods_are_marked: marked.is_some(),
-                    results: Vec::new(),
-                    token: self.request_token(),
-                };
-                self.advance(running, None)
-            }
-        }
+        let line::Line { verb, dialogue } = read(line, way)?;
+        Ok(RunningVerb {
+            verb,
+            line: line.to_owned(),
+            dialogue,
+            way,
+            pods_are_marked: marked.is_some(),
+            results: Vec::new(),
+            token: self.request_token(),
+        })
     }
 
     /// The line with the marked Pods in it, when its verb takes several and it names none.
@@ -107,7 +110,7 @@ impl App {
         self.advance(running, Some(reply))
     }
 
-    fn advance(&mut self, mut running: RunningVerb, last: Option<Reply>) -> Vec<Effect> {
+    pub(super) fn advance(&mut self, mut running: RunningVerb, last: Option<Reply>) -> Vec<Effect> {
         let with_keys = |text: &str| self.keymap.with_keys(text);
         match running.dialogue.next(&self.known_to(&running, &with_keys), last) {
             Next::Call(requests) if requests.is_empty() => {

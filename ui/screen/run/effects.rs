@@ -1,6 +1,6 @@
 //! Performs the effects of the app.
 
-use crate::screen::app::{App, Asked, Effect, Msg, Redraw, RequestToken};
+use crate::screen::app::{App, Asked, Effect, Msg, RequestToken};
 use crate::screen::notice::Kind;
 use crate::screen::run::input::{self, Input};
 use crate::screen::run::terminal::{give_back, stop_group};
@@ -181,7 +181,7 @@ impl Loop {
         self.app.size = self.screen.size()?;
         self.app.terminal_retaken();
         self.retaken = Some(Instant::now());
-        self.redraw = Redraw::Frame;
+        self.redraw = true;
         Ok(())
     }
 }

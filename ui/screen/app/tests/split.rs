@@ -297,7 +297,7 @@ fn both_transcripts_are_requested_and_events_of_either_are_painted() {
         Msg::Host(Outgoing { re: None, pod: Some(name(pod)), seq: None, event })
     };
     let redraws = ["carol", "bob", "alice"].map(|pod| bench.update(event(pod)).redraw);
-    assert_eq!(redraws, [Redraw::Nothing, Redraw::Frame, Redraw::Frame], "carol is not in view");
+    assert_eq!(redraws, [false, true, true], "carol is not in view");
 }
 
 #[test]
@@ -342,6 +342,6 @@ fn both_panes_read_their_pages_again_after_the_host_left_events_out() {
     };
     assert_eq!(pages(&mut bench), Vec::<String>::new());
     let lagged = Outgoing { re: None, pod: None, seq: None, event: Event::Lagged };
-    assert_eq!(bench.update(Msg::Host(lagged)).redraw, Redraw::Frame);
+    assert!(bench.update(Msg::Host(lagged)).redraw);
     assert_eq!(pages(&mut bench), ["alice", "bob"]);
 }

@@ -77,7 +77,7 @@ fn a_dragged_border_wins_also_on_the_next_screen_and_a_click_gives_it_back() {
     bench.msg(mouse(MouseEventKind::Drag(Left), 60, 5));
     assert_eq!(border(&bench), usual, "the border was not pressed");
     bench.msg(mouse(MouseEventKind::Down(Left), usual, 5));
-    assert_eq!(bench.update(mouse(MouseEventKind::Drag(Left), 60, 6)).redraw, Redraw::Frame);
+    assert!(bench.update(mouse(MouseEventKind::Drag(Left), 60, 6)).redraw);
     bench.msg(mouse(MouseEventKind::Up(Left), 60, 6));
     bench.msg(mouse(MouseEventKind::Drag(Left), 70, 6));
     assert_eq!(border(&bench), 60);
