@@ -500,6 +500,19 @@ fn a_card_says_what_its_pod_works_on_and_wrote_last_below_the_action() {
 }
 
 #[test]
+fn the_card_of_a_pod_that_failed_says_what_it_did_last() {
+    let why = Some("exit 101".to_owned());
+    let activity = Some("I run the bench.".to_owned());
+    let mut bench = bench();
+    bench.shown(PodInfo { why, activity, ..pod("bench", State::Failed) });
+    bench.shown(child("alice", "tester", State::Running));
+    bench.press("ctrl-n");
+    let screen = bench.screen();
+    assert!(screen.contains("✕ bench  failed"), "{screen}");
+    assert!(screen.contains("\n   exit 101\n   last       I run the bench.\n"), "{screen}");
+}
+
+#[test]
 fn a_refusal_carries_its_reason() {
     let mut bench = bench();
     requested(&mut bench, "q", "tester", "cargo fetch");

@@ -198,20 +198,26 @@ impl View<'_> {
             let call = Span::styled(format!("  {call}"), self.theme.dim);
             Line::from(vec![call, Span::styled(row, exact)])
         }));
-        lines.extend(self.equal_requests(
-            item.approvals().len(),
-            approval.question.is_some(),
-            room,
-        ));
+        let equal = self.equal_requests(item.approvals().len(), approval.question.is_some());
+        lines.extend(equal.into_iter().flat_map(|text| self.prose(&text, room)));
         for (name, value) in self.facts(item, approval) {
-            for (i, line) in wrap_text(&value, room.saturating_sub(NAMES)).into_iter().enumerate() {
-                lines.push(self.fact(if i == 0 { name } else { "" }, &line, room));
-            }
+            lines.extend(self.fact_rows(name, &value, room));
         }
         let rule = self.rule(item).into_iter().chain(for_every_pod(approval));
-        let rule = rule.flat_map(|rule| wrap_text(&self.glyphs.plain(&rule), room));
-        lines.extend(rule.map(|row| Line::raw(format!("  {row}"))));
+        lines.extend(rule.flat_map(|rule| self.prose(&rule, room)));
         lines
+    }
+
+    /// A text in rows below the head.
+    fn prose(&self, text: &str, room: usize) -> Vec<Line<'static>> {
+        let rows = wrap_text(&self.glyphs.plain(text), room).into_iter();
+        rows.map(|row| Line::raw(format!("  {row}"))).collect()
+    }
+
+    /// A fact in rows behind its name.
+    fn fact_rows(&self, name: &str, value: &str, room: usize) -> Vec<Line<'static>> {
+        let rows = wrap_text(value, room.saturating_sub(NAMES)).into_iter().enumerate();
+        rows.map(|(at, row)| self.fact(if at == 0 { name } else { "" }, &row, room)).collect()
     }
 
     /// What is known of the matter of a Pod without a request.
@@ -220,8 +226,11 @@ impl View<'_> {
             let open = self.keymap.name(Context::Inbox, Action::LookInside);
             format!("nothing to allow here: {open} looks inside")
         });
-        let rows = wrap_text(&self.glyphs.plain(&SafeText::spelled(text)), room).into_iter();
-        rows.map(|row| Line::raw(format!("  {row}"))).collect()
+        let mut lines = self.prose(&SafeText::spelled(text.as_str()), room);
+        // A Pod that finished says its result above, and one in circles its call.
+        let last = info.activity.iter().filter(|last| matter == Matter::Failed && **last != text);
+        lines.extend(last.flat_map(|last| self.fact_rows("last", &spelled(last), room)));
+        lines
     }
 
     /// Why a Pod without a request is an item.
@@ -239,12 +248,7 @@ impl View<'_> {
     }
 
     /// How many equal requests the row stands for, and the keys that allow one or all of them.
-    fn equal_requests(
-        &self,
-        count: usize,
-        is_question: bool,
-        room: usize,
-    ) -> Option<Line<'static>> {
+    fn equal_requests(&self, count: usize, is_question: bool) -> Option<String> {
         let key = |action| self.keymap.name(Context::Inbox, action);
         let (one, each) = (key(Action::AllowOnce), key(Action::AllowEach));
         let text = match is_question {
@@ -255,8 +259,7 @@ impl View<'_> {
                 format!("{count} equal requests: {one} allows the oldest, {each} each of them")
             }
         };
-        let text = self.glyphs.plain(&cut(&text, room));
-        (count > 1 && self.has_keys).then(|| Line::raw(format!("  {text}")))
+        (count > 1 && self.has_keys).then_some(text)
     }
 
     /// The rule that allowing always would write, with the keys that do so.
