@@ -1,7 +1,7 @@
 //! The performance contract, measured on the real binary in a terminal of 120 by 40.
 //!
 //! `cargo bench --bench screen` measures everything and prints the table of the README; names
-//! after `--` choose: `idle keys open startup stream pods family many size`. It fails when a limit is missed.
+//! after `--` choose: `idle keys open startup stream pods family crowd many size`. It fails when a limit is missed.
 //! `YOI` may name another build of the program.
 //! Times that are compared are taken in one run, turn by turn, so that whatever else the machine
 //! does meets both.
@@ -18,6 +18,8 @@ mod process;
 #[path = "screen/terminal.rs"]
 mod terminal;
 
+#[path = "screen/crowd.rs"]
+mod crowd;
 #[path = "screen/family.rs"]
 mod family;
 #[path = "screen/idle.rs"]
@@ -44,7 +46,7 @@ use std::process::ExitCode;
 type Measure = fn() -> Vec<Figure>;
 
 /// Every measurement: its name, and what it finds.
-const MEASUREMENTS: [(&str, Measure); 9] = [
+const MEASUREMENTS: [(&str, Measure); 10] = [
     ("startup", startup::measure),
     ("idle", idle::measure),
     ("keys", keys::measure),
@@ -52,6 +54,7 @@ const MEASUREMENTS: [(&str, Measure); 9] = [
     ("open", open::measure),
     ("pods", pods::measure),
     ("family", family::measure),
+    ("crowd", crowd::measure),
     ("many", many::measure),
     ("size", size::measure),
 ];

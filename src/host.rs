@@ -7,7 +7,7 @@ use crate::config::dirs::{Dirs, Env};
 use crate::config::model_select::Destination;
 use crate::config::settings_file::SettingsFile;
 use crate::disk::DiskError;
-use crate::host::subscribers::{Limits, Queue, Subscribers};
+use crate::host::subscribers::{Follows, Limits, Queue, Subscribers};
 use crate::protocol::name::folded;
 use crate::protocol::{ApprovalRequest, Event, PeerEdge, PodInfo, PodName, Refusal, State};
 use crate::sandbox::{Confinement, Sandbox};
@@ -189,7 +189,7 @@ pub(crate) struct Inner {
     /// How well commands are confined here, once it is known.
     pub(crate) confinement: tokio::sync::OnceCell<Confinement>,
     /// Lines for every watching connection. Held for one line, never across an await.
-    pub(crate) feed: Mutex<Subscribers<Bytes>>,
+    pub(crate) feed: Mutex<Subscribers<Bytes, Follows>>,
     /// The pairs of peers; the supervisor is the only writer.
     pub(crate) peers: watch::Sender<Arc<Vec<PeerEdge>>>,
     /// Records that could not be read; they hide no other.
@@ -326,21 +326,23 @@ impl Shared {
         })
     }
 
-    /// Sends an event to every watching connection.
+    /// Sends an event to every watching connection, the text of a Pod to those that follow the Pod.
     pub(crate) fn feed(&self, pod: Option<&PodName>, seq: Option<u64>, event: &Event) {
-        if self.feed_lock().is_empty() {
+        let text_of = pod.filter(|_| event.is_text());
+        let takes = |follows: &Follows| text_of.is_none_or(|pod| follows.holds(pod));
+        if !self.feed_lock().any(takes) {
             return;
         }
         let line = Bytes::from(events::screen_line(pod, seq, event));
-        self.feed_lock().publish(&line, line.len());
+        self.feed_lock().publish_to(&line, line.len(), takes);
     }
 
-    /// A queue of every event from now on.
-    pub(crate) fn subscribe(&self) -> Queue<Bytes> {
-        self.feed_lock().subscribe()
+    /// A queue of the events from now on, of text that of these Pods.
+    pub(crate) fn subscribe(&self, follows: Follows) -> Queue<Bytes> {
+        self.feed_lock().subscribe_to(follows)
     }
 
-    fn feed_lock(&self) -> MutexGuard<'_, Subscribers<Bytes>> {
+    fn feed_lock(&self) -> MutexGuard<'_, Subscribers<Bytes, Follows>> {
         // The list is whole at any moment, also when a publisher panicked.
         self.feed.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -20,7 +20,7 @@ pub fn program() -> String {
     std::env::var("YOI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_yoi").into())
 }
 
-/// What the model says in measurements: short words, or 200 or 20 pieces a second.
+/// What the model says in measurements: short words, or 200, 100 or 20 pieces a second.
 const SCRIPT: &str = r#"
 [[when]]
 says = "stream"
@@ -37,6 +37,14 @@ text = "The quick brown fox jumps over the lazy dog.\n"
 repeat = 2000
 chunk = 10
 delay_ms = 50
+
+[[when]]
+says = "pieces"
+[[when.step]]
+text = "The quick brown fox jumps over the lazy dog.\n"
+repeat = 4000
+chunk = 10
+delay_ms = 10
 
 [[when]]
 any = true

@@ -8,7 +8,7 @@ use crate::client::{Client, ConnectError, Events};
 use crate::host::left_behind::LeftBehind;
 use crate::host::line_writer::{PATIENCE, write};
 use crate::host::requests::{Replies, Requests, Size};
-use crate::host::subscribers::{Queue, Queued};
+use crate::host::subscribers::{Follows, Queue, Queued};
 use crate::host::verb::{carry_out, client};
 use crate::host::{Shared, absent_person, idle_exit, supervisor};
 use crate::protocol::frame::{Hello, Lines, encode_event};
@@ -19,7 +19,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Instrument as _;
 
 /// How much of a pipe inside this process is buffered, in bytes.
@@ -59,13 +59,16 @@ impl Drop for Counted {
 struct Showing {
     shared: Shared,
     pods: Vec<PodName>,
+    /// Those whose text the connection gets.
+    follows: watch::Sender<Option<Vec<PodName>>>,
     /// Whether it has a screen: it showed Pods, or said that it shows none.
     is_screen: bool,
 }
 
 impl Showing {
     /// Names that no Pod has are passed over.
-    fn change(&mut self, pods: &[PodName]) {
+    fn change(&mut self, pods: &[PodName], follows: Option<Vec<PodName>>) {
+        self.follows.send_replace(follows);
         if !std::mem::replace(&mut self.is_screen, true) {
             self.shared.attached.send_modify(|attached| attached.screens += 1);
         }
@@ -78,7 +81,7 @@ impl Showing {
 impl Drop for Showing {
     fn drop(&mut self) {
         if self.is_screen {
-            self.change(&[]);
+            self.change(&[], None);
             self.shared.attached.send_modify(absent_person::Attached::screen_left);
         }
     }
@@ -101,6 +104,7 @@ impl From<Refusal> for Outcome {
 struct To<'a> {
     shared: &'a Shared,
     supervisor: &'a mpsc::Sender<supervisor::Step>,
+    followed: Follows,
     /// Dropped when the connection is closed and its requests have ended.
     left_behind: Arc<LeftBehind>,
 }
@@ -148,16 +152,18 @@ pub(crate) async fn serve_counted<S>(
     }
     let (requests, replies) = Requests::new();
     let (gone, writer_ended) = oneshot::channel();
-    let feed = Feed { shared: shared.clone(), queue: None };
+    let (follows, followed) = Follows::new();
+    let feed = Feed { shared: shared.clone(), follows: followed.clone(), queue: None };
     let writing = tokio::spawn(async move {
         // A client that cannot be written to is gone; its requests run to their end.
         let _ = write_on(&mut writer, replies, feed).await;
         let _ = gone.send(());
     });
     let left_behind = Arc::new(LeftBehind::new(shared.clone(), supervisor.clone()));
-    let to = To { shared: &shared, supervisor: &supervisor, left_behind };
+    let to = To { shared: &shared, supervisor: &supervisor, followed, left_behind };
+    let showing = Showing { shared: shared.clone(), pods: Vec::new(), follows, is_screen: false };
     tokio::select! {
-        () = read_on(&mut lines, requests, to) => {}
+        () = read_on(&mut lines, requests, to, showing) => {}
         _ = writer_ended => {}
         // Without its supervisor the host can do nothing more for this client.
         () = shared.failed() => {}
@@ -174,10 +180,10 @@ async fn read_on<R: AsyncRead + Unpin>(
     lines: &mut Lines<R>,
     requests: Requests<Outcome>,
     to: To<'_>,
+    mut showing: Showing,
 ) {
     // Requests count as a person's until the connection says that it belongs to a client.
     let mut client = None;
-    let mut showing = Showing { shared: to.shared.clone(), pods: Vec::new(), is_screen: false };
     loop {
         match lines.next().await {
             Ok(Some(Frame::Line(line))) => {
@@ -212,15 +218,15 @@ async fn begin(
         return requests.begin(id, 0, Size::Small, std::future::ready(Outcome::Reply(reply))).await;
     }
     if let (Method::Watch, None, None) = (&method, &pod, &by) {
-        let shared = to.shared.clone();
+        let (shared, followed) = (to.shared.clone(), to.followed.clone());
         let watch = async move {
             look_at_settings(shared.clone()).await;
-            Outcome::Watch(shared.subscribe())
+            Outcome::Watch(shared.subscribe(followed))
         };
         return requests.begin(id, 0, Size::Small, watch).await;
     }
-    if let (Method::Show { pods }, None, None) = (&method, &pod, &by) {
-        showing.change(pods);
+    if let (Method::Show { pods, follows }, None, None) = (&method, &pod, &by) {
+        showing.change(pods, follows.clone());
         let reply = std::future::ready(Outcome::Reply(Ok(supervisor::done())));
         return requests.begin(id, 0, Size::Small, reply).await;
     }
@@ -278,6 +284,7 @@ pub(crate) fn too_long(bytes: usize) -> Refusal {
 /// The events for a connection.
 struct Feed {
     shared: Shared,
+    follows: Follows,
     /// `None` until the connection watches.
     queue: Option<Queue<Bytes>>,
 }
@@ -294,7 +301,7 @@ impl Feed {
 
     /// Subscribes anew and says that events were left out, with the family as it is now.
     fn start_over(&mut self) -> Vec<u8> {
-        self.queue = Some(self.shared.subscribe());
+        self.queue = Some(self.shared.subscribe(self.follows.clone()));
         let mut lines = encode_event(None, None, None, &Event::Lagged);
         // Also when there are none any more: the event that said so may be among those left out.
         lines.extend(encode_event(None, None, None, &self.shared.all_notices()));

@@ -112,6 +112,8 @@ pub(crate) struct Pod {
     rules_note: Option<String>,
     files: Files,
     info: watch::Sender<PodInfo>,
+    /// When every screen last learned the time of the newest event, in milliseconds since the Unix epoch.
+    shown_activity: u64,
     publisher: Publisher,
     resolved: Resolved,
     looked_at: LookedAt,
@@ -184,6 +186,7 @@ pub(crate) fn spawn(
         rules_note: None,
         row,
         info,
+        shown_activity: 0,
         effort: watch::Sender::new(resolved.effort.or(settings.effort)),
         resolved,
         looked_at: LookedAt { settings, env: env.clone() },

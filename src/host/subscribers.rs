@@ -2,9 +2,10 @@
 //! bytes; a publisher never waits for one. A subscriber that falls behind is cut off: it reads
 //! what its queue holds, subscribes anew and gets the state as a whole.
 
+use crate::protocol::PodName;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// How much may wait for one subscriber. A line is taken while less than `bytes` wait, so one
 /// line that is larger than this still reaches a subscriber that keeps up.
@@ -14,17 +15,33 @@ pub(crate) struct Limits {
     pub(crate) bytes: usize,
 }
 
-/// All subscribers.
+/// The Pods whose text a watching connection gets; all until it names some. Clones change with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Follows(watch::Receiver<Option<Vec<PodName>>>);
+
+impl Follows {
+    pub(crate) fn new() -> (watch::Sender<Option<Vec<PodName>>>, Self) {
+        let (sender, receiver) = watch::channel(None);
+        (sender, Self(receiver))
+    }
+
+    pub(crate) fn holds(&self, pod: &PodName) -> bool {
+        self.0.borrow().as_ref().is_none_or(|pods| pods.contains(pod))
+    }
+}
+
+/// All subscribers. Each says by an `F` what it takes.
 #[derive(Debug)]
-pub(crate) struct Subscribers<T> {
+pub(crate) struct Subscribers<T, F = ()> {
     limits: Limits,
-    list: Vec<Subscriber<T>>,
+    list: Vec<Subscriber<T, F>>,
 }
 
 #[derive(Debug)]
-struct Subscriber<T> {
+struct Subscriber<T, F> {
     lines: mpsc::Sender<Queued<T>>,
     waiting: Arc<AtomicUsize>,
+    takes: F,
 }
 
 /// The lines that wait for one subscriber.
@@ -48,15 +65,33 @@ impl<T> Drop for Queued<T> {
 }
 
 impl<T: Clone> Subscribers<T> {
+    /// A queue of everything published from now on.
+    pub(crate) fn subscribe(&mut self) -> Queue<T> {
+        self.subscribe_to(())
+    }
+
+    /// Puts a line of `bytes` bytes into every queue. Subscribers whose queue is full, or that are
+    /// gone, are subscribers no more.
+    pub(crate) fn publish(&mut self, line: &T, bytes: usize) {
+        self.publish_to(line, bytes, |()| true);
+    }
+}
+
+impl<T: Clone, F> Subscribers<T, F> {
     pub(crate) fn new(limits: Limits) -> Self {
         Self { limits, list: Vec::new() }
     }
 
-    /// A queue of everything published from now on.
-    pub(crate) fn subscribe(&mut self) -> Queue<T> {
+    /// A queue of what `takes` says, from now on.
+    pub(crate) fn subscribe_to(&mut self, takes: F) -> Queue<T> {
         let (sender, lines) = mpsc::channel(self.limits.lines);
-        self.list.push(Subscriber { lines: sender, waiting: Arc::default() });
+        self.list.push(Subscriber { lines: sender, waiting: Arc::default(), takes });
         Queue { lines }
+    }
+
+    /// Whether a subscriber takes it, so that its line has to be made.
+    pub(crate) fn any(&mut self, takes: impl Fn(&F) -> bool) -> bool {
+        !self.is_empty() && self.list.iter().any(|subscriber| takes(&subscriber.takes))
     }
 
     /// Whether there is no subscriber, so that a line need not be made.
@@ -65,11 +100,11 @@ impl<T: Clone> Subscribers<T> {
         self.list.is_empty()
     }
 
-    /// Puts a line of `bytes` bytes into every queue. Subscribers whose queue is full, or that are
-    /// gone, are subscribers no more.
-    pub(crate) fn publish(&mut self, line: &T, bytes: usize) {
+    /// The same, into the queues of the subscribers that take it.
+    pub(crate) fn publish_to(&mut self, line: &T, bytes: usize, takes: impl Fn(&F) -> bool) {
         let limit = self.limits.bytes;
-        self.list.retain(|subscriber| subscriber.take(line, bytes, limit));
+        let keeps = |one: &Subscriber<T, F>| !takes(&one.takes) || one.take(line, bytes, limit);
+        self.list.retain(keeps);
     }
 
     /// Cuts every subscriber off: nothing follows.
@@ -78,7 +113,7 @@ impl<T: Clone> Subscribers<T> {
     }
 }
 
-impl<T: Clone> Subscriber<T> {
+impl<T: Clone, F> Subscriber<T, F> {
     fn take(&self, line: &T, bytes: usize, limit: usize) -> bool {
         if self.waiting.load(Ordering::Relaxed) >= limit {
             return false;

@@ -5,7 +5,7 @@ use crate::protocol::approval::{
 };
 use crate::protocol::client::PolicyClient;
 use crate::protocol::command_sheet::CommandSheet;
-use crate::protocol::entry::{Entry, SystemItem, Trigger};
+use crate::protocol::entry::{Entry, Fact, SystemItem, Trigger, domain};
 use crate::protocol::family::{Lent, PeerEdge, PodInfo, is_false};
 use crate::protocol::item::Effort;
 use crate::protocol::matter::TriedWay;
@@ -432,6 +432,38 @@ impl Begun {
 }
 
 impl Event {
+    /// Whether it changes the transcript of its Pod and nothing that is shown of the Pod elsewhere. A message that an
+    /// interrupted run gives back is no text: it returns to the line of whoever sent it.
+    pub fn is_text(&self) -> bool {
+        match self {
+            Self::Entry { entry, .. } => !matches!(
+                &entry.fact,
+                Fact::Extension { domain, .. } if domain == domain::ROLLED_BACK
+            ),
+            Self::UserMessage { .. }
+            | Self::SystemItem { .. }
+            | Self::InvokeStart { .. }
+            | Self::TurnStart { .. }
+            | Self::TurnEnd { .. }
+            | Self::LlmCallStart { .. }
+            | Self::LlmCallEnd { .. }
+            | Self::LlmRetry { .. }
+            | Self::LlmContinuation { .. }
+            | Self::TextDelta { .. }
+            | Self::TextDone { .. }
+            | Self::ThinkingStart
+            | Self::ThinkingDelta { .. }
+            | Self::ThinkingDone { .. }
+            | Self::ToolCallStart { .. }
+            | Self::ToolCallArgsDelta { .. }
+            | Self::ToolCallDone { .. }
+            | Self::ToolResult { .. }
+            | Self::ToolOutput { .. }
+            | Self::Usage { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether a classic client may receive it.
     pub fn is_classic(&self) -> bool {
         !matches!(

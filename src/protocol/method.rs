@@ -139,6 +139,11 @@ pub enum Method {
     /// and those of the Pods below it wait for their provider without end.
     Show {
         pods: Vec<PodName>,
+        /// The Pods whose text this connection gets from now on: of the others it gets no event that
+        /// [`Event::is_text`](crate::protocol::Event::is_text), so that their `seq` has gaps. Missing: the text of
+        /// every Pod.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        follows: Option<Vec<PodName>>,
     },
     /// Whether the messages that this connection sends from now on are its own work: when it is closed while it still
     /// attends them, those that wait are taken back, and runs that they began are paused.

@@ -144,8 +144,12 @@ fn every_method_has_its_line() {
             r#"{"method":"put_off","params":{"approval":"a1"}}"#,
         ),
         (
-            Method::Show { pods: PodName::parse("a").into_iter().collect() },
+            Method::Show { pods: PodName::parse("a").into_iter().collect(), follows: None },
             r#"{"method":"show","params":{"pods":["a"]}}"#,
+        ),
+        (
+            Method::Show { pods: Vec::new(), follows: PodName::parse("a").ok().map(|a| vec![a]) },
+            r#"{"method":"show","params":{"pods":[],"follows":["a"]}}"#,
         ),
         (Method::Attend { attends: true }, r#"{"method":"attend","params":{"attends":true}}"#),
         (Method::HostStatus, r#"{"method":"host_status"}"#),

@@ -17,7 +17,7 @@ use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use yoi::client::family::{Agent, Family, Mistakes};
-use yoi::protocol::{Effort, PodInfo, PodName};
+use yoi::protocol::{Effort, Method, PodInfo, PodName};
 use yoi::text::SafeText;
 
 /// Where each pane stands on the screen.
@@ -227,8 +227,8 @@ pub struct App {
     unconfirmed: HashSet<String>,
     /// For each Pod, the time of its last state that the person has seen.
     seen: HashMap<PodName, u64>,
-    /// The Pods of which the host knows that this screen shows them.
-    known_shown: Vec<PodName>,
+    /// What the host knows of the Pods that this screen shows and follows.
+    known_shown: Option<Method>,
     /// Pods that this environment was offered to.
     opened: HashSet<PodName>,
     tour: Option<Tour>,
@@ -458,7 +458,7 @@ impl App {
 }
 
 /// How many transcripts are kept; any other is read again when it is shown.
-const TRANSCRIPTS: usize = 8;
+const TRANSCRIPTS: usize = 4;
 
 #[cfg(test)]
 pub mod tests;

@@ -14,6 +14,8 @@ use crate::trace::OrLog as _;
 
 /// How much of a model's last line is shown in lists, in characters.
 const LAST_LINE: usize = 160;
+/// How often screens that do not follow a Pod learn that its model writes, in milliseconds.
+const SIGN_OF_LIFE: u64 = 5_000;
 /// The log's words for a run that was aborted.
 const ABORTED: &str = "the run did not end in time when its pod was stopped";
 
@@ -29,9 +31,15 @@ impl Pod {
     async fn publish_run_event(&mut self, event: RunEvent) {
         match event {
             RunEvent::Event(event) => {
-                // Each screen gets the event itself; a listing from now on holds its time.
+                // A screen that follows the Pod gets the event itself, and a listing from now on holds its time. The
+                // other screens learn now and then that the Pod is not silent.
+                let now = now_ms();
+                if now.saturating_sub(self.shown_activity) >= SIGN_OF_LIFE {
+                    self.shown_activity = now;
+                    self.change(|info| info.last_activity = now);
+                }
                 self.info.send_if_modified(|info| {
-                    info.last_activity = now_ms();
+                    info.last_activity = now;
                     false
                 });
                 self.publisher.publish(&event);

@@ -91,7 +91,7 @@ async fn an_absent_person_is_called_by_command_and_address() {
 async fn a_person_with_a_screen_is_not_called() {
     let mut bench = Bench::with_settings("[notify]\ncommand = ['/bin/false']\n").await;
     let (screen, events) = bench.host.client().await.unwrap();
-    screen.call(None, Method::Show { pods: Vec::new() }).await.unwrap();
+    screen.call(None, Method::Show { pods: Vec::new(), follows: None }).await.unwrap();
     let mut matters = bench.host.shared.matters.subscribe();
     let failed = says(&bench, REFUSES).await;
     bench.is(&failed, State::Failed).await;

@@ -211,7 +211,7 @@ async fn a_client_requests_nothing_that_is_a_persons() {
     let decide = Method::Decide { approval: "1".to_owned(), verdict: Verdict::Once };
     let methods = [
         Method::Watch,
-        Method::Show { pods: Vec::new() },
+        Method::Show { pods: Vec::new(), follows: None },
         Method::Attend { attends: true },
         Method::Stop,
         Method::ListPolicy,

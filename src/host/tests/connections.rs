@@ -350,3 +350,42 @@ async fn a_rewind_is_streamed_to_pod_sockets_with_every_entry_that_is_left() {
     let mut later = Raw::at_pod(&bench, &pod).await;
     assert_eq!(later.line().await["data"]["entries"], event["data"]["entries"]);
 }
+
+#[tokio::test]
+async fn a_screen_gets_the_text_of_the_pods_it_follows_and_how_runs_of_the_others_end() {
+    let (bench, followed) = Bench::with_rules().await;
+    let other = bench.new_pod(Some(&bench.root.join("script.toml"))).await.name;
+    let (screen, mut events) = bench.host.client().await.unwrap();
+    screen.call(None, Method::Watch).await.unwrap();
+    let show = |follows: &[&PodName]| Method::Show {
+        pods: Vec::new(),
+        follows: Some(follows.iter().map(|pod| PodName::clone(pod)).collect()),
+    };
+    screen.call(None, show(&[&followed])).await.unwrap();
+    let mut said = async |pod: &PodName| {
+        bench.call(pod, Method::say("keep it")).await.unwrap();
+        let (mut text, mut numbers) = (String::new(), Vec::new());
+        loop {
+            let next = timeout(LIMIT, events.recv()).await.unwrap().unwrap();
+            if next.pod.as_ref() != Some(pod) {
+                continue;
+            }
+            numbers.extend(next.seq);
+            match next.event {
+                Event::TextDelta { text: piece } => text.push_str(&piece),
+                Event::RunEnd { .. } => return (text, numbers),
+                _ => {}
+            }
+        }
+    };
+    let (text, _) = said(&other).await;
+    assert_eq!(text, "", "the screen does not follow this Pod");
+    let (text, numbers) = said(&followed).await;
+    assert_eq!(text, "Kept.");
+    assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
+    screen.call(None, show(&[&other, &followed])).await.unwrap();
+    assert_eq!(said(&other).await.0, "Kept.");
+    // A program that names no Pods to follow gets the text of all.
+    screen.call(None, Method::Show { pods: Vec::new(), follows: None }).await.unwrap();
+    assert_eq!(said(&followed).await.0, "Kept.");
+}

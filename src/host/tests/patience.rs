@@ -56,7 +56,7 @@ impl Bench {
     /// A connection of a screen that shows this Pod, until it is dropped.
     async fn screen(&self, pod: &PodName) -> (crate::client::Client, crate::client::Events) {
         let (client, events) = self.host.client().await.unwrap();
-        let shows = Method::Show { pods: vec![pod.clone()] };
+        let shows = Method::Show { pods: vec![pod.clone()], follows: None };
         client.call(None, shows).await.unwrap();
         (client, events)
     }

@@ -35,14 +35,14 @@ impl App {
         let second = second.map(|(name, area)| (name, Some(area)));
         let panes = first.into_iter().chain(second);
         let effects = panes.flat_map(|(name, area)| self.prepare_transcript(name, area));
-        let mut effects: Vec<Effect> = effects.collect();
-        effects.extend(self.tell_shown());
-        effects.extend(self.tell_outside());
-        effects
+        let effects: Vec<Effect> = effects.collect();
+        // Before their pages are read, so that no event between a page and what follows it is left out.
+        let shown = self.tell_shown().into_iter();
+        shown.chain(effects).chain(self.tell_outside()).collect()
     }
 
-    /// Tells the host which Pods this screen shows, when these are others than before. A look at another row of the
-    /// tree does not leave the current Pod.
+    /// Tells the host which Pods this screen shows and whose transcripts it keeps, when these are others than before.
+    /// A look at another row of the tree does not leave the current Pod.
     fn tell_shown(&mut self) -> Option<Effect> {
         let beside = self.beside().filter(|_| Areas::of(self).beside.is_some());
         let mut pods = Vec::new();
@@ -51,11 +51,15 @@ impl App {
                 pods.push(pod.clone());
             }
         }
-        if self.link != Link::Up || self.known_shown == pods {
+        let mut follows: Vec<PodName> = self.transcripts.keys().cloned().collect();
+        follows.sort();
+        let shows = Some(Method::Show { pods, follows: Some(follows) });
+        if self.link != Link::Up || self.known_shown == shows {
             return None;
         }
-        self.known_shown.clone_from(&pods);
-        Some(Effect::Call { pod: None, method: Method::Show { pods }, asked: Asked::Silently })
+        self.known_shown = shows;
+        let method = self.known_shown.clone()?;
+        Some(Effect::Call { pod: None, method, asked: Asked::Silently })
     }
 
     fn prepare_transcript(&mut self, name: PodName, area: Option<Rect>) -> Vec<Effect> {

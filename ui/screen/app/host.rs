@@ -299,7 +299,7 @@ impl App {
         self.transcripts.clear();
         self.verbs.clear();
         self.seen.clear();
-        self.known_shown.clear();
+        self.known_shown = None;
         let watch = Effect::Call { pod: None, method: Method::Watch, asked: Asked::Watch };
         std::iter::once(watch).chain(self.offer_environment()).collect()
     }

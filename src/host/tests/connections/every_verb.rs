@@ -163,7 +163,7 @@ impl Asker<'_> {
             "Seen" => Method::Seen,
             "Later" => Method::Later,
             "PutOff" => Method::PutOff { approval: format!("request-{n}") },
-            "Show" => Method::Show { pods: vec![info.name.clone(), other] },
+            "Show" => Method::Show { pods: vec![info.name.clone(), other], follows: None },
             "Attend" => Method::Attend { attends: n.is_multiple_of(2) },
             "HostStatus" => Method::HostStatus,
             "TryNotify" => Method::TryNotify,

@@ -368,7 +368,7 @@ fn the_host_learns_which_pods_a_screen_shows_and_again_after_a_new_connection() 
     let learned = |bench: &mut Bench| -> Vec<Vec<PodName>> {
         let effects = bench.app.prepare_frame();
         let shows = effects.into_iter().filter_map(|effect| match effect {
-            Effect::Call { pod: None, method: Method::Show { pods }, .. } => Some(pods),
+            Effect::Call { pod: None, method: Method::Show { pods, .. }, .. } => Some(pods),
             _ => None,
         });
         shows.collect()
@@ -384,6 +384,35 @@ fn the_host_learns_which_pods_a_screen_shows_and_again_after_a_new_connection() 
     assert_eq!(learned(&mut bench), [[]; 0], "there is no host");
     bench.msg(Msg::Connected);
     assert_eq!(learned(&mut bench), [[name("alice")]]);
+}
+
+#[test]
+fn a_screen_follows_the_pods_whose_transcripts_it_keeps_and_says_so_before_it_reads_their_pages() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Idle)]);
+    let calls_of = |bench: &mut Bench| -> Vec<String> {
+        let effects = bench.app.prepare_frame();
+        let calls = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Call { pod: None, method: Method::Show { follows, .. }, .. } => Some(
+                follows
+                    .unwrap_or_default()
+                    .iter()
+                    .map(PodName::as_str)
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            ),
+            Effect::Call { pod, method: Method::Page { .. }, .. } => {
+                pod.map(|pod| format!("page of {pod}"))
+            }
+            _ => None,
+        });
+        calls.collect()
+    };
+    bench.go_to("alice");
+    assert_eq!(calls_of(&mut bench), ["alice", "page of alice"]);
+    bench.go_to("bob");
+    assert_eq!(calls_of(&mut bench), ["alice bob", "page of bob"]);
+    bench.go_to("alice");
+    assert_eq!(calls_of(&mut bench), ["alice bob"], "its transcript missed nothing");
 }
 
 #[test]

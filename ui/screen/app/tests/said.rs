@@ -141,7 +141,8 @@ fn leaving_is_offered_only_as_long_as_a_second_key_leaves() {
 #[test]
 fn a_message_that_is_sent_shows_the_end_of_the_transcript() {
     let mut bench = alone(State::Idle);
-    let page = bench.app.prepare_frame();
+    let mut page = bench.app.prepare_frame();
+    page.retain(|effect| matches!(effect, Effect::Call { method: Method::Page { .. }, .. }));
     let text = |n: usize| vec![Segment::Text { content: format!("line {n}") }];
     let entry = |n| Entry::new(Fact::UserInput { segments: text(n), taken: None, from: None });
     let entries = (0..60).map(|n| Line::Whole(Box::new(entry(n)))).collect();

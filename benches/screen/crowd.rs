@@ -1,0 +1,71 @@
+//! 50 Pods that stream 100 pieces a second each: what a key costs on a screen that shows one of them, and what 100
+//! screens cost the host.
+
+use crate::figure::{Figure, megabytes};
+use crate::home::Home;
+use crate::process::{bytes_written, cpu};
+use crate::terminal::Terminal;
+use std::time::{Duration, Instant};
+use yoi::protocol::{Method, PodName};
+
+const PODS: usize = 50;
+/// Screens without a terminal: connections that watch and show the same Pod.
+const SCREENS: usize = 100;
+/// How long they watch.
+const WATCHED: Duration = Duration::from_secs(5);
+
+pub fn measure() -> Vec<Figure> {
+    let mut home = Home::new();
+    home.start_host();
+    let names: Vec<String> = (0..PODS).map(|n| format!("pod-{n}")).collect();
+    names.iter().for_each(|name| drop(home.new_pod(name)));
+    let terminal = Terminal::open(&home, &["--pod", "pod-0"]);
+    terminal.until("the first Pod shows", |seen| seen.shows("pod-0"));
+    names.iter().for_each(|name| home.start(name, "pieces"));
+    terminal.until("the answer streams", |seen| seen.shows("The quick brown fox"));
+    let (screen, host) = (terminal.pid(), home.host());
+    let (before, begun) = ((cpu(screen), cpu(host)), Instant::now());
+    let times = terminal.typed();
+    let passed = begun.elapsed();
+    let share = |spent: Duration, passed: Duration| {
+        format!("{:.1} % of one core", 100.0 * spent.as_secs_f64() / passed.as_secs_f64())
+    };
+    let what = format!("{PODS} Pods stream 100 pieces/s each");
+    let mut figures = vec![
+        Figure::time(format!("p99 of a key on screen while {what}"), times.percentile(99), 16),
+        Figure::seen(format!("a key on screen while {what}"), times.spread()),
+        Figure::seen(format!("screen while {what}"), share(cpu(screen) - before.0, passed)),
+        Figure::seen(format!("host while {what}"), share(cpu(host) - before.1, passed)),
+    ];
+    drop(terminal);
+    let (spent, written) = home.conversation(async |_, _| watched(&home, host).await);
+    let many = format!("{SCREENS} screens of one Pod while {what}");
+    let each_second = written / WATCHED.as_secs() / 1024;
+    figures.push(Figure::seen(format!("host, {many}"), share(spent, WATCHED)));
+    figures.push(Figure::seen(format!("sent each second, {many}"), megabytes(each_second)));
+    figures
+}
+
+/// The processor time of the host and the bytes that it writes while all screens watch.
+async fn watched(home: &Home, host: u32) -> (Duration, u64) {
+    let pod = PodName::parse("pod-0").expect("a name");
+    let mut screens = Vec::new();
+    for _ in 0..SCREENS {
+        let found = yoi::client::find::connect(&home.data()).await.expect("a connection");
+        let (client, mut events) = found.expect("a host runs");
+        let pods = vec![pod.clone()];
+        let show = Method::Show { pods: pods.clone(), follows: Some(pods) };
+        // A host of before knows no such request.
+        let _ = client.call(None, show).await;
+        client.call(None, Method::Watch).await.expect("a subscription");
+        screens.push(tokio::spawn(async move {
+            while events.recv().await.is_some() {}
+            drop(client);
+        }));
+    }
+    let before = (cpu(host), bytes_written(host));
+    tokio::time::sleep(WATCHED).await;
+    let after = (cpu(host), bytes_written(host));
+    screens.iter().for_each(tokio::task::JoinHandle::abort);
+    (after.0 - before.0, after.1 - before.1)
+}
