@@ -72,6 +72,8 @@ mod scarce;
 mod secrets;
 #[path = "program/signals.rs"]
 mod signals;
+#[path = "program/sitting.rs"]
+mod sitting;
 #[path = "program/strangers.rs"]
 mod strangers;
 #[path = "program/terminal.rs"]

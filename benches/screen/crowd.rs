@@ -1,10 +1,12 @@
 //! 50 Pods that stream 100 pieces a second each: what a key costs on a screen that shows one of them, and what 100
 //! screens cost the host.
 
-use crate::figure::{Figure, megabytes};
+use crate::figure::Figure;
 use crate::home::Home;
-use crate::process::{bytes_written, cpu};
+use crate::process::cpu;
 use crate::terminal::Terminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use yoi::protocol::{Method, PodName};
 
@@ -38,18 +40,19 @@ pub fn measure() -> Vec<Figure> {
         Figure::seen(format!("host while {what}"), share(cpu(host) - before.1, passed)),
     ];
     drop(terminal);
-    let (spent, written) = home.conversation(async |_, _| watched(&home, host).await);
+    let (spent, events) = home.conversation(async |_, _| watched(&home, host).await);
     let many = format!("{SCREENS} screens of one Pod while {what}");
-    let each_second = written / WATCHED.as_secs() / 1024;
+    let each_second = events / WATCHED.as_secs();
     figures.push(Figure::seen(format!("host, {many}"), share(spent, WATCHED)));
-    figures.push(Figure::seen(format!("sent each second, {many}"), megabytes(each_second)));
+    figures.push(Figure::seen(format!("events sent, {many}"), format!("{each_second}/s")));
     figures
 }
 
-/// The processor time of the host and the bytes that it writes while all screens watch.
+/// The processor time of the host and the events that reach all screens while they watch.
 async fn watched(home: &Home, host: u32) -> (Duration, u64) {
     let pod = PodName::parse("pod-0").expect("a name");
     let mut screens = Vec::new();
+    let came = Arc::new(AtomicU64::new(0));
     for _ in 0..SCREENS {
         let found = yoi::client::find::connect(&home.data()).await.expect("a connection");
         let (client, mut events) = found.expect("a host runs");
@@ -58,14 +61,18 @@ async fn watched(home: &Home, host: u32) -> (Duration, u64) {
         // A host of before knows no such request.
         let _ = client.call(None, show).await;
         client.call(None, Method::Watch).await.expect("a subscription");
+        let came = came.clone();
         screens.push(tokio::spawn(async move {
-            while events.recv().await.is_some() {}
+            while events.recv().await.is_some() {
+                came.fetch_add(1, Ordering::Relaxed);
+            }
             drop(client);
         }));
     }
-    let before = (cpu(host), bytes_written(host));
+    let now = || (cpu(host), came.load(Ordering::Relaxed));
+    let before = now();
     tokio::time::sleep(WATCHED).await;
-    let after = (cpu(host), bytes_written(host));
+    let after = now();
     screens.iter().for_each(tokio::task::JoinHandle::abort);
     (after.0 - before.0, after.1 - before.1)
 }

@@ -32,11 +32,6 @@ pub fn bytes_read(pid: u32) -> u64 {
     field(&read(pid, "io"), "rchar:")
 }
 
-/// Bytes it asked the kernel to write, to files, sockets and everything else.
-pub fn bytes_written(pid: u32) -> u64 {
-    field(&read(pid, "io"), "wchar:")
-}
-
 pub fn threads(pid: u32) -> usize {
     tasks(pid).len()
 }
