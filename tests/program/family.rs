@@ -163,12 +163,18 @@ fn name_of(line: &str) -> Option<String> {
     rest.split_whitespace().next().map(str::to_owned)
 }
 
-/// Waits until the panes show what the store says. Ended children have rows while the tree has the keys: Ctrl+X t goes
-/// there, Ctrl+X c back to the composer.
+/// Waits until the panes show what the store says. Children that ended are one row, which Enter lists: Ctrl+X t goes to
+/// the tree, Ctrl+X c back to the composer.
 fn same(terminal: &mut Terminal, bench: &Bench, current: &str) {
     terminal.press("\x18t");
     let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        eventually("screen and store agree", || shown(&terminal.text()) == truth(bench, current));
+        eventually("screen and store agree", || {
+            let agree = shown(&terminal.text()) == truth(bench, current);
+            if !agree {
+                unfold(terminal);
+            }
+            agree
+        });
     }));
     terminal.press("\x18c");
     assert!(
@@ -178,6 +184,19 @@ fn same(terminal: &mut Terminal, bench: &Bench, current: &str) {
         truth(bench, current),
         terminal.text()
     );
+}
+
+/// Lists the children that ended, where the cursor is on their row; otherwise moves it on, from the end to the top.
+fn unfold(terminal: &mut Terminal) {
+    let text = terminal.text();
+    let Some(row) = text.lines().map(left_pane).find(|line| line.starts_with('›')) else {
+        return;
+    };
+    terminal.press(if row.ends_with(" ended") { "\r" } else { "j" });
+    terminal.paints_anew();
+    if terminal.text().lines().map(left_pane).any(|line| line == row) {
+        terminal.press("g");
+    }
 }
 
 fn bench() -> Bench {
