@@ -359,7 +359,7 @@ async fn a_screen_gets_the_text_of_the_pods_it_follows_and_how_runs_of_the_other
     screen.call(None, Method::Watch).await.unwrap();
     let show = |follows: &[&PodName]| Method::Show {
         pods: Vec::new(),
-        follows: Some(follows.iter().map(|pod| PodName::clone(pod)).collect()),
+        follows: Some(follows.iter().copied().cloned().collect()),
     };
     screen.call(None, show(&[&followed])).await.unwrap();
     let mut said = async |pod: &PodName| {
