@@ -189,7 +189,10 @@ impl App {
 
     fn unfold_row(&mut self) {
         match self.tree.cursor.clone() {
-            Some(Place::Pod(name)) => self.tree.unfold(&name),
+            Some(Place::Pod(name)) => {
+                self.tree.unfold(&name);
+                self.tree.unfolded = Some(name);
+            }
             Some(Place::Ended(parent)) => self.tree.unfolded = Some(parent),
             Some(Place::Stopped) => self.tree.stopped_pods = StoppedPods::Listed,
             None => {}

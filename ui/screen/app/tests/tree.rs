@@ -33,7 +33,7 @@ fn a_tree_with_more_pods_than_rows_says_how_many_are_above_and_below() {
 }
 
 #[test]
-fn ended_children_are_listed_by_a_click_or_enter_and_fold_again_with_another_current_pod() {
+fn ended_children_are_listed_by_a_click_or_a_key_and_fold_again_with_another_current_pod() {
     let ended = |child_name: &str| PodInfo {
         last_result: Some(yoi::protocol::LastRun {
             entry: yoi::protocol::EntryId::new(),
@@ -62,6 +62,11 @@ fn ended_children_are_listed_by_a_click_or_enter_and_fold_again_with_another_cur
     bench.press("down");
     bench.press("enter");
     assert!(!is_folded(&mut bench));
+    bench.go_to("bob");
+    bench.go_to("shop");
+    bench.press("tab");
+    bench.press("right");
+    assert!(!is_folded(&mut bench), "that key lists all children of a row");
     bench.go_to("fmt");
     assert!(!is_folded(&mut bench));
 }
