@@ -62,6 +62,8 @@ mod message;
 mod mouse;
 /// What reaches a person who looks away from the screen.
 mod notify;
+/// How long a row says one thing.
+mod pace;
 /// Keys in the pane of peers.
 mod peers;
 /// The panes as they are painted from the state.
@@ -158,6 +160,7 @@ pub struct App {
     /// The search for a host that another program started.
     search: host::Search,
     pub family: Family,
+    pace: pace::Pace,
     /// The Pod that is shown, that messages go to and that verbs mean. Only the person changes it.
     pub current: Option<PodName>,
     /// The current Pod was deleted: another one that gets its name is sent nothing.
@@ -347,7 +350,10 @@ impl App {
             Msg::ThemeLoaded(theme, diagnostics) => self.theme_loaded(*theme, diagnostics),
             Msg::Edited(text) => self.edited(text),
             Msg::Said(kind, text) => self.say(kind, text),
-            Msg::Wake => Vec::new(),
+            Msg::Wake => {
+                self.rows_go_on();
+                Vec::new()
+            }
         }
     }
 

@@ -124,7 +124,8 @@ impl App {
             age.into_iter().chain(wait).min()
         };
         let ages = self.family.all().iter().filter_map(changes).min();
-        [notice, arms, transcript, ages, card, self.looks_at(), self.notifies_at()]
+        let rows = self.pace.next();
+        [notice, arms, transcript, ages, card, rows, self.looks_at(), self.notifies_at()]
             .into_iter()
             .flatten()
             .min()

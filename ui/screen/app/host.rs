@@ -1,6 +1,7 @@
 //! Events of the host, which change the state, and its replies, which continue what a call was for.
 
 use crate::screen::app::frame::is_of_the_family;
+use crate::screen::app::pace::Pace;
 use crate::screen::app::screen_state::Returning;
 use crate::screen::app::{App, Asked, Effect, Link, RequestToken};
 use crate::screen::notice::Kind;
@@ -32,7 +33,10 @@ pub(super) struct Search {
 
 impl App {
     pub(super) fn host(&mut self, outgoing: Outgoing) -> Vec<Effect> {
-        let Outgoing { pod, seq, event, .. } = outgoing;
+        let Outgoing { pod, seq, mut event, .. } = outgoing;
+        if let Event::PodChanged { info } = &mut event {
+            self.pace.hold(self.family.get(&info.name), info, self.now);
+        }
         if let Some(pod) = &pod {
             self.family.received(pod, self.now);
             if let Some(transcript) = self.transcripts.get_mut(pod) {
@@ -51,6 +55,7 @@ impl App {
                 Vec::new()
             }
             Event::Family { approvals, .. } => {
+                self.pace = Pace::default();
                 self.note_undecided(&approvals);
                 let mut effects = self.family_known(first);
                 effects.extend(self.tour_caught_up(tour));

@@ -425,6 +425,43 @@ fn an_idle_screen_never_wakes() {
 }
 
 #[test]
+fn a_row_says_what_its_pod_does_for_two_seconds_and_why_it_waits_at_once() {
+    let mut bench = Bench::new(vec![pod("alice", State::Running), pod("bob", State::Idle)]);
+    bench.size(120, 40);
+    bench.go_to("bob");
+    let begun = bench.now;
+    let does = |activity: &str| PodInfo {
+        activity: Some(activity.into()),
+        since: begun,
+        last_activity: begun,
+        ..pod("alice", State::Running)
+    };
+    let row = |bench: &mut Bench| {
+        let screen = bench.screen();
+        screen.lines().find(|line| line.contains("alice")).expect("a row").to_owned()
+    };
+    bench.shown(does("Read one"));
+    assert!(row(&mut bench).contains("Read one"), "{}", row(&mut bench));
+    bench.wait(500);
+    bench.shown(does("Read two"));
+    bench.wait(500);
+    bench.shown(does("Read three"));
+    assert!(row(&mut bench).contains("Read one"), "{}", row(&mut bench));
+    assert_eq!(bench.app.wakes_at(), Some(begun + 2_000));
+    bench.wait(1_000);
+    assert!(row(&mut bench).contains("Read three"), "{}", row(&mut bench));
+    bench.shown(does("Read four"));
+    bench.shown(does("Read three"));
+    bench.wait(2_000);
+    assert!(row(&mut bench).contains("Read three"), "{}", row(&mut bench));
+    bench.shown(does("Read five"));
+    bench.shown(PodInfo { why: Some("no key for x".into()), ..pod("alice", State::NeedsYou) });
+    assert!(row(&mut bench).contains("no key for x"), "{}", row(&mut bench));
+    bench.wait(2_000);
+    assert!(row(&mut bench).contains("no key for x"), "{}", row(&mut bench));
+}
+
+#[test]
 fn a_notice_wakes_the_screen_once_to_leave_it() {
     let mut bench = alice(State::Idle);
     bench.press("ctrl-n");
