@@ -10,56 +10,57 @@ pub type Numbered = (Option<u64>, Event);
 /// How far the events of a Pod are known.
 #[derive(Clone, Debug, Default)]
 pub struct Follower {
-    /// The number of the last event that came or that a page accounts for; `None` before the first.
+    /// The highest number that came, applied or not, or that a page accounts for; `None` before the first.
     seq: Option<u64>,
     /// Whether an event is missing: no later one is applied before a page was read.
-    behind: bool,
-    /// How many events are kept while a page is read.
+    needs_page: bool,
+    /// How many events are kept while a page is read; 0: none is.
     room: usize,
     /// The events that came while a page is read; `None` while none is.
     early: Option<VecDeque<Numbered>>,
-    /// The number of the last event that is missing behind that page, or the largest one if it is not known.
+    /// The number of the last event that came meanwhile, was not kept, and may be newer than the page; `u64::MAX` if its
+    /// number is not known.
     missing: Option<u64>,
 }
 
 impl Follower {
-    /// Goes on behind the event of this number.
-    pub fn behind(seq: u64) -> Self {
+    /// Goes on after the event of this number.
+    pub fn after(seq: u64) -> Self {
         Self { seq: Some(seq), ..Self::default() }
     }
 
     /// Begins with a page. At most `room` events are kept while one is read; if more come, it is read again.
     pub fn from_page(room: usize) -> Self {
-        Self { behind: true, room, ..Self::default() }
+        Self { needs_page: true, room, ..Self::default() }
     }
 
     /// Whether a page has to be read.
-    pub fn is_behind(&self) -> bool {
-        self.behind
+    pub fn needs_page(&self) -> bool {
+        self.needs_page
     }
 
     /// Notes that events were missed, or could not be applied.
-    pub fn missed(&mut self) {
-        self.behind = true;
+    pub fn note_loss(&mut self) {
+        self.needs_page = true;
         if self.early.is_some() {
             self.missing = Some(u64::MAX);
         }
     }
 
-    /// Whether an event is to be applied now: it is new, and none before it is missing.
-    pub fn is_next(&mut self, seq: Option<u64>, event: &Event) -> bool {
+    /// Takes an event. `true`: it is to be applied now, because it is new and none before it is missing.
+    pub fn accept(&mut self, seq: Option<u64>, event: &Event) -> bool {
         self.keep(seq, event);
         if let (Some(seq), seen) = (seq, self.seq) {
             if seen.is_some_and(|seen| seq <= seen) {
                 return false;
             }
-            self.behind |= seen.is_some_and(|seen| seq > seen + 1);
+            self.needs_page |= seen.is_some_and(|seen| seq > seen + 1);
             self.seq = Some(seq);
         }
-        !self.behind
+        !self.needs_page
     }
 
-    /// Keeps an event that comes while a page is read. An event that came before that is in the page.
+    /// Keeps an event that comes while a page is read. An event that came before the request is in the page.
     fn keep(&mut self, seq: Option<u64>, event: &Event) {
         let Some(early) = &mut self.early else { return };
         if early.len() < self.room {
@@ -70,19 +71,19 @@ impl Follower {
     }
 
     /// The newest page is requested.
-    pub fn reading(&mut self) {
+    pub fn page_requested(&mut self) {
         (self.early, self.missing) = (Some(VecDeque::new()), None);
     }
 
     /// The page could not be read.
-    pub fn failed(&mut self) {
+    pub fn page_failed(&mut self) {
         self.early = None;
     }
 
-    /// A page that accounts for the events up to `seq` was read. The events that came early are to be offered again.
-    pub fn read(&mut self, seq: u64) -> VecDeque<Numbered> {
+    /// A page that accounts for the events up to `seq` came. The events that were kept meanwhile are to be taken again.
+    pub fn page_arrived(&mut self, seq: u64) -> VecDeque<Numbered> {
         self.seq = Some(seq);
-        self.behind = self.missing.take().is_some_and(|missing| missing > seq);
+        self.needs_page = self.missing.take().is_some_and(|missing| missing > seq);
         self.early.take().unwrap_or_default()
     }
 }
@@ -130,7 +131,7 @@ mod tests {
 
     impl Reader {
         fn take(&mut self, seq: u64) {
-            if self.follower.is_next(Some(seq), &event()) {
+            if self.follower.accept(Some(seq), &event()) {
                 assert_eq!(seq, self.applied + 1, "no event is applied over a gap, or twice");
                 self.applied = seq;
             }
@@ -145,11 +146,11 @@ mod tests {
                 Step::Lost { said } => {
                     self.sent += 1;
                     if said {
-                        self.follower.missed();
+                        self.follower.note_loss();
                     }
                 }
                 Step::Request if self.page.is_none() => {
-                    self.follower.reading();
+                    self.follower.page_requested();
                     self.page = Some(None);
                 }
                 Step::Answer if self.page == Some(None) => self.page = Some(Some(self.sent)),
@@ -157,7 +158,7 @@ mod tests {
                     let Some(Some(seq)) = self.page else { return };
                     self.page = None;
                     self.applied = seq;
-                    for (seq, _) in self.follower.read(seq) {
+                    for (seq, _) in self.follower.page_arrived(seq) {
                         self.take(seq.expect("a number"));
                     }
                 }
@@ -170,12 +171,12 @@ mod tests {
     fn what_is_lost_while_a_page_is_read_is_read_again_though_no_event_follows() {
         for (lost, is_behind) in [(false, false), (true, true)] {
             let mut follower = Follower::from_page(8);
-            follower.reading();
+            follower.page_requested();
             if lost {
-                follower.missed();
+                follower.note_loss();
             }
-            assert!(follower.read(3).is_empty());
-            assert_eq!(follower.is_behind(), is_behind);
+            assert!(follower.page_arrived(3).is_empty());
+            assert_eq!(follower.needs_page(), is_behind);
         }
     }
 
@@ -186,7 +187,7 @@ mod tests {
             begins in any::<bool>(),
             steps in proptest::collection::vec(step(), 0..60),
         ) {
-            let follower = if begins { Follower::from_page(room) } else { Follower::behind(0) };
+            let follower = if begins { Follower::from_page(room) } else { Follower::after(0) };
             let mut reader = Reader { follower, sent: 0, applied: 0, page: None };
             steps.into_iter().for_each(|step| reader.perform(step));
             // The next event shows what was lost without a word.
@@ -194,11 +195,11 @@ mod tests {
             for _ in 0..2 {
                 reader.perform(Step::Answer);
                 reader.perform(Step::Arrive);
-                if reader.follower.is_behind() {
+                if reader.follower.needs_page() {
                     reader.perform(Step::Request);
                 }
             }
-            prop_assert!(!reader.follower.is_behind());
+            prop_assert!(!reader.follower.needs_page());
             prop_assert_eq!(reader.applied, reader.sent);
         }
     }

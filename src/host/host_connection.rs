@@ -32,7 +32,7 @@ const PAGE: u64 = 4 * 1024 * 1024;
 /// How long a client that begins to watch waits for a look at the settings.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The most Pods that a screen shows at once.
+/// The most Pods that a screen shows at once; those beyond do not count as shown.
 const MAX_SHOWN: usize = 16;
 
 /// Counts a connection while it lasts.
@@ -59,14 +59,15 @@ impl Drop for Counted {
 struct Showing {
     shared: Shared,
     pods: Vec<PodName>,
-    /// Those whose text the connection gets.
+    /// Those whose text the connection gets; `None`: the text of every Pod.
     follows: watch::Sender<Option<Vec<PodName>>>,
     /// Whether it has a screen: it showed Pods, or said that it shows none.
     is_screen: bool,
 }
 
 impl Showing {
-    /// Names that no Pod has are passed over.
+    /// Replaces what this screen shows; the first time, the connection counts as a screen. Names that no Pod has are
+    /// passed over.
     fn change(&mut self, pods: &[PodName], follows: Option<Vec<PodName>>) {
         self.follows.send_replace(follows);
         if !std::mem::replace(&mut self.is_screen, true) {

@@ -37,7 +37,7 @@ pub struct Follow {
 impl Follow {
     /// Continues behind a place in the log that covers the events up to `seq`.
     pub fn behind(place: Place, seq: u64, streaming: bool) -> Self {
-        Self { follower: Follower::behind(seq), place, cut_block: streaming, ..Self::default() }
+        Self { follower: Follower::after(seq), place, cut_block: streaming, ..Self::default() }
     }
 
     /// A Pod that was just created.
@@ -76,7 +76,7 @@ impl Follow {
     /// read from the first entry that came.
     pub fn needs_log(&self, form: Form) -> bool {
         let waits = form != Form::Json && self.own.as_ref().is_some_and(|own| !own.has_message());
-        self.follower.is_behind() && !waits && self.place.is_known()
+        self.follower.needs_page() && !waits && self.place.is_known()
     }
 
     /// Notes whether another Pod is in view. A text that was shown in part by then is shown again as a whole.
@@ -90,12 +90,12 @@ impl Follow {
 
     /// Notes that events were missed.
     pub fn missed(&mut self) {
-        self.follower.missed();
+        self.follower.note_loss();
     }
 
     /// Shows an event of the Pod if it is new and no event before it is missing.
     pub fn event(&mut self, outgoing: &Outgoing, printer: &mut Printer) {
-        let is_next = self.follower.is_next(outgoing.seq, &outgoing.event);
+        let is_next = self.follower.accept(outgoing.seq, &outgoing.event);
         if let Event::Entry { entry, .. } = &outgoing.event {
             entry.id.into_iter().for_each(|id| self.place.begin_at(id));
         }
@@ -107,7 +107,7 @@ impl Follow {
             self.held.push(outgoing.clone());
             if self.held.len() == HELD {
                 // More than these are read from the log.
-                self.follower.missed();
+                self.follower.note_loss();
             }
         } else {
             self.show_in_turn(outgoing, printer);
@@ -115,8 +115,8 @@ impl Follow {
     }
 
     fn show_in_turn(&mut self, outgoing: &Outgoing, printer: &mut Printer) {
-        if !self.follower.is_behind() && self.show(outgoing, printer).is_err() {
-            self.follower.missed();
+        if !self.follower.needs_page() && self.show(outgoing, printer).is_err() {
+            self.follower.note_loss();
         }
     }
 
@@ -167,7 +167,7 @@ impl Follow {
 
     /// The task that shows the rest of the log.
     pub fn catch_up(&mut self, client: Client, pod: PodName, printer: &Printer) -> CatchUp {
-        self.follower.reading();
+        self.follower.page_requested();
         let (place, block) = (self.place.clone(), std::mem::take(&mut self.block));
         let (form, output) = (printer.form(), printer.output().clone());
         CatchUp { client, pod, place, block, own: self.own.clone(), form, output }
@@ -181,7 +181,7 @@ impl Follow {
             own.continued(found);
         }
         self.cut_block = caught.streaming;
-        self.follower.read(caught.seq);
+        self.follower.page_arrived(caught.seq);
     }
 }
 

@@ -522,10 +522,14 @@ impl App {
         let together = decision.together.clone();
         let decided = |id: &String| Some(self.deciding.get(id)?.asker.clone());
         let askers: Option<Vec<String>> = together.iter().filter_map(decided).collect();
-        let mut askers = askers?;
-        askers.dedup();
+        let mut names: Vec<String> = Vec::new();
+        for asker in askers? {
+            if !names.contains(&asker) {
+                names.push(asker);
+            }
+        }
         self.deciding.retain(|id, _| !together.contains(id));
-        Some(askers.join(", "))
+        Some(names.join(", "))
     }
 
     /// Whether the topmost layer is about this request.

@@ -175,19 +175,17 @@ impl App {
     fn choose_row(&mut self) -> Vec<Effect> {
         match self.tree.cursor.clone() {
             Some(Place::Pod(name)) => self.make_current(&name),
-            Some(Place::Ended(parent)) => {
-                self.tree.unfolded = Some(parent);
-                Vec::new()
-            }
-            Some(Place::Stopped) => {
-                self.toggle_stopped();
+            Some(Place::Ended(_) | Place::Stopped) => {
+                self.unfold_row();
                 Vec::new()
             }
             None => Vec::new(),
         }
     }
 
+    /// Gives rows to what the row under the cursor stands for. Where that row goes, the cursor is on the first of them.
     fn unfold_row(&mut self) {
+        let before: Vec<Place> = self.tree_rows().iter().map(TreeRow::place).collect();
         match self.tree.cursor.clone() {
             Some(Place::Pod(name)) => {
                 self.tree.unfold(&name);
@@ -196,6 +194,11 @@ impl App {
             Some(Place::Ended(parent)) => self.tree.unfolded = Some(parent),
             Some(Place::Stopped) => self.tree.stopped_pods = StoppedPods::Listed,
             None => {}
+        }
+        let rows = self.tree_rows();
+        if self.tree.position(&rows).is_none() {
+            let new = rows.iter().map(TreeRow::place).find(|place| !before.contains(place));
+            self.tree.cursor = new;
         }
     }
 

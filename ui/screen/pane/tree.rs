@@ -17,7 +17,7 @@ mod picked;
 pub use draw::View;
 pub use picked::{Marks, Pins};
 
-/// Which Pods are listed.
+/// Of which workspaces Pods have rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Workspaces {
@@ -35,7 +35,7 @@ pub enum StoppedPods {
     Listed,
 }
 
-/// The folds, the cursor and the filter of the tree. The Pods themselves are in the family.
+/// What a person set in the tree. The Pods themselves are in the family.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     /// The workspace the screen was opened in.
@@ -119,13 +119,11 @@ impl Tree {
     /// The rows of the tree. `current` has a row even when it is stopped or ended.
     pub fn rows<'a>(&self, sums: &Sums<'a>, current: Option<&PodName>) -> Vec<TreeRow<'a>> {
         let family = sums.family();
-        let mut to_current = Vec::new();
-        if let Some(current) = current.and_then(|name| family.get(name)) {
-            to_current = family.lineage(current);
-            to_current.push(&current.name);
-        }
+        let picked = self.marks.all().iter().chain(self.pins.all().map(|(_, name)| name));
+        let (in_use, picked) =
+            (ways_to(family, current.into_iter().chain(self.chosen())), ways_to(family, picked));
         let (rows, stopped) = (Vec::new(), 0);
-        let mut walk = Walk { tree: self, family, current, to_current, sums, rows, stopped };
+        let mut walk = Walk { tree: self, family, current, in_use, picked, sums, rows, stopped };
         if self.filter.is_empty() {
             walk.roots();
         } else {
@@ -138,7 +136,7 @@ impl Tree {
         rows
     }
 
-    /// Where `name` is among the rows, from 0.
+    /// Where the cursor is among the rows, from 0; `None` where its row is gone.
     pub fn position(&self, rows: &[TreeRow<'_>]) -> Option<usize> {
         let cursor = self.cursor.as_ref()?;
         rows.iter().position(|row| row.is_at(cursor))
@@ -186,12 +184,23 @@ impl Tree {
     }
 }
 
+/// These Pods and all above them.
+fn ways_to<'a, 'b>(
+    family: &'a Family,
+    pods: impl Iterator<Item = &'b PodName>,
+) -> HashSet<&'a PodName> {
+    let pods = pods.filter_map(|name| family.get(name));
+    pods.flat_map(|info| family.lineage(info).into_iter().chain([&info.name])).collect()
+}
+
 struct Walk<'a, 'b> {
     tree: &'b Tree,
     family: &'a Family,
     current: Option<&'b PodName>,
-    /// The ancestors of the current Pod, and the Pod itself.
-    to_current: Vec<&'a PodName>,
+    /// The current Pod, the one under the cursor, and all above them.
+    in_use: HashSet<&'a PodName>,
+    /// The marked and pinned Pods, and all above them.
+    picked: HashSet<&'a PodName>,
     sums: &'b Sums<'a>,
     rows: Vec<TreeRow<'a>>,
     /// The number of stopped Pods without rows.
@@ -250,15 +259,12 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Adds the children of `parent`; two or more that have ended are one row, unless the current Pod or the cursor is
-    /// among them.
+    /// among them or below one of them.
     fn children(&mut self, parent: &'a PodInfo, shown: Vec<&'a PodInfo>, level: usize) {
         let may_fold = self.tree.unfolded.as_ref() != Some(&parent.name);
-        let stays = |child: &PodInfo| {
-            self.to_current.contains(&&child.name) || self.tree.chosen() == Some(&child.name)
-        };
         let (ended, others): (Vec<&PodInfo>, Vec<&PodInfo>) =
             shown.iter().copied().partition(|child| may_fold && self.has_ended(child));
-        if ended.len() < 2 || ended.iter().any(|child| stays(child)) {
+        if ended.len() < 2 || ended.iter().any(|child| self.in_use.contains(&child.name)) {
             shown.into_iter().for_each(|child| self.pod(child, level));
             return;
         }
@@ -267,14 +273,15 @@ impl<'a> Walk<'a, '_> {
         self.rows.push(TreeRow::Ended { parent, level, count });
     }
 
-    /// Whether the last run of a Pod finished and nothing waits, neither for it nor below it.
+    /// Whether the last run of a Pod finished, no Pod waits or works from it on down, and the person picked none there.
     fn has_ended(&self, info: &PodInfo) -> bool {
         let finished = |run: &LastRun| run.result == RunResult::Finished.word();
         info.state == State::Idle
             && info.last_result.as_ref().is_some_and(finished)
-            && (&info.why, &info.limit, info.queue.len()) == (&None, &None, 0)
-            && !self.tree.marks.has(&info.name)
-            && self.tree.pins.of(&info.name).is_none()
+            && info.why.is_none()
+            && info.limit.is_none()
+            && info.queue.is_empty()
+            && !self.picked.contains(&info.name)
             && self.below(info).live() == self.below(info).idle
     }
 
@@ -282,19 +289,21 @@ impl<'a> Walk<'a, '_> {
         self.sums.at(info).below
     }
 
-    /// Whether a Pod gets no row: it is stopped, has no live Pod below it, and is not the current one.
+    /// Whether a Pod gets no row: stopped Pods are folded, and it and all below it are stopped and not the current one.
     fn folds_away(&self, info: &PodInfo) -> bool {
         self.tree.stopped_pods == StoppedPods::Folded && self.folds_as_stopped(info)
     }
 
     fn folds_as_stopped(&self, info: &PodInfo) -> bool {
-        info.state == State::Stopped
-            && self.current != Some(&info.name)
-            && self.family.children(&info.name).all(|child| self.folds_as_stopped(child))
+        let is_away =
+            |pod: &PodInfo| pod.state == State::Stopped && self.current != Some(&pod.name);
+        // Most Pods are not stopped, and need no look below them.
+        is_away(info) && self.family.subtree(&info.name).into_iter().all(is_away)
     }
 
+    /// How many Pods have a row, from this one on down, once stopped Pods have rows.
     fn count(&self, info: &PodInfo) -> usize {
-        1 + self.family.children(&info.name).map(|child| self.count(child)).sum::<usize>()
+        self.family.subtree(&info.name).into_iter().filter(|pod| self.listed(pod)).count()
     }
 }
 

@@ -62,6 +62,7 @@ fn ended_children_are_listed_by_a_click_or_a_key_and_fold_again_with_another_cur
     bench.press("down");
     bench.press("enter");
     assert!(!is_folded(&mut bench));
+    assert!(bench.screen().contains("›  ○ fmt"), "the cursor is on a row: {}", bench.screen());
     bench.go_to("bob");
     bench.go_to("shop");
     bench.press("tab");

@@ -56,7 +56,7 @@ impl Load {
     }
 
     fn next(&self) -> Option<Want> {
-        let behind = self.stale || self.follower.is_behind();
+        let behind = self.stale || self.follower.needs_page();
         if behind { Some(Want::Tail) } else { self.want }
     }
 
@@ -74,7 +74,7 @@ impl Load {
 
     /// Notes that events were lost, and requests the newest page.
     fn lagged(&mut self) {
-        self.follower.missed();
+        self.follower.note_loss();
         self.failed = None;
     }
 
@@ -102,7 +102,7 @@ impl Load {
             return false;
         }
         self.wait_for_page(event);
-        self.follower.is_next(seq, event)
+        self.follower.accept(seq, event)
     }
 
     /// Notes what an event means for the newest page, while the screen waits for that page. A page that could not be
@@ -121,7 +121,7 @@ impl Load {
     /// Whether the newest page is loaded and the events after it are applied.
     #[cfg(test)]
     pub fn is_current(&self) -> bool {
-        !self.stale && !self.follower.is_behind()
+        !self.stale && !self.follower.needs_page()
     }
 }
 
@@ -143,7 +143,7 @@ impl Transcript {
         self.load.under_way = self.load.next();
         if self.load.under_way == Some(Want::Tail) {
             self.load.stale = false;
-            self.load.follower.reading();
+            self.load.follower.page_requested();
         }
     }
 
@@ -151,7 +151,7 @@ impl Transcript {
     pub fn page_failed(&mut self, why: String) {
         if self.load.under_way.take() == Some(Want::Tail) {
             self.load.stale = true;
-            self.load.follower.failed();
+            self.load.follower.page_failed();
         }
         self.load.failed = Some(why);
     }
@@ -192,7 +192,7 @@ impl Transcript {
         seq: u64,
     ) {
         let reading = self.place_read();
-        let lost = self.load.ready && self.load.follower.is_behind();
+        let lost = self.load.ready && self.load.follower.needs_page();
         let jumped = std::mem::take(&mut self.load.jumped) || self.pages.lack_jump(&entries);
         let kept = match (jumped, lost && self.anchor != Anchor::Tail) {
             (true, _) => Kept::Nothing,
@@ -211,7 +211,7 @@ impl Transcript {
         self.anchor = place.unwrap_or(Anchor::Tail);
         in_flight.into_iter().for_each(|block| self.in_flight(block));
         self.load.ready = true;
-        for (seq, event) in self.load.follower.read(seq) {
+        for (seq, event) in self.load.follower.page_arrived(seq) {
             self.apply(seq, &event);
         }
     }

@@ -273,4 +273,37 @@ fn two_or_more_children_that_ended_are_one_row_where_none_is_current_or_under_th
     assert!(drawn(&tree, &family, (40, 9))[6].starts_with("   ✓ 3 ended"));
     tree.unfolded = PodName::parse("shop").ok();
     assert_eq!(shown(&tree, &family, None).len(), family.all().len());
+    tree.unfolded = None;
+    tree.cursor = PodName::parse("pics").ok().map(Place::Pod);
+    assert_eq!(shown(&tree, &family, None).len(), family.all().len(), "it is below an ended one");
+    tree.cursor = None;
+    tree.marks.toggle(PodName::parse("pics").expect("a name"));
+    assert!(shown(&tree, &family, None).contains(&"    pics".into()), "what is marked is in view");
+    tree.marks.clear();
+    tree.pins.put(3, PodName::parse("pics").expect("a name"));
+    assert!(shown(&tree, &family, None).contains(&"    pics".into()), "what is pinned is in view");
+}
+
+#[test]
+fn the_row_of_stopped_pods_counts_those_that_get_a_row() {
+    let away = PodInfo { ephemeral: true, ..child("away", "old", State::Stopped) };
+    let family = family(vec![pod("alice", State::Idle), pod("old", State::Stopped), away]);
+    let mut tree = tree();
+    assert_eq!(shown(&tree, &family, None), ["alice", "1 stopped"]);
+    tree.stopped_pods = StoppedPods::Listed;
+    assert_eq!(shown(&tree, &family, None), ["alice", "old"]);
+}
+
+#[test]
+fn stopped_pods_that_are_parents_of_each_other_stop_no_walk() {
+    let circle = ("a", "b");
+    let family = family(vec![
+        pod("root", State::Idle),
+        child(circle.0, circle.1, State::Stopped),
+        child(circle.1, circle.0, State::Stopped),
+    ]);
+    for stopped_pods in [StoppedPods::Folded, StoppedPods::Listed] {
+        let tree = Tree { stopped_pods, ..tree() };
+        assert_eq!(shown(&tree, &family, None), ["root"], "only a damaged store holds them");
+    }
 }
