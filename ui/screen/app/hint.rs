@@ -303,7 +303,8 @@ impl App {
 
     fn composer_hints(&self) -> Vec<Hint> {
         if self.has_card() {
-            let actions = [(Action::NextNeedsYou, "answers it"), (Action::Back, "folds the card")];
+            let does = if self.equal_requests() > 0 { "answers it" } else { "goes to it" };
+            let actions = [(Action::NextNeedsYou, does), (Action::Back, "folds the card")];
             return self.list_hints(Context::Everywhere, &actions);
         }
         let mut hints = match self.info() {

@@ -278,6 +278,13 @@ fn a_result_that_was_not_looked_at_comes_last_and_space_notes_it_as_seen() {
     assert!(screen.contains("✓ fmt  done, not seen") && screen.contains("2 of 2"), "{screen}");
     assert!(!screen.contains("part  done"), "the result of a child is for its parent");
     assert_eq!(calls(&bench.press("space")), [(Some("fmt"), &Method::Seen)]);
+    bench.press("esc");
+    requested(&mut bench, "q", "tester", "cargo fetch");
+    bench.press("ctrl-n");
+    bench.wait(1_000);
+    bench.press("a");
+    let screen = bench.screen();
+    assert!(!screen.contains("answers it") && screen.contains("goes to it"), "{screen}");
 }
 
 #[test]
