@@ -182,7 +182,7 @@ fn runs(info: &PodInfo, family: &Family, now: u64, zone: &TimeZone) -> Now {
 }
 
 /// What a run does again and again.
-fn in_circles(circling: &Circling) -> Now {
+pub fn in_circles(circling: &Circling) -> Now {
     let Circling { kind, times, .. } = circling;
     let now = Now::reason(
         Role::Warn,

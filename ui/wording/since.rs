@@ -3,7 +3,7 @@
 
 use crate::wording::age::ago;
 use crate::wording::duration::{elapsed, in_words};
-use crate::wording::now::needs;
+use crate::wording::now::{Now, in_circles, needs};
 use crate::wording::{model, state};
 use std::cmp::Reverse;
 use std::path::Path;
@@ -33,11 +33,13 @@ pub enum Span {
     Chosen(u64),
 }
 
-/// How the last run of a Pod ended, or that the Pod waits; in the order of the report.
+/// How the last run of a Pod ended, or why the Pod needs a look now; in the order of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     NeedsYou,
     Failed,
+    /// Its run goes on, and in circles.
+    InCircles,
     Finished,
     /// Paused, cancelled, at a limit or interrupted.
     StoppedShort,
@@ -60,7 +62,7 @@ pub struct Group {
     pub outcome: Outcome,
     /// How many there are, and of what.
     pub label: String,
-    /// The newest first; of those that need the person the oldest first.
+    /// The newest first; of those that need a look now the oldest first.
     pub rows: Vec<Row>,
 }
 
@@ -105,21 +107,20 @@ impl Since {
             Span::Chosen(_) => (format!("The last {}", in_words(passed)), None),
         };
         let mut rows: Vec<(Outcome, u64, Row)> = Vec::new();
-        for info in family.needs_you().into_iter().filter(|info| is_here(info)) {
-            let needs = needs(info, family);
-            let text = format!("{}{}", needs.text, needs.rest);
-            let row = row(family, info, (text, None), (info.since, None), now);
-            rows.push((Outcome::NeedsYou, info.since, row));
+        for info in family.all().iter().filter(|info| is_here(info)) {
+            let Some((outcome, said, since)) = is_now(info, family) else { continue };
+            let text = format!("{}{}", said.text, said.rest);
+            rows.push((outcome, since, row(family, info, (text, None), (since, None), now)));
         }
         for work in pods {
-            let info = family.get(&work.pod).filter(|info| info.state != State::NeedsYou);
+            let info = family.get(&work.pod).filter(|info| is_now(info, family).is_none());
             let Some(info) = info else { continue };
             let end = (work.last.at, Some(work.last.entry));
             let row = row(family, info, (report(work), not_begun(&work.work)), end, now);
             rows.push((outcome(work), work.last.at, row));
         }
         rows.sort_by_key(|(outcome, at, _)| match outcome {
-            Outcome::NeedsYou => (*outcome, *at, Reverse(0)),
+            Outcome::NeedsYou | Outcome::InCircles => (*outcome, *at, Reverse(0)),
             Outcome::Failed | Outcome::Finished | Outcome::StoppedShort => {
                 (*outcome, 0, Reverse(*at))
             }
@@ -161,6 +162,7 @@ impl Outcome {
         match self {
             Self::NeedsYou => "needs you",
             Self::Failed => "failed",
+            Self::InCircles => "in circles",
             Self::Finished => "finished",
             Self::StoppedShort => "stopped short",
         }
@@ -184,6 +186,15 @@ fn groups(rows: Vec<(Outcome, u64, Row)>) -> Vec<Group> {
         group.label = format!("{} {word}", group.rows.len());
     }
     groups
+}
+
+/// Why a Pod needs a look now, and since when.
+fn is_now(info: &PodInfo, family: &Family) -> Option<(Outcome, Now, u64)> {
+    match (info.state, &info.circling) {
+        (State::NeedsYou, _) => Some((Outcome::NeedsYou, needs(info, family), info.since)),
+        (State::Running, Some(it)) => Some((Outcome::InCircles, in_circles(it), it.since)),
+        _ => None,
+    }
 }
 
 fn outcome(work: &PodWork) -> Outcome {
@@ -367,6 +378,26 @@ mod tests {
         assert_eq!(labels, ["1 needs you", "1 failed", "1 finished"]);
         let seen: Vec<bool> = report.groups.iter().map(|group| group.rows[0].seen).collect();
         assert_eq!(seen, [true, true, false], "only the result of fmt was not looked at");
+    }
+
+    #[test]
+    fn a_run_that_goes_in_circles_stands_behind_those_that_failed_whatever_ended_before() {
+        let (family, pods) = shop();
+        let fmt = family.all().iter().find(|info| info.name.as_str() == "fmt").unwrap();
+        let circling = Some(yoi::protocol::Circling {
+            kind: yoi::protocol::CircleKind::Failure,
+            times: 6,
+            since: NOON - HOUR,
+            call: "Bash make".into(),
+        });
+        let fmt = PodInfo { state: State::Running, circling, ..fmt.clone() };
+        let mut family = family.clone();
+        family.set(fmt);
+        let report =
+            Since { span: Span::Chosen(NOON - 8 * HOUR), pods }.report(&family, |_| true, NOON);
+        let labels: Vec<&str> = report.groups.iter().map(|group| group.label.as_str()).collect();
+        assert_eq!(labels, ["1 needs you", "1 failed", "1 in circles"]);
+        assert_eq!(report.lines()[2], "in circles shop › fmt: same failure 6×: Bash make · 1h");
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl<'a> Item<'a> {
             Self::Approval(approvals) => {
                 approvals.iter().map(|approval| approval.id.clone()).collect()
             }
-            Self::Pod(info, _) => vec![format!("pod {}", info.name)],
+            Self::Pod(info, _) => vec![id_of_pod(&info.name)],
         }
     }
 
@@ -161,6 +161,11 @@ impl<'a> Item<'a> {
             ],
         }
     }
+}
+
+/// What the item of a Pod without a request is known by.
+pub fn id_of_pod(pod: &PodName) -> String {
+    format!("pod {pod}")
 }
 
 /// How many requests wait for a person, those of Pods that need one for another reason included.

@@ -3,6 +3,7 @@
 
 use crate::rows::{Piece, TextStyle, cut, cut_middle, width, wrap_text};
 use crate::screen::pane::glyph::Glyphs;
+use crate::screen::pane::inbox::id_of_pod;
 use crate::screen::pane::page::{PageRow, blank, piece};
 use crate::theme::Role;
 use crate::wording::lines::Target;
@@ -53,7 +54,7 @@ pub fn rows_of_report(report: &Report, columns: usize, glyphs: Glyphs) -> Vec<Pa
 fn is_one_row(group: &Group) -> bool {
     match group.outcome {
         Outcome::NeedsYou => true,
-        Outcome::Failed => group.rows.len() == 1,
+        Outcome::Failed | Outcome::InCircles => group.rows.len() == 1,
         Outcome::Finished | Outcome::StoppedShort => false,
     }
 }
@@ -62,13 +63,17 @@ fn group_rows(group: &Group, columns: &Columns, glyphs: Glyphs) -> Vec<PageRow> 
     let ((shape, role), emphasis) = match group.outcome {
         Outcome::NeedsYou => (glyphs.sign_of(State::NeedsYou, false), Modifier::BOLD),
         Outcome::Failed => (glyphs.sign_of(State::Failed, false), Modifier::empty()),
+        Outcome::InCircles => {
+            let (shape, _) = glyphs.sign_of(State::Running, false);
+            ((shape, Role::Warn), Modifier::empty())
+        }
         Outcome::Finished => (glyphs.sign_of(State::Idle, true), Modifier::empty()),
         Outcome::StoppedShort => (glyphs.sign_of(State::Paused, false), Modifier::empty()),
     };
     let head = format!("{shape} {}", group.label);
     let mut text = vec![blank(1), Piece::new(head, TextStyle { role, emphasis })];
     if !is_one_row(group) {
-        let rows = group.rows.iter().flat_map(|row| pod_rows(row, columns));
+        let rows = group.rows.iter().flat_map(|row| pod_rows(group.outcome, row, columns));
         return std::iter::once(PageRow::new(text)).chain(rows).collect();
     }
     let Some(first) = group.rows.first() else { return Vec::new() };
@@ -78,19 +83,21 @@ fn group_rows(group: &Group, columns: &Columns, glyphs: Glyphs) -> Vec<PageRow> 
     if group.rows.len() == 1 {
         text.extend([blank(2), piece(first.text.clone(), role)]);
     }
-    let target = match group.outcome {
-        Outcome::NeedsYou => Some(Target::NeedsYou),
-        Outcome::Failed | Outcome::Finished | Outcome::StoppedShort => target(first),
-    };
-    vec![PageRow { text, aside: first.age.clone(), target }]
+    vec![PageRow { text, aside: first.age.clone(), target: target(group.outcome, first) }]
 }
 
-fn target(row: &Row) -> Option<Target> {
-    Some(Target::Entry(row.pod.clone(), row.entry?))
+fn target(outcome: Outcome, row: &Row) -> Option<Target> {
+    match outcome {
+        Outcome::NeedsYou => Some(Target::NeedsYou),
+        Outcome::InCircles => Some(Target::Item(id_of_pod(&row.pod))),
+        Outcome::Failed | Outcome::Finished | Outcome::StoppedShort => {
+            Some(Target::Entry(row.pod.clone(), row.entry?))
+        }
+    }
 }
 
 /// The row of a Pod, and a second one for its tasks where they do not fit beside the report.
-fn pod_rows(row: &Row, columns: &Columns) -> Vec<PageRow> {
+fn pod_rows(outcome: Outcome, row: &Row, columns: &Columns) -> Vec<PageRow> {
     let name = cut_middle(&row.path, columns.name);
     let role = if row.seen { Role::Dim } else { Role::Text };
     let before = columns.name - width(&name) + columns.gap;
@@ -104,7 +111,7 @@ fn pod_rows(row: &Row, columns: &Columns) -> Vec<PageRow> {
     if is_beside {
         text.extend([piece(between, Role::Dim), piece(tasks, Role::Warn)]);
     }
-    let first = PageRow { text, aside: row.age.clone(), target: target(row) };
+    let first = PageRow { text, aside: row.age.clone(), target: target(outcome, row) };
     if tasks.is_empty() || is_beside {
         return vec![first];
     }
