@@ -203,6 +203,8 @@ pub struct App {
     initial_pod: Option<PodName>,
     /// Where the earlier screen was, until the family is known.
     returning: Option<screen_state::Returning>,
+    /// Where the earlier screen was, if this one was opened for a new Pod instead of going there.
+    not_returned: Option<screen_state::Returning>,
     /// The draft without a Pod as the earlier screen left it.
     restored_text: String,
     /// When the person left the screen before this one; milliseconds since the Unix epoch.

@@ -145,14 +145,15 @@ impl App {
         let workspace = self.setup.workspace.clone();
         match self.initial_pod.clone() {
             Some(name) if self.family.get(&name).is_some() => self.make_current(&name),
-            // The first message makes the Pod.
-            Some(_) => self.look_for_model().into_iter().collect(),
-            // The model of the command line is one for a new Pod, which the first message makes.
-            None if self.model.is_some() => self.look_for_model().into_iter().collect(),
-            None if returning.as_ref().is_some_and(|returning| self.can_return(returning)) => {
+            // The first message makes the Pod; the model of the command line is one for a new Pod, too.
+            named if named.is_some() || self.model.is_some() => {
+                self.not_returned = returning;
+                self.look_for_model().into_iter().collect()
+            }
+            _ if returning.as_ref().is_some_and(|returning| self.can_return(returning)) => {
                 returning.map(|returning| self.return_to(returning)).unwrap_or_default()
             }
-            None => match self.family.likely(&workspace).map(|info| info.name.clone()) {
+            _ => match self.family.likely(&workspace).map(|info| info.name.clone()) {
                 Some(name) => self.make_current(&name),
                 None => self.look_for_model().into_iter().collect(),
             },

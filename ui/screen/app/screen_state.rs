@@ -120,7 +120,8 @@ impl App {
             beside: self.beside.clone(),
             row: self.tree.cursor.clone(),
         });
-        match &place {
+        let former = || self.not_returned.as_ref().filter(|former| self.can_return(former));
+        match place.as_ref().or_else(former) {
             Some(place) => self.state_at(place),
             None => self.state(),
         }

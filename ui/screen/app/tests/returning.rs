@@ -106,6 +106,21 @@ fn the_next_screen_shows_what_the_last_one_showed() {
 }
 
 #[test]
+fn a_screen_that_was_opened_for_a_new_pod_and_made_none_leaves_the_place_of_the_one_before() {
+    let mut first = Bench::new(family());
+    first.go_to("bob");
+    let kept = first.app.screen_state();
+    let mut second = Bench::opened(Some(name("fresh")), kept.clone(), family());
+    assert_eq!(second.app.current, None);
+    let mut third = next(&second, 80, 24, family());
+    assert_eq!(third.app.current, Some(name("bob")));
+    // Once a Pod was current there, that one counts.
+    second.go_to("alice");
+    third = next(&second, 80, 24, family());
+    assert_eq!(third.app.current, Some(name("alice")));
+}
+
+#[test]
 fn the_place_in_a_transcript_is_found_pages_above_its_end() {
     let log = log(60);
     let mut bench = Bench::new(family());
