@@ -17,7 +17,9 @@ pub use matter::Matter;
 pub use mistakes::{MistakeChange, Mistakes};
 pub use sums::{Cost, Counts, Sum, Sums};
 
-use crate::protocol::{ApprovalRequest, Event, PeerEdge, PodInfo, PodName, State};
+use crate::protocol::{
+    ApprovalRequest, Event, LastRun, PeerEdge, PodInfo, PodName, RunResult, State,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -184,6 +186,12 @@ impl Family {
 
     pub fn children(&self, name: &PodName) -> impl Iterator<Item = &PodInfo> {
         self.below.get(name).into_iter().flatten().filter_map(|&at| self.pods.get(at))
+    }
+
+    /// Whether a Pod is done: its last run finished, and no Pod waits or works from it on down.
+    pub fn is_done(&self, info: &PodInfo) -> bool {
+        let rests = |pod: &PodInfo| matches!(pod.state, State::Idle | State::Stopped);
+        has_finished(info) && self.subtree(&info.name).into_iter().all(rests)
     }
 
     /// A Pod and everything below it, parents first.
@@ -364,6 +372,16 @@ impl Family {
         let here = here.filter(|pod| !pod.ephemeral);
         here.filter(|pod| pod.state != State::Stopped).max_by_key(|pod| pod.since)
     }
+}
+
+/// Whether the last run of a Pod finished and nothing waits for the Pod.
+pub fn has_finished(info: &PodInfo) -> bool {
+    let finished = |run: &LastRun| run.result == RunResult::Finished.word();
+    info.state == State::Idle
+        && info.last_result.as_ref().is_some_and(finished)
+        && info.why.is_none()
+        && info.limit.is_none()
+        && info.queue.is_empty()
 }
 
 #[cfg(test)]

@@ -228,6 +228,7 @@ fn request(client: &McpClient, call: &ClientCall) -> ApprovalRequest {
         pod: PodName::from_directory(&client.name),
         client: Some(client.clone()),
         lineage: Vec::new(),
+        cwd: None,
         call_id: String::new(),
         tool: call.tool.to_owned(),
         action: call.action.clone(),

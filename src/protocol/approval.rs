@@ -26,6 +26,10 @@ pub struct ApprovalRequest {
     /// Its ancestors, the root first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lineage: Vec<PodName>,
+    /// The directory in which the Pod works: one decision never covers requests from two. Requests of clients and of
+    /// earlier releases have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<PathBuf>,
     /// The tool call that waits.
     pub call_id: String,
     pub tool: String,
@@ -297,6 +301,7 @@ mod tests {
             pod: PodName::parse("alice").unwrap(),
             client: None,
             lineage: vec![],
+            cwd: None,
             call_id: "c".into(),
             tool: "Bash".into(),
             action: "cargo fetch".into(),

@@ -147,6 +147,7 @@ impl Run {
             pod: self.setup.pod.clone(),
             client: None,
             lineage: self.setup.permissions.relations.lineage(),
+            cwd: Some(self.setup.tools.cwd.clone()),
             call_id: call.id.clone(),
             tool: call.name.clone(),
             action: draft.action.clone(),

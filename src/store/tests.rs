@@ -632,6 +632,7 @@ fn question(id: &str) -> ApprovalRequest {
         pod: name("alice"),
         client: None,
         lineage: Vec::new(),
+        cwd: None,
         call_id: "c".into(),
         tool: "Bash".into(),
         action: "cargo fetch".into(),

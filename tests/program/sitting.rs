@@ -181,7 +181,7 @@ fn a_family_is_led_by_keys_alone_from_its_first_request_to_what_happened_meanwhi
     let is_seen = |pod: &str| bench.pod(pod).is_some_and(|pod| pod["unseen"] == false);
     eventually("its report is read", || rests("ws") && rests("looper") && is_seen("looper"));
     terminal.press(":stop @done\r");
-    terminal.waits_for("stop 6 Pods: ws, near, mid, choice, deep, last?");
+    terminal.waits_for("stop 6 Pods: near, mid, choice, looper, deep, last?");
     decides(&mut terminal, "\r", |_| {
         bench.pod("near").is_some_and(|pod| pod["state"] == "stopped")
     });

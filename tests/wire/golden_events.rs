@@ -352,6 +352,7 @@ fn approval() -> ApprovalRequest {
         pod: name("kid"),
         client: None,
         lineage: vec![name("alice")],
+        cwd: None,
         call_id: "c".into(),
         tool: "Bash".into(),
         action: "cargo fetch".into(),

@@ -439,6 +439,7 @@ mod tests {
             pod: name(pod),
             client: None,
             lineage: vec![name("top")],
+            cwd: None,
             call_id: "c".into(),
             tool: "Bash".into(),
             action: "cargo fetch".into(),

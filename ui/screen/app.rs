@@ -302,6 +302,7 @@ impl App {
         }
         self.page_follows(&effects);
         self.inbox_follows();
+        self.tree_follows();
         self.split_follows();
         self.leaving_follows();
         Update { effects, redraw: redraw || self.notices.version() != notices }
@@ -327,9 +328,6 @@ impl App {
             Msg::Resize(width, height) => {
                 self.end_selection();
                 self.size = (width, height);
-                if self.layers.is_empty() {
-                    self.card_sleeps();
-                }
                 self.inbox.changed();
                 self.layers.changed();
                 self.say_hidden()

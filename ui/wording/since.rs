@@ -224,10 +224,11 @@ fn figures(work: &Work) -> Vec<String> {
 /// What let calls begin.
 fn allowed(work: &Work) -> Option<String> {
     let (walls, rules, person) = (work.by_walls, work.by_rules, work.by_person);
-    let parts = [(walls, "inside the sandbox"), (rules, "by rules"), (person, "by you")];
+    let parts =
+        [(walls, "inside the sandbox"), (rules, "allowed by rules"), (person, "allowed by you")];
     let parts = parts.iter().filter(|(count, _)| *count > 0);
     let parts: Vec<String> = parts.map(|(count, by)| format!("{count} {by}")).collect();
-    (!parts.is_empty()).then(|| format!("allowed: {}", parts.join(", ")))
+    (!parts.is_empty()).then(|| format!("calls: {}", parts.join(", ")))
 }
 
 fn row(
@@ -369,7 +370,7 @@ mod tests {
                 "needs you shop › tester: wants the network · 1h",
                 "failed shop › bench: exit 101 · 2h",
                 r"finished shop › fmt: All pass.\x1b[31m · not touched: CHANGELOG, docs, x and 47 more · 3h",
-                "allowed: 4 inside the sandbox, 1 by you",
+                "calls: 4 inside the sandbox, 1 allowed by you",
             ]
         );
         let heading = "Since you left · 8h00 away · $0.75 · 2 files +12 −3";

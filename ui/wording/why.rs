@@ -83,7 +83,7 @@ impl Known<'_> {
         let lineage: Vec<_> = self.family.lineage(info).into_iter().map(named).collect();
         let children: Vec<_> = self.family.children(&info.name).map(|info| &info.name).collect();
         let mut lines = vec![
-            ("below", lineage.join(" › ")),
+            ("parents", lineage.join(" › ")),
             ("children", list(children)),
             ("peers", list(self.family.peers_of(&info.name))),
         ];

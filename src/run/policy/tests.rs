@@ -257,6 +257,7 @@ fn a_stored_request_is_compared_by_all_its_arguments_and_an_old_one_only_by_a_ru
         pod: PodName::parse("alice").unwrap(),
         client: None,
         lineage: Vec::new(),
+        cwd: None,
         call_id: "c".into(),
         tool: "mcp__sh__run".into(),
         action: arguments.as_ref().map_or("ls".into(), Value::to_string),

@@ -63,8 +63,12 @@ impl App {
     }
 
     fn prepare_transcript(&mut self, name: PodName, area: Option<Rect>) -> Vec<Effect> {
-        // A result behind a page is not looked at.
-        let mut effects = if self.page.is_none() { self.look_at(&name) } else { Vec::new() };
+        // A result behind a page is not looked at, and one that the cursor of a list passes is not read.
+        let is_read = self.current.as_ref() == Some(&name)
+            || self.beside() == Some(&name)
+            || self.inbox.inside.as_ref() == Some(&name);
+        let is_read = is_read && self.page.is_none();
+        let mut effects = if is_read { self.look_at(&name) } else { Vec::new() };
         // Without a connection no time passes in a transcript.
         let (now, until) = (self.now, self.search.lost.unwrap_or(u64::MAX));
         let transcript = self.transcript_of(&name);

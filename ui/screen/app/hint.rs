@@ -176,7 +176,7 @@ impl App {
             many => (format!("all {many} once"), format!("deny all {many}")),
         };
         let (always, tree) = match self.is_narrow() {
-            true => ("always", "its tree"),
+            true => ("always", "and below"),
             false => ("always, for this Pod", "always, and below"),
         };
         let write = [(Action::Composer, "write to it")];

@@ -86,6 +86,9 @@ impl App {
             return self.inbox.rests();
         }
         let has_keys = self.focus == Focus::Inbox;
+        if !has_keys && self.is_less_urgent() {
+            self.choose_item(0);
+        }
         let attention = if self.is_card_awake() { Attention::Here } else { Attention::Elsewhere };
         let (awake, left) = self.with_items(|inbox, items| {
             let awake = has_keys && inbox.is_among(items);
@@ -104,6 +107,14 @@ impl App {
             let sight = panes::card(self).sight(area);
             self.inbox.saw(sight, area.width);
         }
+    }
+
+    /// Whether a Pod needs the person, who did not put it off, and the chosen card is about one that does not.
+    fn is_less_urgent(&self) -> bool {
+        let items = self.items();
+        let is_due = |item: &Item<'_>| item.needs_person() && item.put_off(&self.family).is_none();
+        items.first().is_some_and(is_due)
+            && !self.inbox.chosen(&items).is_some_and(Item::needs_person)
     }
 
     /// When the clock of the card shows another time.

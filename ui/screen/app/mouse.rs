@@ -132,7 +132,7 @@ impl App {
         match crate::screen::app::panes::tree(self).place_at(y, area) {
             Some(Place::Pod(name)) => self.make_current(&name),
             Some(Place::Ended(parent)) => {
-                self.tree.unfolded = Some(parent);
+                self.tree.unfolded.insert(parent);
                 Vec::new()
             }
             Some(Place::Stopped) => {

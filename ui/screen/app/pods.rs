@@ -30,7 +30,7 @@ impl App {
             }
         }
         self.tree.cursor = Some(Place::Pod(name));
-        self.tree.unfolded = None;
+        self.tree.unfolded.clear();
         self.page = None;
         self.focus = Focus::Composer;
         (self.inbox.asleep, self.inbox.inside) = (false, None);
@@ -168,8 +168,20 @@ impl App {
         let rows = self.tree_rows();
         let last = rows.len().saturating_sub(1);
         let at = self.tree.position(&rows).unwrap_or(0);
+        let parent = self.tree.chosen().and_then(|name| self.family.get(name)?.parent.clone());
         let place = rows.get(at.saturating_add_signed(by).min(last)).map(TreeRow::place);
+        // Rows beside the cursor stay where they are when it goes on.
+        self.tree.unfolded.extend(parent);
         self.tree.cursor = place;
+    }
+
+    /// Keeps the cursor of the tree on a row, as long as the tree has the keys. To be called after every message.
+    pub(super) fn tree_follows(&mut self) {
+        if self.focus == Focus::Tree {
+            let mut tree = std::mem::take(&mut self.tree);
+            tree.keep_cursor(&tree.rows(&Sums::of(&self.family), self.current.as_ref()));
+            self.tree = tree;
+        }
     }
 
     fn choose_row(&mut self) -> Vec<Effect> {
@@ -189,9 +201,11 @@ impl App {
         match self.tree.cursor.clone() {
             Some(Place::Pod(name)) => {
                 self.tree.unfold(&name);
-                self.tree.unfolded = Some(name);
+                self.tree.unfolded.insert(name);
             }
-            Some(Place::Ended(parent)) => self.tree.unfolded = Some(parent),
+            Some(Place::Ended(parent)) => {
+                self.tree.unfolded.insert(parent);
+            }
             Some(Place::Stopped) => self.tree.stopped_pods = StoppedPods::Listed,
             None => {}
         }

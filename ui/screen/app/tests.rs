@@ -69,6 +69,7 @@ pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRe
         pod: PodName::parse(pod).expect("a name"),
         client: None,
         lineage: Vec::new(),
+        cwd: None,
         call_id: format!("call-{id}"),
         tool: "Bash".into(),
         action: command.into(),
@@ -260,6 +261,16 @@ pub fn calls(effects: &[Effect]) -> Vec<(Option<&str>, &Method)> {
 
 fn message(text: &str) -> Method {
     Method::Send { input: crate::screen::pane::composer::tests::plain(text), queue: true }
+}
+
+/// The end of a run that finished.
+pub fn finished() -> yoi::protocol::LastRun {
+    yoi::protocol::LastRun {
+        entry: yoi::protocol::EntryId::new(),
+        result: yoi::protocol::RunResult::Finished.word().into(),
+        error: None,
+        at: NOON,
+    }
 }
 
 /// What the calls among `effects` were for.

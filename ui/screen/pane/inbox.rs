@@ -113,12 +113,12 @@ impl<'a> Item<'a> {
     }
 
     /// Whether it waits for a person, and is counted in the bar.
-    fn needs_person(&self) -> bool {
+    pub fn needs_person(&self) -> bool {
         matches!(self, Self::Approval(_) | Self::Pod(_, Matter::Needs))
     }
 
     /// When a person put it off. What came after a person put its Pod off is not put off.
-    fn put_off(&self, family: &Family) -> Option<u64> {
+    pub fn put_off(&self, family: &Family) -> Option<u64> {
         let of_client = self.approvals().first().and_then(|approval| approval.later);
         let of_pod = || family.get(self.pod()?)?.later;
         of_client.or_else(of_pod).filter(|at| *at >= self.since())
@@ -279,7 +279,7 @@ impl Inbox {
 
     /// How many rows of the request were never in view.
     pub fn unseen(&self, sight: Sight) -> usize {
-        sight.action.saturating_sub(self.seen.2)
+        sight.decided.saturating_sub(self.seen.2)
     }
 
     /// Starts the time until a decision counts anew, because another key was pressed.

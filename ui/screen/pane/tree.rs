@@ -6,9 +6,9 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
-use yoi::client::family::{Cost, Counts, Family, Sums};
+use yoi::client::family::{Cost, Counts, Family, Sums, has_finished};
 use yoi::protocol::name::folded;
-use yoi::protocol::{LastRun, PodInfo, PodName, RunResult, State};
+use yoi::protocol::{PodInfo, PodName, State};
 
 mod columns;
 mod draw;
@@ -46,12 +46,14 @@ pub struct Tree {
     pub filter: Input,
     /// The row the cursor is on.
     pub cursor: Option<Place>,
+    /// Where that row was last, from 0.
+    at: usize,
     pub marks: Marks,
     pub pins: Pins,
     /// The columns left of the transcript, if a person dragged the border there.
     pub columns: Option<u16>,
-    /// The Pod whose ended children were unfolded, until another Pod becomes the current one.
-    pub unfolded: Option<PodName>,
+    /// The Pods whose ended children have rows, until another Pod becomes the current one.
+    pub unfolded: BTreeSet<PodName>,
     folded: HashSet<PodName>,
 }
 
@@ -140,6 +142,18 @@ impl Tree {
     pub fn position(&self, rows: &[TreeRow<'_>]) -> Option<usize> {
         let cursor = self.cursor.as_ref()?;
         rows.iter().position(|row| row.is_at(cursor))
+    }
+
+    /// Keeps the cursor where it is when its row goes: it is on the row that is there now, or on the last one.
+    pub fn keep_cursor(&mut self, rows: &[TreeRow<'_>]) {
+        match (self.position(rows), rows.len().checked_sub(1)) {
+            (Some(at), _) => self.at = at,
+            (None, Some(last)) => {
+                self.at = self.at.min(last);
+                self.cursor = Some(rows[self.at].place());
+            }
+            (None, None) => self.cursor = None,
+        }
     }
 
     /// The Pod under the cursor.
@@ -261,7 +275,7 @@ impl<'a> Walk<'a, '_> {
     /// Adds the children of `parent`; two or more that have ended are one row, unless the current Pod or the cursor is
     /// among them or below one of them.
     fn children(&mut self, parent: &'a PodInfo, shown: Vec<&'a PodInfo>, level: usize) {
-        let may_fold = self.tree.unfolded.as_ref() != Some(&parent.name);
+        let may_fold = !self.tree.unfolded.contains(&parent.name);
         let (ended, others): (Vec<&PodInfo>, Vec<&PodInfo>) =
             shown.iter().copied().partition(|child| may_fold && self.has_ended(child));
         if ended.len() < 2 || ended.iter().any(|child| self.in_use.contains(&child.name)) {
@@ -273,14 +287,9 @@ impl<'a> Walk<'a, '_> {
         self.rows.push(TreeRow::Ended { parent, level, count });
     }
 
-    /// Whether the last run of a Pod finished, no Pod waits or works from it on down, and the person picked none there.
+    /// Whether a Pod is done, as [`Family::is_done`] says by the sums, and the person picked none from it on down.
     fn has_ended(&self, info: &PodInfo) -> bool {
-        let finished = |run: &LastRun| run.result == RunResult::Finished.word();
-        info.state == State::Idle
-            && info.last_result.as_ref().is_some_and(finished)
-            && info.why.is_none()
-            && info.limit.is_none()
-            && info.queue.is_empty()
+        has_finished(info)
             && !self.picked.contains(&info.name)
             && self.below(info).live() == self.below(info).idle
     }

@@ -1,7 +1,7 @@
 //! Selectors: `@idle`, `alice/**`, `alice/*`.
 
 use super::*;
-use crate::screen::app::tests::{approval, pod as info};
+use crate::screen::app::tests::{approval, finished, pod as info};
 use crate::screen::pane::glyph::Glyphs;
 use crate::screen::pane::inbox::needs;
 use crate::verb::targets::{Target, meant, selectors};
@@ -17,7 +17,7 @@ fn house() -> Family {
         below("alice", info("scout", State::Idle)),
         below("scout", info("probe", State::Failed)),
         below("alice", info("tester", State::NeedsYou)),
-        PodInfo { unseen: true, ..info("bob", State::Idle) },
+        PodInfo { unseen: true, last_result: Some(finished()), ..info("bob", State::Idle) },
         info("old", State::Stopped),
         PodInfo { workspace: "/far/shop".into(), ..info("far", State::Idle) },
         PodInfo { ephemeral: true, ..below("alice", info("gone", State::Stopped)) },

@@ -387,7 +387,7 @@ fn a_narrow_screen_names_the_key_that_goes_to_a_request_and_every_key_that_decid
     bench.press("ctrl-n");
     bench.wait(layer::ARMED_AFTER);
     let screen = bench.screen();
-    assert_eq!(screen.lines().rev().nth(1), Some(" a once  A always  T its tree  D deny"));
+    assert_eq!(screen.lines().rev().nth(1), Some(" a once  A always  T and below  D deny"));
     assert!(hints(&mut bench).starts_with(" ▲ 1 Ctrl+N   Enter look inside"), "{screen}");
 }
 

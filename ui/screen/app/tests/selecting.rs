@@ -7,7 +7,7 @@ fn bench() -> Bench {
         pod("alice", State::Running),
         child("alice", "scout", State::Idle),
         child("alice", "tester", State::Idle),
-        PodInfo { unseen: true, ..pod("bob", State::Idle) },
+        PodInfo { unseen: true, last_result: Some(finished()), ..pod("bob", State::Idle) },
     ];
     let mut bench = Bench::new(pods);
     bench.type_in(":open alice");

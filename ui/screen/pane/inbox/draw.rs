@@ -34,15 +34,15 @@ const ROOMY: usize = 60;
 /// The fewest columns in which a request can be read.
 const NARROWEST: u16 = 12;
 
-/// The rows of a card below its head; the rows of the action come first.
+/// The rows of a card below its head; those of what is decided come first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sight {
     /// The index of the first row in view, and the number of rows in view.
     pub first: usize,
     pub shown: usize,
     pub all: usize,
-    /// How many rows the whole action has.
-    pub action: usize,
+    /// How many rows, from the first on, say what a decision allows and for whom; all of them have to be seen.
+    pub decided: usize,
 }
 
 /// Whose item it is and why it is one.
@@ -86,13 +86,12 @@ impl View<'_> {
         let columns = usize::from(area.width);
         let Some(item) = self.inbox.chosen(&self.items) else { return Sight::default() };
         let all = self.details(item, columns).len();
-        let approval = item.approvals().first();
-        let action = approval.map_or(0, |approval| action(approval, columns, self.glyphs).len());
+        let decided = self.decided(item, columns).len();
         let first = self.inbox.scrolled.min(all);
         // Below this width no word of the action has room.
         let height = if area.width < NARROWEST { 0 } else { area.height };
         let shown = in_view(all - first, usize::from(height));
-        Sight { first, shown, all, action }
+        Sight { first, shown, all, decided }
     }
 
     /// The rows of the details that there is room for below the head, the last of which says how many
@@ -191,6 +190,19 @@ impl View<'_> {
             Item::Pod(info, matter) => return self.details_of_pod(info, *matter, room),
         };
         let Some(approval) = approval else { return Vec::new() };
+        let mut lines = self.decided(item, columns);
+        for (name, value) in stated(approval) {
+            lines.extend(self.fact_rows(name, &value, room));
+        }
+        let rule = self.rule(item).into_iter().chain(for_every_pod(approval));
+        lines.extend(rule.flat_map(|rule| self.prose(&rule, room)));
+        lines
+    }
+
+    /// What a decision allows, whole, and for whom: no row of it may be out of view when a person allows it.
+    fn decided(&self, item: &Item<'_>, columns: usize) -> Vec<Line<'static>> {
+        let room = columns.saturating_sub(INDENT).max(1);
+        let Some(approval) = item.approvals().first() else { return Vec::new() };
         let mut lines = Vec::new();
         let exact = self.theme.code.add_modifier(Modifier::BOLD);
         let rows = action(approval, columns, self.glyphs).into_iter();
@@ -200,11 +212,9 @@ impl View<'_> {
         }));
         let equal = self.equal_requests(item.approvals().len(), approval.question.is_some());
         lines.extend(equal.into_iter().flat_map(|text| self.prose(&text, room)));
-        for (name, value) in self.facts(item, approval) {
+        for (name, value) in self.granted(item, approval) {
             lines.extend(self.fact_rows(name, &value, room));
         }
-        let rule = self.rule(item).into_iter().chain(for_every_pod(approval));
-        lines.extend(rule.flat_map(|rule| self.prose(&rule, room)));
         lines
     }
 
@@ -239,7 +249,7 @@ impl View<'_> {
         match matter {
             Matter::InCircles => info.circling.as_ref().map_or_else(state, again),
             Matter::Failed => match info.parent.as_ref().and_then(|name| self.family.get(name)) {
-                Some(parent) => format!("failed · its parent is {}", state::of_pod(parent)),
+                Some(parent) => format!("failed · its parent: {}", state::of_pod(parent)),
                 None => state(),
             },
             Matter::Finished => "done, not seen".into(),
@@ -280,7 +290,8 @@ impl View<'_> {
         Some(format!("{pod} and {tree} would allow {}{limit}", pattern(rule)))
     }
 
-    fn facts(&self, item: &Item<'_>, approval: &ApprovalRequest) -> Vec<(&'static str, String)> {
+    /// What is granted beside the action, and to whom.
+    fn granted(&self, item: &Item<'_>, approval: &ApprovalRequest) -> Vec<(&'static str, String)> {
         let mut facts = match &approval.question {
             Some(asked) => vec![("wants", question::wants(asked))],
             None => vec![("needs", spelled(&approval.because))],
@@ -289,14 +300,8 @@ impl View<'_> {
         let command = |path| format!("{}, for this command only", scope::outside(path));
         facts.extend(approval.outside.iter().map(|path| ("opens", command(path))));
         facts.extend(approval.scripts.iter().map(|script| scope::hashed(approval, script)));
-        facts.extend(approval.reason.iter().map(|reason| ("model says", spelled(reason))));
-        facts.extend(approval.task.iter().map(|task| ("task", spelled(task))));
-        facts.extend(approval.said.iter().map(|said| ("last", spelled(said))));
         if item.approvals().len() > 1 {
             facts.push(("asked by", lineages(item.approvals())));
-        }
-        if approval.question.is_none() {
-            facts.push(("scope", scope::rules(&approval.scope)));
         }
         facts
     }
@@ -356,6 +361,18 @@ fn for_every_pod(approval: &ApprovalRequest) -> Option<String> {
          action = \"allow\""
     );
     (approval.tool == START_SERVER).then(|| spelled(&rule))
+}
+
+/// What the Pod says, and what it may do without a decision.
+fn stated(approval: &ApprovalRequest) -> Vec<(&'static str, String)> {
+    let said = |name, text: &Option<String>| text.as_ref().map(|text| (name, spelled(text)));
+    let scope = approval.question.is_none().then(|| ("scope", scope::rules(&approval.scope)));
+    let said = [
+        said("model says", &approval.reason),
+        said("task", &approval.task),
+        said("last", &approval.said),
+    ];
+    said.into_iter().chain([scope]).flatten().collect()
 }
 
 /// The error that the last run of a Pod ended with.

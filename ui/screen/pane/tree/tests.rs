@@ -1,5 +1,5 @@
 use super::*;
-use crate::screen::app::tests::{NOON, pod};
+use crate::screen::app::tests::{NOON, finished, pod};
 use crate::theme::Theme;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -239,12 +239,7 @@ fn orange_marks_only_what_waits_for_a_person() {
 #[test]
 fn two_or_more_children_that_ended_are_one_row_where_none_is_current_or_under_the_cursor() {
     let ended = |name: &str, parent: &str| PodInfo {
-        last_result: Some(LastRun {
-            entry: yoi::protocol::EntryId::new(),
-            result: RunResult::Finished.word().into(),
-            error: None,
-            at: NOON,
-        }),
+        last_result: Some(finished()),
         ..child(name, parent, State::Idle)
     };
     let waits = PodInfo { why: Some("a queued message waits".into()), ..ended("waits", "shop") };
@@ -271,9 +266,9 @@ fn two_or_more_children_that_ended_are_one_row_where_none_is_current_or_under_th
     );
     tree.cursor = None;
     assert!(drawn(&tree, &family, (40, 9))[6].starts_with("   ✓ 3 ended"));
-    tree.unfolded = PodName::parse("shop").ok();
+    tree.unfolded.extend(PodName::parse("shop"));
     assert_eq!(shown(&tree, &family, None).len(), family.all().len());
-    tree.unfolded = None;
+    tree.unfolded.clear();
     tree.cursor = PodName::parse("pics").ok().map(Place::Pod);
     assert_eq!(shown(&tree, &family, None).len(), family.all().len(), "it is below an ended one");
     tree.cursor = None;
