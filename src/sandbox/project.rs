@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Their names below the directory of the project. A directory includes its content.
-pub const PROJECT_FILES: [&str; 24] = [
+pub const PROJECT_FILES: [&str; 34] = [
     ".envrc",
     ".vscode/tasks.json",
     ".vscode/settings.json",
@@ -21,6 +21,7 @@ pub const PROJECT_FILES: [&str; 24] = [
     ".nvim.lua",
     ".vimrc",
     ".vim",
+    ".zed/debug.json",
     ".zed/settings.json",
     ".zed/tasks.json",
     ".mcp.json",
@@ -29,9 +30,18 @@ pub const PROJECT_FILES: [&str; 24] = [
     ".claude/settings.local.json",
     ".codex/config.toml",
     ".codex/hooks.json",
+    ".cursor/cli.json",
     ".cursor/hooks.json",
     ".cursor/mcp.json",
+    ".gemini/.env",
+    ".gemini/extensions",
     ".gemini/settings.json",
+    ".kiro/settings/mcp.json",
+    ".opencode",
+    "opencode.json",
+    "opencode.jsonc",
+    ".roo/mcp.json",
+    ".windsurf/mcp_config.json",
 ];
 
 /// Whether only some files of a directory are guarded, as in that of Visual Studio Code.
