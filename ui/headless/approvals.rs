@@ -477,7 +477,7 @@ mod tests {
             cwd: Path::new("/"),
             workspace: Path::new("/"),
             model: None,
-            left: None,
+            absence: None,
             effort: None,
             env: &BTreeMap::new(),
             now: 0,

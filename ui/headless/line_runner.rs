@@ -237,7 +237,7 @@ impl<'a> LineRunner<'a> {
                 cwd: &self.work.cwd,
                 workspace: &self.workspace,
                 model: self.model.as_deref(),
-                left: None,
+                absence: None,
                 effort: self.effort,
                 env: &self.opening.env,
                 now: yoi::protocol::now_ms(),

@@ -209,6 +209,8 @@ pub struct App {
     restored_text: String,
     /// When the person left the screen before this one; milliseconds since the Unix epoch.
     left: Option<u64>,
+    /// When this screen came to know the family.
+    back: u64,
     /// Where the person was in transcripts that are not kept.
     bookmarks: BTreeMap<PodName, Bookmark>,
     /// The theme that the person chose here or on an earlier screen.

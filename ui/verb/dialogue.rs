@@ -5,7 +5,7 @@ use crate::verb::numbers::Numbers;
 use crate::verb::targets::{Target, one};
 use crate::verb::{Way, WithKeys, find, spell};
 use crate::wording::lines::Line;
-use crate::wording::since::{Report, Since};
+use crate::wording::since::{Absence, Report, Since};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -177,8 +177,8 @@ pub struct Known<'a> {
     pub model: Option<&'a str>,
     /// The effort of new Pods, when a person chose one.
     pub effort: Option<Effort>,
-    /// When the person left the screen before this one, in milliseconds since the Unix epoch.
-    pub left: Option<u64>,
+    /// When the person left the screen before this one, and came back; `None` without a screen.
+    pub absence: Option<Absence>,
     /// The environment that the commands of a new Pod inherit.
     pub env: &'a BTreeMap<String, String>,
     /// Milliseconds since the Unix epoch.

@@ -46,9 +46,9 @@ impl Dialogue for Since {
 impl Since {
     fn span(&self, known: &Known<'_>) -> Span {
         let ago = |span| Span::Chosen(known.now.saturating_sub(span));
-        match (self.time, known.left) {
+        match (self.time, known.absence) {
             (Some(span), _) => ago(span),
-            (None, Some(left)) => Span::Left(left),
+            (None, Some(absence)) => Span::Left(absence),
             (None, None) => ago(DAY),
         }
     }

@@ -33,7 +33,7 @@ fn known_in<'a>(family: &'a Family, env: &'a BTreeMap<String, String>, way: Way)
         cwd: Path::new("/repo"),
         workspace: Path::new("/repo"),
         model: None,
-        left: None,
+        absence: None,
         effort: None,
         env,
         now: 0,

@@ -27,10 +27,17 @@ pub struct Since {
 /// A span of time that ends now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// Since the person left the screen before this one, at this time; milliseconds since the Unix epoch.
-    Left(u64),
+    /// Since the person left the screen before this one.
+    Left(Absence),
     /// Since this time, which the person chose.
     Chosen(u64),
+}
+
+/// When the person left the screen before this one, and came back; milliseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Absence {
+    pub left: u64,
+    pub back: u64,
 }
 
 /// How the last run of a Pod ended, or why the Pod needs a look now; in the order of the report.
@@ -87,7 +94,7 @@ impl Span {
     /// When it began; milliseconds since the Unix epoch.
     pub fn from(self) -> u64 {
         match self {
-            Self::Left(at) | Self::Chosen(at) => at,
+            Self::Left(Absence { left: at, .. }) | Self::Chosen(at) => at,
         }
     }
 }
@@ -99,12 +106,12 @@ impl Since {
         let pods: Vec<&PodWork> = self.pods.iter().filter(here).collect();
         let mut all = Work::default();
         pods.iter().for_each(|pod| all.add(pod.work.clone()));
-        let passed = now.saturating_sub(self.span.from());
         let (title, away) = match self.span {
-            Span::Left(_) => {
-                ("Since you left".to_owned(), Some(format!("{} away", elapsed(passed))))
+            Span::Left(Absence { left, back }) => {
+                let away = format!("{} away", elapsed(back.saturating_sub(left)));
+                ("Since you left".to_owned(), Some(away))
             }
-            Span::Chosen(_) => (format!("The last {}", in_words(passed)), None),
+            Span::Chosen(at) => (format!("The last {}", in_words(now.saturating_sub(at))), None),
         };
         let mut rows: Vec<(Outcome, u64, Row)> = Vec::new();
         for info in family.all().iter().filter(|info| is_here(info)) {
@@ -362,7 +369,7 @@ mod tests {
     #[test]
     fn what_needs_the_person_stands_first_then_what_failed_then_reports_with_open_tasks() {
         let (family, pods) = shop();
-        let since = Since { span: Span::Left(NOON - 8 * HOUR), pods };
+        let since = Since { span: Span::Left(Absence { left: NOON - 8 * HOUR, back: NOON }), pods };
         let report = since.report(&family, |_| true, NOON);
         assert_eq!(
             report.lines(),
@@ -417,7 +424,7 @@ mod tests {
         let (family, mut pods) = shop();
         let at = pods[1].last.at;
         pods[1].last = run(RunResult::Cancelled, None, at);
-        let since = Since { span: Span::Left(NOON - 8 * HOUR), pods };
+        let since = Since { span: Span::Left(Absence { left: NOON - 8 * HOUR, back: NOON }), pods };
         let report = since.report(&family, |_| true, NOON);
         let last = report.groups.last().expect("a group");
         assert_eq!((last.outcome, last.label.as_str()), (Outcome::StoppedShort, "1 stopped short"));

@@ -15,7 +15,7 @@ use crate::theme::Role;
 use crate::verb::Way;
 use crate::wording::age;
 use crate::wording::lines::{Line, Target};
-use crate::wording::since::{self, Report, Since, Span};
+use crate::wording::since::{self, Absence, Report, Since, Span};
 use yoi::protocol::{Event, Method, PodInfo};
 
 /// The page of F1.
@@ -302,6 +302,7 @@ impl App {
     /// A screen was opened: requests what the Pods did since the one before, if that is worth a page. While the person types
     /// a notice says it.
     pub(super) fn look_back(&mut self, typed: bool) -> Option<Effect> {
+        self.back = self.now;
         let left = self.left?;
         let sentence = since::returned(&self.family, &self.setup.workspace, left, self.now)?;
         if typed {
@@ -312,12 +313,17 @@ impl App {
         Some(Effect::Call { pod: None, method: Method::Since { at: left }, asked })
     }
 
+    /// When the person left the screen before this one, and came back.
+    pub(super) fn absence(&self) -> Option<Absence> {
+        self.left.map(|left| Absence { left, back: self.back })
+    }
+
     /// The reply to that: the page, without the keys, or a notice if the person has begun with something else.
     pub(super) fn looked_back(&mut self, left: u64, token: &RequestToken, event: Option<Event>) {
         let waits = self.still_waits(token) && self.focus == Focus::Composer;
         let page = match event {
             Some(Event::Since { pods }) if waits && self.layers.is_empty() => {
-                Some(Since { span: Span::Left(left), pods })
+                Some(Since { span: Span::Left(Absence { left, back: self.back }), pods })
             }
             Some(_) | None => None,
         };

@@ -138,7 +138,7 @@ impl App {
             cwd: &self.setup.cwd,
             workspace: &self.setup.workspace,
             model: self.model.as_deref(),
-            left: self.left,
+            absence: self.absence(),
             effort: self.setup.effort,
             env: &self.setup.env,
             now: self.now,

@@ -130,6 +130,9 @@ fn a_screen_that_opens_requests_what_the_pods_did_and_shows_it_without_taking_th
     bench.type_in("go on");
     assert_eq!(bench.draft(), "go on");
     assert!(bench.screen().contains("Since you left"), "{}", bench.screen());
+    assert!(bench.screen().contains("7h02 away"), "{}", bench.screen());
+    bench.wait(600_000);
+    assert!(bench.screen().contains("7h02 away"), "the person is back: {}", bench.screen());
 }
 
 fn everything(pods: Vec<PodInfo>) -> Event {
@@ -267,7 +270,10 @@ fn enter_shows_the_end_of_that_run_though_others_came_after_it() {
     let mut pods = pods;
     pods[1].last.entry = end;
     bench.app.open_page(Page::Since(crate::wording::since::Since {
-        span: crate::wording::since::Span::Left(NOON - 7 * HOUR),
+        span: crate::wording::since::Span::Left(crate::wording::since::Absence {
+            left: NOON - 7 * HOUR,
+            back: NOON,
+        }),
         pods,
     }));
     bench.press("j");
