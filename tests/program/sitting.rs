@@ -182,10 +182,21 @@ fn a_family_is_led_by_keys_alone_from_its_first_request_to_what_happened_meanwhi
     eventually("its report is read", || rests("ws") && rests("looper") && is_seen("looper"));
     terminal.press(":stop @done\r");
     terminal.waits_for("stop 6 Pods: near, mid, choice, looper, deep, last?");
-    decides(&mut terminal, "\r", |_| {
-        bench.pod("near").is_some_and(|pod| pod["state"] == "stopped")
+    // The question is gone, and no verb is under way, once the screen says what came of it.
+    decides(&mut terminal, "\r", |terminal| {
+        terminal.text().contains("✓ stopped near, mid, choice, looper, deep, last")
     });
-    terminal.press("\x18q");
+    terminal.waits_without("stop 6 Pods");
+    // The root reads that its children were stopped: where its run goes on, leaving is confirmed.
+    let mut pressed = None;
+    sees(&mut terminal, "the screen is left", |terminal| {
+        if pressed.is_none_or(|at: Instant| at.elapsed() > Duration::from_millis(400)) {
+            let confirms = terminal.text().contains("Esc: stay");
+            terminal.press(if confirms { "\r" } else { "\x18q" });
+            pressed = Some(Instant::now());
+        }
+        terminal.is_as_before()
+    });
     assert_eq!(terminal.ends(), 0);
     // As if ten minutes passed.
     for file in files(&bench.path("home/state/screens")) {
