@@ -304,7 +304,6 @@ impl App {
         }
         self.page_follows(&effects);
         self.inbox_follows();
-        self.tree_follows();
         self.split_follows();
         self.leaving_follows();
         Update { effects, redraw: redraw || self.notices.version() != notices }
@@ -313,6 +312,8 @@ impl App {
     fn take_in(&mut self, msg: Msg) -> Vec<Effect> {
         match msg {
             Msg::Key(key) => {
+                // The host may have taken the row of the cursor since the last frame.
+                self.tree_follows();
                 let mut effects = self.key(key);
                 effects.extend(self.look_for_model());
                 effects

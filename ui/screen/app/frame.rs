@@ -28,6 +28,7 @@ impl App {
     /// Prepares the state for a frame: lays out the transcripts for the size of their panes, and
     /// requests the pages and parts that are missing in view.
     pub fn prepare_frame(&mut self) -> Vec<Effect> {
+        self.tree_follows();
         let areas = Areas::of(self);
         self.composer_follows();
         let first = self.shown().cloned().map(|name| (name, areas.transcript));

@@ -175,7 +175,8 @@ impl App {
         self.tree.cursor = place;
     }
 
-    /// Keeps the cursor of the tree on a row, as long as the tree has the keys. To be called after every message.
+    /// Keeps the cursor of the tree on a row, as long as the tree has the keys. To be called before each frame and key, not
+    /// after every message: it sums the whole family.
     pub(super) fn tree_follows(&mut self) {
         if self.focus == Focus::Tree {
             let mut tree = std::mem::take(&mut self.tree);
