@@ -50,7 +50,8 @@ impl Follower {
     /// Takes an event. `true`: it is to be applied now, because it is new and none before it is missing.
     pub fn accept(&mut self, seq: Option<u64>, event: &Event) -> bool {
         self.keep(seq, event);
-        if let (Some(seq), seen) = (seq, self.seq) {
+        if let Some(seq) = seq {
+            let seen = self.seq;
             if seen.is_some_and(|seen| seq <= seen) {
                 return false;
             }

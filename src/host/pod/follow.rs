@@ -37,11 +37,12 @@ impl Pod {
                 if now.saturating_sub(self.shown_activity) >= SIGN_OF_LIFE {
                     self.shown_activity = now;
                     self.change(|info| info.last_activity = now);
+                } else {
+                    self.info.send_if_modified(|info| {
+                        info.last_activity = now;
+                        false
+                    });
                 }
-                self.info.send_if_modified(|info| {
-                    info.last_activity = now;
-                    false
-                });
                 self.publisher.publish(&event);
             }
             RunEvent::Committed { entries, end } => {

@@ -280,12 +280,8 @@ impl App {
         self.chosen_item(|item| {
             let rule = item.approvals().first()?.rule.clone();
             let client = item.approvals().first().and_then(|approval| approval.client.clone());
-            let mut pods: Vec<PodName> = Vec::new();
-            for approval in item.approvals() {
-                if approval.client.is_none() && !pods.contains(&approval.pod) {
-                    pods.push(approval.pod.clone());
-                }
-            }
+            let of_pods = item.approvals().iter().filter(|approval| approval.client.is_none());
+            let pods = distinct(of_pods.map(|approval| approval.pod.clone()));
             let ids = item.approvals().iter().map(|approval| approval.id.clone()).collect();
             let roots = equal::roots(item.approvals());
             let once_only = item.approvals().iter().any(|approval| approval.is_once_only());
@@ -533,12 +529,7 @@ impl App {
         let together = decision.together.clone();
         let decided = |id: &String| Some(self.deciding.get(id)?.asker.clone());
         let askers: Option<Vec<String>> = together.iter().filter_map(decided).collect();
-        let mut names: Vec<String> = Vec::new();
-        for asker in askers? {
-            if !names.contains(&asker) {
-                names.push(asker);
-            }
-        }
+        let names = distinct(askers?);
         self.deciding.retain(|id, _| !together.contains(id));
         Some(names.join(", "))
     }
@@ -548,6 +539,17 @@ impl App {
         let line = self.decided_by_line.as_ref();
         self.layers.top().is_some_and(|layer| is_about(layer, line, id))
     }
+}
+
+/// Each of these once, where it came first.
+fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for one in all {
+        if !distinct.contains(&one) {
+            distinct.push(one);
+        }
+    }
+    distinct
 }
 
 /// Whether a layer is about this request; `line` holds the requests that a typed reason or rule is for.

@@ -35,12 +35,7 @@ fn a_tree_with_more_pods_than_rows_says_how_many_are_above_and_below() {
 #[test]
 fn ended_children_are_listed_by_a_click_or_a_key_and_fold_again_with_another_current_pod() {
     let ended = |child_name: &str| PodInfo {
-        last_result: Some(yoi::protocol::LastRun {
-            entry: yoi::protocol::EntryId::new(),
-            result: "finished".into(),
-            error: None,
-            at: NOON,
-        }),
+        last_result: Some(finished()),
         ..child("shop", child_name, State::Idle)
     };
     let pods = vec![pod("shop", State::Idle), ended("fmt"), ended("docs"), pod("bob", State::Idle)];
