@@ -1,4 +1,4 @@
-//! Notices: short sentences on the action bar. Each is shown for a while, and the past ones can be listed.
+//! Notices: short sentences on the action bar. Each is shown for a while, the worst first, and the past ones can be listed.
 
 use std::collections::VecDeque;
 use yoi::protocol::{PodName, State};
@@ -6,9 +6,13 @@ use yoi::text::SafeText;
 
 /// How many past notices are kept.
 const KEPT: usize = 200;
+/// How many notices wait behind the one on screen.
+const WAITING: usize = 20;
+/// Milliseconds for which a notice stays; a refusal stays on until a key is pressed.
+const STAYS: u64 = 5_000;
 
-/// The kind of a notice: its shape, its colour and how long it stays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The kind of a notice: its shape and its colour; the worst comes last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// What was asked for is done.
     Done,
@@ -21,13 +25,9 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Milliseconds on screen, for a short text.
-    fn stays(self) -> u64 {
-        match self {
-            Self::Done => 4_000,
-            Self::Info => 6_000,
-            Self::Warned | Self::Refused => 10_000,
-        }
+    /// Whether it answers what the person did, so that the next one takes its place.
+    fn answers(self) -> bool {
+        matches!(self, Self::Done | Self::Info)
     }
 
     /// The mark before the text.
@@ -57,13 +57,13 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// When it leaves the screen; a long text stays longer.
+    /// When it leaves the screen by itself, or from when on any key takes it from there.
     fn until(&self) -> u64 {
-        if let Some(ends) = self.ends {
-            return ends;
-        }
-        let length = u64::try_from(self.text.len()).unwrap_or(u64::MAX);
-        self.at.saturating_add(self.kind.stays()).saturating_add(length.saturating_mul(25))
+        self.ends.unwrap_or(self.at.saturating_add(STAYS))
+    }
+
+    fn waits_for_a_key(&self) -> bool {
+        self.kind == Kind::Refused && self.ends.is_none()
     }
 }
 
@@ -73,12 +73,21 @@ fn of_one_line(text: &str) -> SafeText<'static> {
     SafeText::line(lines.collect::<Vec<_>>().join(" · "))
 }
 
-/// The notice on screen and those before it.
+/// What a key is to the notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pressed {
+    /// A letter of a text.
+    Letter,
+    Other,
+}
+
+/// The notices of now and those before them.
 #[derive(Clone, Debug, Default)]
 pub struct Notices {
-    shown: Option<Notice>,
+    /// In the order in which they came. The worst is on screen, of several the newest.
+    current: Vec<Notice>,
     past: VecDeque<Notice>,
-    /// Counts the changes of the notice on screen.
+    /// Counts the changes of what is on screen.
     version: u64,
 }
 
@@ -99,56 +108,63 @@ impl Notices {
     fn show(&mut self, notice: Notice) {
         self.past.push_front(notice.clone());
         self.past.truncate(KEPT);
-        self.shown = Some(notice);
+        self.current.retain(|before| {
+            let is_answered = notice.kind.answers() && before.kind.answers();
+            !is_answered && before.text != notice.text
+        });
+        if self.current.len() > WAITING {
+            self.current.remove(0);
+        }
+        self.current.push(notice);
         self.version += 1;
     }
 
-    /// The notice on screen holds while this Pod is in this state.
+    /// The newest notice holds while this Pod is in this state.
     pub fn holds_while(&mut self, while_in: Option<(PodName, State)>) {
-        if let Some(shown) = &mut self.shown {
-            shown.while_in = while_in;
+        if let Some(newest) = self.current.last_mut() {
+            newest.while_in = while_in;
         }
     }
 
-    /// Takes the notice off the screen if it holds only while this Pod is in another state.
+    /// Takes notices off the screen that hold only while this Pod is in another state.
     pub fn state_changed(&mut self, pod: &PodName, state: State) {
-        self.end_if(|(of, holds)| of == pod && *holds != state);
+        self.end_if(|notice| {
+            notice.while_in.as_ref().is_some_and(|(of, holds)| of == pod && *holds != state)
+        });
     }
 
-    /// Another Pod is in front: takes the notice off the screen if it is about a Pod's state.
+    /// Another Pod is in front: takes notices about a Pod's state off the screen.
     pub fn pod_opened(&mut self) {
-        self.end_if(|_| true);
+        self.end_if(|notice| notice.while_in.is_some());
     }
 
     /// The person went on: takes a notice that answered what they did before off the screen.
     pub fn went_on(&mut self) {
-        let answered = |notice: &Notice| matches!(notice.kind, Kind::Done | Kind::Info);
-        if self.shown.as_ref().is_some_and(answered) {
-            self.shown = None;
-            self.version += 1;
-        }
+        self.end_if(|notice| notice.kind.answers());
     }
 
-    fn end_if(&mut self, ends: impl Fn(&(PodName, State)) -> bool) {
-        if self.shown.as_ref().and_then(|shown| shown.while_in.as_ref()).is_some_and(ends) {
-            self.shown = None;
-            self.version += 1;
-        }
+    /// The person pressed a key: takes refusals off the screen. A letter of a text leaves those that could not be read yet.
+    pub fn key_pressed(&mut self, key: Pressed, now: u64) {
+        let could_be_read = |notice: &Notice| key == Pressed::Other || notice.until() <= now;
+        self.end_if(|notice| notice.waits_for_a_key() && could_be_read(notice));
+    }
+
+    fn end_if(&mut self, ends: impl Fn(&Notice) -> bool) {
+        let before = self.current.len();
+        self.current.retain(|notice| !ends(notice));
+        self.version += u64::from(self.current.len() != before);
     }
 
     /// Takes the notice of this text off the screen: it holds no longer.
     pub fn end(&mut self, text: &str) {
         let text = of_one_line(text);
-        if self.shown.as_ref().is_some_and(|shown| shown.text == text) {
-            self.shown = None;
-            self.version += 1;
-        }
+        self.end_if(|notice| notice.text == text);
     }
 
     /// The notice of this text has other words now, on the screen and in the list.
     pub fn reword(&mut self, before: &str, now: &str) {
         let (before, now) = (of_one_line(before), of_one_line(now));
-        for notice in self.past.iter_mut().chain(&mut self.shown) {
+        for notice in self.past.iter_mut().chain(&mut self.current) {
             if notice.text == before {
                 notice.text = now.clone();
             }
@@ -158,25 +174,28 @@ impl Notices {
 
     /// What is on screen.
     pub fn shown(&self) -> Option<&Notice> {
-        self.shown.as_ref()
+        self.current.iter().max_by_key(|notice| notice.kind)
     }
 
-    /// Takes the notice off the screen when its time is over.
+    /// How many more there are now.
+    pub fn behind(&self) -> usize {
+        self.current.len().saturating_sub(1)
+    }
+
+    /// Takes notices off the screen when their time is over.
     pub fn expire(&mut self, now: u64) {
-        if self.ends().is_some_and(|end| end <= now) {
-            self.shown = None;
-            self.version += 1;
-        }
+        self.end_if(|notice| !notice.waits_for_a_key() && notice.until() <= now);
     }
 
-    /// Another number after each change of the notice on screen.
+    /// Another number after each change of what is on screen.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// When the notice on screen ends.
+    /// When the next notice ends by itself.
     pub fn ends(&self) -> Option<u64> {
-        self.shown.as_ref().map(Notice::until)
+        let ending = self.current.iter().filter(|notice| !notice.waits_for_a_key());
+        ending.map(Notice::until).min()
     }
 
     /// All notices, the newest first.
@@ -189,34 +208,63 @@ impl Notices {
 mod tests {
     use super::*;
 
+    fn said(notices: &[(Kind, &str, u64)]) -> Notices {
+        let mut all = Notices::default();
+        notices.iter().for_each(|(kind, text, at)| all.say(*kind, *text, *at));
+        all
+    }
+
+    fn shown(notices: &Notices) -> (Option<&str>, usize) {
+        (notices.shown().map(|notice| notice.text.as_str()), notices.behind())
+    }
+
     #[test]
     fn a_notice_leaves_the_screen_and_stays_in_the_list() {
-        let mut notices = Notices::default();
-        notices.say(Kind::Done, "alice is stopped", 1_000);
-        notices.expire(4_000);
-        assert_eq!(notices.shown().map(|n| n.text.as_str()), Some("alice is stopped"));
-        let end = notices.ends().expect("it ends");
-        notices.expire(end);
-        assert_eq!(notices.shown(), None);
-        assert_eq!(notices.ends(), None);
+        let mut notices = said(&[(Kind::Done, "alice is stopped", 1_000)]);
+        assert_eq!(notices.ends(), Some(6_000));
+        notices.expire(5_999);
+        assert_eq!(shown(&notices), (Some("alice is stopped"), 0));
+        notices.expire(6_000);
+        assert_eq!((shown(&notices), notices.ends()), ((None, 0), None));
         assert_eq!(notices.past().count(), 1);
     }
 
     #[test]
     fn a_text_of_several_lines_is_a_notice_without_signs_for_line_ends() {
-        let mut notices = Notices::default();
-        notices.say(Kind::Refused, "no wire\nwrite into it:\n\n[provider.x]\n", 0);
-        let text = notices.shown().map(|notice| notice.text.as_str());
-        assert_eq!(text, Some("no wire · write into it: · [provider.x]"));
+        let notices = said(&[(Kind::Refused, "no wire\nwrite into it:\n\n[provider.x]\n", 0)]);
+        assert_eq!(shown(&notices), (Some("no wire · write into it: · [provider.x]"), 0));
     }
 
     #[test]
-    fn a_refusal_stays_longer_than_a_success() {
-        let end = |kind| {
-            let mut notices = Notices::default();
-            notices.say(kind, "x", 0);
-            notices.ends()
-        };
-        assert!(end(Kind::Refused) > end(Kind::Done));
+    fn of_several_notices_the_worst_is_shown_and_the_others_are_counted() {
+        let mut notices = said(&[
+            (Kind::Warned, "no such theme", 0),
+            (Kind::Refused, "the disk is full", 1_000),
+            (Kind::Warned, "no such key", 2_000),
+            (Kind::Info, "a peer came", 2_000),
+            (Kind::Done, "stopped", 3_000),
+            (Kind::Warned, "no such key", 3_000),
+        ]);
+        assert_eq!(shown(&notices), (Some("the disk is full"), 3));
+        notices.expire(5_000);
+        assert_eq!(shown(&notices), (Some("the disk is full"), 2));
+        notices.end("the disk is full");
+        assert_eq!(shown(&notices), (Some("no such key"), 1));
+        notices.went_on();
+        assert_eq!(shown(&notices), (Some("no such key"), 0));
+    }
+
+    #[test]
+    fn a_refusal_stays_until_a_key_is_pressed_and_5_s_while_a_text_is_typed() {
+        let refused = said(&[(Kind::Refused, "the disk is full", 0)]);
+        let mut notices = refused.clone();
+        notices.key_pressed(Pressed::Letter, 4_999);
+        notices.expire(60_000);
+        assert_eq!((shown(&notices), notices.ends()), ((Some("the disk is full"), 0), None));
+        notices.key_pressed(Pressed::Letter, 60_000);
+        assert_eq!(shown(&notices), (None, 0));
+        let mut notices = refused;
+        notices.key_pressed(Pressed::Other, 1);
+        assert_eq!(shown(&notices), (None, 0));
     }
 }

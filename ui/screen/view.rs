@@ -229,6 +229,7 @@ fn bar(app: &App, area: Rect, buf: &mut Buffer) {
         |notice: &&Notice| app.link == Link::Up || app.host_notices.contains(&notice.text);
     let view = actionbar::View {
         notice: app.notices.shown().filter(of_host).filter(|_| !waits),
+        behind: app.notices.behind(),
         hints: &hints,
         needs: app.needs(),
         help: app.keymap.label(Context::Everywhere, Action::Help),

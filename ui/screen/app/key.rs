@@ -2,8 +2,7 @@
 
 use crate::screen::app::{App, Capture, Effect, Focus, Layer, Link};
 use crate::screen::keys::{Action, Binding, Context, pressed};
-use crate::screen::notice::Kind;
-
+use crate::screen::notice::{Kind, Pressed};
 use crate::screen::pane::actionbar::Purpose;
 use crate::screen::pane::transcript::{Detail, Scroll, Transcript};
 use crate::verb::Way;
@@ -26,6 +25,7 @@ impl App {
         if key.kind == KeyEventKind::Release {
             return Vec::new();
         }
+        self.notices.key_pressed(self.kind_of(key), self.now);
         self.end_selection();
         if self.leader {
             return self.leader_key(key);
@@ -47,6 +47,16 @@ impl App {
             Some(Layer::List(palette)) => self.palette_key(palette, key),
             None => self.pane_key(key),
         }
+    }
+
+    /// Whether a key is a letter of a text.
+    fn kind_of(&self, key: KeyEvent) -> Pressed {
+        let types = match self.layers.top() {
+            Some(Layer::Prompt(_) | Layer::List(_)) => true,
+            Some(Layer::Confirm(_)) => false,
+            None => self.focus == Focus::Composer && !self.leader,
+        };
+        if types && typed(key).is_some() { Pressed::Letter } else { Pressed::Other }
     }
 
     /// The context of the keymap for the pane in focus.

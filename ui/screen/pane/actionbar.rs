@@ -16,7 +16,7 @@ use ratatui::text::{Line, Span};
 /// Rows of the list of completions.
 pub const CANDIDATES: usize = 6;
 
-/// Behind a warning that is cut: the verb that shows all of it.
+/// Behind a warning that is cut, or with more notices behind it: the verb that shows all.
 const REST: &str = " :notices";
 /// The columns from which on there is room for it.
 const ROOM_FOR_REST: usize = 40;
@@ -179,6 +179,8 @@ impl Hint {
 /// The action bar as a widget.
 pub struct View<'a> {
     pub notice: Option<&'a Notice>,
+    /// How many notices are behind that one.
+    pub behind: usize,
     pub hints: &'a [Hint],
     /// How many need a person, and the key that goes to them: it keeps its place beside a notice.
     pub needs: Option<Hint>,
@@ -204,7 +206,7 @@ impl View<'_> {
         let left = room.saturating_sub(taken);
         let (text, right) = match self.notice {
             // A long notice takes the room of the key.
-            Some(notice) if width(&notice.text) + 2 + right > left => {
+            Some(notice) if width(&notice.text) + 2 + width(&self.rest(left)) + right > left => {
                 (self.notice(notice, left), 0)
             }
             Some(notice) => (self.notice(notice, left), right),
@@ -228,12 +230,25 @@ impl View<'_> {
         let mark = notice.kind.mark(self.glyphs == Glyphs::Ascii);
         let text = self.glyphs.plain(&format!("{mark} {}", notice.text));
         let style = self.theme.style(role);
-        let rest = notice.kind == Kind::Warned && room >= ROOM_FOR_REST;
-        if width(&text) <= room || !rest {
-            return Line::styled(cut(&text, room), style);
+        let mut rest = self.rest(room);
+        if width(&text) + width(&rest) <= room {
+            let rest = Span::styled(rest, self.theme.dim);
+            return Line::from(vec![Span::styled(text, style), rest]);
         }
-        let shown = cut(&text, room - width(REST));
-        Line::from(vec![Span::styled(shown, style), Span::styled(REST, self.theme.dim)])
+        if rest.is_empty() && notice.kind >= Kind::Warned && room >= ROOM_FOR_REST {
+            rest = REST.into();
+        }
+        let shown = cut(&text, room.saturating_sub(width(&rest)));
+        Line::from(vec![Span::styled(shown, style), Span::styled(rest, self.theme.dim)])
+    }
+
+    /// How many notices are behind the one that is shown, and where there is room the verb that lists them.
+    fn rest(&self, room: usize) -> String {
+        match self.behind {
+            0 => String::new(),
+            more if room < ROOM_FOR_REST => format!(" +{more}"),
+            more => self.glyphs.plain(&format!(" · +{more}{REST}")),
+        }
     }
 
     fn hints(&self, room: usize) -> Line<'static> {

@@ -87,7 +87,10 @@ fn a_mistake_in_the_settings_is_one_notice_wherever_it_moves_and_its_correction_
     assert!(bench.notice().starts_with("config.toml:6:1: `b` is 0"), "{}", bench.notice());
     assert_eq!(listed(&bench), [mistake(6, "`b` is 0").text, mistake(5, "`a` is 0").text]);
     host(&mut bench, vec![mistake(5, "`a` is 0")]);
-    assert_eq!(bench.notice(), "corrected: `b` is 0", "its notice leaves with the correction");
+    assert_eq!(listed(&bench)[0], "corrected: `b` is 0");
+    let shown = (bench.notice(), bench.app.notices.behind());
+    let of_a = mistake(5, "`a` is 0").text;
+    assert_eq!(shown, (of_a.as_str(), 1), "the notice of `b` leaves with the correction");
     let screen = bench.screen();
     assert!(screen.contains("config.toml:5:1: `a`") && !screen.contains("toml:6:1"), "{screen}");
     // The next host finds no mistake, and lists none.
