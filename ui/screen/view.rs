@@ -231,7 +231,7 @@ fn bar(app: &App, area: Rect, buf: &mut Buffer) {
         notice: app.notices.shown().filter(of_host).filter(|_| !waits),
         behind: app.notices.behind(),
         hints: &hints,
-        needs: app.needs(),
+        needs: app.needs().filter(|_| !app.has_card_of_need()),
         help: app.keymap.label(Context::Everywhere, Action::Help),
         theme: &app.theme,
         glyphs: app.setup.glyphs,

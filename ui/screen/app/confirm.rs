@@ -16,7 +16,7 @@ use yoi::protocol::{Method, PodInfo, PodName};
 
 /// The notice for a key that came before the person could read what it would decide.
 pub(super) const TOO_EARLY: &str =
-    "Ignored: too soon after this appeared or after the last key. Press again.";
+    "press again: that was too soon after this appeared or after the last key";
 
 /// Columns of ` · ` and `: ` around an answer.
 const ANSWER_GAP: usize = 5;

@@ -173,11 +173,13 @@ impl App {
         let count = self.equal_requests();
         let (each, deny) = match count {
             0 | 1 => (String::new(), "deny".to_owned()),
+            _ if self.is_narrow() => ("all".to_owned(), "deny".to_owned()),
             many => (format!("all {many} once"), format!("deny all {many}")),
         };
-        let (always, tree) = match self.is_narrow() {
-            true => ("always", "and below"),
-            false => ("always, for this Pod", "always, and below"),
+        let (once, always, tree) = match (self.is_narrow(), count) {
+            (true, 2..) => ("one", "always", "below"),
+            (true, _) => ("once", "always", "and below"),
+            (false, _) => ("once", "always, for this Pod", "always, and below"),
         };
         let write = [(Action::Composer, "write to it")];
         let steps = self.steps();
@@ -197,7 +199,7 @@ impl App {
             return self.question_hints(&question, count);
         }
         let mut answers = vec![
-            (Action::AllowOnce, "once"),
+            (Action::AllowOnce, once),
             (Action::AllowEach, each.as_str()),
             (Action::AllowPod, always),
             (Action::AllowTree, tree),

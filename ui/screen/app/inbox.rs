@@ -4,7 +4,7 @@
 use crate::screen::app::confirm::TOO_EARLY;
 use crate::screen::app::{App, Asked, Confirm, Deciding, Effect, Focus, Layer, TextFor};
 use crate::screen::app::{Areas, panes};
-use crate::screen::keys::Action;
+use crate::screen::keys::{Action, Context};
 use crate::screen::notice::Kind;
 use crate::screen::pane::actionbar::Prompt;
 use crate::screen::pane::actionbar::Purpose;
@@ -77,6 +77,11 @@ impl App {
     pub fn has_card(&self) -> bool {
         let asleep = self.inbox.asleep && self.focus == Focus::Composer;
         (asleep || self.focus == Focus::Inbox) && !self.items().is_empty()
+    }
+
+    /// Whether a card is on the screen about what waits for the person: its head says how many there are.
+    pub fn has_card_of_need(&self) -> bool {
+        self.has_card() && self.chosen_item(|item| item.needs_person().then_some(())).is_some()
     }
 
     /// Keeps the card on its item, and notes what of it is in view. Once the item is gone, the next card comes without the
@@ -439,7 +444,11 @@ impl App {
         match self.inbox.unseen(sight) {
             0 => None,
             _ if sight.shown == 0 => Some(NO_ROOM.into()),
-            rows => Some(format!("{}, then the key again", inbox::more_below(rows, &self.keymap))),
+            rows => {
+                let key = self.keymap.name(Context::Everywhere, Action::PageDown);
+                let lines = if rows == 1 { "line" } else { "lines" };
+                Some(format!("{key} first: {rows} more {lines}, then the key again"))
+            }
         }
     }
 

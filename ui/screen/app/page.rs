@@ -148,7 +148,7 @@ impl App {
     fn rows_of_inbox(&self) -> Vec<PageRow> {
         let card = panes::card(self);
         let row = |item: &Item<'_>| {
-            let Title { shape, role, asker, why, age } = card.title(item);
+            let Title { shape, role, asker, why, age, .. } = card.title(item);
             let text = vec![
                 blank(2),
                 piece(format!("{shape} {asker}"), role),

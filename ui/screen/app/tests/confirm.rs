@@ -68,7 +68,7 @@ pub(super) const ALL: [(&str, Opens, &[&str]); 6] = [
     ("offered", offered, &["enter", "s"]),
 ];
 
-const EARLY: &str = "Ignored: too soon after this appeared or after the last key. Press again.";
+const EARLY: &str = "press again: that was too soon after this appeared or after the last key";
 
 fn each(check: impl Fn(&str, &mut Bench, &str)) {
     each_of(ALL, check);

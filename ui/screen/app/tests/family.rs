@@ -252,7 +252,10 @@ fn what_is_put_off_answers_nothing_and_comes_last_until_the_pod_needs_something_
     bench.shown(PodInfo { later: Some(u64::MAX), ..pod("tester", State::NeedsYou) });
     let screen = bench.screen();
     assert!(screen.contains("scout  wants an approval"), "{screen}");
-    assert!(screen.contains("1 of 2") && screen.contains("▲ 2 need you"), "{screen}");
+    assert!(
+        screen.contains("1 of 2") && !screen.contains("need you"),
+        "the count or the card: {screen}"
+    );
     bench.wait(1_000);
     assert!(decisions(&bench.press("a")).is_empty(), "the next card has no keys");
     bench.press("ctrl-n");
@@ -372,11 +375,9 @@ fn allow_once_on_a_row_of_equal_requests_decides_one_and_another_key_all_of_them
     bench.size(120, 40);
     three(&mut bench);
     let screen = bench.screen();
-    for said in [
-        "3 equal requests: a allows the oldest, M each of them",
-        "3 alike · 1 of 1 · waits 2m0",
-        "▲ 3 need you",
-    ] {
+    for said in
+        ["3 equal requests: a allows the oldest, M each of them", "3 alike · 1 of 1 · waits 2m0"]
+    {
         assert!(screen.contains(said), "{said}\n{screen}");
     }
     assert_eq!(decisions(&bench.press("a")), once("one"));
@@ -560,7 +561,7 @@ fn a_request_is_allowed_at_once_only_when_every_row_of_it_is_in_view() {
             let in_view = texts.filter(|text| text.starts_with("echo one")).count();
             let allowed = !decisions(&bench.press("a")).is_empty();
             assert_eq!(allowed, in_view == lines, "{columns}x{rows}: {}", bench.screen());
-            assert!(allowed || bench.notice().ends_with("PageDown, then the key again"));
+            assert!(allowed || bench.notice().starts_with("PageDown first: "));
         }
     }
 }
@@ -579,7 +580,7 @@ fn a_request_longer_than_the_pane_is_seen_whole_before_it_is_allowed() {
         bench.press("ctrl-n");
         bench.wait(400);
         assert!(decisions(&bench.press("a")).is_empty());
-        assert!(bench.notice().ends_with("more lines: PageDown, then the key again"), "{rows}");
+        assert!(bench.notice().ends_with("more lines, then the key again"), "{rows}");
         assert!(bench.screen().contains("echo 1;") && !bench.screen().contains("echo 60;"));
         let mut seen = BTreeSet::new();
         for _ in 0..60 {

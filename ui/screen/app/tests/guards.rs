@@ -388,7 +388,27 @@ fn a_narrow_screen_names_the_key_that_goes_to_a_request_and_every_key_that_decid
     bench.wait(layer::ARMED_AFTER);
     let screen = bench.screen();
     assert_eq!(screen.lines().rev().nth(1), Some(" a once  A always  T and below  D deny"));
-    assert!(hints(&mut bench).starts_with(" ▲ 1 Ctrl+N   Enter look inside"), "{screen}");
+    assert!(hints(&mut bench).starts_with(" Enter look inside"), "{screen}");
+}
+
+#[test]
+fn a_narrow_card_says_the_reason_and_every_key_of_several_equal_requests() {
+    let waits =
+        |name: &str| PodInfo { parent: Some(self::name("alice")), ..pod(name, State::NeedsYou) };
+    let mut bench = Bench::new(vec![pod("alice", State::Running), waits("scout"), waits("tester")]);
+    bench.size(40, 12);
+    for (id, pod) in [("q", "scout"), ("r", "tester")] {
+        let lineage = vec![name("alice")];
+        let request = yoi::protocol::ApprovalRequest { lineage, ..approval(id, pod, "true") };
+        bench.host(Some(pod), Event::ApprovalRequested { approval: Box::new(request) });
+    }
+    bench.press("ctrl-n");
+    bench.wait(layer::ARMED_AFTER);
+    let screen = bench.screen();
+    let line = screen.lines().rev().nth(1);
+    assert_eq!(line, Some(" a one  M all  A always  T below  D deny"), "{screen}");
+    let head = screen.lines().find(|line| line.starts_with(" ▲")).expect("a card");
+    assert_eq!(head, " ▲ … › scout  approval          2 alike", "{screen}");
 }
 
 #[test]

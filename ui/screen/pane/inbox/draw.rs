@@ -6,7 +6,7 @@ use crate::screen::pane::glyph::Glyphs;
 use crate::screen::pane::inbox::{Inbox, Item};
 use crate::theme::{Role, Theme};
 use crate::wording::duration::elapsed;
-use crate::wording::now::{again, wants};
+use crate::wording::now::{again, in_circles, needs, wants};
 use crate::wording::rule::{ONCE_ONLY, limit, pattern};
 use crate::wording::{question, scope, state};
 use ratatui::buffer::Buffer;
@@ -31,6 +31,8 @@ const ABOUT: usize = 200;
 const INDENT: usize = 2;
 /// The fewest columns in which the head says what its time is.
 const ROOMY: usize = 60;
+/// The fewest columns in which the beginning of a long reason says more than its short form.
+const REASON: usize = 17;
 /// The fewest columns in which a request can be read.
 const NARROWEST: u16 = 12;
 
@@ -53,6 +55,8 @@ pub struct Title {
     /// The Pod or the client, below the Pods above it.
     pub asker: String,
     pub why: String,
+    /// The same in a word or two.
+    pub short: String,
     /// How long it has waited.
     pub age: String,
 }
@@ -109,22 +113,23 @@ impl View<'_> {
 
     /// Whose item it is and why it is one.
     pub fn title(&self, item: &Item<'_>) -> Title {
-        let needs = self.glyphs.sign_of(State::NeedsYou, false).0;
-        let (shape, role, asker, why) = match item {
+        let blocked = self.glyphs.sign_of(State::NeedsYou, false).0;
+        let (shape, role, asker, why, short) = match item {
             Item::Approval(approvals) => {
-                let why = approvals.first().map(|approval| wants(approval).0).unwrap_or_default();
+                let (why, short) = approvals.first().map(|one| wants(one)).unwrap_or_default();
                 let asker = approvals.first().map(lineage).unwrap_or_default();
-                (needs, Role::Needs, asker, why.into_owned())
+                (blocked, Role::Needs, asker, why.into_owned(), short.into_owned())
             }
             Item::Pod(info, matter) => {
                 let sign = self.glyphs.state_sign(info);
                 let (shape, role) = match matter {
-                    Matter::Needs => (needs, Role::Needs),
+                    Matter::Needs => (blocked, Role::Needs),
                     Matter::Failed => (sign.shape, Role::Error),
                     Matter::InCircles => (sign.shape, Role::Warn),
                     Matter::Finished => (sign.shape, Role::Text),
                 };
-                (shape, role, self.family.path(info), self.why(info, *matter))
+                let short = self.short(info, *matter);
+                (shape, role, self.family.path(info), self.why(info, *matter), short)
             }
         };
         let age = elapsed(self.now.saturating_sub(item.since()));
@@ -132,7 +137,7 @@ impl View<'_> {
         let elsewhere =
             elsewhere.and_then(|info| self.family.place(info, self.workspace, self.current));
         let asker = elsewhere.map_or(asker.clone(), |place| format!("{asker} (in {place})"));
-        Title { shape, role, asker, why: SafeText::spelled(why).into_string(), age }
+        Title { shape, role, asker, why: spelled(&why), short, age }
     }
 
     /// What an item is about in one line: the action, the error, the call, or the result.
@@ -156,30 +161,51 @@ impl View<'_> {
 
     /// The title, and on the right which of all items it is and how long it has waited.
     fn head(&self, item: &Item<'_>, columns: usize) -> Line<'static> {
-        let Title { shape, role, asker, why, age } = self.title(item);
+        let title = self.title(item);
+        let (shape, style) = (format!("{} ", title.shape), self.theme.style(title.role));
+        let age = title.age.clone();
         let place = format!("{} of {}", self.inbox.position(&self.items) + 1, self.items.len());
         let alike = item.approvals().len();
         let alike = (alike > 1).then(|| format!("{alike} alike"));
+        let is_narrow = columns < ROOMY;
+        let place = (!is_narrow || self.items.len() > 1).then_some(place);
         let age = match item {
-            _ if columns < ROOMY => age,
-            Item::Approval(_) | Item::Pod(_, Matter::Needs) => format!("waits {age}"),
-            Item::Pod(_, Matter::InCircles) => format!("for {age}"),
-            Item::Pod(_, Matter::Failed | Matter::Finished) => format!("{age} ago"),
+            _ if is_narrow => alike.is_none().then_some(age),
+            Item::Approval(_) | Item::Pod(_, Matter::Needs) => Some(format!("waits {age}")),
+            Item::Pod(_, Matter::InCircles) => Some(format!("for {age}")),
+            Item::Pod(_, Matter::Failed | Matter::Finished) => Some(format!("{age} ago")),
         };
-        let right: Vec<String> = alike.into_iter().chain([place, age]).collect();
+        let right: Vec<String> = [alike, place, age].into_iter().flatten().collect();
         let right = self.glyphs.plain(&right.join(" · "));
-        let shape = format!("{shape} ");
         let room = columns.saturating_sub(width(&shape) + width(&right) + 2);
-        let asker = cut_middle(&self.glyphs.plain(&asker), room * 2 / 3);
+        let (asker, why) = self.asker_and_why(&title, room);
         let rest = room.saturating_sub(width(&asker) + 2);
-        let why = pad(&cut(&self.glyphs.plain(&why), rest), rest);
-        let style = self.theme.style(role);
+        let why = pad(&cut(&why, rest), rest);
         Line::from(vec![
             Span::styled(shape, style),
             Span::styled(asker, style.add_modifier(Modifier::BOLD)),
             Span::styled(format!("  {why}"), style),
             Span::styled(format!("  {right}"), self.theme.dim),
         ])
+    }
+
+    /// Whose item it is and why, as far as there is room: the Pods above it go first, then all but a word of the reason.
+    fn asker_and_why(&self, title: &Title, room: usize) -> (String, String) {
+        let [asker, why, short] =
+            [&title.asker, &title.why, &title.short].map(|text| self.glyphs.plain(text));
+        let is_enough = |asker: &str| room >= width(asker) + 2 + width(&why).min(REASON);
+        if is_enough(&asker) {
+            return (asker, why);
+        }
+        let own = title.asker.rsplit(" › ").next().unwrap_or_default();
+        let below =
+            if own == title.asker { asker } else { self.glyphs.plain(&format!("… › {own}")) };
+        if is_enough(&below) {
+            return (below, why);
+        }
+        let rest = room.saturating_sub(width(&short) + 2);
+        let own = if width(&below) <= rest { below } else { self.glyphs.plain(own) };
+        (cut_middle(&own, rest), short)
     }
 
     /// The details that a person needs to decide.
@@ -254,6 +280,18 @@ impl View<'_> {
             },
             Matter::Finished => "done, not seen".into(),
             Matter::Needs => info.why.clone().unwrap_or_else(state),
+        }
+    }
+
+    /// The same in a word or two.
+    fn short(&self, info: &PodInfo, matter: Matter) -> String {
+        match matter {
+            Matter::Needs => needs(info, self.family).short,
+            Matter::InCircles => {
+                info.circling.as_ref().map(|it| in_circles(it).short).unwrap_or_default()
+            }
+            Matter::Failed => state::of_pod(info).to_owned(),
+            Matter::Finished => "done".into(),
         }
     }
 
