@@ -484,6 +484,7 @@ mod tests {
             zone: &jiff::tz::TimeZone::UTC,
             way,
             with_keys: &crate::screen::keys::with_default_keys,
+            is_written: false,
         };
         let mut dialogue = verb::line::read(line, way)?.dialogue;
         let decision = |request: verb::Request| match request.method {

@@ -244,6 +244,7 @@ impl<'a> LineRunner<'a> {
                 zone: &zone,
                 way,
                 with_keys: &crate::screen::keys::with_default_keys,
+                is_written: false,
             };
             match dialogue.next(&known, last.take()) {
                 verb::Next::Call(requests) => {

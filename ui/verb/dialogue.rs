@@ -186,6 +186,8 @@ pub struct Known<'a> {
     pub zone: &'a TimeZone,
     pub way: Way,
     pub with_keys: WithKeys<'a>,
+    /// Whether a text is written in the line, so that its key is about that text.
+    pub is_written: bool,
 }
 
 impl Known<'_> {
@@ -241,7 +243,9 @@ impl Known<'_> {
     /// The verb or key that continues a paused run, as a person types it here.
     pub fn go_on(&self, pods: &[PodName]) -> String {
         match (self.way, pods) {
-            (Way::Line | Way::Palette | Way::Key, [pod]) if self.selected == Some(pod) => {
+            (Way::Line | Way::Palette | Way::Key, [pod])
+                if self.selected == Some(pod) && !self.is_written =>
+            {
                 (self.with_keys)("{composer send}")
             }
             _ => self.spell_for("resume", pods),

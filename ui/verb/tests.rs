@@ -40,6 +40,7 @@ fn known_in<'a>(family: &'a Family, env: &'a BTreeMap<String, String>, way: Way)
         zone: &UTC,
         way,
         with_keys: &crate::screen::keys::with_default_keys,
+        is_written: false,
     }
 }
 

@@ -365,7 +365,13 @@ impl App {
             }
             Asked::Unqueue(pod, message) => {
                 self.composer.add(Some(&pod), &message);
-                Vec::new()
+                let state = self.family.get(&pod).map(|info| info.state);
+                if state != Some(State::Paused) {
+                    return Vec::new();
+                }
+                let text = "your message is back in the line · {composer send} sends it";
+                let text = self.keymap.with_keys(text);
+                self.of_current(Some(&pod), Kind::Info, &text)
             }
             Asked::FirstModel => {
                 self.first_model(Ok(reply));

@@ -145,6 +145,7 @@ impl App {
             zone: self.zone(),
             way: running.way,
             with_keys,
+            is_written: !self.composer.is_empty(),
         }
     }
 

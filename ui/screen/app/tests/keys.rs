@@ -32,6 +32,12 @@ fn escape_pauses_the_run_and_the_notice_names_the_next_steps() {
     assert_eq!(calls(&paused), [(Some("alice"), &Method::Pause)]);
     answer(&mut bench, paused, Event::Accepted { entry: None, queued: None });
     assert_eq!(bench.notice(), "paused alice · Enter continues · :cancel drops the run");
+    let mut bench = alice(State::Running);
+    bench.type_in("and then");
+    let paused = bench.press("esc");
+    answer(&mut bench, paused, Event::Accepted { entry: None, queued: None });
+    let not_by_enter = "paused alice · :resume continues · :cancel drops the run";
+    assert_eq!(bench.notice(), not_by_enter, "Enter sends what is written");
 }
 
 #[test]

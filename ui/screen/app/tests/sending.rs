@@ -186,6 +186,7 @@ fn messages_that_had_not_entered_a_run_come_back_when_this_screen_pauses_it() {
             bench.draft(),
             format!("{written}{}two", if written.is_empty() { "" } else { "\n" })
         );
+        assert_eq!(bench.notice(), "your message is back in the line · Enter sends it");
         left.pop();
         assert_eq!(calls(&bench.shown(PodInfo { queue: left, ..pod("alice", State::Paused) })), []);
     }
