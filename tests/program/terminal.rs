@@ -418,6 +418,15 @@ fn text_that_the_mouse_selects_reaches_the_clipboard() {
 }
 
 #[test]
+fn a_dumb_terminal_is_refused_with_the_way_out() {
+    let bench = bench();
+    let mut terminal = Terminal::with_env(&bench, &[], &[("TERM", "dumb")]);
+    terminal.waits_for("TERM=dumb: use --no-ui");
+    assert_eq!(terminal.ends(), 2);
+    assert_eq!(terminal.wrote("\x1b"), 0, "nothing but text was written");
+}
+
+#[test]
 fn a_copy_goes_through_the_program_of_the_display_and_by_the_terminal_where_that_fails() {
     let bench = bench();
     let programs = bench.path("programs");

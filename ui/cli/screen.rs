@@ -23,6 +23,10 @@ pub async fn show(opening: &Opening, args: Args) -> Result<(), Failure> {
         let message = "the dashboard needs a terminal: use --no-ui, or -p with a message";
         return Err(Failure::usage(message));
     }
+    if opening.env.get("TERM").is_some_and(|term| term == "dumb") {
+        let message = "the dashboard cannot be drawn with TERM=dumb: use --no-ui, or start yoi with the type of your terminal";
+        return Err(Failure::usage(message));
+    }
     // The screen is made ready while the host starts: neither waits for the other.
     let ready = async { Ready::new(options(opening, &args)) };
     let (reached, mut ready) = tokio::join!(reach(opening, args.inside), ready);

@@ -2,13 +2,16 @@
 
 use crate::screen::app::{Clipboard, Msg};
 use crate::screen::run::{Arrived, Loop};
+use crossterm::Command;
 use crossterm::clipboard::CopyToClipboard;
+use crossterm::style::Print;
 use std::io;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
-use tokio::process::Command;
 
+/// The bytes of a copy in one string for GNU screen, which takes 768 at most.
+const PIECE: usize = 512;
 /// How long a program may take for a copy.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -17,7 +20,11 @@ impl Loop {
     pub(super) fn copy(&mut self, text: String) -> io::Result<()> {
         let way = self.app.setup.clipboard;
         let Clipboard::Program(words) = way else {
-            return self.screen.command(CopyToClipboard::to_clipboard_from(text));
+            let copy = CopyToClipboard::to_clipboard_from(text);
+            return match is_in_gnu_screen() {
+                true => self.screen.command(Print(through_gnu_screen(&copy))),
+                false => self.screen.command(copy),
+            };
         };
         let sender = self.sender.clone();
         tokio::spawn(async move {
@@ -35,10 +42,26 @@ impl Loop {
     }
 }
 
+fn is_in_gnu_screen() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    is_set("STY") && !is_set("TMUX")
+}
+
+/// The sequence of a copy as GNU screen hands it on to its terminal: within device control strings, which have to be short,
+/// and without the end of such a string in it.
+fn through_gnu_screen(copy: &impl Command) -> String {
+    let mut sequence = String::new();
+    // Writing into a text does not fail.
+    let _ = copy.write_ansi(&mut sequence);
+    let sequence = sequence.replace("\x1b\\", "\x07");
+    let pieces = sequence.as_bytes().chunks(PIECE).map(String::from_utf8_lossy);
+    pieces.map(|piece| format!("\x1bP{piece}\x1b\\")).collect()
+}
+
 /// Runs a program with this text as its input. A process that it leaves to serve the clipboard is not killed.
 pub async fn give(words: &[&str], text: &str) -> io::Result<()> {
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut command = Command::new(program);
+    let mut command = tokio::process::Command::new(program);
     command.args(arguments).process_group(0).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn()?;
@@ -49,4 +72,22 @@ pub async fn give(words: &[&str], text: &str) -> io::Result<()> {
     // The status of a program that did not read its input says more than the broken pipe.
     let status = child.wait().await?;
     if status.success() { written } else { Err(io::Error::other(status.to_string())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_goes_through_gnu_screen_in_strings_that_it_takes() {
+        let short = through_gnu_screen(&CopyToClipboard::to_clipboard_from("foo"));
+        assert_eq!(short, "\x1bP\x1b]52;c;Zm9v\x07\x1b\\");
+        let long = through_gnu_screen(&CopyToClipboard::to_clipboard_from("x".repeat(3_000)));
+        let strings: Vec<&str> = long.split("\x1b\\").collect();
+        assert!(strings.len() > 4 && strings.iter().all(|string| string.len() < 768));
+        let handed_on: String =
+            strings.iter().map(|string| string.trim_start_matches("\x1bP")).collect();
+        let whole = &handed_on["\x1b]52;c;".len()..];
+        assert_eq!(whole.trim_end_matches('\x07').len(), 4_000, "base64 of all of it");
+    }
 }
