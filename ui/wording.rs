@@ -4,6 +4,7 @@
 pub mod duration;
 pub mod lines;
 pub mod losses;
+pub mod plain;
 pub mod model;
 pub mod moved;
 pub mod age;

@@ -3,6 +3,7 @@
 use crate::theme::Role;
 use crate::wording::age::clock;
 use crate::wording::duration::in_words;
+use crate::wording::plain::plain;
 use crate::wording::{state, wait};
 use jiff::tz::TimeZone;
 use std::borrow::Cow;
@@ -256,7 +257,7 @@ fn idle(info: &PodInfo, family: &Family) -> Now {
         None if info.model.is_empty() => Now::reason(Role::Warn, "no model", "no model"),
         None => limit(info).unwrap_or_else(|| {
             let result = info.activity.as_deref().filter(|_| info.unseen).unwrap_or_default();
-            Now::plain(state::of_pod(info)).with(": ", result)
+            Now::plain(state::of_pod(info)).with(": ", &plain(result))
         }),
     }
 }

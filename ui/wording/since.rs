@@ -4,6 +4,7 @@
 use crate::wording::age::ago;
 use crate::wording::duration::{elapsed, in_words};
 use crate::wording::now::{Now, in_circles, needs};
+use crate::wording::plain::plain;
 use crate::wording::{model, state};
 use std::cmp::Reverse;
 use std::path::Path;
@@ -258,7 +259,7 @@ fn row(
 
 /// How the last run of a Pod ended.
 fn report(pod: &PodWork) -> String {
-    let said = pod.work.report.as_deref().map(safe);
+    let said = pod.work.report.as_deref().map(|text| safe(&plain(text)));
     match (&pod.last.error, said, outcome(pod)) {
         (Some(error), _, _) => safe(error),
         (None, Some(report), Outcome::Finished) => report,

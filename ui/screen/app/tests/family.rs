@@ -493,7 +493,7 @@ fn a_card_says_what_its_pod_works_on_and_wrote_last_below_the_action() {
     bench.size(120, 40);
     let request = ApprovalRequest {
         task: Some("write the guide".into()),
-        said: Some("The crates are missing.".into()),
+        said: Some("The **crates** are missing.".into()),
         ..approval("q", "tester", "cargo fetch")
     };
     bench.host(Some("tester"), Event::ApprovalRequested { approval: Box::new(request) });
@@ -508,7 +508,7 @@ fn a_card_says_what_its_pod_works_on_and_wrote_last_below_the_action() {
 #[test]
 fn the_card_of_a_pod_that_failed_says_what_it_did_last() {
     let why = Some("exit 101".to_owned());
-    let activity = Some("I run the bench.".to_owned());
+    let activity = Some("I run `the bench`.".to_owned());
     let mut bench = bench();
     bench.shown(PodInfo { why, activity, ..pod("bench", State::Failed) });
     bench.shown(child("alice", "tester", State::Running));

@@ -7,6 +7,7 @@ use crate::screen::pane::inbox::{Inbox, Item};
 use crate::theme::{Role, Theme};
 use crate::wording::duration::elapsed;
 use crate::wording::now::{again, in_circles, needs, wants};
+use crate::wording::plain::plain;
 use crate::wording::rule::{ONCE_ONLY, limit, pattern};
 use crate::wording::{question, scope, state};
 use ratatui::buffer::Buffer;
@@ -155,7 +156,7 @@ impl View<'_> {
             Matter::Needs => None,
             Matter::Failed => Some(error_of(info)),
             Matter::InCircles => info.circling.as_ref().map(|circling| circling.call.clone()),
-            Matter::Finished => info.activity.clone(),
+            Matter::Finished => info.activity.as_deref().map(plain),
         }
     }
 
@@ -264,8 +265,9 @@ impl View<'_> {
         });
         let mut lines = self.prose(&SafeText::spelled(text.as_str()), room);
         // A Pod that finished says its result above, and one in circles its call.
-        let last = info.activity.iter().filter(|last| matter == Matter::Failed && **last != text);
-        lines.extend(last.flat_map(|last| self.fact_rows("last", &spelled(last), room)));
+        let last = info.activity.as_deref().map(plain);
+        let last = last.filter(|last| matter == Matter::Failed && *last != text);
+        lines.extend(last.iter().flat_map(|last| self.fact_rows("last", &spelled(last), room)));
         lines
     }
 
@@ -408,7 +410,7 @@ fn stated(approval: &ApprovalRequest) -> Vec<(&'static str, String)> {
     let said = [
         said("model says", &approval.reason),
         said("task", &approval.task),
-        said("last", &approval.said),
+        said("last", &approval.said.as_deref().map(plain)),
     ];
     said.into_iter().chain([scope]).flatten().collect()
 }
