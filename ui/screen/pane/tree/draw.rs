@@ -137,14 +137,19 @@ impl View<'_> {
             let place = place.map_or("all workspaces".into(), |name| {
                 format!("workspace {}", SafeText::line(name.to_string_lossy()))
             });
-            return Some(format!("{place} · {}", self.workspaces_key));
+            return Some(format!("{place}{}", self.workspaces_key()));
         }
         let Elsewhere { pods, workspaces, .. } = elsewhere;
         let places = match workspaces {
             1 => "1 workspace".into(),
             more => format!("{more} workspaces"),
         };
-        (pods > 0).then(|| format!("{pods} more in {places} · {}", self.workspaces_key))
+        (pods > 0).then(|| format!("{pods} more in {places}{}", self.workspaces_key()))
+    }
+
+    /// The key that lists all workspaces, or this one alone, where it does: elsewhere the letter is text.
+    fn workspaces_key(&self) -> String {
+        if self.focused { format!(" · {}", self.workspaces_key) } else { String::new() }
     }
 
     fn line(&self, row: &TreeRow<'_>, sums: &Sums<'_>, columns: &Columns) -> Line<'static> {

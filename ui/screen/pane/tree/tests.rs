@@ -171,7 +171,7 @@ fn a_pod_that_needs_a_person_out_of_view_is_counted_in_the_last_row() {
     let pods: Vec<_> = (10..16).map(waiting).chain([far]).collect();
     let family = family(pods);
     let rows = drawn(&tree(), &family, (60, 4));
-    assert_eq!(rows[3], " ▲ 3 below · ▲ 1 elsewhere · ↓3 · 1 more in 1 workspace · w");
+    assert_eq!(rows[3], " ▲ 3 below · ▲ 1 elsewhere · ↓3 · 1 more in 1 workspace");
     let mut tree = tree();
     tree.cursor = Some(Place::Pod(PodName::parse("p15").expect("a name")));
     let rows = drawn(&tree, &family, (60, 4));
