@@ -17,7 +17,7 @@ use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use yoi::client::family::{Agent, Family, Mistakes};
-use yoi::protocol::{Effort, Method, PodInfo, PodName};
+use yoi::protocol::{Effort, Method, PodInfo, PodName, State};
 use yoi::text::SafeText;
 
 /// Where each pane stands on the screen.
@@ -412,9 +412,11 @@ impl App {
     /// The values that arguments of verbs complete to.
     fn sources(&self) -> Sources {
         let word = |info: &PodInfo| self.setup.glyphs.state_sign(info).word.to_owned();
-        let pods = self.family.listed();
+        let pods = || self.family.listed();
+        let stopped = pods().filter(|info| info.state == State::Stopped);
         Sources {
-            pods: pods.map(|info| (info.name.to_string(), word(info))).collect(),
+            pods: pods().map(|info| (info.name.to_string(), word(info))).collect(),
+            stopped: stopped.map(|info| info.name.to_string()).collect(),
             selectors: targets::selectors(&self.family),
             agents: self.known_agents(),
             models: self.setup.models.clone(),

@@ -9,11 +9,16 @@ use nucleo::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo::{Config, Matcher, Utf32Str};
 use yoi::text::verb_word;
 
+/// The verbs that do nothing to a Pod that is stopped.
+const OF_LIVE_PODS: [&str; 3] = ["stop", "pause", "cancel"];
+
 /// What arguments can be, besides verbs.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// Name and state.
     pub pods: Vec<(String, String)>,
+    /// The names of those that are stopped.
+    pub stopped: Vec<String>,
     /// Selectors of Pods, and what each matches.
     pub selectors: Vec<(String, String)>,
     /// The agents that the selected Pod reaches: name and kind.
@@ -76,7 +81,14 @@ fn arguments(
     let (command, rest) = (verb.line(), words::first(line).1);
     let behind_verb = line.len() - rest.len();
     let is_text = free_text(&command, rest).is_some_and(|at| behind_verb + at < current.start);
-    if is_text { Vec::new() } else { of_command(&command, before, current, sources) }
+    if is_text {
+        return Vec::new();
+    }
+    let mut all = of_command(&command, before, current, sources);
+    if OF_LIVE_PODS.contains(&verb.name) {
+        all.retain(|one| !sources.stopped.iter().any(|name| verb_word(name) == one.text));
+    }
+    all
 }
 
 fn of_command(

@@ -281,7 +281,10 @@ fn marks_are_the_pods_of_a_verb_that_names_none() {
 #[test]
 fn words_complete_to_the_values_of_their_argument() {
     let sources = Sources {
-        pods: vec![("alice".into(), "idle".into()), ("bob".into(), "running".into())],
+        pods: [("alice", "idle"), ("bob", "running"), ("old", "stopped")]
+            .map(|(name, state)| (name.into(), state.into()))
+            .into(),
+        stopped: vec!["old".into()],
         selectors: ["@idle", "alice/**"].map(|text| (text.into(), String::new())).into(),
         agents: vec![("proj/a".into(), "agent".into()), ("my pi".into(), "yoi".into())],
         models: ["anthropic/claude", "openai/gpt"].map(|spec| (spec.into(), String::new())).into(),
@@ -304,17 +307,18 @@ fn words_complete_to_the_values_of_their_argument() {
     assert_eq!(texts("open bob "), none);
     assert_eq!(texts("pin 3 a"), ["alice"]);
     assert_eq!(texts("send bo"), ["bob"]);
-    assert_eq!(texts("send "), ["alice", "bob", "@idle", "proj/a", "'my pi'"]);
+    assert_eq!(texts("restore "), ["alice", "bob", "old", "@idle"]);
+    assert_eq!(texts("send "), ["alice", "bob", "old", "@idle", "proj/a", "'my pi'"]);
     assert_eq!(texts("send proj"), ["proj/a"]);
     assert_eq!(texts("block "), ["proj/a", "'my pi'"]);
     assert_eq!(texts("send bob hel"), none);
     assert_eq!(texts("send bob don't he"), none);
     assert_eq!(texts("model gpt"), ["openai/gpt"]);
-    assert_eq!(texts("model openai/gpt "), ["alice", "bob", "@idle"]);
+    assert_eq!(texts("model openai/gpt "), ["alice", "bob", "old", "@idle"]);
     assert_eq!(texts("new x --model cla"), ["anthropic/claude"]);
     assert_eq!(texts("theme d"), ["day"]);
     assert_eq!(texts("stop --tr"), ["--tree"]);
-    assert_eq!(texts("lend alice "), ["bob"]);
+    assert_eq!(texts("lend alice "), ["bob", "old"]);
     assert_eq!(texts("lend alice bob d"), ["'/repo/my docs'"]);
     assert_eq!(complete("who '/repo/my", &sources).start, 4);
     assert_eq!(texts("who ui"), ["/repo/ui"]);
