@@ -8,7 +8,7 @@ use crate::screen::pane::transcript::{Search, Transcript};
 use crate::theme::Role;
 use crate::wording::wait;
 use crate::wording::why::WayOn;
-use yoi::protocol::{PodInfo, Question, State};
+use yoi::protocol::{PodInfo, PodName, Question, State};
 
 /// From this many columns on there is room for hints and counts.
 const WIDE: u16 = 64;
@@ -233,6 +233,10 @@ impl App {
     fn transcript_hints(&self) -> Vec<Hint> {
         let mut hints = match self.transcript().map(Transcript::search) {
             Some(Search::Looking) => vec![Hint::new("", "looking …")],
+            Some(Search::NoneAbove) if self.transcript().is_some_and(Transcript::has_no_match) => {
+                let name = self.shown().map_or("the transcript", PodName::as_str);
+                vec![Hint::new("", format!("not in {name}"))]
+            }
             Some(Search::NoneAbove) => {
                 let next = self.keymap.label(Context::Transcript, Action::FindNext);
                 vec![Hint::new("", "no match further up"), Hint::new(next, "looks from the end")]

@@ -33,6 +33,8 @@ pub struct Find {
     /// Which of the loaded entries with a match that one is in, counted from the newest, and how many there are.
     entry: (usize, usize),
     seek: Option<Seek>,
+    /// Whether the search began behind everything.
+    from_end: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -103,6 +105,7 @@ impl Transcript {
         let Some(from) = last.or(bottom) else {
             return;
         };
+        self.find.from_end = last.is_none() && (again || self.is_at_tail());
         self.load.failed = None;
         self.stay_here();
         self.find.seek = Some(Seek::Match { from, back: by > 0 });
@@ -120,6 +123,11 @@ impl Transcript {
     /// The state of the search.
     pub fn search(&self) -> Search {
         self.find.state
+    }
+
+    /// Whether a search that went from the end to the beginning found nothing.
+    pub fn has_no_match(&self) -> bool {
+        self.find.state == Search::NoneAbove && self.find.from_end && self.find.at.is_none()
     }
 
     /// Which of the entries with a match the view shows, from the newest: `entry 2 of 14`, with `+` while older ones are not

@@ -116,8 +116,18 @@ fn a_search_counts_the_entries_with_a_match_from_the_newest() {
     bench.transcript.find_next(1);
     bench.find_visible_rows();
     assert_eq!(bench.transcript.found_entry().as_deref(), Some("entry 2 of 11"));
+    bench.transcript.scroll(Scroll::Page(-2));
+    bench.find_visible_rows();
     bench.transcript.find("nowhere");
+    bench.find_visible_rows();
     assert_eq!(bench.transcript.found_entry(), None);
+    assert!(!bench.transcript.has_no_match(), "below the view there may be one");
+    bench.transcript.find_next(1);
+    bench.find_visible_rows();
+    assert!(bench.transcript.has_no_match());
+    bench.transcript.find("run 1");
+    bench.find_visible_rows();
+    assert!(!bench.transcript.has_no_match());
     let mut paged = Bench::new(conversation(300)).sized(60, 12).paged(4096).open();
     paged.transcript.find("run 299");
     assert_eq!(paged.transcript.found_entry().as_deref(), Some("entry 1 of 1+"));
