@@ -5,6 +5,7 @@ use crate::screen::app::{App, Effect, Focus, Layer};
 use crate::screen::notice::Kind;
 use crate::screen::palette::{Choice, ListRow, Palette};
 use crate::verb::{Way, find};
+use std::cmp::Reverse;
 use yoi::client::family::Agent;
 use yoi::protocol::mesh::AgentKind;
 use yoi::protocol::{PodInfo, PodName, State};
@@ -89,6 +90,9 @@ impl App {
                 }
             }
         }
+        // The verb that fits most of them comes first, but none costs a request before those that cost nothing.
+        let pods = |line: &str| line.split(' ').count();
+        lines.sort_by_key(|(line, _)| (line.starts_with("compact "), Reverse(pods(line))));
         let title = format!("{} marked: what can be done now", marked.len());
         self.open_verbs(&title, lines)
     }

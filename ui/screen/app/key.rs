@@ -90,7 +90,11 @@ impl App {
         match binding {
             Some(Binding::Do(action)) if repeat && !repeats(action) => Vec::new(),
             Some(Binding::Do(action)) => self.act(action),
-            Some(Binding::Prefill(line)) => self.open_line(&line),
+            Some(Binding::Prefill(line)) => match self.line_for_marks(&line) {
+                // The confirmation names them.
+                Some(line) => self.carry_out(&line, Way::Key),
+                None => self.open_line(&line),
+            },
             Some(Binding::Run(line)) => self.run_line(&line, Way::Key),
             None => self.unbound(key),
         }

@@ -4,19 +4,14 @@ use crate::screen::app::ExitReason;
 use crate::screen::app::{App, Confirm, Effect, Layer};
 use crate::screen::pane::actionbar::{Prompt, Purpose};
 use crate::screen::pane::transcript::Transcript;
-use crate::verb::Way;
 use crate::verb::line::complete_verb;
-use yoi::protocol::{PodInfo, PodName, State};
+use crate::verb::Way;
+use yoi::protocol::{PodInfo, State};
 
 impl App {
     /// Opens the command line with `text` in it.
     pub(super) fn open_line(&mut self, text: &str) -> Vec<Effect> {
-        let row = self.row_pod().map_or(String::new(), |pod| pod.to_string());
-        // A verb that takes several Pods means the marked ones.
-        let named = match self.with_marks(&text.replace("{pod}", "")) {
-            Some(_) => self.marked().iter().map(PodName::as_str).collect::<Vec<_>>().join(" "),
-            None => row,
-        };
+        let named = self.row_pod().map_or(String::new(), |pod| pod.to_string());
         let entry = self.transcript().and_then(Transcript::entry);
         let entry = entry.map_or(String::new(), |entry| entry.to_string());
         let text = text.replace("{pod}", &named).replace("{entry}", &entry);

@@ -72,6 +72,12 @@ impl App {
         })
     }
 
+    /// The line that a key writes for the Pod of a row, without that Pod, if it means the marked ones.
+    pub(super) fn line_for_marks(&self, line: &str) -> Option<String> {
+        let of_none = line.replace("{pod}", "");
+        (of_none != line && self.with_marks(&of_none).is_some()).then_some(of_none)
+    }
+
     /// The line with the marked Pods in it, when its verb takes several and it names none.
     pub(super) fn with_marks(&self, line: &str) -> Option<String> {
         let marked = self.marked();
