@@ -5,7 +5,7 @@ use crate::screen::app::{App, Confirm, Effect, Layer};
 use crate::screen::pane::actionbar::{Prompt, Purpose};
 use crate::screen::pane::transcript::Transcript;
 use crate::verb::line::complete_verb;
-use crate::verb::Way;
+use crate::verb::{Way, find};
 use yoi::protocol::{PodInfo, State};
 
 impl App {
@@ -33,6 +33,8 @@ impl App {
                 self.advance(verb, None)
             }
             Err(why) => {
+                // Behind a verb alone the values of its first argument are listed.
+                let line = if find(&line).is_some() { format!("{line} ") } else { line };
                 let mut prompt = Prompt::new(Purpose::Verb, &line, &self.sources());
                 prompt.wrong = Some(why);
                 self.layers.put_back(Layer::Prompt(prompt));

@@ -152,19 +152,21 @@ fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) 
             (wrap_text(&app.setup.glyphs.plain(&wrong), columns), app.theme.error)
         }
     };
-    if !rows.is_empty() {
-        let area = line_sheet(app, rows.len(), areas, frame);
-        for (row, y) in rows.iter().zip(area.y..area.bottom()) {
-            frame.buffer_mut().set_stringn(area.x, y, row, columns, style);
-        }
+    let ends = prompt.input.text().len();
+    let listed = rows.is_empty() || prompt.wrong.is_some() && prompt.completion.start == ends;
+    let values = if listed { prompt.completion.candidates.len().min(CANDIDATES) } else { 0 };
+    if rows.len() + values == 0 {
         return;
     }
-    let rows = prompt.completion.candidates.len().min(CANDIDATES);
-    if rows == 0 {
-        return;
+    let area = line_sheet(app, rows.len() + values, areas, frame);
+    for (row, y) in rows.iter().zip(area.y..area.bottom()) {
+        frame.buffer_mut().set_stringn(area.x, y, row, columns, style);
     }
-    let area = line_sheet(app, rows, areas, frame);
-    actionbar::completions(prompt, area, frame.buffer_mut(), &app.theme, app.setup.glyphs);
+    let above = u16::try_from(rows.len()).unwrap_or(area.height).min(area.height);
+    let values = Rect { y: area.y + above, height: area.height - above, ..area };
+    if listed {
+        actionbar::completions(prompt, values, frame.buffer_mut(), &app.theme, app.setup.glyphs);
+    }
 }
 
 /// The area of `rows` rows above the line that is being typed.

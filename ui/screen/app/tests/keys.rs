@@ -116,6 +116,21 @@ fn a_line_that_cannot_be_run_stays_and_says_why() {
 }
 
 #[test]
+fn a_verb_without_its_argument_lists_what_can_be_chosen() {
+    let mut bench = alice(State::Idle);
+    bench.type_in(":theme");
+    bench.press("enter");
+    let screen = bench.screen();
+    let rows: Vec<&str> = screen.lines().map(str::trim).skip_while(|row| *row != "night").collect();
+    assert_eq!(rows[..3], ["night", "day", "mono"], "{screen}");
+    assert!(screen.contains("usage: :theme <theme>"), "{screen}");
+    bench.press("down");
+    bench.press("down");
+    let effects = bench.press("enter");
+    assert!(matches!(&effects[..], [Effect::LoadTheme(name)] if name == "day"), "{effects:?}");
+}
+
+#[test]
 fn tab_goes_round_through_the_completions() {
     let mut bench = alice(State::Idle);
     bench.type_in(":stop ");
