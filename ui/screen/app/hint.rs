@@ -248,10 +248,14 @@ impl App {
             }
             Some(Search::Off) | None => Vec::new(),
         };
-        if self.inbox.inside.is_some() {
-            let back = [(Action::Back, "back to the card")];
-            hints.extend(self.list_hints(Context::Everywhere, &back));
-        }
+        let back = match (self.page_behind.is_some(), self.inbox.inside.is_some()) {
+            (true, _) => Some((Action::Back, "back to the page")),
+            (false, true) => Some((Action::Back, "back to the card")),
+            (false, false) => None,
+        };
+        hints.extend(
+            back.into_iter().flat_map(|back| self.list_hints(Context::Everywhere, &[back])),
+        );
         hints.extend(self.list_hints(
             Context::Transcript,
             &[
@@ -317,6 +321,10 @@ impl App {
             Some(info) => self.pod_hints(info),
             None => vec![Hint::new(self.send_key(), "makes a Pod and sends")],
         };
+        if self.page_behind.is_some() {
+            hints.retain(|hint| hint.key != self.back_key());
+            hints.insert(0, Hint::new(self.back_key(), "back to the page"));
+        }
         if self.composer.is_empty() {
             let line = self.keymap.label(Context::Composer, Action::CommandLine);
             hints.push(Hint::new(line, "verbs"));

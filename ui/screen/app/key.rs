@@ -108,6 +108,7 @@ impl App {
         let Some(c) = typed(key) else { return Vec::new() };
         if self.focus == Focus::Composer {
             self.forget_requests();
+            self.page_behind = None;
             self.composer.insert(c);
             return self.follow_files();
         }
@@ -319,6 +320,10 @@ impl App {
                 transcript.find("");
             }
             return self.focus(from);
+        }
+        if self.back_to_page() {
+            self.closed();
+            return Vec::new();
         }
         if self.leave_inside() || self.inbox.asleep && self.focus == Focus::Composer {
             self.inbox.asleep = false;

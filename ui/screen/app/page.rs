@@ -68,6 +68,7 @@ impl App {
     /// Opens a page and leaves the keys where they are.
     fn show_page(&mut self, page: Page) {
         let back = self.page.as_ref().map(|open| open.back).unwrap_or_default();
+        self.page_behind = None;
         self.page = Some(OpenPage { page, place: Place::default(), back });
     }
 
@@ -258,12 +259,25 @@ impl App {
         self.page_row().is_some()
     }
 
+    /// Back to the page from the entry that a row of it led to. `false` where none did.
+    pub(super) fn back_to_page(&mut self) -> bool {
+        let reads = matches!(self.focus, Focus::Composer | Focus::Transcript | Focus::Beside);
+        let Some(open) = self.page_behind.take().filter(|_| reads) else { return false };
+        (self.page, self.focus) = (Some(open), Focus::Page);
+        true
+    }
+
     fn choose_in_page(&mut self) -> Vec<Effect> {
         match self.page_row().and_then(|row| row.target) {
             Some(Target::NeedsYou) => self.next_needs_you(),
             Some(Target::Item(id)) => self.wake_card_of(&id),
             Some(Target::Entry(pod, entry)) => {
+                let open = self.page.take();
                 let effects = self.make_current(&pod);
+                match self.current.as_ref() == Some(&pod) {
+                    true => self.page_behind = open,
+                    false => self.page = open,
+                }
                 self.transcript_of(&pod).go_to_entry(entry);
                 effects
             }
@@ -339,6 +353,7 @@ impl App {
     /// The Pods that the person gives work cannot be read behind a page: it closes.
     pub(super) fn page_follows(&mut self, effects: &[Effect]) {
         if effects.iter().any(Effect::gives_work) {
+            self.page_behind = None;
             self.close_page();
         }
     }

@@ -243,6 +243,27 @@ fn the_keys_of_the_page_go_to_a_pod_mark_its_result_as_seen_and_copy_its_row() {
 }
 
 #[test]
+fn esc_leads_from_the_entry_that_a_row_led_to_back_to_the_row() {
+    let visit = |state| {
+        let mut bench = since(80, 24);
+        bench.shown(pod("fmt", state));
+        bench.press("j");
+        bench.press("j");
+        let row = bench.screen();
+        bench.press("enter");
+        assert!(bench.screen().contains("Esc back to the page"), "{}", bench.screen());
+        (bench, row)
+    };
+    let (mut bench, row) = visit(State::Running);
+    bench.press("pageup");
+    assert_eq!(calls(&bench.press("esc")), [], "it pauses nothing");
+    assert_eq!((bench.app.focus, bench.screen()), (Focus::Page, row));
+    let (mut bench, _) = visit(State::Running);
+    bench.type_in("go on");
+    assert_eq!(calls(&bench.press("esc")), [(Some("fmt"), &Method::Pause)], "the person went on");
+}
+
+#[test]
 fn enter_on_what_waits_goes_to_the_oldest_thing_that_needs_the_person() {
     let mut bench = since(80, 24);
     bench.host(None, Event::ApprovalRequested { approval: Box::new(approval("q", "tester", "x")) });
