@@ -39,6 +39,9 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
     if let Some(area) = areas.peers {
         peers(app).render(area, frame.buffer_mut());
     }
+    if let Some(area) = areas.scope {
+        heads::scope(app, area, frame.buffer_mut());
+    }
     if let Some(area) = areas.page {
         page(app, area, frame.buffer_mut());
     }

@@ -1,7 +1,7 @@
 //! Scopes as people read them.
 
 use std::path::Path;
-use yoi::protocol::{ApprovalRequest, Lent, OutsidePath, ScriptHash};
+use yoi::protocol::{ApprovalRequest, Lent, OutsidePath, PodInfo, ScriptHash};
 use yoi::run::{START_RULE, TOOLS_RULE};
 use yoi::scope::{Permission, Rule};
 use yoi::text::SafeText;
@@ -60,6 +60,31 @@ pub fn lent(lent: &Lent) -> String {
     format!("{} to {}", rule(&lent.rule), lent.to)
 }
 
+/// What a live Pod may change and what it may only read, with the paths in its workspace short: `may write ui/ · read src/`.
+pub fn may(info: &PodInfo) -> String {
+    let paths = |permission| {
+        let rules = info.scope.iter().filter(|rule| rule.permission == permission);
+        let paths: Vec<String> = rules.map(|rule| within(rule, &info.workspace)).collect();
+        (!paths.is_empty()).then(|| paths.join(", "))
+    };
+    let write = paths(Permission::Write).map(|paths| format!("write {paths}"));
+    let read = paths(Permission::Read).map(|paths| format!("read {paths}"));
+    match write.into_iter().chain(read).collect::<Vec<_>>().as_slice() {
+        [] => String::new(),
+        parts => format!("may {}", parts.join(" · ")),
+    }
+}
+
+/// The path of a rule: below the workspace without it, and with a sign where everything below is meant.
+fn within(rule: &Rule, workspace: &Path) -> String {
+    let all = if rule.recursive { "/" } else { "" };
+    match rule.target.strip_prefix(workspace) {
+        Ok(rest) if rest.as_os_str().is_empty() => format!(".{all}"),
+        Ok(rest) => format!("{}{all}", path(rest)),
+        Err(_) => format!("{}{all}", path(&rule.target).trim_end_matches('/')),
+    }
+}
+
 /// A path, with every character that a terminal would hide spelled.
 pub fn path(path: &Path) -> String {
     SafeText::spelled(path.display().to_string()).into_string()
@@ -68,6 +93,20 @@ pub fn path(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::screen::app::tests::pod;
+    use yoi::protocol::State;
+
+    #[test]
+    fn what_a_pod_may_do_is_one_line_with_short_paths() {
+        let rule = |path: &str, permission| Rule::new(path, permission);
+        let info = |scope| PodInfo { scope, ..pod("alice", State::Idle) };
+        let (read, write) = (Permission::Read, Permission::Write);
+        assert_eq!(may(&info(vec![])), "", "the scope of a Pod that is not live is not known");
+        assert_eq!(may(&info(vec![rule("/repo", write)])), "may write ./");
+        let alone = Rule { recursive: false, ..rule("/etc/hosts", read) };
+        let scope = vec![rule("/repo/src", read), rule("/repo/ui", write), alone];
+        assert_eq!(may(&info(scope)), "may write ui/ · read src/, /etc/hosts");
+    }
 
     #[test]
     fn a_script_is_named_with_its_hash_or_with_what_may_take_its_place() {

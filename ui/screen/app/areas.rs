@@ -32,6 +32,8 @@ const LOW: u16 = 10;
 pub struct Areas {
     pub tree: Option<Rect>,
     pub peers: Option<Rect>,
+    /// The row below the tree with the scope of the selected Pod.
+    pub scope: Option<Rect>,
     pub transcript: Option<Rect>,
     /// The second transcript.
     pub beside: Option<Rect>,
@@ -186,13 +188,20 @@ fn side_by_side(app: &App, screen: Rect) -> Areas {
     let (notes, body, queue) = around_transcript(app, app.shown(), body);
     let second = beside.map(|area| below_head(area, gap));
     let second = second.map(|(head, body)| (head, around_transcript(app, app.beside(), body)));
+    let has_scope = app.size.1 >= ROOMY && app.selected().is_some();
+    let scope = lists.filter(|_| has_scope).map(|(tree, _)| within_margin(last_row(tree)));
     let tree = lists.map(|(tree, _)| below_head(tree, gap));
+    let tree = tree.map(|(head, body)| match scope {
+        Some(row) => (head, Rect { height: body.height.saturating_sub(row.height), ..body }),
+        None => (head, body),
+    });
     let peers = lists.and_then(|(_, peers)| peers).map(|peers| below_head(peers, 0));
     let peers = peers.map(|(head, body)| (head, within_margin(body)));
     let rule = |area: Rect| Rect { x: area.x.saturating_sub(1), width: 1, ..area };
     let areas = Areas {
         tree: tree.map(|(_, body)| body),
         peers: peers.map(|(_, body)| body),
+        scope,
         transcript: Some(body),
         beside: second.map(|(_, (_, body, _))| body),
         notes,
@@ -250,6 +259,12 @@ fn below_head(pane: Rect, gap: u16) -> (Rect, Rect) {
     let head = Rect { height: pane.height.min(1), ..pane };
     let taken = (head.height + gap).min(pane.height);
     (head, Rect { y: pane.y + taken, height: pane.height - taken, ..pane })
+}
+
+/// The last row of a pane.
+fn last_row(pane: Rect) -> Rect {
+    let height = pane.height.min(1);
+    Rect { y: pane.bottom() - height, height, ..pane }
 }
 
 /// A pane whose text begins and ends a column further in, as its head does.

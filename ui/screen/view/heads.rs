@@ -8,6 +8,7 @@ use crate::screen::pane::transcript::Transcript;
 use crate::screen::pane::tree::Workspaces;
 use crate::wording::age::age;
 use crate::wording::model::{context, cost, cost_alone};
+use crate::wording::scope::may;
 use crate::wording::why::WayOn;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -91,6 +92,13 @@ pub fn of_peers(app: &App, area: Rect, buf: &mut Buffer) {
     };
     let right = agents.map(|agents| Piece::new(agents, app.theme.dim, 0)).into_iter().collect();
     head(app, vec![Piece::new(text, style, 0)], right, area, buf);
+}
+
+/// Paints what the selected Pod may write and read.
+pub fn scope(app: &App, area: Rect, buf: &mut Buffer) {
+    let Some(info) = app.selected().and_then(|name| app.family.get(name)) else { return };
+    let text = cut(&app.setup.glyphs.plain(&may(info)), area.width.into());
+    buf.set_stringn(area.x, area.y, text, area.width.into(), app.theme.dim);
 }
 
 /// Paints the head of the page: its title, its figures, of which the last go first, and the key that shows more of it. It says where a message goes that is
