@@ -48,7 +48,7 @@ fn the_lines_of_an_answer_of_4_mb_are_reached_found_and_copied_to_a_private_file
     terminal.press("G");
     terminal.waits_for(&format!("line {}:", LINES - 1));
     terminal.press("/LINE 50000:\r");
-    terminal.waits_for("no match further up");
+    terminal.waits_for("not in ws");
     terminal.press("/line 50000:\r");
     terminal.waits_for("line 50001:");
     terminal.press("y");
