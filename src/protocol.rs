@@ -44,7 +44,7 @@ pub use event::{
     Alert, AlertLevel, AlertSource, Begun, ErrorCode, Event, Greeting, InFlight, PodStatus,
     Refusal, RunResult, SettingsMistake, TurnResult,
 };
-pub use family::{LastRun, Lent, PeerEdge, PodInfo, Queued, State, WAITS_TO_WRITE};
+pub use family::{GoesOnBy, LastRun, Lent, PeerEdge, PodInfo, Queued, State, WAITS_TO_WRITE};
 pub use frame::{ClientKind, IN_FLIGHT, Incoming, MAX_LINE, Outgoing};
 pub use framer::{Frame, Framer};
 pub use item::{Content, Effort, Item, RequestConfig, Role, flatten};

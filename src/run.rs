@@ -189,8 +189,17 @@ impl Start {
     }
 }
 
-/// Answered once the input or the change is durable, with its entry if it has one.
-pub type Accepted = oneshot::Sender<Result<Option<EntryId>, Refusal>>;
+/// Answered once the input or the change is durable.
+pub type Accepted = oneshot::Sender<Result<Recorded, Refusal>>;
+
+/// What the log holds of an accepted request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recorded {
+    /// The entry of an input.
+    pub entry: Option<EntryId>,
+    /// The run that the request began or let go on.
+    pub run: Option<EntryId>,
+}
 
 /// The channels between a run and the Pod's actor.
 pub struct Ports {
@@ -427,7 +436,7 @@ impl Run {
             Start::Compact { accepted } => return self.compact_now(accepted).await,
             Start::User { taken: Some(row), accepted, .. } if self.has_taken(&row) => {
                 self.taken(Some(row)).await;
-                answer(accepted, None);
+                answer(accepted, Recorded::default());
                 return End::Finished;
             }
             start => self.begin(start).await,
@@ -466,7 +475,7 @@ impl Run {
         }
         match start {
             Start::User { input: Input { segments, from }, taken, accepted } => {
-                let invoke = Entry::new(Fact::Invoke { trigger: Trigger::UserSend });
+                let mut invoke = Entry::new(Fact::Invoke { trigger: Trigger::UserSend });
                 tracing::Span::current().record("id", invoke.id.map(tracing::field::display));
                 if let Some(id) = invoke.id.filter(|_| from.is_none()) {
                     let offset = self.session_state.journal.end();
@@ -475,13 +484,14 @@ impl Run {
                 }
                 let by_person = from.is_none();
                 let fact = Fact::UserInput { segments: segments.clone(), taken, from };
-                let input = Entry::new(fact);
-                let (id, row) = (input.id, taken_id(&input));
+                let mut input = Entry::new(fact);
+                let (entry, row) = (input.id, taken_id(&input));
+                (invoke.run, input.run) = (entry, entry);
                 crate::crash_point!("input-received");
                 let accepted = self.commit_for(accepted, vec![invoke, input]).await?;
                 crate::crash_point!("input-committed");
                 self.taken(row).await;
-                answer(accepted, id);
+                answer(accepted, Recorded { entry, run: entry });
                 self.begin_working().await?;
                 crate::run::attach::references(self, &segments, by_person).await
             }
@@ -493,7 +503,7 @@ impl Run {
                 let resumed = vec![Entry::extension(domain::RESUMED, json!({}))];
                 let accepted = self.commit_for(accepted, resumed).await?;
                 crate::crash_point!("resume-committed");
-                answer(accepted, None);
+                self.goes_on(accepted);
                 if let Some(result) = without {
                     self.leave_out(result).await?;
                 }
@@ -503,6 +513,11 @@ impl Run {
             }
             Start::ApprovalDecided { .. } | Start::Compact { .. } => Ok(()),
         }
+    }
+
+    /// The request that let the last run go on is durable.
+    pub(crate) fn goes_on(&self, accepted: Option<Accepted>) {
+        answer(accepted, Recorded { entry: None, run: self.session_state.state.run });
     }
 
     /// Begins the turn of the Pod, and says what changed since its last run.
@@ -589,7 +604,10 @@ impl Run {
     }
 
     /// Makes entries durable, then tells.
-    pub(crate) async fn commit(&mut self, entries: Vec<Entry>) -> Result<(), Stopped> {
+    pub(crate) async fn commit(&mut self, mut entries: Vec<Entry>) -> Result<(), Stopped> {
+        for entry in &mut entries {
+            entry.run = entry.run.or(self.session_state.state.run);
+        }
         let end = self.session_state.journal.commit(&entries).await?;
         for entry in &entries {
             self.session_state.state.apply(entry);
@@ -676,8 +694,14 @@ impl Run {
             Ok(entry) => entry,
         };
         crate::crash_point!("run-ended");
-        self.publish(Event::RunEnd { result, entry }).await;
+        self.publish_end(result, entry).await;
         end
+    }
+
+    /// Tells how the run ended, and with which entry.
+    async fn publish_end(&self, result: RunResult, entry: Option<EntryId>) {
+        let run = self.session_state.state.run;
+        self.publish(Event::RunEnd { result, entry, run }).await;
     }
 
     async fn failed(&mut self, refusal: Refusal) -> End {
@@ -689,7 +713,7 @@ impl Run {
             self.commit_end(vec![outcome.entry()]).await.unwrap_or_default()
         };
         self.publish(refusal.clone().into()).await;
-        self.publish(Event::RunEnd { result: RunResult::Failed, entry }).await;
+        self.publish_end(RunResult::Failed, entry).await;
         End::Failed(refusal)
     }
 
@@ -721,9 +745,9 @@ fn refuse(accepted: Option<Accepted>, refusal: &Refusal) {
     }
 }
 
-pub(crate) fn answer(accepted: Option<Accepted>, entry: Option<EntryId>) {
+pub(crate) fn answer(accepted: Option<Accepted>, recorded: Recorded) {
     if let Some(accepted) = accepted {
         // The caller may have gone.
-        let _ = accepted.send(Ok(entry));
+        let _ = accepted.send(Ok(recorded));
     }
 }

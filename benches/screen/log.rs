@@ -28,7 +28,7 @@ pub fn lengthen(segment: &Path, entries: u64, words: usize) {
         let nanos = u32::try_from(ts % 1000 * 1_000_000).expect("less than a second");
         let id = Uuid::new_v7(Timestamp::from_unix(&context, ts / 1000, nanos));
         let fact = fact(n, &answer, n + RUN >= entries);
-        let entry = Entry { id: Some(EntryId(id)), ts, fact };
+        let entry = Entry { id: Some(EntryId(id)), ts, run: None, fact };
         serde_json::to_writer(&mut file, &entry).expect("room on the disk");
         file.write_all(b"\n").expect("room on the disk");
     }

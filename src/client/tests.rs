@@ -45,7 +45,7 @@ impl Scripted {
 }
 
 fn accepted() -> Event {
-    Event::Accepted { entry: None, queued: None }
+    Event::done()
 }
 
 /// A Pod that is in this state now.

@@ -76,7 +76,9 @@ impl Classic {
             Event::RunEnd { result: RunResult::Cancelled, .. } => {
                 line(&Event::Error { code: ErrorCode::Internal, message: CANCELLED.into() })
             }
-            Event::RunEnd { result, .. } => line(&Event::RunEnd { result: *result, entry: None }),
+            Event::RunEnd { result, .. } => {
+                line(&Event::RunEnd { result: *result, entry: None, run: None })
+            }
             event if event.is_classic() => Self::Same,
             _ => Self::Nothing,
         }

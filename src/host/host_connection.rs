@@ -214,7 +214,7 @@ async fn begin(
         // No later request of this connection counts as a person's, even if this one is refused.
         let before = by.as_ref().and_then(|before| before.as_ref().ok());
         let acting = client::Acting::new(as_client, before.map(Arc::as_ref), to.shared);
-        let reply = acting.as_ref().map(|_| supervisor::done()).map_err(Clone::clone);
+        let reply = acting.as_ref().map(|_| Event::done()).map_err(Clone::clone);
         *by = Some(acting);
         return requests.begin(id, 0, Size::Small, std::future::ready(Outcome::Reply(reply))).await;
     }
@@ -228,12 +228,12 @@ async fn begin(
     }
     if let (Method::Show { pods, follows }, None, None) = (&method, &pod, &by) {
         showing.change(pods, follows.clone());
-        let reply = std::future::ready(Outcome::Reply(Ok(supervisor::done())));
+        let reply = std::future::ready(Outcome::Reply(Ok(Event::done())));
         return requests.begin(id, 0, Size::Small, reply).await;
     }
     if let (Method::Attend { attends }, None, None) = (&method, &pod, &by) {
         to.left_behind.attend(*attends);
-        let reply = std::future::ready(Outcome::Reply(Ok(supervisor::done())));
+        let reply = std::future::ready(Outcome::Reply(Ok(Event::done())));
         return requests.begin(id, 0, Size::Small, reply).await;
     }
     let (size, method) = sized(method);
@@ -344,7 +344,7 @@ impl Feed {
             Outcome::Reply(result) => result,
             Outcome::Watch(queue) => {
                 self.queue = Some(queue);
-                let accepted = Event::Accepted { entry: None, queued: None };
+                let accepted = Event::done();
                 write(writer, &reply_line(id, &accepted)).await?;
                 return write(writer, &self.family()).await;
             }

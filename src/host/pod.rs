@@ -127,6 +127,8 @@ pub(crate) struct Pod {
     admission: Admission,
     /// The last input that this process recorded in the log, and the id that it had in the queue.
     last_input: Option<(EntryId, Option<String>)>,
+    /// The last run: the id of the input that began it.
+    run: Option<EntryId>,
     /// The approval request that the Pod waits for, while a run is under way or after one.
     pending: Option<PendingApproval>,
     /// The published bytes of the segment; `None` until this process knows them.
@@ -195,6 +197,7 @@ pub(crate) fn spawn(
         phase: Phase::Idle(None),
         admission: Admission::Open,
         last_input: None,
+        run: None,
         pending: None,
         end: None,
         listener: None,

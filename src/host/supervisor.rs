@@ -8,7 +8,7 @@ use crate::host::errors::panic_text;
 use crate::host::idle_exit::{end_if_alone, is_idle};
 use crate::host::pod::{Fact, Handle};
 use crate::host::{Ending, IdleExit, Shared};
-use crate::protocol::{Event, PodName, Refusal};
+use crate::protocol::{PodName, Refusal};
 use futures_util::FutureExt as _;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -161,9 +161,4 @@ fn deadline(shared: &Shared, patience: Option<Duration>) -> Option<Instant> {
 /// The sentence for a Pod that is not there.
 pub(crate) fn missing(name: &PodName) -> Refusal {
     Refusal::invalid(format!("no pod named `{name}`"))
-}
-
-/// The reply to a request that leaves nothing to say.
-pub(crate) fn done() -> Event {
-    Event::Accepted { entry: None, queued: None }
 }

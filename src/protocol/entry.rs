@@ -19,6 +19,11 @@ pub struct Entry {
     pub ts: u64,
     #[serde(flatten)]
     pub fact: Fact,
+    /// The run that wrote it: the id of the input that began the run. A run that goes on, or that a Pod below begins,
+    /// has the id of the run before. Absent outside of runs and in logs of earlier versions. It stands behind the fact:
+    /// readers that look for a kind of entry take the beginning of a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<EntryId>,
 }
 
 /// What an entry says. Only optional fields and `extension` domains may ever be added.
@@ -391,7 +396,12 @@ pub fn compaction_summary(item: &Item) -> Option<String> {
 impl Entry {
     /// An entry of now, with a fresh id.
     pub fn new(fact: Fact) -> Self {
-        Self { id: Some(EntryId::new()), ts: crate::protocol::now_ms(), fact }
+        Self { id: Some(EntryId::new()), ts: crate::protocol::now_ms(), run: None, fact }
+    }
+
+    /// The run that it belongs to as far as it says so itself: an input without one began its run.
+    pub fn run(&self) -> Option<EntryId> {
+        self.run.or(self.id.filter(|_| matches!(self.fact, Fact::UserInput { .. })))
     }
 
     /// An extension entry of one of our domains.

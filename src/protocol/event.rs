@@ -113,6 +113,9 @@ pub enum Event {
         /// The entry that ended the run; missing when its log failed. No classic client gets it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         entry: Option<EntryId>,
+        /// The run, as its entries name it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<EntryId>,
     },
     Error {
         code: ErrorCode,
@@ -180,6 +183,9 @@ pub enum Event {
         /// The id of the input, if it was queued; for a message of a peer, its id in the mailbox.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         queued: Option<String>,
+        /// The run that the request began or let go on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<EntryId>,
     },
     /// All Pods, once after `watch`.
     Family {
@@ -406,7 +412,7 @@ pub enum Event {
 /// An input, as the reply to its request names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Begun {
-    /// The entry of the input in the log.
+    /// The entry of the input in the log, which began a run of the same id.
     Entry(EntryId),
     /// The id of the input in the queue.
     Queued(String),
@@ -432,6 +438,11 @@ impl Begun {
 }
 
 impl Event {
+    /// The reply to a request that was carried out, where there is no more to say.
+    pub const fn done() -> Self {
+        Self::Accepted { entry: None, queued: None, run: None }
+    }
+
     /// Whether it changes the transcript of its Pod and nothing that is shown of the Pod elsewhere. A message that an
     /// interrupted run gives back is no text: it returns to the line of whoever sent it.
     pub fn is_text(&self) -> bool {

@@ -68,6 +68,9 @@ pub struct PodInfo {
     /// A sentence behind the state: what it waits for, why it failed, how it was cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// What lets it go on, where that is not `resume`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goes_on_by: Option<GoesOnBy>,
     /// What it does now or did last, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<String>,
@@ -161,6 +164,21 @@ pub struct PodInfo {
     pub mesh: Option<MeshStanding>,
 }
 
+/// What lets a Pod at rest go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GoesOnBy {
+    /// It is not live: it could not be restored, or a fault stopped it.
+    Restore,
+    /// Its history could not be compacted.
+    Compact,
+    /// Its run reached a limit.
+    Message,
+    /// From a newer program.
+    #[serde(other)]
+    Unknown,
+}
+
 /// How long an ephemeral Pod rests before it is deleted, in milliseconds.
 pub const EPHEMERAL_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -180,6 +198,7 @@ impl PodInfo {
             activity: None,
             retry_at: None,
             limit: None,
+            goes_on_by: None,
             circling: None,
             unseen: false,
             later: None,

@@ -251,11 +251,11 @@ impl Run {
             self.forget(&id, &verdict).await;
             self.close_open_calls(false).await?;
             self.commit(vec![resumed]).await?;
-            crate::run::answer(accepted, None);
+            self.goes_on(accepted);
             return Ok(());
         };
         self.commit_decision(&approval.id, &verdict, vec![resumed]).await?;
-        crate::run::answer(accepted, None);
+        self.goes_on(accepted);
         if approval.question.as_ref().is_some_and(|question| question.server.is_some()) {
             return self.go_on_without_server(&approval, &verdict).await;
         }

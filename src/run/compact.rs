@@ -11,7 +11,7 @@ use crate::run::reply_size::ReplySize;
 use crate::run::stream::{Failures, NoReply, Patience};
 use crate::run::usage::merged;
 use crate::run::{
-    Accepted, End, Run, Stopped, answer, attach, context, interrupted, prompt, pruning,
+    Accepted, End, Recorded, Run, Stopped, answer, attach, context, interrupted, prompt, pruning,
     session_state,
 };
 use crate::tools::pods;
@@ -67,7 +67,7 @@ impl Run {
             start.refuse(&Refusal::invalid(why));
             return End::Compacted;
         }
-        answer(accepted, None);
+        answer(accepted, Recorded::default());
         match self.compact(Compaction::InTime).await {
             Ok(()) => End::Compacted,
             Err(Stopped::Interrupted) => {
@@ -116,6 +116,7 @@ impl Run {
                 segment_id: self.session_state.segment,
                 at_turn_index: turn_count,
             }),
+            run: self.session_state.state.run,
             under_way: self.trigger,
         };
         let session = self.setup.session;

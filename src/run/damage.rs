@@ -63,7 +63,8 @@ pub(super) async fn begin_anew(
     let history = older.unwrap_or_default().into_iter().chain(old.history.clone()).collect();
     let history = with_outputs(setup, history).await?;
     let origin = SegmentOrigin { segment_id: damaged.segment, at_turn_index: old.turn_count };
-    let start = Start { system, history, compacted_from: Some(origin), under_way: None };
+    let start =
+        Start { system, history, compacted_from: Some(origin), run: old.run, under_way: None };
     let mut setup = setup.clone();
     if let Some(cost) = old.cost {
         setup.identity[COST] = cost.into();

@@ -1,6 +1,6 @@
 //! How a run is interrupted, and what becomes of it then: taken back, or kept to be gone on with.
 
-use crate::protocol::{Event, RunOutcome, RunResult, now_ms};
+use crate::protocol::{RunOutcome, RunResult, now_ms};
 use crate::run::{End, FirstEntry, Run, Stopped, session_state};
 use crate::session::{Jump, JumpKind, cut_off};
 use serde_json::json;
@@ -54,7 +54,7 @@ impl Run {
         };
         crate::crash_point!("halt-committed");
         let result = if cancel { RunResult::Cancelled } else { RunResult::Paused };
-        self.publish(Event::RunEnd { result, entry }).await;
+        self.publish_end(result, entry).await;
         if cancel { End::Cancelled } else { End::Paused }
     }
 
@@ -76,7 +76,7 @@ impl Run {
         }
         crate::crash_point!("halt-committed");
         self.session_state.state.interrupted = false;
-        self.publish(Event::RunEnd { result: RunResult::RolledBack, entry: id }).await;
+        self.publish_end(RunResult::RolledBack, id).await;
         End::RolledBack
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::protocol::entry::domain;
 use crate::protocol::{
-    AlertSource, Entry, Fact, Refusal, RequestConfig, SegmentId, SegmentOrigin, SessionId, Trigger,
+    AlertSource, Entry, EntryId, Fact, Refusal, RequestConfig, SegmentId, SegmentOrigin, SessionId,
+    Trigger,
 };
 use crate::run::compact::Compaction;
 use crate::run::instructions::Sources;
@@ -107,7 +108,8 @@ pub(super) async fn new_prompt(
 
 async fn first(setup: &Setup, out: &mpsc::Sender<RunEvent>) -> Result<SessionState, Refusal> {
     let system = new_prompt(setup, out).await?;
-    let start = Start { system, history: Vec::new(), compacted_from: None, under_way: None };
+    let start =
+        Start { system, history: Vec::new(), compacted_from: None, run: None, under_way: None };
     begin(setup, setup.session, start, out).await
 }
 
@@ -151,6 +153,8 @@ pub(crate) struct Start {
     pub(crate) system: String,
     pub(crate) history: Vec<crate::protocol::entry::Kept>,
     pub(crate) compacted_from: Option<SegmentOrigin>,
+    /// The last run of the history.
+    pub(crate) run: Option<EntryId>,
     /// Set when a run goes on in the new segment: a host that dies now cut that run off.
     pub(crate) under_way: Option<Trigger>,
 }
@@ -168,7 +172,7 @@ pub(crate) async fn begin(
         max_tokens: setup.models.model.as_ref().map(|(model, _)| model.max_output),
         ..RequestConfig::default()
     };
-    let entries = vec![
+    let mut entries = vec![
         Entry::new(Fact::SegmentStart {
             session_id,
             system_prompt: Some(start.system.clone()),
@@ -179,9 +183,11 @@ pub(crate) async fn begin(
         }),
         Entry::extension(domain::POD, setup.identity.clone()),
     ];
+    entries.iter_mut().for_each(|entry| entry.run = start.run);
     let mut written = entries.clone();
     // Clients learned of this run when it began; only the log of the new segment lacks it.
-    written.extend(start.under_way.map(|trigger| Entry::new(Fact::Invoke { trigger })));
+    let under_way = start.under_way.map(|trigger| Entry::new(Fact::Invoke { trigger }));
+    written.extend(under_way.map(|invoke| Entry { run: start.run, ..invoke }));
     let created = Journal::create(&setup.files, segment, written).await;
     let (journal, end) = created.map_err(internal)?;
     crate::crash_point!("segment-created");

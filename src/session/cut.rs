@@ -28,7 +28,7 @@ pub struct Cut {
 pub fn cut(entry: &Entry) -> Option<Cut> {
     let cut_bytes = json_size(entry);
     (cut_bytes > CUT_OVER).then(|| {
-        let entry = Entry { id: entry.id, ts: entry.ts, fact: clipped(&entry.fact) };
+        let entry = Entry { fact: clipped(&entry.fact), ..*entry };
         Cut { entry: shorten(entry), cut_bytes }
     })
 }
@@ -92,9 +92,10 @@ fn beginning(text: &str) -> String {
 
 /// Shortens an entry until its line is at most 64 KiB. Kind, ids and summaries stay.
 pub fn shorten(entry: Entry) -> Entry {
-    let (id, ts) = (entry.id, entry.ts);
-    let fact = shortened(serde_json::to_value(entry.fact).unwrap_or(Value::Null));
-    Entry { id, ts, fact: serde_json::from_value(fact.clone()).unwrap_or(Fact::Unknown(fact)) }
+    let Entry { id, ts, run, fact } = entry;
+    let fact = shortened(serde_json::to_value(fact).unwrap_or(Value::Null));
+    let fact = serde_json::from_value(fact.clone()).unwrap_or(Fact::Unknown(fact));
+    Entry { id, ts, run, fact }
 }
 
 fn shortened(mut fact: Value) -> Value {

@@ -52,6 +52,9 @@ pub struct Replay {
     pub pod: Option<Value>,
     /// When the last run was cut off by the end of its host; milliseconds since the Unix epoch.
     pub cut_at: Option<u64>,
+    /// The last run: the id of the input that began it.
+    #[serde(default)]
+    pub run: Option<EntryId>,
     pub forked_from: Option<SegmentOrigin>,
     pub compacted_from: Option<SegmentOrigin>,
     /// Whether a run has begun and not ended.
@@ -192,7 +195,9 @@ impl Replay {
         self.open_calls = open_calls(&self.history);
     }
 
-    fn take(&mut self, Entry { id, fact, .. }: Entry) {
+    fn take(&mut self, entry: Entry) {
+        self.run = entry.run().or(self.run);
+        let Entry { id, fact, .. } = entry;
         match fact {
             Fact::SegmentStart { .. } => self.segment_start(fact),
             Fact::Invoke { .. } => {
@@ -389,6 +394,7 @@ fn empty(path: &Path) -> Replay {
         damaged: Vec::new(),
         pod: None,
         cut_at: None,
+        run: None,
         forked_from: None,
         compacted_from: None,
         run_is_open: false,

@@ -71,7 +71,7 @@ fn converse(mut stream: &UnixStream) -> bool {
     }
     for line in lines.map_while(Result::ok) {
         let Incoming { id, method, .. } = Incoming::decode(line.as_bytes()).expect("a request");
-        let accepted = Event::Accepted { entry: None, queued: None };
+        let accepted = Event::done();
         let mut tell = |id: Option<String>, event: Event| {
             let line = Outgoing { re: id, pod: None, seq: None, event }.encode();
             // A client that knows enough has gone.

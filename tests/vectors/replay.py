@@ -157,7 +157,7 @@ def said(text):
 def entry(entry):
     """An entry without what differs from run to run, and without the fields that ours adds."""
     entry = dict(entry, ts=0)
-    for added in ("id", "origin", "native", "files", "taken", "work"):
+    for added in ("id", "origin", "native", "files", "taken", "work", "run"):
         entry.pop(added, None)
     if entry["kind"] == "segment_start":
         entry.update(system_prompt="<prompt>", config="<config>")

@@ -157,9 +157,15 @@ fn every_fact_has_its_line() {
 
 #[test]
 fn an_entry_carries_its_id_and_time_beside_the_fact() {
-    let entry = Entry { id: ID.parse().ok(), ts: 7, fact: Fact::TurnEnd { turn_count: 1 } };
+    let entry =
+        Entry { id: ID.parse().ok(), ts: 7, run: None, fact: Fact::TurnEnd { turn_count: 1 } };
     golden(&entry, &format!(r#"{{"id":"{ID}","ts":7,"kind":"turn_end","turn_count":1}}"#));
-    let old = Entry { id: None, ts: 7, fact: Fact::TurnEnd { turn_count: 1 } };
+    let of_run = Entry { run: ID.parse().ok(), ..entry };
+    golden(
+        &of_run,
+        &format!(r#"{{"id":"{ID}","ts":7,"kind":"turn_end","turn_count":1,"run":"{ID}"}}"#),
+    );
+    let old = Entry { id: None, ts: 7, run: None, fact: Fact::TurnEnd { turn_count: 1 } };
     golden(&old, r#"{"ts":7,"kind":"turn_end","turn_count":1}"#);
 }
 

@@ -8,12 +8,13 @@ use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshMember, MeshStanding, MeshVi
 use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Choice, CircleKind, Circling,
     Comeback, CommandSheet, Completion, CompletionKind, Entry, ErrorCode, Event, Fact, Field,
-    FieldKind, FoundModel, Greeting, InFlight, InstructionFile, LastRun, Lent, LimitKind, LimitMet,
-    LineShape, LinesChanged, Losses, McpServerInfo, McpServerState, Outgoing, OwnPlace, PathHolder,
-    Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput, PodStatus, PodWork,
-    PolicyClient, PolicyConsent, PolicyRule, PolicyTrust, Question, Queued, Restoring,
-    RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, SettingsMistake, ShutPlace,
-    State, StoppedPod, SystemItem, TextSpan, Trigger, TurnResult, Verdict, Work, WorkspaceFile,
+    FieldKind, FoundModel, GoesOnBy, Greeting, InFlight, InstructionFile, LastRun, Lent, LimitKind,
+    LimitMet, LineShape, LinesChanged, Losses, McpServerInfo, McpServerState, Outgoing, OwnPlace,
+    PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput,
+    PodStatus, PodWork, PolicyClient, PolicyConsent, PolicyRule, PolicyTrust, Question, Queued,
+    Restoring, RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, SettingsMistake,
+    ShutPlace, State, StoppedPod, SystemItem, TextSpan, Trigger, TurnResult, Verdict, Work,
+    WorkspaceFile,
 };
 use yoi::scope::{Permission, Rule};
 
@@ -28,7 +29,7 @@ fn name(text: &str) -> PodName {
 }
 
 fn entry() -> Entry {
-    Entry { id: ID.parse().ok(), ts: 7, fact: Fact::TurnEnd { turn_count: 1 } }
+    Entry { id: ID.parse().ok(), ts: 7, run: None, fact: Fact::TurnEnd { turn_count: 1 } }
 }
 
 const ENTRY: &str =
@@ -55,6 +56,7 @@ fn info() -> PodInfo {
         since: 1,
         seq: 2,
         why: None,
+        goes_on_by: None,
         activity: None,
         retry_at: None,
         limit: None,
@@ -194,8 +196,12 @@ fn classic() -> Vec<(Event, String)> {
             r#"{"event":"usage","data":{"input_tokens":10,"output_tokens":null}}"#,
         ),
         (
-            Event::RunEnd { result: RunResult::Finished, entry: None },
+            Event::RunEnd { result: RunResult::Finished, entry: None, run: None },
             r#"{"event":"run_end","data":{"result":"finished"}}"#,
+        ),
+        (
+            Event::RunEnd { result: RunResult::Paused, entry: None, run: ID.parse().ok() },
+            r#"{"event":"run_end","data":{"result":"paused","run":"01a1fff2-d277-7d93-b554-1afe8ed56657"}}"#,
         ),
         (
             Event::Error { code: ErrorCode::Internal, message: "Cancelled".into() },
@@ -468,11 +474,11 @@ fn ours() -> Vec<(Event, String)> {
     let line = Line::Whole(Box::new(entry()));
     vec![
         (
-            Event::Accepted { entry: ID.parse().ok(), queued: None },
-            format!(r#"{{"event":"accepted","data":{{"entry":"{ID}"}}}}"#),
+            Event::Accepted { entry: ID.parse().ok(), queued: None, run: ID.parse().ok() },
+            format!(r#"{{"event":"accepted","data":{{"entry":"{ID}","run":"{ID}"}}}}"#),
         ),
         (
-            Event::Accepted { entry: None, queued: Some("q".into()) },
+            Event::Accepted { entry: None, queued: Some("q".into()), run: None },
             r#"{"event":"accepted","data":{"queued":"q"}}"#.into(),
         ),
         (
@@ -539,6 +545,15 @@ fn ours() -> Vec<(Event, String)> {
         (
             Event::PodChanged { info: Box::new(PodInfo { limit: Some(met()), ..info() }) },
             format!(r#"{{"event":"pod_changed","data":{{"info":{}}}}}"#, info_with(MET)),
+        ),
+        (
+            Event::PodChanged {
+                info: Box::new(PodInfo { goes_on_by: Some(GoesOnBy::Compact), ..info() }),
+            },
+            format!(
+                r#"{{"event":"pod_changed","data":{{"info":{}}}}}"#,
+                info_with(r#""goes_on_by":"compact","#)
+            ),
         ),
         (
             Event::PodChanged { info: Box::new(PodInfo { circling: Some(circling()), ..info() }) },

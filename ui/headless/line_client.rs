@@ -240,10 +240,10 @@ impl LineClient {
             Err(refusal) if refusal.code == ErrorCode::InvalidRequest => return Ok(()),
             reply => reply?,
         };
-        let Event::Page { entries, seq, .. } = reply else { return Ok(()) };
+        let Event::Page { entries, .. } = reply else { return Ok(()) };
         let entries: Vec<Entry> = entries.into_iter().filter_map(Line::into_entry).collect();
         if let Some(runs) = self.runs_of(pod) {
-            runs.reread(entries.iter(), seq);
+            runs.reread(entries.iter());
         }
         Ok(())
     }

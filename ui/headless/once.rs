@@ -222,8 +222,8 @@ async fn converse(client: &mut LineClient, name: &PodName, begun: &Begun) -> Res
     }
     client.until_idle().await?;
     ended?;
-    // Child events may have started more runs, also after one that failed: the last one decides.
-    let ended = client.last_end_of(name, begun).map_or(Ok(()), End::result);
+    // Pods below may have let the run go on, also after it failed: its last end decides.
+    let ended = client.end_of(name, begun).map_or(Ok(()), End::result);
     ended.map_err(|failure| {
         let message = client.spelled(&by_option(&failure.message), Some(name));
         Failure { message, ..failure }
@@ -238,10 +238,10 @@ async fn wait_for_end(
 ) -> Result<(), Failure> {
     client.refresh().await?;
     loop {
-        if client.end_of(name, begun).is_some() {
+        let info = client.find(name)?;
+        if !is_queued(info, begun) && client.end_of(name, begun).is_some() {
             return Ok(());
         }
-        let info = client.find(name)?;
         let left = client.inbox.waits_for_person()
             || client.inbox.decides_for(name, client.family.approvals())
             || client.works_for_others(name);

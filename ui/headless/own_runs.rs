@@ -4,42 +4,29 @@
 use yoi::protocol::{Begun, Entry, EntryId, Fact, RunOutcome};
 
 /// Follows the log of one Pod.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct OwnRuns {
     /// The message of this program, once the host has accepted it.
     message: Option<Begun>,
-    /// The input that began the last run: its entry, and its id in the queue if it waited there.
-    last: Option<(EntryId, Option<String>)>,
-    /// Whether the last run has not ended.
-    is_under_way: bool,
-    whose: Whose,
-}
-
-/// Whose message began the last run. A run that a child event starts belongs to the same message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
-    /// No run has begun yet.
-    NoOnes,
-    Own,
-    Other,
+    /// The run of that message, once it has begun.
+    own: Option<EntryId>,
+    /// The last input, with its id in the queue if it waited there and with its run.
+    last: Option<(EntryId, Option<String>, EntryId)>,
+    /// The run of the last entry.
+    current: Option<EntryId>,
 }
 
 impl OwnRuns {
     /// Begins behind the last entry of a log. Unless that ends a run, a run may be under way.
     pub fn behind(last: Option<&Entry>) -> Self {
-        let ends = |entry: &Entry| {
-            RunOutcome::of(&entry.fact).is_some() || matches!(entry.fact, Fact::SegmentStart { .. })
-        };
-        let is_under_way = last.is_some_and(|entry| !ends(entry));
-        let whose = if is_under_way { Whose::Other } else { Whose::NoOnes };
-        Self { message: None, last: None, is_under_way, whose }
+        let is_under_way = |entry: &&Entry| RunOutcome::of(&entry.fact).is_none();
+        Self { current: last.filter(is_under_way).and_then(Entry::run), ..Self::default() }
     }
 
     /// The host accepted the message of this program.
     pub fn accepted(&mut self, message: Begun) {
-        if self.last.as_ref().is_some_and(|(id, taken)| message.names(*id, taken.as_deref())) {
-            self.whose = Whose::Own;
-        }
+        let last = self.last.iter().find(|(id, taken, _)| message.names(*id, taken.as_deref()));
+        self.own = last.map(|(_, _, run)| *run).or(self.own);
         self.message = Some(message);
     }
 
@@ -52,20 +39,16 @@ impl OwnRuns {
 
     /// Notes the next entry of the log.
     pub fn note(&mut self, entry: &Entry) {
-        if RunOutcome::of(&entry.fact).is_some() {
-            self.is_under_way = false;
-        }
-        let (Fact::UserInput { taken, .. }, Some(id)) = (&entry.fact, entry.id) else { return };
-        if self.message.as_ref().is_some_and(|own| own.names(id, taken.as_deref())) {
-            self.whose = Whose::Own;
-        } else if self.whose == Whose::Own && self.is_under_way {
-            // Another client put its message into the run that is under way.
+        self.current = entry.run().or(self.current);
+        let (Fact::UserInput { taken, .. }, Some(id), Some(run)) =
+            (&entry.fact, entry.id, entry.run())
+        else {
             return;
-        } else {
-            self.whose = Whose::Other;
+        };
+        if self.message.as_ref().is_some_and(|own| own.names(id, taken.as_deref())) {
+            self.own = Some(run);
         }
-        self.is_under_way = true;
-        self.last = Some((id, taken.clone()));
+        self.last = Some((id, taken.clone(), run));
     }
 
     /// Whether the host has accepted the message of this program.
@@ -80,7 +63,7 @@ impl OwnRuns {
 
     /// Whether the last run belongs to another program's message.
     pub fn is_others(&self) -> bool {
-        self.whose == Whose::Other
+        self.current.is_some() && self.current != self.own
     }
 }
 
@@ -105,7 +88,7 @@ mod tests {
         assert!(runs.is_others(), "the reply with the id of the entry has not come yet");
         runs.accepted(Begun::Entry(own.id.expect("an id")));
         assert!(!runs.is_others());
-        runs.note(&input(Some("steered into the run")));
+        runs.note(&Entry { run: own.id, ..input(Some("steered into the run")) });
         assert!(!runs.is_others());
         runs.note(&end());
         assert!(!runs.is_others(), "a child event may start a run that belongs to it");

@@ -2,6 +2,7 @@
 
 use crate::headless::exit::{Exit, Failure};
 use crate::wording;
+use std::collections::BTreeMap;
 use yoi::protocol::entry::domain;
 use yoi::protocol::{Begun, Entry, EntryId, Event, Fact, RunOutcome, RunResult};
 
@@ -23,53 +24,58 @@ impl End {
     }
 }
 
-/// The inputs and ends of a Pod's runs, in the order of their events.
+/// The inputs and ends of a Pod's runs.
 #[derive(Debug, Default)]
 pub struct RunTracker {
-    seen: Vec<Seen>,
-    /// Set if `seen` comes from the tail of a transcript: an input that is not in it is older.
-    tail: bool,
+    inputs: BTreeMap<EntryId, Input>,
+    /// How each run ended last: a Pod below may let it go on.
+    ends: BTreeMap<EntryId, Ended>,
+    last: Option<Ended>,
+    /// The run of the last entry.
+    current: Option<EntryId>,
+    /// Set where events were missed: an input that is not known may be older than what was read again.
+    missed: bool,
     /// Why the last reply did not reach its own end, in the word of its entry.
     stopped: Option<String>,
     /// The Pods that write where a call of the run could not.
     refused_by: Option<String>,
+    /// Why the run fails whose end comes next.
+    failed: Option<String>,
     /// The compaction that failed behind the last run.
     not_compacted: Option<End>,
 }
 
 #[derive(Debug)]
-struct Seen {
-    /// The number of its event; 0 if it was read from the log.
-    seq: u64,
-    mark: Mark,
+struct Input {
+    /// Its id in the queue.
+    taken: Option<String>,
+    run: EntryId,
 }
 
-#[derive(Debug)]
-enum Mark {
-    Input { id: EntryId, taken: Option<String> },
-    End(End),
+#[derive(Clone, Debug)]
+struct Ended {
+    /// The entry that says so; missing where the log failed.
+    entry: Option<EntryId>,
+    end: End,
 }
 
 impl RunTracker {
-    /// Whether nothing was seen yet.
+    /// Whether no run was seen yet.
     pub fn is_empty(&self) -> bool {
-        self.seen.is_empty()
+        self.inputs.is_empty() && self.last.is_none()
     }
 
-    /// Notes an event of this Pod and its number.
-    pub fn note(&mut self, seq: Option<u64>, event: &Event) {
-        let seq = seq.unwrap_or(0);
+    /// Notes an event of this Pod.
+    pub fn note(&mut self, event: &Event) {
         match event {
-            Event::Entry { entry, .. } => self.note_entry(seq, entry),
-            // The error event before it has the reason.
-            Event::RunEnd { result: RunResult::Failed, .. } => {}
-            Event::RunEnd { result, .. } => {
-                let why = self.said(*result);
-                self.end(seq, End { exit: (*result).into(), why });
-            }
-            Event::Error { message, .. } => {
-                let end = self.failed(message);
-                self.end(seq, end);
+            Event::Entry { entry, .. } => self.note_entry(entry),
+            Event::Error { message, .. } => self.failed = Some(message.clone()),
+            Event::RunEnd { result, entry, run } => {
+                let end = match (result, self.failed.take()) {
+                    (RunResult::Failed, Some(message)) => self.failed(&message),
+                    _ => End { exit: (*result).into(), why: self.said(*result) },
+                };
+                self.end(*run, *entry, end);
             }
             Event::CompactStart => self.not_compacted = None,
             // Within a run this is no end: the run goes on.
@@ -81,7 +87,7 @@ impl RunTracker {
         }
     }
 
-    fn end(&mut self, seq: u64, mut end: End) {
+    fn end(&mut self, run: Option<EntryId>, entry: Option<EntryId>, mut end: End) {
         (self.stopped, self.not_compacted) = (None, None);
         if let Some(writers) = self.refused_by.take().filter(|_| end.exit == Exit::Finished) {
             let first = writers.split(", ").next().unwrap_or_default();
@@ -91,19 +97,24 @@ impl RunTracker {
             );
             end = End { exit: Exit::Refused, why: Some(why) };
         }
-        self.seen.push(Seen { seq, mark: Mark::End(end) });
+        let ended = Ended { entry, end };
+        if let Some(run) = run.or(self.current)
+            && ended.is_behind(self.ends.get(&run))
+        {
+            self.ends.insert(run, ended.clone());
+        }
+        if ended.is_behind(self.last.as_ref()) {
+            self.last = Some(ended);
+        }
     }
 
-    /// Reads the tail of a transcript after events were missed. It replaces the notes of events up to `seq`;
-    /// notes of later events stay.
-    pub fn reread<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>, seq: u64) {
-        let later: Vec<Seen> = self.seen.extract_if(.., |seen| seen.seq > seq).collect();
-        self.seen.clear();
-        self.tail = true;
+    /// Reads the tail of a transcript after events were missed.
+    pub fn reread<'a>(&mut self, entries: impl Iterator<Item = &'a Entry>) {
+        self.missed = true;
         for entry in entries {
-            self.note_entry(0, entry);
+            self.note_entry(entry);
             let (exit, why) = match RunOutcome::of(&entry.fact) {
-                None | Some(RunOutcome::RolledBack) => continue,
+                None => continue,
                 Some(RunOutcome::Finished | RunOutcome::Yielded) => (Exit::Finished, None),
                 Some(RunOutcome::Failed(why)) => {
                     let End { exit, why } = self.failed(why);
@@ -114,9 +125,8 @@ impl RunTracker {
                     (Exit::StoppedShort, outcome.result().and_then(|result| self.said(result)))
                 }
             };
-            self.end(0, End { exit, why });
+            self.end(entry.run, entry.id, End { exit, why });
         }
-        self.seen.extend(later);
     }
 
     fn failed(&self, message: &str) -> End {
@@ -125,7 +135,8 @@ impl RunTracker {
         End { exit, why: Some(message.to_owned()) }
     }
 
-    fn note_entry(&mut self, seq: u64, entry: &Entry) {
+    fn note_entry(&mut self, entry: &Entry) {
+        self.current = entry.run().or(self.current);
         match &entry.fact {
             Fact::Extension { domain, payload } if domain == domain::STOPPED => {
                 self.stopped = payload["reason"].as_str().map(str::to_owned);
@@ -139,10 +150,8 @@ impl RunTracker {
             _ => {}
         }
         let (Fact::UserInput { taken, .. }, Some(id)) = (&entry.fact, entry.id) else { return };
-        if !self.seen.iter().any(|seen| seen.mark.is(&Begun::Entry(id))) {
-            let mark = Mark::Input { id, taken: taken.clone() };
-            self.seen.push(Seen { seq, mark });
-        }
+        let input = Input { taken: taken.clone(), run: entry.run.unwrap_or(id) };
+        self.inputs.insert(id, input);
     }
 
     /// The last sentence about a run that ended so.
@@ -168,66 +177,43 @@ impl RunTracker {
 
     /// Whether this input is in the log.
     pub fn has(&self, begun: &Begun) -> bool {
-        self.seen.iter().any(|seen| seen.mark.is(begun))
+        self.inputs.iter().any(|(id, input)| begun.names(*id, input.taken.as_deref()))
     }
 
     /// Whether the last input of the log is one of these. If no input was seen, one that was recorded at once is.
     pub fn answers_one_of(&self, begun: &[Begun]) -> bool {
-        let last = self.seen.iter().rev().find(|seen| matches!(seen.mark, Mark::Input { .. }));
-        match last {
-            Some(last) => begun.iter().any(|begun| last.mark.is(begun)),
+        match self.inputs.last_key_value() {
+            Some((id, input)) => begun.iter().any(|one| one.names(*id, input.taken.as_deref())),
             None => begun.iter().any(|begun| matches!(begun, Begun::Entry(_))),
         }
     }
 
-    /// The end of the run of this input, once it has ended.
+    /// How the run of an input that no longer waits ended last, once it has.
     pub fn end_of(&self, begun: &Begun) -> Option<&End> {
-        self.since(begun).find_map(|seen| seen.mark.end())
-    }
-
-    /// The end of the last run of this input: child events may start more runs for it. A run that
-    /// another input begins is not one of them.
-    pub fn last_end_of(&self, begun: &Begun) -> Option<&End> {
-        let mut last = None;
-        for seen in self.since(begun) {
-            match seen.mark.end() {
-                Some(end) => last = Some(end),
-                None if last.is_some() => break,
-                None => {}
-            }
-        }
-        last
-    }
-
-    /// This input and what came after it.
-    fn since(&self, begun: &Begun) -> impl Iterator<Item = &Seen> {
-        let found = self.seen.iter().position(|seen| seen.mark.is(begun));
-        let before = self.tail && matches!(begun, Begun::Entry(_));
-        let at = found.or(before.then_some(0)).unwrap_or(self.seen.len());
-        self.seen[at..].iter()
+        let named = |(id, input): &(&EntryId, &Input)| begun.names(**id, input.taken.as_deref());
+        let (run, since) = match (self.inputs.iter().find(named), begun) {
+            (Some((id, input)), _) => (input.run, Some(*id)),
+            (None, Begun::Entry(id)) => (*id, Some(*id)),
+            (None, Begun::Queued(_)) => (self.current.filter(|_| self.missed)?, None),
+        };
+        // A run that was paused may have gone on with the input.
+        let is_later = |ended: &&Ended| ended.entry.is_none_or(|entry| Some(entry) > since);
+        self.ends.get(&run).filter(is_later).map(|ended| &ended.end)
     }
 
     /// The end of the last run, or of the compaction that failed behind it.
     pub fn last_end(&self) -> Option<&End> {
-        let ended = self.seen.iter().rev().find_map(|seen| seen.mark.end());
-        self.not_compacted.as_ref().or(ended)
+        self.not_compacted.as_ref().or(self.last.as_ref().map(|ended| &ended.end))
     }
 }
 
-impl Mark {
-    /// Whether it is this input.
-    fn is(&self, begun: &Begun) -> bool {
-        match self {
-            Self::Input { id, taken } => begun.names(*id, taken.as_deref()),
-            Self::End(_) => false,
-        }
-    }
-
-    fn end(&self) -> Option<&End> {
-        match self {
-            Self::End(end) => Some(end),
-            Self::Input { .. } => None,
-        }
+impl Ended {
+    /// Whether no end is known that the log has behind this one.
+    fn is_behind(&self, known: Option<&Self>) -> bool {
+        let (Some(known), Some(own)) = (known.and_then(|known| known.entry), self.entry) else {
+            return true;
+        };
+        known <= own
     }
 }
 
@@ -240,6 +226,10 @@ mod tests {
         Entry::new(Fact::UserInput { segments: vec![], taken: None, from: None })
     }
 
+    fn ended(result: RunResult) -> Event {
+        Event::RunEnd { result, entry: None, run: None }
+    }
+
     fn entry(entry: &Entry) -> Event {
         Event::Entry { entry: Box::new(entry.clone()), cut_bytes: None }
     }
@@ -248,13 +238,13 @@ mod tests {
     fn only_the_end_behind_its_own_input_counts() {
         let (first, second) = (input(), input());
         let mut marks = RunTracker::default();
-        marks.note(None, &entry(&first));
-        marks.note(None, &Event::RunEnd { result: RunResult::Paused, entry: None });
-        marks.note(None, &entry(&second));
+        marks.note(&entry(&first));
+        marks.note(&ended(RunResult::Paused));
+        marks.note(&entry(&second));
         let id = |entry: &Entry| Begun::Entry(entry.id.expect("a new entry has an id"));
         assert_eq!(marks.end_of(&id(&first)).map(|end| end.exit), Some(Exit::StoppedShort));
         assert_eq!(marks.end_of(&id(&second)), None);
-        marks.note(None, &Event::RunEnd { result: RunResult::Finished, entry: None });
+        marks.note(&ended(RunResult::Finished));
         assert_eq!(marks.end_of(&id(&second)).map(|end| end.exit), Some(Exit::Finished));
     }
 
@@ -265,10 +255,10 @@ mod tests {
         let mut marks = RunTracker::default();
         assert!(marks.answers_one_of(&[id(&first)]), "its entry was committed");
         assert!(!marks.answers_one_of(&[Begun::Queued("q".into())]));
-        marks.note(None, &entry(&first));
-        marks.note(None, &Event::RunEnd { result: RunResult::Finished, entry: None });
+        marks.note(&entry(&first));
+        marks.note(&ended(RunResult::Finished));
         assert!(marks.answers_one_of(&[id(&first)]), "a child event may begin another run");
-        marks.note(None, &entry(&second));
+        marks.note(&entry(&second));
         assert!(!marks.answers_one_of(&[id(&first)]));
         assert!(marks.answers_one_of(&[id(&first), id(&second)]));
     }
@@ -278,11 +268,11 @@ mod tests {
         let taken =
             Entry::new(Fact::UserInput { segments: vec![], taken: Some("q1".into()), from: None });
         let mut marks = RunTracker::default();
-        marks.note(None, &Event::RunEnd { result: RunResult::Finished, entry: None });
+        marks.note(&ended(RunResult::Finished));
         let queued = Begun::Queued("q1".into());
         assert_eq!(marks.end_of(&queued), None);
-        marks.note(None, &entry(&taken));
-        marks.note(None, &Event::RunEnd { result: RunResult::LimitReached, entry: None });
+        marks.note(&entry(&taken));
+        marks.note(&ended(RunResult::LimitReached));
         assert_eq!(marks.end_of(&queued).map(|end| end.exit), Some(Exit::StoppedShort));
     }
 
@@ -291,11 +281,11 @@ mod tests {
         let (first, second) = (input(), input());
         let mut marks = RunTracker::default();
         let own = Begun::Entry(first.id.expect("an id"));
-        marks.note(None, &entry(&first));
-        marks.note(None, &Event::RunEnd { result: RunResult::Finished, entry: None });
-        marks.note(None, &entry(&second));
-        marks.note(None, &Event::RunEnd { result: RunResult::Paused, entry: None });
-        assert_eq!(marks.last_end_of(&own).map(|end| end.exit), Some(Exit::Finished));
+        marks.note(&entry(&first));
+        marks.note(&ended(RunResult::Finished));
+        marks.note(&entry(&second));
+        marks.note(&ended(RunResult::Paused));
+        assert_eq!(marks.end_of(&own).map(|end| end.exit), Some(Exit::Finished));
         assert_eq!(marks.last_end().map(|end| end.exit), Some(Exit::StoppedShort));
     }
 
@@ -303,10 +293,10 @@ mod tests {
     fn an_error_ends_the_run_and_keeps_its_sentence() {
         let first = input();
         let mut marks = RunTracker::default();
-        marks.note(None, &entry(&first));
+        marks.note(&entry(&first));
         let message = "anthropic at 127.0.0.1: connection refused".to_owned();
-        marks
-            .note(None, &Event::Error { code: ErrorCode::ProviderError, message: message.clone() });
+        marks.note(&Event::Error { code: ErrorCode::ProviderError, message: message.clone() });
+        marks.note(&ended(RunResult::Failed));
         let end = marks.end_of(&Begun::Entry(first.id.expect("an id"))).expect("an end");
         assert_eq!(*end, End { exit: Exit::Failed, why: Some(message) });
     }
@@ -315,15 +305,16 @@ mod tests {
     fn a_declined_reply_counts_for_its_own_run_only() {
         let declined = Entry::extension(domain::STOPPED, serde_json::json!({"reason": "refusal"}));
         let failed = || Event::Error { code: ErrorCode::ProviderError, message: "no".into() };
-        let ended = || Event::RunEnd { result: RunResult::Finished, entry: None };
         let exit = |marks: &RunTracker| marks.last_end().map(|end| end.exit);
         let mut marks = RunTracker::default();
-        marks.note(None, &entry(&declined));
-        marks.note(None, &failed());
+        marks.note(&entry(&declined));
+        marks.note(&failed());
+        marks.note(&ended(RunResult::Failed));
         assert_eq!(exit(&marks), Some(Exit::Refused));
-        marks.note(None, &entry(&declined));
-        marks.note(None, &ended());
-        marks.note(None, &failed());
+        marks.note(&entry(&declined));
+        marks.note(&ended(RunResult::Finished));
+        marks.note(&failed());
+        marks.note(&ended(RunResult::Failed));
         assert_eq!(exit(&marks), Some(Exit::Failed));
     }
 
@@ -333,16 +324,16 @@ mod tests {
         let begun = Begun::Entry(first.id.expect("an id"));
         let failed = || Event::CompactFailed { error: "the model is ill".into() };
         let mut marks = RunTracker::default();
-        marks.note(None, &entry(&first));
-        marks.note(None, &failed());
+        marks.note(&entry(&first));
+        marks.note(&failed());
         assert_eq!(marks.end_of(&begun), None, "the run goes on");
-        marks.note(None, &Event::RunEnd { result: RunResult::Finished, entry: None });
+        marks.note(&ended(RunResult::Finished));
         assert_eq!(marks.last_end().map(|end| end.exit), Some(Exit::Finished));
-        marks.note(None, &failed());
+        marks.note(&failed());
         let end = marks.last_end().expect("an end");
         assert_eq!(end.exit, Exit::Failed);
         assert!(end.why.as_ref().is_some_and(|why| why.contains("the model is ill")), "{end:?}");
-        marks.note(None, &Event::CompactStart);
+        marks.note(&Event::CompactStart);
         assert_eq!(marks.last_end().map(|end| end.exit), Some(Exit::Finished));
     }
 
@@ -355,7 +346,7 @@ mod tests {
             work: None,
         });
         let mut marks = RunTracker::default();
-        marks.reread([&first, &done].into_iter(), 9);
+        marks.reread([&first, &done].into_iter());
         assert_eq!(marks.last_end().map(|end| end.exit), Some(Exit::Finished));
         assert!(marks.end_of(&Begun::Entry(first.id.expect("an id"))).is_some());
     }
@@ -365,10 +356,51 @@ mod tests {
         let first = input();
         let mut marks = RunTracker::default();
         let begun = Begun::Entry(first.id.expect("an id"));
-        marks.note(Some(4), &entry(&first));
-        marks.note(Some(8), &Event::RunEnd { result: RunResult::Finished, entry: None });
+        marks.note(&entry(&first));
+        marks.note(&ended(RunResult::Finished));
         // The page was read at event 6, before the run ended.
-        marks.reread([&first].into_iter(), 6);
+        marks.reread([&first].into_iter());
         assert_eq!(marks.end_of(&begun).map(|end| end.exit), Some(Exit::Finished));
+    }
+
+    fn end(input: &Entry, interrupted: bool) -> Entry {
+        let result = if interrupted { "paused" } else { "finished" }.into();
+        let ended = Entry::new(Fact::RunCompleted { interrupted, result, work: None });
+        Entry { run: input.id, ..ended }
+    }
+
+    #[test]
+    fn a_run_that_takes_a_message_after_a_pause_has_not_ended_for_it() {
+        let (first, begun) = (input(), Begun::Queued("q1".into()));
+        let paused = end(&first, true);
+        let fact = Fact::UserInput { segments: vec![], taken: Some("q1".into()), from: None };
+        let steered = Entry { run: first.id, ..Entry::new(fact) };
+        let mut marks = RunTracker::default();
+        marks.reread([&first, &paused, &steered].into_iter());
+        assert_eq!(marks.end_of(&begun), None);
+        marks.reread([&paused, &steered, &end(&first, false)].into_iter());
+        assert_eq!(marks.end_of(&begun).map(|end| end.exit), Some(Exit::Finished));
+    }
+
+    #[test]
+    fn a_run_whose_input_is_older_than_what_was_read_again_ends() {
+        let (first, queued) = (input(), Begun::Queued("q1".into()));
+        let mut marks = RunTracker::default();
+        marks.note(&Event::RunEnd { result: RunResult::Finished, entry: None, run: first.id });
+        assert_eq!(marks.end_of(&queued), None, "no event was missed");
+        marks.reread([&end(&first, false)].into_iter());
+        assert!(marks.end_of(&queued).is_some());
+        assert!(marks.end_of(&Begun::Entry(first.id.expect("an id"))).is_some());
+    }
+
+    #[test]
+    fn an_older_page_does_not_take_a_later_end_back() {
+        let first = input();
+        let (paused, finished) = (end(&first, true), end(&first, false));
+        let mut marks = RunTracker::default();
+        let finish = RunResult::Finished;
+        marks.note(&Event::RunEnd { result: finish, entry: finished.id, run: first.id });
+        marks.reread([&first, &paused].into_iter());
+        assert_eq!(marks.last_end().map(|end| end.exit), Some(Exit::Finished));
     }
 }

@@ -684,7 +684,7 @@ fn a_file_is_trusted_with_the_hash_that_was_shown_and_its_values_are_spelled_out
 
 #[test]
 fn the_line_that_takes_a_path_back_is_right_in_every_shell_and_runs_no_part_of_the_path() {
-    let accepted = yoi::protocol::Event::Accepted { entry: None, queued: None };
+    let accepted = yoi::protocol::Event::done();
     let states = [("alice", State::Idle), ("bob", State::Idle)];
     for (path, reclaim) in [
         ("d$(touch${IFS}pwned)", "`yoi reclaim '/repo/d$(touch${IFS}pwned)'`"),

@@ -9,7 +9,7 @@ use crate::wording::now::again;
 use crate::wording::{counted, scope, state, wait};
 use jiff::tz::TimeZone;
 use yoi::client::family::Family;
-use yoi::protocol::{EntryId, PodInfo, PodName, RunResult, State};
+use yoi::protocol::{EntryId, PodInfo, PodName, State};
 use yoi::text::SafeText;
 
 /// The facts that the words are made from.
@@ -112,17 +112,12 @@ pub enum WayOn {
 impl WayOn {
     /// The way on for a Pod in this state, if it has one.
     pub fn of(info: &PodInfo) -> Option<Self> {
-        let limit = RunResult::LimitReached.word();
-        let at_limit = info.last_result.as_ref().is_some_and(|last| last.result == limit);
         match info.state {
+            // The reason names the verb, or says that a message lets the Pod go on.
+            _ if info.goes_on_by.is_some() => None,
             State::Paused => Some(Self::Continue),
-            // What failed before any run is brought back by the verb that its reason names.
-            State::Failed if !info.why.as_ref().is_some_and(|why| why.contains(":restore")) => {
-                Some(Self::TryAgain)
-            }
-            // The reason names the verb that compacts again: nothing waits to be handed over.
-            State::Idle if info.why.as_ref().is_some_and(|why| why.contains(":compact")) => None,
-            State::Idle if info.why.is_some() && !at_limit => Some(Self::HandOver),
+            State::Failed => Some(Self::TryAgain),
+            State::Idle if info.why.is_some() => Some(Self::HandOver),
             _ => None,
         }
     }
@@ -247,9 +242,25 @@ mod tests {
     }
 
     #[test]
+    fn the_way_on_is_what_the_host_says_whatever_stands_in_the_reason() {
+        use crate::screen::app::tests::pod;
+        use yoi::protocol::GoesOnBy;
+        let of = |state, goes_on_by| {
+            let why = Some("429: type :restore or :compact, or send a message".to_owned());
+            WayOn::of(&PodInfo { why, goes_on_by, ..pod("alice", state) })
+        };
+        assert_eq!(of(State::Failed, None), Some(WayOn::TryAgain));
+        assert_eq!(of(State::Idle, None), Some(WayOn::HandOver));
+        for by in [GoesOnBy::Restore, GoesOnBy::Compact, GoesOnBy::Message, GoesOnBy::Unknown] {
+            assert_eq!(of(State::Failed, Some(by)), None);
+            assert_eq!(of(State::Idle, Some(by)), None);
+        }
+    }
+
+    #[test]
     fn evidence_leads_to_its_entry_and_notes_are_spelled() {
         use crate::screen::app::tests::{NOON, approval, pod};
-        use yoi::protocol::{CircleKind, Circling, LastRun};
+        use yoi::protocol::{CircleKind, Circling, LastRun, RunResult};
         let entries = [EntryId::new(), EntryId::new()];
         let request = yoi::protocol::ApprovalRequest {
             id: entries[0].to_string(),

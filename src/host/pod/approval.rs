@@ -2,7 +2,7 @@
 //! yet. A request ends in three steps: the store holds the verdict, the log holds it, the store's row goes.
 
 use crate::host::pod::Pod;
-use crate::host::pod::calls::{done, reply};
+use crate::host::pod::calls::reply;
 use crate::host::pod::start::accepted;
 use crate::host::pod::tail::Interrupted;
 use crate::host::{Answer, notify_parent};
@@ -125,7 +125,7 @@ impl Pod {
             return self.drop_run().await;
         }
         self.enter(State::Paused, Some(Interrupted::paused(now_ms()).sentence()));
-        Ok(done())
+        Ok(Event::done())
     }
 
     /// Withdraws the request while no run is under way. If a person decided it meanwhile, that decision

@@ -58,11 +58,11 @@ impl Pod {
             Method::Steer { id, input } => self.steer(id, input, answer).await,
             Method::Seen => {
                 self.set_seen(true).await;
-                reply(answer, Ok(done()));
+                reply(answer, Ok(Event::done()));
             }
             Method::Later => {
                 let put_off = self.put_off().await;
-                reply(answer, put_off.map(|()| done()));
+                reply(answer, put_off.map(|()| Event::done()));
             }
             Method::ExplainCommand => self.explain_command(answer),
             _ => reply(answer, Err(Refusal::invalid("this request is not for a pod"))),
@@ -76,7 +76,7 @@ impl Pod {
         let Some(answer) = self.resume_pending(answer).await else { return };
         if let Some(run) = self.phase.run().filter(|_| self.info.borrow().retry_at.is_some()) {
             run.try_now.notify_waiters();
-            return reply(answer, Ok(done()));
+            return reply(answer, Ok(Event::done()));
         }
         if let Err(refusal) = self.must_not_run() {
             return reply(answer, Err(refusal));
@@ -87,11 +87,11 @@ impl Pod {
             if waiting.iter().any(|row| row.kind == MailboxKind::Agent) {
                 // A person wants those read that wake no Pod, too.
                 self.start(Start::MailboxMessage).await;
-                return reply(answer, Ok(done()));
+                return reply(answer, Ok(Event::done()));
             }
             if !waiting.is_empty() {
                 self.take_next().await;
-                return reply(answer, Ok(done()));
+                return reply(answer, Ok(Event::done()));
             }
             let refusal = Refusal::new(ErrorCode::NotPaused, "Pod is not paused");
             return reply(answer, Err(refusal));
@@ -150,7 +150,8 @@ impl Pod {
             return reply(answer, self.interrupt_pending(how).await);
         }
         if self.info.borrow().state == State::Paused {
-            let dropped = if how == Interrupt::Cancel { self.drop_run().await } else { Ok(done()) };
+            let dropped =
+                if how == Interrupt::Cancel { self.drop_run().await } else { Ok(Event::done()) };
             return reply(answer, dropped);
         }
         reply(answer, Err(Refusal::new(ErrorCode::NotRunning, "Pod is not running")));
@@ -189,7 +190,8 @@ impl Pod {
         let (name, info) = (&self.row.name, self.info.borrow());
         let text = match (info.state, &info.why) {
             _ if self.admission.host_ends() => return Err(host_ends(name)),
-            (State::Failed, Some(why)) if why.contains(":restore") => {
+            // A sentence of the host that names the verb itself.
+            (State::Failed, Some(why)) if why.contains(":restore ") => {
                 format!("pod `{name}` failed: {why}")
             }
             (State::Failed, Some(why)) => {
@@ -242,9 +244,4 @@ pub(super) fn already_running() -> Refusal {
 /// Answers; a caller that is gone wants no answer.
 pub(super) fn reply(answer: Answer, result: Result<Event, Refusal>) {
     let _ = answer.send(result);
-}
-
-/// The reply to a request that leaves no entry of its own.
-pub(super) fn done() -> Event {
-    Event::Accepted { entry: None, queued: None }
 }

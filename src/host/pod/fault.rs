@@ -4,7 +4,7 @@
 use crate::host::errors::panic_text;
 use crate::host::pod::phase::Running;
 use crate::host::pod::{Pod, PodRequest};
-use crate::protocol::{Entry, Event, Refusal, RunOutcome, RunResult, State};
+use crate::protocol::{Entry, Event, GoesOnBy, Refusal, RunOutcome, RunResult, State};
 use crate::run::{End, RunEvent};
 use crate::trace::OrLog as _;
 use futures_util::FutureExt as _;
@@ -28,7 +28,8 @@ impl Pod {
     async fn fail(&mut self, why: String) {
         let name = self.row.name.clone();
         let run = self.phase.take_run();
-        self.enter(State::Failed, Some(format!("{why}; :restore {name} brings it back")));
+        let said = format!("{why}; :restore {name} brings it back");
+        self.enter_until(State::Failed, Some(said), Some(GoesOnBy::Restore));
         self.close_socket();
         // The state in memory is not trusted any more; dropping it closes the log, and dropping
         // the answers tells their callers that the Pod is gone.
@@ -71,7 +72,8 @@ impl Pod {
 
     async fn record_failure(&mut self, refusal: &Refusal) -> Option<Entry> {
         self.row.segment?;
-        let entry = RunOutcome::Failed(&refusal.message).entry();
+        let failed = RunOutcome::Failed(&refusal.message).entry();
+        let entry = Entry { run: self.run, ..failed };
         // Where the log cannot say it, the next opening closes the run as cut off.
         self.write_log(vec![entry.clone()]).await.ok()?;
         Some(entry)
@@ -80,6 +82,6 @@ impl Pod {
     fn publish_failure(&mut self, refusal: &Refusal, entry: Option<&Entry>) {
         self.publisher.publish(&refusal.clone().into());
         let entry = entry.and_then(|entry| entry.id);
-        self.publisher.publish(&Event::RunEnd { result: RunResult::Failed, entry });
+        self.publisher.publish(&Event::RunEnd { result: RunResult::Failed, entry, run: self.run });
     }
 }

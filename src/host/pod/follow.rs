@@ -2,12 +2,14 @@
 
 use crate::config::model_select::ModelChoice;
 use crate::host::Answer;
-use crate::host::pod::calls::{done, reply};
+use crate::host::pod::calls::reply;
 use crate::host::pod::phase::{Phase, Running};
 use crate::host::pod::resolved;
 use crate::host::pod::tail::Interrupted;
 use crate::host::pod::{Pod, child_events};
-use crate::protocol::{Entry, Fact, Item, Refusal, Role, RunOutcome, State, now_ms};
+use crate::protocol::{
+    Entry, Event, Fact, GoesOnBy, Item, Refusal, Role, RunOutcome, State, now_ms,
+};
 use crate::run::{End, Interrupt, RunEvent, SessionState};
 use crate::text::SafeText;
 use crate::trace::OrLog as _;
@@ -97,6 +99,7 @@ impl Pod {
             {
                 run.ended = Some(entry.clone());
             }
+            self.run = entry.run().or(self.run);
             self.keep_work(entry).await;
             match &entry.fact {
                 Fact::UserInput { taken, .. } => {
@@ -127,14 +130,17 @@ impl Pod {
         self.phase = Phase::after_run(state);
         self.store_activity().await;
         let ended = run.ended.as_ref().map_or_else(now_ms, |entry| entry.ts);
-        let (state, why) = self.pending_state().unwrap_or_else(|| self.state_after(&end, ended));
+        let (state, why, by) = match self.pending_state() {
+            Some((state, why)) => (state, why, None),
+            None => state_after(&end, ended),
+        };
         // The parent is notified before the state is shown: the child event waits in its queue then, before every
         // request that a client makes because it saw the state.
         self.run_is_over(&end, run.ended).await;
-        self.enter(state, why);
+        self.enter_until(state, why, by);
         self.store_since().await;
         for answer in run.interrupting {
-            reply(answer, Ok(done()));
+            reply(answer, Ok(Event::done()));
         }
         if matches!(end, End::Finished | End::LimitReached(_) | End::Failed(_)) {
             self.set_seen(false).await;
@@ -188,24 +194,6 @@ impl Pod {
         stored.or_log("store the time of the state");
     }
 
-    /// The state of the Pod after a run that ended `at` this time, and why.
-    fn state_after(&self, end: &End, at: u64) -> (State, Option<String>) {
-        match end {
-            End::Finished | End::RolledBack | End::Cancelled | End::Compacted => {
-                (State::Idle, None)
-            }
-            End::NotCompacted(why) => {
-                let why =
-                    format!("the history could not be compacted: {why}; :compact tries again");
-                (State::Idle, Some(why))
-            }
-            End::LimitReached(why) => (State::Idle, Some(format!("{why}; a message continues"))),
-            End::Paused => (State::Paused, Some(Interrupted::paused(at).sentence())),
-            End::CutOff => (State::Paused, Some(Interrupted::aborted(at, ABORTED).sentence())),
-            End::Failed(refusal) => (State::Failed, Some(refusal.message.clone())),
-        }
-    }
-
     /// Interrupts the run; the first interrupt counts. The answer comes when the run has halted.
     pub(super) fn interrupt_run(&mut self, how: Interrupt, answer: Option<Answer>) {
         let Some(run) = self.phase.run_mut() else { return };
@@ -241,4 +229,24 @@ impl Pod {
 fn last_line(text: &str) -> Option<String> {
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
     Some(SafeText::brief(line, LAST_LINE).into_string())
+}
+
+/// The state of a Pod after a run that ended `at` this time, why, and what lets it go on.
+fn state_after(end: &End, at: u64) -> (State, Option<String>, Option<GoesOnBy>) {
+    let (state, why, by) = match end {
+        End::Finished | End::RolledBack | End::Cancelled | End::Compacted => {
+            return (State::Idle, None, None);
+        }
+        End::NotCompacted(why) => {
+            let why = format!("the history could not be compacted: {why}; :compact tries again");
+            (State::Idle, why, Some(GoesOnBy::Compact))
+        }
+        End::LimitReached(why) => {
+            (State::Idle, format!("{why}; a message continues"), Some(GoesOnBy::Message))
+        }
+        End::Paused => (State::Paused, Interrupted::paused(at).sentence(), None),
+        End::CutOff => (State::Paused, Interrupted::aborted(at, ABORTED).sentence(), None),
+        End::Failed(refusal) => (State::Failed, refusal.message.clone(), None),
+    };
+    (state, Some(why), by)
 }

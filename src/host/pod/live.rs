@@ -4,7 +4,7 @@ use crate::host::pod::calls::reply;
 use crate::host::pod::tail::Tail;
 use crate::host::pod::{Handle, Pod, child_events};
 use crate::host::{Answer, ListenError, listener};
-use crate::protocol::{Event, Refusal, State};
+use crate::protocol::{Event, GoesOnBy, Refusal, State};
 use crate::store::Wanted;
 use crate::trace::OrLog as _;
 use serde_json::json;
@@ -24,7 +24,8 @@ impl Pod {
         let result = self.become_live(host_starts).await;
         if let Err(refusal) = &result {
             // The state says why the Pod is not live; :restore tries again.
-            self.show(State::Failed, Some(refusal.message.clone()));
+            let why = Some(refusal.message.clone());
+            self.show(State::Failed, why, Some(GoesOnBy::Restore));
         }
         reply(answer, result);
     }

@@ -3,7 +3,7 @@
 use crate::host::Answer;
 use crate::host::mesh::delivery;
 use crate::host::pod::Pod;
-use crate::host::pod::calls::{done, reply};
+use crate::host::pod::calls::reply;
 use crate::host::pod::start::accepted;
 use crate::protocol::{Begun, Event, PodEvent, Refusal, Segment, flatten, now_ms};
 use crate::run::{Input, Interrupt, Start, context};
@@ -45,7 +45,7 @@ impl Pod {
                 if keyless {
                     self.take_next().await;
                 }
-                reply(answer, Ok(Event::Accepted { entry: None, queued: Some(row.id) }));
+                reply(answer, Ok(Event::Accepted { entry: None, queued: Some(row.id), run: None }));
             }
             Err(refusal) => reply(answer, Err(refusal)),
         }
@@ -97,13 +97,13 @@ impl Pod {
             Ok(row) => self.hand_over(row),
             Err(refusal) => return reply(answer, Err(refusal)),
         }
-        reply(answer, Ok(done()));
+        reply(answer, Ok(Event::done()));
         self.wake().await;
     }
 
     pub(super) async fn pod_event(&mut self, event: PodEvent, answer: Answer) {
         if event.sentence().is_none() {
-            return reply(answer, Ok(done()));
+            return reply(answer, Ok(Event::done()));
         }
         let payload = serde_json::to_value(&event).unwrap_or_default();
         self.message(MailboxKind::PodEvent, payload, answer).await;
@@ -138,7 +138,7 @@ impl Pod {
             }
             None => store.drop_input(name, id).await?,
         };
-        if found { Ok(done()) } else { Err(not_queued()) }
+        if found { Ok(Event::done()) } else { Err(not_queued()) }
     }
 
     /// The program that attended this message is gone: the message is taken out of the queue, or the run that it
@@ -192,7 +192,7 @@ impl Pod {
                 let queued = Some(row.id.clone());
                 self.hand_over(row);
                 self.load_queue().await;
-                reply(answer, Ok(Event::Accepted { entry: None, queued }));
+                reply(answer, Ok(Event::Accepted { entry: None, queued, run: None }));
             }
             Ok(row) => self.start_queued(row, Some(accepted(answer))).await,
         }

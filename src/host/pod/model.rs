@@ -10,7 +10,7 @@ use crate::config::template;
 use crate::config::workspace_settings::WorkspaceSettings;
 use crate::host::Answer;
 use crate::host::models::{self, Local, Search};
-use crate::host::pod::calls::{done, reply};
+use crate::host::pod::calls::reply;
 use crate::host::pod::resolved::Resolved;
 use crate::host::pod::{Pod, resolved};
 use crate::llm::http::header_map;
@@ -64,7 +64,7 @@ impl Pod {
         if !self.phase.is_running() {
             self.find_model_again().await;
         }
-        reply(answer, Ok(done()));
+        reply(answer, Ok(Event::done()));
         self.go_on_with_model().await;
     }
 
@@ -142,7 +142,7 @@ impl Pod {
         };
         self.show_model();
         let is_agreed = agreed.is_ok();
-        reply(answer, agreed.map(|()| done()));
+        reply(answer, agreed.map(|()| Event::done()));
         if is_agreed {
             self.go_on_with_model().await;
         }

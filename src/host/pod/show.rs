@@ -2,7 +2,7 @@
 
 use crate::host::absent_person;
 use crate::host::pod::{Parental, Pod, Subscription, View};
-use crate::protocol::{Event, Greeting, PodInfo, PodStatus, State};
+use crate::protocol::{Event, GoesOnBy, Greeting, PodInfo, PodStatus, State};
 use crate::store::Wanted;
 
 impl Pod {
@@ -85,18 +85,23 @@ impl Pod {
 
     /// Enters a state. The end of a stopped Pod's last run does not show the Pod as live.
     pub(super) fn enter(&mut self, state: State, why: Option<String>) {
+        self.enter_until(state, why, None);
+    }
+
+    /// The same for a state that only this ends, where it is not `resume`.
+    pub(super) fn enter_until(&mut self, state: State, why: Option<String>, by: Option<GoesOnBy>) {
         if self.row.wanted == Wanted::Live || state == State::Stopped {
-            self.show(state, why);
+            self.show(state, why, by);
         }
     }
 
     /// Shows a state, and says so on the wire when its word there changes.
-    pub(super) fn show(&mut self, state: State, why: Option<String>) {
+    pub(super) fn show(&mut self, state: State, why: Option<String>, goes_on_by: Option<GoesOnBy>) {
         let before = self.status();
         self.change(|info| {
             info.state = state;
             info.why = why;
-            info.retry_at = None;
+            (info.goes_on_by, info.retry_at) = (goes_on_by, None);
             info.cut_at = None;
         });
         let status = self.status();

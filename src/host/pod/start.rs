@@ -13,7 +13,7 @@ use crate::host::rules;
 use crate::host::{Answer, Shared};
 use crate::llm::Policy;
 use crate::protocol::{ErrorCode, Event, Refusal, State};
-use crate::run::{self, Accepted, Interrupt, Limits, Models, Ports, Setup, Start};
+use crate::run::{self, Accepted, Interrupt, Limits, Models, Ports, Recorded, Setup, Start};
 use crate::sandbox::{CommandLimits, Isolation};
 use crate::scope::Permission;
 use crate::store::{MailboxKind, MailboxMessage};
@@ -344,7 +344,11 @@ pub(super) fn accepted(answer: Answer) -> Accepted {
         let reply =
             committed.await.unwrap_or_else(|_| Err(Refusal::internal("the run ended early")));
         // A caller that has disconnected needs no reply.
-        let _ = answer.send(reply.map(|entry| Event::Accepted { entry, queued: None }));
+        let _ = answer.send(reply.map(|Recorded { entry, run }| Event::Accepted {
+            entry,
+            queued: None,
+            run,
+        }));
     });
     accepted
 }

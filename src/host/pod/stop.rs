@@ -1,7 +1,6 @@
 //! How a Pod gives a run up, stops, and closes when the host ends.
 
 use crate::host::pod::Pod;
-use crate::host::pod::calls::done;
 use crate::protocol::{Event, LastRun, Refusal, RunOutcome, State};
 use crate::run::Interrupt;
 use crate::store::Wanted;
@@ -27,7 +26,7 @@ impl Pod {
         self.enter(State::Idle, None);
         self.cut_is_over("has no run any more: a person cancelled the one that was interrupted")
             .await;
-        Ok(done())
+        Ok(Event::done())
     }
 
     /// Takes no more requests and ends the run; the answer comes when the run has ended.

@@ -1232,6 +1232,12 @@ async fn messages_into_a_run_that_waits_for_a_decision_enter_together_after_it()
     bench.ended(&pod).await;
     bench.is(&pod, State::Idle).await;
     assert_eq!(bench.said(&pod).await.last().unwrap(), "You said two.");
+    let entries = bench.whole_entries(&pod).await;
+    let inputs: Vec<_> = entries
+        .iter()
+        .filter(|entry| matches!(entry.fact, crate::protocol::Fact::UserInput { .. }))
+        .collect();
+    assert_eq!(inputs.iter().map(|input| input.run).collect::<Vec<_>>(), [inputs[0].id; 3]);
     let kinds = bench.transcript(&pod).await;
     let of = |kind: &str| kinds.iter().rposition(|other| other == kind).unwrap();
     let result = of("tool_result");

@@ -2,7 +2,7 @@
 
 use crate::host::tests::{Bench, run_end, serve};
 use crate::protocol::method::NewPod;
-use crate::protocol::{Event, Method, PodName, RunResult, State, Verdict};
+use crate::protocol::{Event, GoesOnBy, Method, PodInfo, PodName, RunResult, State, Verdict};
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
@@ -119,7 +119,8 @@ async fn a_summary_that_is_cut_empty_or_declined_is_made_once_more_and_then_not_
         let Event::CompactFailed { error } = failed else { unreachable!() };
         assert!(error.contains(words), "{bad:?}: {error}");
         assert_eq!(bodies.lock().unwrap().len(), 3, "{bad:?}");
-        bench.is(&pod, State::Idle).await;
+        let is_failed = |info: &PodInfo| info.goes_on_by == Some(GoesOnBy::Compact);
+        bench.until(pod.as_str(), is_failed).await;
         bench.call(&pod, Method::Compact).await.unwrap();
         bench.next(|event| matches!(event, Event::CompactDone { .. })).await;
         assert_eq!(bodies.lock().unwrap().len(), 5, "{bad:?}: the second time the summary is good");

@@ -4,7 +4,7 @@ use crate::client::find;
 use crate::host::tests::family::name;
 use crate::host::tests::{Bench, run_end};
 use crate::protocol::method::NewPod;
-use crate::protocol::{Entry, Event, Fact, Method, PodName, RunResult, State};
+use crate::protocol::{Entry, Event, Fact, GoesOnBy, Method, PodName, RunResult, State};
 use crate::session::Files;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -307,6 +307,7 @@ async fn a_log_that_is_a_fifo_fails_its_pod_and_delays_no_start() {
     let info = bench.info(&pod).await;
     assert_eq!(info.state, State::Failed);
     assert!(info.why.as_ref().unwrap().contains("not a regular file"), "{info:?}");
+    assert_eq!(info.goes_on_by, Some(GoesOnBy::Restore), "resuming would be refused");
 }
 
 #[tokio::test]

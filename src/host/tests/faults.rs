@@ -6,7 +6,7 @@ use crate::host::supervisor::Step;
 use crate::host::tests::{Bench, run_end};
 use crate::llm::ToolSpec;
 use crate::protocol::method::NewPod;
-use crate::protocol::{Event, Fact, Method, PodName, RunResult, State};
+use crate::protocol::{Event, Fact, GoesOnBy, Method, PodName, RunResult, State};
 use crate::tools::{Context, ExternalTool, Lane, Output};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -60,7 +60,7 @@ async fn a_panic_in_a_run_fails_its_pod_with_the_reason_and_the_next_message_wor
     tools.send_modify(|set| *set = set.with(Arc::new(Faulty::default())).unwrap());
     bench.call(&pod, Method::say("hello")).await.unwrap();
     let end = bench.next(run_end).await;
-    let Event::RunEnd { result: RunResult::Failed, entry: Some(entry) } = end else {
+    let Event::RunEnd { result: RunResult::Failed, entry: Some(entry), .. } = end else {
         panic!("{end:?}")
     };
     let why = bench.is(&pod, State::Failed).await.why.unwrap();
@@ -85,7 +85,9 @@ async fn a_panic_in_an_actor_fails_its_pod_with_the_reason_until_it_is_restored(
     bench.host.shared.pod(&pod).unwrap().requests.send(PodRequest::Panic).await.unwrap();
     let end = bench.next(run_end).await;
     assert!(matches!(end, Event::RunEnd { result: RunResult::Failed, .. }), "{end:?}");
-    let why = bench.is(&pod, State::Failed).await.why.unwrap();
+    let failed = bench.is(&pod, State::Failed).await;
+    assert_eq!(failed.goes_on_by, Some(GoesOnBy::Restore));
+    let why = failed.why.unwrap();
     assert!(why.contains("on purpose") && why.contains(":restore w"), "{why}");
     let refused = bench.call(&pod, Method::say("more")).await.unwrap_err();
     assert!(refused.message.contains("on purpose"), "{refused}");

@@ -162,7 +162,7 @@ async fn the_end_of_a_run_names_the_entry_that_ended_it() {
             bench.next(begun).await;
             bench.call(&pod, how).await.unwrap();
         }
-        let Event::RunEnd { result, entry } = bench.next(run_end).await else { unreachable!() };
+        let Event::RunEnd { result, entry, .. } = bench.next(run_end).await else { unreachable!() };
         assert_eq!(result, ends);
         let last =
             bench.whole_entries(&pod).await.into_iter().rev().find(|entry| match &entry.fact {
@@ -172,6 +172,45 @@ async fn the_end_of_a_run_names_the_entry_that_ended_it() {
             });
         assert_eq!(entry, last.expect("an entry that ends a run").id, "{ends:?}");
     }
+}
+
+#[tokio::test]
+async fn a_run_is_named_by_the_input_that_began_it_until_the_next_input_begins_one() {
+    let (mut bench, pod) = Bench::scripted().await;
+    let accepted = |reply| match reply {
+        Event::Accepted { entry, run, .. } => (entry, run),
+        other => panic!("{other:?}"),
+    };
+    let (first, run) = accepted(bench.call(&pod, Method::say("stuck")).await.unwrap());
+    assert_eq!(run, first);
+    bench.next(|event| matches!(event, Event::TextDelta { .. })).await;
+    bench.call(&pod, Method::Pause).await.unwrap();
+    let run_of = |event| match event {
+        Event::RunEnd { run, .. } => run,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(run_of(bench.next(run_end).await), first);
+    bench.is(&pod, State::Paused).await;
+    let resumed = accepted(bench.call(&pod, Method::Resume).await.unwrap());
+    assert_eq!(resumed, (None, first));
+    bench.next(|event| matches!(event, Event::TextDelta { .. })).await;
+    bench.call(&pod, Method::Cancel).await.unwrap();
+    assert_eq!(run_of(bench.next(run_end).await), first);
+    bench.is(&pod, State::Idle).await;
+    // The history moves to another segment, and a notification begins a run.
+    bench.call(&pod, Method::Compact).await.unwrap();
+    bench.next(|event| matches!(event, Event::CompactDone { .. })).await;
+    bench.is(&pod, State::Idle).await;
+    bench.call(&pod, Method::Notify { message: "some news".into() }).await.unwrap();
+    assert_eq!(run_of(bench.next(run_end).await), first);
+    let entries = bench.whole_entries(&pod).await;
+    let without = |entry: &&Entry| entry.run.is_none();
+    let of_runs: Vec<_> = entries.iter().skip_while(without).collect();
+    let others: Vec<_> = of_runs.iter().filter(|entry| entry.run != first).collect();
+    assert!(of_runs.len() > 3 && others.is_empty(), "{others:#?}");
+    let (second, run) = accepted(bench.call(&pod, Method::say("hello")).await.unwrap());
+    assert_eq!((run, second == first), (second, false));
+    assert_eq!(run_of(bench.next(run_end).await), second);
 }
 
 #[tokio::test]

@@ -4,7 +4,6 @@
 use crate::config::policy::matches;
 use crate::host::pod::Fact;
 use crate::host::rules;
-use crate::host::supervisor::done;
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Action, ApprovalRequest, Event, Pattern, PodName, Refusal, Verdict};
 use crate::run::ApprovalDecided;
@@ -30,7 +29,7 @@ impl Verb for Decide {
             .ok_or_else(gone)?;
         if let Some(client) = &approval.client {
             cx.shared.decide_for_client(client, &id, verdict).await?;
-            return Ok(done());
+            return Ok(Event::done());
         }
         let rule = match (&verdict, &approval.question) {
             (Verdict::Answer { values }, Some(question)) => {
@@ -61,12 +60,12 @@ impl Verb for Decide {
             (Verdict::Once, None) | (Verdict::Deny { .. }, _) => None,
         };
         commit_decision(&cx, &approval, verdict, rule.clone()).await?;
-        let Some(rule) = rule else { return Ok(done()) };
+        let Some(rule) = rule else { return Ok(Event::done()) };
         for other in cx.shared.approvals().into_iter().filter(|other| covers(&rule, other)) {
             // Each is a request of its own: one whose decision is refused goes on waiting.
             let _ = commit_decision(&cx, &other, Verdict::Once, None).await;
         }
-        Ok(done())
+        Ok(Event::done())
     }
 }
 

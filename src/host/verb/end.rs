@@ -1,6 +1,5 @@
 //! Ending the host.
 
-use crate::host::supervisor::done;
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Refusal};
 
@@ -15,6 +14,6 @@ impl Verb for End {
             Ok(())
         };
         cx.family(end).await?;
-        Ok(done())
+        Ok(Event::done())
     }
 }

@@ -16,7 +16,7 @@ impl Verb for Notify {
         match &cx.by {
             Some(by) => {
                 let id = delivery::tell_peer(&cx.shared, by, &pod.name, &message).await?;
-                Ok(Event::Accepted { entry: None, queued: Some(id) })
+                Ok(Event::Accepted { entry: None, queued: Some(id), run: None })
             }
             None => pod.call(Method::Notify { message }).await,
         }

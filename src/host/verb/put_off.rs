@@ -1,6 +1,5 @@
 //! PutOff: a person puts off the request of a client. It still waits, and comes last among what needs a person.
 
-use crate::host::supervisor::done;
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Refusal, now_ms};
 
@@ -14,7 +13,7 @@ impl Verb for PutOff {
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         if cx.shared.request_put_off(&self.approval, now_ms()) {
-            return Ok(done());
+            return Ok(Event::done());
         }
         Err(Refusal::invalid("that request of a client was decided or withdrawn already"))
     }

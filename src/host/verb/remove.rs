@@ -1,7 +1,7 @@
 //! Remove: a stopped Pod goes for good, with its session.
 
 use crate::host::pod::{Fact, Handle};
-use crate::host::supervisor::{Family, done, unfinished};
+use crate::host::supervisor::{Family, unfinished};
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::llm::rehearsal::{TOUR_DIRECTORY, TOUR_MODEL};
 use crate::protocol::{Event, PodName, Refusal};
@@ -23,7 +23,7 @@ impl Verb for Remove {
                 Ok(())
             });
             removed.await?;
-            return Ok(done());
+            return Ok(Event::done());
         }
         let removed = cx.family(move |family| {
             let removed = checked(family, &name)?;
@@ -31,7 +31,7 @@ impl Verb for Remove {
             Ok(removed)
         });
         delete_files(&cx, removed.await?).await?;
-        Ok(done())
+        Ok(Event::done())
     }
 }
 

@@ -2,7 +2,7 @@
 //! are stopped, that their leases are back, and the child events for their parents.
 
 use crate::host::pod::{Fact, Handle};
-use crate::host::supervisor::{Doing, Family, Mark, done};
+use crate::host::supervisor::{Doing, Family, Mark};
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, PodName, Refusal};
 use crate::store::ChildMessage;
@@ -39,7 +39,7 @@ impl Verb for Shutdown {
 
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         stop(&cx, &Stop { tree: false, unless_busy: false, silent: false }).await?;
-        Ok(done())
+        Ok(Event::done())
     }
 }
 

@@ -1,6 +1,5 @@
 //! Unpeer: two Pods are no peers any more.
 
-use crate::host::supervisor::done;
 use crate::host::verb::peer::{are_peers, pair};
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Refusal};
@@ -24,6 +23,6 @@ impl Verb for Unpeer {
         });
         ended.await?;
         crate::crash_point!("unpeer-stored");
-        Ok(done())
+        Ok(Event::done())
     }
 }

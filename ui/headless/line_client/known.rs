@@ -35,7 +35,7 @@ impl LineClient {
     pub(super) fn take(&mut self, outgoing: Outgoing) {
         self.show(&outgoing);
         outgoing.pod.iter().for_each(|pod| self.note_whose_run(pod));
-        let Outgoing { pod, event, seq, .. } = outgoing;
+        let Outgoing { pod, event, .. } = outgoing;
         let before = match event {
             Event::Family { .. } => std::mem::take(&mut self.family),
             _ => Family::default(),
@@ -53,7 +53,7 @@ impl LineClient {
             Event::Lagged => self.missed(),
             event => {
                 if let Some(runs) = pod.and_then(|pod| self.runs_of(&pod)) {
-                    runs.note(seq, &event);
+                    runs.note(&event);
                 }
             }
         }
@@ -200,14 +200,9 @@ impl LineClient {
         }
     }
 
-    /// How the run of an input ended, once it has.
+    /// How the run of an input that no longer waits ended last, once it has.
     pub fn end_of(&self, pod: &PodName, begun: &Begun) -> Option<&End> {
         self.runs.get(pod)?.end_of(begun)
-    }
-
-    /// How the last run of an input ended, once one has.
-    pub fn last_end_of(&self, pod: &PodName, begun: &Begun) -> Option<&End> {
-        self.runs.get(pod)?.last_end_of(begun)
     }
 
     /// The end of the last run.

@@ -70,7 +70,7 @@ async fn host(
     let watch = Incoming::decode(&watch).expect("a request");
     let alice = crate::screen::app::tests::pod("alice", State::NeedsYou);
     let family = Event::Family { pods: vec![alice], peers: vec![], approvals, agents: vec![] };
-    let accepted = Event::Accepted { entry: None, queued: None };
+    let accepted = Event::done();
     let requested = |approval| Event::ApprovalRequested { approval: Box::new(approval) };
     let requests = later.into_iter().map(|approval| (None, requested(approval)));
     for (re, event) in [(None, family), (watch.id, accepted)].into_iter().chain(requests) {
@@ -146,7 +146,7 @@ async fn busy_host(
         vec![Event::Family { pods: vec![], peers: vec![], approvals: vec![], agents: vec![] }];
     while let Ok(Some(Frame::Line(line))) = lines.next().await {
         let re = Incoming::decode(&line).expect("a request").id;
-        let accepted = Event::Accepted { entry: None, queued: None };
+        let accepted = Event::done();
         let before = waiting.drain(..).map(|event| (None, event));
         for (re, event) in before.chain([(re, accepted)]) {
             let line = Outgoing { re, pod: None, seq: None, event }.encode();

@@ -62,7 +62,7 @@ fn the_request_of_a_client_is_put_off_and_comes_behind_a_newer_one_but_before_wh
     bench.wait(1_000);
     let sent = bench.press("z");
     assert_eq!(calls(&sent), [(None, &Method::PutOff { approval: "q".into() })]);
-    answer(&mut bench, sent, Event::Accepted { entry: None, queued: None });
+    answer(&mut bench, sent, Event::done());
     assert_eq!(bench.notice(), "the MCP client \"w\": later");
     let put_off = ApprovalRequest { later: Some(u64::MAX), ..request("q") };
     bench.host(None, Event::ApprovalRequested { approval: Box::new(put_off) });

@@ -313,7 +313,7 @@ fn the_notice_of_a_rewind_names_the_way_back_on_a_narrow_screen() {
     let targets = Event::RewindTargets { head_entries: 12, targets, undo: None, redo: None };
     answer(&mut bench, listed, targets);
     let rewound = bench.confirm("enter");
-    answer(&mut bench, rewound, Event::Accepted { entry: None, queued: None });
+    answer(&mut bench, rewound, Event::done());
     let screen = bench.screen();
     assert!(screen.contains("✓ :rewind --undo brings it back"), "{screen}");
 }

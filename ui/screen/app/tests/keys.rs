@@ -30,12 +30,12 @@ fn escape_pauses_the_run_and_the_notice_names_the_next_steps() {
     let mut bench = alice(State::Running);
     let paused = bench.press("esc");
     assert_eq!(calls(&paused), [(Some("alice"), &Method::Pause)]);
-    answer(&mut bench, paused, Event::Accepted { entry: None, queued: None });
+    answer(&mut bench, paused, Event::done());
     assert_eq!(bench.notice(), "paused alice · Enter continues · :cancel drops the run");
     let mut bench = alice(State::Running);
     bench.type_in("and then");
     let paused = bench.press("esc");
-    answer(&mut bench, paused, Event::Accepted { entry: None, queued: None });
+    answer(&mut bench, paused, Event::done());
     let not_by_enter = "paused alice · :resume continues · :cancel drops the run";
     assert_eq!(bench.notice(), not_by_enter, "Enter sends what is written");
 }

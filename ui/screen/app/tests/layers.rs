@@ -208,7 +208,7 @@ fn a_notice_about_a_paused_pod_ends_with_the_pause_and_when_another_pod_is_opene
         bench.press("enter");
         bench.type_in(":pause");
         let asked = bench.press("enter");
-        answer(&mut bench, asked, Event::Accepted { entry: None, queued: None });
+        answer(&mut bench, asked, Event::done());
         bench.shown(pod("alice", State::Paused));
         assert!(bench.notice().starts_with("paused alice · "), "{}", bench.notice());
         bench

@@ -23,7 +23,7 @@ fn a_run_that_was_taken_back_is_not_said_to_be_paused() {
         at: NOON,
     });
     bench.shown(PodInfo { last_result, ..pod("alice", State::Idle) });
-    answer(&mut bench, asked, Event::Accepted { entry: None, queued: None });
+    answer(&mut bench, asked, Event::done());
     let said = "alice had not begun to answer: the message was taken back";
     assert_eq!(bench.notice(), said);
 }
@@ -212,7 +212,7 @@ fn a_compaction_is_said_only_as_long_as_it_goes_on() {
     bench.type_in(":compact");
     let asked = bench.press("enter");
     bench.shown(pod("alice", State::Running));
-    answer(&mut bench, asked, Event::Accepted { entry: None, queued: None });
+    answer(&mut bench, asked, Event::done());
     assert_eq!(bench.notice(), "compacting the history of alice");
     bench.shown(pod("alice", State::Idle));
     assert_eq!(bench.notice(), "");

@@ -90,7 +90,7 @@ fn a_message_to_a_selector_goes_to_each_pod_that_was_named_and_restores_the_stop
     let effects = answer(&mut bench, effects, Event::Plan { steps: Vec::new(), done: true });
     assert_eq!(calls(&effects), [(Some("scout"), &send), (Some("tester"), &send)]);
     let asked = asked(effects);
-    bench.msg(Msg::Answered(asked[0].clone(), Ok(Event::Accepted { entry: None, queued: None })));
+    bench.msg(Msg::Answered(asked[0].clone(), Ok(Event::done())));
     bench.msg(Msg::Answered(asked[1].clone(), Err(Refusal::invalid("the disk is full"))));
     assert_eq!(bench.notice(), "tester: the disk is full · sent to scout");
 }

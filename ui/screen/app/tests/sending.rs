@@ -181,7 +181,7 @@ fn messages_that_had_not_entered_a_run_come_back_when_this_screen_pauses_it() {
         let edit = Method::EditQueued { id: "q3".into(), input: None };
         assert_eq!(calls(&taken), [(Some("alice"), &edit)], "{key}");
         assert_eq!(bench.draft(), written, "it is the host's until the host gave it up");
-        answer(&mut bench, taken, Event::Accepted { entry: None, queued: None });
+        answer(&mut bench, taken, Event::done());
         assert_eq!(
             bench.draft(),
             format!("{written}{}two", if written.is_empty() { "" } else { "\n" })
@@ -219,7 +219,7 @@ fn enter_on_an_empty_composer_steers_with_the_first_queued() {
     let steered = bench.press("enter");
     let steer = Method::Steer { id: Some("q1".into()), input: vec![] };
     assert_eq!(calls(&steered), [(Some("alice"), &steer)]);
-    answer(&mut bench, steered, Event::Accepted { entry: None, queued: None });
+    answer(&mut bench, steered, Event::done());
     let said = "the first queued goes into the run with its next model request";
     assert_eq!(bench.notice(), said);
 }
@@ -243,7 +243,7 @@ fn up_in_an_empty_composer_takes_the_last_queued_back() {
     let edit = Method::EditQueued { id: "q2".into(), input: None };
     assert_eq!(calls(&taken), [(Some("alice"), &edit)]);
     assert_eq!(bench.draft(), "");
-    answer(&mut bench, taken, Event::Accepted { entry: None, queued: None });
+    answer(&mut bench, taken, Event::done());
     assert_eq!(bench.draft(), "second");
 }
 
@@ -285,7 +285,7 @@ fn the_first_message_on_a_default_model_is_shown_before_it_is_sent() {
     let chosen = bench.confirm("enter");
     let sends = sends.to_owned();
     assert_eq!(calls(&chosen), [(Some("alice"), &Method::Consent { sends })]);
-    let sent = answer(&mut bench, chosen, Event::Accepted { entry: None, queued: None });
+    let sent = answer(&mut bench, chosen, Event::done());
     assert_eq!(calls(&sent), [(Some("alice"), &message("hello"))]);
 }
 
@@ -446,16 +446,18 @@ fn a_second_message_while_the_pod_is_being_made_stays_in_the_composer() {
 
 #[test]
 fn enter_on_a_failed_pod_tries_its_run_again_and_is_what_the_screen_names() {
-    let failed = |why: &str| {
-        Bench::new(vec![PodInfo { why: Some(why.into()), ..pod("alice", State::Failed) }])
+    let failed = |why: &str, goes_on_by| {
+        let why = Some(why.into());
+        Bench::new(vec![PodInfo { why, goes_on_by, ..pod("alice", State::Failed) }])
     };
-    let mut bench = failed("mine: no connection");
+    let mut bench = failed("mine: no connection", None);
     bench.size(120, 30);
     let screen = bench.screen();
     assert!(screen.contains("mine: no connection · Enter tries again"), "{screen}");
     assert!(!screen.contains(":restore"), "{screen}");
     assert_eq!(calls(&bench.press("enter")), [(Some("alice"), &Method::Resume)]);
-    let mut bench = failed("its socket is taken; :restore alice tries again");
+    let restore = Some(yoi::protocol::GoesOnBy::Restore);
+    let mut bench = failed("its socket is taken; :restore alice tries again", restore);
     let screen = bench.screen();
     assert!(!screen.contains("Enter tries again"), "{screen}");
 }

@@ -191,7 +191,7 @@ impl Block {
     /// Reads one entry of the log.
     pub fn read(mut entry: Entry, cut: Option<u64>) -> Reading {
         let (long, behind) = cut.and_then(|_| shortened(&mut entry)).unzip();
-        let Entry { id, ts, fact } = entry;
+        let Entry { id, ts, fact, .. } = entry;
         let kind = match fact {
             Fact::UserInput { segments, from, .. } => {
                 Kind::User { segments, behind: behind.unwrap_or_default(), from }

@@ -75,7 +75,7 @@ pub fn the_first_message_waits_for_enter() {
     assert!(bench.screen().contains(&sends), "{}", bench.screen());
     let agreed = bench.confirm("enter");
     assert_eq!(calls(&agreed), [(Some("tour"), &Method::Consent { sends })]);
-    let sent = answer(&mut bench, agreed, Event::Accepted { entry: None, queued: None });
+    let sent = answer(&mut bench, agreed, Event::done());
     assert_eq!(calls(&sent), [(Some("tour"), &message("hello"))]);
 }
 

@@ -130,7 +130,7 @@ impl Watched {
         for id in std::mem::take(&mut self.running) {
             self.commit(result(1500, &id, "exit status 0", None, false));
         }
-        self.publish(Event::RunEnd { result: RunResult::Finished, entry: None });
+        self.publish(Event::RunEnd { result: RunResult::Finished, entry: None, run: None });
         self.count += 1;
         self.commit(you(&format!("message {}", self.count)));
     }

@@ -78,7 +78,7 @@ fn a_read_joins_the_row_above_it_as_soon_as_it_streams_and_leaves_it_when_it_fai
     assert_eq!(filled(&mut bench)[1..], ["  Read   2 files                               1s"]);
     assert_eq!(bench.transcript.wakes_at(bench.now), Some(NOON + 3_000));
     bench.commit(result(3_000, "2", "no such file: /w/b", None, true));
-    bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None });
+    bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None, run: None });
     let rows = filled(&mut bench);
     assert_eq!(rows[1], "  Read   a                                2 lines");
     assert_eq!(rows[2], "  Read   b                               ✕ failed");

@@ -272,7 +272,7 @@ fn calls_that_wait_for_a_decision_are_not_said_to_be_without_a_result() {
         bench.commit(Entry::extension("yoi.answered", once));
         let screen = bench.screen();
         assert!(status(&screen, "build").is_some_and(|status| status == "0s"), "{screen}");
-        bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None });
+        bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None, run: None });
         assert!(!bench.screen().contains("waits"), "{}", bench.screen());
     }
 }

@@ -316,7 +316,9 @@ fn perform(bench: &mut Bench, act: Act) {
         Act::Size(width, height) => bench.size = (width, height),
         Act::Say(text) => bench.commit(said(&text)),
         Act::Delta(text) => bench.event(&delta(&text)),
-        Act::End => bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None }),
+        Act::End => {
+            bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None, run: None })
+        }
         Act::Serve => drop(bench.serve()),
         Act::Find(needle) => bench.transcript.find(&needle),
         Act::Lag => bench.event(&Event::Lagged),
@@ -339,7 +341,7 @@ proptest! {
         }
         bench.size = (50, 12);
         bench.transcript.set_detail(Detail::Normal);
-        bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None });
+        bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None, run: None });
         bench.commit(said("the very end"));
         bench.transcript.scroll(Scroll::Tail);
         bench.find_visible_rows();

@@ -174,12 +174,11 @@ fn a_message_that_a_call_sent_shows_whether_it_waits_or_was_read() {
     use yoi::protocol::{PodInfo, PodName, State};
     let bob = PodName::parse("bob").expect("a name");
     let sent_to = |id: &str, tool: &str, pods: Vec<PodName>, status: &str| {
-        let Entry { id: entry, ts, fact } = result(10, id, "sent", None, false);
-        let Fact::ToolResult { item, files, .. } = fact else { panic!("a result") };
+        let entry = result(10, id, "sent", None, false);
+        let Fact::ToolResult { item, files, .. } = entry.fact.clone() else { panic!("a result") };
         let sent =
             SentMessage { id: format!("m{id}"), status: status.into(), pods, handed_over: false };
-        let result =
-            Entry { id: entry, ts, fact: Fact::ToolResult { item, files, sent: Some(sent) } };
+        let result = Entry { fact: Fact::ToolResult { item, files, sent: Some(sent) }, ..entry };
         let arguments = json!({"name": "bob", "message": "look", "to": "pi-1", "body": "look"});
         [call(id, tool, arguments), result]
     };

@@ -50,7 +50,7 @@ fn a_reply_streams_and_its_entries_take_its_place() {
     ");
     assert_eq!(bench.transcript.wakes_at(bench.now), Some(NOON + 8000));
     bench.commit(result(7500, "a", "exit status 0", Some("all"), false));
-    bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None });
+    bench.event(&Event::RunEnd { result: RunResult::Finished, entry: None, run: None });
     assert_eq!(bench.transcript.wakes_at(bench.now), None);
     let screen = bench.screen();
     assert!(screen.contains("Bash   cargo test                            ok\n"), "{screen}");
@@ -66,7 +66,7 @@ fn uncommitted_text_leaves_when_the_run_ends() {
         *partial = true;
     }
     bench.commit(partial);
-    bench.event(&Event::RunEnd { result: RunResult::Paused, entry: None });
+    bench.event(&Event::RunEnd { result: RunResult::Paused, entry: None, run: None });
     let screen = bench.screen();
     assert!(screen.contains("half a\n  (interrupted here)"), "{screen}");
     assert!(!screen.contains("Bash"), "{screen}");
@@ -84,7 +84,7 @@ fn a_message_that_was_taken_back_leaves_the_transcript() {
     bench.log.truncate(1);
     let back = json!({ "from": from, "input": [] });
     bench.commit(Entry::extension(yoi::protocol::entry::domain::ROLLED_BACK, back));
-    bench.event(&Event::RunEnd { result: RunResult::RolledBack, entry: None });
+    bench.event(&Event::RunEnd { result: RunResult::RolledBack, entry: None, run: None });
     bench.find_visible_rows();
     let screen = bench.screen();
     assert!(screen.contains("before") && !screen.contains("too early"), "{screen}");
@@ -315,6 +315,6 @@ fn a_reply_of_many_calls_shows_each_call_once_and_in_its_place() {
     let row = |text: &str| screen.lines().position(|row| row.contains(text)).expect("a row");
     assert!(row("all of them") < row("number00"), "{screen}");
     assert_eq!(screen.matches("  Bash   ").count(), ids.len(), "{screen}");
-    bench.event(&Event::RunEnd { result: RunResult::Paused, entry: None });
+    bench.event(&Event::RunEnd { result: RunResult::Paused, entry: None, run: None });
     assert_eq!(bench.screen().matches("! no result").count(), ids.len(), "{}", bench.screen());
 }
