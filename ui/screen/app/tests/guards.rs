@@ -409,6 +409,10 @@ fn a_narrow_card_says_the_reason_and_every_key_of_several_equal_requests() {
     assert_eq!(line, Some(" a one  M all  A always  T below  D deny"), "{screen}");
     let head = screen.lines().find(|line| line.starts_with(" ▲")).expect("a card");
     assert_eq!(head, " ▲ … › scout  approval          2 alike", "{screen}");
+    bench.press("pagedown");
+    assert!(!bench.screen().contains("Bash  true"), "{}", bench.screen());
+    bench.size(120, 40);
+    assert!(bench.screen().contains("Bash  true"), "there is room for all: {}", bench.screen());
 }
 
 #[test]

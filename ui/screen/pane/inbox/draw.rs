@@ -92,17 +92,22 @@ impl View<'_> {
         let Some(item) = self.inbox.chosen(&self.items) else { return Sight::default() };
         let all = self.details(item, columns).len();
         let decided = self.decided(item, columns).len();
-        let first = self.inbox.scrolled.min(all);
         // Below this width no word of the action has room.
-        let height = if area.width < NARROWEST { 0 } else { area.height };
-        let shown = in_view(all - first, usize::from(height));
+        let height = if area.width < NARROWEST { 0 } else { area.height.into() };
+        let first = self.first(all, height);
+        let shown = in_view(all - first, height);
         Sight { first, shown, all, decided }
+    }
+
+    /// The first row in view: none is scrolled away for an empty one below.
+    fn first(&self, rows: usize, height: usize) -> usize {
+        self.inbox.scrolled.min(rows.saturating_sub(height.saturating_sub(1)))
     }
 
     /// The rows of the details that there is room for below the head, the last of which says how many
     /// more there are.
     fn in_view(&self, details: Vec<Line<'static>>, height: usize) -> Vec<Line<'static>> {
-        let first = self.inbox.scrolled.min(details.len());
+        let first = self.first(details.len(), height);
         let left = details.len() - first;
         let shown = in_view(left, height);
         let mut rows: Vec<_> = details.into_iter().skip(first).take(shown).collect();
