@@ -15,6 +15,7 @@ use crossterm::terminal::{
 };
 use crossterm::{cursor, execute, queue};
 use linked::{Hyperlinks, LinkedBackend};
+use named_colours::NamedColours;
 use ratatui::Frame;
 use ratatui::backend::{Backend, CrosstermBackend};
 use std::io::{self, BufWriter, Stdout};
@@ -23,6 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Writes the cells of a frame.
 mod linked;
+/// Writes named colours by their own codes.
+mod named_colours;
 
 /// Bytes of a frame that are written at once.
 const FRAME: usize = 64 * 1024;
@@ -57,7 +60,7 @@ pub enum Painted {
 
 /// The terminal, full screen. Dropping it gives it back.
 pub struct Screen {
-    terminal: ratatui::Terminal<LinkedBackend<BufWriter<Stdout>>>,
+    terminal: ratatui::Terminal<LinkedBackend<NamedColours<BufWriter<Stdout>>>>,
 }
 
 impl Screen {
@@ -65,7 +68,7 @@ impl Screen {
     pub fn take() -> io::Result<Self> {
         install_panic_hook();
         enter()?;
-        let writer = BufWriter::with_capacity(FRAME, io::stdout());
+        let writer = NamedColours::new(BufWriter::with_capacity(FRAME, io::stdout()));
         let links = Hyperlinks::of_terminal(|name| std::env::var(name).ok());
         let terminal = ratatui::Terminal::new(LinkedBackend::new(writer, links))
             .inspect_err(|_| give_back())?;
@@ -93,7 +96,7 @@ impl Screen {
         Ok(painted)
     }
 
-    fn out(&mut self) -> &mut CrosstermBackend<BufWriter<Stdout>> {
+    fn out(&mut self) -> &mut CrosstermBackend<NamedColours<BufWriter<Stdout>>> {
         &mut self.terminal.backend_mut().inner
     }
 
