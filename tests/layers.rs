@@ -276,7 +276,7 @@ fn has_test(source: &str, test: &str) -> bool {
 
 #[test]
 fn every_promise_names_tests_that_are_there() {
-    let text = read(&root().join("docs/behaviours.md"));
+    let text = read(&root().join("tests/behaviours.md"));
     let promises = promises(&text);
     assert!(promises.len() > 50, "{} rows", promises.len());
     let mut wrong = Vec::new();
@@ -293,6 +293,44 @@ fn every_promise_names_tests_that_are_there() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The pages for people, and the page of promises.
+fn pages() -> Vec<PathBuf> {
+    let docs =
+        fs::read_dir(root().join("docs")).expect("docs").map(|entry| entry.expect("a file").path());
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|end| end == "md");
+    docs.filter(is_page).chain([root().join("README.md")]).collect()
+}
+
+/// The places that a page links to, but for addresses of the network.
+fn links(text: &str) -> Vec<&str> {
+    let outside = text.split("```").step_by(2);
+    let links =
+        outside.flat_map(|text| text.split("](").skip(1).filter_map(|rest| rest.split(')').next()));
+    links.filter(|link| !link.contains("://")).collect()
+}
+
+#[test]
+fn every_link_of_a_page_leads_to_a_file_and_each_page_is_reached_from_the_readme() {
+    let mut wrong = Vec::new();
+    for page in pages() {
+        let folder = page.parent().expect("its folder");
+        for link in
+            links(&read(&page)).into_iter().map(|link| link.split('#').next().unwrap_or(link))
+        {
+            if !link.is_empty() && !folder.join(link).exists() {
+                wrong.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    let readme = read(&root().join("README.md"));
+    let reached: Vec<PathBuf> = links(&readme).into_iter().map(|link| root().join(link)).collect();
+    let lost =
+        pages().into_iter().filter(|page| !page.ends_with("README.md") && !reached.contains(page));
+    wrong.extend(lost.map(|page| format!("the README does not lead to {}", page.display())));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(readme.lines().count() <= 150, "the README is one page");
 }
 
 #[test]

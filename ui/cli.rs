@@ -42,7 +42,7 @@ pub fn main() -> ExitCode {
         _ => {}
     }
     yoi::llm::install_crypto();
-    let request = match args::command().try_get_matches() {
+    let request = match args::read(std::env::args_os().collect()) {
         Ok(matches) => Wanted::read(&matches),
         Err(error) => return args::refused(&error),
     };

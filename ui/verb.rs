@@ -1,5 +1,5 @@
 //! Every verb that a person can carry out, one file each and one list of all. The command line after `:`,
-//! palette, keys, `-c`, `yoi <verb>`, `--no-ui`, help, completion, man page and README read this list, and
+//! palette, keys, `-c`, `yoi <verb>`, `--no-ui`, help, completion, man page and `docs/verbs.md` read this list, and
 //! all of them drive the same dialogues.
 //!
 //! A new verb is a file in `ui/verb/` and a line in [`LIST`].

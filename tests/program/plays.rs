@@ -15,7 +15,7 @@ mod texts;
 /// Runs a line and looks at what it did.
 type Player = fn(&Place, &str);
 
-/// The lines of the README's block, in its order: each finds what those before it left.
+/// The lines of the block in `docs/headless.md`, in its order: each finds what those before it left.
 const IN_ORDER: &[(&str, Player)] = &[
     (r#"yoi -p "fix the failing test""#, a_fresh_pod_answers),
     (r#"yoi -p "and now the docs" --pod docs"#, the_named_pod_is_begun_and_goes_on),
@@ -46,6 +46,9 @@ const IN_ORDER: &[(&str, Player)] = &[
 /// Every other line, each in a place of its own where the Pod `api` lives.
 const PLAYS: &[(&str, Player)] = &[
     ("yoi", the_dashboard_opens),
+    (r#"yoi "fix the failing tests""#, the_dashboard_sends_the_message),
+    ("yoi -- continue", the_dashboard_sends_the_message),
+    ("yoi --message <TEXT>", the_dashboard_sends_the_message),
     ("--model provider/model", the_model_is_chosen),
     ("--model rehearsal:<file>", the_script_answers),
     ("yoi --model rehearsal:<file>", the_script_answers_on_the_screen),
@@ -207,8 +210,8 @@ fn every_line_of_a_shell_in_the_texts_is_played_or_has_a_reason() {
 }
 
 #[test]
-fn the_lines_of_the_readme_do_in_their_order_what_stands_beside_them() {
-    let (blocks, _) = blocks(&document("README.md"));
+fn the_lines_of_the_page_do_in_their_order_what_stands_beside_them() {
+    let (blocks, _) = blocks(&document("docs/headless.md"));
     let block = blocks.iter().find(|block| block.contains("yoi -p")).expect("the block");
     let place = Place::empty();
     for line in block.lines() {

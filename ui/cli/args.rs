@@ -8,7 +8,8 @@ use crate::headless::Exit;
 use crate::screen::keys::with_default_keys;
 use crate::verb::{self, Verb, Way};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use yoi::config::policy::check_tool;
@@ -81,6 +82,10 @@ pub struct Args {
     /// What happens to an approval request when no person can decide it
     #[arg(long = "ask", value_enum, default_value_t = Ask::Deny)]
     pub unattended: Ask,
+    /// A message that the dashboard sends as it opens: `yoi "fix the failing tests"`, or words behind `--`
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(conflicts_with_all = ["prompt", "verbs", "no_ui"])]
+    pub message: Option<String>,
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -173,6 +178,45 @@ pub fn command() -> clap::Command {
     Args::command().subcommands(verbs)
 }
 
+/// Reads a command line. Words behind `--` and no command, and words with a blank between them in the place of a
+/// command, are a message for the dashboard.
+pub fn read(words: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
+    let refused = match command().try_get_matches_from(&words) {
+        Ok(matches) => return Ok(matches),
+        Err(refused) => refused,
+    };
+    match with_message(words, &refused) {
+        Some(words) => command().try_get_matches_from(words),
+        None => Err(refused),
+    }
+}
+
+/// The words of a command line that was refused, if they hold a message: it is behind its option then.
+fn with_message(mut words: Vec<OsString>, refused: &clap::Error) -> Option<Vec<OsString>> {
+    let message = if let Some(at) = words.iter().position(|word| word == "--") {
+        let before = command().try_get_matches_from(&words[..at]).ok()?;
+        if before.subcommand_name().is_some() {
+            return None;
+        }
+        let behind: Option<Vec<&str>> = words[at + 1..].iter().map(|word| word.to_str()).collect();
+        let text = behind?.join(" ");
+        words.truncate(at);
+        text
+    } else {
+        let Some(ContextValue::String(text)) = refused.get(ContextKind::InvalidSubcommand) else {
+            return None;
+        };
+        if !text.trim().contains(char::is_whitespace) {
+            return None;
+        }
+        let at = words.iter().position(|word| word.to_str() == Some(text))?;
+        words.remove(at);
+        text.clone()
+    };
+    words.extend(["--message".into(), message.into()]);
+    Some(words)
+}
+
 /// Ends a program whose command line is wrong. A verb that no shell takes is named with where it works, an option before
 /// a command with where it goes.
 pub fn refused(error: &clap::Error) -> ExitCode {
@@ -263,6 +307,30 @@ mod tests {
     #[test]
     fn a_bare_word_is_no_pod() {
         assert_eq!(read("alice").err(), Some(ErrorKind::InvalidSubcommand));
+    }
+
+    #[test]
+    fn words_with_a_blank_are_a_message_for_the_dashboard() {
+        let message = |words: &[&str]| {
+            let words = std::iter::once("yoi").chain(words.iter().copied()).map(Into::into);
+            let matches = super::read(words.collect()).map_err(|error| error.kind())?;
+            let args = Args::from_arg_matches(&matches).expect("arguments");
+            Ok((args.message.unwrap_or_default(), args.model))
+        };
+        let model = || Some("a/b".to_owned());
+        assert_eq!(message(&["fix the tests"]), Ok(("fix the tests".into(), None)));
+        assert_eq!(message(&["fix it", "--model", "a/b"]), Ok(("fix it".into(), model())));
+        assert_eq!(message(&["--model", "a/b", "fix it"]), Ok(("fix it".into(), model())));
+        assert_eq!(message(&["--", "stop"]), Ok(("stop".into(), None)));
+        assert_eq!(message(&["--", "--help", "is", "odd"]), Ok(("--help is odd".into(), None)));
+        for words in [&["stpo"][..], &["stop "], &["fix it", "now"], &["fix it", "--", "now"]] {
+            assert_eq!(message(words), Err(ErrorKind::InvalidSubcommand), "{words:?}");
+        }
+        assert_eq!(message(&["ls", "--", "now"]), Err(ErrorKind::UnknownArgument));
+        for option in ["--no-ui", "-p=x", "-c=:ls"] {
+            assert_eq!(message(&["fix it", option]), Err(ErrorKind::ArgumentConflict), "{option}");
+        }
+        assert_eq!(message(&["stop", "fix it"]), Err(ErrorKind::ValueValidation), "no name");
     }
 
     #[test]

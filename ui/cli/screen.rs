@@ -73,6 +73,7 @@ fn options(opening: &Opening, args: &Args) -> Options {
         config_dir: Some(opening.dirs.config.clone()),
         copies: Some(opening.dirs.state.join("copies")),
         pod: args.pod.clone(),
+        message: args.message.clone(),
         models: models(&Catalogue::with(&settings)),
     }
 }

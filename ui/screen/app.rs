@@ -203,6 +203,8 @@ pub struct App {
     beside: Option<PodName>,
     /// The Pod that the command line names, until one is current. If there is none, the first message makes it.
     initial_pod: Option<PodName>,
+    /// The message of the command line, until the family is known.
+    pub first_message: Option<String>,
     /// Where the earlier screen was, until the family is known.
     returning: Option<screen_state::Returning>,
     /// Where the earlier screen was, if this one was opened for a new Pod instead of going there.

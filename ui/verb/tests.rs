@@ -326,14 +326,14 @@ fn words_complete_to_the_values_of_their_argument() {
     assert_eq!(texts("help sto"), ["stop", "restore"]);
 }
 
-/// The table of the README, as the list has it.
+/// The table of `docs/verbs.md`, as the list has it.
 fn table() -> String {
     let way = |verb: &Verb| match verb.ways {
         ways if ways == EVERYWHERE => "everywhere",
         ways if ways == CONVERSATION => "`:` `-c` `--no-ui`",
         ways if ways == WITHOUT_SCREEN => "`-c` `--no-ui` shell",
         ways if ways == SCREEN => "screen",
-        ways => panic!(":{}: say in the README where {ways:?} is", verb.name),
+        ways => panic!(":{}: say in docs/verbs.md where {ways:?} is", verb.name),
     };
     let row = |verb: &&Verb| {
         let heading = verb.heading().replace('|', r"\|");
@@ -344,10 +344,10 @@ fn table() -> String {
 }
 
 #[test]
-fn the_table_of_verbs_in_the_readme_is_the_list() {
-    let readme = include_str!("../../README.md");
+fn the_table_of_verbs_in_the_documents_is_the_list() {
+    let page = include_str!("../../docs/verbs.md");
     let table = table();
-    assert!(readme.contains(&table), "README.md has another table of verbs; it is to be:\n{table}");
+    assert!(page.contains(&table), "docs/verbs.md has another table; it is to be:\n{table}");
 }
 
 /// Every step of a verb in a way with nothing selected, until it ends.

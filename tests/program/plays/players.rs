@@ -266,6 +266,17 @@ pub fn the_manual_page_is_read_by_man(place: &Place, line: &str) {
     assert!(page.contains("EXIT STATUS") && page.contains(":stop [pod"), "{page}");
 }
 
+pub fn the_dashboard_sends_the_message(place: &Place, line: &str) {
+    place.does("yoi stop api && yoi rm api --yes");
+    let words: Vec<&str> = match line.split_once('"') {
+        Some((_, text)) => vec![text.trim_end_matches('"')],
+        None => line.split(' ').skip(1).collect(),
+    };
+    let text = words.last().expect("a message");
+    let terminal = Terminal::open(&place.bench, &words);
+    terminal.waits_for(&format!("heard: {text}"));
+}
+
 pub fn the_dashboard_opens(place: &Place, _line: &str) {
     place.does("yoi stop api && yoi rm api --yes");
     let mut terminal = Terminal::open(&place.bench, &[]);
@@ -383,8 +394,8 @@ pub fn a_host_serves_until_sigterm(place: &Place, _line: &str) {
 }
 
 pub fn each_verb_of_the_shell_is_a_command(place: &Place, line: &str) {
-    let readme = document("README.md");
-    let rows = readme.lines().filter_map(|row| row.strip_prefix("| `:"));
+    let page = document("docs/verbs.md");
+    let rows = page.lines().filter_map(|row| row.strip_prefix("| `:"));
     let commands = commands(&place.does("yoi --help"));
     for row in rows {
         let verb = row.split([' ', '`']).next().expect("a verb");

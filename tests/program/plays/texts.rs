@@ -6,19 +6,26 @@ use std::fs;
 use std::path::Path;
 
 /// Documents for people who use the program. Those in [`FOR_ENGINEERS`] tell how it is built.
-const GUIDES: [&str; 10] = [
+const GUIDES: [&str; 17] = [
     "README.md",
+    "docs/config.md",
     "docs/confinement.md",
     "docs/context.md",
+    "docs/dashboard.md",
     "docs/diagnostics.md",
+    "docs/durability.md",
+    "docs/figures.md",
+    "docs/headless.md",
+    "docs/mcp.md",
     "docs/mesh.md",
     "docs/policy.md",
     "docs/providers.md",
     "docs/rehearsal.md",
+    "docs/verbs.md",
     "prompts/no-model.md",
     "prompts/tour.toml",
 ];
-const FOR_ENGINEERS: [&str; 2] = ["docs/architecture.md", "docs/behaviours.md"];
+const FOR_ENGINEERS: [&str; 1] = ["docs/architecture.md"];
 
 /// The commands with which a line of a shell begins.
 const COMMANDS: [&str; 3] = ["yoi", "cargo", "man"];

@@ -136,7 +136,8 @@ impl App {
             // What was typed before the family was known stays in view.
             self.composer.adopt(&current);
         }
-        effects.extend(self.look_back(typed));
+        effects.extend(self.look_back(typed || self.first_message.is_some()));
+        effects.extend(self.send_first_message());
         effects
     }
 

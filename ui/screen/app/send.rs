@@ -117,6 +117,17 @@ impl App {
         self.send_to(&name, message)
     }
 
+    /// Sends the message of the command line, as Enter would; the draft of the earlier screen stays in the line.
+    pub(super) fn send_first_message(&mut self) -> Vec<Effect> {
+        let Some(text) = self.first_message.take() else { return Vec::new() };
+        let message = Message::plain(&text);
+        self.composer.history.add(&message, self.now);
+        match self.current.clone() {
+            Some(name) => self.send_to(&name, message),
+            None => self.create_for(message),
+        }
+    }
+
     fn take(&mut self) -> Message {
         let message = self.composer.take();
         self.composer.history.add(&message, self.now);

@@ -118,6 +118,13 @@ impl Bench {
     }
 
     fn opened(named: Option<PodName>, state: ScreenState, pods: Vec<PodInfo>) -> Self {
+        let mut bench = Self::before_the_family(named, state);
+        bench.host(None, family_of(pods));
+        bench
+    }
+
+    /// A screen that has not heard of the family yet.
+    pub fn before_the_family(named: Option<PodName>, state: ScreenState) -> Self {
         let setup = Setup {
             cwd: "/repo".into(),
             workspace: "/repo".into(),
@@ -134,10 +141,6 @@ impl Bench {
         app.restore_screen(state);
         let mut bench = Self { app, now: NOON + 120_000 };
         bench.size(80, 24);
-        bench.host(
-            None,
-            Event::Family { pods, peers: Vec::new(), approvals: Vec::new(), agents: Vec::new() },
-        );
         bench
     }
 
@@ -246,6 +249,11 @@ fn painted(app: &App) -> String {
         text.trim_end().to_owned()
     });
     rows.collect::<Vec<_>>().join("\n")
+}
+
+/// The event about all Pods, of which none waits and none are peers.
+pub fn family_of(pods: Vec<PodInfo>) -> Event {
+    Event::Family { pods, peers: Vec::new(), approvals: Vec::new(), agents: Vec::new() }
 }
 
 /// The calls among the wishes, as whom and what.

@@ -59,6 +59,8 @@ pub struct Options {
     pub copies: Option<PathBuf>,
     /// The Pod to show first.
     pub pod: Option<PodName>,
+    /// The message that is sent as the screen opens.
+    pub message: Option<String>,
     /// Models that complete after `:model`.
     pub models: Vec<(String, String)>,
     /// The effort of new Pods, if the person chose one.
@@ -128,6 +130,7 @@ fn open(options: &Options) -> (App, ScreenState) {
     };
     let mut app = App::new(setup, keymap, theme, options.pod.clone());
     app.model.clone_from(&options.model);
+    app.first_message.clone_from(&options.message);
     app.chosen_theme = chosen;
     app.restore_screen(saved.clone());
     let now = now_ms();

@@ -16,9 +16,15 @@ use players::*;
 type Player = fn();
 
 /// Texts for a person who uses the program, besides the pages of `:help`.
-const TEXTS: [(&str, &str); 7] = [
+const TEXTS: [(&str, &str); 13] = [
     ("README.md", include_str!("../../../../README.md")),
+    ("docs/config.md", include_str!("../../../../docs/config.md")),
+    ("docs/dashboard.md", include_str!("../../../../docs/dashboard.md")),
+    ("docs/durability.md", include_str!("../../../../docs/durability.md")),
+    ("docs/headless.md", include_str!("../../../../docs/headless.md")),
+    ("docs/mcp.md", include_str!("../../../../docs/mcp.md")),
     ("docs/mesh.md", include_str!("../../../../docs/mesh.md")),
+    ("docs/verbs.md", include_str!("../../../../docs/verbs.md")),
     ("docs/policy.md", include_str!("../../../../docs/policy.md")),
     ("docs/rehearsal.md", include_str!("../../../../docs/rehearsal.md")),
     ("docs/diagnostics.md", include_str!("../../../../docs/diagnostics.md")),
@@ -29,9 +35,15 @@ const TEXTS: [(&str, &str); 7] = [
 /// The pieces of these texts that name keys.
 const PLAYS: &[(&str, Player)] = &[
     ("Type a message and press Enter: yoi makes a Pod", enter_makes_a_pod_and_sends),
+    ("Ctrl+N goes to it; the card names the keys that answer", a_request_is_gone_to),
+    ("Ctrl+D leaves; no Pod stops", leaving_stops_no_pod),
+    ("| Ctrl+N | go to what needs you |", a_request_is_gone_to),
+    ("| Ctrl+P, F1 | find every command, explain what is in focus |", lists_are_opened),
+    ("| Tab on an empty line | walk through line, tree and transcript |", tab_walks),
+    ("| Esc, then Enter | pause the run, continue it |", a_run_is_paused_and_continued),
     ("wait for Enter once", the_first_message_waits_for_enter),
     ("Enter sends your next message into the run", enter_sends_into_the_run),
-    ("Tab at the\n  end of the text, or `:queue`, keeps it for the end of the run", tab_queues),
+    ("Tab at the end of the text, or `:queue`, keeps it for the end of the run", tab_queues),
     ("Enter on an empty line sends the first queued message into the run", enter_steers),
     ("or Enter on an empty line, goes on with all of them", enter_continues_what_was_interrupted),
     ("Esc pauses, Enter continues, `:cancel` drops the run", a_run_is_paused_and_continued),

@@ -445,6 +445,24 @@ fn a_second_message_while_the_pod_is_being_made_stays_in_the_composer() {
 }
 
 #[test]
+fn the_message_of_the_command_line_is_sent_as_the_screen_opens_and_a_draft_stays() {
+    for (pods, to) in [(vec![], None), (vec![pod("alice", State::Idle)], Some("alice"))] {
+        let mut bench = Bench::before_the_family(None, ScreenState::default());
+        bench.app.first_message = Some("fix the tests".into());
+        bench.type_in("a draft");
+        let effects = bench.host(None, family_of(pods));
+        let asked = calls(&effects);
+        let sends = |(pod, method): &(Option<&str>, &Method)| match method {
+            Method::New(_) => to.is_none(),
+            method => *pod == to && **method == message("fix the tests"),
+        };
+        assert!(asked.iter().any(sends), "{asked:?}");
+        assert_eq!(bench.draft(), "a draft");
+        assert_eq!(bench.app.first_message, None);
+    }
+}
+
+#[test]
 fn enter_on_a_failed_pod_tries_its_run_again_and_is_what_the_screen_names() {
     let failed = |why: &str, goes_on_by| {
         let why = Some(why.into());

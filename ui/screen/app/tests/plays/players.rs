@@ -239,6 +239,16 @@ pub fn a_pod_is_shown_beside() {
     assert_eq!((current(&bench), bench.app.beside.as_ref()), ("tour", Some(&name("bob"))));
 }
 
+pub fn tab_walks() {
+    let mut bench = family(State::Idle);
+    let mut reached = Vec::new();
+    for _ in 0..3 {
+        bench.press("tab");
+        reached.push(bench.app.focus);
+    }
+    assert_eq!(reached, [Focus::Tree, Focus::Transcript, Focus::Composer]);
+}
+
 pub fn both_transcripts_are_reached() {
     let mut bench = split(120, 36);
     let mut reached = Vec::new();
