@@ -27,7 +27,7 @@ mod editor;
 /// Performs the effects of the app.
 mod effects;
 /// Reads the terminal and the signals.
-mod input;
+pub mod input;
 /// Reads long texts of the log.
 mod long;
 /// The options of the dashboard, and its app before the first event.

@@ -16,7 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-mod parser;
+pub mod parser;
 mod sequence;
 
 /// How many keys wait for the loop; beyond that the terminal is not read.
@@ -249,4 +249,4 @@ fn watch_terminal() -> mpsc::Receiver<()> {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

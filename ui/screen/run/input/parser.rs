@@ -18,7 +18,8 @@ const LONGEST: usize = 64;
 const LONGEST_TEXT: usize = 512;
 /// A paste that is longer, in bytes, becomes several.
 const PASTE_BYTES: usize = 8 * 1024 * 1024;
-/// The end of a paste.
+/// The beginning and the end of a paste.
+const PASTE_BEGINS: &[u8] = b"\x1b[200~";
 const PASTE_ENDS: &[u8] = b"\x1b[201~";
 
 /// Collects bytes until they are events.
@@ -34,6 +35,8 @@ pub struct Parser {
     deadline: Option<Instant>,
     /// When the last character was typed.
     typed: Option<Instant>,
+    /// When the last paste ended.
+    pasted: Option<Instant>,
     events: Vec<Event>,
     /// The states of records that the terminal takes, once it said so.
     record_states: Option<States>,
@@ -58,6 +61,9 @@ enum State {
     /// Behind an ESC in a control string.
     TextEscape(ControlString),
     Paste,
+    /// Directly behind the end of a paste. Where a second end follows, the first one was pasted, and so was what is between
+    /// them: nobody typed that.
+    Pasted,
     /// An Enter directly behind typed text. It is a newline if more text follows at once.
     Enter,
     /// A paste without its marks.
@@ -82,6 +88,7 @@ impl Parser {
             alt: false,
             deadline: None,
             typed: None,
+            pasted: None,
             events: Vec::new(),
             record_states: None,
         }
@@ -99,17 +106,32 @@ impl Parser {
 
     /// The events that follow from the passing of time.
     pub fn expire(&mut self, now: Instant) -> Vec<Event> {
-        if self.deadline.is_some_and(|at| at <= now) {
-            self.abandon();
-        }
+        self.time_out(now);
         std::mem::take(&mut self.events)
+    }
+
+    /// Ends the unfinished state once it has waited for long enough.
+    fn time_out(&mut self, now: Instant) {
+        if self.deadline.is_none_or(|at| at > now) {
+            return;
+        }
+        if self.state == State::Pasted {
+            // Nothing of it was pasted.
+            let held = std::mem::take(&mut self.buffer);
+            self.end();
+            return self.read(&held, now);
+        }
+        self.abandon();
     }
 
     /// The events that follow from bytes that were read together.
     pub fn feed(&mut self, bytes: &[u8], now: Instant) -> Vec<Event> {
-        if self.deadline.is_some_and(|at| at <= now) {
-            self.abandon();
-        }
+        self.time_out(now);
+        self.read(bytes, now);
+        std::mem::take(&mut self.events)
+    }
+
+    fn read(&mut self, bytes: &[u8], now: Instant) {
         let mut rest = bytes;
         while let Some(&byte) = rest.first() {
             let plain = match self.state {
@@ -123,7 +145,6 @@ impl Parser {
             }
             rest = &rest[plain.max(1)..];
         }
-        std::mem::take(&mut self.events)
     }
 
     /// Text and line ends that were read together: typed keys, or a paste without its marks.
@@ -176,6 +197,7 @@ impl Parser {
             State::Text(string) => self.text(string, byte, now),
             State::TextEscape(string) => self.text_escape(string, byte, now),
             State::Paste => self.paste(byte, now),
+            State::Pasted => self.pasted(byte, now),
             State::Enter | State::Burst => self.abandoned_by(byte, now),
         }
     }
@@ -339,13 +361,35 @@ impl Parser {
         self.wait(State::Paste, PASTE, now);
         if self.buffer.ends_with(PASTE_ENDS) {
             self.buffer.truncate(self.buffer.len() - PASTE_ENDS.len());
-            return self.abandon();
+            return self.paste_ends(now);
         }
         let ends = || (1..PASTE_ENDS.len()).any(|n| self.buffer.ends_with(&PASTE_ENDS[..n]));
         if self.buffer.len() >= PASTE_BYTES && byte < 0x80 && !ends() {
             self.abandon();
             self.wait(State::Paste, PASTE, now);
         }
+    }
+
+    fn paste_ends(&mut self, now: Instant) {
+        self.abandon();
+        self.pasted = Some(now);
+        self.wait(State::Pasted, BURST, now);
+    }
+
+    fn pasted(&mut self, byte: u8, now: Instant) {
+        self.buffer.push(byte);
+        let ends = self.buffer.ends_with(PASTE_ENDS);
+        if ends || self.buffer.len() >= PASTE_BYTES {
+            let marks = if ends { PASTE_ENDS.len() } else { 0 };
+            self.buffer.truncate(self.buffer.len() - marks);
+            // It may have been a paste of its own.
+            if self.buffer.starts_with(PASTE_BEGINS) {
+                self.buffer.drain(..PASTE_BEGINS.len());
+            }
+            return self.paste_ends(now);
+        }
+        let until = self.pasted.unwrap_or(now) + PASTE;
+        self.deadline = Some(until.min(now + BURST));
     }
 
     /// Goes on with a byte that does not belong to the unfinished state.
@@ -375,7 +419,7 @@ impl Parser {
                 self.push(KeyCode::Esc.into());
             }
             State::Enter => self.push(KeyCode::Enter.into()),
-            State::Paste => self.push_paste(),
+            State::Paste | State::Pasted => self.push_paste(),
             State::Burst => return self.end_burst(),
         }
         self.end();

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 const ESCAPE: Duration = Duration::from_millis(50);
 
+const PASTE_ENDS: &[u8] = b"\x1b[201~";
+
 /// A parser with a clock of its own.
 struct Bench {
     parser: Parser,
@@ -249,6 +251,41 @@ fn a_paste_without_an_end_is_delivered_after_a_pause() {
 }
 
 #[test]
+fn a_paste_that_holds_its_own_end_types_nothing() {
+    let paste = |text: &str| Event::Paste(text.into());
+    let hostile = b"\x1b[200~one\x1b[201~rm -rf /\r\x1b[201~";
+    let expected = [paste("one"), paste("rm -rf /\r")];
+    assert_eq!(events(hostile), expected, "in one read");
+    for cut in 1..hostile.len() {
+        let mut bench = Bench::new();
+        let mut found = bench.feed(&hostile[..cut]);
+        found.extend(bench.pass(9));
+        found.extend(bench.all(&hostile[cut..]));
+        assert_eq!(found, expected, "cut at {cut}");
+    }
+    let twice = b"\x1b[200~one\x1b[201~\x1b[200~two\x1b[201~";
+    assert_eq!(events(twice), [paste("one"), paste("two")], "two pastes at once");
+    let keys = b"\x1b[200~a\x1b[201~\x18q\x1b[200~b\x1b[201~";
+    let found = events(keys);
+    assert!(found.iter().all(|event| matches!(event, Event::Paste(_))), "{found:?}");
+}
+
+#[test]
+fn keys_directly_behind_a_paste_are_keys_a_moment_later() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.feed(b"\x1b[200~one\x1b[201~\r"), [Event::Paste("one".into())]);
+    assert_eq!(bench.pass(9), []);
+    assert_eq!(bench.pass(1), [plain(KeyCode::Enter)]);
+    let typed = [plain(KeyCode::Up), letter('a', KeyModifiers::NONE), plain(KeyCode::Enter)];
+    let found = bench.all(b"\x1b[200~two\x1b[201~\x1b[Aa\r");
+    assert_eq!(found, [vec![Event::Paste("two".into())], typed.to_vec()].concat());
+    // Whatever follows without a pause, the keys are not held for ever.
+    bench.feed(b"\x1b[200~three\x1b[201~");
+    let held: Vec<_> = (0..200).flat_map(|_| [bench.feed(b"\t"), bench.pass(9)].concat()).collect();
+    assert_eq!(held.first(), Some(&plain(KeyCode::Tab)));
+}
+
+#[test]
 fn a_huge_paste_comes_in_parts_and_whole() {
     let mut bench = Bench::new();
     let line = [b'x'; 1024];
@@ -324,9 +361,14 @@ fn an_enter_behind_text_is_an_enter() {
 }
 
 /// Numbers that look random and are the same in every run.
-struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
+    pub fn new(seed: u64) -> Self {
+        // Zero would stay zero.
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -334,7 +376,7 @@ impl Random {
         self.0
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % limit as u64).expect("a small number")
     }
 
@@ -403,5 +445,138 @@ fn text_of(event: &Event) -> String {
         Event::Key(KeyEvent { code: KeyCode::Enter, .. }) => "\r".into(),
         Event::Paste(text) => text.clone(),
         other => panic!("{other:?}"),
+    }
+}
+
+/// Something that a terminal sends as a whole, and what it is.
+type Sent = (Vec<u8>, Vec<Event>);
+
+/// Everything that a person does with keys and paste, in the old protocol and that of kitty, and what terminals send by
+/// themselves.
+fn anything(random: &mut Random) -> Sent {
+    const TEXTS: [&str; 6] = ["a", "Z9", "日本", "é🦀", "\x1b[A", "\r\n\tfn"];
+    let known = |(bytes, events): (&[u8], Vec<Event>)| (bytes.to_vec(), events);
+    match random.below(8) {
+        0 | 1 => {
+            let keys = keys();
+            let (bytes, event) = keys[random.below(keys.len())].clone();
+            (bytes.to_vec(), vec![event])
+        }
+        2 => {
+            let c = ['a', 'ж', '漢', '/'][random.below(4)];
+            (c.to_string().into_bytes(), vec![letter(c, KeyModifiers::NONE)])
+        }
+        3 => {
+            let (c, held) = (['q', 'x', '5'][random.below(3)], random.below(8));
+            let number = u32::try_from(held).expect("a small number");
+            let bytes = format!("\x1b[{};{}u", u32::from(c), number + 1);
+            let all = [(1, SHIFT), (2, ALT), (4, CTRL)];
+            let modifiers = all.iter().filter(|(bit, _)| number & bit != 0).map(|(_, held)| *held);
+            (bytes.into_bytes(), vec![letter(c, modifiers.collect())])
+        }
+        4 => {
+            let (column, row) = (random.below(300), random.below(90));
+            let bytes = format!("\x1b[<65;{};{}M", column + 1, row + 1);
+            let event = crossterm::event::MouseEvent {
+                kind: MouseEventKind::ScrollDown,
+                column: column.try_into().expect("a small number"),
+                row: row.try_into().expect("a small number"),
+                modifiers: KeyModifiers::NONE,
+            };
+            (bytes.into_bytes(), vec![Event::Mouse(event)])
+        }
+        5 => {
+            let text: String =
+                (0..random.below(9) + 1).map(|_| TEXTS[random.below(TEXTS.len())]).collect();
+            let bytes = [b"\x1b[200~", text.as_bytes(), b"\x1b[201~"].concat();
+            (bytes, vec![Event::Paste(text)])
+        }
+        _ => {
+            let others = others();
+            known(others[random.below(others.len())].clone())
+        }
+    }
+}
+
+/// Reads bytes that are cut anywhere, with pauses of less than `pause` milliseconds.
+fn read_in_parts(bench: &mut Bench, random: &mut Random, bytes: &[u8], pause: u64) -> Vec<Event> {
+    let (mut rest, mut found) = (bytes, Vec::new());
+    while !rest.is_empty() {
+        let longest = if random.below(2) == 0 { 1 } else { rest.len() };
+        let (part, behind) = rest.split_at(random.below(longest) + 1);
+        found.extend(bench.feed(part));
+        found.extend(bench.pass(random.next() % pause));
+        rest = behind;
+    }
+    found
+}
+
+/// What was typed and pasted as text, and all else as it is. Where lines end at once, typed text may count as pasted.
+fn flat(events: &[Event]) -> String {
+    let one = |event: &Event| match event {
+        Event::Paste(text) => text.clone(),
+        Event::Key(KeyEvent { code: KeyCode::Enter, modifiers, .. }) if modifiers.is_empty() => {
+            "\r".into()
+        }
+        Event::Key(KeyEvent { code: KeyCode::Tab, modifiers, .. }) if modifiers.is_empty() => {
+            "\t".into()
+        }
+        Event::Key(KeyEvent { code: KeyCode::Char('j'), modifiers: CTRL, .. }) => "\n".into(),
+        Event::Key(KeyEvent { code: KeyCode::Char(c), modifiers, .. })
+            if (*modifiers - SHIFT).is_empty() =>
+        {
+            c.to_string()
+        }
+        other => format!("<{other:?}>"),
+    };
+    events.iter().map(one).collect()
+}
+
+/// `YOI_FUZZ` is the number of seconds that this takes; without it, a few thousand rounds.
+#[test]
+fn whatever_is_sent_is_read_as_it_was_sent_however_it_is_cut_and_whatever_came_before() {
+    let seconds = std::env::var("YOI_FUZZ").ok().and_then(|seconds| seconds.parse().ok());
+    let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let seed = if until.is_some() { yoi::protocol::now_ms() | 1 } else { 0x9e37_79b9 };
+    let mut random = Random(seed);
+    let mut bench = Bench::new();
+    for round in 0_u64.. {
+        if until.map_or(round == 3_000, |until| Instant::now() >= until) {
+            break;
+        }
+        let mut sent: Vec<Sent> =
+            (0..random.below(12) + 1).map(|_| anything(&mut random)).collect();
+        let scene = format!("seed {seed}, round {round}: {sent:?}");
+        // A line that was bad, and is good again.
+        let noise = random.noise();
+        read_in_parts(&mut bench, &mut random, &noise, 60);
+        bench.pass(1_000);
+        bench.pass(1_000);
+        assert_eq!(bench.all(b"a").last(), Some(&letter('a', KeyModifiers::NONE)), "deaf, {scene}");
+        bench.pass(20);
+        for (bytes, expected) in &sent {
+            let mut found = read_in_parts(&mut bench, &mut random, bytes, 50);
+            found.extend(bench.all(b""));
+            assert_eq!(&found, expected, "one by one, {scene}");
+            bench.pass(20);
+        }
+        // The end of a paste without its beginning means something behind another one.
+        sent.retain(|(bytes, _)| bytes != PASTE_ENDS);
+        for part in sent.split_inclusive(|(_, events)| matches!(events[..], [Event::Paste(_)])) {
+            let bytes: Vec<u8> = part.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
+            let expected: Vec<Event> = part.iter().flat_map(|(_, events)| events.clone()).collect();
+            let mut found = read_in_parts(&mut bench, &mut random, &bytes, 50);
+            found.extend(bench.all(b""));
+            assert_eq!(flat(&found), flat(&expected), "together, {scene}");
+            bench.pass(20);
+        }
+        // Pasted text that holds the end of a paste types nothing and presses nothing.
+        let held: Vec<u8> = sent.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
+        let bytes = [b"\x1b[200~x\x1b[201~", &held[..], PASTE_ENDS].concat();
+        let mut found = read_in_parts(&mut bench, &mut random, &bytes, 4);
+        found.extend(bench.all(b""));
+        let pasted = found.iter().all(|event| matches!(event, Event::Paste(_)));
+        assert!(pasted, "hostile, {scene}: {found:?}");
+        bench.pass(20);
     }
 }
