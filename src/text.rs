@@ -53,9 +53,10 @@ impl<'a> SafeText<'a> {
     }
 
     /// One line for a person to read: newlines, tabs and what a terminal would not show are
-    /// spelled: `\n`, `\x1b`, `\u{202e}`. Joiners that shape a visible character stay.
+    /// spelled: `\n`, `\x1b`, `\u{202e}`, and a heap of marks upon one character is counted. Joiners that shape a visible
+    /// character stay.
     pub fn line(text: impl Into<Cow<'a, str>>) -> Self {
-        let text = text.into();
+        let text = hidden::marks_counted(text.into());
         let mut sight = Sight::default();
         if text.chars().all(|c| !matches!(c, '\n' | '\t') && sight.shows(c)) {
             return Self(text);
@@ -75,13 +76,13 @@ impl<'a> SafeText<'a> {
     /// One line for a person to judge: a newline is `⏎`, tabs and every character that leaves no mark of its own on
     /// the screen are spelled, and more than a few of these or of blanks in a row are their number.
     pub fn spelled(text: impl Into<Cow<'a, str>>) -> Self {
-        Self(spelled::spelled(text.into(), spelled::IN_A_LINE))
+        Self(spelled::spelled(hidden::marks_counted(text.into()), spelled::IN_A_LINE))
     }
 
     /// The same for a text that may be indented or hold columns, such as a command or a row of a file: only long runs
     /// are their number.
     pub fn spelled_row(text: impl Into<Cow<'a, str>>) -> Self {
-        Self(spelled::spelled(text.into(), spelled::IN_A_ROW))
+        Self(spelled::spelled(hidden::marks_counted(text.into()), spelled::IN_A_ROW))
     }
 
     /// The beginning of [`SafeText::spelled`]: at most this many characters, and `…` where some are left out.

@@ -1,6 +1,13 @@
 //! Which characters a terminal acts on or does not show, and how they are spelled.
 
+use icu_properties::CodePointMapData;
+use icu_properties::props::GeneralCategory;
+use std::borrow::Cow;
 use std::fmt::Write as _;
+
+/// The most marks upon one character that are shown. Words of no language need more; a heap of them covers the rows around
+/// it, and is slow to draw.
+const MARKS: usize = 8;
 
 /// Which marks may follow the character before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,30 +21,94 @@ enum Last {
 }
 
 /// Decides character by character what a person can see: joiners and variation selectors shape the
-/// visible character before them, and hide something wherever else they stand.
+/// visible character before them, and hide something wherever else they stand. Of a heap of marks upon one character the
+/// first few are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sight(Last);
+pub struct Sight {
+    last: Last,
+    /// How many marks stand upon the last character.
+    marks: usize,
+}
 
 impl Sight {
     /// Whether a character can be seen behind those that were shown so far; if so, it is shown.
     pub fn shows(&mut self, c: char) -> bool {
         let (shown, next) = match c {
             '\n' | '\t' => (true, Last::Blank),
-            c if is_variation(c) => (self.0 == Last::Visible, Last::Variation),
-            c if is_joiner(c) => (self.0 != Last::Blank, Last::Blank),
+            c if is_variation(c) => (self.last == Last::Visible, Last::Variation),
+            c if is_joiner(c) => (self.last != Last::Blank, Last::Blank),
+            c if is_mark(c) => {
+                self.marks += 1;
+                (self.marks <= MARKS && !is_removed(c), Last::Visible)
+            }
             c if c.is_whitespace() => (!is_removed(c), Last::Blank),
             c => (!is_removed(c), Last::Visible),
         };
+        if !shapes(c) {
+            self.marks = 0;
+        }
         if shown {
-            self.0 = next;
+            self.last = next;
         }
         shown
     }
 
     /// The character before the next one is none of those that were shown.
     pub fn interrupt(&mut self) {
-        self.0 = Last::Blank;
+        *self = Self::default();
     }
+}
+
+/// Whether a character is drawn upon the one before it.
+fn is_mark(c: char) -> bool {
+    use GeneralCategory::{EnclosingMark, NonspacingMark};
+    c >= '\u{300}'
+        && matches!(
+            CodePointMapData::<GeneralCategory>::new().get(c),
+            NonspacingMark | EnclosingMark
+        )
+}
+
+/// Whether a character belongs to the one before it.
+fn shapes(c: char) -> bool {
+    is_joiner(c) || is_variation(c) || is_mark(c)
+}
+
+/// A text in which the marks of a heap upon one character that are too many are their number: `⟨392 marks⟩`.
+pub fn marks_counted(text: Cow<'_, str>) -> Cow<'_, str> {
+    let mut heap = 0;
+    let heaps = |c| {
+        heap = if shapes(c) { heap + 1 } else { 0 };
+        heap > MARKS
+    };
+    if !text.chars().any(heaps) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len());
+    let (mut marks, mut more) = (0, 0);
+    for c in text.chars() {
+        if !shapes(c) {
+            note_heap(&mut more, &mut out);
+            marks = 0;
+        } else if is_mark(c) || more > 0 {
+            marks += 1;
+        }
+        if marks > MARKS {
+            more += 1;
+        } else {
+            out.push(c);
+        }
+    }
+    note_heap(&mut more, &mut out);
+    Cow::Owned(out)
+}
+
+fn note_heap(more: &mut usize, out: &mut String) {
+    if *more > 0 {
+        // Writing into a string cannot fail.
+        let _ = write!(out, "⟨{more} marks⟩");
+    }
+    *more = 0;
 }
 
 /// Whether a character is removed from text of several lines wherever it stands.

@@ -246,6 +246,28 @@ fn many_lines_in_one_piece_are_drawn_over_as_far_back_as_in_many() {
     }
 }
 
+#[test]
+fn of_a_heap_of_marks_upon_one_character_a_few_are_shown() {
+    let heap = format!("a{}b", "\u{301}".repeat(400));
+    let few = "\u{301}".repeat(8);
+    assert_eq!(SafeText::lines(heap.as_str()), format!("a{few}b").as_str());
+    let counted = format!("a{few}⟨392 marks⟩b");
+    for form in [SafeText::line, SafeText::spelled, SafeText::spelled_row] {
+        let text: SafeText<'_> = form(Cow::Owned(heap.clone()));
+        assert_eq!(text, counted.as_str());
+    }
+    // A joiner or a selector within begins no other heap.
+    for between in ["\u{200d}", "\u{fe0f}"] {
+        let heap = format!("a{}", format!("{}{between}", "\u{301}".repeat(8)).repeat(50));
+        let shown = SafeText::lines(heap.as_str());
+        assert!(shown.chars().count() < 20, "{shown:?}");
+        assert!(SafeText::line(heap.as_str()).chars().count() < 40);
+    }
+    let thai = "ที่นี่ நிலை ཀྵྨྲ नमस्ते Việt e\u{301}\u{323}";
+    assert_eq!(SafeText::lines(thai), thai);
+    assert_eq!(SafeText::spelled(thai), thai);
+}
+
 proptest! {
     #[test]
     fn a_terminal_shows_text_without_control_characters_unchanged(text in any_text()) {

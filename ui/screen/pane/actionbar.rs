@@ -287,7 +287,10 @@ pub fn prompt(
     let wide = columns(sign);
     let room = area.width.checked_sub(wide + 2)?;
     let y = area.bottom().checked_sub(1)?;
-    let (text, at) = prompt.input.window(room.into());
+    let (text, at) = match prompt.purpose {
+        Purpose::Rule => prompt.input.window_spelled(room.into()),
+        _ => prompt.input.window(room.into()),
+    };
     buf.set_stringn(area.x + 1, y, glyphs.plain(sign), wide.into(), theme.accent);
     buf.set_stringn(area.x + 1 + wide, y, text, room.into(), Style::new());
     let column = u16::try_from(at).unwrap_or(0).saturating_add(1 + wide);

@@ -4,6 +4,7 @@ use crate::rows::width;
 use crate::screen::keys::Action;
 use crate::screen::pane::words::last_word;
 use unicode_segmentation::UnicodeSegmentation as _;
+use yoi::text::SafeText;
 
 /// A line and the place in it where typing goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,24 +82,41 @@ impl Input {
         self.cursor - last_word(self.before())
     }
 
-    /// The part that fits into `columns`, and the cursor's column in it.
+    /// The part that fits into `columns`, and the cursor's column in it. A program may have written the text: nothing in it
+    /// hides, or changes the order of the rest.
     pub fn window(&self, columns: usize) -> (String, usize) {
+        self.window_of(columns, SafeText::line)
+    }
+
+    /// The same of a text that a person has to judge.
+    pub fn window_spelled(&self, columns: usize) -> (String, usize) {
+        self.window_of(columns, SafeText::spelled)
+    }
+
+    fn window_of<'a>(
+        &'a self,
+        columns: usize,
+        form: impl Fn(&'a str) -> SafeText<'a>,
+    ) -> (String, usize) {
         let room = columns.saturating_sub(1);
-        let mut start = 0;
-        for (at, _) in self.before().grapheme_indices(true).chain([(self.cursor, "")]) {
-            start = at;
-            if width(&self.text[at..self.cursor]) <= room {
+        let (mut start, mut before) = (self.cursor, 0);
+        for (at, cluster) in self.before().grapheme_indices(true).rev() {
+            let wide = width(&form(cluster));
+            if before + wide > room {
                 break;
             }
+            (start, before) = (at, before + wide);
         }
-        let mut shown = String::new();
+        let (mut shown, mut used) = (String::new(), 0);
         for cluster in self.text[start..].graphemes(true) {
-            if width(&shown) + width(cluster) > columns {
+            let cluster = form(cluster);
+            used += width(&cluster);
+            if used > columns {
                 break;
             }
-            shown.push_str(cluster);
+            shown.push_str(&cluster);
         }
-        (shown, width(&self.text[start..self.cursor]))
+        (shown, before)
     }
 }
 
@@ -125,5 +143,23 @@ mod tests {
         input.edit(Action::LineStart);
         assert_eq!(input.window(6), ("one tw".into(), 0));
         assert_eq!(Input::new("日本語").window(4), ("語".into(), 2));
+    }
+
+    #[test]
+    fn nothing_in_a_line_hides_or_turns_the_rest_around() {
+        let mut input = Input::new("rm \u{202e}fr-");
+        assert_eq!(input.window(40), (r"rm \u{202e}fr-".into(), 14));
+        input.edit(Action::LineStart);
+        for _ in 0..4 {
+            input.edit(Action::Right);
+        }
+        assert_eq!(input.window(40), (r"rm \u{202e}fr-".into(), 11), "behind the character");
+        input.edit(Action::DeleteBack);
+        assert_eq!(input.text(), "rm fr-");
+        let joined = Input::new("o\u{200d}k 👩‍💻");
+        assert_eq!(joined.window(40).0, "o\u{200d}k 👩‍💻");
+        assert_eq!(joined.window_spelled(40).0, r"o\u{200d}k 👩\u{200d}💻");
+        let heap = Input::new(format!("a{}b", "\u{301}".repeat(400)));
+        assert_eq!(heap.window(40).0, format!("a{}⟨392 marks⟩b", "\u{301}".repeat(8)));
     }
 }

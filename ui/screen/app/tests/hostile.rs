@@ -4,18 +4,19 @@
 use super::*;
 
 /// Visible words with everything between them that a terminal would act on or not show.
-const HOSTILE: [&str; 5] = [
+const HOSTILE: [&str; 6] = [
     "evil\u{1b}[2K\rtext",
     "evil\u{1b}]0;title\u{7}text\u{1b}]52;c;Zm9v\u{1b}\\",
     "evil\u{9b}31mtext\u{85}more\u{9d}0;t\u{9c}",
     "evil\u{202e}text\u{2066}\u{200b}\u{e0041}\u{feff}",
+    "evil\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}text",
     "evil\ntext\n▲ alice  Bash ls\u{2028}more\u{8}\u{7f}",
 ];
 
 /// Where text of others gets onto the dashboard, each with what it shows at least.
 type Place = (&'static str, fn(&mut Bench, &str));
 
-const PLACES: [Place; 11] = [
+const PLACES: [Place; 12] = [
     ("why", |bench, text| {
         let why = Some(text.to_owned());
         bench.shown(PodInfo { why, ..pod("alice", State::NeedsYou) });
@@ -42,6 +43,11 @@ const PLACES: [Place; 11] = [
     ("why of a request", |bench, text| approvals(bench, |request| request.because = text.into())),
     ("rule of a request", |bench, text| {
         approvals(bench, |request| request.rule.pattern = text.into())
+    }),
+    ("line of a rule", |bench, text| {
+        approvals(bench, |request| request.rule.pattern = text.into());
+        bench.screen();
+        bench.confirm("A");
     }),
     ("path of a request", |bench, text| {
         approvals(bench, |request| {
