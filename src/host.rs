@@ -459,7 +459,9 @@ impl Host {
     pub fn serve_starter(&self, stream: tokio::net::UnixStream) {
         let (shared, supervisor) = (self.shared.clone(), self.supervisor.clone());
         if let Some(counted) = host_connection::Counted::new(shared.clone()) {
-            tokio::spawn(host_connection::serve_counted(stream, counted, supervisor));
+            let served =
+                host_connection::serve_counted(stream, counted, supervisor, Arc::default());
+            tokio::spawn(served);
         }
         tokio::spawn(idle_exit::end_with_last_client(shared));
     }

@@ -17,6 +17,7 @@ use crate::trace::OrLog as _;
 use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -116,17 +117,22 @@ pub(crate) async fn over_pipe(
     supervisor: &mpsc::Sender<supervisor::Step>,
 ) -> Result<(Client, Events), ConnectError> {
     let (ours, theirs) = tokio::io::duplex(PIPE);
-    tokio::spawn(serve(theirs, shared.clone(), supervisor.clone()));
+    tokio::spawn(serve(theirs, shared.clone(), supervisor.clone(), Arc::default()));
     Client::over(ours).await
 }
 
-/// Serves until the client sends nothing more and has its replies, or reads nothing more.
-pub(crate) async fn serve<S>(stream: S, shared: Shared, supervisor: mpsc::Sender<supervisor::Step>)
-where
+/// Serves until the client sends nothing more and has its replies, or reads nothing more. `greeted` says from when on the
+/// client has said who it is.
+pub(crate) async fn serve<S>(
+    stream: S,
+    shared: Shared,
+    supervisor: mpsc::Sender<supervisor::Step>,
+    greeted: Arc<AtomicBool>,
+) where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     if let Some(counted) = Counted::new(shared) {
-        serve_counted(stream, counted, supervisor).await;
+        serve_counted(stream, counted, supervisor, greeted).await;
     }
 }
 
@@ -135,6 +141,7 @@ pub(crate) async fn serve_counted<S>(
     stream: S,
     counted: Counted,
     supervisor: mpsc::Sender<supervisor::Step>,
+    has_greeted: Arc<AtomicBool>,
 ) where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
@@ -151,6 +158,7 @@ pub(crate) async fn serve_counted<S>(
         }
         None => return,
     }
+    has_greeted.store(true, Ordering::Relaxed);
     let (requests, replies) = Requests::new();
     let (gone, writer_ended) = oneshot::channel();
     let (follows, followed) = Follows::new();

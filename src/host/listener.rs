@@ -7,14 +7,16 @@ use crate::host::host_lock::HostLock;
 use crate::host::{Shared, host_connection, pod, pod_connection, supervisor};
 use crate::protocol::PodName;
 use crate::trace::OrLog as _;
-use std::os::fd::AsRawFd as _;
+use std::collections::VecDeque;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, Weak};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 /// Why a socket could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -41,16 +43,44 @@ impl ListenError {
     }
 }
 
-/// File descriptors that no Pod's socket takes: clients connect and logs are written with them.
+/// File descriptors that no Pod's socket takes, and no connection to one: clients connect and logs are written with them.
 const RESERVED: u64 = 16;
+/// Those of them that no client of the host takes.
+const OWN: u64 = 8;
 
-/// The limit of open files, if a new listener got one of the last descriptors. The kernel gives the
-/// lowest that is free.
-fn crowded(listener: &UnixListener) -> Option<u64> {
+/// The most connections that have not greeted.
+const SILENT: u64 = 256;
+
+/// How many files this process may have open; `None`: any number.
+fn limit() -> Option<u64> {
     use rustix::process::{Resource, getrlimit};
-    let limit = getrlimit(Resource::Nofile).current?;
-    let descriptor = u64::try_from(listener.as_raw_fd()).unwrap_or(0);
-    (descriptor + RESERVED > limit).then_some(limit)
+    getrlimit(Resource::Nofile).current
+}
+
+/// The limit of open files, if a new descriptor is one of the last so many. The kernel gives the lowest that is free.
+fn crowded(new: &impl AsRawFd, last: u64) -> Option<u64> {
+    let descriptor = u64::try_from(new.as_raw_fd()).unwrap_or(0);
+    limit().filter(|limit| descriptor + last > *limit)
+}
+
+/// The connections that have not greeted yet, the oldest first. Where they are many, or a quarter of the files, the oldest
+/// gives way to a new one, so that a program that only connects keeps no person out.
+#[derive(Default)]
+struct Silent(VecDeque<(AbortHandle, Arc<AtomicBool>)>);
+
+impl Silent {
+    fn add(&mut self, connection: AbortHandle, greeted: Arc<AtomicBool>) {
+        self.0.retain(|(connection, greeted)| {
+            !connection.is_finished() && !greeted.load(Ordering::Relaxed)
+        });
+        self.0.push_back((connection, greeted));
+        let most = limit().map_or(SILENT, |limit| SILENT.min(limit / 4));
+        if self.0.len() as u64 > most
+            && let Some((oldest, _)) = self.0.pop_front()
+        {
+            oldest.abort();
+        }
+    }
 }
 
 /// The name of the host's own socket. No Pod can be called so.
@@ -64,12 +94,19 @@ pub(crate) fn open(
     let listener = listen_or_move(shared)?;
     let (shared, steps) = (shared.clone(), steps.clone());
     Ok(tokio::spawn(async move {
+        let mut silent = Silent::default();
         while let Some(stream) = accept(&listener).await {
+            if crowded(&stream, OWN).is_some() {
+                continue;
+            }
             // A client that was led here by an old lock file must not be served.
             if !shared.end_if_lost().await {
                 return;
             }
-            tokio::spawn(host_connection::serve(stream, shared.clone(), steps.clone()));
+            let greeted = Arc::new(AtomicBool::default());
+            let served =
+                host_connection::serve(stream, shared.clone(), steps.clone(), greeted.clone());
+            silent.add(tokio::spawn(served).abort_handle(), greeted);
         }
     }))
 }
@@ -80,13 +117,15 @@ pub(crate) fn open_pod(
     handle: pod::Handle,
 ) -> Result<JoinHandle<()>, ListenError> {
     let listener = listen(shared, handle.name.as_str())?;
-    if let Some(limit) = crowded(&listener) {
+    if let Some(limit) = crowded(&listener, RESERVED) {
         close_pod(shared, &handle.name);
         return Err(ListenError::Crowded { limit });
     }
     Ok(tokio::spawn(async move {
         while let Some(stream) = accept(&listener).await {
-            tokio::spawn(pod_connection::serve(stream, handle.clone()));
+            if crowded(&stream, RESERVED).is_none() {
+                tokio::spawn(pod_connection::serve(stream, handle.clone()));
+            }
         }
     }))
 }

@@ -1,4 +1,4 @@
-//! A host on a machine that has no process and no thread left.
+//! A host on a machine that has no process and no thread left, and one that may have few files open.
 
 use crate::bench::{Bench, eventually};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -95,4 +95,25 @@ fn a_host_goes_on_where_no_thread_can_be_made_and_works_again_when_there_are_som
     small.wait().expect("python3");
     let err = std::fs::read_to_string(bench.ws().join("host.err")).expect("its standard error");
     assert!(!err.contains("panicked"), "{err}");
+}
+
+#[test]
+fn programs_that_only_connect_keep_no_person_out_of_a_host_with_few_files() {
+    let bench = Bench::new();
+    let mut few = bench.shell("ulimit -n 256; exec yoi --no-ui --serve");
+    let mut host = few.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("a shell");
+    eventually("the host serves", || {
+        bench.socket().is_some_and(|socket| UnixStream::connect(socket).is_ok())
+    });
+    bench.yoi(&["--model", &bench.model(), "-c", "new a"]);
+    let socket = bench.socket().expect("a socket");
+    let silent: Vec<_> =
+        (0..300).map(|_| UnixStream::connect(&socket).expect("a connection")).collect();
+    let said = bench.yoi(&["-c", "send a hello"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let log = bench.yoi(&["log", "a"]);
+    assert!(log.out.contains("heard: hello"), "{log:?}");
+    drop(silent);
+    crate::bench::signal(host.id(), "TERM");
+    host.wait().expect("the host ends");
 }
