@@ -7,12 +7,12 @@ use crate::config::dirs::{Dirs, Env};
 use crate::config::model_select::Destination;
 use crate::config::settings_file::SettingsFile;
 use crate::disk::DiskError;
-use crate::host::subscribers::{Follows, Limits, Queue, Subscribers};
+use crate::host::screen_feed::{About, ScreenFeed, Told};
+use crate::host::subscribers::{Follows, Limits, Subscribers};
 use crate::protocol::name::folded;
 use crate::protocol::{ApprovalRequest, Event, PeerEdge, PodInfo, PodName, Refusal, State};
 use crate::sandbox::{Confinement, Sandbox};
 use crate::store::{DamagedRow, Store, StoreError};
-use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,6 +52,7 @@ mod pod_connection;
 /// The requests of one connection: begun in order, each run to its end.
 mod requests;
 /// The subscribers of a stream of lines, each with a bounded queue.
+mod screen_feed;
 mod subscribers;
 /// Writing to a client that may read slowly.
 mod line_writer;
@@ -189,7 +190,7 @@ pub(crate) struct Inner {
     /// How well commands are confined here, once it is known.
     pub(crate) confinement: tokio::sync::OnceCell<Confinement>,
     /// Lines for every watching connection. Held for one line, never across an await.
-    pub(crate) feed: Mutex<Subscribers<Bytes, Follows>>,
+    pub(crate) feed: Mutex<Subscribers<Arc<Told>, Follows>>,
     /// The pairs of peers; the supervisor is the only writer.
     pub(crate) peers: watch::Sender<Arc<Vec<PeerEdge>>>,
     /// Records that could not be read; they hide no other.
@@ -333,16 +334,21 @@ impl Shared {
         if !self.feed_lock().any(takes) {
             return;
         }
-        let line = Bytes::from(events::screen_line(pod, seq, event));
-        self.feed_lock().publish_to(&line, line.len(), takes);
+        let about = match (event, pod) {
+            (Event::PodChanged { info }, _) => About::Row(info.name.clone()),
+            (_, Some(pod)) => About::Pod(pod.clone()),
+            (_, None) => About::All,
+        };
+        let told = Arc::new(Told { line: events::screen_line(pod, seq, event), about });
+        self.feed_lock().publish_to(&told, told.line.len(), takes);
     }
 
-    /// A queue of the events from now on, of text that of these Pods.
-    pub(crate) fn subscribe(&self, follows: Follows) -> Queue<Bytes> {
-        self.feed_lock().subscribe_to(follows)
+    /// The events from now on, of text that of these Pods.
+    pub(crate) fn subscribe(&self, follows: Follows) -> ScreenFeed {
+        ScreenFeed::new(self.feed_lock().subscribe_to(follows.clone()), follows)
     }
 
-    fn feed_lock(&self) -> MutexGuard<'_, Subscribers<Bytes, Follows>> {
+    fn feed_lock(&self) -> MutexGuard<'_, Subscribers<Arc<Told>, Follows>> {
         // The list is whole at any moment, also when a publisher panicked.
         self.feed.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,13 +8,13 @@ use crate::client::{Client, ConnectError, Events};
 use crate::host::left_behind::LeftBehind;
 use crate::host::line_writer::{PATIENCE, write};
 use crate::host::requests::{Replies, Requests, Size};
-use crate::host::subscribers::{Follows, Queue, Queued};
+use crate::host::screen_feed::{ScreenFeed, Told};
+use crate::host::subscribers::{Follows, Queued};
 use crate::host::verb::{carry_out, client};
 use crate::host::{Shared, absent_person, idle_exit, supervisor};
 use crate::protocol::frame::{Hello, Lines, encode_event};
 use crate::protocol::{ClientKind, Event, Frame, Incoming, MAX_LINE, Method, PodName, Refusal};
 use crate::trace::OrLog as _;
-use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,7 +93,7 @@ impl Drop for Showing {
 enum Outcome {
     Reply(Result<Event, Refusal>),
     /// The connection watches from now on.
-    Watch(Queue<Bytes>),
+    Watch(ScreenFeed),
 }
 
 impl From<Refusal> for Outcome {
@@ -162,7 +162,7 @@ pub(crate) async fn serve_counted<S>(
     let (requests, replies) = Requests::new();
     let (gone, writer_ended) = oneshot::channel();
     let (follows, followed) = Follows::new();
-    let feed = Feed { shared: shared.clone(), follows: followed.clone(), queue: None };
+    let feed = Feed { shared: shared.clone(), follows: followed.clone(), lines: None };
     let writing = tokio::spawn(async move {
         // A client that cannot be written to is gone; its requests run to their end.
         let _ = write_on(&mut writer, replies, feed).await;
@@ -295,22 +295,22 @@ struct Feed {
     shared: Shared,
     follows: Follows,
     /// `None` until the connection watches.
-    queue: Option<Queue<Bytes>>,
+    lines: Option<ScreenFeed>,
 }
 
 impl Feed {
     /// The next line; `None` when the connection fell behind and has read what waited. Pending
     /// while it does not watch.
-    async fn next(&mut self) -> Option<Queued<Bytes>> {
-        match &mut self.queue {
-            Some(queue) => queue.next().await,
+    async fn next(&mut self) -> Option<Queued<Arc<Told>>> {
+        match &mut self.lines {
+            Some(lines) => lines.next().await,
             None => std::future::pending().await,
         }
     }
 
     /// Subscribes anew and says that events were left out, with the family as it is now.
     fn start_over(&mut self) -> Vec<u8> {
-        self.queue = Some(self.shared.subscribe(self.follows.clone()));
+        self.lines = Some(self.shared.subscribe(self.follows.clone()));
         let mut lines = encode_event(None, None, None, &Event::Lagged);
         // Also when there are none any more: the event that said so may be among those left out.
         lines.extend(encode_event(None, None, None, &self.shared.all_notices()));
@@ -330,12 +330,11 @@ impl Feed {
     /// Writes the events that wait now: a reply never overtakes the events that it follows. Events
     /// that come later follow the reply, so a busy family does not hold it up.
     async fn write_waiting<W: AsyncWrite + Unpin>(&mut self, writer: &mut W) -> io::Result<()> {
-        let Some(queue) = &mut self.queue else { return Ok(()) };
-        for _ in 0..queue.len() {
-            let Some(queued) = queue.next().await else { break };
-            write(writer, &queued.line).await?;
+        let Some(lines) = &mut self.lines else { return Ok(()) };
+        for queued in lines.waiting() {
+            write(writer, &queued.line.line).await?;
         }
-        if queue.is_over() {
+        if self.lines.as_ref().is_some_and(ScreenFeed::is_over) {
             write(writer, &self.start_over()).await?;
         }
         Ok(())
@@ -350,8 +349,8 @@ impl Feed {
     ) -> io::Result<()> {
         let result = match outcome {
             Outcome::Reply(result) => result,
-            Outcome::Watch(queue) => {
-                self.queue = Some(queue);
+            Outcome::Watch(lines) => {
+                self.lines = Some(lines);
                 let accepted = Event::done();
                 write(writer, &reply_line(id, &accepted)).await?;
                 return write(writer, &self.family()).await;
@@ -370,7 +369,7 @@ async fn write_on<W: AsyncWrite + Unpin>(
     loop {
         tokio::select! {
             queued = feed.next() => match queued {
-                Some(queued) => write(writer, &queued.line).await?,
+                Some(queued) => write(writer, &queued.line.line).await?,
                 None => write(writer, &feed.start_over()).await?,
             },
             reply = replies.recv() => {

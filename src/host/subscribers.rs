@@ -132,6 +132,11 @@ impl<T> Queue<T> {
         self.lines.recv().await
     }
 
+    /// A line that waits already.
+    pub(crate) fn try_next(&mut self) -> Option<Queued<T>> {
+        self.lines.try_recv().ok()
+    }
+
     /// How many lines wait.
     pub(crate) fn len(&self) -> usize {
         self.lines.len()
