@@ -1,7 +1,7 @@
 //! The performance contract, measured on the real binary in a terminal of 120 by 40.
 //!
 //! `cargo bench --bench screen` measures everything and prints the table of the README; names
-//! after `--` choose: `idle keys open startup stream pods family crowd many size`. It fails when a limit is missed.
+//! after `--` choose: `idle keys open startup stream pods family crowd many since size`. It fails when a limit is missed.
 //! `YOI` may name another build of the program.
 //! Times that are compared are taken in one run, turn by turn, so that whatever else the machine
 //! does meets both.
@@ -32,6 +32,8 @@ mod many;
 mod open;
 #[path = "screen/pods.rs"]
 mod pods;
+#[path = "screen/since.rs"]
+mod since;
 #[path = "screen/size.rs"]
 mod size;
 #[path = "screen/startup.rs"]
@@ -46,7 +48,7 @@ use std::process::ExitCode;
 type Measure = fn() -> Vec<Figure>;
 
 /// Every measurement: its name, and what it finds.
-const MEASUREMENTS: [(&str, Measure); 10] = [
+const MEASUREMENTS: [(&str, Measure); 11] = [
     ("startup", startup::measure),
     ("idle", idle::measure),
     ("keys", keys::measure),
@@ -56,6 +58,7 @@ const MEASUREMENTS: [(&str, Measure); 10] = [
     ("family", family::measure),
     ("crowd", crowd::measure),
     ("many", many::measure),
+    ("since", since::measure),
     ("size", size::measure),
 ];
 

@@ -8,6 +8,7 @@ use crate::terminal::Terminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use yoi::protocol::frame::encode_event;
 use yoi::protocol::{Method, PodName};
 
 const PODS: usize = 50;
@@ -40,19 +41,21 @@ pub fn measure() -> Vec<Figure> {
         Figure::seen(format!("host while {what}"), share(cpu(host) - before.1, passed)),
     ];
     drop(terminal);
-    let (spent, events) = home.conversation(async |_, _| watched(&home, host).await);
+    let (spent, events, bytes) = home.conversation(async |_, _| watched(&home, host).await);
     let many = format!("{SCREENS} screens of one Pod while {what}");
     let each_second = events / WATCHED.as_secs();
+    let kib = bytes / 1024 / WATCHED.as_secs();
     figures.push(Figure::seen(format!("host, {many}"), share(spent, WATCHED)));
     figures.push(Figure::seen(format!("events sent, {many}"), format!("{each_second}/s")));
+    figures.push(Figure::seen(format!("sent, {many}"), format!("{kib} KiB/s")));
     figures
 }
 
-/// The processor time of the host and the events that reach all screens while they watch.
-async fn watched(home: &Home, host: u32) -> (Duration, u64) {
+/// The processor time of the host, the events that reach all screens, and the bytes of these.
+async fn watched(home: &Home, host: u32) -> (Duration, u64, u64) {
     let pod = PodName::parse("pod-0").expect("a name");
     let mut screens = Vec::new();
-    let came = Arc::new(AtomicU64::new(0));
+    let came = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     for _ in 0..SCREENS {
         let found = yoi::client::find::connect(&home.data()).await.expect("a connection");
         let (client, mut events) = found.expect("a host runs");
@@ -63,16 +66,19 @@ async fn watched(home: &Home, host: u32) -> (Duration, u64) {
         client.call(None, Method::Watch).await.expect("a subscription");
         let came = came.clone();
         screens.push(tokio::spawn(async move {
-            while events.recv().await.is_some() {
-                came.fetch_add(1, Ordering::Relaxed);
+            while let Some(event) = events.recv().await {
+                let line = encode_event(None, event.pod.as_ref(), event.seq, &event.event);
+                came[0].fetch_add(1, Ordering::Relaxed);
+                came[1].fetch_add(line.len() as u64, Ordering::Relaxed);
             }
             drop(client);
         }));
     }
-    let now = || (cpu(host), came.load(Ordering::Relaxed));
+    let count = |at: usize| came[at].load(Ordering::Relaxed);
+    let now = || (cpu(host), count(0), count(1));
     let before = now();
     tokio::time::sleep(WATCHED).await;
     let after = now();
     screens.iter().for_each(tokio::task::JoinHandle::abort);
-    (after.0 - before.0, after.1 - before.1)
+    (after.0 - before.0, after.1 - before.1, after.2 - before.2)
 }

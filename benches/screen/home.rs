@@ -47,6 +47,12 @@ chunk = 10
 delay_ms = 10
 
 [[when]]
+says = "wait"
+[[when.step]]
+text = "Never said."
+fault = { hang = 0, times = 9 }
+
+[[when]]
 any = true
 text = "heard: {1}"
 "#;
@@ -184,7 +190,15 @@ impl Home {
 
     /// Creates a Pod on the scripted model, in a workspace of its own.
     pub fn new_pod(&self, name: &str) -> PodInfo {
-        let cwd = self.dir.path().join("ws").join(name);
+        self.new_pod_in(name, self.dir.path().join("ws").join(name))
+    }
+
+    /// The same in the workspace of the terminal.
+    pub fn new_pod_beside(&self, name: &str) -> PodInfo {
+        self.new_pod_in(name, self.dir.path().join("ws"))
+    }
+
+    fn new_pod_in(&self, name: &str, cwd: PathBuf) -> PodInfo {
         fs::create_dir_all(&cwd).expect("a new directory");
         let model = format!("rehearsal:{}", self.dir.path().join("script.toml").display());
         let name = PodName::parse(name).ok();
@@ -199,14 +213,23 @@ impl Home {
     /// Makes a child of a Pod that reads its parent's workspace and says one word; how long until
     /// it is there.
     pub fn spawn(&self, parent: &str, name: &str) -> Duration {
-        let (reply, took) = self.spawn_on(parent, name, None);
+        self.spawn_for(parent, name, "hello")
+    }
+
+    /// The same of one that waits for its model from then on.
+    pub fn spawn_at_work(&self, parent: &str, name: &str) -> Duration {
+        self.spawn_for(parent, name, "wait")
+    }
+
+    fn spawn_for(&self, parent: &str, name: &str, task: &str) -> Duration {
+        let (reply, took) = self.spawn_on(parent, (name, task), None);
         assert!(matches!(reply, Ok(Event::Spawned { .. })), "{reply:?}");
         took
     }
 
     /// The same with a profile whose model has no key; how long until that is said.
     pub fn spawn_in_vain(&self, parent: &str, name: &str) -> Duration {
-        let (reply, took) = self.spawn_on(parent, name, Some("keyless"));
+        let (reply, took) = self.spawn_on(parent, (name, "hello"), Some("keyless"));
         assert!(reply.is_err(), "{reply:?}");
         took
     }
@@ -214,13 +237,13 @@ impl Home {
     fn spawn_on(
         &self,
         parent: &str,
-        name: &str,
+        (name, task): (&str, &str),
         profile: Option<&str>,
     ) -> (Result<Event, Refusal>, Duration) {
         let target = self.dir.path().join("ws").join(parent);
         let target = target.canonicalize().expect("a workspace");
         let scope = vec![Rule::new(target, Permission::Read)];
-        let task = "hello".to_owned();
+        let task = task.to_owned();
         let profile = profile.map(str::to_owned);
         let new = SpawnPod { name: name.into(), task, scope, profile, ..SpawnPod::default() };
         let parent = PodName::parse(parent).expect("a name");
