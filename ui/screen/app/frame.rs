@@ -1,6 +1,6 @@
 //! When the next frame is due, and what has to be laid out and loaded for it.
 
-use crate::screen::app::{App, Areas, Asked, Effect, Link, Msg};
+use crate::screen::app::{App, Areas, Asked, Effect, Link, Msg, panes};
 use crate::screen::pane::transcript::{PartRange, Wanted};
 use crate::wording::{age, wait};
 use ratatui::layout::Rect;
@@ -31,6 +31,8 @@ impl App {
         self.tree_follows();
         let areas = Areas::of(self);
         self.composer_follows();
+        let text = panes::composer(self).text_area(areas.composer);
+        self.composer.fill(text);
         let first = self.shown().cloned().map(|name| (name, areas.transcript));
         let second = self.beside().cloned().zip(areas.beside);
         let second = second.map(|(name, area)| (name, Some(area)));

@@ -67,6 +67,14 @@ impl Layers {
         self.stack.last()
     }
 
+    /// The lines that are being typed.
+    pub fn prompts(&self) -> impl Iterator<Item = &Prompt> {
+        self.stack.iter().filter_map(|layer| match layer {
+            Layer::Prompt(prompt) => Some(prompt),
+            Layer::List(_) | Layer::Confirm(_) => None,
+        })
+    }
+
     pub fn top_mut(&mut self) -> Option<&mut Layer> {
         self.stack.last_mut()
     }

@@ -3,6 +3,7 @@
 use crate::screen::app::ExitReason;
 use crate::screen::app::{App, Confirm, Effect, Layer};
 use crate::screen::pane::actionbar::{Prompt, Purpose};
+use crate::screen::pane::input::Input;
 use crate::screen::pane::transcript::Transcript;
 use crate::verb::line::complete_verb;
 use crate::verb::{Way, find};
@@ -20,7 +21,7 @@ impl App {
     }
 
     /// Enter in the command line. A line that cannot be run stays there.
-    pub(super) fn enter_line(&mut self, prompt: Prompt) -> Vec<Effect> {
+    pub(super) fn enter_line(&mut self, mut prompt: Prompt) -> Vec<Effect> {
         let text = prompt.input.text().trim().trim_start_matches(':').to_owned();
         if text.is_empty() {
             self.closed();
@@ -35,7 +36,8 @@ impl App {
             Err(why) => {
                 // Behind a verb alone the values of its first argument are listed.
                 let line = if find(&line).is_some() { format!("{line} ") } else { line };
-                let mut prompt = Prompt::new(Purpose::Verb, &line, &self.sources());
+                prompt.input = Input::new(line);
+                prompt.changed(&self.sources());
                 prompt.wrong = Some(why);
                 self.layers.put_back(Layer::Prompt(prompt));
                 Vec::new()

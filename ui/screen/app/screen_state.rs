@@ -1,8 +1,10 @@
 //! What is kept of a screen for the next one: taken from the app when it may have changed, and given to the app of
 //! the next screen before its first event.
 
+use crate::screen::app::verb::remember;
 use crate::screen::app::{App, Effect, Zoom};
-use crate::screen::pane::composer::{SavedDraft, Sent};
+use crate::screen::pane::actionbar::Purpose;
+use crate::screen::pane::composer::{Message, SavedDraft, Sent};
 use crate::screen::pane::transcript::{Bookmark, Detail};
 use crate::screen::pane::tree::{Place, StoppedPods, Workspaces};
 use serde::{Deserialize, Serialize};
@@ -151,6 +153,18 @@ impl App {
         others.extend(drafts.drain(drafts.len().min(MAX_DRAFTS)..));
         // A draft for a Pod that is gone can still be sent to another one.
         others.iter().for_each(|(_, draft)| history.keep(&draft.message, self.now));
+        let mut lines = self.lines.clone();
+        for prompt in self.layers.prompts() {
+            // The line ends with this screen.
+            match (prompt.typed(), prompt.purpose) {
+                (Some(text), Purpose::Verb) => remember(&mut lines, text),
+                (Some(text), purpose) if purpose.decides() => {
+                    history.keep(&Message::plain(text), self.now);
+                }
+                _ => {}
+            }
+        }
+        lines.truncate(MAX_LINES);
         let name = |pod: Option<PodName>| pod.map(String::from).unwrap_or_default();
         let mut sent = history.all();
         keep_newest(&mut sent);
@@ -163,7 +177,7 @@ impl App {
             detail: self.detail,
             zoom: self.zoom,
             tree_columns: self.tree.columns,
-            lines: self.lines.iter().take(MAX_LINES).cloned().collect(),
+            lines,
             bookmarks,
             drafts: drafts.into_iter().map(|(pod, draft)| (name(pod), draft)).collect(),
             sent,

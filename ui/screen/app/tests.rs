@@ -363,3 +363,4 @@ mod sending;
 mod split;
 mod tree;
 mod ways;
+mod walks;

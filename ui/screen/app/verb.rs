@@ -35,6 +35,12 @@ impl RunningVerb {
     }
 }
 
+/// Puts a line in front of others, in which it stands once.
+pub(super) fn remember(lines: &mut Vec<String>, line: &str) {
+    lines.retain(|before| before != line);
+    lines.insert(0, line.to_owned());
+}
+
 impl App {
     /// Runs a line, without its colon, and keeps it in the history of lines.
     pub(super) fn run_line(&mut self, line: &str, way: Way) -> Vec<Effect> {
@@ -44,8 +50,7 @@ impl App {
 
     /// Keeps a line in the history of lines, as the newest.
     pub(super) fn remember_line(&mut self, line: &str) {
-        self.lines.retain(|before| before != line);
-        self.lines.insert(0, line.to_owned());
+        remember(&mut self.lines, line);
     }
 
     /// Carries out the verb of a line.

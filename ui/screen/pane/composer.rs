@@ -1,6 +1,7 @@
 //! Where a person writes: one draft per Pod, history, chips for long pastes, names of files.
 
 use crate::screen::keys::Action;
+use ratatui::layout::Rect;
 use std::collections::HashMap;
 use tui_textarea::CursorMove;
 use yoi::protocol::{PodName, Segment};
@@ -219,6 +220,11 @@ impl Composer {
             self.draft = Draft::of(&message);
         }
         self.draft.touched();
+    }
+
+    /// Shows as much of the text as this area has room for.
+    pub fn fill(&mut self, area: Rect) {
+        self.draft.fill(area);
     }
 
     /// Puts the cursor at a cell of the text's area.

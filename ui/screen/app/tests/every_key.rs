@@ -191,7 +191,7 @@ fn leader(bench: &mut Bench, key: &str) {
 }
 
 /// Every key that the keymap binds anywhere and that types no character.
-fn bound_keys(bench: &Bench) -> Vec<KeyEvent> {
+pub(super) fn bound_keys(bench: &Bench) -> Vec<KeyEvent> {
     let keymap = &bench.app.keymap;
     let bound = CONTEXTS.iter().flat_map(|(_, context)| keymap.list(*context));
     let bound: BTreeSet<_> = bound.map(|(key, _)| key).collect();
@@ -200,13 +200,13 @@ fn bound_keys(bench: &Bench) -> Vec<KeyEvent> {
 }
 
 /// Every printable character of a keyboard, and some of others.
-fn characters() -> impl Iterator<Item = KeyEvent> {
+pub(super) fn characters() -> impl Iterator<Item = KeyEvent> {
     (' '..='~').chain(['ä', '漢', 'ж']).map(|c| KeyEvent::from(KeyCode::Char(c)))
 }
 
 /// All text that a person has typed and that is still somewhere: what the next screen gets, the layers, the queues of
 /// the host, and what is on its way there or to the editor.
-fn texts(bench: &Bench, effects: &[Effect]) -> String {
+pub(super) fn texts(bench: &Bench, effects: &[Effect]) -> String {
     let queues = bench.app.family.all().iter().map(|info| &info.queue).collect::<Vec<_>>();
     let kept = serde_json::to_string(&bench.app.screen_state()).expect("encoded");
     format!("{kept} {:?} {queues:?} {effects:?}", bench.app.layers)
@@ -214,7 +214,7 @@ fn texts(bench: &Bench, effects: &[Effect]) -> String {
 
 /// Whether a request of the screen changes a Pod. A message does not, and neither does what Esc and Enter do with a
 /// run, for nothing is lost by that.
-fn changes_a_pod(method: &Method) -> bool {
+pub(super) fn changes_a_pod(method: &Method) -> bool {
     !matches!(
         method,
         Method::Send { .. }
@@ -250,7 +250,7 @@ fn changes_a_pod(method: &Method) -> bool {
 }
 
 /// What stands where a key goes: the draft, or the line or list on top.
-fn typed_so_far(bench: &Bench) -> Option<String> {
+pub(super) fn typed_so_far(bench: &Bench) -> Option<String> {
     if bench.app.leader || bench.app.pinning.is_some() {
         return None;
     }
@@ -263,7 +263,7 @@ fn typed_so_far(bench: &Bench) -> Option<String> {
 }
 
 /// Whether the person takes text away with this key: deletes it, undoes it, or has it completed.
-fn takes_text(bench: &Bench, key: KeyEvent) -> bool {
+pub(super) fn takes_text(bench: &Bench, key: KeyEvent) -> bool {
     let context = match bench.app.layers.top() {
         Some(_) => Context::Line,
         None => bench.app.place(),

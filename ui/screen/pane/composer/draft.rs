@@ -299,6 +299,21 @@ impl Draft {
         self.measured.set(None);
     }
 
+    /// Scrolls back where rows above are out of view although there is room for them in this area.
+    pub fn fill(&mut self, area: Rect) {
+        let top = self.text.scroll_offset().0;
+        let empty = top.saturating_sub(self.rows(area.width).saturating_sub(area.height));
+        let at = self.text.cursor();
+        let cursor = u16::try_from(at.0).ok().zip(u16::try_from(at.1).ok());
+        // Scrolling may take the cursor along, and with it the end of a selection.
+        if let (Some(up), Some((row, column)), false) =
+            (i16::try_from(empty).ok().filter(|up| *up > 0), cursor, self.text.is_selecting())
+        {
+            self.text.scroll((-up, 0));
+            self.text.move_cursor(CursorMove::Jump(row, column));
+        }
+    }
+
     /// How many rows the text takes at this width.
     pub fn rows(&self, width: u16) -> u16 {
         if let Some((_, rows)) = self.measured.get().filter(|(of, _)| *of == width) {

@@ -152,6 +152,34 @@ fn rows_are_counted_as_they_are_painted() {
 }
 
 #[test]
+fn a_draft_that_has_room_is_shown_whole() {
+    let theme = crate::theme::Theme::default();
+    let mut composer = Composer::default();
+    let top = |composer: &mut Composer, height: u16| {
+        let area = Rect::new(0, 0, 20, height);
+        composer.fill(Rect { width: 15, ..area });
+        let view = View {
+            composer,
+            to: "a".into(),
+            placeholder: "".into(),
+            theme: &theme,
+            glyphs: crate::screen::pane::glyph::Glyphs::Unicode,
+            focused: true,
+        };
+        view.render(area, &mut Buffer::empty(area));
+        composer.draft().text.scroll_offset().0
+    };
+    type_in(&mut composer, "one\ntwo\nthree\nfour");
+    assert_eq!(top(&mut composer, 2), 2, "the caret is in view");
+    assert_eq!(top(&mut composer, 3), 1, "the area has grown");
+    for _ in 0..5 {
+        composer.edit(Action::DeleteBack);
+    }
+    assert_eq!(top(&mut composer, 3), 0, "the draft has shrunk");
+    assert_eq!(composer.draft().before_cursor(), "three");
+}
+
+#[test]
 fn the_caret_stands_after_the_last_cluster() {
     for (text, column) in [("日本", 4), ("👩‍💻", 2), ("é", 1), ("❤️", 2), ("ab", 2)] {
         let mut composer = Composer::default();
