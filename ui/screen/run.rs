@@ -46,6 +46,11 @@ pub use two_keys::enter_or_esc;
 /// The shortest time between two frames, unless a person waits for one: after a key, and when the
 /// reply to a request comes. Text that streams is read, not played: 25 frames a second are enough.
 const FRAME: Duration = Duration::from_millis(40);
+/// The longest such time. A frame in which all rows have moved is followed by the next one the later the larger it was.
+const LONG_FRAME: Duration = Duration::from_millis(125);
+/// How many bytes a second may go to the terminal in frames for which nobody waits: over a slow line more of them would
+/// hold up the keys.
+const BYTES: u64 = 36 * 1024;
 /// How long after a change the state of the screen is written: what a crash of the screen loses.
 const SAVE: Duration = Duration::from_secs(1);
 /// How often a frame is begun again because the terminal has changed its size meanwhile.
@@ -95,6 +100,7 @@ pub async fn dashboard(
         themes,
         copies: options.copies,
         painted: None,
+        frame_bytes: 0,
         redraw: false,
         saver,
         save_at: None,
@@ -148,6 +154,8 @@ struct Loop {
     themes: Option<PathBuf>,
     copies: Option<PathBuf>,
     painted: Option<Instant>,
+    /// The bytes of that frame.
+    frame_bytes: u64,
     /// What has to be painted because of the messages since the last frame.
     redraw: bool,
     saver: Option<Saver>,
@@ -215,14 +223,14 @@ impl Loop {
     /// When the next frame is due without further input.
     fn wake(&self) -> Option<Instant> {
         if self.redraw {
-            return self.painted.map(|at| at + FRAME);
+            return self.painted.map(|at| at + pause_after(self.frame_bytes));
         }
         let at = self.app.wakes_at()?;
         Some(Instant::now() + Duration::from_millis(at.saturating_sub(now_ms())))
     }
 
     fn frame_is_due(&self) -> bool {
-        self.painted.is_none_or(|at| at.elapsed() >= FRAME)
+        self.painted.is_none_or(|at| at.elapsed() >= pause_after(self.frame_bytes))
     }
 
     /// The next input that has arrived already.
@@ -294,12 +302,14 @@ impl Loop {
     /// Paints a frame, and again if the terminal has another size by then. If its size changes with every
     /// frame, the next input paints again.
     async fn paint(&mut self) -> anyhow::Result<()> {
+        let before = self.screen.written();
         for _ in 0..RESIZES {
             let Painted::Resized(columns, rows) = self.paint_once().await? else { break };
             let effects = self.update(Msg::Resize(columns, rows));
             self.perform_all(effects).await?;
         }
         self.painted = Some(Instant::now());
+        self.frame_bytes = self.screen.written() - before;
         Ok(())
     }
 
@@ -340,6 +350,11 @@ fn panic_point(app: &App) {
     assert!(app.composer.draft().message().text != "panic!", "the panic that was asked for");
 }
 
+/// How long the next frame waits behind one of so many bytes, unless a person waits for it.
+fn pause_after(bytes: u64) -> Duration {
+    Duration::from_millis(bytes * 1_000 / BYTES).clamp(FRAME, LONG_FRAME)
+}
+
 /// The number of SIGHUP.
 const HANGUP: i32 = 1;
 
@@ -376,5 +391,16 @@ fn of_terminal(event: FromTerminal) -> Msg {
         Event::Resize(width, height) => Msg::Resize(width, height),
         Event::FocusGained => Msg::Focus(true),
         Event::FocusLost => Msg::Focus(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_for_which_nobody_waits_are_fewer_the_larger_they_are() {
+        let pauses = [0, 1_000, 3_686, 1_000_000].map(|bytes| pause_after(bytes).as_millis());
+        assert_eq!(pauses, [40, 40, 99, 125]);
     }
 }

@@ -3,6 +3,7 @@
 use crate::screen::app::Capture;
 use crate::screen::program_status;
 use crate::screen::view::Links;
+use counted::Counted;
 use crossterm::event::{
     DisableBracketedPaste, DisableFocusChange, DisableMouseCapture, EnableBracketedPaste,
     EnableFocusChange, KeyboardEnhancementFlags, PopKeyboardEnhancementFlags,
@@ -19,9 +20,11 @@ use named_colours::NamedColours;
 use ratatui::Frame;
 use ratatui::backend::{Backend, CrosstermBackend};
 use std::io::{self, BufWriter, Stdout};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
+/// Counts what is written.
+mod counted;
 /// Writes the cells of a frame.
 mod linked;
 /// Writes named colours by their own codes.
@@ -58,9 +61,14 @@ pub enum Painted {
     Resized(u16, u16),
 }
 
+/// What the frames are written to.
+type Output = NamedColours<BufWriter<Counted<Stdout>>>;
+
 /// The terminal, full screen. Dropping it gives it back.
 pub struct Screen {
-    terminal: ratatui::Terminal<LinkedBackend<NamedColours<BufWriter<Stdout>>>>,
+    terminal: ratatui::Terminal<LinkedBackend<Output>>,
+    /// How many bytes were written so far.
+    written: Arc<AtomicU64>,
 }
 
 impl Screen {
@@ -68,11 +76,12 @@ impl Screen {
     pub fn take() -> io::Result<Self> {
         install_panic_hook();
         enter()?;
-        let writer = NamedColours::new(BufWriter::with_capacity(FRAME, io::stdout()));
+        let (counted, written) = Counted::new(io::stdout());
+        let writer = NamedColours::new(BufWriter::with_capacity(FRAME, counted));
         let links = Hyperlinks::of_terminal(|name| std::env::var(name).ok());
         let terminal = ratatui::Terminal::new(LinkedBackend::new(writer, links))
             .inspect_err(|_| give_back())?;
-        Ok(Self { terminal })
+        Ok(Self { terminal, written })
     }
 
     /// Columns and rows.
@@ -96,8 +105,13 @@ impl Screen {
         Ok(painted)
     }
 
-    fn out(&mut self) -> &mut CrosstermBackend<NamedColours<BufWriter<Stdout>>> {
+    fn out(&mut self) -> &mut CrosstermBackend<Output> {
         &mut self.terminal.backend_mut().inner
+    }
+
+    /// How many bytes were written so far.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
     }
 
     /// Makes the next frame paint every cell, without a query of the cursor's position.
