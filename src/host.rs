@@ -7,7 +7,7 @@ use crate::config::dirs::{Dirs, Env};
 use crate::config::model_select::Destination;
 use crate::config::settings_file::SettingsFile;
 use crate::disk::DiskError;
-use crate::host::screen_feed::{About, ScreenFeed, Told};
+use crate::host::screen_feed::{About, ScreenFeed, ScreenLine};
 use crate::host::subscribers::{Follows, Limits, Subscribers};
 use crate::protocol::name::folded;
 use crate::protocol::{ApprovalRequest, Event, PeerEdge, PodInfo, PodName, Refusal, State};
@@ -190,7 +190,7 @@ pub(crate) struct Inner {
     /// How well commands are confined here, once it is known.
     pub(crate) confinement: tokio::sync::OnceCell<Confinement>,
     /// Lines for every watching connection. Held for one line, never across an await.
-    pub(crate) feed: Mutex<Subscribers<Arc<Told>, Follows>>,
+    pub(crate) feed: Mutex<Subscribers<Arc<ScreenLine>, Follows>>,
     /// The pairs of peers; the supervisor is the only writer.
     pub(crate) peers: watch::Sender<Arc<Vec<PeerEdge>>>,
     /// Records that could not be read; they hide no other.
@@ -339,8 +339,8 @@ impl Shared {
             (_, Some(pod)) => About::Pod(pod.clone()),
             (_, None) => About::All,
         };
-        let told = Arc::new(Told { line: events::screen_line(pod, seq, event), about });
-        self.feed_lock().publish_to(&told, told.line.len(), takes);
+        let line = Arc::new(ScreenLine { line: events::screen_line(pod, seq, event), about });
+        self.feed_lock().publish_to(&line, line.line.len(), takes);
     }
 
     /// The events from now on, of text that of these Pods.
@@ -348,7 +348,7 @@ impl Shared {
         ScreenFeed::new(self.feed_lock().subscribe_to(follows.clone()), follows)
     }
 
-    fn feed_lock(&self) -> MutexGuard<'_, Subscribers<Arc<Told>, Follows>> {
+    fn feed_lock(&self) -> MutexGuard<'_, Subscribers<Arc<ScreenLine>, Follows>> {
         // The list is whole at any moment, also when a publisher panicked.
         self.feed.lock().unwrap_or_else(PoisonError::into_inner)
     }

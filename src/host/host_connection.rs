@@ -8,7 +8,7 @@ use crate::client::{Client, ConnectError, Events};
 use crate::host::left_behind::LeftBehind;
 use crate::host::line_writer::{PATIENCE, write};
 use crate::host::requests::{Replies, Requests, Size};
-use crate::host::screen_feed::{ScreenFeed, Told};
+use crate::host::screen_feed::{ScreenFeed, ScreenLine};
 use crate::host::subscribers::{Follows, Queued};
 use crate::host::verb::{carry_out, client};
 use crate::host::{Shared, absent_person, idle_exit, supervisor};
@@ -301,7 +301,7 @@ struct Feed {
 impl Feed {
     /// The next line; `None` when the connection fell behind and has read what waited. Pending
     /// while it does not watch.
-    async fn next(&mut self) -> Option<Queued<Arc<Told>>> {
+    async fn next(&mut self) -> Option<Queued<Arc<ScreenLine>>> {
         match &mut self.lines {
             Some(lines) => lines.next().await,
             None => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! What one screen is told. The row of a Pod whose text it does not get waits for a moment, in which a newer one takes its
+//! What one screen gets to know. The row of a Pod whose text it does not get waits for a moment, in which a newer one takes its
 //! place: such a Pod may change often, and a person sees its last row only. Nothing overtakes a row that it follows.
 
 use crate::host::subscribers::{Follows, Queue, Queued};
@@ -23,17 +23,17 @@ pub(crate) enum About {
 
 /// A line for screens.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct ScreenLine {
     pub(crate) line: Vec<u8>,
     pub(crate) about: About,
 }
 
-type Line = Queued<Arc<Told>>;
+type Line = Queued<Arc<ScreenLine>>;
 
 /// The lines for one screen.
 #[derive(Debug)]
 pub(crate) struct ScreenFeed {
-    queue: Queue<Arc<Told>>,
+    queue: Queue<Arc<ScreenLine>>,
     follows: Follows,
     /// The rows that wait, in the order of their Pods' first ones.
     rows: BTreeMap<u64, Line>,
@@ -45,7 +45,7 @@ pub(crate) struct ScreenFeed {
 }
 
 impl ScreenFeed {
-    pub(crate) fn new(queue: Queue<Arc<Told>>, follows: Follows) -> Self {
+    pub(crate) fn new(queue: Queue<Arc<ScreenLine>>, follows: Follows) -> Self {
         let (rows, places) = (BTreeMap::new(), HashMap::new());
         Self { queue, follows, rows, places, due: None, behind: None }
     }
@@ -128,7 +128,7 @@ mod tests {
     use tokio::sync::watch;
 
     struct Bench {
-        all: Subscribers<Arc<Told>, Follows>,
+        all: Subscribers<Arc<ScreenLine>, Follows>,
         feed: ScreenFeed,
         follows: watch::Sender<Option<Vec<PodName>>>,
     }
@@ -148,8 +148,8 @@ mod tests {
 
     impl Bench {
         fn tell(&mut self, about: About, text: &str) {
-            let told = Arc::new(Told { line: text.as_bytes().to_vec(), about });
-            self.all.publish_to(&told, text.len(), |_| true);
+            let line = Arc::new(ScreenLine { line: text.as_bytes().to_vec(), about });
+            self.all.publish_to(&line, text.len(), |_| true);
         }
 
         fn row(&mut self, pod: &str, text: &str) {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_overtakes_a_row_that_itfollows() {
+    async fn nothing_overtakes_a_row_that_it_follows() {
         let mut bench = screen(Some("shown"));
         bench.row("a", "a1");
         bench.tell(About::Pod(name("shown")), "text");

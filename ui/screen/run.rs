@@ -399,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_for_which_nobody_waits_are_fewer_the_larger_they_are() {
+    fn frames_without_a_key_are_fewer_the_larger_they_are() {
         let pauses = [0, 1_000, 3_686, 1_000_000].map(|bytes| pause_after(bytes).as_millis());
         assert_eq!(pauses, [40, 40, 99, 125]);
     }

@@ -254,7 +254,7 @@ impl Walk {
             self.step();
             self.nothing_is_lost();
         }
-        self.settle();
+        self.come_to_rest();
         self.nothing_is_lost();
         self.leave(true);
     }
@@ -590,7 +590,7 @@ impl Walk {
     }
 
     /// Everything that is under way comes to its end.
-    fn settle(&mut self) {
+    fn come_to_rest(&mut self) {
         for _ in 0..200 {
             if self.pending.is_empty() && self.bench.app.link == Link::Up {
                 break;
@@ -662,14 +662,15 @@ impl Walk {
 
     /// All text that is somewhere: on the screen and what it keeps, on its way to a host, and there.
     fn texts(&self) -> String {
-        let asks = |pending: &&Pending| !matches!(pending.method, Method::ListCompletions { .. });
-        let under_way = self.pending.iter().filter(asks).filter(|pending| !pending.lost);
+        let is_counted =
+            |pending: &&Pending| !matches!(pending.method, Method::ListCompletions { .. });
+        let under_way = self.pending.iter().filter(is_counted).filter(|pending| !pending.lost);
         let under_way: String = under_way.map(|pending| format!("{:?}", pending.method)).collect();
         let queues: Vec<_> = self.host.pods.iter().map(|info| &info.queue).collect();
         let asked: String = self
             .pending
             .iter()
-            .filter(asks)
+            .filter(is_counted)
             .map(|pending| format!("{:?}", pending.asked))
             .collect();
         format!("{} {under_way} {queues:?} {} {asked}", texts(&self.bench, &[]), self.host.got)
