@@ -249,7 +249,10 @@ impl Transcript {
         self.streams_at(pos);
         let Some(block) = self.pages.get_mut(pos) else { return };
         if let Kind::Tool(tool) = &mut block.kind {
-            tool.progress = Progress::Running;
+            // A call is under way for the host while a person decides about it, too.
+            if !matches!(tool.progress, Progress::NeedsPerson | Progress::Waiting) {
+                tool.progress = Progress::Running;
+            }
             tool.output = output.to_owned();
         }
         block.cache = None;

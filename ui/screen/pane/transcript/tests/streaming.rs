@@ -133,6 +133,27 @@ fn a_run_goes_on_while_a_page_is_read() {
 }
 
 #[test]
+fn a_call_under_way_whose_request_the_page_holds_waits_for_the_person() {
+    let request = yoi::protocol::ApprovalRequest {
+        call_id: "a".into(),
+        ..crate::screen::app::tests::approval("q", "alice", "make")
+    };
+    let request = serde_json::to_value(&request).expect("a request");
+    let asked = Entry { ts: NOON, ..Entry::extension("yoi.asked", request) };
+    let log = [you("go"), call("a", "Bash", json!({"command": "make"})), asked];
+    let mut bench = Bench::new(Vec::new()).sized(80, 8);
+    bench.transcript.asked();
+    let lines = log.into_iter().map(|entry| Line::Whole(Box::new(entry))).collect();
+    let running = InFlight::Tool { id: "a".into(), name: "Bash".into(), output: String::new() };
+    bench.transcript.page(lines, None, vec![running], 7);
+    assert!(bench.screen().contains("▲ waits for you"), "{}", bench.screen());
+    bench.seq = 7;
+    let once = json!({ "ask": "q", "verdict": yoi::protocol::Verdict::Once });
+    bench.commit(Entry::extension("yoi.answered", once));
+    assert!(!bench.screen().contains("waits"), "{}", bench.screen());
+}
+
+#[test]
 fn events_that_the_page_holds_are_passed_over_and_early_ones_wait_for_it() {
     let mut bench = Bench::new(vec![you("go")]).sized(40, 8);
     bench.transcript.apply(Some(3), &delta("lost? "));
