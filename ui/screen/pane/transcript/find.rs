@@ -161,7 +161,15 @@ impl Transcript {
     }
 
     fn go_on_to_top(&mut self) {
-        let Some(mut oldest) = self.pages.oldest() else { return };
+        let Some(mut oldest) = self.pages.oldest() else {
+            match self.pages.beginning {
+                Beginning::Before(id) => self.load.want = Some(Want::Older(id)),
+                // An empty transcript is at its top, once its page has come.
+                Beginning::Here if self.load.ready => self.find.seek = None,
+                Beginning::Here => {}
+            }
+            return;
+        };
         if let Step::To(pos) = self.next_shown(oldest, true)
             && self.pages.get(oldest).is_some_and(|block| !block.shown(self.detail))
         {

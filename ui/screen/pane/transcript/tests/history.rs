@@ -12,6 +12,18 @@ fn top(bench: &mut Bench) -> String {
 }
 
 #[test]
+fn the_top_of_an_empty_transcript_is_reached() {
+    let mut bench = Bench::new(Vec::new()).sized(40, 8);
+    bench.transcript.asked();
+    bench.transcript.scroll(Scroll::Top);
+    assert!(bench.screen().contains("loading"), "{}", bench.screen());
+    bench.transcript.page(Vec::new(), None, Vec::new(), 0);
+    assert!(!bench.screen().contains("loading"), "{}", bench.screen());
+    bench.transcript.scroll(Scroll::Top);
+    assert!(!bench.screen().contains("loading"), "{}", bench.screen());
+}
+
+#[test]
 fn a_hundred_thousand_entries_stay_within_the_budget_and_are_all_reachable() {
     let mut bench = Bench::new(numbered(100_000)).sized(80, 24).open();
     bench.transcript.scroll(Scroll::Top);
