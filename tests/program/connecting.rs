@@ -336,7 +336,7 @@ fn a_key_in_the_environment_of_the_next_screen_leads_the_same_pod_to_an_answer()
     first.waits_for("No model is connected");
     first.press("hello\r");
     first.waits_for("rehearsal:");
-    first.waits_for("○ idle");
+    first.waits_for("○ ws");
     first.press(":quit\r");
     first.ends();
     let env = [("ANTHROPIC_API_KEY", "sk-test"), ("ANTHROPIC_BASE_URL", base.as_str())];
@@ -353,7 +353,7 @@ fn a_key_that_is_stored_beside_the_screen_leads_the_next_message_to_an_answer() 
     terminal.waits_for("No model is connected");
     terminal.press("hello\r");
     terminal.waits_for("rehearsal:");
-    terminal.waits_for("○ idle");
+    terminal.waits_for("○ ws");
     let stored = bench.yoi_reading(&["auth", "anthropic"], "sk-test\n");
     assert_eq!(stored.code, Some(0), "{stored:?}");
     terminal.press("hello again\r");
@@ -386,7 +386,7 @@ fn a_server_that_starts_on_this_machine_is_found_by_the_next_message() {
     terminal.waits_for("No model is connected");
     terminal.press("hello\r");
     terminal.waits_for("rehearsal:");
-    terminal.waits_for("○ idle");
+    terminal.waits_for("○ ws");
     bench.settings(&format!("provider.ollama.base_url = 'http://{}'\n", provider()));
     terminal.press("hello again\r");
     terminal.waits_for("ollama/qwen3");

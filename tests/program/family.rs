@@ -405,13 +405,6 @@ fn two_screens_show_the_same_after_whatever_is_done_on_either() {
     one.waits_for("heard: hello");
     let mut two = Terminal::sized(&bench, &["--pod", "ws"], 120, 40);
     two.waits_for("heard: hello");
-    // The tree stays where its keys were used, also beside one Pod.
-    for screen in [&mut one, &mut two] {
-        screen.press("\t");
-        screen.waits_for("›○ ws");
-        screen.press("i");
-        screen.waits_for("Tab panes");
-    }
     let mut dice = Dice(7);
     // Both look at one Pod for the whole time, so the peers shown are the same, too.
     for step in 0..50 {

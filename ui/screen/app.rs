@@ -310,7 +310,6 @@ impl App {
         self.inbox_follows();
         self.split_follows();
         self.leaving_follows();
-        self.tree_appears();
         Update { effects, redraw: redraw || self.notices.version() != notices }
     }
 

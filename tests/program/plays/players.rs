@@ -283,7 +283,7 @@ pub fn the_dashboard_opens(place: &Place, _line: &str) {
     terminal.waits_for("No Pod works here yet");
     terminal.press("hello\r");
     terminal.waits_for("heard: hello");
-    terminal.waits_for("○ idle");
+    terminal.waits_for("○ ws");
     terminal.press(":quit\r");
     assert_eq!(terminal.ends(), 0);
     let again = Terminal::open(&place.bench, &[]);

@@ -42,13 +42,7 @@ impl<'w> Life<'w> {
         let (client, events) = found.expect("a host");
         if first {
             walk.new_pod(&client).await;
-            let mut screen = Terminal::sized(&walk.bench, &[], SIZE.0, SIZE.1);
-            // The tree stays where its keys were used, also beside one Pod.
-            screen.waits_for(&format!("\n {} ›", walk.pod));
-            screen.press("\t");
-            screen.waits_for(&format!("│ {} ", walk.pod));
-            screen.press("i");
-            walk.screen = Some(screen);
+            walk.screen = Some(Terminal::sized(&walk.bench, &[], SIZE.0, SIZE.1));
         }
         client.call(None, Method::Watch).await.expect("a host that lives");
         let mut life = Self { walk, client, events, info: None };

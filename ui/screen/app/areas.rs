@@ -175,7 +175,7 @@ fn side_by_side(app: &App, screen: Rect) -> Areas {
     };
     let alone = app.page.is_some() && screen.width < BESIDE_TREE;
     let (lists, column) = match app.zoom {
-        Zoom::Off if !alone && app.has_tree() => {
+        Zoom::Off if !alone => {
             let (lists, column) = beside_rule(screen, left);
             (Some(lists), column)
         }

@@ -177,19 +177,6 @@ impl App {
 
     /// Keeps the cursor of the tree on a row, as long as the tree has the keys. To be called before each frame and key, not
     /// after every message: it sums the whole family.
-    /// Whether the tree stands beside the transcript: once there is a Pod or a peer besides the current Pod, or its keys
-    /// were used.
-    pub fn has_tree(&self) -> bool {
-        self.tree.appeared || matches!(self.focus, Focus::Tree | Focus::Peers)
-    }
-
-    /// Lets the tree stay once it was there. To be called after every message.
-    pub(super) fn tree_appears(&mut self) {
-        let alone = usize::from(self.creating || self.current.is_some());
-        let has_others = || self.family.has_contacts() || self.tree_rows().len() > alone;
-        self.tree.appeared = self.has_tree() || has_others();
-    }
-
     pub(super) fn tree_follows(&mut self) {
         if self.focus == Focus::Tree {
             let mut tree = std::mem::take(&mut self.tree);

@@ -41,8 +41,6 @@ pub struct Tree {
     /// The workspace the screen was opened in.
     pub workspace: PathBuf,
     pub glyphs: Glyphs,
-    /// Whether it was beside the transcript already: then it stays.
-    pub appeared: bool,
     pub workspaces: Workspaces,
     pub stopped_pods: StoppedPods,
     pub filter: Input,

@@ -171,7 +171,7 @@ async fn a_message_makes_a_pod_that_really_changes_a_file() {
     live.type_in("change the file, please");
     live.press("enter");
     live.until("says new words").await;
-    let screen = live.until("○ idle").await;
+    let screen = live.until("○ repo").await;
     let file = live.dir.path().join("repo/note.txt");
     assert_eq!(std::fs::read_to_string(file).expect("the file"), "new words\n");
     // What can be confined is this machine's; everything else is not.
@@ -197,7 +197,7 @@ async fn a_run_is_paused_by_escape_and_queued_messages_are_shown() {
     live.press("enter");
     live.until("you    and at that ").await;
     live.press("esc");
-    live.until("‖ paused").await;
+    live.until("‖ repo").await;
     live.until_draft("look at this\nand at that").await;
     let only_queued = |_: &App, screen: &str| {
         screen.contains("you    and then this ") && !screen.contains("enters at the next tool")
@@ -224,7 +224,7 @@ async fn a_stopped_pod_comes_back_with_a_message_and_its_transcript() {
     live.until("I only know my lines").await;
     live.type_in(":stop");
     live.press("enter");
-    live.until("◌ stopped").await;
+    live.until("◌ repo").await;
     live.type_in("change the file");
     live.press("enter");
     let screen = live.until("says new words").await;
@@ -248,7 +248,7 @@ async fn two_screens_over_one_host_show_the_same() {
     one.type_in("change the file");
     one.press("enter");
     one.until("says new words").await;
-    one.until("○ idle").await;
+    one.until("○ repo").await;
     two.until("○ repo").await;
     two.type_in(":open repo");
     two.press("enter");

@@ -70,7 +70,7 @@ fn ended_children_are_listed_by_a_click_or_a_key_and_fold_again_with_another_cur
 #[test]
 fn a_dragged_border_wins_also_on_the_next_screen_and_a_click_gives_it_back() {
     use crossterm::event::MouseButton::Left;
-    let pods = || vec![pod("alice", State::Idle), pod("bob", State::Idle)];
+    let pods = || vec![pod("alice", State::Idle)];
     let mut bench = Bench::new(pods());
     bench.size(120, 40);
     let border = |bench: &Bench| Areas::of(&bench.app).rules[0].expect("a rule").x;
@@ -147,41 +147,4 @@ fn ages_in_the_tree_make_a_frame_by_the_minute_and_only_while_pods_work() {
     assert!(bench.screen().contains(" 1m │"), "{}", bench.screen());
     bench.shown(pod("bob", State::Idle));
     assert_eq!(bench.app.wakes_at(), None);
-}
-
-#[test]
-fn the_tree_comes_with_the_second_pod_or_with_its_keys_and_stays() {
-    let alone = || {
-        let mut bench = Bench::new(vec![pod("alice", State::Running)]);
-        bench.go_to("alice");
-        let screen = bench.screen();
-        assert!(!screen.contains('│') && screen.contains("● running"), "{screen}");
-        bench
-    };
-    let mut bench = alone();
-    bench.shown(pod("bob", State::Idle));
-    assert!(bench.screen().contains(" ○ bob"), "{}", bench.screen());
-    bench.host(None, Event::PodRemoved { name: name("bob") });
-    assert!(bench.screen().contains("›● alice"), "{}", bench.screen());
-    let mut bench = alone();
-    bench.press("tab");
-    assert!(bench.screen().contains("›● alice"), "{}", bench.screen());
-    bench.press("esc");
-    assert!(bench.screen().contains("›● alice"), "{}", bench.screen());
-}
-
-#[test]
-fn the_row_below_the_tree_says_what_the_pod_under_the_cursor_may_do() {
-    let may = |name: &str, path: &str, permission| {
-        let scope = vec![yoi::scope::Rule::new(path, permission)];
-        PodInfo { scope, ..pod(name, State::Idle) }
-    };
-    let (write, read) = (yoi::scope::Permission::Write, yoi::scope::Permission::Read);
-    let mut bench = Bench::new(vec![may("alice", "/repo/ui", write), may("bob", "/repo", read)]);
-    bench.size(120, 40);
-    bench.go_to("alice");
-    assert!(bench.screen().contains("\n may write ui/ "), "{}", bench.screen());
-    bench.press("tab");
-    bench.press("j");
-    assert!(bench.screen().contains("\n may read ./ "), "{}", bench.screen());
 }
