@@ -3,11 +3,11 @@
 use crate::figure::Figure;
 
 /// In bytes.
-const LIMIT: u64 = 19_500_000;
+const LIMIT: u64 = 26_000_000;
 
 pub fn measure() -> Vec<Figure> {
     let file = std::fs::metadata(crate::home::program()).expect("the program");
     let bytes = file.len();
     let size = format!("{bytes} bytes");
-    vec![Figure::held("the program, stripped", size, "at most 19,500,000 bytes", bytes <= LIMIT)]
+    vec![Figure::held("the program, stripped", size, "at most 26,000,000 bytes", bytes <= LIMIT)]
 }
