@@ -52,8 +52,9 @@ mod pod_connection;
 /// The requests of one connection: begun in order, each run to its end.
 mod requests;
 /// The subscribers of a stream of lines, each with a bounded queue.
-mod screen_feed;
 mod subscribers;
+/// The lines of one screen, with the rows of Pods that it does not follow merged.
+mod screen_feed;
 /// Writing to a client that may read slowly.
 mod line_writer;
 /// Events that carry a whole log, copied from it piece by piece.
@@ -343,7 +344,7 @@ impl Shared {
         self.feed_lock().publish_to(&line, line.line.len(), takes);
     }
 
-    /// The events from now on, of text that of these Pods.
+    /// The events from now on; of those about text only these Pods'.
     pub(crate) fn subscribe(&self, follows: Follows) -> ScreenFeed {
         ScreenFeed::new(self.feed_lock().subscribe_to(follows.clone()), follows)
     }

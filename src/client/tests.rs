@@ -44,10 +44,6 @@ impl Scripted {
     }
 }
 
-fn accepted() -> Event {
-    Event::done()
-}
-
 /// A Pod that is in this state now.
 fn changed(state: &str) -> Event {
     let info = serde_json::json!({
@@ -105,7 +101,7 @@ async fn a_host_that_falls_silent_while_a_pod_runs_is_given_up_without_a_call() 
     for n in 1..=20 {
         let probe = host.request().await;
         assert_eq!((probe.method, begun.elapsed()), (Method::HostStatus, n * SILENCE));
-        host.reply(probe.id, accepted()).await;
+        host.reply(probe.id, Event::done()).await;
     }
     let silent_since = Instant::now();
     assert!(events.recv().await.is_none(), "the connection is over");
@@ -143,10 +139,10 @@ async fn a_request_may_take_as_long_as_it_takes_while_the_host_lives() {
     while begun.elapsed() < Duration::from_secs(600) {
         let question = host.request().await;
         assert_eq!(question.method, Method::HostStatus);
-        host.reply(question.id, accepted()).await;
+        host.reply(question.id, Event::done()).await;
     }
-    host.reply(id, accepted()).await;
-    assert_eq!(slow.await.expect("no panic"), Ok(accepted()));
+    host.reply(id, Event::done()).await;
+    assert_eq!(slow.await.expect("no panic"), Ok(Event::done()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -156,8 +152,8 @@ async fn a_connection_without_a_reply_due_is_left_alone() {
     let reply = call(&client, Method::ListPods);
     let request = host.request().await;
     assert_eq!(request.method, Method::ListPods, "no question came before it");
-    host.reply(request.id, accepted()).await;
-    assert_eq!(reply.await.expect("no panic"), Ok(accepted()));
+    host.reply(request.id, Event::done()).await;
+    assert_eq!(reply.await.expect("no panic"), Ok(Event::done()));
 }
 
 /// Both sides write more than the pipe holds before they read.
@@ -172,8 +168,8 @@ async fn a_long_request_and_a_long_reply_pass_each_other() {
     host.reply(id, reply.clone()).await;
     assert_eq!(page.await.expect("no panic"), Ok(reply));
     let request = host.request().await;
-    host.reply(request.id, accepted()).await;
-    assert_eq!(long.await.expect("no panic"), Ok(accepted()));
+    host.reply(request.id, Event::done()).await;
+    assert_eq!(long.await.expect("no panic"), Ok(Event::done()));
 }
 
 #[tokio::test]
@@ -182,9 +178,9 @@ async fn a_request_is_sent_although_its_caller_gave_up() {
     drop(futures_util::poll!(std::pin::pin!(client.call(None, Method::ListPods))));
     let request = host.request().await;
     assert_eq!(request.method, Method::ListPods);
-    host.reply(request.id, accepted()).await;
+    host.reply(request.id, Event::done()).await;
     let next = call(&client, Method::HostStatus);
     let request = host.request().await;
-    host.reply(request.id, accepted()).await;
-    assert_eq!(next.await.expect("no panic"), Ok(accepted()));
+    host.reply(request.id, Event::done()).await;
+    assert_eq!(next.await.expect("no panic"), Ok(Event::done()));
 }

@@ -45,7 +45,7 @@ impl ListenError {
 
 /// File descriptors that no Pod's socket takes, and no connection to one: clients connect and logs are written with them.
 const RESERVED: u64 = 16;
-/// Those of them that no client of the host takes.
+/// How many of these no client of the host takes, either.
 const OWN: u64 = 8;
 
 /// The most connections that have not greeted.

@@ -1,5 +1,6 @@
-//! What one screen gets to know. The row of a Pod whose text it does not get waits for a moment, in which a newer one takes its
-//! place: such a Pod may change often, and a person sees its last row only. Nothing overtakes a row that it follows.
+//! The lines for one screen. The row of a Pod that the screen does not follow waits for a moment, and a newer row of that Pod
+//! takes its place: such a Pod may change often, and a person sees its last row only. No later event about the Pod comes
+//! before its row.
 
 use crate::host::subscribers::{Follows, Queue, Queued};
 use crate::protocol::PodName;

@@ -399,7 +399,7 @@ impl Entry {
         Self { id: Some(EntryId::new()), ts: crate::protocol::now_ms(), run: None, fact }
     }
 
-    /// The run that it belongs to as far as it says so itself: an input without one began its run.
+    /// The run that the entry belongs to, as far as the entry alone tells: an input that names no run began one.
     pub fn run(&self) -> Option<EntryId> {
         self.run.or(self.id.filter(|_| matches!(self.fact, Fact::UserInput { .. })))
     }

@@ -191,7 +191,7 @@ pub fn read(words: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
     }
 }
 
-/// The words of a command line that was refused, if they hold a message: it is behind its option then.
+/// The words of a refused command line with its message as the value of `--message`; `None` if it has none.
 fn with_message(mut words: Vec<OsString>, refused: &clap::Error) -> Option<Vec<OsString>> {
     let message = if let Some(at) = words.iter().position(|word| word == "--") {
         let before = command().try_get_matches_from(&words[..at]).ok()?;

@@ -222,7 +222,7 @@ async fn converse(client: &mut LineClient, name: &PodName, begun: &Begun) -> Res
     }
     client.until_idle().await?;
     ended?;
-    // Pods below may have let the run go on, also after it failed: its last end decides.
+    // Reports of children may have let the run go on, also after it failed: its last end decides.
     let ended = client.end_of(name, begun).map_or(Ok(()), End::result);
     ended.map_err(|failure| {
         let message = client.spelled(&by_option(&failure.message), Some(name));

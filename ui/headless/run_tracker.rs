@@ -28,18 +28,18 @@ impl End {
 #[derive(Debug, Default)]
 pub struct RunTracker {
     inputs: BTreeMap<EntryId, Input>,
-    /// How each run ended last: a Pod below may let it go on.
+    /// The last end of each run: the report of a child may let a run go on.
     ends: BTreeMap<EntryId, Ended>,
     last: Option<Ended>,
     /// The run of the last entry.
     current: Option<EntryId>,
-    /// Set where events were missed: an input that is not known may be older than what was read again.
+    /// Whether events were missed: an unknown input may be older than the page that was read again.
     missed: bool,
     /// Why the last reply did not reach its own end, in the word of its entry.
     stopped: Option<String>,
     /// The Pods that write where a call of the run could not.
     refused_by: Option<String>,
-    /// Why the run fails whose end comes next.
+    /// The message of an error, until the end of its run comes.
     failed: Option<String>,
     /// The compaction that failed behind the last run.
     not_compacted: Option<End>,
@@ -208,7 +208,7 @@ impl RunTracker {
 }
 
 impl Ended {
-    /// Whether no end is known that the log has behind this one.
+    /// Whether it came after the known end, if there is one. An end without an entry is the latest.
     fn is_behind(&self, known: Option<&Self>) -> bool {
         let (Some(known), Some(own)) = (known.and_then(|known| known.entry), self.entry) else {
             return true;

@@ -169,8 +169,8 @@ pub struct App {
     pub layers: Layers,
     /// The page in the place of the transcripts.
     pub page: Option<OpenPage>,
-    /// The page whose row led to the entry in view, until the person goes on from there.
-    page_behind: Option<OpenPage>,
+    /// The page to which Esc leads back from an entry that one of its rows opened.
+    return_page: Option<OpenPage>,
     /// The leader key was pressed, and the next key is its second.
     pub leader: bool,
     /// The Pod to pin: the next key is its digit.

@@ -11,7 +11,7 @@ const WAITING: usize = 20;
 /// Milliseconds for which a notice stays; a refusal stays on until a key is pressed.
 const STAYS: u64 = 5_000;
 
-/// The kind of a notice: its shape and its colour; the worst comes last.
+/// The kinds of notices, the least urgent first. Each has a shape and a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// What was asked for is done.
@@ -57,7 +57,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// When it leaves the screen by itself, or from when on any key takes it from there.
+    /// When its time on the screen is over. A refusal leaves it with the next key after that.
     fn until(&self) -> u64 {
         self.ends.unwrap_or(self.at.saturating_add(STAYS))
     }
@@ -73,7 +73,7 @@ fn of_one_line(text: &str) -> SafeText<'static> {
     SafeText::line(lines.collect::<Vec<_>>().join(" · "))
 }
 
-/// What a key is to the notices.
+/// The two kinds of keys that notices tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pressed {
     /// A letter of a text.
@@ -81,7 +81,7 @@ pub enum Pressed {
     Other,
 }
 
-/// The notices of now and those before them.
+/// The current notices and the past ones.
 #[derive(Clone, Debug, Default)]
 pub struct Notices {
     /// In the order in which they came. The worst is on screen, of several the newest.
@@ -177,7 +177,7 @@ impl Notices {
         self.current.iter().max_by_key(|notice| notice.kind)
     }
 
-    /// How many more there are now.
+    /// How many current notices are not shown.
     pub fn behind(&self) -> usize {
         self.current.len().saturating_sub(1)
     }

@@ -46,10 +46,10 @@ pub use two_keys::enter_or_esc;
 /// The shortest time between two frames, unless a person waits for one: after a key, and when the
 /// reply to a request comes. Text that streams is read, not played: 25 frames a second are enough.
 const FRAME: Duration = Duration::from_millis(40);
-/// The longest such time. A frame in which all rows have moved is followed by the next one the later the larger it was.
+/// The longest such time. The more bytes a frame took, the later the next one comes.
 const LONG_FRAME: Duration = Duration::from_millis(125);
-/// How many bytes a second may go to the terminal in frames for which nobody waits: over a slow line more of them would
-/// hold up the keys.
+/// How many bytes a second may go to the terminal in frames that no key caused. Over a slow line, more of them would delay
+/// what is typed.
 const BYTES: u64 = 36 * 1024;
 /// How long after a change the state of the screen is written: what a crash of the screen loses.
 const SAVE: Duration = Duration::from_secs(1);
@@ -350,7 +350,7 @@ fn panic_point(app: &App) {
     assert!(app.composer.draft().message().text != "panic!", "the panic that was asked for");
 }
 
-/// How long the next frame waits behind one of so many bytes, unless a person waits for it.
+/// How long the next frame waits after one of so many bytes, unless a key causes it.
 fn pause_after(bytes: u64) -> Duration {
     Duration::from_millis(bytes * 1_000 / BYTES).clamp(FRAME, LONG_FRAME)
 }

@@ -9,7 +9,7 @@ use nucleo::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo::{Config, Matcher, Utf32Str};
 use yoi::text::verb_word;
 
-/// The verbs that do nothing to a Pod that is stopped.
+/// The verbs that have no effect on a stopped Pod.
 const OF_LIVE_PODS: [&str; 3] = ["stop", "pause", "cancel"];
 
 /// What arguments can be, besides verbs.

@@ -20,7 +20,7 @@ pub fn plain(markdown: &str) -> String {
             | Event::InlineHtml(text)
             | Event::InlineMath(text)
             | Event::DisplayMath(text) => words.push_str(&text),
-            // What stands in different blocks or lines are different words.
+            // A new block or line begins a new word.
             Event::Start(tag) if is_block(&tag) => words.push(' '),
             Event::SoftBreak | Event::HardBreak => words.push(' '),
             _ => {}

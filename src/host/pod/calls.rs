@@ -190,8 +190,7 @@ impl Pod {
         let (name, info) = (&self.row.name, self.info.borrow());
         let text = match (info.state, &info.why) {
             _ if self.admission.host_ends() => return Err(host_ends(name)),
-            // A sentence of the host that names the verb itself.
-            (State::Failed, Some(why)) if why.contains(":restore ") => {
+            (State::Failed, Some(why)) if why.contains(":restore") => {
                 format!("pod `{name}` failed: {why}")
             }
             (State::Failed, Some(why)) => {

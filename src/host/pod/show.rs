@@ -88,7 +88,7 @@ impl Pod {
         self.enter_until(state, why, None);
     }
 
-    /// The same for a state that only this ends, where it is not `resume`.
+    /// The same, with what lets the Pod go on where that is not `resume`.
     pub(super) fn enter_until(&mut self, state: State, why: Option<String>, by: Option<GoesOnBy>) {
         if self.row.wanted == Wanted::Live || state == State::Stopped {
             self.show(state, why, by);

@@ -36,10 +36,6 @@ async fn call(
     tokio::join!(host, tool)
 }
 
-fn accepted() -> Event {
-    Event::done()
-}
-
 async fn said(verb: &Verb, arguments: Value, answer: Event) -> String {
     call(verb, arguments, Ok(answer)).await.1.unwrap().summary
 }
@@ -65,7 +61,7 @@ async fn a_spawn_is_a_request_to_the_pod_itself_and_rules_are_recursive_by_defau
 #[tokio::test]
 async fn a_message_goes_to_the_child_word_for_word() {
     let arguments = json!({"name": "kid", "message": "go on", "queue": true});
-    let (request, result) = call(&pods::send::VERB, arguments, Ok(accepted())).await;
+    let (request, result) = call(&pods::send::VERB, arguments, Ok(Event::done())).await;
     let Some((pod, Method::Send { input, queue: true })) = request else { panic!("{request:?}") };
     assert_eq!((pod, crate::protocol::flatten(&input)), (name("kid"), "go on".into()));
     assert_eq!(result.unwrap().summary, "sent message to `kid`");
@@ -90,7 +86,7 @@ async fn a_name_that_is_none_is_refused_without_asking_the_host() {
         (&pods::peer::VERB, "pod state missing for `a/b`"),
     ] {
         let arguments = json!({"name": "a/b", "message": "x"});
-        let (request, result) = call(verb, arguments, Ok(accepted())).await;
+        let (request, result) = call(verb, arguments, Ok(Event::done())).await;
         assert!(request.is_none());
         assert_eq!(result.unwrap_err().to_string(), text);
     }
@@ -163,7 +159,7 @@ async fn already_live_is_reported_in_its_own_words() {
 #[tokio::test]
 async fn a_message_to_a_peer_is_a_notification_there() {
     let arguments = json!({"name": "bob", "message": "hello"});
-    let (request, result) = call(&pods::peer::VERB, arguments, Ok(accepted())).await;
+    let (request, result) = call(&pods::peer::VERB, arguments, Ok(Event::done())).await;
     assert_eq!(request, Some((name("bob"), Method::Notify { message: "hello".into() })));
     assert_eq!(result.unwrap().summary, "sent peer message to `bob`");
 }

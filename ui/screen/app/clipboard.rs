@@ -6,6 +6,8 @@ pub enum Clipboard {
     /// The terminal, by the sequence OSC 52.
     #[default]
     Terminal,
+    /// The same through GNU screen, which takes it in pieces.
+    GnuScreen,
     /// A program with its arguments; it reads the copy from its standard input.
     Program(&'static [&'static str]),
 }
@@ -30,13 +32,17 @@ impl Clipboard {
             is_set(variable) && is_here && is_there(way.name())
         };
         let found = PROGRAMS.into_iter().find(|(variable, way)| of_use(variable, way));
-        found.map_or(Self::Terminal, |(_, way)| way)
+        match found {
+            Some((_, way)) => way,
+            None if is_set("STY") && !is_set("TMUX") => Self::GnuScreen,
+            None => Self::Terminal,
+        }
     }
 
     /// What a notice calls it.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Terminal => "OSC 52",
+            Self::Terminal | Self::GnuScreen => "OSC 52",
             Self::Program(words) => words.first().copied().unwrap_or_default(),
         }
     }
@@ -70,5 +76,10 @@ mod tests {
         assert_eq!(way(&all, &["WAYLAND_DISPLAY", "SSH_CONNECTION"]), "OSC 52");
         assert_eq!(way(&[], &["WAYLAND_DISPLAY", "DISPLAY", "TMUX"]), "OSC 52");
         assert_eq!(way(&all, &[]), "OSC 52");
+        let way = |variables: &[&str]| {
+            Clipboard::of_screen(|name| variables.contains(&name).then(|| "1".to_owned()))
+        };
+        assert_eq!(way(&["STY"]), Clipboard::GnuScreen);
+        assert_eq!(way(&["STY", "TMUX"]), Clipboard::Terminal);
     }
 }

@@ -90,7 +90,7 @@ impl App {
                 }
             }
         }
-        // The verb that fits most of them comes first, but none costs a request before those that cost nothing.
+        // The verb for the most Pods comes first; `:compact`, which costs a request to the model, comes last.
         let pods = |line: &str| line.split(' ').count();
         lines.sort_by_key(|(line, _)| (line.starts_with("compact "), Reverse(pods(line))));
         let title = format!("{} marked: what can be done now", marked.len());

@@ -248,14 +248,10 @@ impl App {
             }
             Some(Search::Off) | None => Vec::new(),
         };
-        let back = match (self.page_behind.is_some(), self.inbox.inside.is_some()) {
-            (true, _) => Some((Action::Back, "back to the page")),
-            (false, true) => Some((Action::Back, "back to the card")),
-            (false, false) => None,
-        };
-        hints.extend(
-            back.into_iter().flat_map(|back| self.list_hints(Context::Everywhere, &[back])),
-        );
+        let card = self.inbox.inside.as_ref().map(|_| "back to the card");
+        if let Some(does) = self.return_page.as_ref().map(|_| "back to the page").or(card) {
+            hints.extend(self.list_hints(Context::Everywhere, &[(Action::Back, does)]));
+        }
         hints.extend(self.list_hints(
             Context::Transcript,
             &[
@@ -321,7 +317,7 @@ impl App {
             Some(info) => self.pod_hints(info),
             None => vec![Hint::new(self.send_key(), "makes a Pod and sends")],
         };
-        if self.page_behind.is_some() {
+        if self.return_page.is_some() {
             hints.retain(|hint| hint.key != self.back_key());
             hints.insert(0, Hint::new(self.back_key(), "back to the page"));
         }

@@ -13,7 +13,7 @@ use crate::screen::pane::inbox::{self, Attention, By, Inbox, Item, Step};
 use crate::screen::pane::input::Input;
 use crate::verb::Way;
 use crate::wording::duration::elapsed_changes;
-use crate::wording::rule;
+use crate::wording::{counted, rule};
 use yoi::client::family::equal;
 use yoi::protocol::{
     self, ApprovalRequest, McpClient, Method, Pattern, PodName, Question, Verdict,
@@ -446,8 +446,8 @@ impl App {
             _ if sight.shown == 0 => Some(NO_ROOM.into()),
             rows => {
                 let key = self.keymap.name(Context::Everywhere, Action::PageDown);
-                let lines = if rows == 1 { "line" } else { "lines" };
-                Some(format!("{key} first: {rows} more {lines}, then the key again"))
+                let lines = counted(rows, "more line", "more lines");
+                Some(format!("{key} first: {lines}, then the key again"))
             }
         }
     }

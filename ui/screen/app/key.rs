@@ -108,7 +108,7 @@ impl App {
         let Some(c) = typed(key) else { return Vec::new() };
         if self.focus == Focus::Composer {
             self.forget_requests();
-            self.page_behind = None;
+            self.return_page = None;
             self.composer.insert(c);
             return self.follow_files();
         }

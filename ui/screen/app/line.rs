@@ -34,7 +34,7 @@ impl App {
                 self.advance(verb, None)
             }
             Err(why) => {
-                // Behind a verb alone the values of its first argument are listed.
+                // After a verb without arguments, the values of its first argument are listed.
                 let line = if find(&line).is_some() { format!("{line} ") } else { line };
                 prompt.input = Input::new(line);
                 prompt.changed(&self.sources());

@@ -68,7 +68,7 @@ impl App {
     /// Opens a page and leaves the keys where they are.
     fn show_page(&mut self, page: Page) {
         let back = self.page.as_ref().map(|open| open.back).unwrap_or_default();
-        self.page_behind = None;
+        self.return_page = None;
         self.page = Some(OpenPage { page, place: Place::default(), back });
     }
 
@@ -259,10 +259,10 @@ impl App {
         self.page_row().is_some()
     }
 
-    /// Back to the page from the entry that a row of it led to. `false` where none did.
+    /// Goes back to the page from an entry that one of its rows opened; `false` where no row did.
     pub(super) fn back_to_page(&mut self) -> bool {
         let reads = matches!(self.focus, Focus::Composer | Focus::Transcript | Focus::Beside);
-        let Some(open) = self.page_behind.take().filter(|_| reads) else { return false };
+        let Some(open) = self.return_page.take().filter(|_| reads) else { return false };
         (self.page, self.focus) = (Some(open), Focus::Page);
         true
     }
@@ -275,7 +275,7 @@ impl App {
                 let open = self.page.take();
                 let effects = self.make_current(&pod);
                 match self.current.as_ref() == Some(&pod) {
-                    true => self.page_behind = open,
+                    true => self.return_page = open,
                     false => self.page = open,
                 }
                 self.transcript_of(&pod).go_to_entry(entry);
@@ -353,7 +353,7 @@ impl App {
     /// The Pods that the person gives work cannot be read behind a page: it closes.
     pub(super) fn page_follows(&mut self, effects: &[Effect]) {
         if effects.iter().any(Effect::gives_work) {
-            self.page_behind = None;
+            self.return_page = None;
             self.close_page();
         }
     }

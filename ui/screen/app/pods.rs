@@ -31,7 +31,7 @@ impl App {
         }
         self.tree.cursor = Some(Place::Pod(name));
         self.tree.unfolded.clear();
-        (self.page, self.page_behind) = (None, None);
+        (self.page, self.return_page) = (None, None);
         self.focus = Focus::Composer;
         (self.inbox.asleep, self.inbox.inside) = (false, None);
         self.composer_follows();

@@ -155,7 +155,7 @@ impl App {
         others.iter().for_each(|(_, draft)| history.keep(&draft.message, self.now));
         let mut lines = self.lines.clone();
         for prompt in self.layers.prompts() {
-            // The line ends with this screen.
+            // A line that is being typed ends with this screen, so its text goes into a history.
             match (prompt.typed(), prompt.purpose) {
                 (Some(text), Purpose::Verb) => remember(&mut lines, text),
                 (Some(text), purpose) if purpose.decides() => {

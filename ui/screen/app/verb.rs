@@ -35,7 +35,7 @@ impl RunningVerb {
     }
 }
 
-/// Puts a line in front of others, in which it stands once.
+/// Puts a line first in a history, and removes its earlier place.
 pub(super) fn remember(lines: &mut Vec<String>, line: &str) {
     lines.retain(|before| before != line);
     lines.insert(0, line.to_owned());
@@ -77,7 +77,7 @@ impl App {
         })
     }
 
-    /// The line that a key writes for the Pod of a row, without that Pod, if it means the marked ones.
+    /// The line of a key without the Pod of the row, if its verb acts on the marked Pods instead.
     pub(super) fn line_for_marks(&self, line: &str) -> Option<String> {
         let of_none = line.replace("{pod}", "");
         (of_none != line && self.with_marks(&of_none).is_some()).then_some(of_none)

@@ -16,7 +16,7 @@ use ratatui::text::{Line, Span};
 /// Rows of the list of completions.
 pub const CANDIDATES: usize = 6;
 
-/// Behind a warning that is cut, or with more notices behind it: the verb that shows all.
+/// The verb that lists all notices. It follows a notice that is cut or that hides others.
 const REST: &str = " :notices";
 /// The columns from which on there is room for it.
 const ROOM_FOR_REST: usize = 40;
@@ -179,7 +179,7 @@ impl Hint {
 /// The action bar as a widget.
 pub struct View<'a> {
     pub notice: Option<&'a Notice>,
-    /// How many notices are behind that one.
+    /// How many other notices are current.
     pub behind: usize,
     pub hints: &'a [Hint],
     /// How many need a person, and the key that goes to them: it keeps its place beside a notice.
@@ -242,7 +242,7 @@ impl View<'_> {
         Line::from(vec![Span::styled(shown, style), Span::styled(rest, self.theme.dim)])
     }
 
-    /// How many notices are behind the one that is shown, and where there is room the verb that lists them.
+    /// How many other notices are current, and where there is room the verb that lists them.
     fn rest(&self, room: usize) -> String {
         match self.behind {
             0 => String::new(),

@@ -82,13 +82,13 @@ impl Input {
         self.cursor - last_word(self.before())
     }
 
-    /// The part that fits into `columns`, and the cursor's column in it. A program may have written the text: nothing in it
-    /// hides, or changes the order of the rest.
+    /// The part that fits into `columns`, and the cursor's column in it. Characters that would hide a part of the text or
+    /// change its order are spelled: a program may have written it.
     pub fn window(&self, columns: usize) -> (String, usize) {
         self.window_of(columns, SafeText::line)
     }
 
-    /// The same of a text that a person has to judge.
+    /// The same with every hidden character spelled, for a text that a person decides about.
     pub fn window_spelled(&self, columns: usize) -> (String, usize) {
         self.window_of(columns, SafeText::spelled)
     }

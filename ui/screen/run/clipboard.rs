@@ -19,12 +19,15 @@ impl Loop {
     /// Copies a text. If a program does not take it, the text comes back as [`Msg::NotCopied`].
     pub(super) fn copy(&mut self, text: String) -> io::Result<()> {
         let way = self.app.setup.clipboard;
-        let Clipboard::Program(words) = way else {
-            let copy = CopyToClipboard::to_clipboard_from(text);
-            return match is_in_gnu_screen() {
-                true => self.screen.command(Print(through_gnu_screen(&copy))),
-                false => self.screen.command(copy),
-            };
+        let words = match way {
+            Clipboard::Terminal => {
+                return self.screen.command(CopyToClipboard::to_clipboard_from(text));
+            }
+            Clipboard::GnuScreen => {
+                let copy = through_gnu_screen(&CopyToClipboard::to_clipboard_from(text));
+                return self.screen.command(Print(copy));
+            }
+            Clipboard::Program(words) => words,
         };
         let sender = self.sender.clone();
         tokio::spawn(async move {
@@ -42,13 +45,8 @@ impl Loop {
     }
 }
 
-fn is_in_gnu_screen() -> bool {
-    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    is_set("STY") && !is_set("TMUX")
-}
-
-/// The sequence of a copy as GNU screen hands it on to its terminal: within device control strings, which have to be short,
-/// and without the end of such a string in it.
+/// The sequence of a copy for GNU screen, which hands on to its terminal what stands in short device control strings. The
+/// sequence itself ends with BEL, because ST would end such a string.
 fn through_gnu_screen(copy: &impl Command) -> String {
     let mut sequence = String::new();
     // Writing into a text does not fail.

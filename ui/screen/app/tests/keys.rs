@@ -364,10 +364,7 @@ fn a_host_started_by_another_program_is_found_within_a_second_and_watched() {
     let watched = bench.msg(Msg::Connected);
     assert_eq!(calls(&watched), [(None, &Method::Watch)]);
     let pods = vec![pod("alice", State::Idle), pod("bob", State::Idle)];
-    bench.host(
-        None,
-        Event::Family { pods, peers: Vec::new(), approvals: Vec::new(), agents: Vec::new() },
-    );
+    bench.host(None, family_of(pods));
     assert!(bench.screen().contains("○ alice"), "{}", bench.screen());
     assert_eq!(looks(&mut bench, 60_000), 0);
 }

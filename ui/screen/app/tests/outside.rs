@@ -116,8 +116,7 @@ fn no_call_comes_for_what_was_before_the_screen_opened() {
     assert_eq!(given(&mut bench), [""; 0]);
     bench.msg(Msg::Connected);
     let pods = vec![pod("ann", State::NeedsYou), pod("cid", State::Failed)];
-    let family =
-        Event::Family { pods, peers: Vec::new(), approvals: Vec::new(), agents: Vec::new() };
+    let family = family_of(pods);
     bench.host(None, family);
     assert_eq!(given(&mut bench), [""; 0], "a host that came back repeats nothing");
 }

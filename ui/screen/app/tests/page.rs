@@ -116,11 +116,11 @@ fn screen_40x12_since_you_left() {
 fn a_screen_that_opens_requests_what_the_pods_did_and_shows_it_without_taking_the_keys() {
     let left = ScreenState::default().written_at(NOON - 7 * HOUR);
     let mut bench = Bench::returning(left.clone(), vec![]);
-    let none = bench.host(None, everything(family()));
+    let none = bench.host(None, family_of(family()));
     assert!(calls(&none).iter().all(|(_, method)| !matches!(method, Method::Since { .. })));
-    let mut bench = Bench { app: unopened(left), now: NOON + 120_000 };
+    let mut bench = Bench::before_the_family(None, left);
     bench.size(80, 24);
-    let effects = bench.host(None, everything(family()));
+    let effects = bench.host(None, family_of(family()));
     let since = effects.into_iter().find(|effect| {
         matches!(effect, Effect::Call { method: Method::Since { at }, .. } if *at == NOON - 7 * HOUR)
     });
@@ -133,19 +133,6 @@ fn a_screen_that_opens_requests_what_the_pods_did_and_shows_it_without_taking_th
     assert!(bench.screen().contains("7h02 away"), "{}", bench.screen());
     bench.wait(600_000);
     assert!(bench.screen().contains("7h02 away"), "the person is back: {}", bench.screen());
-}
-
-fn everything(pods: Vec<PodInfo>) -> Event {
-    Event::Family { pods, peers: Vec::new(), approvals: Vec::new(), agents: Vec::new() }
-}
-
-/// A screen that knows no family yet.
-fn unopened(state: ScreenState) -> App {
-    let setup = Setup { cwd: "/repo".into(), workspace: "/repo".into(), ..Setup::default() };
-    let theme = crate::theme::Theme::default();
-    let mut app = App::new(setup, crate::screen::keys::default_keymap(), theme, None);
-    app.restore_screen(state);
-    app
 }
 
 #[test]
@@ -167,11 +154,14 @@ fn a_page_does_not_open_by_itself_over_what_a_person_does() {
         assert_eq!(bench.notice(), notice);
     }
     // The family comes while a message is being typed.
-    let mut bench = Bench { app: unopened(ScreenState::default()), now: NOON + 120_000 };
+    let mut bench = Bench {
+        app: Bench::before_the_family(None, ScreenState::default()).app,
+        now: NOON + 120_000,
+    };
     bench.size(80, 24);
     bench.app.left = Some(NOON - 7 * HOUR);
     bench.type_in("w");
-    let effects = bench.host(None, everything(family()));
+    let effects = bench.host(None, family_of(family()));
     assert!(calls(&effects).iter().all(|(_, method)| !matches!(method, Method::Since { .. })));
     assert_eq!(bench.notice(), notice);
 }
@@ -181,12 +171,12 @@ fn a_host_that_comes_back_opens_no_page_and_closes_none() {
     let mut bench = opened();
     bench.msg(Msg::HostEnded);
     bench.msg(Msg::Connected);
-    let effects = bench.host(None, everything(family()));
+    let effects = bench.host(None, family_of(family()));
     assert!(calls(&effects).iter().all(|(_, method)| !matches!(method, Method::Since { .. })));
     let mut bench = since(80, 24);
     bench.msg(Msg::HostEnded);
     bench.msg(Msg::Connected);
-    bench.host(None, everything(family()));
+    bench.host(None, family_of(family()));
     assert!(bench.app.page.is_some());
 }
 

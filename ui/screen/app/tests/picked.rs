@@ -243,10 +243,7 @@ fn a_pod_that_goes_takes_its_mark_and_its_pin_with_it() {
     assert_eq!(marks(&bench), ["scout"]);
     assert_eq!(bench.app.tree.pins.all().count(), 0);
     let pods = vec![pod("alice", State::Idle)];
-    bench.host(
-        None,
-        Event::Family { pods, peers: Vec::new(), approvals: Vec::new(), agents: Vec::new() },
-    );
+    bench.host(None, family_of(pods));
     assert!(marks(&bench).is_empty(), "a host that started anew has no scout");
 }
 

@@ -352,7 +352,7 @@ impl Walk {
         if self.random.below(3) == 0 {
             return self.message(Msg::NotFound(None), false);
         }
-        // Whoever waits for the host before is told so first.
+        // The requests that the former host did not answer are refused first.
         while self.pending.iter().any(|pending| pending.lost) {
             self.answer();
         }
@@ -559,7 +559,7 @@ impl Walk {
         self.message(Msg::Wake, false);
     }
 
-    /// The host is killed: what it was asked it may have done, and nobody hears of it.
+    /// The host is killed: it has carried out some of the open requests, and replies to none of them.
     fn host_ends(&mut self) {
         if self.bench.app.link != Link::Up {
             return;

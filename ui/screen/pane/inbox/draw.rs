@@ -9,7 +9,7 @@ use crate::wording::duration::elapsed;
 use crate::wording::now::{again, in_circles, needs, wants};
 use crate::wording::plain::plain;
 use crate::wording::rule::{ONCE_ONLY, limit, pattern};
-use crate::wording::{question, scope, state};
+use crate::wording::{counted, question, scope, state};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
@@ -99,7 +99,7 @@ impl View<'_> {
         Sight { first, shown, all, decided }
     }
 
-    /// The first row in view: none is scrolled away for an empty one below.
+    /// The first row in view. The card does not scroll past its last row.
     fn first(&self, rows: usize, height: usize) -> usize {
         self.inbox.scrolled.min(rows.saturating_sub(height.saturating_sub(1)))
     }
@@ -394,8 +394,7 @@ pub fn in_view(rows: usize, height: usize) -> usize {
 /// How many rows are below those in view, and the key that shows them.
 pub fn more_below(rows: usize, keymap: &Keymap) -> String {
     let down = keymap.name(Context::Everywhere, Action::PageDown);
-    let lines = if rows == 1 { "line" } else { "lines" };
-    format!("… {rows} more {lines}: {down}")
+    format!("… {}: {down}", counted(rows, "more line", "more lines"))
 }
 
 /// How a person allows the start of a server once for all Pods, which a decision does not.

@@ -33,7 +33,7 @@ pub struct Find {
     /// Which of the loaded entries with a match that one is in, counted from the newest, and how many there are.
     entry: (usize, usize),
     seek: Option<Seek>,
-    /// Whether the search began behind everything.
+    /// Whether the search began after the last row.
     from_end: bool,
 }
 

@@ -147,7 +147,7 @@ impl View<'_> {
         (pods > 0).then(|| format!("{pods} more in {places}{}", self.workspaces_key()))
     }
 
-    /// The key that lists all workspaces, or this one alone, where it does: elsewhere the letter is text.
+    /// The key that changes between all workspaces and this one, while the tree has the keys: elsewhere it types a letter.
     fn workspaces_key(&self) -> String {
         if self.focused { format!(" · {}", self.workspaces_key) } else { String::new() }
     }

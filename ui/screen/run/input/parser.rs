@@ -61,8 +61,8 @@ enum State {
     /// Behind an ESC in a control string.
     TextEscape(ControlString),
     Paste,
-    /// Directly behind the end of a paste. Where a second end follows, the first one was pasted, and so was what is between
-    /// them: nobody typed that.
+    /// Directly after the end of a paste. If a second end follows, the first one was a part of the pasted text, and so was
+    /// the text between the two.
     Pasted,
     /// An Enter directly behind typed text. It is a newline if more text follows at once.
     Enter,
@@ -116,7 +116,7 @@ impl Parser {
             return;
         }
         if self.state == State::Pasted {
-            // Nothing of it was pasted.
+            // No second end has come: these bytes were typed.
             let held = std::mem::take(&mut self.buffer);
             self.end();
             return self.read(&held, now);
@@ -382,7 +382,7 @@ impl Parser {
         if ends || self.buffer.len() >= PASTE_BYTES {
             let marks = if ends { PASTE_ENDS.len() } else { 0 };
             self.buffer.truncate(self.buffer.len() - marks);
-            // It may have been a paste of its own.
+            // With a beginning, it was a paste of its own.
             if self.buffer.starts_with(PASTE_BEGINS) {
                 self.buffer.drain(..PASTE_BEGINS.len());
             }

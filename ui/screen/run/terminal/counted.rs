@@ -11,7 +11,7 @@ pub struct Counted<W> {
 }
 
 impl<W: Write> Counted<W> {
-    /// Also the count, which goes on with what is written.
+    /// The writer, and its count, which grows as it writes.
     pub fn new(inner: W) -> (Self, Arc<AtomicU64>) {
         let written = Arc::<AtomicU64>::default();
         (Self { inner, written: written.clone() }, written)

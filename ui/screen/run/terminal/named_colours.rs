@@ -1,10 +1,10 @@
-//! Writes the 16 named colours as every terminal with colours knows them: `94` and not `38;5;12`.
+//! Writes the 16 named colours with the codes that every terminal with colours knows: `94` in place of `38;5;12`.
 
 use std::io::{self, Write};
 
 const ESC: u8 = 0x1b;
 
-/// A writer before which each colour of the palette that has a name gets its own code.
+/// A writer that gives each named colour its own code before it passes the text on.
 pub struct NamedColours<W> {
     inner: W,
     /// A control sequence whose end has not come yet; empty between two.
@@ -58,7 +58,7 @@ impl<W: Write> Write for NamedColours<W> {
     }
 }
 
-/// The words of a sequence of looks, with the codes of named colours.
+/// The parameters of an SGR sequence, with the codes of the named colours.
 fn with_names(words: &str) -> String {
     let mut words = words.split(';');
     let mut looks: Vec<String> = Vec::new();
