@@ -1,7 +1,7 @@
 //! The performance contract, measured on the real binary in a terminal of 120 by 40.
 //!
 //! `cargo bench --bench screen` measures everything and prints the table of the README; names
-//! after `--` choose: `idle keys open startup stream pods family crowd many since size`. It fails when a limit is missed.
+//! after `--` choose: `idle keys open startup stream pods family crowd many since palette size`. It fails when a limit is missed.
 //! `YOI` may name another build of the program.
 //! Times that are compared are taken in one run, turn by turn, so that whatever else the machine
 //! does meets both.
@@ -30,6 +30,8 @@ mod keys;
 mod many;
 #[path = "screen/open.rs"]
 mod open;
+#[path = "screen/palette.rs"]
+mod palette;
 #[path = "screen/pods.rs"]
 mod pods;
 #[path = "screen/since.rs"]
@@ -48,7 +50,7 @@ use std::process::ExitCode;
 type Measure = fn() -> Vec<Figure>;
 
 /// Every measurement: its name, and what it finds.
-const MEASUREMENTS: [(&str, Measure); 11] = [
+const MEASUREMENTS: [(&str, Measure); 12] = [
     ("startup", startup::measure),
     ("idle", idle::measure),
     ("keys", keys::measure),
@@ -59,6 +61,7 @@ const MEASUREMENTS: [(&str, Measure); 11] = [
     ("crowd", crowd::measure),
     ("many", many::measure),
     ("since", since::measure),
+    ("palette", palette::measure),
     ("size", size::measure),
 ];
 

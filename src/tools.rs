@@ -33,7 +33,7 @@ mod scripts;
 pub mod tasks;
 mod tool_set;
 mod touch;
-mod walk;
+pub(crate) mod walk;
 mod write;
 
 use crate::client::pod_api::PodApi;

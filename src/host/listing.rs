@@ -7,12 +7,17 @@ use crate::protocol::{Completion, Event, Lent, PodInfo, PodName, State};
 use crate::scope::{Permission, Rule, Scope};
 use crate::session::Files;
 use crate::store::DamagedRow;
+use crate::tools::walk;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// How many completions are offered.
 const MAX_COMPLETIONS: usize = 100;
+/// Files and directories that are looked at for one completion, and for how long.
+const MAX_VISITED: usize = 100_000;
+const LONGEST_LOOK: Duration = Duration::from_millis(300);
 
 /// The Pods that a Pod may see: itself, everything below it, its peers. From memory alone: no
 /// transcript is read and no Pod is called.
@@ -196,13 +201,27 @@ pub(crate) fn completed_dir(cwd: &Path, prefix: &str) -> PathBuf {
     }
 }
 
-/// The files below `cwd` whose path begins with `prefix`, directories first. Blocking.
-pub(crate) fn files(cwd: &Path, scope: &Scope, prefix: &str) -> Vec<Completion> {
+/// The files and directories for `prefix`, blocking: those below `cwd` whose path begins with it, directories first, and
+/// behind them those whose path holds its characters in this order.
+pub(crate) fn files(cwd: &Path, scope: &Scope, own: Vec<PathBuf>, prefix: &str) -> Vec<Completion> {
+    let mut found = begin_with(cwd, scope, prefix);
+    found.sort_by(|a, b| b.is_dir.cmp(&a.is_dir).then_with(|| a.value.cmp(&b.value)));
+    let is_below = !prefix.is_empty() && !prefix.starts_with(['/', '.']) && !prefix.ends_with('/');
+    if is_below && found.len() < MAX_COMPLETIONS {
+        let known: HashSet<String> = found.iter().map(|one| one.value.clone()).collect();
+        let like = like(cwd, scope, own, prefix).into_iter();
+        found.extend(like.filter(|one| !known.contains(&one.value)));
+    }
+    found.truncate(MAX_COMPLETIONS);
+    found
+}
+
+fn begin_with(cwd: &Path, scope: &Scope, prefix: &str) -> Vec<Completion> {
     let (dir, start) = prefix.rsplit_once('/').unwrap_or(("", prefix));
     let Ok(full) = completed_dir(cwd, prefix).canonicalize() else { return Vec::new() };
     let Ok(entries) = std::fs::read_dir(&full) else { return Vec::new() };
     let slash = if prefix.contains('/') { "/" } else { "" };
-    let mut found: Vec<Completion> = entries
+    entries
         .flatten()
         .filter(|entry| scope.permission(&full.join(entry.file_name())) >= Some(Permission::Read))
         .filter_map(|entry| {
@@ -214,8 +233,67 @@ pub(crate) fn files(cwd: &Path, scope: &Scope, prefix: &str) -> Vec<Completion> 
                 is_dir: entry.path().is_dir(),
             })
         })
-        .collect();
-    found.sort_by(|a, b| b.is_dir.cmp(&a.is_dir).then_with(|| a.value.cmp(&b.value)));
-    found.truncate(MAX_COMPLETIONS);
-    found
+        .collect()
+}
+
+/// The paths below `cwd` like a text, the likest first. Large directories are looked at in part.
+fn like(cwd: &Path, scope: &Scope, own: Vec<PathBuf>, text: &str) -> Vec<Completion> {
+    let Ok(base) = cwd.canonicalize() else { return Vec::new() };
+    let text: String =
+        text.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect();
+    let end = Instant::now() + LONGEST_LOOK;
+    let visible = walk::visible(&base, scope, own, MAX_VISITED);
+    let mut found = Vec::new();
+    for entry in visible.take_while(|_| Instant::now() < end) {
+        let path = entry.path().strip_prefix(&base).ok().and_then(Path::to_str);
+        let Some((path, likeness)) = path.and_then(|path| Some((path, likeness(path, &text)?)))
+        else {
+            continue;
+        };
+        let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
+        found.push((likeness, path.len(), Completion { value: path.to_owned(), is_dir }));
+    }
+    found.sort_by(|a, b| (a.0, a.1, &a.2.value).cmp(&(b.0, b.1, &b.2.value)));
+    found.into_iter().map(|(_, _, one)| one).collect()
+}
+
+/// How like a text in lower case a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Likeness {
+    NameBegins,
+    NameHolds,
+    PathHolds,
+    /// Its characters stand in the path in this order.
+    HasCharacters,
+}
+
+fn likeness(path: &str, text: &str) -> Option<Likeness> {
+    let path = path.to_lowercase();
+    let name = path.rsplit('/').next().unwrap_or(&path);
+    let mut rest = path.chars();
+    if name.starts_with(text) {
+        Some(Likeness::NameBegins)
+    } else if name.contains(text) {
+        Some(Likeness::NameHolds)
+    } else if path.contains(text) {
+        Some(Likeness::PathHolds)
+    } else {
+        text.chars().all(|c| rest.any(|of| of == c)).then_some(Likeness::HasCharacters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_like_a_text_that_its_name_or_it_holds_or_whose_characters_it_has() {
+        let paths = ["src/host/listing.rs", "src/list.rs", "lists/a.rs", "src/lib/list_all.rs"];
+        let likeness = paths.map(|path| likeness(path, "list.r"));
+        let (begins, has) = (Some(Likeness::NameBegins), Some(Likeness::HasCharacters));
+        assert_eq!(likeness, [has, begins, has, has]);
+        assert_eq!(super::likeness("docs/MESH.md", "mesh"), Some(Likeness::NameBegins));
+        assert_eq!(super::likeness("docs/a/b.md", "s/a"), Some(Likeness::PathHolds));
+        assert_eq!(super::likeness("docs/a/b.md", "ba"), None);
+    }
 }

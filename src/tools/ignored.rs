@@ -2,7 +2,7 @@
 //! them. Strangers write these files, so they are read with limits, and never through a link or from a pipe.
 
 use crate::files::{Limit, WorkspaceFiles};
-use crate::scope::Scope;
+use crate::scope::{Permission, Scope};
 use crate::tools::ignore_pattern::IgnorePattern;
 use crate::tools::{Context, scoped_path};
 use ignore::overrides::Override;
@@ -59,7 +59,14 @@ struct Patterns {
 impl Ignored {
     /// The patterns that count for a search below a canonical directory.
     pub fn below(ctx: &Context, base: &Path, named: Override) -> Self {
-        Self::from_top(top(ctx, base), ctx.scope.clone(), ctx.own.clone(), named)
+        let top = top(|dir| scoped_path::readable(ctx, dir), base);
+        Self::from_top(top, ctx.scope.clone(), ctx.own.clone(), named)
+    }
+
+    /// The same for a person, who sees what the scope reads and names no file.
+    pub fn of_scope(scope: &Scope, own: Vec<PathBuf>, base: &Path) -> Self {
+        let top = top(|dir| scope.permission(dir) >= Some(Permission::Read), base);
+        Self::from_top(top, scope.clone(), own, Override::empty())
     }
 
     fn from_top(top: &Path, scope: Scope, own: Vec<PathBuf>, named: Override) -> Self {
@@ -109,8 +116,8 @@ impl Ignored {
 
 /// The highest directory that the scope reads without a gap, or the top of the repository if that is higher: a Pod for a
 /// part of a repository skips what the whole repository ignores.
-fn top<'a>(ctx: &Context, base: &'a Path) -> &'a Path {
-    let readable = base.ancestors().take_while(|dir| scoped_path::readable(ctx, dir)).last();
+fn top(is_readable: impl Fn(&Path) -> bool, base: &Path) -> &Path {
+    let readable = base.ancestors().take_while(|dir| is_readable(dir)).last();
     let repository = base.ancestors().find(|dir| has_git(dir));
     let tops = [readable, repository].into_iter().flatten();
     tops.min_by_key(|dir| dir.components().count()).unwrap_or(base)

@@ -1,7 +1,7 @@
 //! Walks a directory for Glob and Grep: only readable paths of the scope, limited and cancellable.
 
 use crate::files;
-use crate::scope::Permission;
+use crate::scope::{Permission, Scope};
 use crate::tools::fault::Fault;
 use crate::tools::ignored::Ignored;
 use crate::tools::scoped_path::{self, ScopedPath};
@@ -80,6 +80,27 @@ pub fn builder(ctx: &Context, base: &Path, ignored: Option<Arc<Ignored>>) -> Wal
         (!directory || (entry.file_name() != ".git" && seen())) && !ignored()
     });
     builder
+}
+
+/// The files and directories below a canonical directory that the scope reads, without hidden and ignored ones, at most
+/// so many entries; links are not followed.
+pub fn visible(
+    base: &Path,
+    scope: &Scope,
+    own: Vec<PathBuf>,
+    most: usize,
+) -> impl Iterator<Item = DirEntry> {
+    let ignored = Ignored::of_scope(scope, own, base);
+    let (reaches, reads) = (scope.clone(), scope.clone());
+    let mut builder = WalkBuilder::new(base);
+    builder.standard_filters(false).hidden(true).follow_links(false).filter_entry(move |entry| {
+        let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+        let path = entry.path();
+        let seen = !directory || reaches.reaches(path) && !files::is_processes(path);
+        seen && (entry.depth() == 0 || !ignored.contains(path, directory))
+    });
+    let entries = builder.build().take(most).flatten().filter(|entry| entry.depth() > 0);
+    entries.filter(move |entry| reads.permission(entry.path()) >= Some(Permission::Read))
 }
 
 /// The readable regular files of a walk, in its order.

@@ -32,6 +32,8 @@ mod clipboard;
 mod compose;
 /// What the app wants to be done.
 mod effect;
+/// The palette.
+mod everything;
 /// `:explain` and the menu of a Pod.
 mod explain;
 /// The first screen: the model of new Pods.
@@ -221,6 +223,8 @@ pub struct App {
     pub chosen_theme: Option<String>,
     /// Lines that were run, newest first.
     lines: Vec<String>,
+    /// How often rows of the palette were chosen.
+    chosen: BTreeMap<String, u32>,
     guard: Guard,
     /// The requests that the line being typed is for: the reason of a denial, or a rule.
     decided_by_line: Option<inbox::ChosenRequests>,
@@ -306,6 +310,7 @@ impl App {
             self.takes_back(pod);
             self.interrupted.insert(pod.clone());
         }
+        effects.extend(self.look_for_files());
         self.page_follows(&effects);
         self.inbox_follows();
         self.split_follows();
@@ -359,6 +364,7 @@ impl App {
             Msg::Said(kind, text) => self.say(kind, text),
             Msg::Wake => {
                 self.rows_go_on();
+                self.layers.search_on();
                 Vec::new()
             }
         }

@@ -1,15 +1,18 @@
 //! A list to choose from by fuzzy search: the palette, the history, where to rewind to.
 
+mod search;
+
 use crate::rows::{cut, pad, width, wrap_anywhere, wrap_text};
 use crate::screen::keys::Action;
 use crate::screen::pane::glyph::Glyphs;
 use crate::screen::pane::input::Input;
 use crate::theme::Theme;
 use crate::verb::VerbId;
-use crate::verb::complete::rank;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
+use search::Search;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use yoi::protocol::PodName;
 
@@ -18,7 +21,13 @@ use yoi::protocol::PodName;
 pub enum Choice {
     /// Runs this line, or puts it into the command line when it wants an argument.
     Verb(&'static str),
+    /// Runs this line, which stands without its colon.
+    Line(String),
     Open(PodName),
+    /// Names this file in the composer.
+    File(String),
+    /// Opens the settings at this key.
+    Setting(String),
     /// Puts this message of the history into the composer: 0 is the newest.
     History(usize),
     /// Tells a verb which of its rows was chosen.
@@ -53,9 +62,26 @@ pub struct Palette {
     pub title: String,
     pub query: Input,
     rows: Vec<ListRow>,
-    /// The rows that match, best first.
+    /// How often each of the rows was chosen before; empty where that does not count.
+    uses: Vec<u32>,
+    /// The files for the query, below the matches; `None` in a list without files.
+    files: Option<FoundFiles>,
+    /// The matches, best first. Those of the query before while `search` is not at its end.
     shown: Vec<usize>,
+    search: Option<Search>,
     selected: usize,
+    /// Columns of the widest text of a row.
+    widest: usize,
+}
+
+/// The files of a list over everything.
+#[derive(Clone, Debug, Default)]
+struct FoundFiles {
+    /// The query that they were found for.
+    of: String,
+    rows: Vec<ListRow>,
+    /// Whether the host is still looking for some: it is asked for one query at a time.
+    asked: bool,
 }
 
 /// The effect of a key.
@@ -63,13 +89,41 @@ pub struct Palette {
 pub enum Outcome {
     /// The list stays open.
     Stays,
-    Chose(Choice),
+    Chose(ListRow),
 }
 
 impl Palette {
     pub fn new(title: impl Into<String>, rows: Vec<ListRow>) -> Self {
         let shown = (0..rows.len()).collect();
-        Self { title: title.into(), query: Input::default(), rows, shown, selected: 0 }
+        let widest = rows.iter().map(|row| width(&row.text)).max().unwrap_or(0);
+        Self {
+            title: title.into(),
+            query: Input::default(),
+            rows,
+            uses: Vec::new(),
+            files: None,
+            shown,
+            search: None,
+            selected: 0,
+            widest,
+        }
+    }
+
+    /// A list over everything: the rows that were chosen most often come first, and the host finds files for it.
+    pub fn of_everything(
+        title: impl Into<String>,
+        mut rows: Vec<ListRow>,
+        chosen: &BTreeMap<String, u32>,
+    ) -> Self {
+        let uses = |row: &ListRow| chosen.get(&row.text).copied().unwrap_or(0);
+        rows.sort_by_key(|row| std::cmp::Reverse(uses(row)));
+        let uses = rows.iter().map(uses).collect();
+        Self { uses, files: Some(FoundFiles::default()), ..Self::new(title, rows) }
+    }
+
+    /// Whether it is the list over everything.
+    pub fn is_of_everything(&self) -> bool {
+        self.files.is_some()
     }
 
     #[cfg(test)]
@@ -84,8 +138,10 @@ impl Palette {
 
     /// Types into the search.
     pub fn insert(&mut self, text: &str) {
+        let at_end = self.query.before().len() == self.query.text().len();
+        let narrows = at_end && self.search.is_none();
         self.query.insert(text);
-        self.search();
+        self.begin_search(narrows);
     }
 
     /// Does what a key is bound to.
@@ -94,14 +150,99 @@ impl Palette {
             Action::Up | Action::CompleteBack => self.step(-1),
             Action::Down | Action::Complete => self.step(1),
             Action::Choose => return self.choose(),
-            other if self.query.edit(other) => self.search(),
-            _ => {}
+            other => {
+                let before = self.query.text().to_owned();
+                if self.query.edit(other) && self.query.text() != before {
+                    self.begin_search(false);
+                }
+            }
         }
         Outcome::Stays
     }
 
+    /// The query for which the host is to find files, once.
+    pub fn wants_files(&mut self) -> Option<String> {
+        let query = self.query.text();
+        let files = self.files.as_mut()?;
+        let names_no_file = query.trim().is_empty() || query.starts_with(':');
+        if files.asked || files.of == query || names_no_file {
+            return None;
+        }
+        files.asked = true;
+        Some(query.to_owned())
+    }
+
+    /// Takes over the files that the host found for `query`, if that is still the query.
+    pub fn found(&mut self, query: String, rows: Vec<ListRow>) {
+        let Some(files) = &mut self.files else { return };
+        files.asked = false;
+        if self.query.text() != query {
+            return;
+        }
+        (files.of, files.rows) = (query, rows);
+        if self.search.is_none() {
+            let of_rows = self.rows.len();
+            self.shown.retain(|at| *at < of_rows);
+            self.shown.extend(of_rows..of_rows + files.rows.len());
+        }
+    }
+
+    /// Whether rows are still to be searched.
+    pub fn is_searching(&self) -> bool {
+        self.search.is_some()
+    }
+
+    /// Searches some more rows, so few that no key waits for it.
+    pub fn search_on(&mut self) {
+        let Some(mut search) = self.search.take() else { return };
+        search.go_on(&self.rows, &self.uses);
+        if search.is_done(&self.rows) {
+            self.show(search.found());
+        } else {
+            self.search = Some(search);
+        }
+    }
+
+    fn show(&mut self, rows: Vec<usize>) {
+        self.shown = rows;
+        self.selected = 0;
+        if let Some(files) = &mut self.files {
+            if files.of != self.query.text() {
+                files.rows.clear();
+            }
+            self.shown.extend(self.rows.len()..self.rows.len() + files.rows.len());
+        }
+    }
+
+    fn begin_search(&mut self, narrows: bool) {
+        if self.query.text().trim().is_empty() {
+            self.search = None;
+            return self.show((0..self.rows.len()).collect());
+        }
+        // A backslash makes the blank behind it a part of the word.
+        let narrows = narrows && !self.query.text().contains('\\');
+        let matches = self.shown.iter().copied().filter(|at| *at < self.rows.len());
+        self.search = Some(Search::new(self.query.text(), narrows.then(|| matches.collect())));
+        self.search_on();
+    }
+
+    /// Searches what is still to be searched.
+    fn finish_search(&mut self) {
+        while self.is_searching() {
+            self.search_on();
+        }
+    }
+
+    /// The row at this place of those that are shown.
+    fn row(&self, at: usize) -> Option<&ListRow> {
+        let row = *self.shown.get(at)?;
+        let file = || self.files.as_ref()?.rows.get(row - self.rows.len());
+        self.rows.get(row).or_else(file)
+    }
+
     /// Selects the last row of the next page, in a list of this size: then that page is in view.
     pub fn page_down(&mut self, area: Rect) {
+        self.finish_search();
         let (columns, height) = (usize::from(area.width), rows_above_search(area));
         let next = self.in_view(columns, height).end;
         let last = self.filled_from(next, columns, height).end.max(next + 1) - 1;
@@ -110,32 +251,28 @@ impl Palette {
 
     /// Selects the last row of the page before.
     pub fn page_up(&mut self, area: Rect) {
+        self.finish_search();
         let first = self.in_view(usize::from(area.width), rows_above_search(area)).start;
         self.selected = first.saturating_sub(1);
     }
 
-    fn choose(&self) -> Outcome {
-        let row = self.shown.get(self.selected).map(|&i| &self.rows[i]);
-        match row.map(|row| &row.choice) {
-            Some(Choice::Nothing) | None => Outcome::Stays,
-            Some(choice) => Outcome::Chose(choice.clone()),
+    fn choose(&mut self) -> Outcome {
+        self.finish_search();
+        match self.row(self.selected) {
+            Some(ListRow { choice: Choice::Nothing, .. }) | None => Outcome::Stays,
+            Some(row) => Outcome::Chose(row.clone()),
         }
     }
 
     fn step(&mut self, by: isize) {
+        self.finish_search();
         let last = self.shown.len().saturating_sub(1);
         self.selected = self.selected.saturating_add_signed(by).min(last);
     }
 
-    fn search(&mut self) {
-        let all = self.rows.iter().map(|row| row.text.as_str()).enumerate().collect();
-        let found = rank(self.query.text(), all, |(_, text)| text);
-        self.shown = found.into_iter().map(|(at, _)| at).collect();
-        self.selected = 0;
-    }
-
     /// Selects the row at line `y` of a list of this size.
     pub fn click(&mut self, y: usize, area: Rect) {
+        self.finish_search();
         let columns = usize::from(area.width);
         let names = self.names(columns);
         let mut below = 0;
@@ -175,15 +312,24 @@ impl Palette {
 
     /// Columns of the texts, before what is said of each.
     fn names(&self, columns: usize) -> usize {
-        let widest = self.rows.iter().map(|row| width(&row.text)).max().unwrap_or(0);
-        widest.min(columns / 2)
+        let files = self.files.iter().flat_map(|files| &files.rows);
+        let files = files.map(|row| width(&row.text)).max();
+        let most = if self.is_of_everything() { columns / 4 } else { columns / 2 };
+        self.widest.max(files.unwrap_or(0)).min(most)
     }
 
-    /// The lines of a match: its text, and beside it what is said of it. A text alone is one line.
+    /// The lines of a match: its text, and beside it what is said of it. A text alone is one line, and so is each row of
+    /// the list over everything.
     fn lines_of(&self, at: usize, names: usize, columns: usize) -> Vec<(String, String)> {
-        let Some(row) = self.shown.get(at).map(|&row| &self.rows[row]) else { return Vec::new() };
+        let Some(row) = self.row(at) else { return Vec::new() };
         if row.help.is_empty() {
             return vec![(cut(&row.text, columns), String::new())];
+        }
+        if self.is_of_everything() {
+            let text = cut(&row.text, columns);
+            let text = if width(&text) < names { pad(&text, names) } else { text };
+            let help = cut(&row.help, columns.saturating_sub(width(&text) + 2));
+            return vec![(text, help)];
         }
         let too_long = row.text.split_whitespace().any(|word| width(word) > names);
         let wrap_name = if too_long { wrap_anywhere } else { wrap_text };
@@ -194,12 +340,18 @@ impl Palette {
         (0..text.len().max(help.len())).map(both).collect()
     }
 
-    /// The rows that it needs at this width: the search line, and all rows of an empty search.
-    pub fn height(&self, columns: u16) -> usize {
+    /// The rows that it needs at this width, of at most so many: the search line, and all rows of an empty search.
+    pub fn height(&self, columns: u16, most: usize) -> usize {
         let columns = usize::from(columns);
         let names = self.names(columns);
-        let lines = (0..self.shown.len()).map(|at| self.lines_of(at, names, columns).len());
-        lines.sum::<usize>().max(self.rows.len()) + 1
+        let mut lines = 0;
+        for at in 0..self.shown.len() {
+            if lines.max(self.rows.len()) >= most {
+                break;
+            }
+            lines += self.lines_of(at, names, columns).len();
+        }
+        lines.max(self.rows.len()) + 1
     }
 
     /// Paints the rows and, below them, the line of the search into `area`, and tells where the caret stands.
@@ -219,7 +371,7 @@ impl Palette {
 
     fn render_rows(&self, area: Rect, buf: &mut Buffer, theme: &Theme, glyphs: Glyphs) {
         let columns = usize::from(area.width);
-        if self.shown.is_empty() && area.height > 0 {
+        if self.shown.is_empty() && !self.is_searching() && area.height > 0 {
             buf.set_stringn(area.x, area.y, "nothing matches", columns, theme.dim);
         }
         let names = self.names(columns);
@@ -256,32 +408,39 @@ mod tests {
         Palette::new("palette", ["new", "open", "stop", "restore"].map(row).to_vec())
     }
 
+    fn chosen(palette: &mut Palette) -> Option<Choice> {
+        match palette.act(Action::Choose) {
+            Outcome::Chose(row) => Some(row.choice),
+            Outcome::Stays => None,
+        }
+    }
+
     #[test]
     fn typing_narrows_and_enter_chooses_the_best() {
         let mut palette = palette();
         palette.insert("sto");
-        assert_eq!(palette.act(Action::Choose), Outcome::Chose(Choice::Verb("stop")));
+        assert_eq!(chosen(&mut palette), Some(Choice::Verb("stop")));
         palette.act(Action::Down);
-        assert_eq!(palette.act(Action::Choose), Outcome::Chose(Choice::Verb("restore")));
+        assert_eq!(chosen(&mut palette), Some(Choice::Verb("restore")));
         palette.insert("zzz");
-        assert_eq!(palette.act(Action::Choose), Outcome::Stays);
+        assert_eq!(chosen(&mut palette), None);
     }
 
     #[test]
     fn the_choice_stays_within_the_list() {
         let mut palette = palette();
         palette.act(Action::Up);
-        assert_eq!(palette.act(Action::Choose), Outcome::Chose(Choice::Verb("new")));
+        assert_eq!(chosen(&mut palette), Some(Choice::Verb("new")));
         let area = Rect::new(0, 0, 40, 3);
         palette.page_down(area);
         assert_eq!(palette.in_view(40, 2), 2..4, "the next page is in view");
-        assert_eq!(palette.act(Action::Choose), Outcome::Chose(Choice::Verb("restore")));
+        assert_eq!(chosen(&mut palette), Some(Choice::Verb("restore")));
         palette.page_down(area);
         assert_eq!(palette.in_view(40, 2), 2..4);
         palette.page_up(area);
         assert_eq!(palette.in_view(40, 2), 0..2);
         palette.page_up(area);
-        assert_eq!(palette.act(Action::Choose), Outcome::Chose(Choice::Verb("new")));
+        assert_eq!(chosen(&mut palette), Some(Choice::Verb("new")));
     }
 
     #[test]
@@ -316,7 +475,7 @@ mod tests {
             let text: String = buf.content.iter().map(|cell| cell.symbol()).collect();
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(palette.height(30), 9);
+        assert_eq!(palette.height(30, 100), 9);
         let whole = screen(&palette, 9);
         for words in ["stop Pods, or", "everything", "below them", "delete", "transcripts"] {
             assert!(whole.contains(words), "{words}: {whole}");

@@ -84,7 +84,6 @@ pub async fn dashboard(
             let _ = failed.blocking_send(Arrived::Msg(Msg::Said(Kind::Warned, why)));
         })
     });
-    let themes = options.config_dir.map(|dir| dir.join("themes"));
     let mut running = Loop {
         app,
         screen,
@@ -97,7 +96,7 @@ pub async fn dashboard(
         sender,
         answers,
         reconnect: reconnect.map(std::sync::Arc::new),
-        themes,
+        config: options.config_dir,
         copies: options.copies,
         painted: None,
         frame_bytes: 0,
@@ -151,7 +150,8 @@ struct Loop {
     sender: mpsc::Sender<Arrived>,
     answers: mpsc::Receiver<Arrived>,
     reconnect: Option<std::sync::Arc<Reconnect>>,
-    themes: Option<PathBuf>,
+    /// The directory of the settings and the themes.
+    config: Option<PathBuf>,
     copies: Option<PathBuf>,
     painted: Option<Instant>,
     /// The bytes of that frame.

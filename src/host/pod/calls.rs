@@ -207,8 +207,9 @@ impl Pod {
         }
         let (cwd, scope) = (self.row.cwd.clone(), self.granted.borrow().scope.clone());
         let (files, dir) = (self.shared.files.clone(), listing::completed_dir(&cwd, &prefix));
+        let own = self.shared.dirs.own();
         tokio::spawn(async move {
-            let list = move || listing::files(&cwd, &scope, &prefix);
+            let list = move || listing::files(&cwd, &scope, own, &prefix);
             let entries = files.run(&dir, list).await;
             reply(answer, entries.map(|entries| Event::Completions { kind, entries }));
         });

@@ -1,11 +1,12 @@
 //! One Pod and its run: what is refused when, what an input becomes, and what is left of a run that
 //! was interrupted.
 
-use crate::host::tests::{Bench, run_end};
+use crate::host::tests::{Bench, SCRIPT, run_end};
 use crate::protocol::entry::domain;
 use crate::protocol::event::Line;
 use crate::protocol::{
-    Entry, ErrorCode, Event, Fact, Method, PodEvent, PodName, RunResult, Segment, State, SystemItem,
+    CompletionKind, Entry, ErrorCode, Event, Fact, Method, PodEvent, PodName, RunResult, Segment,
+    State, SystemItem,
 };
 
 const ATTACHED_AT_MOST: usize = 256 * 1024;
@@ -100,6 +101,33 @@ async fn lists_and_completions_are_served_while_a_pod_runs() {
     let restored = bench.call(&pod, Method::Restore { name: pod.to_string() }).await.unwrap();
     assert!(matches!(restored, Event::PodRestored { .. }), "{restored:?}");
     bench.call(&pod, Method::Cancel).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_file_is_completed_by_the_characters_of_its_path_but_not_an_ignored_or_unreadable_one() {
+    let bench = Bench::new().await;
+    std::fs::write(bench.root.join("script.toml"), SCRIPT).unwrap();
+    let pod = bench.root_pod("p", "w/inner").await.name;
+    let files = ["inner/src/deep/alpha_list.rs", "inner/alpha.md", "inner/target/alpha_list.o"];
+    for file in files.into_iter().chain(["inner/.alpha_list", "alpha_list.txt"]) {
+        let path = bench.root.join("w").join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "").unwrap();
+    }
+    std::fs::write(bench.root.join("w/inner/.gitignore"), "target\n").unwrap();
+    let found = async |prefix: &str| {
+        let list = Method::ListCompletions { kind: CompletionKind::File, prefix: prefix.into() };
+        match bench.call(&pod, list).await.unwrap() {
+            Event::Completions { entries, .. } => {
+                entries.into_iter().map(|one| one.value).collect::<Vec<_>>()
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(found("alst").await, ["src/deep/alpha_list.rs"]);
+    assert_eq!(found("alpha").await, ["alpha.md", "src/deep/alpha_list.rs"]);
+    assert_eq!(found("DEEP").await, ["src/deep", "src/deep/alpha_list.rs"]);
+    assert_eq!(found("target/alpha").await, ["target/alpha_list.o"], "a name that is typed out");
 }
 
 #[tokio::test]

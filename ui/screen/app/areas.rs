@@ -160,7 +160,7 @@ impl Areas {
 
     /// The area of a list, below its title.
     pub fn list(&self, list: &Palette) -> Rect {
-        let sheet = self.sheet(list.height(self.sheet(1).width) + 1);
+        let sheet = self.sheet(list.height(self.sheet(1).width, self.screen.height.into()) + 1);
         let title = sheet.height.min(1);
         Rect { y: sheet.y + title, height: sheet.height - title, ..sheet }
     }

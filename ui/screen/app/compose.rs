@@ -3,6 +3,7 @@
 use crate::screen::app::{App, Asked, Effect, Focus, Layer, Link};
 use crate::screen::keys::{Action, Binding, Context, pressed};
 use crate::screen::notice::Kind;
+use crate::screen::palette::Palette;
 use crate::screen::pane::composer::Files;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use yoi::protocol::{CompletionKind, Method};
@@ -22,7 +23,8 @@ impl App {
             Action::CompleteFile => {
                 self.forget_requests();
                 self.composer.insert('@');
-                self.open_files()
+                self.composer.files = Files::at(self.composer.draft());
+                Vec::new()
             }
             Action::EditOutside => vec![Effect::Edit(self.composer.draft().whole_text())],
             Action::Leave if !self.composer.is_empty() => {
@@ -32,11 +34,13 @@ impl App {
                     let text = "this key leaves the screen when the line is empty; :quit leaves it, too, and keeps what is typed";
                     return self.say(Kind::Info, text);
                 }
-                self.follow_files()
+                self.follow_files();
+                Vec::new()
             }
             other if self.composer.edit(other) => {
                 self.forget_requests();
-                self.follow_files()
+                self.follow_files();
+                Vec::new()
             }
             other => self.everywhere(other),
         }
@@ -45,7 +49,8 @@ impl App {
     fn type_in(&mut self, c: char) -> Vec<Effect> {
         self.forget_requests();
         self.composer.insert(c);
-        self.follow_files()
+        self.follow_files();
+        Vec::new()
     }
 
     /// Up in an empty composer takes the last queued message back; otherwise it goes up a line or to an
@@ -103,33 +108,29 @@ impl App {
         }
     }
 
-    /// Opens the sheet with names of files if the word before the cursor is an `@word`.
-    fn open_files(&mut self) -> Vec<Effect> {
-        self.composer.files = Files::at(self.composer.draft());
-        self.request_files()
+    /// Updates the sheet with names after the text changed; closes it when the word is no `@word` any more.
+    pub(super) fn follow_files(&mut self) {
+        let Some(open) = self.composer.files.take() else { return };
+        let now = Files::at(self.composer.draft());
+        self.composer.files = now.map(|now| open.with_prefix(now.prefix));
     }
 
-    /// Updates the sheet after the text changed; closes it when the word is no `@word` any more.
-    pub(super) fn follow_files(&mut self) -> Vec<Effect> {
-        let Some(open) = self.composer.files.take() else { return Vec::new() };
-        let Some(now) = Files::at(self.composer.draft()) else { return Vec::new() };
-        if now.prefix == open.prefix {
-            self.composer.files = Some(open);
-            return Vec::new();
-        }
-        self.composer.files = Some(Files { prefix: now.prefix, ..open });
-        self.request_files()
-    }
-
-    fn request_files(&mut self) -> Vec<Effect> {
-        let Some(files) = &self.composer.files else { return Vec::new() };
+    /// Asks the host for the files that the sheet or the palette wants.
+    pub(super) fn look_for_files(&mut self) -> Option<Effect> {
         let Some(pod) = self.info().map(|info| info.name.clone()) else {
             self.composer.files = None;
-            return Vec::new();
+            return None;
         };
-        let prefix = files.prefix.clone();
-        let method = Method::ListCompletions { kind: CompletionKind::File, prefix: prefix.clone() };
-        vec![Effect::Call { pod: Some(pod), method, asked: Asked::Files(prefix) }]
+        let of_palette = self.layers.palette_mut().and_then(Palette::wants_files);
+        let (prefix, asked) = match of_palette {
+            Some(query) => (query.clone(), Asked::FilesLike(query)),
+            None => {
+                let prefix = self.composer.files.as_mut()?.wants()?;
+                (prefix.clone(), Asked::Files(prefix))
+            }
+        };
+        let method = Method::ListCompletions { kind: CompletionKind::File, prefix };
+        Some(Effect::Call { pod: Some(pod), method, asked })
     }
 
     /// Handles a key while the sheet is open; `None` if the composer gets the key.
@@ -142,15 +143,10 @@ impl App {
             Action::Down => files.step(1),
             Action::Choose | Action::Complete if files.found.is_empty() => return None,
             Action::Choose | Action::Complete if key.kind == KeyEventKind::Press => {
-                return Some(self.accept_file());
+                self.composer.accept_file();
             }
             _ => return None,
         }
         Some(Vec::new())
-    }
-
-    fn accept_file(&mut self) -> Vec<Effect> {
-        self.composer.accept_file();
-        self.request_files()
     }
 }

@@ -35,6 +35,8 @@ pub enum Effect {
     Edit(String),
     /// Opens a file in the person's editor, at this line.
     OpenFile(PathBuf, Option<u64>),
+    /// Opens the settings in the person's editor, at this key.
+    OpenSettings(String),
     /// Opens an address in the program of the display.
     OpenLink(String),
     LoadTheme(String),

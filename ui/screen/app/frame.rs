@@ -132,7 +132,8 @@ impl App {
         };
         let ages = self.family.all().iter().filter_map(changes).min();
         let rows = self.pace.next();
-        [notice, arms, transcript, ages, card, rows, self.looks_at(), self.notifies_at()]
+        let search = self.layers.are_searching().then_some(self.now);
+        [notice, arms, transcript, ages, card, rows, search, self.looks_at(), self.notifies_at()]
             .into_iter()
             .flatten()
             .min()

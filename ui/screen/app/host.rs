@@ -12,8 +12,8 @@ use yoi::client::family::MistakeChange;
 use yoi::llm::rehearsal::TOUR_LINES;
 use yoi::protocol::entry::domain;
 use yoi::protocol::{
-    Completion, Entry, Event, Fact, Method, Outgoing, PodInfo, PodName, Refusal, Segment,
-    SettingsMistake, State,
+    Entry, Event, Fact, Method, Outgoing, PodInfo, PodName, Refusal, Segment, SettingsMistake,
+    State,
 };
 use yoi::text::SafeText;
 
@@ -360,7 +360,16 @@ impl App {
             Asked::ReadyFor(pod, message) => self.send_now(&pod, message),
             Asked::Files(prefix) => {
                 if let Event::Completions { entries, .. } = reply {
-                    self.files_found(&prefix, entries);
+                    let pods = self.family.listed().map(|info| info.name.as_str());
+                    if let Some(files) = &mut self.composer.files {
+                        files.found(prefix, entries, pods);
+                    }
+                }
+                Vec::new()
+            }
+            Asked::FilesLike(query) => {
+                if let Event::Completions { entries, .. } = reply {
+                    self.files_like(query, entries);
                 }
                 Vec::new()
             }
@@ -421,6 +430,10 @@ impl App {
             }
             Asked::NewFor(message, _) => self.composer.give_back(None, &message, self.now),
             Asked::Files(_) => self.composer.files = None,
+            Asked::FilesLike(query) => {
+                self.files_like(query, Vec::new());
+                return Vec::new();
+            }
             Asked::Decision(id) => {
                 if let Some(deciding) = self.deciding.remove(&id) {
                     self.composer.history.keep(&deciding.text, self.now);
@@ -507,12 +520,5 @@ impl App {
         self.say(Kind::Info, "a script plays the model; everything else is real");
         effects.extend(self.send_now(&name, Message::plain(TOUR_LINES[0])));
         effects
-    }
-
-    fn files_found(&mut self, prefix: &str, entries: Vec<Completion>) {
-        if let Some(files) = self.composer.files.as_mut().filter(|files| files.prefix == prefix) {
-            files.found = entries;
-            files.selected = 0;
-        }
     }
 }

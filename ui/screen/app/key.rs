@@ -110,7 +110,8 @@ impl App {
             self.forget_requests();
             self.return_page = None;
             self.composer.insert(c);
-            return self.follow_files();
+            self.follow_files();
+            return Vec::new();
         }
         self.guard.stray = self.now + BURST;
         let text = format!("{c} is no key here · {}", self.near_key(c));

@@ -47,7 +47,10 @@ impl Layer {
                 Choice::Picked { about, .. } => about.as_ref() == Some(pod),
                 Choice::Queued { pod: of, .. } => of == pod,
                 Choice::Verb(_)
+                | Choice::Line(_)
                 | Choice::Open(_)
+                | Choice::File(_)
+                | Choice::Setting(_)
                 | Choice::History(_)
                 | Choice::Prefill(_)
                 | Choice::Nothing => false,
@@ -77,6 +80,28 @@ impl Layers {
 
     pub fn top_mut(&mut self) -> Option<&mut Layer> {
         self.stack.last_mut()
+    }
+
+    /// The palette, also below other layers.
+    pub fn palette_mut(&mut self) -> Option<&mut Palette> {
+        self.stack.iter_mut().find_map(|layer| match layer {
+            Layer::List(list) if list.is_of_everything() => Some(list),
+            Layer::List(_) | Layer::Prompt(_) | Layer::Confirm(_) => None,
+        })
+    }
+
+    /// Searches some more rows of the lists.
+    pub(super) fn search_on(&mut self) {
+        for layer in &mut self.stack {
+            if let Layer::List(list) = layer {
+                list.search_on();
+            }
+        }
+    }
+
+    pub(super) fn are_searching(&self) -> bool {
+        let searches = |layer: &Layer| matches!(layer, Layer::List(list) if list.is_searching());
+        self.stack.iter().any(searches)
     }
 
     /// Puts a layer on top.

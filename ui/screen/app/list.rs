@@ -1,4 +1,4 @@
-//! The lists that open over the panes: palette, keys, history, queue.
+//! The lists that open over the panes: keys, history, queue.
 
 use crate::screen::app::verb::is_written;
 use crate::screen::app::{App, Effect, Layer};
@@ -18,27 +18,8 @@ impl App {
         self.open_layer(Layer::List(Palette::new(title, rows)))
     }
 
-    /// Every verb and every Pod.
-    pub(super) fn open_palette(&mut self) -> Vec<Effect> {
-        let pods = self.family.listed().map(|info| ListRow {
-            text: info.name.to_string(),
-            help: format!("Pod, {}", self.setup.glyphs.state_sign(info).word),
-            choice: Choice::Open(info.name.clone()),
-        });
-        let verbs = reached(Way::Palette).map(|row| ListRow {
-            text: format!(":{}", row.name),
-            help: match self.key_of(row.name) {
-                Some(key) => format!("{} ({key})", row.help),
-                None => row.help.to_owned(),
-            },
-            choice: Choice::Verb(row.name),
-        });
-        let rows = verbs.chain(pods).collect();
-        self.open("palette", rows)
-    }
-
     /// The key of a verb, if it has one; a key of the pane in focus comes first.
-    fn key_of(&self, verb: &str) -> Option<String> {
+    pub(super) fn key_of(&self, verb: &str) -> Option<String> {
         let places = [self.place(), Context::Everywhere, Context::Leader];
         places.into_iter().find_map(|context| {
             let mut keys = self.keymap.list(context);
@@ -127,7 +108,10 @@ impl App {
                 Some(verb) if is_written(verb) => self.open_line(&format!("{name} ")),
                 _ => self.run_line(name, Way::Palette),
             },
+            Choice::Line(line) => self.run_line(&line, Way::Palette),
             Choice::Open(name) => self.make_current(&name),
+            Choice::File(path) => self.write_file(&path),
+            Choice::Setting(key) => vec![Effect::OpenSettings(key)],
             Choice::History(at) => {
                 let message = self.composer.history.newest_first().nth(at).cloned();
                 if let Some(message) = message {

@@ -78,8 +78,10 @@ pub enum Asked {
     ReadyFor(PodName, Message),
     /// What the Pods did since the screen before was left, at this time; for a screen that was just opened.
     Since(u64, RequestToken),
-    /// Files whose names begin with this text.
+    /// Files whose paths are like this text, for the sheet of the composer.
     Files(String),
+    /// The same for the palette.
+    FilesLike(String),
     /// Takes a queued message out so that it can be edited.
     Unqueue(PodName, Message),
     /// A decision on the approval request with this id.

@@ -210,7 +210,12 @@ impl App {
             _ => Outcome::Stays,
         };
         match outcome {
-            Outcome::Chose(choice) => self.chose(choice),
+            Outcome::Chose(row) => {
+                if palette.is_of_everything() {
+                    self.count_use(&row);
+                }
+                self.chose(row.choice)
+            }
             Outcome::Stays => {
                 self.layers.put_back(Layer::List(palette));
                 Vec::new()

@@ -1,6 +1,7 @@
 //! What is kept of a screen for the next one: taken from the app when it may have changed, and given to the app of
 //! the next screen before its first event.
 
+use crate::screen::app::everything::most;
 use crate::screen::app::verb::remember;
 use crate::screen::app::{App, Effect, Zoom};
 use crate::screen::pane::actionbar::Purpose;
@@ -39,6 +40,8 @@ pub struct ScreenState {
     /// Lines that were run, newest first.
     lines: Vec<String>,
     bookmarks: BTreeMap<PodName, Bookmark>,
+    /// How often rows of the palette were chosen.
+    chosen: BTreeMap<String, u32>,
     /// By the name of their Pod; the empty name is the Pod that is still to be created.
     drafts: BTreeMap<String, SavedDraft>,
     /// The history of the composer, sent messages and cleared drafts, oldest first.
@@ -69,6 +72,7 @@ impl ScreenState {
     pub fn merged(mut self, base: &Self, other: Self) -> Self {
         self.drafts = joined(self.drafts, &base.drafts, other.drafts);
         self.left = self.left.max(other.left);
+        self.chosen = most(self.chosen, other.chosen);
         self.bookmarks = joined(self.bookmarks, &base.bookmarks, other.bookmarks);
         let own: BTreeSet<(u64, String)> = self.sent.iter().map(sent_key).collect();
         self.sent.extend(other.sent.into_iter().filter(|sent| !own.contains(&sent_key(sent))));
@@ -178,6 +182,7 @@ impl App {
             zoom: self.zoom,
             tree_columns: self.tree.columns,
             lines,
+            chosen: self.chosen.clone(),
             bookmarks,
             drafts: drafts.into_iter().map(|(pod, draft)| (name(pod), draft)).collect(),
             sent,
@@ -201,6 +206,7 @@ impl App {
         (self.detail, self.zoom) = (state.detail, state.zoom);
         self.tree.columns = state.tree_columns;
         self.lines = state.lines;
+        self.chosen = state.chosen;
         self.left = state.left;
         self.bookmarks = state.bookmarks;
         let (previous, beside, row) = (state.previous, state.beside, state.row);

@@ -352,6 +352,7 @@ mod open_target;
 mod outside;
 mod long;
 mod page;
+mod palette;
 mod picked;
 mod plays;
 mod rebound;

@@ -119,7 +119,7 @@ const fn row(name: &'static str, action: Action, help: &'static str) -> ActionIn
 
 /// All actions.
 pub const ACTIONS: &[ActionInfo] = &[
-    row("palette", Action::Palette, "palette: every verb and Pod"),
+    row("palette", Action::Palette, "palette: find anything"),
     row("leader", Action::Leader, "leader: lists its keys"),
     row("next-needs-you", Action::NextNeedsYou, "go to the oldest thing that needs you"),
     row("next-pane", Action::NextPane, "next pane"),

@@ -13,7 +13,7 @@ mod draw;
 mod history;
 mod saved;
 
-pub use complete::{Accepted, Files};
+pub use complete::{Accepted, Files, Found};
 pub use draft::{Draft, Message};
 pub use draw::View;
 pub use history::{History, Sent};
@@ -27,7 +27,7 @@ pub struct Composer {
     draft: Draft,
     others: HashMap<Option<PodName>, Draft>,
     pub history: History,
-    /// The sheet with names of files, while it is open.
+    /// The sheet with names of files and Pods, while it is open.
     pub files: Option<Files>,
     /// What the last rewind put into the draft of its Pod.
     rewound: Option<(Option<PodName>, String)>,
@@ -194,7 +194,13 @@ impl Composer {
         true
     }
 
-    /// Puts the chosen name of a file into the draft. After a directory the sheet stays open.
+    /// Names a file in the draft.
+    pub fn write_file(&mut self, path: &str) {
+        self.draft.file(path);
+        self.draft.text.insert_char(' ');
+    }
+
+    /// Puts the chosen name of the sheet into the draft. After a directory the sheet stays open.
     pub fn accept_file(&mut self) {
         let Some(files) = self.files.take() else { return };
         if files.accept(&mut self.draft) == Some(Accepted::Directory) {

@@ -57,6 +57,21 @@ pub fn open(editor: &str, file: &Path, line: Option<u64>) -> Result<(), String> 
     ended(run(&editor, file), &editor)
 }
 
+/// Opens a file of settings at the first line that sets this key, and makes the file if there is none. Blocks until the
+/// editor ends.
+pub fn open_settings(editor: &str, file: &Path, key: &str) -> Result<(), String> {
+    let why = |error: io::Error| format!("{}: {error}", file.display());
+    if !file.exists() {
+        File::create_new(file).map_err(why)?;
+    }
+    let text = std::fs::read_to_string(file).map_err(why)?;
+    let sets = |line: &str| {
+        let value = line.trim_start().strip_prefix(key).map(str::trim_start);
+        value.is_some_and(|value| value.starts_with('='))
+    };
+    open(editor, file, (1..).zip(text.lines()).find(|(_, line)| sets(line)).map(|(at, _)| at))
+}
+
 /// A sentence for an editor that did not end well.
 fn ended(status: io::Result<WaitStatus>, editor: &str) -> Result<(), String> {
     let status = status.map_err(|error| format!("cannot run {editor}: {error}"))?;

@@ -44,6 +44,15 @@ impl Loop {
                 let opened = self.in_editor(move |name| editor::open(name, &path, line)).await?;
                 return Ok(opened.err().map(|why| Msg::Said(Kind::Refused, why)));
             }
+            Effect::OpenSettings(key) => {
+                let Some(file) = self.config.as_ref().map(|dir| dir.join("config.toml")) else {
+                    let why = "there is no directory of settings";
+                    return Ok(Some(Msg::Said(Kind::Refused, why.into())));
+                };
+                let opened = move |name: &str| editor::open_settings(name, &file, &key);
+                let opened = self.in_editor(opened).await?;
+                return Ok(opened.err().map(|why| Msg::Said(Kind::Refused, why)));
+            }
             Effect::OpenLink(address) => self.open_link(address),
             Effect::LoadTheme(name) => return Ok(Some(self.load_theme(&name))),
             Effect::Tour(token) => return Ok(self.tour(token)),
@@ -70,7 +79,8 @@ impl Loop {
         if let Some(why) = crate::theme::why_mono().filter(|_| name != crate::theme::MONO) {
             return Msg::Said(Kind::Refused, format!("no colours: {why}"));
         }
-        let (theme, diagnostics) = Theme::load(name, self.themes.as_deref());
+        let themes = self.config.as_ref().map(|dir| dir.join("themes"));
+        let (theme, diagnostics) = Theme::load(name, themes.as_deref());
         Msg::ThemeLoaded(Box::new(theme), diagnostics)
     }
 

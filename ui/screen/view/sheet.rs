@@ -4,7 +4,7 @@ use crate::rows::{cut, width, wrap_text};
 use crate::screen::app::{App, Areas, Confirm, Layer, confirm_rows, panes};
 use crate::screen::palette::Palette;
 use crate::screen::pane::actionbar::{self, CANDIDATES, Hint, Prompt};
-use crate::screen::pane::composer::Files;
+use crate::screen::pane::composer::{Files, Found};
 use crate::screen::pane::inbox;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -219,8 +219,12 @@ fn files(app: &App, files: &Files, areas: &Areas, frame: &mut Frame<'_>) {
     let from = (files.selected + 1).saturating_sub(rows);
     let shown = files.found.iter().enumerate().skip(from).take(rows);
     for ((i, found), y) in shown.zip(area.y..) {
-        let name = cut(&found.value, columns);
-        frame.buffer_mut().set_stringn(area.x, y, name, columns, Style::new());
+        let name = cut(found.name(), columns);
+        let (end, _) = frame.buffer_mut().set_stringn(area.x, y, name, columns, Style::new());
+        if let Found::Pod(_) = found {
+            let room = usize::from(area.right().saturating_sub(end));
+            frame.buffer_mut().set_stringn(end, y, "  Pod", room, app.theme.dim);
+        }
         if i == files.selected {
             let row = Rect { y, height: 1, ..area };
             frame.buffer_mut().set_style(row, app.theme.selection);

@@ -349,23 +349,44 @@ fn a_named_file_is_completed_by_the_host() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
     bench.type_in("see ");
     let asked = bench.type_in("@ru");
-    let prefixes: Vec<&Method> = calls(&asked).into_iter().map(|(_, method)| method).collect();
-    let list = |prefix: &str| Method::ListCompletions {
-        kind: yoi::protocol::CompletionKind::File,
-        prefix: prefix.into(),
-    };
-    assert_eq!(prefixes, [&list(""), &list("r"), &list("ru")]);
-    let entries = vec![
-        yoi::protocol::Completion { value: "ui/run.rs".into(), is_dir: false },
-        yoi::protocol::Completion { value: "ui/run".into(), is_dir: true },
-    ];
     let kind = yoi::protocol::CompletionKind::File;
-    bench.msg(Msg::Answered(Asked::Files("ru".into()), Ok(Event::Completions { kind, entries })));
+    let list = |prefix: &str| Method::ListCompletions { kind, prefix: prefix.into() };
+    assert_eq!(calls(&asked), [(Some("alice"), &list(""))]);
+    let found = |bench: &mut Bench, prefix: &str, paths: &[(&str, bool)]| {
+        let entry = |&(path, is_dir): &(&str, bool)| yoi::protocol::Completion {
+            value: path.into(),
+            is_dir,
+        };
+        let entries = paths.iter().map(entry).collect();
+        let reply = Event::Completions { kind, entries };
+        bench.msg(Msg::Answered(Asked::Files(prefix.into()), Ok(reply)))
+    };
+    let asked = found(&mut bench, "", &[("docs", true)]);
+    assert_eq!(calls(&asked), [(Some("alice"), &list("ru"))], "one text at a time");
+    assert!(!bench.screen().contains("docs"), "that was for another text");
+    found(&mut bench, "ru", &[("ui/run.rs", false), ("ui/run", true)]);
     assert!(bench.screen().contains("ui/run.rs"));
     bench.press("enter");
     let sent = bench.press("enter");
     let [(_, Method::Send { input, .. })] = calls(&sent)[..] else { panic!("{sent:?}") };
     assert!(input.contains(&yoi::protocol::Segment::FileRef { path: "ui/run.rs".into() }));
+}
+
+#[test]
+fn the_name_of_a_pod_is_completed_among_the_files_and_only_written() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("tester", State::Idle)]);
+    bench.type_in("ask @tst");
+    let kind = yoi::protocol::CompletionKind::File;
+    for (prefix, files) in [("", vec![]), ("tst", vec!["tests/store.rs"])] {
+        let entry = |path: &str| yoi::protocol::Completion { value: path.into(), is_dir: false };
+        let entries = files.into_iter().map(entry).collect();
+        let reply = Event::Completions { kind, entries };
+        bench.msg(Msg::Answered(Asked::Files(prefix.into()), Ok(reply)));
+    }
+    let screen = bench.screen();
+    assert!(screen.contains("tester  Pod") && screen.contains("tests/store.rs"), "{screen}");
+    bench.press("enter");
+    assert_eq!(bench.draft(), "ask tester ");
 }
 
 #[test]

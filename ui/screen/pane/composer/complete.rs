@@ -1,15 +1,40 @@
-//! The sheet with names of files after `@`, which the host completes.
+//! The sheet with names after `@`: files, which the host finds, and Pods.
 
 use crate::screen::pane::composer::Draft;
+use crate::verb::complete::rank;
 use yoi::protocol::Completion;
 
-/// The sheet with names of files.
+/// How many Pods are offered among the files.
+const PODS: usize = 5;
+
+/// The sheet with names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
     /// The text typed after `@`.
     pub prefix: String,
-    pub found: Vec<Completion>,
+    pub found: Vec<Found>,
     pub selected: usize,
+    /// The text that `found` is for.
+    found_for: Option<String>,
+    /// Whether the host is still looking: it is asked for one text at a time.
+    asked: bool,
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    File(Completion),
+    /// The name of a Pod, which is only written.
+    Pod(String),
+}
+
+impl Found {
+    pub fn name(&self) -> &str {
+        match self {
+            Self::File(file) => &file.value,
+            Self::Pod(name) => name,
+        }
+    }
 }
 
 impl Files {
@@ -19,6 +44,46 @@ impl Files {
         let word = before.rsplit(|c: char| c.is_whitespace() || c == ']').next()?;
         let prefix = word.strip_prefix('@')?;
         Some(Self { prefix: prefix.to_owned(), ..Self::default() })
+    }
+
+    /// The same sheet after the text behind `@` became another one.
+    pub fn with_prefix(self, prefix: String) -> Self {
+        Self { prefix, ..self }
+    }
+
+    /// The text for which the host is to find files, once.
+    pub fn wants(&mut self) -> Option<String> {
+        if self.asked || self.found_for.as_ref() == Some(&self.prefix) {
+            return None;
+        }
+        self.asked = true;
+        Some(self.prefix.clone())
+    }
+
+    /// Takes over the files that the host found for `prefix`, if that is still the text. The Pods with a name like it
+    /// stand behind the files whose path begins with it.
+    pub fn found<'a>(
+        &mut self,
+        prefix: String,
+        files: Vec<Completion>,
+        pods: impl Iterator<Item = &'a str>,
+    ) {
+        self.asked = false;
+        if self.prefix != prefix {
+            return;
+        }
+        let (begin, others): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|file| file.value.starts_with(&prefix));
+        let mut pods = match prefix.is_empty() {
+            true => Vec::new(),
+            false => rank(&prefix, pods.collect(), |name| *name),
+        };
+        pods.truncate(PODS);
+        let pods = pods.into_iter().map(|name| Found::Pod(name.to_owned()));
+        let file = |files: Vec<Completion>| files.into_iter().map(Found::File);
+        self.found = file(begin).chain(pods).chain(file(others)).collect();
+        self.found_for = Some(prefix);
+        self.selected = 0;
     }
 
     /// Moves the choice; it goes round.
@@ -32,21 +97,27 @@ impl Files {
     pub fn accept(&self, draft: &mut Draft) -> Option<Accepted> {
         let chosen = self.found.get(self.selected)?;
         draft.delete_before(self.prefix.chars().count() + 1);
-        if chosen.is_dir {
-            let path = chosen.value.trim_end_matches('/');
-            draft.text.insert_str(format!("@{path}/"));
-            draft.touched();
-            return Some(Accepted::Directory);
+        match chosen {
+            Found::File(file) if file.is_dir => {
+                let path = file.value.trim_end_matches('/');
+                draft.text.insert_str(format!("@{path}/"));
+                draft.touched();
+                return Some(Accepted::Directory);
+            }
+            Found::File(file) => draft.file(&file.value),
+            Found::Pod(name) => {
+                draft.text.insert_str(name);
+                draft.touched();
+            }
         }
-        draft.file(&chosen.value);
         draft.text.insert_char(' ');
-        Some(Accepted::File)
+        Some(Accepted::Name)
     }
 }
 
 /// The kind of the chosen name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    File,
+    Name,
     Directory,
 }

@@ -88,7 +88,8 @@ fn a_chosen_file_is_sent_as_a_reference() {
     type_in(&mut composer, "read @ui/r");
     let mut files = Files::at(&composer.draft).expect("a file is being named");
     assert_eq!(files.prefix, "ui/r");
-    files.found = vec![yoi::protocol::Completion { value: "ui/run.rs".into(), is_dir: false }];
+    let file = yoi::protocol::Completion { value: "ui/run.rs".into(), is_dir: false };
+    files.found("ui/r".into(), vec![file], std::iter::empty());
     files.accept(&mut composer.draft);
     type_in(&mut composer, "and mail a@b.c");
     assert_eq!(

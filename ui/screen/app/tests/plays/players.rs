@@ -492,3 +492,13 @@ fn the_tour_writes_the_line_that_its_text_says_to_send() {
         assert!(verb::line::read(line, verb::Way::Line).is_ok(), "{line}");
     }
 }
+
+pub fn a_file_is_completed() {
+    let mut bench = family(State::Idle);
+    let asked = bench.press("@");
+    let list = Method::ListCompletions {
+        kind: yoi::protocol::CompletionKind::File,
+        prefix: String::new(),
+    };
+    assert_eq!(calls(&asked), [(Some("tour"), &list)]);
+}

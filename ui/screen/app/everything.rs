@@ -1,0 +1,178 @@
+//! The palette: one list over everything that a person can go to, run or write again.
+
+use crate::screen::app::{App, Effect, Focus, Layer};
+use crate::screen::palette::{Choice, ListRow, Palette};
+use crate::verb::{Way, reached};
+use std::collections::BTreeMap;
+use yoi::protocol::Completion;
+use yoi::text::verb_word;
+
+/// How many rows are remembered as chosen before.
+const MAX_CHOSEN: usize = 300;
+/// Characters of a message that its row holds.
+const MESSAGE: usize = 200;
+/// The page that lists the settings with what they mean.
+const SETTINGS: &str = include_str!("../../../docs/config.md");
+
+impl App {
+    /// Opens the palette.
+    pub(super) fn open_palette(&mut self) -> Vec<Effect> {
+        let rows = [
+            self.verb_rows(),
+            self.pod_rows(),
+            self.value_rows(),
+            settings(SETTINGS),
+            self.message_rows(),
+        ];
+        let palette = Palette::of_everything("palette", rows.concat(), &self.chosen);
+        self.open_layer(Layer::List(palette))
+    }
+
+    fn verb_rows(&self) -> Vec<ListRow> {
+        let row = |verb: &crate::verb::Verb| ListRow {
+            text: format!(":{}", verb.name),
+            help: match self.key_of(verb.name) {
+                Some(key) => format!("{} ({key})", verb.help),
+                None => verb.help.to_owned(),
+            },
+            choice: Choice::Verb(verb.name),
+        };
+        reached(Way::Palette).map(row).collect()
+    }
+
+    fn pod_rows(&self) -> Vec<ListRow> {
+        let pods = self.family.listed().map(|info| ListRow {
+            text: info.name.to_string(),
+            help: format!("Pod, {}", self.setup.glyphs.state_sign(info).word),
+            choice: Choice::Open(info.name.clone()),
+        });
+        let agents = self.known_agents().into_iter().map(|(name, kind)| ListRow {
+            choice: Choice::Prefill(format!("send {} ", verb_word(&name))),
+            text: name,
+            help: kind,
+        });
+        pods.chain(agents).collect()
+    }
+
+    /// Lines that choose a value: a theme, or a model for the current Pod.
+    fn value_rows(&self) -> Vec<ListRow> {
+        let row = |line: String, help: &str| ListRow {
+            text: format!(":{line}"),
+            help: help.to_owned(),
+            choice: Choice::Line(line),
+        };
+        let themes = self.setup.themes.iter();
+        let themes = themes.map(|name| row(format!("theme {}", verb_word(name)), "colours"));
+        let models = self.setup.models.iter().filter(|_| self.info().is_some());
+        let models = models.map(|(name, help)| row(format!("model {}", verb_word(name)), help));
+        themes.chain(models).collect()
+    }
+
+    /// The messages that were sent from here, newest first.
+    fn message_rows(&self) -> Vec<ListRow> {
+        let messages = self.composer.history.newest_first().enumerate();
+        let row = |(at, message): (usize, &crate::screen::pane::composer::Message)| ListRow {
+            text: message.text.chars().take(MESSAGE).collect::<String>().replace('\n', " "),
+            help: "message".to_owned(),
+            choice: Choice::History(at),
+        };
+        messages.map(row).collect()
+    }
+
+    /// Shows the files that the host found for the palette.
+    pub(super) fn files_like(&mut self, query: String, found: Vec<Completion>) {
+        let row = |file: Completion| ListRow {
+            help: "file".to_owned(),
+            choice: Choice::File(file.value.clone()),
+            text: file.value,
+        };
+        let files = found.into_iter().filter(|file| !file.is_dir).map(row).collect();
+        if let Some(palette) = self.layers.palette_mut() {
+            palette.found(query, files);
+        }
+    }
+
+    /// Names a file in the composer, which gets the keys.
+    pub(super) fn write_file(&mut self, path: &str) -> Vec<Effect> {
+        self.focus = Focus::Composer;
+        self.forget_requests();
+        self.composer.write_file(path);
+        Vec::new()
+    }
+
+    /// Counts that a row of the palette was chosen, so that it comes first later.
+    pub(super) fn count_use(&mut self, row: &ListRow) {
+        if matches!(row.choice, Choice::History(_) | Choice::File(_)) {
+            return;
+        }
+        *self.chosen.entry(row.text.clone()).or_default() += 1;
+        while self.chosen.len() > MAX_CHOSEN {
+            let fewest = self.chosen.iter().filter(|(text, _)| **text != row.text);
+            let Some((least, _)) = fewest.min_by_key(|(_, uses)| **uses) else { break };
+            let least = least.clone();
+            self.chosen.remove(&least);
+        }
+    }
+}
+
+/// The settings of a page: each line `key = value  # what it means` of its examples in TOML, below the name of its table.
+fn settings(page: &str) -> Vec<ListRow> {
+    let mut rows: Vec<ListRow> = Vec::new();
+    let (mut inside, mut table) = (false, String::new());
+    for line in page.lines() {
+        let (code, meaning) = line.split_once('#').map_or((line, ""), |(code, said)| (code, said));
+        let (code, meaning) = (code.trim(), meaning.trim());
+        if line.starts_with("```") {
+            (inside, table) = (line == "```toml", String::new());
+        } else if !inside {
+            continue;
+        } else if let Some(name) = code.strip_prefix('[') {
+            table = format!("{}.", name.trim_start_matches('[').trim_end_matches(']'));
+        } else if code.contains('=') {
+            let (key, value) = code.split_once('=').unwrap_or((code, ""));
+            let (key, value) = (key.trim(), value.trim());
+            let help = format!("setting, such as {value}: {meaning}");
+            rows.push(ListRow {
+                text: format!("{table}{key}"),
+                help: help.trim_end_matches([':', ' ']).to_owned(),
+                choice: Choice::Setting(key.to_owned()),
+            });
+        } else if let Some(row) = rows.last_mut().filter(|_| code.is_empty() && !meaning.is_empty())
+        {
+            row.help.push(' ');
+            row.help.push_str(meaning);
+        }
+    }
+    rows
+}
+
+/// How often rows were chosen, from two screens over the same workspace: the larger count of each.
+pub(super) fn most(
+    mut own: BTreeMap<String, u32>,
+    other: BTreeMap<String, u32>,
+) -> BTreeMap<String, u32> {
+    for (text, uses) in other {
+        let count = own.entry(text).or_default();
+        *count = uses.max(*count);
+    }
+    own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_setting_of_the_page_is_a_row_with_its_table_and_its_meaning() {
+        let rows =
+            settings("x = 1\n```toml\na = 1 # one\n[b]\nc = [2] # two\n   # lines\n```\ny = 2\n");
+        let rows: Vec<(&str, &str)> = rows.iter().map(|row| (&*row.text, &*row.help)).collect();
+        let expected =
+            [("a", "setting, such as 1: one"), ("b.c", "setting, such as [2]: two lines")];
+        assert_eq!(rows, expected);
+        let real = settings(SETTINGS);
+        let turns = real.iter().find(|row| row.text == "limits.max_turns").unwrap();
+        assert!(turns.help.contains("model requests"), "{}", turns.help);
+        assert_eq!(turns.choice, Choice::Setting("max_turns".into()));
+    }
+}

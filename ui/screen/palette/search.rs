@@ -1,0 +1,170 @@
+//! The search of a list: some rows at a time, so that no key waits for a long list.
+
+use crate::screen::palette::{Choice, ListRow};
+use nucleo::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
+use nucleo::{Config, Matcher, Utf32Str};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+/// Rows that are searched at a time: about two milliseconds.
+const ROWS: usize = 4_000;
+
+/// A search that goes on until every row has been looked at.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    query: String,
+    /// Matches the text of a row: its characters in this order.
+    text: Pattern,
+    /// Matches what is said of a row: each word as it stands.
+    help: Pattern,
+    /// The rows that can match; `None` is all of them.
+    among: Option<Vec<usize>>,
+    /// How many of these have been looked at.
+    seen: usize,
+    found: BTreeSet<Match>,
+}
+
+/// A row that matches; the smallest is the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Match {
+    class: Class,
+    uses: Reverse<u32>,
+    kind: Kind,
+    score: Reverse<u32>,
+    row: usize,
+}
+
+/// How well a row matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    /// Its text begins with the query.
+    Begins,
+    Text,
+    /// Only what is said of it matches.
+    Help,
+}
+
+/// What a row is, the likeliest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Any,
+    Value,
+    Setting,
+    Message,
+}
+
+impl Kind {
+    fn of(choice: &Choice) -> Self {
+        match choice {
+            Choice::Line(_) => Self::Value,
+            Choice::Setting(_) => Self::Setting,
+            Choice::History(_) => Self::Message,
+            _ => Self::Any,
+        }
+    }
+}
+
+impl Search {
+    pub(super) fn new(query: &str, among: Option<Vec<usize>>) -> Self {
+        let pattern = |kind| Pattern::new(query, CaseMatching::Ignore, Normalization::Smart, kind);
+        Self {
+            query: without_colon(query).to_owned(),
+            text: pattern(AtomKind::Fuzzy),
+            help: pattern(AtomKind::Substring),
+            among,
+            seen: 0,
+            found: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn is_done(&self, rows: &[ListRow]) -> bool {
+        self.seen >= self.among.as_ref().map_or(rows.len(), Vec::len)
+    }
+
+    /// Looks at some more rows. `uses` says how often each was chosen before, or is empty.
+    pub(super) fn go_on(&mut self, rows: &[ListRow], uses: &[u32]) {
+        let (mut matcher, mut buffer) = (Matcher::new(Config::DEFAULT), Vec::new());
+        let mut score = |pattern: &Pattern, text: &str| {
+            pattern.score(Utf32Str::new(text, &mut buffer), &mut matcher)
+        };
+        let end = self.seen + ROWS;
+        for place in self.seen..end {
+            let at = match &self.among {
+                None => Some(place),
+                Some(among) => among.get(place).copied(),
+            };
+            let Some((at, row)) = at.and_then(|at| Some((at, rows.get(at)?))) else { break };
+            let (class, score) = match score(&self.text, &row.text) {
+                Some(score) if self.begins(&row.text) => (Class::Begins, score),
+                Some(score) => (Class::Text, score),
+                None => match score(&self.help, &row.help) {
+                    Some(score) => (Class::Help, score),
+                    None => continue,
+                },
+            };
+            let uses = Reverse(uses.get(at).copied().unwrap_or(0));
+            let (kind, score) = (Kind::of(&row.choice), Reverse(score));
+            self.found.insert(Match { class, uses, kind, score, row: at });
+        }
+        self.seen = end;
+    }
+
+    /// The rows that match, best first.
+    pub(super) fn found(self) -> Vec<usize> {
+        self.found.into_iter().map(|found| found.row).collect()
+    }
+
+    fn begins(&self, text: &str) -> bool {
+        let start = without_colon(text).as_bytes().get(..self.query.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(self.query.as_bytes()))
+    }
+}
+
+/// A verb without the colon before it.
+fn without_colon(text: &str) -> &str {
+    text.strip_prefix(':').unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screen::palette::Choice;
+
+    fn rows(of: &[(&str, &str)]) -> Vec<ListRow> {
+        let row = |(text, help): &(&str, &str)| ListRow {
+            text: (*text).into(),
+            help: (*help).into(),
+            choice: Choice::Nothing,
+        };
+        of.iter().map(row).collect()
+    }
+
+    fn found(query: &str, rows: &[ListRow], uses: &[u32]) -> Vec<String> {
+        let mut search = Search::new(query, None);
+        while !search.is_done(rows) {
+            search.go_on(rows, uses);
+        }
+        search.found().into_iter().map(|at| rows[at].text.clone()).collect()
+    }
+
+    #[test]
+    fn the_beginning_of_a_text_comes_before_its_middle_and_this_before_what_is_said_of_it() {
+        let rows = rows(&[
+            (":rm", "delete stopped Pods"),
+            (":restore", "bring stopped Pods back"),
+            ("nonstop", "Pod, idle"),
+            (":stop", "end Pods"),
+        ]);
+        assert_eq!(found("stop", &rows, &[]), [":stop", "nonstop", ":rm", ":restore"]);
+        assert_eq!(found(":ST", &rows, &[]), [":stop", ":restore"]);
+        assert_eq!(found("bring pods", &rows, &[]), [":restore"]);
+        assert_eq!(found("stop zzz", &rows, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn of_rows_that_match_alike_the_most_used_comes_first() {
+        let rows = rows(&[(":stop", ""), (":steer", ""), (":since", "")]);
+        assert_eq!(found("s", &rows, &[0, 2, 7]), [":since", ":steer", ":stop"]);
+        assert_eq!(found("st", &rows, &[1, 0, 7]), [":stop", ":steer"]);
+    }
+}
