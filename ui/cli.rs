@@ -18,6 +18,7 @@ mod auth;
 mod commands;
 mod doctor;
 mod log;
+mod install;
 mod man;
 mod mcp;
 mod mesh;
@@ -287,11 +288,11 @@ async fn carry_out(opening: &Opening, command: Command) -> Result<(), Failure> {
         }
         Command::Models { text, json } => models::list(opening, &text, json),
         Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut args::command(), "yoi", &mut script);
-            console::out(String::from_utf8_lossy(&script).trim_end());
+            console::out(String::from_utf8_lossy(&install::completions(shell)).trim_end());
             Ok(())
         }
+        Command::Install { to, plan } => install::install(opening, to, plan),
+        Command::Uninstall { to, all, plan } => install::uninstall(opening, to, all, plan).await,
         Command::Man => {
             let failed = |e: std::io::Error| Failure::new(Exit::Failed, e.to_string());
             console::out(man::page().map_err(failed)?.trim_end());

@@ -41,6 +41,7 @@ const IN_ORDER: &[(&str, Player)] = &[
     ("yoi models sonnet", the_models_are_listed),
     ("yoi doctor", the_doctor_reports),
     ("yoi man", the_manual_page_is_read_by_man),
+    ("yoi install", the_program_is_installed),
 ];
 
 /// Every other line, each in a place of its own where the Pod `api` lives.
@@ -97,6 +98,8 @@ const PLAYS: &[(&str, Player)] = &[
     ("yoi auth <provider>", a_key_is_stored),
     ("yoi completions <shell>", the_shell_reads_the_completions),
     ("man -l -", the_manual_page_is_read_by_man),
+    ("yoi uninstall --plan", the_installed_program_is_taken_back),
+    ("yoi uninstall", the_installed_program_is_taken_back),
     // The options that help lists.
     ("yoi --model <MODEL>", the_model_is_chosen),
     ("yoi --effort <EFFORT>", the_effort_is_chosen),
@@ -124,6 +127,10 @@ const PLAYS: &[(&str, Player)] = &[
     ("yoi doctor --json", the_doctor_reports),
     ("yoi doctor --report [<FILE>]", a_report_is_written),
     ("yoi auth --remove", a_key_is_removed),
+    ("yoi install --to <DIR>", the_program_is_installed),
+    ("yoi install --plan", the_program_is_installed),
+    ("yoi uninstall --to <DIR>", the_installed_program_is_taken_back),
+    ("yoi uninstall --all", the_installed_program_is_taken_back),
     ("yoi mcp --name <NAME>", an_mcp_client_is_answered),
     ("yoi mcp --cwd <DIR>", an_mcp_client_is_answered),
     ("yoi send --socket <PATH>", the_socket_of_the_pod_takes_a_message),
@@ -134,10 +141,14 @@ const PLAYS: &[(&str, Player)] = &[
 /// What no test can do, with the reason.
 const NOT_PLAYED: &[(&str, &str)] = &[
     ("cargo run --release", "builds for minutes; every test here runs what it builds"),
-    ("cargo install --path .", "builds for minutes, and needs the internet"),
     ("cargo bench --bench screen", "measures for minutes"),
     ("cargo bench --bench mesh", "measures for minutes"),
     ("./scripts/test", "runs this test"),
+    ("./scripts/release", "builds for minutes"),
+    (
+        "./install",
+        "stands in the archive that scripts/release makes; `yoi install` is what it calls",
+    ),
     (
         "yoi allow <request> client",
         "needs a client of MCP: the session `pods` of tests/mcp/session.py plays it",
@@ -190,7 +201,19 @@ fn of_any_verb(line: String) -> String {
 
 fn is_option_of_a_verb(line: &str) -> bool {
     let words: Vec<&str> = line.split(' ').collect();
-    let own = ["ls", "log", "host", "doctor", "auth", "completions", "man", "<verb>", "send"];
+    let own = [
+        "ls",
+        "log",
+        "host",
+        "doctor",
+        "auth",
+        "install",
+        "uninstall",
+        "completions",
+        "man",
+        "<verb>",
+        "send",
+    ];
     matches!(words[..], ["yoi", verb, option, ..] if option.starts_with("--") && !own.contains(&verb))
 }
 

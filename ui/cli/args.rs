@@ -163,6 +163,27 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Copy this program below ~/.local, with its manual page and the completions of the shells
+    Install {
+        /// Another directory, such as /usr/local
+        #[arg(long, value_name = "DIR")]
+        to: Option<PathBuf>,
+        /// Only say what would be written
+        #[arg(long)]
+        plan: bool,
+    },
+    /// Delete what `yoi install` wrote; settings and Pods stay
+    Uninstall {
+        /// The directory that was named to `yoi install`
+        #[arg(long, value_name = "DIR")]
+        to: Option<PathBuf>,
+        /// Delete settings, keys, Pods and their transcripts, too
+        #[arg(long)]
+        all: bool,
+        /// Only say what lies where, and what would be deleted
+        #[arg(long)]
+        plan: bool,
+    },
     /// Print the completions of a shell
     Completions { shell: clap_complete::Shell },
     /// Print the manual page, for `man -l -`

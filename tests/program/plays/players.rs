@@ -525,6 +525,53 @@ pub fn the_shell_reads_the_completions(place: &Place, line: &str) {
     place.does(&format!("{} > completions && bash -n completions", place.filled(line)));
 }
 
+/// The files of an installed program below its prefix.
+const INSTALLED: [&str; 5] = [
+    "bin/yoi",
+    "share/man/man1/yoi.1",
+    "share/bash-completion/completions/yoi",
+    "share/zsh/site-functions/_yoi",
+    "share/fish/vendor_completions.d/yoi.fish",
+];
+
+pub fn the_program_is_installed(place: &Place, line: &str) {
+    let prefix = if line.contains("--to") { "ws/part" } else { "home/.local" };
+    let prefix = place.bench.path(prefix);
+    let said = place.does(&place.filled(line));
+    if line.contains("--plan") {
+        assert!(said.contains("would write") && !prefix.exists(), "{said}");
+        return;
+    }
+    for file in INSTALLED {
+        let file = prefix.join(file);
+        assert!(file.is_file() && said.contains(&file.display().to_string()), "{said}");
+    }
+    let program = prefix.join("bin/yoi").display().to_string();
+    assert!(place.does(&format!("{program} --version")).starts_with("yoi "));
+    let again = place.does(&format!("{program} install --to {}", prefix.display()));
+    assert!(again.contains(&format!("{program} is this program")), "{again}");
+}
+
+pub fn the_installed_program_is_taken_back(place: &Place, line: &str) {
+    let to = if line.contains("--to") { " --to part" } else { "" };
+    let prefix = place.bench.path(if to.is_empty() { "home/.local" } else { "ws/part" });
+    place.does(&format!("yoi install{to}"));
+    place.does("yoi new kept");
+    let live = place.run(&place.filled(line));
+    if line.contains("--plan") {
+        assert!(live.out.contains("would delete"), "{live:?}");
+        assert!(INSTALLED.iter().all(|file| prefix.join(file).is_file()));
+        return;
+    }
+    assert!(live.code == Some(1) && live.err.contains("yoi host stop"), "{live:?}");
+    place.does("yoi host stop");
+    let said = place.does(&place.filled(line));
+    assert!(INSTALLED.iter().all(|file| !prefix.join(file).exists()), "{said}");
+    let data = place.bench.path("home/data").display().to_string();
+    assert!(said.contains(&format!("stays: {data}")), "{said}");
+    assert!(place.does("yoi ls").contains("kept"), "a Pod stays");
+}
+
 pub fn the_pod_works_in_the_directory(place: &Place, line: &str) {
     place.does(&format!("mkdir part && {} -p hello", place.filled(line)));
     let list = place.does("yoi ls --all");
