@@ -4,6 +4,8 @@ mod search;
 
 use crate::rows::{cut, pad, width, wrap_anywhere, wrap_text};
 use crate::screen::keys::Action;
+use crate::screen::pane::composer::Message;
+use crate::screen::pane::file_lookup::FileLookup;
 use crate::screen::pane::glyph::Glyphs;
 use crate::screen::pane::input::Input;
 use crate::theme::Theme;
@@ -19,17 +21,17 @@ use yoi::protocol::PodName;
 /// What choosing a row does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Choice {
-    /// Runs this line, or puts it into the command line when it wants an argument.
+    /// Runs this verb, or writes it into the command line when it needs an argument.
     Verb(&'static str),
     /// Runs this line, which stands without its colon.
     Line(String),
     Open(PodName),
-    /// Names this file in the composer.
+    /// Inserts this file into the message, as `@path` does.
     File(String),
-    /// Opens the settings at this key.
+    /// Opens the settings in the editor, at this key, which is named with its table.
     Setting(String),
-    /// Puts this message of the history into the composer: 0 is the newest.
-    History(usize),
+    /// Puts this message of the history into the composer.
+    History(Box<Message>),
     /// Tells a verb which of its rows was chosen.
     Picked {
         verb: VerbId,
@@ -62,26 +64,24 @@ pub struct Palette {
     pub title: String,
     pub query: Input,
     rows: Vec<ListRow>,
-    /// How often each of the rows was chosen before; empty where that does not count.
+    /// How often each row was chosen before; empty if the list does not count that.
     uses: Vec<u32>,
-    /// The files for the query, below the matches; `None` in a list without files.
+    /// The files that match the query, below the other matches; `None` if the list has no files.
     files: Option<FoundFiles>,
-    /// The matches, best first. Those of the query before while `search` is not at its end.
+    /// The matches, best first. While a search runs, these are still the matches of the query before.
     shown: Vec<usize>,
+    /// The search that is running.
     search: Option<Search>,
     selected: usize,
     /// Columns of the widest text of a row.
     widest: usize,
 }
 
-/// The files of a list over everything.
+/// The files that match the query.
 #[derive(Clone, Debug, Default)]
 struct FoundFiles {
-    /// The query that they were found for.
-    of: String,
     rows: Vec<ListRow>,
-    /// Whether the host is still looking for some: it is asked for one query at a time.
-    asked: bool,
+    lookup: FileLookup,
 }
 
 /// The effect of a key.
@@ -109,19 +109,19 @@ impl Palette {
         }
     }
 
-    /// A list over everything: the rows that were chosen most often come first, and the host finds files for it.
+    /// The palette: rows that were chosen most often come first, and the host adds the files that match the query.
     pub fn of_everything(
         title: impl Into<String>,
         mut rows: Vec<ListRow>,
         chosen: &BTreeMap<String, u32>,
     ) -> Self {
         let uses = |row: &ListRow| chosen.get(&row.text).copied().unwrap_or(0);
-        rows.sort_by_key(|row| std::cmp::Reverse(uses(row)));
+        rows.sort_by_cached_key(|row| std::cmp::Reverse(uses(row)));
         let uses = rows.iter().map(uses).collect();
         Self { uses, files: Some(FoundFiles::default()), ..Self::new(title, rows) }
     }
 
-    /// Whether it is the list over everything.
+    /// Whether this list is the palette.
     pub fn is_of_everything(&self) -> bool {
         self.files.is_some()
     }
@@ -160,26 +160,20 @@ impl Palette {
         Outcome::Stays
     }
 
-    /// The query for which the host is to find files, once.
+    /// The query to ask the host for files about, if a request is due.
     pub fn wants_files(&mut self) -> Option<String> {
         let query = self.query.text();
-        let files = self.files.as_mut()?;
         let names_no_file = query.trim().is_empty() || query.starts_with(':');
-        if files.asked || files.of == query || names_no_file {
-            return None;
-        }
-        files.asked = true;
-        Some(query.to_owned())
+        self.files.as_mut().filter(|_| !names_no_file)?.lookup.request(query)
     }
 
-    /// Takes over the files that the host found for `query`, if that is still the query.
-    pub fn found(&mut self, query: String, rows: Vec<ListRow>) {
+    /// Shows the files that the host found for `query`, unless the query has changed since.
+    pub fn found(&mut self, query: &str, rows: Vec<ListRow>) {
         let Some(files) = &mut self.files else { return };
-        files.asked = false;
-        if self.query.text() != query {
+        if !files.lookup.replied(query, self.query.text()) {
             return;
         }
-        (files.of, files.rows) = (query, rows);
+        files.rows = rows;
         if self.search.is_none() {
             let of_rows = self.rows.len();
             self.shown.retain(|at| *at < of_rows);
@@ -187,12 +181,12 @@ impl Palette {
         }
     }
 
-    /// Whether rows are still to be searched.
+    /// Whether a search is running.
     pub fn is_searching(&self) -> bool {
         self.search.is_some()
     }
 
-    /// Searches some more rows, so few that no key waits for it.
+    /// Searches the next rows: only some at a time, so that keys are handled in between.
     pub fn search_on(&mut self) {
         let Some(mut search) = self.search.take() else { return };
         search.go_on(&self.rows, &self.uses);
@@ -207,8 +201,9 @@ impl Palette {
         self.shown = rows;
         self.selected = 0;
         if let Some(files) = &mut self.files {
-            if files.of != self.query.text() {
+            if !files.lookup.is_known_for(self.query.text()) {
                 files.rows.clear();
+                files.lookup.forget();
             }
             self.shown.extend(self.rows.len()..self.rows.len() + files.rows.len());
         }
@@ -226,14 +221,14 @@ impl Palette {
         self.search_on();
     }
 
-    /// Searches what is still to be searched.
+    /// Runs the search to its end.
     fn finish_search(&mut self) {
         while self.is_searching() {
             self.search_on();
         }
     }
 
-    /// The row at this place of those that are shown.
+    /// The row at this position in the list as it is shown.
     fn row(&self, at: usize) -> Option<&ListRow> {
         let row = *self.shown.get(at)?;
         let file = || self.files.as_ref()?.rows.get(row - self.rows.len());
@@ -318,8 +313,8 @@ impl Palette {
         self.widest.max(files.unwrap_or(0)).min(most)
     }
 
-    /// The lines of a match: its text, and beside it what is said of it. A text alone is one line, and so is each row of
-    /// the list over everything.
+    /// The lines of a match: its text, and its help beside it. A match without help is one line, and so is each match in
+    /// the palette.
     fn lines_of(&self, at: usize, names: usize, columns: usize) -> Vec<(String, String)> {
         let Some(row) = self.row(at) else { return Vec::new() };
         if row.help.is_empty() {

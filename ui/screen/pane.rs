@@ -2,6 +2,7 @@
 
 pub mod glyph;
 pub mod input;
+pub mod file_lookup;
 pub mod transcript;
 pub mod tree;
 pub mod peers;

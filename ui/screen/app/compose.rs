@@ -115,7 +115,7 @@ impl App {
         self.composer.files = now.map(|now| open.with_prefix(now.prefix));
     }
 
-    /// Asks the host for the files that the sheet or the palette wants.
+    /// Asks the host for files that match the text behind `@` or in the palette, if a request is due.
     pub(super) fn look_for_files(&mut self) -> Option<Effect> {
         let Some(pod) = self.info().map(|info| info.name.clone()) else {
             self.composer.files = None;

@@ -362,14 +362,14 @@ impl App {
                 if let Event::Completions { entries, .. } = reply {
                     let pods = self.family.listed().map(|info| info.name.as_str());
                     if let Some(files) = &mut self.composer.files {
-                        files.found(prefix, entries, pods);
+                        files.found(&prefix, entries, pods);
                     }
                 }
                 Vec::new()
             }
             Asked::FilesLike(query) => {
                 if let Event::Completions { entries, .. } = reply {
-                    self.files_like(query, entries);
+                    self.files_like(&query, entries);
                 }
                 Vec::new()
             }
@@ -431,7 +431,7 @@ impl App {
             Asked::NewFor(message, _) => self.composer.give_back(None, &message, self.now),
             Asked::Files(_) => self.composer.files = None,
             Asked::FilesLike(query) => {
-                self.files_like(query, Vec::new());
+                self.files_like(&query, Vec::new());
                 return Vec::new();
             }
             Asked::Decision(id) => {

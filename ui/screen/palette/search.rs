@@ -1,4 +1,4 @@
-//! The search of a list: some rows at a time, so that no key waits for a long list.
+//! Searching a list: some rows at a time, so that keys are handled in between however long the list is.
 
 use crate::screen::palette::{Choice, ListRow};
 use nucleo::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
@@ -6,20 +6,20 @@ use nucleo::{Config, Matcher, Utf32Str};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// Rows that are searched at a time: about two milliseconds.
+/// How many rows are searched at a time.
 const ROWS: usize = 4_000;
 
-/// A search that goes on until every row has been looked at.
+/// A search that is continued until all rows have been compared with the query.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
     query: String,
-    /// Matches the text of a row: its characters in this order.
+    /// Matches a text that contains the characters of the query in their order.
     text: Pattern,
-    /// Matches what is said of a row: each word as it stands.
+    /// Matches a help text that contains each word of the query unchanged.
     help: Pattern,
-    /// The rows that can match; `None` is all of them.
+    /// The rows to compare; `None` means all.
     among: Option<Vec<usize>>,
-    /// How many of these have been looked at.
+    /// How many of these have been compared.
     seen: usize,
     found: BTreeSet<Match>,
 }
@@ -40,7 +40,7 @@ enum Class {
     /// Its text begins with the query.
     Begins,
     Text,
-    /// Only what is said of it matches.
+    /// Only its help matches.
     Help,
 }
 
@@ -81,7 +81,7 @@ impl Search {
         self.seen >= self.among.as_ref().map_or(rows.len(), Vec::len)
     }
 
-    /// Looks at some more rows. `uses` says how often each was chosen before, or is empty.
+    /// Compares the next rows. `uses` says how often each row was chosen before; it may be empty.
     pub(super) fn go_on(&mut self, rows: &[ListRow], uses: &[u32]) {
         let (mut matcher, mut buffer) = (Matcher::new(Config::DEFAULT), Vec::new());
         let mut score = |pattern: &Pattern, text: &str| {

@@ -196,6 +196,9 @@ impl Composer {
 
     /// Names a file in the draft.
     pub fn write_file(&mut self, path: &str) {
+        if self.draft.before_cursor().ends_with(|c: char| !c.is_whitespace()) {
+            self.draft.text.insert_char(' ');
+        }
         self.draft.file(path);
         self.draft.text.insert_char(' ');
     }

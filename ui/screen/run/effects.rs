@@ -46,7 +46,7 @@ impl Loop {
             }
             Effect::OpenSettings(key) => {
                 let Some(file) = self.config.as_ref().map(|dir| dir.join("config.toml")) else {
-                    let why = "there is no directory of settings";
+                    let why = "no configuration directory is known";
                     return Ok(Some(Msg::Said(Kind::Refused, why.into())));
                 };
                 let opened = move |name: &str| editor::open_settings(name, &file, &key);

@@ -1,6 +1,7 @@
 //! The sheet with names after `@`: files, which the host finds, and Pods.
 
 use crate::screen::pane::composer::Draft;
+use crate::screen::pane::file_lookup::FileLookup;
 use crate::verb::complete::rank;
 use yoi::protocol::Completion;
 
@@ -14,17 +15,14 @@ pub struct Files {
     pub prefix: String,
     pub found: Vec<Found>,
     pub selected: usize,
-    /// The text that `found` is for.
-    found_for: Option<String>,
-    /// Whether the host is still looking: it is asked for one text at a time.
-    asked: bool,
+    lookup: FileLookup,
 }
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     File(Completion),
-    /// The name of a Pod, which is only written.
+    /// The name of a Pod. It is inserted as plain text.
     Pod(String),
 }
 
@@ -51,38 +49,32 @@ impl Files {
         Self { prefix, ..self }
     }
 
-    /// The text for which the host is to find files, once.
+    /// The text to ask the host about, if a request is due.
     pub fn wants(&mut self) -> Option<String> {
-        if self.asked || self.found_for.as_ref() == Some(&self.prefix) {
-            return None;
-        }
-        self.asked = true;
-        Some(self.prefix.clone())
+        self.lookup.request(&self.prefix)
     }
 
-    /// Takes over the files that the host found for `prefix`, if that is still the text. The Pods with a name like it
-    /// stand behind the files whose path begins with it.
+    /// Shows the files that the host found for `prefix`, unless the text has changed since. Pods with a similar name
+    /// come after the files whose path begins with the text, and before the other files.
     pub fn found<'a>(
         &mut self,
-        prefix: String,
+        prefix: &str,
         files: Vec<Completion>,
         pods: impl Iterator<Item = &'a str>,
     ) {
-        self.asked = false;
-        if self.prefix != prefix {
+        if !self.lookup.replied(prefix, &self.prefix) {
             return;
         }
         let (begin, others): (Vec<_>, Vec<_>) =
-            files.into_iter().partition(|file| file.value.starts_with(&prefix));
+            files.into_iter().partition(|file| file.value.starts_with(prefix));
         let mut pods = match prefix.is_empty() {
             true => Vec::new(),
-            false => rank(&prefix, pods.collect(), |name| *name),
+            false => rank(prefix, pods.collect(), |name| *name),
         };
         pods.truncate(PODS);
         let pods = pods.into_iter().map(|name| Found::Pod(name.to_owned()));
         let file = |files: Vec<Completion>| files.into_iter().map(Found::File);
         self.found = file(begin).chain(pods).chain(file(others)).collect();
-        self.found_for = Some(prefix);
         self.selected = 0;
     }
 

@@ -89,7 +89,7 @@ fn a_chosen_file_is_sent_as_a_reference() {
     let mut files = Files::at(&composer.draft).expect("a file is being named");
     assert_eq!(files.prefix, "ui/r");
     let file = yoi::protocol::Completion { value: "ui/run.rs".into(), is_dir: false };
-    files.found("ui/r".into(), vec![file], std::iter::empty());
+    files.found("ui/r", vec![file], std::iter::empty());
     files.accept(&mut composer.draft);
     type_in(&mut composer, "and mail a@b.c");
     assert_eq!(
