@@ -21,6 +21,7 @@ mod answer;
 mod block;
 mod cancel;
 mod compact;
+mod connect;
 mod deny;
 mod explain;
 mod fork;
@@ -31,7 +32,7 @@ mod keys;
 mod lend;
 mod mesh;
 mod mcp;
-pub mod model;
+mod model;
 mod new;
 mod notices;
 mod notify;
@@ -98,6 +99,7 @@ pub static LIST: &[&Verb] = &[
     &policy::VERB,
     &trust::VERB,
     &mcp::VERB,
+    &connect::VERB,
     &model::VERB,
     &effort::VERB,
     &theme::VERB,
@@ -139,6 +141,8 @@ pub const EVERYWHERE: &[Way] =
 pub const CONVERSATION: &[Way] = &[Way::Line, Way::Palette, Way::Key, Way::Command, Way::Input];
 /// The ways of a verb for which the screen has keys of its own.
 pub const WITHOUT_SCREEN: &[Way] = &[Way::Command, Way::Shell, Way::Input];
+/// The ways of a verb that has a person type something unseen.
+pub const UNSEEN: &[Way] = &[Way::Line, Way::Palette, Way::Key, Way::Shell];
 /// The ways of a verb about the screen itself.
 pub const SCREEN: &[Way] = &[Way::Line, Way::Palette, Way::Key];
 

@@ -58,6 +58,7 @@ fn options(opening: &Opening, args: &Args) -> Options {
     });
     let workspace = found.map_or_else(|| opening.cwd.clone(), |found| found.root);
     let screen = ScreenFiles::new(&opening.dirs.state, &opening.dirs.data, &workspace);
+    let all = Catalogue::with(&settings);
     Options {
         cwd: opening.cwd.clone(),
         workspace,
@@ -74,7 +75,8 @@ fn options(opening: &Opening, args: &Args) -> Options {
         copies: Some(opening.dirs.state.join("copies")),
         pod: args.pod.clone(),
         message: args.message.clone(),
-        models: models(&Catalogue::with(&settings)),
+        models: models(&all),
+        providers: all.providers.keys().cloned().collect(),
     }
 }
 

@@ -37,7 +37,7 @@ mod everything;
 /// `:explain` and the menu of a Pod.
 mod explain;
 /// The first screen: the model of new Pods.
-mod first;
+pub mod first;
 /// When the next frame is due, and what it needs.
 mod frame;
 /// The hints and counts of the action bar.
@@ -52,6 +52,8 @@ mod rule;
 mod unconfirmed;
 /// From a key to its action.
 mod key;
+/// The line for a key of a provider.
+mod key_line;
 /// The stack of layers over the panes.
 mod layer;
 /// The command line, and leaving the screen.
@@ -96,6 +98,7 @@ pub use clipboard::Clipboard;
 pub use confirm::{Confirm, Read, TextFor, confirm_rows};
 pub use copy::{CLIPBOARD, Copied};
 pub use effect::{Capture, Effect, ExitReason, Update};
+pub use key_line::{KeyLine, KeyState};
 pub use layer::{Layer, Layers, RequestToken};
 pub use message::{Asked, Msg};
 pub use page::{OpenPage, Page};
@@ -134,6 +137,8 @@ pub struct Setup {
     pub workspace: PathBuf,
     pub env: BTreeMap<String, String>,
     pub models: Vec<(String, String)>,
+    /// The providers that are known by name.
+    pub providers: Vec<String>,
     /// The effort of new Pods, if the person chose one.
     pub effort: Option<Effort>,
     pub themes: Vec<String>,
@@ -350,6 +355,7 @@ impl App {
             Msg::ConnectFailed(why) => self.connect_failed(&why),
             Msg::NotFound(why) => self.not_found(why),
             Msg::Answered(asked, reply) => self.answered(asked, reply),
+            Msg::KeyStepDone(verb, reply) => self.key_step_done(verb, reply),
             Msg::Table(pod, entry, read) => {
                 if let Some(transcript) = self.transcripts.get_mut(&pod) {
                     transcript.table(entry, read);
@@ -430,6 +436,7 @@ impl App {
             selectors: targets::selectors(&self.family),
             agents: self.known_agents(),
             models: self.setup.models.clone(),
+            providers: self.setup.providers.clone(),
             paths: self.known_paths(),
             themes: self.setup.themes.clone(),
         }

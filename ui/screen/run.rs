@@ -150,7 +150,7 @@ struct Loop {
     sender: mpsc::Sender<Arrived>,
     answers: mpsc::Receiver<Arrived>,
     reconnect: Option<std::sync::Arc<Reconnect>>,
-    /// The directory of the settings and the themes.
+    /// The directory of the settings, the keys and the themes.
     config: Option<PathBuf>,
     copies: Option<PathBuf>,
     painted: Option<Instant>,

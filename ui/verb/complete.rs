@@ -25,6 +25,8 @@ pub struct Sources {
     pub agents: Vec<(String, String)>,
     /// `provider/model` and what is known of it.
     pub models: Vec<(String, String)>,
+    /// The providers that are known by name.
+    pub providers: Vec<String>,
     /// Paths that some Pod has to do with.
     pub paths: Vec<String>,
     pub themes: Vec<String>,
@@ -166,6 +168,7 @@ fn values(argument: &Arg, current: &Word, sources: &Sources) -> Vec<Candidate> {
             .collect(),
         "path" | "dir" => plain(&sources.paths),
         "theme" => plain(&sources.themes),
+        "provider" => plain(&sources.providers),
         "verb" => verbs(),
         _ => Vec::new(),
     }

@@ -36,7 +36,7 @@ impl Dialogue for Later {
         if let Some(client) = &self.client {
             let results = match last {
                 Some(Reply::Results(results)) => results,
-                Some(Reply::Confirmed | Reply::Picked(_)) | None => Vec::new(),
+                Some(Reply::Confirmed | Reply::Picked(_) | Reply::Key(_)) | None => Vec::new(),
             };
             let refused = results.into_iter().find_map(Result::err);
             let done = || End::done(format!("{client}: later"));

@@ -81,7 +81,7 @@ impl Dialogue for Restore {
             (Some(Reply::Results(results)), Stage::CarryingOut) => {
                 Next::End(self.done(known, results))
             }
-            (Some(Reply::Picked(_)), _) => Next::End(End::default()),
+            (Some(Reply::Picked(_) | Reply::Key(_)), _) => Next::End(End::default()),
         }
     }
 }

@@ -62,7 +62,7 @@ impl Dialogue for Remove {
                     _ => Next::End(ended(known, &self.targets, results, self)),
                 }
             }
-            Some(Reply::Picked(_)) => Next::End(End::default()),
+            Some(Reply::Picked(_) | Reply::Key(_)) => Next::End(End::default()),
         }
     }
 }

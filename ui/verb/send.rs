@@ -143,7 +143,7 @@ impl Send {
                 self.send_to_each()
             }
             (Reply::Results(results), _) => Next::End(ended(known, &self.several, results, self)),
-            (Reply::Picked(_), _) => Next::End(End::default()),
+            (Reply::Picked(_) | Reply::Key(_), _) => Next::End(End::default()),
         }
     }
 

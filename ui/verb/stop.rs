@@ -47,7 +47,7 @@ impl Dialogue for Stop {
                 let end = ended(known, &self.meant.pods, results, self);
                 Next::End(holds_while(&self.meant.pods, end, State::Stopped))
             }
-            Some(Reply::Picked(_)) => Next::End(End::default()),
+            Some(Reply::Picked(_) | Reply::Key(_)) => Next::End(End::default()),
         }
     }
 }

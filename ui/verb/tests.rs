@@ -33,6 +33,7 @@ fn known_in<'a>(family: &'a Family, env: &'a BTreeMap<String, String>, way: Way)
         cwd: Path::new("/repo"),
         workspace: Path::new("/repo"),
         model: None,
+        providers: &[],
         absence: None,
         effort: None,
         env,
@@ -287,6 +288,7 @@ fn words_complete_to_the_values_of_their_argument() {
         stopped: vec!["old".into()],
         selectors: ["@idle", "alice/**"].map(|text| (text.into(), String::new())).into(),
         agents: vec![("proj/a".into(), "agent".into()), ("my pi".into(), "yoi".into())],
+        providers: ["anthropic", "openai"].map(str::to_owned).into(),
         models: ["anthropic/claude", "openai/gpt"].map(|spec| (spec.into(), String::new())).into(),
         paths: vec!["/repo/ui".into(), "/repo/my docs".into()],
         themes: vec!["night".into(), "day".into()],
@@ -332,6 +334,7 @@ fn table() -> String {
         ways if ways == EVERYWHERE => "everywhere",
         ways if ways == CONVERSATION => "`:` `-c` `--no-ui`",
         ways if ways == WITHOUT_SCREEN => "`-c` `--no-ui` shell",
+        ways if ways == UNSEEN => "`:` shell",
         ways if ways == SCREEN => "screen",
         ways => panic!(":{}: say in docs/verbs.md where {ways:?} is", verb.name),
     };
@@ -363,7 +366,7 @@ fn driven(line: &str, way: Way, states: &[(&str, State)], replies: Vec<Reply>) -
     for reply in replies.into_iter().map(Some).chain([None]) {
         match dialogue.next(&known, std::mem::replace(&mut last, reply)) {
             Next::End(end) => return end,
-            Next::Call(_) | Next::Confirm(_) | Next::Pick(_) => {}
+            Next::Call(_) | Next::Confirm(_) | Next::Pick(_) | Next::Key(_) => {}
         }
     }
     panic!("{line} has not ended")

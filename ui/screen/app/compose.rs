@@ -89,6 +89,10 @@ impl App {
                 palette.insert(text);
                 self.layers.put_back(Layer::List(palette));
             }
+            Some(Layer::Key(mut line)) => {
+                line.insert(text);
+                self.layers.put_back(Layer::Key(line));
+            }
             None => {
                 self.leader = false;
                 self.focus = Focus::Composer;

@@ -2,6 +2,8 @@
 
 use crate::screen::app::{Asked, RequestToken};
 use crate::screen::pane::transcript::{LogCopy, LongText};
+use crate::verb::VerbId;
+use crate::verb::dialogue::KeyStep;
 use std::path::PathBuf;
 use yoi::protocol::{Method, PodName};
 
@@ -25,6 +27,8 @@ pub enum Effect {
         method: Method,
         asked: Asked,
     },
+    /// Does a step of a verb with a key; the reply comes back as [`Msg::KeyStepDone`].
+    KeyStep(VerbId, KeyStep),
     /// Finds the parts of a long text; the reply comes back as [`Msg::Table`].
     ReadTable(PodName, LongText),
     /// Puts a text into the clipboard.

@@ -7,6 +7,7 @@ use crate::screen::pane::transcript::{PartRange, PartTable};
 use crate::screen::program_status::States;
 use crate::theme::Theme;
 use crate::verb::VerbId;
+use crate::verb::dialogue::KeyReply;
 use crossterm::event::{KeyEvent, MouseEvent};
 use yoi::protocol::{EntryId, Event, Outgoing, PodName, Refusal};
 
@@ -35,6 +36,8 @@ pub enum Msg {
     NotFound(Option<String>),
     /// The reply to a call.
     Answered(Asked, Result<Event, Refusal>),
+    /// What came of a step of a verb with a key.
+    KeyStepDone(VerbId, KeyReply),
     /// The parts of an entry's long text, or why they cannot be read.
     Table(PodName, EntryId, Result<PartTable, String>),
     /// A text that was read from the log to be copied, or why it could not be read.

@@ -297,6 +297,26 @@ pub fn prompt(
     Some(Position::new(area.x + column.min(area.width - 1), y))
 }
 
+/// Paints a line whose text is not shown: what it begins with, and what is said of the text. Returns the position of the caret.
+pub fn unseen(
+    sign: &str,
+    shown: &str,
+    area: Rect,
+    buf: &mut Buffer,
+    theme: &Theme,
+    glyphs: Glyphs,
+) -> Option<Position> {
+    let y = area.bottom().checked_sub(1)?;
+    let spans = [
+        Span::styled(glyphs.plain(&format!(" {sign}")), theme.accent),
+        Span::styled(shown.to_owned(), theme.dim),
+    ];
+    let line = Line::from(spans.to_vec());
+    let caret = u16::try_from(line.width()).unwrap_or(0).min(area.width.saturating_sub(1));
+    buf.set_line(area.x, y, &line, area.width);
+    Some(Position::new(area.x + caret, y))
+}
+
 /// Paints the keys that answer a card into the line, in place of the draft, with this look of the keys.
 pub fn answers(
     answers: &[Hint],

@@ -6,6 +6,8 @@ use crate::screen::run::input::{self, Input};
 use crate::screen::run::terminal::{give_back, stop_group};
 use crate::screen::run::{Arrived, Find, Loop, clipboard, editor};
 use crate::theme::Theme;
+use crate::verb::VerbId;
+use crate::verb::dialogue::KeyStep;
 use anyhow::Context as _;
 use std::collections::VecDeque;
 use std::os::unix::fs::PermissionsExt as _;
@@ -33,6 +35,7 @@ impl Loop {
     async fn perform(&mut self, effect: Effect) -> anyhow::Result<Option<Msg>> {
         match effect {
             Effect::Call { pod, method, asked } => self.call(pod, method, asked),
+            Effect::KeyStep(verb, step) => self.key_step(verb, step),
             Effect::CopyFromLog(pod, copy) => self.copy_from_log(pod, copy),
             Effect::ReadTable(pod, text) => self.read_table(pod, text),
             Effect::Copy(text) => self.copy(text)?,
@@ -67,6 +70,17 @@ impl Loop {
             Effect::Quit(reason) => self.over = Some(reason),
         }
         Ok(None)
+    }
+
+    /// Tries or stores a key beside the loop. Leaving it needs nothing: its reply finds no line then.
+    fn key_step(&self, verb: VerbId, step: KeyStep) {
+        let (config, env) = (self.config.clone(), self.app.setup.env.clone());
+        let sender = self.sender.clone();
+        tokio::spawn(async move {
+            let reply = step.carry_out(&config.unwrap_or_default(), &env).await;
+            // The loop is gone when the dashboard has been left; then nobody waits for the reply.
+            let _ = sender.send(Arrived::Msg(Msg::KeyStepDone(verb, reply))).await;
+        });
     }
 
     /// Loads a theme by name; the names that can be chosen are those the app knows.

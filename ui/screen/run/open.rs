@@ -63,6 +63,8 @@ pub struct Options {
     pub message: Option<String>,
     /// Models that complete after `:model`.
     pub models: Vec<(String, String)>,
+    /// Providers that complete after `:connect`.
+    pub providers: Vec<String>,
     /// The effort of new Pods, if the person chose one.
     pub effort: Option<Effort>,
 }
@@ -119,6 +121,7 @@ fn open(options: &Options) -> (App, ScreenState) {
         workspace: options.workspace.clone(),
         env: options.env.clone(),
         models: options.models.clone(),
+        providers: options.providers.clone(),
         effort: options.effort,
         themes: Theme::names(themes.as_deref()),
         zone: Some(jiff::tz::TimeZone::system()),

@@ -68,7 +68,7 @@ impl App {
     /// The key of help: opens the page for what has the keys, and the same key closes it. The line keeps the keys.
     pub(in crate::screen::app) fn help_key(&mut self) -> Vec<Effect> {
         let of = match self.layers.top() {
-            Some(Layer::Prompt(_) | Layer::List(_)) => Context::Line,
+            Some(Layer::Prompt(_) | Layer::List(_) | Layer::Key(_)) => Context::Line,
             Some(Layer::Confirm(_)) | None => self.place(),
         };
         let is_open = matches!(&self.page, Some(OpenPage { page: Page::Keys(_), .. }));

@@ -400,7 +400,37 @@ fn the_tour_plays_in_a_pod_of_its_own_and_writes_its_next_line() {
     let [(Some("tour"), Method::Send { .. })] = calls(&sent)[..] else { panic!("{sent:?}") };
     bench.shown(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Running) });
     bench.shown(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Idle) });
-    assert_eq!(bench.draft(), "Show me what an error looks like.");
+    assert_eq!(bench.draft(), "Ask the counter on the network.");
+}
+
+#[test]
+fn the_tour_sends_the_person_away_and_goes_on_when_the_screen_is_opened_again() {
+    let tour = |state| PodInfo {
+        workspace: "/tmp/x".into(),
+        model: yoi::llm::rehearsal::TOUR_MODEL.into(),
+        ..pod("tour", state)
+    };
+    let mut bench = Bench::new(vec![]);
+    bench.type_in(":tour");
+    let effects = bench.press("enter");
+    let [Effect::Tour(token)] = &effects[..] else { panic!("{effects:?}") };
+    let info = Box::new(tour(State::Idle));
+    bench.msg(Msg::Answered(Asked::NewTour(token.clone()), Ok(Event::Created { info })));
+    for line in &yoi::llm::rehearsal::TOUR_LINES[1..] {
+        bench.shown(tour(State::Running));
+        bench.shown(tour(State::Idle));
+        if *line == "I am back." {
+            assert_eq!(bench.draft(), "", "the empty line is the one that the key leaves");
+        } else {
+            assert_eq!(bench.draft(), *line);
+            bench.press("enter");
+        }
+    }
+    let mut again = Bench::returning(bench.app.screen_state(), vec![tour(State::Idle)]);
+    assert_eq!(again.draft(), "I am back.");
+    again.press("enter");
+    let later = Bench::returning(again.app.screen_state(), vec![tour(State::Idle)]);
+    assert_eq!(later.draft(), "", "it is written once");
 }
 
 #[test]
@@ -423,7 +453,7 @@ fn the_tour_goes_on_after_the_host_left_the_end_of_its_run_out() {
         for event in [Event::Lagged, family(run(3, State::Idle))] {
             bench.msg(Msg::Host(Outgoing { re: None, pod: None, seq: None, event }));
         }
-        assert_eq!(bench.draft(), "Show me what an error looks like.");
+        assert_eq!(bench.draft(), "Ask the counter on the network.");
     }
 }
 
@@ -449,7 +479,7 @@ fn the_tour_waits_for_working_children_and_until_its_pod_is_current() {
     assert_eq!(bench.draft(), "");
     bench.type_in(":open tour");
     bench.press("enter");
-    assert_eq!(bench.draft(), "Show me what an error looks like.");
+    assert_eq!(bench.draft(), "Ask the counter on the network.");
 }
 
 #[test]

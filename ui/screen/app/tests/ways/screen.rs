@@ -22,6 +22,7 @@ impl Screen {
             workspace: world.cwd(),
             env: world.env.clone(),
             themes: vec!["night".into(), "day".into()],
+            providers: yoi::config::Catalogue::builtin().providers.keys().cloned().collect(),
             ..Setup::default()
         };
         let mut keymap = crate::screen::keys::default_keymap();
