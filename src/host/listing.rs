@@ -7,7 +7,7 @@ use crate::protocol::{Completion, Event, Lent, PodInfo, PodName, State};
 use crate::scope::{Permission, Rule, Scope};
 use crate::session::Files;
 use crate::store::DamagedRow;
-use crate::tools::walk;
+use crate::tools::walk::{self, Bound};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -15,12 +15,11 @@ use std::time::{Duration, Instant};
 
 /// How many completions are offered.
 const MAX_COMPLETIONS: usize = 100;
-/// Files and directories that are looked at for one completion, and for how long.
+/// Entries of directories that are looked at for one completion, and for how long.
 const MAX_VISITED: usize = 100_000;
 const LONGEST_LOOK: Duration = Duration::from_millis(300);
 
-/// The Pods that a Pod may see: itself, everything below it, its peers. From memory alone: no
-/// transcript is read and no Pod is called.
+/// The Pods that a Pod may see: itself, everything below it, its peers. No transcript is read and no Pod is called.
 pub(crate) fn of_pod(me: &PodName, shared: &Shared) -> Event {
     list(shared, |pod| Sight::of(relation(shared, me, pod)))
 }
@@ -202,56 +201,64 @@ pub(crate) fn completed_dir(cwd: &Path, prefix: &str) -> PathBuf {
 }
 
 /// The files and directories for `prefix`, blocking: those below `cwd` whose path begins with it, directories first, and
-/// behind them those whose path holds its characters in this order.
+/// behind them those whose path holds its characters in this order, the likest first.
 pub(crate) fn files(cwd: &Path, scope: &Scope, own: Vec<PathBuf>, prefix: &str) -> Vec<Completion> {
-    let mut found = begin_with(cwd, scope, prefix);
+    let bound = Bound { entries: MAX_VISITED, until: Instant::now() + LONGEST_LOOK };
+    let mut found = begin_with(cwd, scope, prefix, bound);
     found.sort_by(|a, b| b.is_dir.cmp(&a.is_dir).then_with(|| a.value.cmp(&b.value)));
     let is_below = !prefix.is_empty() && !prefix.starts_with(['/', '.']) && !prefix.ends_with('/');
     if is_below && found.len() < MAX_COMPLETIONS {
         let known: HashSet<String> = found.iter().map(|one| one.value.clone()).collect();
-        let like = like(cwd, scope, own, prefix).into_iter();
+        let like = like(cwd, scope, own, prefix, bound).into_iter();
         found.extend(like.filter(|one| !known.contains(&one.value)));
     }
     found.truncate(MAX_COMPLETIONS);
     found
 }
 
-fn begin_with(cwd: &Path, scope: &Scope, prefix: &str) -> Vec<Completion> {
+fn begin_with(cwd: &Path, scope: &Scope, prefix: &str, bound: Bound) -> Vec<Completion> {
     let (dir, start) = prefix.rsplit_once('/').unwrap_or(("", prefix));
     let Ok(full) = completed_dir(cwd, prefix).canonicalize() else { return Vec::new() };
     let Ok(entries) = std::fs::read_dir(&full) else { return Vec::new() };
     let slash = if prefix.contains('/') { "/" } else { "" };
+    let entries = entries.flatten().take(bound.entries);
     entries
-        .flatten()
-        .filter(|entry| scope.permission(&full.join(entry.file_name())) >= Some(Permission::Read))
+        .take_while(|_| Instant::now() < bound.until)
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let hidden = name.starts_with('.') && !start.starts_with('.');
-            let fits = name.starts_with(start) && !hidden;
-            fits.then(|| Completion {
-                value: format!("{dir}{slash}{name}"),
-                is_dir: entry.path().is_dir(),
+            let fits = name.starts_with(start) && !hidden && is_one_line(&name);
+            let reads = || scope.permission(&full.join(&name)) >= Some(Permission::Read);
+            (fits && reads()).then(|| {
+                let kind = entry.file_type();
+                let leads_to_directory =
+                    kind.as_ref().is_ok_and(std::fs::FileType::is_symlink) && entry.path().is_dir();
+                Completion {
+                    value: format!("{dir}{slash}{name}"),
+                    is_dir: leads_to_directory || kind.is_ok_and(|kind| kind.is_dir()),
+                }
             })
         })
         .collect()
 }
 
-/// The paths below `cwd` like a text, the likest first. Large directories are looked at in part.
-fn like(cwd: &Path, scope: &Scope, own: Vec<PathBuf>, text: &str) -> Vec<Completion> {
+/// Whether a name can be written into a line.
+fn is_one_line(name: &str) -> bool {
+    !name.chars().any(char::is_control)
+}
+
+/// The paths below `cwd` like a text, the likest first.
+fn like(cwd: &Path, scope: &Scope, own: Vec<PathBuf>, text: &str, bound: Bound) -> Vec<Completion> {
     let Ok(base) = cwd.canonicalize() else { return Vec::new() };
-    let text: String =
-        text.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect();
-    let end = Instant::now() + LONGEST_LOOK;
-    let visible = walk::visible(&base, scope, own, MAX_VISITED);
+    let text = text.split_whitespace().collect::<String>().to_lowercase();
     let mut found = Vec::new();
-    for entry in visible.take_while(|_| Instant::now() < end) {
+    for entry in walk::visible(&base, scope, own, bound) {
         let path = entry.path().strip_prefix(&base).ok().and_then(Path::to_str);
-        let Some((path, likeness)) = path.and_then(|path| Some((path, likeness(path, &text)?)))
-        else {
-            continue;
-        };
-        let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
-        found.push((likeness, path.len(), Completion { value: path.to_owned(), is_dir }));
+        let Some(path) = path.filter(|path| is_one_line(path)) else { continue };
+        if let Some(likeness) = likeness(path, &text) {
+            let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
+            found.push((likeness, path.len(), Completion { value: path.to_owned(), is_dir }));
+        }
     }
     found.sort_by(|a, b| (a.0, a.1, &a.2.value).cmp(&(b.0, b.1, &b.2.value)));
     found.into_iter().map(|(_, _, one)| one).collect()

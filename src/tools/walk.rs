@@ -9,6 +9,8 @@ use crate::tools::{Context, guard};
 use ignore::{DirEntry, Walk, WalkBuilder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The most entries visited in one search.
@@ -82,24 +84,36 @@ pub fn builder(ctx: &Context, base: &Path, ignored: Option<Arc<Ignored>>) -> Wal
     builder
 }
 
-/// The files and directories below a canonical directory that the scope reads, without hidden and ignored ones, at most
-/// so many entries; links are not followed.
+/// How far a person's list of files goes: so many entries, also those that are left out, and until this time.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    pub entries: usize,
+    pub until: Instant,
+}
+
+/// The files and directories below a canonical directory that the scope reads, without hidden and ignored ones, as far as
+/// the bound goes; links are not followed.
 pub fn visible(
     base: &Path,
     scope: &Scope,
     own: Vec<PathBuf>,
-    most: usize,
+    bound: Bound,
 ) -> impl Iterator<Item = DirEntry> {
     let ignored = Ignored::of_scope(scope, own, base);
     let (reaches, reads) = (scope.clone(), scope.clone());
+    let visited = AtomicUsize::new(0);
     let mut builder = WalkBuilder::new(base);
     builder.standard_filters(false).hidden(true).follow_links(false).filter_entry(move |entry| {
+        let is_over = visited.fetch_add(1, Ordering::Relaxed) >= bound.entries;
+        if is_over || Instant::now() >= bound.until {
+            return false;
+        }
         let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
         let path = entry.path();
         let seen = !directory || reaches.reaches(path) && !files::is_processes(path);
         seen && (entry.depth() == 0 || !ignored.contains(path, directory))
     });
-    let entries = builder.build().take(most).flatten().filter(|entry| entry.depth() > 0);
+    let entries = builder.build().flatten().filter(|entry| entry.depth() > 0);
     entries.filter(move |entry| reads.permission(entry.path()) >= Some(Permission::Read))
 }
 

@@ -6,16 +6,16 @@ use crate::console;
 use crate::headless::{Exit, Failure};
 use crate::start::{self, Opening};
 use clap_complete::Shell;
-use std::fs::{self, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use yoi::config::dirs::var;
+use yoi::config::dirs::{Dirs, var};
+use yoi::disk;
 use yoi::protocol::ClientKind;
 
 /// The place of the program below the prefix.
 const PROGRAM: &str = "bin/yoi";
-/// The places of the pages and scripts below the prefix, where man and the shells look for them.
+/// The places of the page and the scripts below the prefix, where man, bash and fish look for them; zsh is told.
 const MAN: &str = "share/man/man1/yoi.1";
 const SCRIPTS: [(&str, Shell); 3] = [
     ("share/bash-completion/completions/yoi", Shell::Bash),
@@ -58,36 +58,28 @@ pub fn install(opening: &Opening, to: Option<PathBuf>, plan: bool) -> Result<(),
     Ok(())
 }
 
-/// Writes a file whole or not at all, and says so.
+/// Writes a file whole or not at all, and says so; with `plan` it only says it.
 fn put(
-    place: &Path,
+    path: &Path,
     mode: u32,
     plan: bool,
     bytes: impl FnOnce() -> Result<Vec<u8>, Failure>,
 ) -> Result<(), Failure> {
     if plan {
-        console::out(&format!("would write {}", place.display()));
+        console::out(&format!("would write {}", path.display()));
         return Ok(());
     }
-    let bytes = bytes()?;
-    let dir = place.parent().unwrap_or(Path::new("/"));
-    let write = || -> io::Result<()> {
-        fs::create_dir_all(dir)?;
-        let mut file = tempfile::NamedTempFile::new_in(dir)?;
-        file.write_all(&bytes)?;
-        file.as_file().set_permissions(Permissions::from_mode(mode))?;
-        file.as_file().sync_all()?;
-        // A file that runs is not written into: another one takes its name.
-        file.persist(place)?;
-        Ok(())
-    };
-    write().map_err(|why| failed(&place.display().to_string(), why))?;
-    console::out(&format!("wrote {}", place.display()));
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir).map_err(|why| failed(&dir.display().to_string(), why))?;
+    }
+    let written = disk::replace(path, &bytes()?, mode);
+    written.map_err(|why| Failure::new(Exit::Failed, why.to_string()))?;
+    console::out(&format!("wrote {}", path.display()));
     Ok(())
 }
 
-/// Deletes what `install` wrote below `to`, and with `all` also settings, keys, logs and the state of screens. With `plan`
-/// it only says what lies where.
+/// Deletes the files of `install` below `to`, and with `all` the directories of yoi in their usual places. With `plan` it
+/// only says so.
 pub async fn uninstall(
     opening: &Opening,
     to: Option<PathBuf>,
@@ -95,61 +87,58 @@ pub async fn uninstall(
     plan: bool,
 ) -> Result<(), Failure> {
     let prefix = prefix(opening, to)?;
-    if !plan && start::attach(opening, ClientKind::Brief).await?.is_some() {
-        let text = "Pods are live: `yoi host stop` ends their host, then repeat this";
-        return Err(Failure::new(Exit::Failed, text));
-    }
-    let places = [PROGRAM, MAN].into_iter().chain(SCRIPTS.map(|(place, _)| place));
-    for file in places.map(|place| prefix.join(place)) {
-        if file.symlink_metadata().is_ok() {
-            take(&file, plan, |file| fs::remove_file(file))?;
+    if start::attach(opening, ClientKind::Brief).await?.is_some() {
+        let text = "a host is running: `yoi host stop` ends it";
+        if !plan {
+            return Err(Failure::new(Exit::Failed, format!("{text}, then repeat this")));
         }
+        console::err(text);
     }
-    let dirs = &opening.dirs;
-    let kinds = [
-        (&dirs.config, "settings and keys"),
-        (&dirs.data, "Pods and their transcripts"),
-        (&dirs.state, "states of screens, the log of the program"),
-        (&dirs.runtime, "sockets"),
-    ];
-    for (dir, what) in kinds {
-        if !dir.exists() {
-            continue;
-        }
-        // A directory with another name was chosen by the person, and may hold more.
-        let is_only_ours = dir.file_name().is_some_and(|name| name == "yoi");
-        match (all, is_only_ours) {
-            (true, true) => take(dir, plan, |dir| fs::remove_dir_all(dir))?,
-            (true, false) => {
-                let text = format!("stays: {} ({what}): delete it yourself", dir.display());
-                console::out(&text);
-            }
-            (false, _) => {
-                console::out(&format!("stays: {} ({what}); --all deletes it", dir.display()));
-            }
+    let texts = std::iter::once(MAN).chain(SCRIPTS.map(|(place, _)| place));
+    for place in texts {
+        delete(&prefix.join(place), plan, |file| fs::remove_file(file))?;
+    }
+    directories(opening, all, plan)?;
+    // Last: whatever fails before can be repeated.
+    delete(&prefix.join(PROGRAM), plan, |file| fs::remove_file(file))
+}
+
+/// Deletes the directories in their usual places, or says that they stay.
+fn directories(opening: &Opening, all: bool, plan: bool) -> Result<(), Failure> {
+    let mut unnamed = opening.env.clone();
+    unnamed.retain(|name, _| !name.starts_with("YOI_"));
+    let usual = Dirs::find(&unnamed).ok();
+    let dirs = |of: &Dirs| [&of.config, &of.data, &of.state, &of.runtime].map(PathBuf::clone);
+    let usual = usual.as_ref().map(dirs).unwrap_or_default();
+    let kinds = ["settings and keys", "Pods and their transcripts", "states of screens", "sockets"];
+    for (dir, what) in dirs(&opening.dirs).into_iter().zip(kinds) {
+        let shown = dir.display();
+        match (all, usual.contains(&dir)) {
+            _ if !dir.exists() => {}
+            (true, true) => delete(&dir, plan, disk::remove_tree)?,
+            // It was named by the person, and may hold more.
+            (true, false) => console::out(&format!("stays: {shown} ({what}): delete it yourself")),
+            (false, _) => console::out(&format!("stays: {shown} ({what}); --all deletes it")),
         }
     }
     Ok(())
 }
 
-fn take(
+/// Deletes what is at a path and says so; with `plan` it only says it.
+fn delete(
     path: &Path,
     plan: bool,
-    remove: impl FnOnce(&Path) -> io::Result<()>,
+    delete: impl FnOnce(&Path) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    if plan {
-        console::out(&format!("would delete {}", path.display()));
+    if path.symlink_metadata().is_err() {
         return Ok(());
     }
-    match remove(path) {
-        Err(why) if why.kind() != io::ErrorKind::NotFound => {
-            Err(failed(&path.display().to_string(), why))
-        }
-        _ => {
-            console::out(&format!("deleted {}", path.display()));
-            Ok(())
-        }
+    if !plan {
+        delete(path).map_err(|why| failed(&path.display().to_string(), why))?;
     }
+    let done = if plan { "would delete" } else { "deleted" };
+    console::out(&format!("{done} {}", path.display()));
+    Ok(())
 }
 
 /// Where the files go: `~/.local`, unless a person names another place.

@@ -4,6 +4,7 @@ mod search;
 
 use crate::rows::{cut, pad, width, wrap_anywhere, wrap_text};
 use crate::screen::keys::Action;
+use crate::screen::pane::composer::Message;
 use crate::screen::pane::glyph::Glyphs;
 use crate::screen::pane::input::Input;
 use crate::theme::Theme;
@@ -28,8 +29,8 @@ pub enum Choice {
     File(String),
     /// Opens the settings at this key.
     Setting(String),
-    /// Puts this message of the history into the composer: 0 is the newest.
-    History(usize),
+    /// Puts this message of the history into the composer.
+    History(Box<Message>),
     /// Tells a verb which of its rows was chosen.
     Picked {
         verb: VerbId,
@@ -74,13 +75,13 @@ pub struct Palette {
     widest: usize,
 }
 
-/// The files of a list over everything.
+/// The files for one query in a list over everything.
 #[derive(Clone, Debug, Default)]
 struct FoundFiles {
     /// The query that they were found for.
     of: String,
     rows: Vec<ListRow>,
-    /// Whether the host is still looking for some: it is asked for one query at a time.
+    /// Whether the reply of the host is still to come: it is asked for one query at a time.
     asked: bool,
 }
 
@@ -208,7 +209,7 @@ impl Palette {
         self.selected = 0;
         if let Some(files) = &mut self.files {
             if files.of != self.query.text() {
-                files.rows.clear();
+                *files = FoundFiles { asked: files.asked, ..FoundFiles::default() };
             }
             self.shown.extend(self.rows.len()..self.rows.len() + files.rows.len());
         }

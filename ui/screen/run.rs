@@ -110,7 +110,7 @@ pub async fn dashboard(
         input.stop().await;
     }
     if let Some(saver) = running.saver.take() {
-        // No reply is awaited any more, so that the saver can say why it failed.
+        // No reply is read any more: a full channel would hold the saver where it says why it failed.
         running.answers.close();
         saver.finish(running.app.screen_state(), running.app.chosen_theme.clone()).await;
     }
@@ -156,7 +156,7 @@ struct Loop {
     painted: Option<Instant>,
     /// The bytes of that frame.
     frame_bytes: u64,
-    /// What has to be painted because of the messages since the last frame.
+    /// Whether the messages since the last frame need another one.
     redraw: bool,
     saver: Option<Saver>,
     /// When the state of the screen is written; `None` while it is as it was written.
@@ -173,6 +173,9 @@ impl Loop {
             let first = self.next().await;
             let mut urgent = self.take_in(first).await?;
             for _ in 0..BURST {
+                if self.over.is_some() {
+                    break;
+                }
                 let Some(more) = self.waiting() else { break };
                 urgent |= self.take_in(more).await?;
             }
@@ -248,7 +251,7 @@ impl Loop {
         Some(Arrived::Msg(Msg::Host(event)))
     }
 
-    /// Handles an input, and tells whether a person waits for the frame.
+    /// Handles an input, and tells whether the next frame comes at once.
     async fn take_in(&mut self, arrived: Arrived) -> anyhow::Result<bool> {
         let (msg, urgent) = match arrived {
             Arrived::Terminal(event) => (of_terminal(event), true),
@@ -291,8 +294,7 @@ impl Loop {
         Ok(urgent)
     }
 
-    /// Hands a message to the app. What has to be painted is collected until the next frame; the effects
-    /// are returned.
+    /// Hands a message to the app, notes whether it needs a frame, and returns its effects.
     fn update(&mut self, msg: Msg) -> Vec<Effect> {
         let update = self.app.update(msg, now_ms());
         self.redraw |= update.redraw;

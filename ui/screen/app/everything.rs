@@ -2,7 +2,8 @@
 
 use crate::screen::app::{App, Effect, Focus, Layer};
 use crate::screen::palette::{Choice, ListRow, Palette};
-use crate::verb::{Way, reached};
+use crate::screen::pane::composer::Message;
+use crate::verb::{Verb, Way, reached};
 use std::collections::BTreeMap;
 use yoi::protocol::Completion;
 use yoi::text::verb_word;
@@ -22,14 +23,14 @@ impl App {
             self.pod_rows(),
             self.value_rows(),
             settings(SETTINGS),
-            self.message_rows(),
+            self.message_rows("message"),
         ];
         let palette = Palette::of_everything("palette", rows.concat(), &self.chosen);
         self.open_layer(Layer::List(palette))
     }
 
     fn verb_rows(&self) -> Vec<ListRow> {
-        let row = |verb: &crate::verb::Verb| ListRow {
+        let row = |verb: &Verb| ListRow {
             text: format!(":{}", verb.name),
             help: match self.key_of(verb.name) {
                 Some(key) => format!("{} ({key})", verb.help),
@@ -69,24 +70,23 @@ impl App {
     }
 
     /// The messages that were sent from here, newest first.
-    fn message_rows(&self) -> Vec<ListRow> {
-        let messages = self.composer.history.newest_first().enumerate();
-        let row = |(at, message): (usize, &crate::screen::pane::composer::Message)| ListRow {
-            text: message.text.chars().take(MESSAGE).collect::<String>().replace('\n', " "),
-            help: "message".to_owned(),
-            choice: Choice::History(at),
+    pub(super) fn message_rows(&self, help: &str) -> Vec<ListRow> {
+        let row = |message: &Message| ListRow {
+            text: one_row(&message.text),
+            help: help.to_owned(),
+            choice: Choice::History(Box::new(message.clone())),
         };
-        messages.map(row).collect()
+        self.composer.history.newest_first().map(row).collect()
     }
 
     /// Shows the files that the host found for the palette.
     pub(super) fn files_like(&mut self, query: String, found: Vec<Completion>) {
         let row = |file: Completion| ListRow {
-            help: "file".to_owned(),
+            help: if file.is_dir { "directory" } else { "file" }.to_owned(),
             choice: Choice::File(file.value.clone()),
             text: file.value,
         };
-        let files = found.into_iter().filter(|file| !file.is_dir).map(row).collect();
+        let files = found.into_iter().map(row).collect();
         if let Some(palette) = self.layers.palette_mut() {
             palette.found(query, files);
         }
@@ -106,13 +106,13 @@ impl App {
             return;
         }
         *self.chosen.entry(row.text.clone()).or_default() += 1;
-        while self.chosen.len() > MAX_CHOSEN {
-            let fewest = self.chosen.iter().filter(|(text, _)| **text != row.text);
-            let Some((least, _)) = fewest.min_by_key(|(_, uses)| **uses) else { break };
-            let least = least.clone();
-            self.chosen.remove(&least);
-        }
+        keep_most(&mut self.chosen, &row.text);
     }
+}
+
+/// The beginning of a message as one row of a list.
+pub(super) fn one_row(message: &str) -> String {
+    message.chars().take(MESSAGE).collect::<String>().replace('\n', " ")
 }
 
 /// The settings of a page: each line `key = value  # what it means` of its examples in TOML, below the name of its table.
@@ -128,14 +128,13 @@ fn settings(page: &str) -> Vec<ListRow> {
             continue;
         } else if let Some(name) = code.strip_prefix('[') {
             table = format!("{}.", name.trim_start_matches('[').trim_end_matches(']'));
-        } else if code.contains('=') {
-            let (key, value) = code.split_once('=').unwrap_or((code, ""));
+        } else if let Some((key, value)) = code.split_once('=') {
             let (key, value) = (key.trim(), value.trim());
             let help = format!("setting, such as {value}: {meaning}");
             rows.push(ListRow {
                 text: format!("{table}{key}"),
                 help: help.trim_end_matches([':', ' ']).to_owned(),
-                choice: Choice::Setting(key.to_owned()),
+                choice: Choice::Setting(format!("{table}{key}")),
             });
         } else if let Some(row) = rows.last_mut().filter(|_| code.is_empty() && !meaning.is_empty())
         {
@@ -144,6 +143,16 @@ fn settings(page: &str) -> Vec<ListRow> {
         }
     }
     rows
+}
+
+/// Forgets the rows that were chosen least, beyond those that are remembered; but not the newest.
+fn keep_most(chosen: &mut BTreeMap<String, u32>, newest: &str) {
+    while chosen.len() > MAX_CHOSEN {
+        let others = chosen.iter().filter(|(text, _)| *text != newest);
+        let Some((least, _)) = others.min_by_key(|(_, uses)| **uses) else { break };
+        let least = least.clone();
+        chosen.remove(&least);
+    }
 }
 
 /// How often rows were chosen, from two screens over the same workspace: the larger count of each.
@@ -155,6 +164,7 @@ pub(super) fn most(
         let count = own.entry(text).or_default();
         *count = uses.max(*count);
     }
+    keep_most(&mut own, "");
     own
 }
 
@@ -173,6 +183,6 @@ mod tests {
         let real = settings(SETTINGS);
         let turns = real.iter().find(|row| row.text == "limits.max_turns").unwrap();
         assert!(turns.help.contains("model requests"), "{}", turns.help);
-        assert_eq!(turns.choice, Choice::Setting("max_turns".into()));
+        assert_eq!(turns.choice, Choice::Setting("limits.max_turns".into()));
     }
 }

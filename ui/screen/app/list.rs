@@ -1,5 +1,6 @@
 //! The lists that open over the panes: keys, history, queue.
 
+use crate::screen::app::everything::one_row;
 use crate::screen::app::verb::is_written;
 use crate::screen::app::{App, Effect, Layer};
 use crate::screen::keys::{Action as KeyAction, Binding, CONTEXTS, Context};
@@ -69,14 +70,7 @@ impl App {
     }
 
     pub(super) fn list_history(&mut self) -> Vec<Effect> {
-        let messages = self.composer.history.newest_first().enumerate();
-        let rows: Vec<ListRow> = messages
-            .map(|(i, message)| ListRow {
-                text: message.text.replace('\n', " "),
-                help: String::new(),
-                choice: Choice::History(i),
-            })
-            .collect();
+        let rows = self.message_rows("");
         if rows.is_empty() {
             return self.say(Kind::Info, "nothing was sent from here yet");
         }
@@ -92,7 +86,7 @@ impl App {
         let rows = queue
             .into_iter()
             .map(|queued| ListRow {
-                text: flatten(&queued.input).replace('\n', " "),
+                text: one_row(&flatten(&queued.input)),
                 help: String::new(),
                 choice: Choice::Queued { pod: pod.clone(), id: queued.id },
             })
@@ -112,13 +106,10 @@ impl App {
             Choice::Open(name) => self.make_current(&name),
             Choice::File(path) => self.write_file(&path),
             Choice::Setting(key) => vec![Effect::OpenSettings(key)],
-            Choice::History(at) => {
-                let message = self.composer.history.newest_first().nth(at).cloned();
-                if let Some(message) = message {
-                    let draft = self.composer.draft().message();
-                    self.composer.history.keep(&draft, self.now);
-                    self.composer.write(&message);
-                }
+            Choice::History(message) => {
+                let draft = self.composer.draft().message();
+                self.composer.history.keep(&draft, self.now);
+                self.composer.write(&message);
                 Vec::new()
             }
             Choice::Picked { verb, at, .. } => self.verb_replied(verb, Reply::Picked(at)),

@@ -57,19 +57,31 @@ pub fn open(editor: &str, file: &Path, line: Option<u64>) -> Result<(), String> 
     ended(run(&editor, file), &editor)
 }
 
-/// Opens a file of settings at the first line that sets this key, and makes the file if there is none. Blocks until the
-/// editor ends.
+/// Opens a file of settings at the line that sets this key, and makes the file if there is none. Blocks until the editor
+/// ends.
 pub fn open_settings(editor: &str, file: &Path, key: &str) -> Result<(), String> {
     let why = |error: io::Error| format!("{}: {error}", file.display());
     if !file.exists() {
         File::create_new(file).map_err(why)?;
     }
-    let text = std::fs::read_to_string(file).map_err(why)?;
-    let sets = |line: &str| {
-        let value = line.trim_start().strip_prefix(key).map(str::trim_start);
-        value.is_some_and(|value| value.starts_with('='))
-    };
-    open(editor, file, (1..).zip(text.lines()).find(|(_, line)| sets(line)).map(|(at, _)| at))
+    let text = Decoded::of(&std::fs::read(file).map_err(why)?).text.into_owned();
+    open(editor, file, line_of(key, &text))
+}
+
+/// The line of a TOML file that sets this key, which is named with its table; counted from 1.
+fn line_of(key: &str, text: &str) -> Option<u64> {
+    let mut table = String::new();
+    for (at, line) in (1..).zip(text.lines().map(str::trim)) {
+        if let Some(name) = line.strip_prefix('[') {
+            let name = name.trim_start_matches('[').split(']').next().unwrap_or_default();
+            table = format!("{name}.");
+        } else if let Some((own, _)) = line.split_once('=')
+            && key.strip_prefix(&table) == Some(own.trim())
+        {
+            return Some(at);
+        }
+    }
+    None
 }
 
 /// A sentence for an editor that did not end well.
@@ -163,5 +175,19 @@ impl Drop for Foreground {
     fn drop(&mut self) {
         // This fails only when the terminal is gone, which ends the dashboard anyway.
         let _ = self.give_to(self.ours);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_found_in_its_table() {
+        let text = "model = 'a'\nlimits.depth = 3\n[limits] # of runs\nmax_turns = 5\n\n[profile.quick]\n max_turns=7\n";
+        let line = |key| line_of(key, text);
+        assert_eq!((line("model"), line("limits.depth")), (Some(1), Some(2)));
+        assert_eq!((line("limits.max_turns"), line("profile.quick.max_turns")), (Some(4), Some(7)));
+        assert_eq!((line("max_turns"), line("profile.quick.model")), (None, None));
     }
 }

@@ -24,7 +24,9 @@ impl Loop {
     /// Performs effects, and the effects that follow from their results.
     pub(super) async fn perform_all(&mut self, effects: Vec<Effect>) -> anyhow::Result<()> {
         let mut effects = VecDeque::from(effects);
-        while let Some(effect) = effects.pop_front() {
+        while self.over.is_none()
+            && let Some(effect) = effects.pop_front()
+        {
             if let Some(msg) = self.perform(effect).await? {
                 effects.extend(self.update(msg));
             }
@@ -172,11 +174,13 @@ impl Loop {
         let env = |name: &str| self.app.setup.env.get(name).filter(|v| !v.is_empty()).cloned();
         let editor = env("VISUAL").or_else(|| env("EDITOR")).unwrap_or_else(|| "vi".into());
         self.pause_input().await;
-        give_back();
+        // Ctrl+C is a signal as long as the terminal is not the screen's.
         input::ignore_interrupts(true);
+        give_back();
         let done = tokio::task::spawn_blocking(move || work(&editor)).await;
+        let resumed = self.resume_input();
         input::ignore_interrupts(false);
-        self.resume_input()?;
+        resumed?;
         Ok(done.unwrap_or_else(|error| Err(format!("cannot run the editor: {error}"))))
     }
 

@@ -29,7 +29,10 @@ fn it_finds_values_settings_and_messages_and_chooses_them() {
     assert!(matches!(calls(&chosen)[..], [(Some("alice"), Method::SetModel { .. })]), "{chosen:?}");
     open(&mut bench, "limits.max_turns");
     let chosen = bench.press("enter");
-    assert!(matches!(&chosen[..], [Effect::OpenSettings(key)] if key == "max_turns"), "{chosen:?}");
+    assert!(
+        matches!(&chosen[..], [Effect::OpenSettings(key)] if key == "limits.max_turns"),
+        "{chosen:?}"
+    );
     bench.type_in("mend the parser");
     bench.press("enter");
     open(&mut bench, "parser");
@@ -89,9 +92,20 @@ fn the_host_finds_files_for_one_query_at_a_time_and_a_chosen_one_is_named_in_the
     assert_eq!(prefixes(&bench.msg(found("z", "z.rs"))), ["zzlist"]);
     assert!(!bench.screen().contains("z.rs"), "that was for another query");
     assert_eq!(prefixes(&bench.msg(found("zzlist", "zz/list.rs"))), [""; 0]);
+    assert!(bench.screen().contains("zz/list.rs"), "{}", bench.screen());
+    // A query that comes back is asked for again: its files went with another one.
+    bench.press("ctrl-u");
+    assert_eq!(prefixes(&bench.type_in("zzlist")), ["z"]);
+    bench.msg(found("z", "z.rs"));
+    bench.msg(found("zzlist", "zz/list.rs"));
     assert!(best(&mut bench).starts_with("zz/list.rs"), "{}", bench.screen());
     bench.press("enter");
     assert_eq!(bench.draft(), "look at @zz/list.rs ");
+    open(&mut bench, "zzlist");
+    bench.msg(found("z", "z.rs"));
+    bench.msg(found("zzlist", "zz/list.rs"));
+    bench.press("enter");
+    assert_eq!(bench.draft(), "look at @zz/list.rs @zz/list.rs ");
 }
 
 #[test]
