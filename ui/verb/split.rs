@@ -14,7 +14,7 @@ pub static VERB: Verb = of::<Split>(Verb {
          names no Pod is about the one in focus. If the screen is too narrow, a notice says how wide it has to be; \
          :zoom makes room.",
     ],
-    ..verb("split", "show another Pod's transcript beside the current one, or only one again")
+    ..verb("split", "show another Pod's transcript beside the current one, or hide it again")
 });
 
 #[derive(Args)]

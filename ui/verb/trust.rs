@@ -20,7 +20,7 @@ pub static VERB: Verb = of::<Trust>(Verb {
          from the next run on, the rest to Pods that are made from then on. Your own settings and decisions come \
          first. :policy lists what you trust, and :policy revoke <n> ends it.",
     ],
-    ..verb("trust", "show what the settings file of the workspace asks for, and trust it (asks)")
+    ..verb("trust", "show what the workspace's settings ask for, and trust them (asks)")
 });
 
 #[derive(Args)]
