@@ -15,16 +15,16 @@ pub static VERB: Verb = of::<Allow>(Verb {
     safety: Safety::Confirms,
     runs: Runs::Unattended,
     more: &[
-        "Alone, it allows the call once. With each behind the request, it also allows all equal requests that wait, \
-         once. With pod it allows such calls of this Pod from now on, with tree also those of everything below the \
-         Pod. Both write a rule: the one that :inbox shows with the request, or the one that you type behind them, \
-         as in Bash:cargo *. A rule that was not shown in this conversation is confirmed first.",
+        "With nothing behind the request, its call is allowed once; with each, so are all equal calls that wait. \
+         With pod, such calls of its Pod are allowed from now on; with tree, also those of everything below the Pod. \
+         Both write a rule: the one that :inbox shows with the request, or the one that you type behind them, as in \
+         Bash:cargo *. A rule that was not shown in this conversation is confirmed first.",
         "With tree and --of, the rule is for another Pod, which stands above the one that asks, and for everything \
          below it, Pods that it spawns later included: :allow 1 tree --of lead. The rule ends when that Pod stops.",
         "A call of an MCP client is allowed once, or with client behind the request for good: the client may then \
          use the Pods of its folder. :policy lists such consents and ends them.",
-        "With --no-ui a request has a number, which you can leave out if only one request was shown. Anywhere else \
-         its name is the end of its id, as `yoi inbox` prints it.",
+        "With --no-ui a request has a number. You can leave it out if only one request was shown, but not at a \
+         terminal. Anywhere else a request is named by the end of its id, as `yoi inbox` prints it.",
         "On the screen, {everywhere next-needs-you} shows the oldest request, and keys decide it.",
     ],
     ..verb("allow", "allow an approval request")
