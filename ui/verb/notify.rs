@@ -17,7 +17,7 @@ pub static VERB: Verb = of::<Notify>(Verb {
 
 #[derive(Args)]
 struct Notify {
-    /// Calls you at once by each way
+    /// Call you now in each of these ways
     #[arg(value_name = "TEST")]
     what: What,
 }
