@@ -214,13 +214,13 @@ pub const fn verb(name: &'static str, help: &'static str) -> Verb {
 
 fn shell<D: Args>(command: Command) -> Command {
     let pod = Arg::new(SELECTED).long("pod").value_name("NAME");
-    let pod = pod.help("The Pod that is meant where none is named");
+    let pod = pod.help("The Pod to act on if the command names none");
     let yes = Arg::new(YES).long("yes").action(ArgAction::SetTrue);
     // An option of the shell may follow the words of a verb. Behind `--` stands nothing but words.
     D::augment_args(command)
         .mut_args(|argument| argument.trailing_var_arg(false))
         .arg(pod.value_parser(clap::value_parser!(PodName)))
-        .arg(yes.help("Confirm whatever is asked"))
+        .arg(yes.help("Answer yes to every question"))
 }
 
 /// The options of every verb in the shell.

@@ -37,11 +37,11 @@ const FILES: Duration = Duration::from_secs(1);
 /// The arguments of `yoi doctor`.
 #[derive(Debug, clap::Args)]
 pub struct Doctor {
-    /// The findings as one JSON object
+    /// Print the findings as one JSON object
     #[arg(long)]
     json: bool,
-    /// Write one file for a bug report, without secrets and messages; without a name it lies in
-    /// the state directory
+    /// Write one file for a bug report, without secrets and messages; if you name no file, it is
+    /// written to the state directory
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     report: Option<Option<PathBuf>>,
 }

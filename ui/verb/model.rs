@@ -17,14 +17,16 @@ use yoi::text::SafeText;
 pub static VERB: Verb = of::<Model>(Verb {
     safety: Safety::Confirms,
     more: &[
-        "It counts from the next request on, also in a run under way; a run that waits for its provider asks the new \
-         model at once.",
-        "Without a Pod it is about the model of new Pods; in a shell, write `model` into config.toml for those.",
-        "Without a model it lists the ways to connect one: a key in the environment, :connect, a server on this machine, a provider in config.toml.",
-        "Behind the model, Pods can be named that are to use it, also by selectors such as @idle or alice/**: several are \
-         listed before anything is changed. :help stop says which selectors there are.",
+        "The choice takes effect with the next request, also in a run that is under way. A run that waits for its \
+         provider asks the new model at once.",
+        "If no Pod is selected, it is for new Pods. In a shell, write `model` into config.toml to choose it for \
+         those.",
+        "If no model is connected, :model alone lists the ways to connect one: a key in the environment, :connect, \
+         Ollama or LM Studio on this machine, or a provider in config.toml.",
+        "Behind the model you can name the Pods that are to use it, also by selectors such as @idle or alice/**. \
+         Several Pods are listed before anything changes. :help stop lists the selectors.",
     ],
-    ..verb("model", "choose the model, or say which one it is and why")
+    ..verb("model", "choose the model, or show which one is used and why")
 });
 
 #[derive(Args)]
@@ -32,7 +34,7 @@ struct Model {
     /// provider/model, provider/ or rehearsal:<script>
     #[arg(value_name = "MODEL")]
     model: Option<String>,
-    /// The Pods; none is the selected one
+    /// The Pods; without any, the selected one
     #[arg(value_name = "POD")]
     pods: Vec<Target>,
     #[arg(skip)]

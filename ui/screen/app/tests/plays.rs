@@ -39,7 +39,7 @@ const PLAYS: &[(&str, Player)] = &[
     ("Ctrl+D leaves; no Pod stops", leaving_stops_no_pod),
     ("| Ctrl+N | go to what needs you |", a_request_is_gone_to),
     ("| Ctrl+P, F1 | find anything, explain what is in focus |", lists_are_opened),
-    ("| Tab on an empty line | walk through line, tree and transcript |", tab_walks),
+    ("| Tab on an empty line | move between the input line, the tree and the transcript |", tab_walks),
     ("| Esc, then Enter | pause the run, continue it |", a_run_is_paused_and_continued),
     ("wait for Enter once", the_first_message_waits_for_enter),
     (
