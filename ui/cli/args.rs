@@ -45,7 +45,7 @@ pub struct Args {
     /// The pod to begin or go on with
     #[arg(long, value_name = "NAME")]
     pub pod: Option<PodName>,
-    /// The colours: night, day, mono or one of your own
+    /// The colours: auto, night, day, high-contrast, terminal, mono or one of your own
     #[arg(long, value_name = "NAME")]
     pub theme: Option<String>,
     /// Run the host inside this process; the pods end their work with it

@@ -22,7 +22,7 @@ mod trust;
 use crate::headless::{Exit, Failure};
 use crate::screen::keys::{self, Keymap};
 use crate::start;
-use crate::theme::Theme;
+use crate::theme::{self, Ground, Theme};
 use finding::{Finding, Page};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -157,7 +157,8 @@ fn read_own_files(config: &Path) -> OwnFiles {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => said.push(format!("{}: {error}", own.display())),
     }
-    let theme = settings.ui.theme.as_deref().unwrap_or("night");
+    let theme = settings.ui.theme.as_deref().unwrap_or(theme::AUTO);
+    let theme = theme::over(theme, Ground::default());
     said.extend(Theme::load(theme, Some(&config.join("themes"))).1);
     let way_out = format!("correct it; {IN_USE}");
     let warning = |text| Finding::warning("settings", "settings", text, way_out.clone());

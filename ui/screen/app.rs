@@ -60,6 +60,8 @@ mod layer;
 mod line;
 /// The lists that open over the panes.
 mod list;
+/// The colours, and what the terminal says of itself.
+mod looks;
 /// What reaches the app.
 mod message;
 /// Clicks and the wheel.
@@ -100,7 +102,8 @@ pub use copy::{CLIPBOARD, Copied};
 pub use effect::{Capture, Effect, ExitReason, Update};
 pub use key_line::{KeyLine, KeyState};
 pub use layer::{Layer, Layers, RequestToken};
-pub use message::{Asked, Msg};
+pub use looks::Looks;
+pub use message::{Asked, LoadFor, Msg};
 pub use page::{OpenPage, Page};
 pub use screen_state::ScreenState;
 pub use split::Zoom;
@@ -226,6 +229,7 @@ pub struct App {
     bookmarks: BTreeMap<PodName, Bookmark>,
     /// The theme that the person chose here or on an earlier screen.
     pub chosen_theme: Option<String>,
+    pub looks: Looks,
     /// Lines that were run, newest first.
     lines: Vec<String>,
     /// How often rows of the palette were chosen.
@@ -338,10 +342,7 @@ impl App {
                 self.focus_changed(focused);
                 Vec::new()
             }
-            Msg::TakesRecords(states) => {
-                self.takes_records(states);
-                Vec::new()
-            }
+            Msg::Terminal(reply) => self.terminal_replied(reply),
             Msg::Resize(width, height) => {
                 self.end_selection();
                 self.size = (width, height);
@@ -365,7 +366,10 @@ impl App {
             Msg::Copied(copied) => self.copied(copied),
             Msg::Selected(text) => self.copy_selected(text),
             Msg::NotCopied(text, why) => self.not_copied(text, &why),
-            Msg::ThemeLoaded(theme, diagnostics) => self.theme_loaded(*theme, diagnostics),
+            Msg::ThemeLoaded(load_for, theme, diagnostics) => {
+                self.theme_loaded(load_for, *theme, diagnostics)
+            }
+            Msg::OwnFilesChanged => vec![Effect::LoadTheme(LoadFor::Change)],
             Msg::Edited(text) => self.edited(text),
             Msg::Said(kind, text) => self.say(kind, text),
             Msg::Wake => {
@@ -468,19 +472,6 @@ impl App {
     /// Shows a notice; no effect follows.
     fn say(&mut self, kind: Kind, text: impl Into<String>) -> Vec<Effect> {
         self.notices.say(kind, text, self.now);
-        Vec::new()
-    }
-
-    fn theme_loaded(&mut self, theme: Theme, diagnostics: Vec<String>) -> Vec<Effect> {
-        let name = theme.name.clone();
-        self.theme = theme;
-        self.chosen_theme = Some(name.clone());
-        if diagnostics.is_empty() {
-            return self.say(Kind::Done, format!("theme {name}"));
-        }
-        for diagnostic in diagnostics {
-            self.notices.say(Kind::Warned, diagnostic, self.now);
-        }
         Vec::new()
     }
 }

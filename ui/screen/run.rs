@@ -7,6 +7,7 @@ use crate::screen::view;
 use anyhow::Context as _;
 use crossterm::event::Event;
 use input::{FromTerminal, Input, JobSignal, JobSignals};
+use own_files::OwnFiles;
 use saved::Saver;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,6 +31,8 @@ mod effects;
 pub mod input;
 /// Reads long texts of the log.
 mod long;
+/// Notices changes of the person's own files.
+mod own_files;
 /// The options of the dashboard, and its app before the first event.
 mod open;
 /// The files in which a screen keeps what outlives it.
@@ -84,6 +87,11 @@ pub async fn dashboard(
             let _ = failed.blocking_send(Arrived::Msg(Msg::Said(Kind::Warned, why)));
         })
     });
+    let own_files = match options.config_dir.clone() {
+        // Without reports of the kernel only the verbs read the files again.
+        Some(dir) => OwnFiles::watch(dir, options.keymap.clone()).await.ok(),
+        None => None,
+    };
     let mut running = Loop {
         app,
         screen,
@@ -97,6 +105,7 @@ pub async fn dashboard(
         answers,
         reconnect: reconnect.map(std::sync::Arc::new),
         config: options.config_dir,
+        own_files,
         copies: options.copies,
         painted: None,
         frame_bytes: 0,
@@ -152,6 +161,7 @@ struct Loop {
     reconnect: Option<std::sync::Arc<Reconnect>>,
     /// The directory of the settings, the keys and the themes.
     config: Option<PathBuf>,
+    own_files: Option<OwnFiles>,
     copies: Option<PathBuf>,
     painted: Option<Instant>,
     /// The bytes of that frame.
@@ -168,7 +178,7 @@ impl Loop {
     async fn run(&mut self) -> anyhow::Result<ExitReason> {
         self.call(None, Method::Watch, Asked::Watch);
         self.paint().await?;
-        self.screen.query_records()?;
+        self.screen.query()?;
         loop {
             let first = self.next().await;
             let mut urgent = self.take_in(first).await?;
@@ -215,6 +225,7 @@ impl Loop {
             event = from_host(&mut self.events) => {
                 event.map_or(Arrived::Msg(Msg::HostEnded), |event| Arrived::Msg(Msg::Host(event)))
             }
+            () = own_files_changed(&mut self.own_files) => Arrived::Msg(Msg::OwnFilesChanged),
             () = until(self.save_at) => Arrived::Save,
             () = until(wake) => Arrived::Frame,
         }
@@ -280,7 +291,7 @@ impl Loop {
             Arrived::Save => return Ok(false),
             Arrived::Frame => (Msg::Wake, true),
         };
-        if !matches!(msg, Msg::Host(_) | Msg::Wake | Msg::Focus(_) | Msg::TakesRecords(_)) {
+        if !matches!(msg, Msg::Host(_) | Msg::Wake | Msg::Focus(_) | Msg::Terminal(_)) {
             self.changed();
         }
         if matches!(msg, Msg::HostEnded) {
@@ -372,6 +383,16 @@ async fn from_host(events: &mut Option<Events>) -> Option<yoi::protocol::Outgoin
     }
 }
 
+async fn own_files_changed(files: &mut Option<OwnFiles>) {
+    if let Some(watch) = files
+        && watch.changed().await.is_ok()
+    {
+        return;
+    }
+    *files = None;
+    std::future::pending().await
+}
+
 async fn until(wake: Option<Instant>) {
     match wake {
         Some(at) => tokio::time::sleep_until(at).await,
@@ -381,7 +402,7 @@ async fn until(wake: Option<Instant>) {
 
 fn of_terminal(event: FromTerminal) -> Msg {
     let event = match event {
-        FromTerminal::RecordStates(states) => return Msg::TakesRecords(states),
+        FromTerminal::Reply(reply) => return Msg::Terminal(reply),
         FromTerminal::Event(event) => event,
     };
     match event {

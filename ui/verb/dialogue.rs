@@ -193,7 +193,8 @@ pub enum Action {
     /// `None` is what the settings name.
     EffortOfNewPods(Option<Effort>),
     Inbox,
-    Theme(String),
+    /// Chooses a theme; without a name, from a list.
+    Theme(Option<String>),
     Pin {
         slot: Option<u8>,
         pod: Option<PodName>,

@@ -14,7 +14,7 @@ fn read(text: String, help: String) -> ListRow {
 }
 
 impl App {
-    fn open(&mut self, title: &str, rows: Vec<ListRow>) -> Vec<Effect> {
+    pub(super) fn open(&mut self, title: &str, rows: Vec<ListRow>) -> Vec<Effect> {
         self.open_layer(Layer::List(Palette::new(title, rows)))
     }
 

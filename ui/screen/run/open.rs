@@ -1,11 +1,11 @@
 //! The options of the dashboard, and its state before it meets a host.
 
-use crate::screen::app::{App, Clipboard, ScreenState, Setup};
+use crate::screen::app::{App, Clipboard, Looks, ScreenState, Setup};
 use crate::screen::keys;
 use crate::screen::notice::Kind;
 use crate::screen::pane::glyph::Glyphs;
 use crate::screen::run::saved::ScreenFiles;
-use crate::theme::Theme;
+use crate::theme::{self, Ground, Theme};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
@@ -100,7 +100,9 @@ fn open(options: &Options) -> (App, ScreenState) {
     let (saved, damaged) = files.map(ScreenFiles::screen).unwrap_or_default();
     let (chosen, no_theme) = files.map(|files| files.theme(usual)).unwrap_or_default();
     let wanted = theme_name(options.theme.as_deref(), chosen.as_deref(), usual);
-    let (theme, mut diagnostics) = Theme::load(wanted, themes.as_deref());
+    let over = theme::over(wanted, Ground::default());
+    let (theme, wrong_theme) = Theme::load(over, themes.as_deref());
+    let mut diagnostics = wrong_theme.clone();
     diagnostics.extend(damaged.into_iter().chain(no_theme));
     let mut keymap = keys::default_keymap();
     let own = || options.config_dir.as_ref().map(|dir| dir.join("keymap.toml"));
@@ -134,6 +136,7 @@ fn open(options: &Options) -> (App, ScreenState) {
     let mut app = App::new(setup, keymap, theme, options.pod.clone());
     app.model.clone_from(&options.model);
     app.first_message.clone_from(&options.message);
+    app.looks = Looks { theme: wanted.to_owned(), wrong_theme, ..Looks::default() };
     app.chosen_theme = chosen;
     app.restore_screen(saved.clone());
     let now = now_ms();
@@ -149,7 +152,7 @@ fn theme_name<'a>(
     chosen: Option<&'a str>,
     settings: Option<&'a str>,
 ) -> &'a str {
-    command_line.or(chosen).or(settings).unwrap_or("night")
+    command_line.or(chosen).or(settings).unwrap_or(theme::AUTO)
 }
 
 #[cfg(test)]
@@ -161,6 +164,6 @@ mod tests {
         assert_eq!(theme_name(Some("a"), Some("b"), Some("c")), "a");
         assert_eq!(theme_name(None, Some("b"), Some("c")), "b");
         assert_eq!(theme_name(None, None, Some("c")), "c");
-        assert_eq!(theme_name(None, None, None), "night");
+        assert_eq!(theme_name(None, None, None), "auto");
     }
 }

@@ -1,4 +1,7 @@
 use super::*;
+use crate::screen::app::LoadFor;
+use crate::screen::reply::Reply;
+use crate::theme::Ground;
 use crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
 
 fn alice(state: State) -> Bench {
@@ -117,17 +120,84 @@ fn a_line_that_cannot_be_run_stays_and_says_why() {
 
 #[test]
 fn a_verb_without_its_argument_lists_what_can_be_chosen() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Idle)]);
+    bench.go_to("alice");
+    bench.type_in(":open");
+    bench.press("enter");
+    let screen = bench.screen();
+    let rows: Vec<&str> = screen.lines().map(str::trim).collect();
+    assert!(rows.windows(2).any(|rows| rows == ["alice  idle", "bob    idle"]), "{screen}");
+    assert!(screen.contains("usage: :open <pod>"), "{screen}");
+    bench.press("down");
+    bench.press("down");
+    bench.press("enter");
+    assert_eq!(bench.current(), "bob");
+}
+
+#[test]
+fn a_theme_is_picked_from_a_list_and_the_one_in_use_is_named() {
     let mut bench = alice(State::Idle);
+    bench.app.looks.theme = "day".into();
     bench.type_in(":theme");
     bench.press("enter");
     let screen = bench.screen();
-    let rows: Vec<&str> = screen.lines().map(str::trim).skip_while(|row| *row != "night").collect();
-    assert_eq!(rows[..3], ["night", "day", "mono"], "{screen}");
-    assert!(screen.contains("usage: :theme <theme>"), "{screen}");
-    bench.press("down");
-    bench.press("down");
+    assert!(screen.contains("day    light · in use") && screen.contains("night  dark"), "{screen}");
+    bench.type_in("mo");
     let effects = bench.press("enter");
-    assert!(matches!(&effects[..], [Effect::LoadTheme(name)] if name == "day"), "{effects:?}");
+    let [Effect::LoadTheme(wanted @ LoadFor::Choice(name))] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(name, "mono");
+    bench.msg(Msg::ThemeLoaded(wanted.clone(), Box::default(), Vec::new()));
+    assert_eq!((bench.notice(), bench.app.chosen_theme.as_deref()), ("theme mono", Some("mono")));
+}
+
+/// A theme that differs from the default one.
+fn other_theme() -> Box<crate::theme::Theme> {
+    Box::new(crate::theme::Theme::load_for("day", None, crate::theme::Depth::True).0)
+}
+
+#[test]
+fn a_light_ground_changes_only_a_theme_that_follows_it() {
+    let mut bench = alice(State::Idle);
+    let light = || Msg::Terminal(Reply::Ground(Ground::Light));
+    bench.app.looks.theme = "night".into();
+    assert!(bench.msg(light()).is_empty());
+    let mut bench = alice(State::Idle);
+    bench.app.looks.theme = "auto".into();
+    assert!(bench.msg(Msg::Terminal(Reply::Ground(Ground::Dark))).is_empty());
+    let effects = bench.msg(light());
+    let [Effect::LoadTheme(wanted)] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(bench.app.wanted_theme(wanted), "day");
+    let before = bench.notice().to_owned();
+    bench.msg(Msg::ThemeLoaded(wanted.clone(), other_theme(), Vec::new()));
+    assert_eq!((bench.app.theme.name.as_str(), bench.notice()), ("day", before.as_str()));
+    assert_eq!(bench.app.chosen_theme, None, "the person chose nothing");
+    assert!(bench.msg(light()).is_empty(), "the same ground once more");
+}
+
+#[test]
+fn a_theme_file_is_read_again_and_one_with_a_mistake_changes_nothing() {
+    let mut bench = alice(State::Idle);
+    assert!(matches!(
+        &bench.msg(Msg::OwnFilesChanged)[..],
+        [Effect::LoadTheme(LoadFor::Change), ..]
+    ));
+    let read = |wrong: &[&str]| {
+        let wrong = wrong.iter().map(ToString::to_string).collect();
+        Msg::ThemeLoaded(LoadFor::Change, other_theme(), wrong)
+    };
+    let night = bench.app.theme.clone();
+    bench.msg(read(&["night.toml:3:1: no role named x"]));
+    assert_eq!(bench.notice(), "night.toml:3:1: no role named x");
+    assert_eq!(bench.app.theme, night);
+    let said = bench.app.notices.past().count();
+    bench.msg(read(&["night.toml:3:1: no role named x"]));
+    assert_eq!(bench.app.notices.past().count(), said, "it is said once");
+    bench.msg(read(&[]));
+    let again = "theme day: its file was read again";
+    assert!(bench.app.notices.past().any(|notice| notice.text == again), "{}", bench.screen());
+    assert_eq!(bench.app.theme, *other_theme());
 }
 
 #[test]

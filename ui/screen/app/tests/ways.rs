@@ -151,6 +151,7 @@ const CASES: &[Case] = &[
     confirms(case("model rehearsal:{dir}/script.toml alice bob", &[("set_model", "alice"), ("set_model", "bob")], "alice, bob use rehearsal:"), "use rehearsal:{dir}/script.toml for alice, bob?"),
     case("model rehearsal:{dir}/script.toml", &[("set_model", "alice")], "alice uses rehearsal:"),
     case("theme day", &[], ""),
+    case("theme", &[], "night"),
     confirms(case("rm docs", &[("remove", "docs")], "deleted docs"), "delete docs and its transcript for good?"),
     case("rm bob", &[], "bob is live: :stop bob comes first"),
     case("pin", &[], "nothing is pinned"),
