@@ -1,7 +1,7 @@
 //! The state of the dashboard. `App::update` is the only function that changes it: it takes a message
 //! and returns the effects that follow from it. It does no I/O and gets the time as an argument.
 
-use crate::screen::keys::Keymap;
+use crate::screen::keys::{self, Keymap};
 use crate::screen::notice::{Kind, Notices};
 use crate::screen::pane::composer::{Composer, Message};
 use crate::screen::pane::glyph::Glyphs;
@@ -60,7 +60,7 @@ mod layer;
 mod line;
 /// The lists that open over the panes.
 mod list;
-/// The colours, and what the terminal says of itself.
+/// The colours, the key map, and what the terminal says of itself.
 mod looks;
 /// What reaches the app.
 mod message;
@@ -102,7 +102,7 @@ pub use copy::{CLIPBOARD, Copied};
 pub use effect::{Capture, Effect, ExitReason, Update};
 pub use key_line::{KeyLine, KeyState};
 pub use layer::{Layer, Layers, RequestToken};
-pub use looks::Looks;
+pub use looks::{Chosen, Looks};
 pub use message::{Asked, LoadFor, Msg};
 pub use page::{OpenPage, Page};
 pub use screen_state::ScreenState;
@@ -227,8 +227,6 @@ pub struct App {
     back: u64,
     /// Where the person was in transcripts that are not kept.
     bookmarks: BTreeMap<PodName, Bookmark>,
-    /// The theme that the person chose here or on an earlier screen.
-    pub chosen_theme: Option<String>,
     pub looks: Looks,
     /// Lines that were run, newest first.
     lines: Vec<String>,
@@ -369,7 +367,12 @@ impl App {
             Msg::ThemeLoaded(load_for, theme, diagnostics) => {
                 self.theme_loaded(load_for, *theme, diagnostics)
             }
-            Msg::OwnFilesChanged => vec![Effect::LoadTheme(LoadFor::Change)],
+            Msg::KeymapLoaded(load_for, keymap, wrong) => {
+                self.keymap_loaded(load_for, *keymap, wrong)
+            }
+            Msg::OwnFilesChanged => {
+                vec![Effect::LoadTheme(LoadFor::Change), Effect::LoadKeymap(LoadFor::Change)]
+            }
             Msg::Edited(text) => self.edited(text),
             Msg::Said(kind, text) => self.say(kind, text),
             Msg::Wake => {
@@ -443,6 +446,7 @@ impl App {
             providers: self.setup.providers.clone(),
             paths: self.known_paths(),
             themes: self.setup.themes.clone(),
+            keymaps: keys::names().map(str::to_owned).collect(),
         }
     }
 

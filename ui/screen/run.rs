@@ -2,6 +2,7 @@
 //! when the screen has changed.
 
 use crate::screen::app::{App, Asked, Effect, ExitReason, Msg};
+use crate::screen::keys;
 use crate::screen::notice::Kind;
 use crate::screen::view;
 use anyhow::Context as _;
@@ -82,14 +83,14 @@ pub async fn dashboard(
     let (sender, answers) = mpsc::channel(ANSWERS);
     let failed = sender.clone();
     let saver = options.screen.and_then(|files| {
-        Saver::start(files, saved, options.usual_theme, move |why| {
+        Saver::start(files, saved, options.usual, move |why| {
             // A loop that is over shows no notices.
             let _ = failed.blocking_send(Arrived::Msg(Msg::Said(Kind::Warned, why)));
         })
     });
     let own_files = match options.config_dir.clone() {
         // Without reports of the kernel only the verbs read the files again.
-        Some(dir) => OwnFiles::watch(dir, options.keymap.clone()).await.ok(),
+        Some(dir) => OwnFiles::watch(dir, options.keymap.file.clone()).await.ok(),
         None => None,
     };
     let mut running = Loop {
@@ -106,6 +107,7 @@ pub async fn dashboard(
         reconnect: reconnect.map(std::sync::Arc::new),
         config: options.config_dir,
         own_files,
+        keymap: options.keymap,
         copies: options.copies,
         painted: None,
         frame_bytes: 0,
@@ -121,7 +123,7 @@ pub async fn dashboard(
     if let Some(saver) = running.saver.take() {
         // No reply is awaited any more, so that the saver can say why it failed.
         running.answers.close();
-        saver.finish(running.app.screen_state(), running.app.chosen_theme.clone()).await;
+        saver.finish(running.app.screen_state(), running.app.looks.chosen.clone()).await;
     }
     reason
 }
@@ -162,6 +164,8 @@ struct Loop {
     /// The directory of the settings, the keys and the themes.
     config: Option<PathBuf>,
     own_files: Option<OwnFiles>,
+    /// Where the keys come from, as the settings say.
+    keymap: keys::Source,
     copies: Option<PathBuf>,
     painted: Option<Instant>,
     /// The bytes of that frame.
@@ -209,7 +213,7 @@ impl Loop {
         if self.save_at.is_none_or(|at| at > now) {
             return;
         }
-        let saved = saver.save(self.app.screen_state(), self.app.chosen_theme.clone());
+        let saved = saver.save(self.app.screen_state(), self.app.looks.chosen.clone());
         self.save_at = (!saved).then(|| now + SAVE);
     }
 

@@ -30,6 +30,7 @@ pub struct Sources {
     /// Paths that some Pod has to do with.
     pub paths: Vec<String>,
     pub themes: Vec<String>,
+    pub keymaps: Vec<String>,
 }
 
 /// One possible completion.
@@ -169,6 +170,7 @@ fn values(argument: &Arg, current: &Word, sources: &Sources) -> Vec<Candidate> {
         "path" | "dir" => plain(&sources.paths),
         "theme" => plain(&sources.themes),
         "provider" => plain(&sources.providers),
+        "keymap" => plain(&sources.keymaps),
         "verb" => verbs(),
         _ => Vec::new(),
     }

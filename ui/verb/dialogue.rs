@@ -195,6 +195,8 @@ pub enum Action {
     Inbox,
     /// Chooses a theme; without a name, from a list.
     Theme(Option<String>),
+    /// Chooses a key map; without a name, from a list.
+    Keymap(Option<String>),
     Pin {
         slot: Option<u8>,
         pod: Option<PodName>,

@@ -292,6 +292,7 @@ fn words_complete_to_the_values_of_their_argument() {
         models: ["anthropic/claude", "openai/gpt"].map(|spec| (spec.into(), String::new())).into(),
         paths: vec!["/repo/ui".into(), "/repo/my docs".into()],
         themes: vec!["night".into(), "day".into()],
+        keymaps: vec!["default".into(), "vim".into()],
     };
     let texts = |line: &str| {
         let found = complete(line, &sources);
@@ -319,6 +320,7 @@ fn words_complete_to_the_values_of_their_argument() {
     assert_eq!(texts("model openai/gpt "), ["alice", "bob", "old", "@idle"]);
     assert_eq!(texts("new x --model cla"), ["anthropic/claude"]);
     assert_eq!(texts("theme d"), ["day"]);
+    assert_eq!(texts("keymap v"), ["vim"]);
     assert_eq!(texts("stop --tr"), ["--tree"]);
     assert_eq!(texts("lend alice "), ["bob", "old"]);
     assert_eq!(texts("lend alice bob d"), ["'/repo/my docs'"]);

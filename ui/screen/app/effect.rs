@@ -44,6 +44,7 @@ pub enum Effect {
     /// Opens an address in the program of the display.
     OpenLink(String),
     LoadTheme(LoadFor),
+    LoadKeymap(LoadFor),
     /// Sets the title of the window.
     Title(String),
     /// Calls a person who looks away from the screen.

@@ -1,6 +1,7 @@
 //! The messages that the app handles, and what each call to the host was for.
 
 use crate::screen::app::{Copied, RequestToken};
+use crate::screen::keys::Keymap;
 use crate::screen::notice::Kind;
 use crate::screen::pane::composer::Message;
 use crate::screen::pane::transcript::{PartRange, PartTable};
@@ -48,6 +49,8 @@ pub enum Msg {
     Selected(String),
     /// A theme, and what is wrong in its file.
     ThemeLoaded(LoadFor, Box<Theme>, Vec<String>),
+    /// A key map, and what is wrong in the person's file.
+    KeymapLoaded(LoadFor, Box<Keymap>, Vec<String>),
     /// The person's own files may have changed.
     OwnFilesChanged,
     /// The text that the external editor saved, or why it failed.

@@ -281,6 +281,8 @@ impl App {
             }
             Action::Inbox => self.open_inbox(),
             Action::Theme(Some(name)) => vec![Effect::LoadTheme(LoadFor::Choice(name))],
+            Action::Keymap(Some(name)) => self.choose_keymap(name),
+            Action::Keymap(None) => self.list_keymaps(),
             Action::Theme(None) => self.list_themes(),
             Action::Pin { slot, pod } => self.pin_verb(slot, pod.as_ref()),
             Action::Split(pod) => self.split(pod.as_ref()),

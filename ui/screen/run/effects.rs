@@ -1,6 +1,7 @@
 //! Performs the effects of the app.
 
 use crate::screen::app::{Asked, Effect, LoadFor, Msg, RequestToken};
+use crate::screen::keys::Loaded;
 use crate::screen::notice::Kind;
 use crate::screen::run::input::{self, Input};
 use crate::screen::run::terminal::{give_back, stop_group};
@@ -58,6 +59,7 @@ impl Loop {
             }
             Effect::OpenLink(address) => self.open_link(address),
             Effect::LoadTheme(load_for) => return Ok(Some(self.load_theme(load_for))),
+            Effect::LoadKeymap(load_for) => return Ok(Some(self.load_keymap(load_for))),
             Effect::Tour(token) => return Ok(self.tour(token)),
             Effect::Title(title) => self.screen.set_title(&title)?,
             Effect::Notify(text) => self.screen.notify(&text)?,
@@ -81,6 +83,12 @@ impl Loop {
             // The loop is gone when the dashboard has been left; then nobody waits for the reply.
             let _ = sender.send(Arrived::Msg(Msg::KeyStepDone(verb, reply))).await;
         });
+    }
+
+    fn load_keymap(&self, load_for: LoadFor) -> Msg {
+        let source = self.keymap.over(self.app.wanted_keymap(&load_for));
+        let Loaded { keymap, wrong, .. } = source.load();
+        Msg::KeymapLoaded(load_for, Box::new(keymap), wrong)
     }
 
     /// Loads a theme, and lists anew which there are.

@@ -149,7 +149,10 @@ fn a_theme_is_picked_from_a_list_and_the_one_in_use_is_named() {
     };
     assert_eq!(name, "mono");
     bench.msg(Msg::ThemeLoaded(wanted.clone(), Box::default(), Vec::new()));
-    assert_eq!((bench.notice(), bench.app.chosen_theme.as_deref()), ("theme mono", Some("mono")));
+    assert_eq!(
+        (bench.notice(), bench.app.looks.chosen.theme.as_deref()),
+        ("theme mono", Some("mono"))
+    );
 }
 
 /// A theme that differs from the default one.
@@ -172,7 +175,7 @@ fn a_light_ground_changes_only_a_theme_that_follows_it() {
     let before = bench.notice().to_owned();
     bench.msg(Msg::ThemeLoaded(wanted.clone(), other_theme(), Vec::new()));
     assert_eq!((bench.app.theme.name.as_str(), bench.notice()), ("day", before.as_str()));
-    assert_eq!(bench.app.chosen_theme, None, "the person chose nothing");
+    assert_eq!(bench.app.looks.chosen.theme, None, "the person chose nothing");
     assert!(bench.msg(light()).is_empty(), "the same ground once more");
 }
 
@@ -181,7 +184,7 @@ fn a_theme_file_is_read_again_and_one_with_a_mistake_changes_nothing() {
     let mut bench = alice(State::Idle);
     assert!(matches!(
         &bench.msg(Msg::OwnFilesChanged)[..],
-        [Effect::LoadTheme(LoadFor::Change), ..]
+        [Effect::LoadTheme(LoadFor::Change), Effect::LoadKeymap(LoadFor::Change)]
     ));
     let read = |wrong: &[&str]| {
         let wrong = wrong.iter().map(ToString::to_string).collect();
@@ -198,6 +201,40 @@ fn a_theme_file_is_read_again_and_one_with_a_mistake_changes_nothing() {
     let again = "theme day: its file was read again";
     assert!(bench.app.notices.past().any(|notice| notice.text == again), "{}", bench.screen());
     assert_eq!(bench.app.theme, *other_theme());
+}
+
+#[test]
+fn a_key_map_is_chosen_and_one_with_a_mistake_is_said_and_changes_nothing() {
+    let mut bench = alice(State::Idle);
+    bench.app.looks.keymap = "default".into();
+    bench.type_in(":keymap");
+    bench.press("enter");
+    let screen = bench.screen();
+    assert!(screen.contains("default  the usual keys · in use"), "{screen}");
+    bench.type_in("vi");
+    let effects = bench.press("enter");
+    let [Effect::LoadKeymap(wanted @ LoadFor::Choice(name))] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!((name.as_str(), bench.app.wanted_keymap(wanted)), ("vim", "vim"));
+    let vim = crate::screen::keys::built_in("vim");
+    bench.msg(Msg::KeymapLoaded(wanted.clone(), Box::new(vim.clone()), Vec::new()));
+    assert_eq!(bench.notice(), "key map vim: Ctrl+X ? lists every key");
+    assert_eq!(bench.app.looks.chosen.keymap.as_deref(), Some("vim"));
+    let wrong = vec!["keymap.toml:2:7: no such action `dance`".to_owned()];
+    let usual = Box::new(crate::screen::keys::default_keymap());
+    bench.msg(Msg::KeymapLoaded(LoadFor::Change, usual.clone(), wrong.clone()));
+    assert_eq!(bench.notice(), wrong[0]);
+    assert_eq!(bench.app.keymap, vim);
+    let said = bench.app.notices.past().count();
+    bench.msg(Msg::KeymapLoaded(LoadFor::Change, usual.clone(), wrong));
+    assert_eq!(bench.app.notices.past().count(), said, "it is said once");
+    bench.msg(Msg::KeymapLoaded(LoadFor::Change, usual.clone(), Vec::new()));
+    assert_eq!(bench.app.keymap, *usual);
+    bench.type_in(":keymap emacs");
+    assert!(bench.press("enter").is_empty());
+    let refused = "no key map named emacs; there are default, vim";
+    assert!(bench.app.notices.past().any(|notice| notice.text == refused));
 }
 
 #[test]
