@@ -104,7 +104,7 @@ pub use key_line::{KeyLine, KeyState};
 pub use layer::{Layer, Layers, RequestToken};
 pub use looks::{Chosen, Looks};
 pub use message::{Asked, LoadFor, Msg};
-pub use page::{OpenPage, Page};
+pub use page::{KeysOf, OpenPage, Page};
 pub use screen_state::ScreenState;
 pub use split::Zoom;
 

@@ -10,6 +10,7 @@ mod layout;
 mod load;
 mod names;
 mod source;
+mod swallowed;
 
 pub use action::Action;
 pub use hidden::Hidden;
@@ -17,6 +18,7 @@ pub use layout::latin;
 pub use load::{built_in, default_keymap, names, read};
 pub use names::with_default_keys;
 pub use source::{Loaded, Source};
+pub use swallowed::{Swallower, arrives_as, swallowers};
 
 /// Where a key is pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

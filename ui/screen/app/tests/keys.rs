@@ -650,6 +650,28 @@ fn the_list_of_keys_finds_a_verb_by_its_name() {
 }
 
 #[test]
+fn the_list_of_keys_is_searched_by_what_a_key_does_and_names_keys_that_do_not_arrive() {
+    let mut bench = alice(State::Idle);
+    let list = |bench: &mut Bench, search: &str| {
+        bench.type_in(":keys");
+        bench.press("enter");
+        found(bench, search)
+    };
+    let screen = list(&mut bench, "half page");
+    assert!(screen.contains("half a page up  (transcript)"), "{screen}");
+    assert!(!list(&mut bench, "newline").contains("arrives as"), "the terminal has not replied");
+    bench.msg(Msg::Terminal(Reply::Attributes));
+    let screen = list(&mut bench, "newline");
+    assert!(screen.contains("newline  (composer) · arrives as Enter"), "{screen}");
+    bench.app.setup.env.insert("TERM_PROGRAM".into(), "vscode".into());
+    let screen = list(&mut bench, "VS Code");
+    assert!(screen.contains("keeps Ctrl+P, Ctrl+E, Ctrl+Q, F1"), "{screen}");
+    assert!(screen.contains("palette: every verb and Pod  (everywhere) · kept by VS"), "{screen}");
+    bench.msg(Msg::Terminal(Reply::Chords));
+    assert!(!list(&mut bench, "newline").contains("arrives as"));
+}
+
+#[test]
 fn names_of_keys_come_from_the_keymap() {
     let mut bench = alice(State::Idle);
     let text = "[everywhere]\n\"ctrl-x\" = \"\"\n\"ctrl-e\" = \"leader\"\n";
