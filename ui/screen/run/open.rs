@@ -4,6 +4,7 @@ use crate::screen::app::{App, Chosen, Clipboard, Looks, ScreenState, Setup};
 use crate::screen::keys;
 use crate::screen::notice::Kind;
 use crate::screen::pane::glyph::Glyphs;
+use crate::screen::run::own_files::brief;
 use crate::screen::run::saved::ScreenFiles;
 use crate::theme::{self, Ground, Theme};
 use std::collections::BTreeMap;
@@ -102,6 +103,8 @@ fn open(options: &Options) -> (App, ScreenState) {
     let wanted = theme_name(options.theme.as_deref(), chosen.theme.as_deref(), usual);
     let over = theme::over(wanted, Ground::default());
     let (theme, wrong_theme) = Theme::load(over, themes.as_deref());
+    let config = options.config_dir.as_deref();
+    let wrong_theme = brief(wrong_theme, config);
     let mut diagnostics = wrong_theme.clone();
     diagnostics.extend(damaged.into_iter().chain(lost));
     let source = match &chosen.keymap {
@@ -109,6 +112,7 @@ fn open(options: &Options) -> (App, ScreenState) {
         None => options.keymap.clone(),
     };
     let keys::Loaded { keymap, wrong, .. } = source.load();
+    let wrong = brief(wrong, config);
     diagnostics.extend(wrong.iter().cloned());
     let setup = Setup {
         cwd: options.cwd.clone(),

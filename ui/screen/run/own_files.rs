@@ -42,6 +42,15 @@ impl OwnFiles {
     }
 }
 
+/// Sentences about the files, without the directory in which all of them lie: a notice has one row.
+pub fn brief(sentences: Vec<String>, config: Option<&Path>) -> Vec<String> {
+    let Some(before) = config.map(|config| format!("{}/", config.display())) else {
+        return sentences;
+    };
+    let cut = |text: String| text.strip_prefix(&before).map_or(text.clone(), str::to_owned);
+    sentences.into_iter().map(cut).collect()
+}
+
 async fn changes_of(config: &Path, keymap: Option<&Path>) -> io::Result<Changes> {
     let (config, keymap) = (config.to_owned(), keymap.map(Path::to_owned));
     // A file system may take its time.

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 mod players;
 mod verbs;
+mod vim;
 
 use players::*;
 
@@ -91,6 +92,19 @@ const PLAYS: &[(&str, Player)] = &[
         the_pod_of_the_tour_is_stopped_and_restored,
     ),
     ("`Tab` goes up to the Pod above", a_rule_is_written_for_a_family),
+    ("| Ctrl+D Ctrl+U | half a page down, up; in lists a page |", vim::pages_and_rows_are_scrolled),
+    ("| Ctrl+F Ctrl+B | a page down, up |", vim::pages_and_rows_are_scrolled),
+    ("| Ctrl+E Ctrl+Y | a row down, up |", vim::pages_and_rows_are_scrolled),
+    ("| `h` `l` `z` | fold, unfold, either |", vim::rows_are_folded),
+    ("| `o` in a list | go there |", vim::a_list_is_walked),
+    (
+        "| Ctrl+W | as Ctrl+X; then `w` next pane, `W` the one before, `j` `k` next and previous Pod |",
+        vim::the_leader_has_a_second_key,
+    ),
+    (
+        "(arrows, `j` `k`, `g` `G`, `/` `n` `N`, `y`, `i`, `:`) do the same with `vim`",
+        vim::a_list_is_walked,
+    ),
 ];
 
 /// The keys in the pages of `:help`, by verb; those about marks are in the pages of several verbs.
@@ -153,7 +167,8 @@ fn keys_named(text: &str) -> Vec<String> {
 }
 
 /// Signs that mean something else in a text.
-const NO_KEYS: [(&str, &[&str]); 2] = [("docs/policy.md", &["?"]), ("docs/rehearsal.md", &[])];
+const NO_KEYS: [(&str, &[&str]); 3] =
+    [("docs/config.md", &["?", "G"]), ("docs/policy.md", &["?"]), ("docs/rehearsal.md", &[])];
 
 #[test]
 fn every_key_that_a_text_names_is_pressed_in_a_test() {
