@@ -17,7 +17,7 @@ use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use yoi::client::family::{Agent, Family, Mistakes};
-use yoi::protocol::{Effort, Method, PodInfo, PodName, State};
+use yoi::protocol::{Completion, Effort, Method, PodInfo, PodName, State};
 use yoi::text::SafeText;
 
 /// Where each pane stands on the screen.
@@ -228,6 +228,8 @@ pub struct App {
     /// Where the person was in transcripts that are not kept.
     bookmarks: BTreeMap<PodName, Bookmark>,
     pub looks: Looks,
+    /// The last `@word` of a line, and the files that it may become.
+    mentions: Option<(String, Vec<Completion>)>,
     /// Lines that were run, newest first.
     lines: Vec<String>,
     /// How often rows of the palette were chosen.
@@ -445,6 +447,7 @@ impl App {
             models: self.setup.models.clone(),
             providers: self.setup.providers.clone(),
             paths: self.known_paths(),
+            mentions: self.mentions.clone().unwrap_or_default(),
             themes: self.setup.themes.clone(),
             keymaps: keys::names().map(str::to_owned).collect(),
         }

@@ -43,6 +43,8 @@ pub enum Effect {
     OpenSettings(String),
     /// Opens an address in the program of the display.
     OpenLink(String),
+    /// Finds the files for this text below the directory of the screen.
+    FindFiles(String, Asked),
     LoadTheme(LoadFor),
     LoadKeymap(LoadFor),
     /// Sets the title of the window.

@@ -100,6 +100,8 @@ pub enum Asked {
     Since(u64, RequestToken),
     /// Files whose paths are like this text, for the sheet of the composer.
     Files(String),
+    /// The same for an `@word` of a line.
+    FilesMentioned(String),
     /// The same for the palette.
     FilesLike(String),
     /// Takes a queued message out so that it can be edited.

@@ -4,6 +4,7 @@ use crate::screen::app::{Asked, Effect, LoadFor, Msg, RequestToken};
 use crate::screen::keys::Loaded;
 use crate::screen::notice::Kind;
 use crate::screen::run::input::{self, Input};
+use crate::screen::run::own_files::brief;
 use crate::screen::run::terminal::{give_back, stop_group};
 use crate::screen::run::{Arrived, Find, Loop, clipboard, editor};
 use crate::theme::{self, Theme};
@@ -15,8 +16,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 use tokio::time::Instant;
 use yoi::llm::rehearsal::{TOUR_DIRECTORY, TOUR_MODEL};
-use yoi::protocol::Method;
 use yoi::protocol::method::NewPod;
+use yoi::protocol::{CompletionKind, Event, Method};
 
 /// Within this time after a suspension its SIGCONT arrives.
 const CONTINUED: Duration = Duration::from_millis(500);
@@ -58,6 +59,7 @@ impl Loop {
                 return Ok(opened.err().map(|why| Msg::Said(Kind::Refused, why)));
             }
             Effect::OpenLink(address) => self.open_link(address),
+            Effect::FindFiles(prefix, asked) => self.find_files(prefix, asked),
             Effect::LoadTheme(load_for) => return Ok(Some(self.load_theme(load_for))),
             Effect::LoadKeymap(load_for) => return Ok(Some(self.load_keymap(load_for))),
             Effect::Tour(token) => return Ok(self.tour(token)),
@@ -85,10 +87,22 @@ impl Loop {
         });
     }
 
+    fn find_files(&self, prefix: String, asked: Asked) {
+        let (cwd, sender) = (self.app.setup.cwd.clone(), self.sender.clone());
+        let own: Vec<_> = self.config.iter().cloned().collect();
+        // A file system may take its time.
+        tokio::task::spawn_blocking(move || {
+            let entries = yoi::host::files_for_new_pod(&cwd, own, &prefix);
+            let found = Event::Completions { kind: CompletionKind::File, entries };
+            // A loop that is over shows no files.
+            let _ = sender.blocking_send(Arrived::Msg(Msg::Answered(asked, Ok(found))));
+        });
+    }
+
     fn load_keymap(&self, load_for: LoadFor) -> Msg {
         let source = self.keymap.over(self.app.wanted_keymap(&load_for));
         let Loaded { keymap, wrong, .. } = source.load();
-        Msg::KeymapLoaded(load_for, Box::new(keymap), wrong)
+        Msg::KeymapLoaded(load_for, Box::new(keymap), brief(wrong, self.config.as_deref()))
     }
 
     /// Loads a theme, and lists anew which there are.
@@ -106,7 +120,7 @@ impl Loop {
             }
         }
         let (theme, wrong) = Theme::load(name, dir);
-        Msg::ThemeLoaded(load_for, Box::new(theme), wrong)
+        Msg::ThemeLoaded(load_for, Box::new(theme), brief(wrong, self.config.as_deref()))
     }
 
     /// Creates a directory for the tour and requests its Pod; a failure becomes a notice.
