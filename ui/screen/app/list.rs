@@ -62,7 +62,7 @@ impl App {
                     (Binding::Do(_), Some(verb)) => format!("  :{verb}"),
                     (Binding::Do(_), None) => String::new(),
                 };
-                let lost = self.does_not_arrive(key).map(|why| format!(" · {why}"));
+                let lost = self.does_not_arrive(key).map(|why| format!(", {why}"));
                 let key = self.keymap.pressed_name(context, key);
                 let lost = lost.unwrap_or_default();
                 rows.push(read(format!("{key}{line}"), format!("{does}  ({name}){lost}")));

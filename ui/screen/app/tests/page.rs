@@ -570,8 +570,13 @@ fn f1_on_a_confirmation_says_how_it_is_answered_and_answers_nothing() {
     bench.wait(1_000);
     assert!(bench.press("f1").is_empty());
     assert!(matches!(bench.app.layers.top(), Some(Layer::Confirm(_))));
-    let rows = of_focus(&bench.app.page_rows(80)).join("\n");
-    assert!(rows.contains("Enter") && rows.contains("leaves it; nothing is done"), "{rows}");
+    let rows = of_focus(&bench.app.page_rows(80)).join(" ");
+    let rows = rows.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        rows.contains("Enter does what the sheet says")
+            && rows.contains("leaves it; nothing is done"),
+        "{rows}"
+    );
 }
 
 /// `:explain tester`, with what its commands get.
