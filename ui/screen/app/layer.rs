@@ -128,7 +128,7 @@ impl Layers {
     pub(super) fn prompt_mut(&mut self) -> Option<&mut Prompt> {
         match self.stack.last_mut() {
             Some(Layer::Prompt(prompt)) => Some(prompt),
-            Some(Layer::List(_) | Layer::Confirm(_)) | None => None,
+            Some(Layer::List(_) | Layer::Confirm(_) | Layer::Key(_)) | None => None,
         }
     }
 
