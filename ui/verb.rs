@@ -54,6 +54,7 @@ pub mod send;
 mod split;
 mod stop;
 mod theme;
+mod keymap;
 mod tour;
 mod trace;
 mod trust;
@@ -103,6 +104,7 @@ pub static LIST: &[&Verb] = &[
     &model::VERB,
     &effort::VERB,
     &theme::VERB,
+    &keymap::VERB,
     &rm::VERB,
     &pin::VERB,
     &split::VERB,

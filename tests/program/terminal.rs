@@ -341,6 +341,27 @@ fn a_model_that_is_chosen_in_a_wait_answers_and_a_mistake_in_the_settings_stays_
 }
 
 #[test]
+fn an_open_screen_reads_keys_again_that_were_written_and_follows_a_light_ground() {
+    let bench = bench();
+    bench.settings("");
+    let keys = bench.path("home/config/keymap.toml");
+    let exact = [("COLORTERM", "truecolor")];
+    let mut terminal = Terminal::start(&bench, &["--model", &bench.model()], &exact, (120, 40));
+    terminal.waits_for("No Pod works here");
+    std::fs::write(&keys, "[everywhere]\n\"f7\" = \"palette\"\n").expect("written");
+    terminal.waits_for("the key map was read again");
+    std::fs::write(&keys, "[everywhere]\n\"f7\" = \"dance\"\n").expect("written");
+    terminal.waits_for("keymap.toml:2:8: no such action `dance`");
+    terminal.press("\x1b[18~");
+    terminal.waits_for("type to search");
+    // The ground of day, as its theme says it.
+    assert_eq!(terminal.wrote("48;2;251;250;247"), 0);
+    terminal.press("\x1b]11;rgb:ffff/ffff/ffff\x1b\\");
+    eventually("the light theme", || terminal.wrote("48;2;251;250;247") > 0);
+    terminal.waits_for("type to search");
+}
+
+#[test]
 fn an_address_is_a_hyperlink_in_each_of_its_rows_where_the_terminal_knows_them() {
     let bench = bench();
     let address = format!("https://example.org/{}", "long/".repeat(20));

@@ -45,7 +45,7 @@ pub struct Args {
     /// The Pod to open or to send to; it is made if there is none of this name
     #[arg(long, value_name = "NAME")]
     pub pod: Option<PodName>,
-    /// The colours: night, day, mono or one of your own
+    /// The colours: auto, night, day, high-contrast, terminal, mono or one of your own
     #[arg(long, value_name = "NAME")]
     pub theme: Option<String>,
     /// Run the host inside this process: it ends with the dashboard, and the Pods stop working

@@ -383,6 +383,7 @@ impl<'a> LineRunner<'a> {
             Some(Action::Quit) => return Ok(Next::Leave),
             Some(
                 Action::Theme(_)
+                | Action::Keymap(_)
                 | Action::Pin { .. }
                 | Action::Split(_)
                 | Action::Zoom

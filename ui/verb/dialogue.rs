@@ -193,7 +193,10 @@ pub enum Action {
     /// `None` is what the settings name.
     EffortOfNewPods(Option<Effort>),
     Inbox,
-    Theme(String),
+    /// Chooses a theme; without a name, from a list.
+    Theme(Option<String>),
+    /// Chooses a key map; without a name, from a list.
+    Keymap(Option<String>),
     Pin {
         slot: Option<u8>,
         pod: Option<PodName>,

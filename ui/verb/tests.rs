@@ -292,6 +292,11 @@ fn words_complete_to_the_values_of_their_argument() {
         models: ["anthropic/claude", "openai/gpt"].map(|spec| (spec.into(), String::new())).into(),
         paths: vec!["/repo/ui".into(), "/repo/my docs".into()],
         themes: vec!["night".into(), "day".into()],
+        keymaps: vec!["default".into(), "vim".into()],
+        mentions: (
+            "ui".into(),
+            vec![yoi::protocol::Completion { value: "ui".into(), is_dir: true }],
+        ),
     };
     let texts = |line: &str| {
         let found = complete(line, &sources);
@@ -319,6 +324,12 @@ fn words_complete_to_the_values_of_their_argument() {
     assert_eq!(texts("model openai/gpt "), ["alice", "bob", "old", "@idle"]);
     assert_eq!(texts("new x --model cla"), ["anthropic/claude"]);
     assert_eq!(texts("theme d"), ["day"]);
+    assert_eq!(texts("keymap v"), ["vim"]);
+    assert_eq!(texts("send bob ask @al"), ["alice"]);
+    assert_eq!(texts("send bob don't touch @ui"), ["@ui/"]);
+    assert_eq!(texts("send bob @"), ["alice", "bob", "old"]);
+    assert_eq!(texts("send bob a@b"), none);
+    assert_eq!(complete("send bob é @ui", &sources).start, 12);
     assert_eq!(texts("stop --tr"), ["--tree"]);
     assert_eq!(texts("lend alice "), ["bob", "old"]);
     assert_eq!(texts("lend alice bob d"), ["'/repo/my docs'"]);

@@ -1,6 +1,6 @@
 //! The effects of a message: work for the loop of the dashboard, and whether a frame is to be painted.
 
-use crate::screen::app::{Asked, RequestToken};
+use crate::screen::app::{Asked, LoadFor, RequestToken};
 use crate::screen::pane::transcript::{LogCopy, LongText};
 use crate::verb::VerbId;
 use crate::verb::dialogue::KeyStep;
@@ -43,7 +43,10 @@ pub enum Effect {
     OpenSettings(String),
     /// Opens an address in the program of the display.
     OpenLink(String),
-    LoadTheme(String),
+    /// Finds the files for this text below the directory of the screen.
+    FindFiles(String, Asked),
+    LoadTheme(LoadFor),
+    LoadKeymap(LoadFor),
     /// Sets the title of the window.
     Title(String),
     /// Calls a person who looks away from the screen.

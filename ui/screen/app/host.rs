@@ -381,6 +381,12 @@ impl App {
                 }
                 Vec::new()
             }
+            Asked::FilesMentioned(prefix) => {
+                if let Event::Completions { entries, .. } = reply {
+                    self.files_mentioned(prefix, entries);
+                }
+                Vec::new()
+            }
             Asked::FilesLike(query) => {
                 if let Event::Completions { entries, .. } = reply {
                     self.files_like(query, entries);
@@ -444,6 +450,7 @@ impl App {
             }
             Asked::NewFor(message, _) => self.composer.give_back(None, &message, self.now),
             Asked::Files(_) => self.composer.files = None,
+            Asked::FilesMentioned(_) => {}
             Asked::FilesLike(query) => {
                 self.files_like(query, Vec::new());
                 return Vec::new();

@@ -262,6 +262,8 @@ impl App {
             Action::Find => self.open_prompt(Purpose::Find),
             Action::PageUp => self.scroll(Scroll::Page(-1)),
             Action::PageDown => self.scroll(Scroll::Page(1)),
+            Action::HalfPageUp => self.scroll(Scroll::HalfPage(-1)),
+            Action::HalfPageDown => self.scroll(Scroll::HalfPage(1)),
             Action::Top => self.scroll(Scroll::Top),
             Action::Tail => self.scroll(Scroll::Tail),
             Action::Redraw => vec![Effect::Redraw],

@@ -124,6 +124,14 @@ impl Layers {
         })
     }
 
+    /// The line that gets the keys.
+    pub(super) fn prompt_mut(&mut self) -> Option<&mut Prompt> {
+        match self.stack.last_mut() {
+            Some(Layer::Prompt(prompt)) => Some(prompt),
+            Some(Layer::List(_) | Layer::Confirm(_) | Layer::Key(_)) | None => None,
+        }
+    }
+
     /// Takes the topmost layer off the stack.
     pub(super) fn pop(&mut self) -> Option<Layer> {
         self.changed();

@@ -1,7 +1,9 @@
 //! Drives the dialogues of verbs on the dashboard: requests become effects, confirmations and lists
 //! become layers, results become notices.
 
-use crate::screen::app::{App, Asked, Confirm, Effect, KeyLine, Layer, Link, Page, RequestToken};
+use crate::screen::app::{
+    App, Asked, Confirm, Effect, KeyLine, Layer, Link, LoadFor, Page, RequestToken,
+};
 use crate::screen::notice::Kind;
 use crate::screen::palette::{Choice, ListRow, Palette};
 use crate::verb::dialogue::KeyStep;
@@ -278,7 +280,10 @@ impl App {
                 Vec::new()
             }
             Action::Inbox => self.open_inbox(),
-            Action::Theme(name) => vec![Effect::LoadTheme(name)],
+            Action::Theme(Some(name)) => vec![Effect::LoadTheme(LoadFor::Choice(name))],
+            Action::Keymap(Some(name)) => self.choose_keymap(name),
+            Action::Keymap(None) => self.list_keymaps(),
+            Action::Theme(None) => self.list_themes(),
             Action::Pin { slot, pod } => self.pin_verb(slot, pod.as_ref()),
             Action::Split(pod) => self.split(pod.as_ref()),
             Action::Queue => self.queue_draft(),

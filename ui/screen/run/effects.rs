@@ -1,11 +1,13 @@
 //! Performs the effects of the app.
 
-use crate::screen::app::{App, Asked, Effect, Msg, RequestToken};
+use crate::screen::app::{Asked, Effect, LoadFor, Msg, RequestToken};
+use crate::screen::keys::Loaded;
 use crate::screen::notice::Kind;
 use crate::screen::run::input::{self, Input};
+use crate::screen::run::own_files::brief;
 use crate::screen::run::terminal::{give_back, stop_group};
 use crate::screen::run::{Arrived, Find, Loop, clipboard, editor};
-use crate::theme::Theme;
+use crate::theme::{self, Theme};
 use crate::verb::VerbId;
 use crate::verb::dialogue::KeyStep;
 use anyhow::Context as _;
@@ -14,8 +16,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 use tokio::time::Instant;
 use yoi::llm::rehearsal::{TOUR_DIRECTORY, TOUR_MODEL};
-use yoi::protocol::Method;
 use yoi::protocol::method::NewPod;
+use yoi::protocol::{CompletionKind, Event, Method};
 
 /// Within this time after a suspension its SIGCONT arrives.
 const CONTINUED: Duration = Duration::from_millis(500);
@@ -59,7 +61,9 @@ impl Loop {
                 return Ok(opened.err().map(|why| Msg::Said(Kind::Refused, why)));
             }
             Effect::OpenLink(address) => self.open_link(address),
-            Effect::LoadTheme(name) => return Ok(Some(self.load_theme(&name))),
+            Effect::FindFiles(prefix, asked) => self.find_files(prefix, asked),
+            Effect::LoadTheme(load_for) => return Ok(Some(self.load_theme(load_for))),
+            Effect::LoadKeymap(load_for) => return Ok(Some(self.load_keymap(load_for))),
             Effect::Tour(token) => return Ok(self.tour(token)),
             Effect::Title(title) => self.screen.set_title(&title)?,
             Effect::Notify(text) => self.screen.notify(&text)?,
@@ -85,19 +89,40 @@ impl Loop {
         });
     }
 
-    /// Loads a theme by name; the names that can be chosen are those the app knows.
-    fn load_theme(&self, name: &str) -> Msg {
-        let known = |app: &App| app.setup.themes.iter().any(|theme| theme == name);
-        if !known(&self.app) {
-            let names = self.app.setup.themes.join(", ");
-            return Msg::Said(Kind::Refused, format!("no theme {name}; there are {names}"));
+    fn find_files(&self, prefix: String, asked: Asked) {
+        let (cwd, sender) = (self.app.setup.cwd.clone(), self.sender.clone());
+        let own: Vec<_> = self.config.iter().cloned().collect();
+        // A file system may take its time.
+        tokio::task::spawn_blocking(move || {
+            let entries = yoi::host::files_for_new_pod(&cwd, own, &prefix);
+            let found = Event::Completions { kind: CompletionKind::File, entries };
+            // A loop that is over shows no files.
+            let _ = sender.blocking_send(Arrived::Msg(Msg::Answered(asked, Ok(found))));
+        });
+    }
+
+    fn load_keymap(&self, load_for: LoadFor) -> Msg {
+        let source = self.keymap.over(self.app.wanted_keymap(&load_for));
+        let Loaded { keymap, wrong, .. } = source.load();
+        Msg::KeymapLoaded(load_for, Box::new(keymap), brief(wrong, self.config.as_deref()))
+    }
+
+    /// Loads a theme, and lists anew which there are.
+    fn load_theme(&mut self, load_for: LoadFor) -> Msg {
+        let dir = self.config.as_deref().map(|config| config.join("themes"));
+        let dir = dir.as_deref();
+        self.app.setup.themes = Theme::names(dir);
+        let name = self.app.wanted_theme(&load_for);
+        if let LoadFor::Choice(_) = &load_for {
+            if let Err(unknown) = theme::must_exist(name, dir) {
+                return Msg::Said(Kind::Refused, unknown);
+            }
+            if let Some(why) = theme::why_mono().filter(|_| name != theme::MONO) {
+                return Msg::Said(Kind::Refused, format!("no colours: {why}"));
+            }
         }
-        if let Some(why) = crate::theme::why_mono().filter(|_| name != crate::theme::MONO) {
-            return Msg::Said(Kind::Refused, format!("no colours: {why}"));
-        }
-        let themes = self.config.as_ref().map(|dir| dir.join("themes"));
-        let (theme, diagnostics) = Theme::load(name, themes.as_deref());
-        Msg::ThemeLoaded(Box::new(theme), diagnostics)
+        let (theme, wrong) = Theme::load(name, dir);
+        Msg::ThemeLoaded(load_for, Box::new(theme), brief(wrong, self.config.as_deref()))
     }
 
     /// Creates a directory for the tour and requests its Pod; a failure becomes a notice.

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 mod players;
 mod verbs;
+mod vim;
 
 use players::*;
 
@@ -39,7 +40,10 @@ const PLAYS: &[(&str, Player)] = &[
     ("Ctrl+D leaves; no Pod stops", leaving_stops_no_pod),
     ("| Ctrl+N | go to what needs you |", a_request_is_gone_to),
     ("| Ctrl+P, F1 | find anything, explain what is in focus |", lists_are_opened),
-    ("| Tab on an empty line | move between the input line, the tree and the transcript |", tab_walks),
+    (
+        "| Tab on an empty line | move between the input line, the tree and the transcript |",
+        tab_walks,
+    ),
     ("| Esc, then Enter | pause the run, continue it |", a_run_is_paused_and_continued),
     ("wait for Enter once", the_first_message_waits_for_enter),
     (
@@ -91,6 +95,19 @@ const PLAYS: &[(&str, Player)] = &[
         the_pod_of_the_tour_is_stopped_and_restored,
     ),
     ("`Tab` goes up to the Pod above", a_rule_is_written_for_a_family),
+    ("| Ctrl+D Ctrl+U | half a page down, up; in lists a page |", vim::pages_and_rows_are_scrolled),
+    ("| Ctrl+F Ctrl+B | a page down, up |", vim::pages_and_rows_are_scrolled),
+    ("| Ctrl+E Ctrl+Y | a row down, up |", vim::pages_and_rows_are_scrolled),
+    ("| `h` `l` `z` | fold, unfold, either |", vim::rows_are_folded),
+    ("| `o` in a list | go there |", vim::a_list_is_walked),
+    (
+        "| Ctrl+W | as Ctrl+X; then `w` next pane, `W` the one before, `j` `k` next and previous Pod |",
+        vim::the_leader_has_a_second_key,
+    ),
+    (
+        "(arrows, `j` `k`, `g` `G`, `/` `n` `N`, `y`, `i`, `:`) do the same with `vim`",
+        vim::a_list_is_walked,
+    ),
 ];
 
 /// The keys in the pages of `:help`, by verb; those about marks are in the pages of several verbs.
@@ -153,7 +170,8 @@ fn keys_named(text: &str) -> Vec<String> {
 }
 
 /// Signs that mean something else in a text.
-const NO_KEYS: [(&str, &[&str]); 2] = [("docs/policy.md", &["?"]), ("docs/rehearsal.md", &[])];
+const NO_KEYS: [(&str, &[&str]); 3] =
+    [("docs/config.md", &["?", "G"]), ("docs/policy.md", &["?"]), ("docs/rehearsal.md", &[])];
 
 #[test]
 fn every_key_that_a_text_names_is_pressed_in_a_test() {

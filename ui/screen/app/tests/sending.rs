@@ -390,6 +390,47 @@ fn the_name_of_a_pod_is_completed_among_the_files_and_only_written() {
 }
 
 #[test]
+fn before_there_is_a_pod_files_are_those_of_the_directory_of_the_screen() {
+    let kind = yoi::protocol::CompletionKind::File;
+    let mut bench = Bench::new(vec![]);
+    bench.type_in("see ");
+    let asked = bench.press("@");
+    let [Effect::FindFiles(prefix, asked)] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!((prefix.as_str(), asked), ("", &Asked::Files(String::new())));
+    let file = yoi::protocol::Completion { value: "run.rs".into(), is_dir: false };
+    let entries = vec![file];
+    bench.msg(Msg::Answered(asked.clone(), Ok(Event::Completions { kind, entries })));
+    bench.press("enter");
+    assert_eq!(bench.draft(), "see @run.rs ");
+}
+
+#[test]
+fn a_pod_and_a_file_are_completed_in_the_text_of_a_verb_for_the_pod_that_gets_it() {
+    let kind = yoi::protocol::CompletionKind::File;
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Running)]);
+    bench.go_to("alice");
+    assert!(calls(&bench.type_in(":send bob see ")).is_empty());
+    bench.press("@");
+    let asked = bench.type_in("bo");
+    let [.., (Some("bob"), Method::ListCompletions { prefix, .. })] = calls(&asked)[..] else {
+        panic!("{asked:?}")
+    };
+    assert_eq!(prefix, "bo");
+    let file = yoi::protocol::Completion { value: "bold.rs".into(), is_dir: false };
+    let entries = vec![file];
+    let reply = Event::Completions { kind, entries };
+    bench.msg(Msg::Answered(Asked::FilesMentioned("bo".into()), Ok(reply)));
+    let screen = bench.screen();
+    let rows: Vec<&str> = screen.lines().map(str::trim).collect();
+    assert!(rows.windows(2).any(|rows| rows == ["bob       running", "@bold.rs"]), "{screen}");
+    bench.press("tab");
+    bench.press("tab");
+    let sent = bench.press("enter");
+    let [(Some("bob"), Method::Send { input, .. })] = calls(&sent)[..] else { panic!("{sent:?}") };
+    assert_eq!(yoi::protocol::flatten(input), "see @bold.rs");
+}
+
+#[test]
 fn the_tour_plays_in_a_pod_of_its_own_and_writes_its_next_line() {
     let mut bench = Bench::new(vec![]);
     bench.type_in(":tour");

@@ -425,8 +425,8 @@ impl Walk {
                 other => panic!("nobody did {other:?}"),
             }
         }
-        if let Some(states) = self.parser.take_record_states() {
-            self.message(Msg::TakesRecords(states), false);
+        for reply in self.parser.take_replies() {
+            self.message(Msg::Terminal(reply), false);
         }
     }
 

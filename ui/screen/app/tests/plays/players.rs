@@ -6,7 +6,7 @@ use crossterm::event::{KeyModifiers, MouseButton, MouseEventKind};
 use yoi::protocol::{Entry, Fact, Item, PlanStep, Restoring, Verdict};
 
 /// tour with its child checker, and bob; tour is current.
-fn family(state: State) -> Bench {
+pub(super) fn family(state: State) -> Bench {
     let mut bench = Bench::new(vec![
         pod("tour", state),
         child("tour", "checker", State::Idle),
@@ -18,12 +18,12 @@ fn family(state: State) -> Bench {
     bench
 }
 
-fn current(bench: &Bench) -> &str {
+pub(super) fn current(bench: &Bench) -> &str {
     bench.app.current.as_ref().map_or("", PodName::as_str)
 }
 
 /// The Pod whose transcript is on the screen.
-fn shown(bench: &Bench) -> &str {
+pub(super) fn shown(bench: &Bench) -> &str {
     bench.app.shown().map_or("", PodName::as_str)
 }
 
@@ -293,13 +293,19 @@ fn the_composer_is_gone_to() {
     assert_eq!(bench.app.focus, Focus::Composer);
 }
 
-#[test]
-fn lines_are_unfolded() {
+/// The family, with three calls in the transcript of tour.
+pub(super) fn with_calls() -> Bench {
     let mut bench = family(State::Idle);
     bench.screen();
     let entries = (0..3).flat_map(call_and_result).collect();
     let page = Event::Page { entries, before: None, in_flight: Vec::new(), seq: 1 };
     bench.msg(Msg::Answered(Asked::Page(name("tour")), Ok(page)));
+    bench
+}
+
+#[test]
+fn lines_are_unfolded() {
+    let mut bench = with_calls();
     let folded = bench.screen();
     bench.press("ctrl-x");
     bench.press("r");

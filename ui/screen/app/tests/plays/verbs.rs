@@ -12,6 +12,7 @@ const FILLED: &[(&str, &str)] = &[
     ("[words]", "no such words"),
     ("<n>", "99"),
     ("[n]", "{request}"),
+    ("theme <name>", "theme day"),
     ("rehearsal:<file>", "rehearsal:{dir}/script.toml"),
     (" [why]", " not now"),
     (" [pod|tree [<tool>:<pattern>]]", " tree"),
