@@ -37,6 +37,7 @@ mod relations;
 mod request_log;
 /// Lists of Pods, and completions of file names.
 mod listing;
+pub use listing::files_for_new_pod;
 /// The texts that a Pod's model wrote, read from its log.
 mod output;
 /// The lock on the data directory.

@@ -27,6 +27,7 @@ pub mod rehearsal;
 pub mod responses;
 pub mod retry;
 pub mod sse;
+pub mod trial;
 pub mod wire;
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-pub use attachment::attachment;
+pub use attachment::{Attachment, attachment};
 pub use bash::{CommandTime, SUCCEEDED, needless};
 pub use command_sheet::command_sheet;
 pub use guard::{CHANGES_GIT, purpose};

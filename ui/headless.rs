@@ -19,6 +19,7 @@ mod once;
 mod print;
 mod serve;
 pub mod signal;
+pub mod unseen;
 mod line_client;
 mod line_runner;
 

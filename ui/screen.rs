@@ -11,6 +11,8 @@ pub mod notice;
 pub mod code;
 /// The Program Status Protocol: the state of the program for terminals that list it.
 pub mod program_status;
+/// Questions to the terminal, and its replies.
+pub mod reply;
 /// The panes: what each holds, and how it is painted.
 pub mod pane;
 /// A list to choose from by fuzzy search.

@@ -3,21 +3,36 @@
 
 mod colour;
 mod file;
+mod ground;
 
 pub use colour::Depth;
+pub use ground::Ground;
 
 use ratatui::style::Style;
 use std::path::Path;
 use std::sync::LazyLock;
 
 /// The built-in themes; the first is the default.
-const BUILT_IN: [(&str, &str); 3] = [
+const BUILT_IN: [(&str, &str); 5] = [
     ("night", include_str!("../themes/night.toml")),
     ("day", include_str!("../themes/day.toml")),
+    ("high-contrast", include_str!("../themes/high-contrast.toml")),
+    ("terminal", include_str!("../themes/terminal.toml")),
     (MONO, include_str!("../themes/mono.toml")),
 ];
 /// The theme without a single colour, which `NO_COLOR` chooses.
 pub const MONO: &str = "mono";
+/// Stands for `night` or `day`, as the ground of the terminal is dark or light.
+pub const AUTO: &str = "auto";
+
+/// The name of the theme that is loaded for this one over such a ground.
+pub fn over(name: &str, ground: Ground) -> &str {
+    match (name, ground) {
+        (AUTO, Ground::Dark) => BUILT_IN[0].0,
+        (AUTO, Ground::Light) => BUILT_IN[1].0,
+        (name, _) => name,
+    }
+}
 
 macro_rules! roles {
     ($($(#[$doc:meta])* $field:ident $variant:ident),* $(,)?) => {
@@ -97,7 +112,9 @@ roles! {
 impl Theme {
     /// The names that can be chosen, built-in ones first; those of `user_dir` are its `*.toml`.
     pub fn names(user_dir: Option<&Path>) -> Vec<String> {
-        let mut names: Vec<String> = BUILT_IN.iter().map(|(name, _)| (*name).into()).collect();
+        let built_in = BUILT_IN.iter().map(|(name, _)| *name);
+        let mut names: Vec<String> =
+            std::iter::once(AUTO).chain(built_in).map(str::to_owned).collect();
         let mut own = user_dir.map(file::names_in).unwrap_or_default();
         own.sort_unstable();
         own.retain(|name| !names.contains(name));
@@ -106,8 +123,8 @@ impl Theme {
     }
 
     /// The theme called `name` for this terminal, and a sentence for each problem in it. A file
-    /// `<user_dir>/<name>.toml` goes before the built-in theme; roles that it leaves out or gets wrong stay
-    /// built in. `NO_COLOR` chooses the theme without colours.
+    /// `<user_dir>/<name>.toml` goes before the built-in theme; roles that it leaves out stay built in. A file with a
+    /// problem changes nothing. `NO_COLOR` chooses the theme without colours.
     pub fn load(name: &str, user_dir: Option<&Path>) -> (Self, Vec<String>) {
         Self::load_for(name, user_dir, Depth::detect(|key| std::env::var(key).ok()))
     }

@@ -21,6 +21,7 @@ mod answer;
 mod block;
 mod cancel;
 mod compact;
+mod connect;
 mod deny;
 mod explain;
 mod fork;
@@ -31,7 +32,7 @@ mod keys;
 mod lend;
 mod mesh;
 mod mcp;
-pub mod model;
+mod model;
 mod new;
 mod notices;
 mod notify;
@@ -53,6 +54,7 @@ pub mod send;
 mod split;
 mod stop;
 mod theme;
+mod keymap;
 mod tour;
 mod trace;
 mod trust;
@@ -98,9 +100,11 @@ pub static LIST: &[&Verb] = &[
     &policy::VERB,
     &trust::VERB,
     &mcp::VERB,
+    &connect::VERB,
     &model::VERB,
     &effort::VERB,
     &theme::VERB,
+    &keymap::VERB,
     &rm::VERB,
     &pin::VERB,
     &split::VERB,
@@ -139,6 +143,8 @@ pub const EVERYWHERE: &[Way] =
 pub const CONVERSATION: &[Way] = &[Way::Line, Way::Palette, Way::Key, Way::Command, Way::Input];
 /// The ways of a verb for which the screen has keys of its own.
 pub const WITHOUT_SCREEN: &[Way] = &[Way::Command, Way::Shell, Way::Input];
+/// The ways of a verb that has a person type something unseen.
+pub const UNSEEN: &[Way] = &[Way::Line, Way::Palette, Way::Key, Way::Shell];
 /// The ways of a verb about the screen itself.
 pub const SCREEN: &[Way] = &[Way::Line, Way::Palette, Way::Key];
 
@@ -210,13 +216,13 @@ pub const fn verb(name: &'static str, help: &'static str) -> Verb {
 
 fn shell<D: Args>(command: Command) -> Command {
     let pod = Arg::new(SELECTED).long("pod").value_name("NAME");
-    let pod = pod.help("The Pod that is meant where none is named");
+    let pod = pod.help("The Pod to act on if the command names none");
     let yes = Arg::new(YES).long("yes").action(ArgAction::SetTrue);
     // An option of the shell may follow the words of a verb. Behind `--` stands nothing but words.
     D::augment_args(command)
         .mut_args(|argument| argument.trailing_var_arg(false))
         .arg(pod.value_parser(clap::value_parser!(PodName)))
-        .arg(yes.help("Confirm whatever is asked"))
+        .arg(yes.help("Answer yes to every question"))
 }
 
 /// The options of every verb in the shell.

@@ -44,9 +44,9 @@ impl fmt::Display for Secret {
 /// The key that a model needs is not there.
 #[derive(Debug, thiserror::Error)]
 pub enum MissingKey {
-    #[error("{0} is not set: start yoi where it is set, or :model")]
+    #[error("{0} is not set: start yoi where it is set, or :connect")]
     NotSet(String),
-    #[error("no key is stored for {0}: run `yoi auth {0}`, or :model")]
+    #[error("no key is stored for {0}: :connect {0}, or :model")]
     NotStored(String),
     #[error("key_command of [provider.{0}] is gone: set it again, or :model")]
     NoCommand(String),
@@ -276,7 +276,7 @@ mod tests {
         for (source, words) in [
             (KeySource::Env("EMPTY".into()), "EMPTY is not set"),
             (KeySource::Env("ABSENT".into()), "ABSENT is not set"),
-            (KeySource::File("groq".into()), "yoi auth groq"),
+            (KeySource::File("groq".into()), ":connect groq"),
         ] {
             let sentence = keys.resolve(&source, &[&env]).unwrap_err().to_string();
             assert!(sentence.contains(words), "{sentence}");

@@ -216,6 +216,13 @@ pub(crate) fn files(cwd: &Path, scope: &Scope, own: Vec<PathBuf>, prefix: &str) 
     found
 }
 
+/// The same below the directory of a Pod that is still to be made.
+#[must_use]
+pub fn files_for_new_pod(cwd: &Path, own: Vec<PathBuf>, prefix: &str) -> Vec<Completion> {
+    let top = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+    files(cwd, &Scope::new(vec![Rule::new(top, Permission::Read)]), own, prefix)
+}
+
 fn begin_with(cwd: &Path, scope: &Scope, prefix: &str, bound: Bound) -> Vec<Completion> {
     let (dir, start) = prefix.rsplit_once('/').unwrap_or(("", prefix));
     let Ok(full) = completed_dir(cwd, prefix).canonicalize() else { return Vec::new() };

@@ -41,14 +41,16 @@ pub(crate) struct ScreenFeed {
     places: HashMap<PodName, u64>,
     /// From when on the rows are given out; `None` while none waits.
     due: Option<Instant>,
-    /// The line that follows the rows which are due.
+    /// The row that goes before `behind`, because both are about one Pod.
+    before: Option<Line>,
+    /// The line that is given out once no row is due.
     behind: Option<Line>,
 }
 
 impl ScreenFeed {
     pub(crate) fn new(queue: Queue<Arc<ScreenLine>>, follows: Follows) -> Self {
         let (rows, places) = (BTreeMap::new(), HashMap::new());
-        Self { queue, follows, rows, places, due: None, behind: None }
+        Self { queue, follows, rows, places, due: None, before: None, behind: None }
     }
 
     /// The next line; `None` when this screen was cut off and has read everything. Cancel-safe.
@@ -79,6 +81,9 @@ impl ScreenFeed {
     }
 
     fn ready(&mut self, now: Instant) -> Option<Line> {
+        if let Some(row) = self.before.take() {
+            return Some(row);
+        }
         if self.due.is_some_and(|due| due <= now) {
             if let Some((_, row)) = self.rows.pop_first() {
                 return Some(row);
@@ -102,8 +107,11 @@ impl ScreenFeed {
                 let older = self.places.remove(pod);
                 older.and_then(|place| self.rows.remove(&place));
             }
-            About::Pod(pod) if !self.places.contains_key(pod) => {}
-            About::Pod(_) | About::All => self.all_due(),
+            About::Pod(pod) => {
+                let place = self.places.remove(pod);
+                self.before = place.and_then(|place| self.rows.remove(&place));
+            }
+            About::All => self.all_due(),
         }
         self.behind = Some(line);
     }

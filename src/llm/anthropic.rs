@@ -5,6 +5,7 @@ use crate::llm::messages::{FirstMarker, List, Messages, mark, put_first};
 use crate::llm::outgoing::{self, Part, ToolCall, ToolResult};
 use crate::llm::wire::{self, text};
 use crate::llm::{Request, ToolSpec};
+use crate::protocol::item::Image;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
@@ -118,6 +119,7 @@ fn messages(request: &Request, model: &Model, turn: &mut Turn) -> List {
     for part in outgoing::parts(request, model) {
         let (role, block) = match part {
             Part::User(words) => ("user", json!({"type": "text", "text": words})),
+            Part::Image(image) => ("user", picture(request, model, image)),
             Part::Model { native: Some(native), .. }
             | Part::Thinking(native)
             | Part::Other(native) => ("assistant", native.clone()),
@@ -141,20 +143,24 @@ fn tool_use(call: ToolCall) -> Value {
     )
 }
 
+fn picture(request: &Request, model: &Model, image: &Image) -> Value {
+    match wire::picture(request, model, image) {
+        Ok((media_type, data)) => json!({
+            "type": "image",
+            "source": {"type": "base64", "media_type": media_type, "data": data},
+        }),
+        Err(instead) => json!({"type": "text", "text": instead}),
+    }
+}
+
 fn tool_result(request: &Request, model: &Model, result: &ToolResult) -> Value {
     let words = wire::result_text(result.summary, result.content);
     let content = match result.images {
         [] => Value::String(words),
         images => {
-            let picture = |image| match wire::picture(request, model, image) {
-                Ok((media_type, data)) => json!({
-                    "type": "image",
-                    "source": {"type": "base64", "media_type": media_type, "data": data},
-                }),
-                Err(instead) => json!({"type": "text", "text": instead}),
-            };
             let words = json!({"type": "text", "text": words});
-            std::iter::once(words).chain(images.iter().map(picture)).collect()
+            let pictures = images.iter().map(|image| picture(request, model, image));
+            std::iter::once(words).chain(pictures).collect()
         }
     };
     let mut block = json!({"type": "tool_result", "tool_use_id": result.id, "content": content});

@@ -158,6 +158,7 @@ impl<'a> Conversation<'a> {
     fn part(&mut self, part: Part) {
         match part {
             Part::User(words) => self.user(json!({"type": "text", "text": words})),
+            Part::Image(image) => self.user(self.image(image)),
             Part::Model { words, .. } => {
                 let message = self.assistant();
                 let so_far = text(message, "content");

@@ -599,7 +599,7 @@ async fn a_missing_key_is_said_and_nothing_is_sent() {
     let model = Model { base_url: url, key, ..model(Wire::Anthropic) };
     let provider = Provider::new(&model, None, PATIENT, Http::new(&PATIENT));
     let failure = send(&provider).await.unwrap_err();
-    let said = "no key for prov: start yoi where PROV_API_KEY is set, or :model";
+    let said = "no key for prov: start yoi where PROV_API_KEY is set, or :connect prov";
     assert_eq!(failure, Failure::Unusable(said.into()));
     assert!(fake.paths().is_empty());
 }

@@ -87,6 +87,7 @@ fn contents(request: &Request, model: &Model) -> List {
         match part {
             // Results have their turn for themselves.
             Part::User(words) => user(&mut contents, json!({"text": words})),
+            Part::Image(image) => user(&mut contents, picture(request, model, image)),
             Part::Model { native: Some(native), .. }
             | Part::Thinking(native)
             | Part::Other(native) => contents.push_block("model", "parts", native.clone()),

@@ -6,7 +6,7 @@ use crate::llm::http::answer::Answer;
 use crate::llm::wire::Decode;
 use crate::llm::{Deltas, Failure};
 use reqwest::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
 };
 use reqwest::{Client, Url};
 use std::collections::BTreeMap;
@@ -81,6 +81,29 @@ impl Http {
         })
     }
 
+    /// What stands at an address, at most [`stream::MAX_LIST`] bytes of it; all within `time`.
+    pub(crate) async fn get(
+        &self,
+        who: &Who,
+        url: Url,
+        mut headers: HeaderMap,
+        time: Duration,
+    ) -> Result<String, Failure> {
+        let (client, until) = (self.client(&url)?, Instant::now() + time);
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let sent = client.get(url).headers(headers).send();
+        let response = tokio::time::timeout_at(until, sent)
+            .await
+            .map_err(|_| error_text::silence(who, time))?
+            .map_err(|error| error_text::unreachable(who, &error, self.connect))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        if status.is_success() {
+            return Ok(stream::start_of(response, until, stream::MAX_LIST).await);
+        }
+        let text = stream::start_of(response, until, stream::MAX_BODY).await;
+        Err(error_text::refused(who, status, &headers, &text))
+    }
+
     /// The client for servers on this machine; `None` where no connection can be made.
     pub fn near(&self) -> Option<&Client> {
         let client = self.clients[NEAR].get_or_init(|| self.build(false, true));
@@ -138,7 +161,7 @@ impl Http {
             return Ok(stream::deltas(response, Answer::new(who, decoder), timeouts, first));
         }
         let headers = response.headers().clone();
-        let text = stream::start_of(response, first).await;
+        let text = stream::start_of(response, first, stream::MAX_BODY).await;
         Err(error_text::refused(&who, status, &headers, &text))
     }
 }

@@ -27,6 +27,8 @@ pub enum Part<'a> {
     /// What a person or the runtime says. The APIs know no third voice here, and the words of files and peers must not
     /// weigh as much as the system prompt.
     User(String),
+    /// An image that belongs to the words of the user before it.
+    Image(&'a Image),
     Model {
         words: String,
         native: Option<&'a Value>,
@@ -81,6 +83,9 @@ pub fn parts<'a>(request: &'a Request, model: &Model) -> Vec<Part<'a>> {
             // The Chat wire takes no other blocks.
             Item::Unknown(_) => native.filter(|_| model.wire != Wire::Chat).map(Part::Other),
         });
+        if matches!(input.item, Item::Message { .. }) {
+            parts.extend(input.item.images().into_iter().map(Part::Image));
+        }
     }
     let dialect = Catalogue::dialect(model);
     drop_thinking(&mut parts, model.wire, dialect);
@@ -115,7 +120,7 @@ fn message<'a>(role: Role, content: &[Content], native: Option<&'a Value>) -> Op
 }
 
 fn is_of_model(part: &Part) -> bool {
-    !matches!(part, Part::User(_) | Part::Result(_))
+    !matches!(part, Part::User(_) | Part::Image(_) | Part::Result(_))
 }
 
 /// Drops thinking from which nothing follows: an API refuses it or makes no use of it. On the Chat wire thinking stays
@@ -126,8 +131,8 @@ fn drop_thinking(parts: &mut Vec<Part>, wire: Wire, dialect: Dialect) {
     let called: Vec<bool> = parts
         .iter()
         .map(|part| {
-            has_called =
-                !matches!(part, Part::User(_)) && (has_called || matches!(part, Part::Call(_)));
+            has_called = !matches!(part, Part::User(_) | Part::Image(_))
+                && (has_called || matches!(part, Part::Call(_)));
             has_called
         })
         .collect();
@@ -239,6 +244,7 @@ mod tests {
     fn brief(parts: &[Part]) -> Vec<String> {
         let brief = |part: &Part| match part {
             Part::User(words) => format!("user {words}"),
+            Part::Image(image) => format!("image {}", image.blob),
             Part::Model { words, .. } => format!("model {words}"),
             Part::Call(call) => format!("call {} {}", call.id, call.name),
             Part::Result(result) => format!("result {} {}", result.id, result.summary),

@@ -271,9 +271,11 @@ impl Provider {
         let provider = &model.provider;
         Err(Failure::Unusable(match &model.key {
             KeySource::Env(name) => {
-                format!("no key for {provider}: start yoi where {name} is set, or :model")
+                format!(
+                    "no key for {provider}: start yoi where {name} is set, or :connect {provider}"
+                )
             }
-            _ => format!("no key for {provider}: run `yoi auth {provider}`, or :model"),
+            _ => format!("no key for {provider}: :connect {provider}, or :model"),
         }))
     }
 
@@ -317,10 +319,10 @@ fn still_refused(first: Failure, last: Failure) -> Failure {
     }
 }
 
-fn who(model: &Model, secret: Option<&Secret>) -> Result<Who, Failure> {
+pub(crate) fn who(model: &Model, secret: Option<&Secret>) -> Result<Who, Failure> {
     let key = match &model.key {
         KeySource::Env(name) => format!("the key in {name}"),
-        KeySource::File(name) => format!("the key that `yoi auth {name}` stored"),
+        KeySource::File(name) => format!("the key stored for {name}"),
         KeySource::Command(name) => format!("the key that key_command of {name} printed"),
         KeySource::Header(name) => {
             format!("the key in the header {name} of [provider.{}]", model.provider)
@@ -334,7 +336,7 @@ fn who(model: &Model, secret: Option<&Secret>) -> Result<Who, Failure> {
     Ok(Who { provider: model.provider.clone(), host, url, key, secret })
 }
 
-fn headers(model: &Model, key: Option<&Secret>) -> Result<HeaderMap, Failure> {
+pub(crate) fn headers(model: &Model, key: Option<&Secret>) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
     headers.insert("accept", HeaderValue::from_static("text/event-stream"));
     if model.wire == Wire::Anthropic {

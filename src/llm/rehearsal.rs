@@ -42,17 +42,17 @@ pub const TOUR: &str = "@tour";
 pub const TOUR_MODEL: &str = "rehearsal:@tour";
 /// The prefix of a tour's directory, which is in the directory for temporary files.
 pub const TOUR_DIRECTORY: &str = "yoi-tour-";
-/// The lines that `:tour` puts into the composer one after the other: messages, and verbs with
-/// their colon.
-pub const TOUR_LINES: [&str; 7] = [
-    "Make a small shell program that counts the words in a file, and test it.",
-    "Show me what an error looks like.",
-    "Share the work with a helper.",
-    ":peer checker",
-    ":stop checker",
-    ":restore checker",
-    "What do I do next?",
+/// The messages of the tour, one for each scene. `:tour` sends the first and writes the others into the line, one after the
+/// other.
+pub const TOUR_LINES: [&str; 5] = [
+    "Count words: one of you writes, one of you tests.",
+    "Ask the counter on the network.",
+    "Let the two of them ask me something.",
+    "I leave for a moment.",
+    "I am back.",
 ];
+/// The place of the message that is written only on the screen that is opened next: the one before it has the person leave.
+pub const TOUR_RETURN: usize = 4;
 
 const TOUR_SCRIPT: &str = include_str!("../../prompts/tour.toml");
 

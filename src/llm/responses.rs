@@ -62,6 +62,9 @@ fn input(request: &Request, model: &Model) -> List {
             Part::User(words) => {
                 items.push(&message("user", json!([{"type": "input_text", "text": words}])));
             }
+            Part::Image(image) => {
+                items.push(&message("user", json!([picture(request, model, image)])));
+            }
             // A list of parts must have the id that the server gave it.
             Part::Model { words, native: None } => {
                 items.push(&message("assistant", Value::String(words)));
@@ -92,11 +95,15 @@ fn output(request: &Request, model: &Model, words: String, images: &[Image]) -> 
         return Value::String(words);
     }
     let mut parts = vec![json!({"type": "input_text", "text": words})];
-    parts.extend(images.iter().map(|image| match wire::picture(request, model, image) {
+    parts.extend(images.iter().map(|image| picture(request, model, image)));
+    Value::Array(parts)
+}
+
+fn picture(request: &Request, model: &Model, image: &Image) -> Value {
+    match wire::picture(request, model, image) {
         Ok((kind, data)) => {
             json!({"type": "input_image", "image_url": format!("data:{kind};base64,{data}")})
         }
         Err(instead) => json!({"type": "input_text", "text": instead}),
-    }));
-    Value::Array(parts)
+    }
 }

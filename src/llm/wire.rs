@@ -377,7 +377,8 @@ pub fn upstream_error(error: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::bench::{DOT, model, request};
+    use crate::llm::bench::{DOT, model, plain, request};
+    use crate::protocol::{Item, Role, SystemItem};
     use serde_json::json;
 
     #[test]
@@ -487,6 +488,51 @@ mod tests {
     #[test]
     fn ids_made_here_differ() {
         assert_ne!(call_id(), call_id());
+    }
+
+    /// Whether something in a value has these keys with these values, and perhaps others.
+    fn holds(value: &Value, expected: &Value) -> bool {
+        let has = |object: &serde_json::Map<String, Value>| {
+            expected.as_object().unwrap().iter().all(|(key, of)| object.get(key) == Some(of))
+        };
+        match value {
+            Value::Object(object) => has(object) || object.values().any(|one| holds(one, expected)),
+            Value::Array(list) => list.iter().any(|one| holds(one, expected)),
+            _ => false,
+        }
+    }
+
+    #[test]
+    fn an_image_that_a_message_names_follows_its_words_in_the_form_of_each_wire() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("b"), BASE64_STANDARD.decode(DOT).unwrap()).unwrap();
+        let attached = SystemItem::FileAttachment {
+            path: "dot.png".into(),
+            body: "[File: dot.png]".into(),
+            images: vec![Image { blob: "b".into(), media_type: "image/png".into() }],
+        };
+        let url = format!("data:image/png;base64,{DOT}");
+        let source = json!({"type": "base64", "media_type": "image/png", "data": DOT});
+        for (wire, expected) in [
+            (Wire::Anthropic, json!({"type": "image", "source": source})),
+            (Wire::Responses, json!({"type": "input_image", "image_url": url})),
+            (Wire::Chat, json!({"type": "image_url", "image_url": {"url": url}})),
+            (Wire::Gemini, json!({"inlineData": {"mimeType": "image/png", "data": DOT}})),
+        ] {
+            let words =
+                [plain(Item::message(Role::User, "what is it?")), plain(attached.message())];
+            let asked = Request { blobs: dir.path().into(), ..request(words.into()) };
+            let sent = |model: &Model| {
+                String::from_utf8(crate::llm::provider::body(&asked, model)).unwrap()
+            };
+            let seen = sent(&model(wire));
+            let (words, image) = (seen.find("[File: dot.png]"), seen.find(DOT));
+            assert!(words.is_some() && words < image, "{wire:?}: {seen}");
+            let seen: Value = serde_json::from_str(&seen).unwrap();
+            assert!(holds(&seen, &expected), "{wire:?}: {seen}");
+            let blind = sent(&Model { images: false, ..model(wire) });
+            assert!(blind.contains("cannot see") && !blind.contains(DOT), "{wire:?}: {blind}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Entries of the session log: one JSON object a line.
 
-use crate::protocol::item::{Item, RequestConfig};
+use crate::protocol::item::{Content, Image, Item, RequestConfig, Role};
 use crate::protocol::mesh::SentMessage;
 use crate::protocol::method::{PodEvent, Segment};
 use crate::protocol::name::{EntryId, PodName, SegmentId, SessionId};
@@ -259,6 +259,9 @@ pub enum SystemItem {
     FileAttachment {
         path: String,
         body: String,
+        /// The file itself where it is an image.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Image>,
     },
     Knowledge {
         slug: String,
@@ -322,6 +325,15 @@ pub struct AgentOrigin {
 }
 
 impl SystemItem {
+    /// The message with which the model reads it.
+    pub fn message(&self) -> Item {
+        let mut content = vec![Content::Text { text: self.body().to_owned() }];
+        if let Self::FileAttachment { images, .. } = self {
+            content.extend(images.iter().cloned().map(Content::Image));
+        }
+        Item::Message { role: Role::System, content }
+    }
+
     /// What the model reads.
     pub fn body(&self) -> &str {
         match self {

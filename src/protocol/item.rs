@@ -71,6 +71,8 @@ pub enum Content {
     Refusal {
         refusal: String,
     },
+    /// An image that was attached to a message.
+    Image(Image),
     #[serde(untagged)]
     Unknown(Value),
 }
@@ -124,6 +126,15 @@ impl Item {
         Self::Message { role, content: vec![Content::Text { text: text.into() }] }
     }
 
+    /// The images of a message or of a result.
+    pub fn images(&self) -> Vec<&Image> {
+        match self {
+            Self::Message { content, .. } => content.iter().filter_map(Content::image).collect(),
+            Self::ToolResult { images, .. } => images.iter().collect(),
+            Self::ToolCall { .. } | Self::Reasoning { .. } | Self::Unknown(_) => Vec::new(),
+        }
+    }
+
     /// The text of a message, its pieces in a row; `None` for every other item.
     pub fn text(&self) -> Option<String> {
         let Self::Message { content, .. } = self else { return None };
@@ -132,12 +143,19 @@ impl Item {
 }
 
 impl Content {
-    /// The text of this piece; empty for an unknown kind.
+    /// The text of this piece; empty for an image and an unknown kind.
     pub fn text(&self) -> &str {
         match self {
             Self::Text { text } => text,
             Self::Refusal { refusal } => refusal,
-            Self::Unknown(_) => "",
+            Self::Image(_) | Self::Unknown(_) => "",
+        }
+    }
+
+    fn image(&self) -> Option<&Image> {
+        match self {
+            Self::Image(image) => Some(image),
+            Self::Text { .. } | Self::Refusal { .. } | Self::Unknown(_) => None,
         }
     }
 }

@@ -73,15 +73,15 @@ async fn attach(run: &mut Run, path: &str, missing: Missing) -> Result<(), Stopp
     let given = path.to_owned();
     let read = run.setup.path_threads.run(move || tools::attachment(&given, &ctx)).await;
     let read = read.unwrap_or_else(|why| Err(FileError::Failed(why.to_string())));
-    let body = match read {
-        Ok(body) => format!("[File: {path}]\n{body}"),
+    let (body, images) = match read {
+        Ok(tools::Attachment { text, images }) => (format!("[File: {path}]\n{text}"), images),
         Err(FileError::Missing(_)) if missing == Missing::IsNoReference => return Ok(()),
         Err(why) => {
             run.publish(alert(AlertSource::Pod, format!("cannot attach {path}: {why}"))).await;
-            format!("[File: {path}]\n[not attached: {why}]")
+            (format!("[File: {path}]\n[not attached: {why}]"), Vec::new())
         }
     };
-    let item = SystemItem::FileAttachment { path: path.to_owned(), body };
+    let item = SystemItem::FileAttachment { path: path.to_owned(), body, images };
     run.commit(vec![Entry::new(Fact::SystemItem { item, taken: None })]).await
 }
 

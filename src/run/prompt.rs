@@ -56,6 +56,7 @@ pub fn ways_to_connect_without_a_screen(config: &Path) -> String {
     let (_, ways) = ways.split_once("\n\n").unwrap_or(("", &ways));
     let lines: Vec<&str> = ways.lines().filter(|line| !line.contains("`:tour`")).collect();
     let ways = lines.join("\n").replace("`:model ", "`--model ");
+    let ways = ways.replace("`:connect`, or ", "");
     format!("To connect one, do any of these, then give the message again.\n\n{ways}")
 }
 

@@ -60,11 +60,7 @@ impl Run {
             Item::Reasoning { .. } => "thinking of the model".into(),
             Item::Unknown(_) => "a block of the model".into(),
         };
-        let images = match &kept.item {
-            Item::ToolResult { images, .. } => images.len(),
-            _ => 0,
-        };
-        let pictures = match images {
+        let pictures = match kept.item.images().len() {
             0 => String::new(),
             1 => ", 1 picture".into(),
             count => format!(", {count} pictures"),

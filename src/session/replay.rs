@@ -220,7 +220,7 @@ impl Replay {
             }
             Fact::ToolResult { item, files, .. } => self.result(Kept::new(id, item), files),
             Fact::SystemItem { item, .. } => {
-                self.keep(id, Item::message(Role::System, item.body()));
+                self.keep(id, item.message());
             }
             Fact::TurnEnd { turn_count } => self.turn_count = turn_count,
             Fact::RunCompleted { interrupted, .. } | Fact::RunErrored { interrupted, .. } => {

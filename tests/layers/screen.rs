@@ -6,13 +6,14 @@ use crate::{PROGRAM, read, root, sources, without_tests};
 use std::path::Path;
 
 /// Files that name keys for a reason.
-const NAMES_KEYS: [&str; 3] = [
+const NAMES_KEYS: [&str; 4] = [
     // They make the names.
     "ui/screen/keys.rs",
     // Keys that other programs keep for themselves.
     "ui/cli/doctor/terminal.rs",
     // Keys from before the screen, which no key map changes.
     "ui/screen/run/two_keys.rs",
+    "ui/screen/keys/swallowed.rs",
 ];
 /// Files that write to the standard streams: lines, messages of MCP, answers that stream, frames.
 const WRITES: [&str; 4] =

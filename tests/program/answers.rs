@@ -256,9 +256,11 @@ fn a_closed_pipe_ends_the_command_as_sigpipe_does_and_leaves_its_pod_stopped() {
     let ended = bench.finish(child);
     assert_eq!(ended.code, Some(141), "{}", ended.err);
     assert_eq!(bench.pod("ws").expect("the pod")["state"], "stopped");
-    let mut child = bench.command(&["log", "ws"]).spawn().expect("the program starts");
-    drop(child.stdout.take());
-    assert_eq!(bench.finish(child).code, Some(141));
+    // Closed before the start: a short log is written whole before a reader could close it afterwards.
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let log = bench.command(&["log", "ws"]).stdout(writer).spawn().expect("the program starts");
+    assert_eq!(bench.finish(log).code, Some(141));
 }
 
 #[test]

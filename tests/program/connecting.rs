@@ -1,6 +1,6 @@
 //! The ways out of "no model", each played on the screen as its texts say, with a provider of this test.
 
-use crate::bench::Bench;
+use crate::bench::{Bench, files};
 use crate::pty::Terminal;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -333,7 +333,7 @@ fn text_and_key_go_to_the_address_of_the_environment_that_came_with_the_message(
 fn a_key_in_the_environment_of_the_next_screen_leads_the_same_pod_to_an_answer() {
     let (bench, base) = bare(provider());
     let mut first = Terminal::open(&bench, &[]);
-    first.waits_for("No model is connected");
+    first.waits_for("no model yet");
     first.press("hello\r");
     first.waits_for("rehearsal:");
     first.waits_for("○ ws");
@@ -350,7 +350,7 @@ fn a_key_in_the_environment_of_the_next_screen_leads_the_same_pod_to_an_answer()
 fn a_key_that_is_stored_beside_the_screen_leads_the_next_message_to_an_answer() {
     let (bench, base) = bare(provider());
     let mut terminal = Terminal::with_env(&bench, &[], &[("ANTHROPIC_BASE_URL", base.as_str())]);
-    terminal.waits_for("No model is connected");
+    terminal.waits_for("no model yet");
     terminal.press("hello\r");
     terminal.waits_for("rehearsal:");
     terminal.waits_for("○ ws");
@@ -365,7 +365,7 @@ fn the_lines_of_the_no_model_answer_connect_a_server_while_the_host_runs() {
     let provider = provider();
     let (bench, _) = bare(provider);
     let mut terminal = Terminal::sized(&bench, &[], 120, 50);
-    terminal.waits_for("No model is connected");
+    terminal.waits_for("no model yet");
     terminal.press("hello\r");
     terminal.waits_for("key_env");
     let answer = include_str!("../../prompts/no-model.md");
@@ -383,7 +383,7 @@ fn the_lines_of_the_no_model_answer_connect_a_server_while_the_host_runs() {
 fn a_server_that_starts_on_this_machine_is_found_by_the_next_message() {
     let (bench, _) = bare(provider());
     let mut terminal = Terminal::open(&bench, &[]);
-    terminal.waits_for("No model is connected");
+    terminal.waits_for("no model yet");
     terminal.press("hello\r");
     terminal.waits_for("rehearsal:");
     terminal.waits_for("○ ws");
@@ -394,15 +394,164 @@ fn a_server_that_starts_on_this_machine_is_found_by_the_next_message() {
 }
 
 #[test]
-fn enter_on_the_first_screen_lists_the_ways_and_opens_nothing_by_itself() {
+fn model_without_a_model_lists_the_ways_to_connect_one() {
     let (bench, _) = bare(provider());
     let mut terminal = Terminal::sized(&bench, &[], 120, 40);
-    terminal.waits_for("Enter on the empty line lets you choose");
+    terminal.waits_for("no model yet");
     assert!(!terminal.text().contains("ways to connect one"));
-    terminal.press("\r");
+    terminal.press(":model\r");
     terminal.waits_for("ways to connect one");
     terminal.press("\r");
-    terminal.waits_for("type `yoi auth anthropic`");
+    terminal.waits_for("Enter runs it");
+    terminal.press("\r");
+    terminal.waits_for("a key from platform.claude.com");
+}
+
+const KEY: &str = "sk-ant-connect-0123456789abcdef";
+
+/// A provider that takes this key only.
+fn strict_provider() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // A client that is gone wants no answer.
+            let _ = answer_to_key(&stream);
+        }
+    });
+    address
+}
+
+fn answer_to_key(mut stream: &TcpStream) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.split_once(':').or(head.is_empty().then_some(("", "")))
+        else {
+            break;
+        };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+        head.push_str(&line);
+    }
+    let mut request = vec![0; length];
+    reader.read_exact(&mut request)?;
+    let (status, kind, body) = match head.contains(KEY) {
+        false => {
+            let said = r#"{"error":{"type":"authentication_error","message":"invalid x-api-key"}}"#;
+            ("401 Unauthorized", "application/json", said.to_owned())
+        }
+        true if head.starts_with("GET") => {
+            let list = r#"{"data":[{"id":"claude-sonnet-5-5"},{"id":"claude-other"}]}"#;
+            ("200 OK", "application/json", list.to_owned())
+        }
+        true => ("200 OK", "text/event-stream", anthropic()),
+    };
+    let length = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )
+}
+
+/// The files below the home and the working directory that hold this text.
+fn files_with(bench: &Bench, text: &str) -> Vec<String> {
+    let holds = |file: &std::path::PathBuf| {
+        let bytes = std::fs::read(file).unwrap_or_default();
+        bytes.windows(text.len()).any(|part| part == text.as_bytes())
+    };
+    let name = |file: std::path::PathBuf| {
+        file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    };
+    files(&bench.path("")).into_iter().filter(holds).map(name).collect()
+}
+
+#[test]
+fn a_key_is_asked_for_unseen_on_the_first_screen_and_the_first_message_is_answered_with_it() {
+    let (bench, base) = bare(strict_provider());
+    let env = [("ANTHROPIC_BASE_URL", base.as_str())];
+    let mut terminal = Terminal::start(&bench, &[], &env, (100, 30));
+    terminal.waits_for("no model yet");
+    terminal.press("\r");
+    terminal.waits_for("which provider?");
+    terminal.press("Anthropic\r");
+    terminal.waits_for("key for anthropic");
+    terminal.press(&format!("\x1b[200~{KEY}\n\x1b[201~"));
+    terminal.waits_for("characters, not shown");
+    terminal.press("\r");
+    terminal.waits_for("new Pods use anthropic/claude-sonnet-5-5");
+    terminal.waits_for("a key for anthropic is stored");
+    terminal.press("hello\r");
+    terminal.waits_for(ANSWER);
+    // Leaving a run that goes on asks first.
+    terminal.waits_for("○ ws");
+    assert_eq!(terminal.wrote(KEY), 0);
+    terminal.press(":quit\r");
+    terminal.ends();
+    assert_eq!(files_with(&bench, KEY), ["keys.toml"]);
+}
+
+#[test]
+fn a_wrong_key_is_said_with_what_to_do_and_stored_nowhere() {
+    let (bench, base) = bare(strict_provider());
+    let env = [("ANTHROPIC_BASE_URL", base.as_str())];
+    let mut terminal = Terminal::start(&bench, &[], &env, (160, 30));
+    terminal.waits_for("no model yet");
+    terminal.press(":connect anthropic\r");
+    terminal.waits_for("key for anthropic");
+    terminal.press("sk-wrong-key-0123456789\r");
+    terminal.waits_for("refused this key (401)");
+    terminal.waits_for("look whether");
+    terminal.waits_for("nothing was stored: paste the key again");
+    terminal.press("\x1b");
+    terminal.waits_without("key for anthropic");
+    terminal.press(":quit\r");
+    terminal.ends();
+    assert_eq!(files_with(&bench, "sk-wrong-key-0123456789"), [""; 0]);
+    assert_eq!(bench.yoi(&["auth"]).out, "");
+}
+
+#[test]
+fn esc_leaves_a_server_that_never_answers_and_nothing_is_stored() {
+    // It takes connections into its queue and answers none.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let (bench, base) = bare(listener.local_addr().expect("its address"));
+    let env = [("ANTHROPIC_BASE_URL", base.as_str())];
+    let mut terminal = Terminal::start(&bench, &[], &env, (100, 30));
+    terminal.waits_for("no model yet");
+    terminal.press(":connect anthropic\r");
+    terminal.waits_for("asking anthropic");
+    terminal.press("\x1b");
+    terminal.waits_for("new Pod in ws");
+    terminal.waits_without("asking anthropic");
+    terminal.press("typed in the line");
+    terminal.waits_for("typed in the line");
+}
+
+#[test]
+fn connect_in_a_shell_reads_the_key_from_a_pipe_and_fails_with_a_wrong_one() {
+    let (bench, base) = bare(strict_provider());
+    let connect = |key: &str| {
+        let mut command = bench.command(&["connect", "anthropic"]);
+        command.env("ANTHROPIC_BASE_URL", &base);
+        bench.reading(command, key)
+    };
+    let wrong = connect("sk-wrong-key-0123456789\n");
+    assert_eq!(wrong.code, Some(1), "{wrong:?}");
+    assert!(wrong.err.contains("refused this key (401)"), "{wrong:?}");
+    assert!(wrong.err.contains("`yoi connect anthropic` asks again"), "{wrong:?}");
+    assert_eq!(bench.yoi(&["auth"]).out, "");
+    let right = connect(&format!("{KEY}\n"));
+    assert_eq!(right.code, Some(0), "{right:?}");
+    assert!(right.err.contains("new Pods use anthropic/claude-sonnet-5-5"), "{right:?}");
+    assert!(!right.err.contains(KEY) && !right.out.contains(KEY), "{right:?}");
+    assert_eq!(bench.yoi(&["auth"]).out, "anthropic\n");
+    let unknown = bench.yoi(&["connect", "nope"]);
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    assert!(unknown.err.contains("there is no provider nope"), "{unknown:?}");
 }
 
 #[test]

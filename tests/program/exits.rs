@@ -78,7 +78,7 @@ fn a_model_of_new_pods_that_is_not_there_is_refused_and_not_reported_as_used() {
         bench.without_local_models();
         bench.yoi(&["-c", "model"])
     };
-    assert!(listed.out.contains("yoi auth anthropic"), "{listed:?}");
+    assert!(listed.out.contains("yoi connect anthropic"), "{listed:?}");
 }
 
 #[test]
@@ -177,7 +177,8 @@ fn no_model_is_69_and_says_how_to_connect_one() {
     let done = bench.yoi(&["--no-ui", "-p", "hi"]);
     assert_eq!(done.code, Some(69), "{done:?}");
     assert_eq!(done.out, "", "an answer is a model's");
-    for way in ["--model", "ANTHROPIC_API_KEY", "yoi auth anthropic", "home/config/config.toml"] {
+    for way in ["--model", "ANTHROPIC_API_KEY", "yoi connect anthropic", "home/config/config.toml"]
+    {
         assert!(done.err.contains(way), "{way}: {done:?}");
     }
     for of_screen in [":model", ":tour", "need not be repeated"] {

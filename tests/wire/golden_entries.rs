@@ -222,9 +222,13 @@ fn every_piece_of_a_message_has_its_line() {
         vec![
             (Content::Text { text: "t".into() }, r#"{"kind":"text","text":"t"}"#),
             (Content::Refusal { refusal: "no".into() }, r#"{"kind":"refusal","refusal":"no"}"#),
+            (
+                Content::Image(Image { blob: "00".into(), media_type: "image/png".into() }),
+                r#"{"kind":"image","blob":"00","media_type":"image/png"}"#,
+            ),
             (Content::Unknown(json!({"kind": "later"})), r#"{"kind":"later"}"#),
         ],
-        Text Refusal Unknown
+        Text Refusal Image Unknown
     );
 }
 
@@ -246,8 +250,16 @@ fn every_system_item_has_its_line() {
                 r#"{"kind":"pod_event","event":{"kind":"shut_down","pod_name":"kid"},"body":"b"}"#,
             ),
             (
-                SystemItem::FileAttachment { path: "p".into(), body: body() },
+                SystemItem::FileAttachment { path: "p".into(), body: body(), images: vec![] },
                 r#"{"kind":"file_attachment","path":"p","body":"b"}"#,
+            ),
+            (
+                SystemItem::FileAttachment {
+                    path: "p".into(),
+                    body: body(),
+                    images: vec![Image { blob: "00".into(), media_type: "image/png".into() }],
+                },
+                r#"{"kind":"file_attachment","path":"p","body":"b","images":[{"blob":"00","media_type":"image/png"}]}"#,
             ),
             (
                 SystemItem::Knowledge { slug: "s".into(), body: body() },

@@ -20,35 +20,35 @@ const EXIT_CODES: &str = "Exit codes without a screen:
   0    finished
   1    failed
   2    the command line is wrong
-  3    refused by policy or by a provider's filter, or a request or a question that no person was there for
-  4    stopped short: limit reached, paused or cancelled
-  5    no such pod, or a host of another version
+  3    refused by policy or by a provider's filter, or no person was there to decide or answer
+  4    stopped early: limit reached, paused or cancelled
+  5    no such Pod, or a host of another version
   69   no model
   128+n  ended by signal n";
 
-/// A full-screen terminal dashboard over a family of LLM agents ("Pods").
+/// A full-screen terminal dashboard for a family of LLM agents ("Pods").
 ///
-/// Without a command: the dashboard of the pods on this machine. The pods live in a host in the
-/// background and go on when the dashboard is closed.
+/// Without a command, yoi opens the dashboard. The Pods live in a background process, the host,
+/// and go on when you close the dashboard.
 #[derive(Debug, Parser)]
 #[command(version, args_conflicts_with_subcommands = true, after_help = EXIT_CODES)]
 pub struct Args {
-    /// The model of a new pod: provider/model, provider/ or rehearsal:<script>
+    /// The model of a new Pod: provider/model, provider/ or rehearsal:<script>
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// How much the model of a new pod thinks: low, medium, high, max or off
+    /// How much the model of a new Pod thinks: low, medium, high, max or off
     #[arg(long, value_name = "EFFORT", value_parser = crate::verb::effort::parser())]
     pub effort: Option<Effort>,
-    /// The working directory of a new pod
+    /// The working directory of a new Pod
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// The pod to begin or go on with
+    /// The Pod to open or to send to; it is made if there is none of this name
     #[arg(long, value_name = "NAME")]
     pub pod: Option<PodName>,
-    /// The colours: night, day, mono or one of your own
+    /// The colours: auto, night, day, high-contrast, terminal, mono or one of your own
     #[arg(long, value_name = "NAME")]
     pub theme: Option<String>,
-    /// Run the host inside this process; the pods end their work with it
+    /// Run the host inside this process: it ends with the dashboard, and the Pods stop working
     #[arg(long)]
     pub inside: bool,
     /// No screen: each line of standard input is a message, or a verb after a colon
@@ -57,23 +57,23 @@ pub struct Args {
     /// Only be the host, until SIGTERM
     #[arg(long, requires = "no_ui", conflicts_with_all = ["prompt", "verbs", "pod"])]
     pub serve: bool,
-    /// Run one message to its end, in a fresh pod or in the one named with --pod; `-` reads it
-    /// from standard input. Piped input is appended
+    /// Send one message, to a fresh Pod or to the one named with --pod, and print the answer; `-` reads
+    /// the message from standard input. Piped input is appended to it
     #[arg(short, long = "prompt", value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
-    /// Keep the fresh pod of -p; without this it is deleted a day after its last use
+    /// Keep the fresh Pod of -p; without this it is deleted a day after its last use
     #[arg(long, requires = "prompt", conflicts_with = "pod")]
     pub keep: bool,
-    /// Carry out a verb, as after `:` in the dashboard; can be given several times
+    /// Run a verb, as after `:` in the dashboard; can be given several times
     #[arg(short = 'c', long = "command", value_name = "VERB")]
     pub verbs: Vec<String>,
-    /// One event a line on standard output, as JSON
+    /// Print one event a line on standard output, as JSON
     #[arg(long)]
     pub json: bool,
-    /// Text as it was committed, with its control characters: for a pipe or a file
+    /// Print text as it was committed, with its control characters, into a pipe or a file
     #[arg(long, conflicts_with = "json")]
     pub raw: bool,
-    /// Give every confirmation that a verb of -c or --no-ui asks for
+    /// Answer yes to every question that a verb of -c or --no-ui asks
     #[arg(long)]
     pub yes: bool,
     /// Allow calls that would otherwise need an approval; can be given several times
@@ -82,7 +82,7 @@ pub struct Args {
     /// What happens to an approval request when no person can decide it
     #[arg(long = "ask", value_enum, default_value_t = Ask::Deny)]
     pub unattended: Ask,
-    /// A message that the dashboard sends as it opens: `yoi "fix the failing tests"`, or words behind `--`
+    /// A message to send when the dashboard opens; the same as `yoi "fix the failing tests"`, or words after `--`
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["prompt", "verbs", "no_ui"])]
     pub message: Option<String>,
@@ -106,66 +106,68 @@ fn rule(text: &str) -> Result<Pattern, String> {
 /// What happens to an approval request when no person can decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Ask {
-    /// It is denied at once, with the rule that would allow it
+    /// Deny it at once, and print the rule that would allow it
     Deny,
-    /// It waits until another screen decides
+    /// Let it wait until a person decides on another screen
     Wait,
 }
 
 /// Commands that need neither a dashboard nor a conversation.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List the pods
+    /// List the Pods
     Ls {
-        /// Also the stopped pods of `yoi -p`, which are deleted after a day
+        /// Also the stopped Pods of `yoi -p`, which are deleted after a day
         #[arg(long)]
         all: bool,
-        /// One pod a line, as JSON
+        /// Print one Pod a line, as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Print a pod's transcript
+    /// Print the transcript of a Pod
     Log {
+        /// The name of the Pod
         pod: PodName,
-        /// One entry of the log a line, as JSON
+        /// Print one entry of the log a line, as JSON
         #[arg(long)]
         json: bool,
-        /// Text as it was committed, with its control characters: for a pipe or a file
+        /// Print text as it was committed, with its control characters, into a pipe or a file
         #[arg(long, conflicts_with = "json")]
         raw: bool,
     },
-    /// Show the host that runs, or end it; its pods are live again at the next start
+    /// Show the host that runs, or end it; its Pods are live again at the next start
     Host {
         #[command(subcommand)]
         command: Option<HostCommand>,
     },
-    /// Take part in the agent mesh of this machine: agents of several programs that send each other messages
+    /// List and message the agents of this machine: the agent mesh, which connects agents of several programs
     Mesh {
         #[command(subcommand)]
         command: MeshCommand,
     },
-    /// Be an agent of the mesh for an MCP client, over standard input and output; or make yoi known to a client
+    /// Serve an MCP client, which joins the mesh with it; or add yoi to the settings of a client
     Mcp(Mcp),
     /// Say what this machine offers, what is broken, and what to do about it
     Doctor(Doctor),
-    /// List the stored keys, or store one for a provider (read without echo)
+    /// List the stored keys, or store one for a provider (it is read without echo)
     Auth {
+        /// The provider to store a key for, such as anthropic; without it, the keys are listed
         provider: Option<String>,
-        /// Forget the key instead
+        /// Delete the stored key instead
         #[arg(long, requires = "provider")]
         remove: bool,
     },
     /// List the models that yoi knows by name, with their windows and prices
     Models {
-        /// Only models whose names hold these words
+        /// Only models whose names contain these words
         text: Vec<String>,
-        /// One model a line, as JSON
+        /// Print one model a line, as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Copy this program below ~/.local, with its manual page and the completions of the shells
+    /// Copy this program below ~/.local, with its manual page and completions for shells
     Install {
-        /// Another directory, such as /usr/local
+        /// Copy below another directory, such as /usr/local
         #[arg(long, value_name = "DIR")]
         to: Option<PathBuf>,
         /// Only say what would be written
@@ -174,18 +176,21 @@ pub enum Command {
     },
     /// Delete what `yoi install` wrote; settings and Pods stay
     Uninstall {
-        /// The directory that was named to `yoi install`
+        /// The directory that --to of `yoi install` named
         #[arg(long, value_name = "DIR")]
         to: Option<PathBuf>,
-        /// Delete settings, keys, Pods and their transcripts, too
+        /// Also delete settings, keys, Pods and their transcripts
         #[arg(long)]
         all: bool,
-        /// Only say what lies where, and what would be deleted
+        /// Only say which files there are, and what would be deleted
         #[arg(long)]
         plan: bool,
     },
-    /// Print the completions of a shell
-    Completions { shell: clap_complete::Shell },
+    /// Print the completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
     /// Print the manual page, for `man -l -`
     Man,
 }
@@ -290,17 +295,17 @@ pub const SOCKET: &str = "socket";
 
 fn socket() -> Arg {
     let socket = Arg::new(SOCKET).long("socket").value_name("PATH");
-    socket
-        .value_parser(clap::value_parser!(PathBuf))
-        .help("The pod's own socket, also one of another program that speaks the pod protocol")
+    socket.value_parser(clap::value_parser!(PathBuf)).help(
+        "Send to this socket of a Pod, also one of another program that speaks the same protocol",
+    )
 }
 
 /// Commands about the host.
 #[derive(Debug, Subcommand)]
 pub enum HostCommand {
-    /// End the host; its pods are live again at the next start
+    /// End the host; its Pods are live again at the next start
     Stop {
-        /// Do not ask where that interrupts runs
+        /// Do not ask first if that interrupts runs
         #[arg(long)]
         yes: bool,
     },

@@ -22,7 +22,7 @@ mod trust;
 use crate::headless::{Exit, Failure};
 use crate::screen::keys::{self, Keymap};
 use crate::start;
-use crate::theme::Theme;
+use crate::theme::{self, Ground, Theme};
 use finding::{Finding, Page};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,11 +37,11 @@ const FILES: Duration = Duration::from_secs(1);
 /// The arguments of `yoi doctor`.
 #[derive(Debug, clap::Args)]
 pub struct Doctor {
-    /// The findings as one JSON object
+    /// Print the findings as one JSON object
     #[arg(long)]
     json: bool,
-    /// Write one file for a bug report, without secrets and messages; without a name it lies in
-    /// the state directory
+    /// Write one file for a bug report, without secrets and messages; if you name no file, it is
+    /// written to the state directory
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     report: Option<Option<PathBuf>>,
 }
@@ -147,17 +147,11 @@ fn read_own_files(config: &Path) -> OwnFiles {
     });
     let said = diagnostics.iter().map(ToString::to_string);
     let mut said: Vec<String> = said.filter(|said| !settings.unread.contains(said)).collect();
-    let mut keymap = keys::default_keymap();
-    let own = config.join(settings.ui.keymap.as_deref().unwrap_or(Path::new("keymap.toml")));
-    match std::fs::read_to_string(&own) {
-        Ok(text) => {
-            let problems = keys::read(&mut keymap, &own.display().to_string(), &text);
-            said.extend(problems.iter().map(ToString::to_string));
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => said.push(format!("{}: {error}", own.display())),
-    }
-    let theme = settings.ui.theme.as_deref().unwrap_or("night");
+    let source = keys::Source::of_settings(settings.ui.keymap.as_deref(), Some(config));
+    let keys::Loaded { keymap, hidden, wrong } = source.load();
+    said.extend(wrong);
+    let theme = settings.ui.theme.as_deref().unwrap_or(theme::AUTO);
+    let theme = theme::over(theme, Ground::default());
     said.extend(Theme::load(theme, Some(&config.join("themes"))).1);
     let way_out = format!("correct it; {IN_USE}");
     let warning = |text| Finding::warning("settings", "settings", text, way_out.clone());
@@ -166,7 +160,17 @@ fn read_own_files(config: &Path) -> OwnFiles {
         let text = format!("{}, read without a complaint", config.display());
         found.push(Finding::ok("settings", "settings", text));
     }
+    found.extend(hidden_keys(&hidden));
     OwnFiles { settings, keymap, findings: found }
+}
+
+/// Which keys of the person's key map, and which others, do not do what they are bound to everywhere.
+fn hidden_keys(hidden: &keys::Hidden) -> Vec<Finding> {
+    let way_out = "bind the key in that place, too, or choose another one";
+    let own =
+        hidden.own.iter().map(|text| Finding::warning("settings", "key", text.clone(), way_out));
+    let by_own = hidden.by_own.iter().map(|text| Finding::ok("settings", "key", text.clone()));
+    own.chain(by_own).collect()
 }
 
 /// Runs `look` in a thread of its own and returns its result, or `None` when it takes longer than

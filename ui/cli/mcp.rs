@@ -17,7 +17,7 @@ mod install;
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Mcp {
-    /// The name to join the mesh under; without it, that of the folder
+    /// The name on the mesh; without it, the name of the folder
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The folder that the agent serves; without it, the working directory
@@ -30,18 +30,18 @@ pub struct Mcp {
 /// The commands of `yoi mcp`.
 #[derive(Debug, clap::Subcommand)]
 pub enum McpCommand {
-    /// Make yoi known to an MCP client: shows the change of its settings first, and asks
+    /// Add yoi to the settings of an MCP client; shows the change first, and asks
     Install {
         /// The client
         client: Client,
-        /// The name that its agents ask for, instead of that of their folder
+        /// The name on the mesh, instead of the name of the folder
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
         /// Make the change without asking
         #[arg(long)]
         yes: bool,
     },
-    /// Take yoi out of the settings of an MCP client
+    /// Remove yoi from the settings of an MCP client
     Uninstall {
         /// The client
         client: Client,

@@ -15,13 +15,13 @@ use yoi::text::SafeText;
 /// The commands of `yoi mesh`.
 #[derive(Debug, clap::Subcommand)]
 pub enum MeshCommand {
-    /// List the agents on the mesh, without joining where its leader allows that
+    /// List the agents on the mesh; it does not join for this if the leader allows that
     Ls,
     /// Send a message to an agent and say what became of it
     Send {
-        /// A name of `yoi mesh ls`, several with commas between them or as a JSON array, or `broadcast`
+        /// A name that `yoi mesh ls` lists, several names with commas between them or as a JSON array, or `broadcast`
         to: String,
-        /// The message; a single `-` is the text of the standard input
+        /// The message; a single `-` reads it from standard input
         #[arg(required = true)]
         text: Vec<String>,
         /// The message is JSON
@@ -34,20 +34,20 @@ pub enum MeshCommand {
         #[arg(long, value_name = "NAME", default_value = NAME, value_parser = name)]
         name: String,
     },
-    /// Print who sent what to whom and what became of it, as the leader noted it
+    /// Print sender, addressee and outcome of each message, as the leader of the mesh noted them
     Audit {
         /// Only messages from or to one of these agents
         names: Vec<String>,
-        /// The lines as they stand in the file, as JSON
+        /// Print the lines of the file as they are, as JSON
         #[arg(long)]
         json: bool,
-        /// Go on with the messages that come
+        /// Go on and print new messages as they come
         #[arg(long, short)]
         follow: bool,
     },
-    /// Join the mesh and print every message that arrives, until interrupted; lead where no agent does
+    /// Join the mesh and print every message that arrives, until interrupted; lead the mesh if no agent does
     Tail {
-        /// One envelope a line, as JSON
+        /// Print one message a line, as JSON
         #[arg(long)]
         json: bool,
         /// The name to join under

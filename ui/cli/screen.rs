@@ -3,11 +3,12 @@
 use crate::cli::args::Args;
 use crate::console;
 use crate::headless::{Exit, Failure, causes};
-use crate::screen::app::ExitReason;
+use crate::screen::app::{Chosen, ExitReason};
+use crate::screen::keys;
 use crate::screen::run::{self, Find, Options, Ready, Reconnect, ScreenFiles};
 use crate::start::{self, Opening};
 use crate::wording::model::facts;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use yoi::client::{Client, ConnectError, Events};
 use yoi::config::settings::Ui;
 use yoi::config::{Access, Catalogue, Settings, Workspace};
@@ -58,6 +59,7 @@ fn options(opening: &Opening, args: &Args) -> Options {
     });
     let workspace = found.map_or_else(|| opening.cwd.clone(), |found| found.root);
     let screen = ScreenFiles::new(&opening.dirs.state, &opening.dirs.data, &workspace);
+    let all = Catalogue::with(&settings);
     Options {
         cwd: opening.cwd.clone(),
         workspace,
@@ -67,14 +69,18 @@ fn options(opening: &Opening, args: &Args) -> Options {
         env: opening.env.clone(),
         theme: args.theme.clone(),
         silent: !settings.notify.terminal,
-        usual_theme: settings.ui.theme.clone(),
+        usual: Chosen {
+            theme: settings.ui.theme.clone(),
+            keymap: settings.ui.keymap.as_ref().map(|name| name.display().to_string()),
+        },
         screen: Some(screen),
         keymap: keymap(&settings.ui, &opening.dirs.config),
         config_dir: Some(opening.dirs.config.clone()),
         copies: Some(opening.dirs.state.join("copies")),
         pod: args.pod.clone(),
         message: args.message.clone(),
-        models: models(&Catalogue::with(&settings)),
+        models: models(&all),
+        providers: all.providers.keys().cloned().collect(),
     }
 }
 
@@ -85,8 +91,8 @@ fn models(all: &Catalogue) -> Vec<(String, String)> {
 }
 
 /// The key map of the settings.
-fn keymap(settings: &Ui, config: &Path) -> Option<PathBuf> {
-    settings.keymap.as_ref().map(|file| config.join(file))
+fn keymap(settings: &Ui, config: &Path) -> keys::Source {
+    keys::Source::of_settings(settings.keymap.as_deref(), Some(config))
 }
 
 struct Reached {
@@ -188,9 +194,12 @@ mod tests {
     #[test]
     fn the_settings_choose_the_keymap() {
         let settings = Ui { keymap: Some("mine.toml".into()), ..Ui::default() };
-        assert_eq!(keymap(&settings, Path::new("/c")), Some("/c/mine.toml".into()));
+        assert_eq!(keymap(&settings, Path::new("/c")).file, Some("/c/mine.toml".into()));
         let elsewhere = Ui { keymap: Some("/k.toml".into()), ..Ui::default() };
-        assert_eq!(keymap(&elsewhere, Path::new("/c")), Some("/k.toml".into()));
-        assert_eq!(keymap(&Ui::default(), Path::new("/c")), None);
+        assert_eq!(keymap(&elsewhere, Path::new("/c")).file, Some("/k.toml".into()));
+        let vim = Ui { keymap: Some("vim".into()), ..Ui::default() };
+        assert_eq!(keymap(&vim, Path::new("/c")).name, "vim");
+        let usual = keymap(&Ui::default(), Path::new("/c"));
+        assert_eq!((usual.name.as_str(), usual.file), ("default", Some("/c/keymap.toml".into())));
     }
 }

@@ -477,6 +477,7 @@ mod tests {
             cwd: Path::new("/"),
             workspace: Path::new("/"),
             model: None,
+            providers: &[],
             absence: None,
             effort: None,
             env: &BTreeMap::new(),

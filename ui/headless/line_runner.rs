@@ -4,9 +4,10 @@ use crate::console;
 use crate::headless::exit::{Exit, Failure};
 use crate::headless::line_client::{LineClient, View, stuck};
 use crate::headless::run_tracker;
-use crate::headless::{Unanswered, Work, lines};
+use crate::headless::{Unanswered, Work, lines, unseen};
 use crate::rows;
 use crate::start::Opening;
+use crate::verb::dialogue::{KeyReply, KeyStep};
 use crate::verb::{
     self, Action, Confirm, Dialogue, End, Known, Reply, Request, Said, Unasked, Way, Why,
 };
@@ -16,7 +17,7 @@ use std::fmt;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
-use yoi::config::{Settings, Workspace};
+use yoi::config::{Catalogue, Secret, Settings, Workspace};
 use yoi::protocol::method::NewPod;
 use yoi::protocol::{Begun, Effort, Event, Method, PodInfo, PodName, Refusal, Segment, State};
 
@@ -228,6 +229,7 @@ impl<'a> LineRunner<'a> {
         let zone = jiff::tz::TimeZone::system();
         let mut last = None;
         let mut about = self.current.clone();
+        let providers = self.providers();
         loop {
             let known = Known {
                 family: &client.family,
@@ -237,6 +239,7 @@ impl<'a> LineRunner<'a> {
                 cwd: &self.work.cwd,
                 workspace: &self.workspace,
                 model: self.model.as_deref(),
+                providers: &providers,
                 absence: None,
                 effort: self.effort,
                 env: &self.opening.env,
@@ -260,6 +263,7 @@ impl<'a> LineRunner<'a> {
                     client.printer.data(&table(&pick.rows));
                     return Ok(Next::GoOn);
                 }
+                verb::Next::Key(step) => last = Some(Reply::Key(self.key_step(step).await?)),
                 verb::Next::End(end) => {
                     let end = End {
                         said: end.said.map(|text| {
@@ -271,6 +275,21 @@ impl<'a> LineRunner<'a> {
                 }
             }
         }
+    }
+
+    /// The providers that are known by name.
+    fn providers(&self) -> Vec<String> {
+        let (settings, _) = Settings::load(&self.opening.dirs.config);
+        Catalogue::with(&settings).providers.into_keys().collect()
+    }
+
+    async fn key_step(&self, step: KeyStep) -> Result<KeyReply, Failure> {
+        let KeyStep::Type { provider, .. } = step else {
+            return Ok(step.carry_out(&self.opening.dirs.config, &self.opening.env).await);
+        };
+        let typed = tokio::task::spawn_blocking(move || unseen::key(&provider)).await;
+        let typed = typed.map_err(|error| Failure::new(Exit::Failed, error.to_string()))??;
+        Ok(KeyReply::Typed(Secret::new(typed.trim())))
     }
 
     /// Sends requests one after the other. A refusal keeps none of the others from being sent.
@@ -364,6 +383,7 @@ impl<'a> LineRunner<'a> {
             Some(Action::Quit) => return Ok(Next::Leave),
             Some(
                 Action::Theme(_)
+                | Action::Keymap(_)
                 | Action::Pin { .. }
                 | Action::Split(_)
                 | Action::Zoom

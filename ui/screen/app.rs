@@ -1,7 +1,7 @@
 //! The state of the dashboard. `App::update` is the only function that changes it: it takes a message
 //! and returns the effects that follow from it. It does no I/O and gets the time as an argument.
 
-use crate::screen::keys::Keymap;
+use crate::screen::keys::{self, Keymap};
 use crate::screen::notice::{Kind, Notices};
 use crate::screen::pane::composer::{Composer, Message};
 use crate::screen::pane::glyph::Glyphs;
@@ -17,7 +17,7 @@ use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use yoi::client::family::{Agent, Family, Mistakes};
-use yoi::protocol::{Effort, Method, PodInfo, PodName, State};
+use yoi::protocol::{Completion, Effort, Method, PodInfo, PodName, State};
 use yoi::text::SafeText;
 
 /// Where each pane stands on the screen.
@@ -37,7 +37,7 @@ mod everything;
 /// `:explain` and the menu of a Pod.
 mod explain;
 /// The first screen: the model of new Pods.
-mod first;
+pub mod first;
 /// When the next frame is due, and what it needs.
 mod frame;
 /// The hints and counts of the action bar.
@@ -52,12 +52,16 @@ mod rule;
 mod unconfirmed;
 /// From a key to its action.
 mod key;
+/// The line for a key of a provider.
+mod key_line;
 /// The stack of layers over the panes.
 mod layer;
 /// The command line, and leaving the screen.
 mod line;
 /// The lists that open over the panes.
 mod list;
+/// The colours, the key map, and what the terminal says of itself.
+mod looks;
 /// What reaches the app.
 mod message;
 /// Clicks and the wheel.
@@ -96,9 +100,11 @@ pub use clipboard::Clipboard;
 pub use confirm::{Confirm, Read, TextFor, confirm_rows};
 pub use copy::{CLIPBOARD, Copied};
 pub use effect::{Capture, Effect, ExitReason, Update};
+pub use key_line::{KeyLine, KeyState};
 pub use layer::{Layer, Layers, RequestToken};
-pub use message::{Asked, Msg};
-pub use page::{OpenPage, Page};
+pub use looks::{Chosen, Looks};
+pub use message::{Asked, LoadFor, Msg};
+pub use page::{KeysOf, OpenPage, Page};
 pub use screen_state::ScreenState;
 pub use split::Zoom;
 
@@ -134,6 +140,8 @@ pub struct Setup {
     pub workspace: PathBuf,
     pub env: BTreeMap<String, String>,
     pub models: Vec<(String, String)>,
+    /// The providers that are known by name.
+    pub providers: Vec<String>,
     /// The effort of new Pods, if the person chose one.
     pub effort: Option<Effort>,
     pub themes: Vec<String>,
@@ -219,8 +227,9 @@ pub struct App {
     back: u64,
     /// Where the person was in transcripts that are not kept.
     bookmarks: BTreeMap<PodName, Bookmark>,
-    /// The theme that the person chose here or on an earlier screen.
-    pub chosen_theme: Option<String>,
+    pub looks: Looks,
+    /// The last `@word` of a line, and the files that it may become.
+    mentions: Option<(String, Vec<Completion>)>,
     /// Lines that were run, newest first.
     lines: Vec<String>,
     /// How often rows of the palette were chosen.
@@ -333,10 +342,7 @@ impl App {
                 self.focus_changed(focused);
                 Vec::new()
             }
-            Msg::TakesRecords(states) => {
-                self.takes_records(states);
-                Vec::new()
-            }
+            Msg::Terminal(reply) => self.terminal_replied(reply),
             Msg::Resize(width, height) => {
                 self.end_selection();
                 self.size = (width, height);
@@ -350,6 +356,7 @@ impl App {
             Msg::ConnectFailed(why) => self.connect_failed(&why),
             Msg::NotFound(why) => self.not_found(why),
             Msg::Answered(asked, reply) => self.answered(asked, reply),
+            Msg::KeyStepDone(verb, reply) => self.key_step_done(verb, reply),
             Msg::Table(pod, entry, read) => {
                 if let Some(transcript) = self.transcripts.get_mut(&pod) {
                     transcript.table(entry, read);
@@ -359,7 +366,15 @@ impl App {
             Msg::Copied(copied) => self.copied(copied),
             Msg::Selected(text) => self.copy_selected(text),
             Msg::NotCopied(text, why) => self.not_copied(text, &why),
-            Msg::ThemeLoaded(theme, diagnostics) => self.theme_loaded(*theme, diagnostics),
+            Msg::ThemeLoaded(load_for, theme, diagnostics) => {
+                self.theme_loaded(load_for, *theme, diagnostics)
+            }
+            Msg::KeymapLoaded(load_for, keymap, wrong) => {
+                self.keymap_loaded(load_for, *keymap, wrong)
+            }
+            Msg::OwnFilesChanged => {
+                vec![Effect::LoadTheme(LoadFor::Change), Effect::LoadKeymap(LoadFor::Change)]
+            }
             Msg::Edited(text) => self.edited(text),
             Msg::Said(kind, text) => self.say(kind, text),
             Msg::Wake => {
@@ -430,8 +445,11 @@ impl App {
             selectors: targets::selectors(&self.family),
             agents: self.known_agents(),
             models: self.setup.models.clone(),
+            providers: self.setup.providers.clone(),
             paths: self.known_paths(),
+            mentions: self.mentions.clone().unwrap_or_default(),
             themes: self.setup.themes.clone(),
+            keymaps: keys::names().map(str::to_owned).collect(),
         }
     }
 
@@ -461,19 +479,6 @@ impl App {
     /// Shows a notice; no effect follows.
     fn say(&mut self, kind: Kind, text: impl Into<String>) -> Vec<Effect> {
         self.notices.say(kind, text, self.now);
-        Vec::new()
-    }
-
-    fn theme_loaded(&mut self, theme: Theme, diagnostics: Vec<String>) -> Vec<Effect> {
-        let name = theme.name.clone();
-        self.theme = theme;
-        self.chosen_theme = Some(name.clone());
-        if diagnostics.is_empty() {
-            return self.say(Kind::Done, format!("theme {name}"));
-        }
-        for diagnostic in diagnostics {
-            self.notices.say(Kind::Warned, diagnostic, self.now);
-        }
         Vec::new()
     }
 }

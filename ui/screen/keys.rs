@@ -5,14 +5,20 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::HashMap;
 
 pub mod action;
+mod hidden;
 mod layout;
 mod load;
 mod names;
+mod source;
+mod swallowed;
 
 pub use action::Action;
+pub use hidden::Hidden;
 pub use layout::latin;
-pub use load::{default_keymap, read};
+pub use load::{built_in, default_keymap, names, read};
 pub use names::with_default_keys;
+pub use source::{Loaded, Source};
+pub use swallowed::{Swallower, arrives_as, swallowers};
 
 /// Where a key is pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,8 +61,19 @@ pub enum Binding {
     Run(String),
 }
 
+impl Binding {
+    /// The binding as keymap files write it.
+    pub fn written(&self) -> String {
+        match self {
+            Self::Do(action) => action.name().to_owned(),
+            Self::Prefill(line) => format!(":{line}"),
+            Self::Run(line) => format!("run :{line}"),
+        }
+    }
+}
+
 /// All bindings in force.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Keymap {
     bindings: HashMap<(Context, KeyCombination), Binding>,
     /// The order of the file, for lists of keys.

@@ -2,11 +2,13 @@
 //! when the screen has changed.
 
 use crate::screen::app::{App, Asked, Effect, ExitReason, Msg};
+use crate::screen::keys;
 use crate::screen::notice::Kind;
 use crate::screen::view;
 use anyhow::Context as _;
 use crossterm::event::Event;
 use input::{FromTerminal, Input, JobSignal, JobSignals};
+use own_files::OwnFiles;
 use saved::Saver;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,6 +32,8 @@ mod effects;
 pub mod input;
 /// Reads long texts of the log.
 mod long;
+/// Notices changes of the person's own files.
+mod own_files;
 /// The options of the dashboard, and its app before the first event.
 mod open;
 /// The files in which a screen keeps what outlives it.
@@ -79,11 +83,16 @@ pub async fn dashboard(
     let (sender, answers) = mpsc::channel(ANSWERS);
     let failed = sender.clone();
     let saver = options.screen.and_then(|files| {
-        Saver::start(files, saved, options.usual_theme, move |why| {
+        Saver::start(files, saved, options.usual, move |why| {
             // A loop that is over shows no notices.
             let _ = failed.blocking_send(Arrived::Msg(Msg::Said(Kind::Warned, why)));
         })
     });
+    let own_files = match options.config_dir.clone() {
+        // Without reports of the kernel only the verbs read the files again.
+        Some(dir) => OwnFiles::watch(dir, options.keymap.file.clone()).await.ok(),
+        None => None,
+    };
     let mut running = Loop {
         app,
         screen,
@@ -97,6 +106,8 @@ pub async fn dashboard(
         answers,
         reconnect: reconnect.map(std::sync::Arc::new),
         config: options.config_dir,
+        own_files,
+        keymap: options.keymap,
         copies: options.copies,
         painted: None,
         frame_bytes: 0,
@@ -110,9 +121,9 @@ pub async fn dashboard(
         input.stop().await;
     }
     if let Some(saver) = running.saver.take() {
-        // No reply is awaited any more, so that the saver can say why it failed.
+        // No reply is read any more: a full channel would hold the saver where it says why it failed.
         running.answers.close();
-        saver.finish(running.app.screen_state(), running.app.chosen_theme.clone()).await;
+        saver.finish(running.app.screen_state(), running.app.looks.chosen.clone()).await;
     }
     reason
 }
@@ -150,13 +161,16 @@ struct Loop {
     sender: mpsc::Sender<Arrived>,
     answers: mpsc::Receiver<Arrived>,
     reconnect: Option<std::sync::Arc<Reconnect>>,
-    /// The directory of the settings and the themes.
+    /// The directory of the settings, the keys and the themes.
     config: Option<PathBuf>,
+    own_files: Option<OwnFiles>,
+    /// Where the keys come from, as the settings say.
+    keymap: keys::Source,
     copies: Option<PathBuf>,
     painted: Option<Instant>,
     /// The bytes of that frame.
     frame_bytes: u64,
-    /// What has to be painted because of the messages since the last frame.
+    /// Whether the messages since the last frame need another one.
     redraw: bool,
     saver: Option<Saver>,
     /// When the state of the screen is written; `None` while it is as it was written.
@@ -168,11 +182,14 @@ impl Loop {
     async fn run(&mut self) -> anyhow::Result<ExitReason> {
         self.call(None, Method::Watch, Asked::Watch);
         self.paint().await?;
-        self.screen.query_records()?;
+        self.screen.query()?;
         loop {
             let first = self.next().await;
             let mut urgent = self.take_in(first).await?;
             for _ in 0..BURST {
+                if self.over.is_some() {
+                    break;
+                }
                 let Some(more) = self.waiting() else { break };
                 urgent |= self.take_in(more).await?;
             }
@@ -199,7 +216,7 @@ impl Loop {
         if self.save_at.is_none_or(|at| at > now) {
             return;
         }
-        let saved = saver.save(self.app.screen_state(), self.app.chosen_theme.clone());
+        let saved = saver.save(self.app.screen_state(), self.app.looks.chosen.clone());
         self.save_at = (!saved).then(|| now + SAVE);
     }
 
@@ -215,6 +232,7 @@ impl Loop {
             event = from_host(&mut self.events) => {
                 event.map_or(Arrived::Msg(Msg::HostEnded), |event| Arrived::Msg(Msg::Host(event)))
             }
+            () = own_files_changed(&mut self.own_files) => Arrived::Msg(Msg::OwnFilesChanged),
             () = until(self.save_at) => Arrived::Save,
             () = until(wake) => Arrived::Frame,
         }
@@ -248,7 +266,7 @@ impl Loop {
         Some(Arrived::Msg(Msg::Host(event)))
     }
 
-    /// Handles an input, and tells whether a person waits for the frame.
+    /// Handles an input, and tells whether the next frame comes at once.
     async fn take_in(&mut self, arrived: Arrived) -> anyhow::Result<bool> {
         let (msg, urgent) = match arrived {
             Arrived::Terminal(event) => (of_terminal(event), true),
@@ -280,7 +298,7 @@ impl Loop {
             Arrived::Save => return Ok(false),
             Arrived::Frame => (Msg::Wake, true),
         };
-        if !matches!(msg, Msg::Host(_) | Msg::Wake | Msg::Focus(_) | Msg::TakesRecords(_)) {
+        if !matches!(msg, Msg::Host(_) | Msg::Wake | Msg::Focus(_) | Msg::Terminal(_)) {
             self.changed();
         }
         if matches!(msg, Msg::HostEnded) {
@@ -291,8 +309,7 @@ impl Loop {
         Ok(urgent)
     }
 
-    /// Hands a message to the app. What has to be painted is collected until the next frame; the effects
-    /// are returned.
+    /// Hands a message to the app, notes whether it needs a frame, and returns its effects.
     fn update(&mut self, msg: Msg) -> Vec<Effect> {
         let update = self.app.update(msg, now_ms());
         self.redraw |= update.redraw;
@@ -372,6 +389,16 @@ async fn from_host(events: &mut Option<Events>) -> Option<yoi::protocol::Outgoin
     }
 }
 
+async fn own_files_changed(files: &mut Option<OwnFiles>) {
+    if let Some(watch) = files
+        && watch.changed().await.is_ok()
+    {
+        return;
+    }
+    *files = None;
+    std::future::pending().await
+}
+
 async fn until(wake: Option<Instant>) {
     match wake {
         Some(at) => tokio::time::sleep_until(at).await,
@@ -381,7 +408,7 @@ async fn until(wake: Option<Instant>) {
 
 fn of_terminal(event: FromTerminal) -> Msg {
     let event = match event {
-        FromTerminal::RecordStates(states) => return Msg::TakesRecords(states),
+        FromTerminal::Reply(reply) => return Msg::Terminal(reply),
         FromTerminal::Event(event) => event,
     };
     match event {

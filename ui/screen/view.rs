@@ -1,6 +1,5 @@
 //! Paints a frame from the state of the app.
 
-use crate::rows::wrap_text;
 use crate::screen::app::panes::{composer, page, peers, tree};
 use crate::screen::app::{App, Areas, Focus, Heads, Layer, Link};
 use crate::screen::keys::{Action, Context};
@@ -10,10 +9,10 @@ use crate::screen::pane::{actionbar, transcript};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget as _;
-use yoi::protocol::{PodInfo, PodName};
+use yoi::protocol::PodName;
 
+mod first;
 mod heads;
 /// The links of a frame.
 mod links;
@@ -128,6 +127,10 @@ fn line(app: &App, area: Rect, buf: &mut Buffer) -> Option<Position> {
     if let Some(Layer::Prompt(prompt)) = app.layers.top() {
         return actionbar::prompt(prompt, area, buf, &app.theme, app.setup.glyphs);
     }
+    if let Some(Layer::Key(line)) = app.layers.top() {
+        let (sign, shown) = line.shown();
+        return actionbar::unseen(&sign, &shown, area, buf, &app.theme, app.setup.glyphs);
+    }
     if app.is_card_awake() {
         let counts = app.inbox.is_armed(app.now);
         let keys = if counts { app.theme.accent } else { app.theme.dim };
@@ -146,7 +149,7 @@ fn draw_transcript(
     (notes, area, queue): (Option<Rect>, Rect, Option<Rect>),
     frame: &mut Frame<'_>,
 ) {
-    let Some(name) = name else { return welcome(app, area, frame) };
+    let Some(name) = name else { return first::draw(app, area, frame.buffer_mut()) };
     if let Some(row) = notes {
         heads::notes(app, name, row, frame.buffer_mut());
     }
@@ -167,59 +170,6 @@ fn draw_transcript(
         let free = transcript.free_rows().saturating_sub(1);
         let rows = Rect { y: rows.y.saturating_sub(free), ..rows };
         transcript::Queue { info, theme: &app.theme }.render(rows, frame.buffer_mut());
-    }
-}
-
-/// The text in place of a transcript while there is none.
-fn welcome(app: &App, area: Rect, frame: &mut Frame<'_>) {
-    let place = app.setup.cwd.display().to_string();
-    let send = app.keymap.name(Context::Composer, Action::Send);
-    let here = |info: &PodInfo| info.is_listed() && info.workspace == app.setup.workspace;
-    let head = match app.family.all().iter().any(here) {
-        true => "No Pod is open. :open <pod> shows one.",
-        false => "No Pod works here yet.",
-    };
-    let does = match &app.setup.read_only {
-        None => format!("reads and writes below\n{place}"),
-        Some(why) => format!("reads here.\n{why}."),
-    };
-    let text = if app.family.is_known() {
-        format!(
-            "{head}\n\nSay what you want and press {send}: that makes a Pod that {does}\n\n:tour  plays a small real story, in a temporary directory\n\
-             :help  lists the verbs\n:quit  leaves; Pods go on"
-        )
-    } else {
-        "connecting to the host …".into()
-    };
-    let text = match text.split_once("\n\n:tour") {
-        Some((head, tour)) if !app.first_lines().is_empty() => {
-            let lines = app.first_lines();
-            // The ways to connect a model name the tour already.
-            let named = lines.iter().any(|line| line.trim_start().starts_with(":tour"));
-            let verbs = match tour.split_once('\n') {
-                Some((_, verbs)) if named => verbs.to_owned(),
-                Some(_) | None => format!(":tour{tour}"),
-            };
-            format!("{head}\n\n{}\n{verbs}", lines.join("\n"))
-        }
-        Some(_) | None => text,
-    };
-    let lines = text.split('\n').flat_map(|line| {
-        let wrapped = wrap_text(line, usize::from(area.width.saturating_sub(2)));
-        if wrapped.is_empty() { vec![String::new()] } else { wrapped }
-    });
-    let room = area.width.saturating_sub(1);
-    for ((at, line), y) in lines.enumerate().zip(area.y..area.bottom()) {
-        let line = app.setup.glyphs.plain(&line);
-        // The first line, and a verb that begins a line, are read; the rest may be skipped.
-        let read = match at {
-            0 => line.len(),
-            _ if line.starts_with(':') => line.find(' ').unwrap_or(line.len()),
-            _ => 0,
-        };
-        let (read, rest) = line.split_at(read);
-        let line = Line::from(vec![Span::raw(read), Span::styled(rest, app.theme.dim)]);
-        frame.buffer_mut().set_line(area.x + 1, y, &line, room);
     }
 }
 

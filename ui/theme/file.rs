@@ -43,9 +43,25 @@ pub fn names_in(dir: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Applies the theme file `text` to `theme`. Problems are skipped and reported with file, line and
-/// column.
+/// Applies the theme file `text` to `theme`. Problems are reported with file, line and column; a file with one
+/// changes nothing.
 pub fn apply(
+    theme: &mut Theme,
+    text: &str,
+    file: &str,
+    depth: Depth,
+    diagnostics: &mut Vec<String>,
+) {
+    let mut changed = theme.clone();
+    let mut found = Vec::new();
+    apply_roles(&mut changed, text, file, depth, &mut found);
+    if found.is_empty() {
+        *theme = changed;
+    }
+    diagnostics.extend(found);
+}
+
+fn apply_roles(
     theme: &mut Theme,
     text: &str,
     file: &str,

@@ -15,26 +15,27 @@ pub static VERB: Verb = of::<Allow>(Verb {
     safety: Safety::Confirms,
     runs: Runs::Unattended,
     more: &[
-        "Once; with each behind the request the same for all equal ones that wait. With pod from now on for its Pod, \
-         with tree for everything below it, too. Both write the rule that :inbox shows with the request, or the rule \
-         behind them, as in Bash:cargo *. A rule that was not shown in this conversation is confirmed first.",
-        "With --of behind tree the rule is for everything below that Pod, which stands above the one that asks, and for \
-         the Pods that it spawns later: :allow 1 tree --of lead. It ends when that Pod stops.",
-        "What an MCP client wants is allowed once, or with client behind the request for good: it may then use the \
-         Pods of its folder. :policy lists and ends such consents.",
-        "With --no-ui a request is named by its number, or not at all when it alone was shown. Elsewhere it \
-         is named as `yoi inbox` prints it: by the end of its id.",
-        "On the screen {everywhere next-needs-you} shows the oldest request, and keys decide it.",
+        "With nothing behind the request, its call is allowed once; with each, so are all equal calls that wait. \
+         With pod, such calls of its Pod are allowed from now on; with tree, also those of everything below the Pod. \
+         Both write a rule: the one that :inbox shows with the request, or the one that you type behind them, as in \
+         Bash:cargo *. A rule that was not shown in this conversation is confirmed first.",
+        "With tree and --of, the rule is for another Pod, which stands above the one that asks, and for everything \
+         below it, Pods that it spawns later included: :allow 1 tree --of lead. The rule ends when that Pod stops.",
+        "A call of an MCP client is allowed once, or with client behind the request for good: the client may then \
+         use the Pods of its folder. :policy lists such consents and ends them.",
+        "With --no-ui a request has a number. You can leave it out if only one request was shown, but not at a \
+         terminal. Anywhere else a request is named by the end of its id, as `yoi inbox` prints it.",
+        "On the screen, {everywhere next-needs-you} shows the oldest request, and keys decide it.",
     ],
-    ..verb("allow", "allow what an approval request wants")
+    ..verb("allow", "allow an approval request")
 });
 
 #[derive(Args)]
 struct Allow {
-    /// The request, then each for all equal ones, pod or tree to write a rule, then a rule of your own; client for an MCP client
+    /// The request, then each for all equal ones, or pod or tree for a rule (and your own rule), or client for an MCP client
     #[arg(value_name = "REQUEST [each|pod|tree [RULE]|client]", trailing_var_arg = true)]
     words: Vec<String>,
-    /// With tree: for everything below this Pod, which is above the one that asks
+    /// With tree: the rule is for this Pod, which stands above the one that asks, and all below it
     #[arg(long, value_name = "POD")]
     of: Option<PodName>,
     #[arg(skip)]

@@ -9,11 +9,12 @@ pub static VERB: Verb = of::<Answer>(Verb {
     ways: WITHOUT_SCREEN,
     runs: Runs::Unattended,
     more: &[
-        "A model asks with AskPerson, an MCP server while it works on a call. The question is named by its Pod, or as \
-         for :allow; what stands behind it is the answer. A choice is named by its words or its number. Where several \
-         values are wanted, each is written with its name, as in name=Ann age=30.",
+        "A model asks you with the tool AskPerson; an MCP server can ask while it works on a call. Name the question \
+         by its Pod, or by its own name as for :allow. Behind that, type the answer: the words or the number of a \
+         choice, or words of your own. If several values are wanted, write each with its name, as in name=Ann \
+         age=30.",
         ":deny declines a question, with a reason that the asker reads.",
-        "On the screen {everywhere next-needs-you} shows the oldest question, and keys answer it.",
+        "On the screen, {everywhere next-needs-you} shows the oldest question, and keys answer it.",
     ],
     ..verb("answer", "answer the question of a Pod")
 });

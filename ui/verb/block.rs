@@ -8,17 +8,17 @@ use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Block>(Verb {
     more: &[
-        "No Pod of this host takes messages of this agent any more: it is told `denied`. Its name is what counts, so \
-         an agent that joins under another name is another one. :mesh lists those that are blocked.",
+        "From then on no Pod of this host takes messages of this agent, and the agent is told `denied`. An agent is \
+         recognised by its name, so under another name it can write again. :mesh also lists blocked agents.",
     ],
-    ..verb("block", "take no messages of an agent of the mesh")
+    ..verb("block", "refuse all messages of an agent of the mesh, or take them again")
 });
 
 #[derive(Args)]
 struct Block {
     /// The agent, as :mesh lists it
     agent: String,
-    /// Take its messages again
+    /// Take its messages again: end the block
     #[arg(long)]
     end: bool,
 }

@@ -15,7 +15,7 @@ pub static VERB: Verb = of::<Compact>(Verb {
 
 #[derive(Args)]
 struct Compact {
-    /// The Pods; none is the selected one
+    /// The Pods; without any, the selected one
     #[arg(value_name = "POD")]
     pods: Vec<Target>,
     #[arg(skip)]

@@ -7,6 +7,7 @@ use crate::verb::{Way, find, reached, source};
 use clap::{Arg, Command};
 use nucleo::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo::{Config, Matcher, Utf32Str};
+use yoi::protocol::Completion as File;
 use yoi::text::verb_word;
 
 /// The verbs that have no effect on a stopped Pod.
@@ -25,9 +26,14 @@ pub struct Sources {
     pub agents: Vec<(String, String)>,
     /// `provider/model` and what is known of it.
     pub models: Vec<(String, String)>,
+    /// The providers that are known by name.
+    pub providers: Vec<String>,
     /// Paths that some Pod has to do with.
     pub paths: Vec<String>,
+    /// An `@word` of a text, and the files that it may become.
+    pub mentions: (String, Vec<File>),
     pub themes: Vec<String>,
+    pub keymaps: Vec<String>,
 }
 
 /// One possible completion.
@@ -47,8 +53,41 @@ pub struct Completion {
     pub candidates: Vec<Candidate>,
 }
 
+/// The `@word` at the end of a line: its first byte, and the word without the sign.
+pub fn mention(line: &str) -> Option<(usize, &str)> {
+    let blank = line.char_indices().rev().find(|(_, c)| c.is_whitespace());
+    let start = blank.map_or(0, |(at, blank)| at + blank.len_utf8());
+    line[start..].strip_prefix('@').map(|word| (start, word))
+}
+
+/// Whether the word at this byte of a line belongs to the text at the end of its verb.
+pub fn is_text(line: &str, start: usize) -> bool {
+    let (name, rest) = words::first(line);
+    let text = find(name).and_then(|verb| free_text(&verb.line(), rest));
+    text.is_some_and(|at| line.len() - rest.len() + at <= start)
+}
+
+/// What the `@word` at the end of a text may become: a Pod, by its name, or a file.
+pub fn mentions(text: &str, sources: &Sources) -> Option<Completion> {
+    let (start, word) = mention(text)?;
+    let pods = rank(word, named(&sources.pods), |one| &one.text);
+    let (known, files) = &sources.mentions;
+    let files = files.iter().filter(|_| known == word).map(|file| Candidate {
+        text: format!("@{}{}", file.value, if file.is_dir { "/" } else { "" }),
+        help: String::new(),
+    });
+    let (first, last): (Vec<_>, Vec<_>) =
+        pods.into_iter().partition(|pod| !word.is_empty() && pod.text.starts_with(word));
+    Some(Completion { start, candidates: first.into_iter().chain(files).chain(last).collect() })
+}
+
 /// The completions of `line`, which stands without its colon.
 pub fn complete(line: &str, sources: &Sources) -> Completion {
+    if let Some((start, _)) = mention(line)
+        && is_text(line, start)
+    {
+        return mentions(line, sources).unwrap_or_default();
+    }
     let mut before = split_unfinished(line);
     let current = before.pop_if(|word| word.end == line.len());
     let current =
@@ -166,6 +205,8 @@ fn values(argument: &Arg, current: &Word, sources: &Sources) -> Vec<Candidate> {
             .collect(),
         "path" | "dir" => plain(&sources.paths),
         "theme" => plain(&sources.themes),
+        "provider" => plain(&sources.providers),
+        "keymap" => plain(&sources.keymaps),
         "verb" => verbs(),
         _ => Vec::new(),
     }

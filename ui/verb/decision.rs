@@ -53,7 +53,7 @@ impl Decision {
                 Ok(self.begin(known, &named, decided))
             })),
             Some(Reply::Results(results)) => Next::End(self.end(results)),
-            Some(Reply::Confirmed | Reply::Picked(_)) => self.call(),
+            Some(Reply::Confirmed | Reply::Picked(_) | Reply::Key(_)) => self.call(),
         }
     }
 

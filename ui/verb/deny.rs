@@ -10,11 +10,11 @@ pub static VERB: Verb = of::<Deny>(Verb {
     ways: WITHOUT_SCREEN,
     runs: Runs::Unattended,
     more: &[
-        "What stands behind the request is the reason; the model reads it. The request is named as for \
-         :allow. With each behind the request all equal ones that wait are denied, for the reason behind each.",
-        "On the screen {everywhere next-needs-you} shows the oldest request, and keys decide it.",
+        "The words behind the request are the reason, which the model reads. Name the request as for :allow. With \
+         each behind the request, all equal requests that wait are denied, too; the reason then stands behind each.",
+        "On the screen, {everywhere next-needs-you} shows the oldest request, and keys decide it.",
     ],
-    ..verb("deny", "deny what an approval request wants, with a reason for the model")
+    ..verb("deny", "deny an approval request, with a reason for the model")
 });
 
 #[derive(Args)]

@@ -10,6 +10,8 @@ use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::Path;
 use yoi::client::family::Family;
+use yoi::config::{Keys, Secret};
+use yoi::llm::trial::{self, Tried};
 use yoi::protocol::{Effort, Event, Method, PodInfo, PodName, Refusal, State};
 
 /// A verb that is being carried out.
@@ -38,6 +40,8 @@ pub enum Next {
     Confirm(Confirm),
     /// Lets the person choose; without a screen the rows are printed, and that is all.
     Pick(Pick),
+    /// Reads, tries or stores the key of a provider.
+    Key(KeyStep),
     /// Ends the dialogue with this result.
     End(End),
 }
@@ -58,6 +62,52 @@ pub enum Reply {
     Confirmed,
     /// The row that was chosen.
     Picked(usize),
+    /// What came of a step with a key.
+    Key(KeyReply),
+}
+
+/// A step with the key of a provider. Only these steps carry one: no request and no line does.
+#[derive(Debug)]
+pub enum KeyStep {
+    /// Lets the person type it unseen.
+    Type {
+        provider: String,
+        about: String,
+    },
+    /// Asks the provider, with this key or with what the environment has.
+    Try {
+        provider: String,
+        key: Option<Secret>,
+    },
+    Store {
+        provider: String,
+        key: Secret,
+    },
+}
+
+/// What came of a step with a key.
+#[derive(Debug)]
+pub enum KeyReply {
+    Typed(Secret),
+    Tried(Tried),
+    /// Why it could not be stored.
+    Stored(Result<(), String>),
+}
+
+impl KeyStep {
+    /// Does a step that needs no person. The settings and the keys are those of the directory `config`.
+    pub async fn carry_out(self, config: &Path, env: &BTreeMap<String, String>) -> KeyReply {
+        match self {
+            Self::Type { .. } => KeyReply::Tried(Tried::NeedsKey),
+            Self::Try { provider, key } => {
+                KeyReply::Tried(trial::try_key(config, env, &provider, key.as_ref()).await)
+            }
+            Self::Store { provider, key } => {
+                let stored = Keys::at(config).set(&provider, key.expose());
+                KeyReply::Stored(stored.map_err(|why| why.to_string()))
+            }
+        }
+    }
 }
 
 /// A question that the person confirms or leaves.
@@ -143,7 +193,10 @@ pub enum Action {
     /// `None` is what the settings name.
     EffortOfNewPods(Option<Effort>),
     Inbox,
-    Theme(String),
+    /// Chooses a theme; without a name, from a list.
+    Theme(Option<String>),
+    /// Chooses a key map; without a name, from a list.
+    Keymap(Option<String>),
     Pin {
         slot: Option<u8>,
         pod: Option<PodName>,
@@ -175,6 +228,8 @@ pub struct Known<'a> {
     pub workspace: &'a Path,
     /// The model of new Pods, when a person chose one.
     pub model: Option<&'a str>,
+    /// The providers that are known by name.
+    pub providers: &'a [String],
     /// The effort of new Pods, when a person chose one.
     pub effort: Option<Effort>,
     /// When the person left the screen before this one, and came back; `None` without a screen.
@@ -335,7 +390,7 @@ impl Reply {
     fn results(self) -> impl Iterator<Item = Result<Event, End>> {
         let results = match self {
             Self::Results(results) => results,
-            Self::Confirmed | Self::Picked(_) => Vec::new(),
+            Self::Confirmed | Self::Picked(_) | Self::Key(_) => Vec::new(),
         };
         let refused = |refusal: Refusal| End::refused(Why::Failed, refusal.message);
         results.into_iter().map(move |result| result.map_err(refused))

@@ -14,15 +14,17 @@ use yoi::protocol::{Effort, Event, Method, PodInfo, PodName};
 pub static VERB: Verb = of::<ChooseEffort>(Verb {
     safety: Safety::Confirms,
     more: &[
-        "Without a Pod it is about new Pods; in a shell, write `effort` into config.toml for those.",
-        "It counts from the next request on, also in a run under way; a model that has no such setting is not told.",
-        "max is sent as xhigh and off as none to the APIs of OpenAI, as high and low to Gemini.",
-        "default is what `effort` in config.toml says. Where that says nothing, no request names an effort, and the \
-         provider's own default for the model counts.",
-        "Behind the effort, Pods can be named, also by selectors such as @idle or alice/**: several are listed before \
-         anything is changed. :help stop says which selectors there are.",
+        "The choice takes effect with the next request, also in a run that is under way. A model that has no such \
+         setting is not sent any.",
+        "If no Pod is selected, it is for new Pods. In a shell, write `effort` into config.toml to choose it for \
+         those.",
+        "max is sent as xhigh and off as none to the APIs of OpenAI, and as high and low to Gemini.",
+        "default goes back to what `effort` in config.toml says. If that says nothing, yoi sends no effort, and the \
+         provider's default for the model applies.",
+        "Behind the effort you can name the Pods that are to use it, also by selectors such as @idle or alice/**. \
+         Several Pods are listed before anything changes. :help stop lists the selectors.",
     ],
-    ..verb("effort", "choose how much the model thinks, or say how much that is")
+    ..verb("effort", "choose how much the model thinks, or show what is chosen")
 });
 
 /// The word for the effort that the settings name.
@@ -33,7 +35,7 @@ struct ChooseEffort {
     /// low, medium, high, max, off or default
     #[arg(value_name = "EFFORT", value_parser = PossibleValuesParser::new(words()))]
     effort: Option<String>,
-    /// The Pods; none is the selected one
+    /// The Pods; without any, the selected one
     #[arg(value_name = "POD")]
     pods: Vec<Target>,
     #[arg(skip)]

@@ -10,18 +10,19 @@ use yoi::protocol::{Event, Method, PodInfo, State};
 
 pub static VERB: Verb = of::<Explain>(Verb {
     more: &[
-        "Below the state of the Pod stand the files that tell it how to work, with their age and whether one changed \
-         since the model read it, and what its next command gets of this machine when it names no needs: paths \
-         that it writes and reads, places of its own, what is shut inside them, the names of the environment \
-         variables that it gets and of those that are withheld, and limits. It is computed as it is for the \
-         command itself.",
+        "Shows why the Pod is in its state. Below that it lists the files with instructions for the Pod, with their \
+         age and whether one changed since the model read it.",
+        "Then it shows what the next command of the Pod can use on this machine if it asks for nothing more: the \
+         paths that it may write and read, the guarded paths inside them, its own directories, the names of the \
+         environment variables that it gets and of those that are withheld, and its limits. The list is computed by \
+         the same code that confines the command.",
     ],
     ..verb("explain", "say why a Pod is in its state, and show its scope and its limits")
 });
 
 #[derive(Args)]
 struct Explain {
-    /// The Pod; none is the selected one
+    /// The Pod; without it, the selected one
     pod: Option<Target>,
 }
 

@@ -9,11 +9,11 @@ use yoi::protocol::{ClientKind, EntryId, Method, PodName};
 pub static VERB: Verb = of::<Fork>(Verb {
     client: ClientKind::Lasting,
     more: &[
-        "Makes a new Pod with the history of the selected one, up to the message where {transcript :fork} was pressed or \
-         all of it. The one it comes from stays as it is.",
-        "An entry is one record of the log: a message, an answer, a call. It is named by its id, not by the number \
-         of a message: {transcript :fork} on it in the transcript writes the id into the line, and yoi log prints it with \
-         --json.",
+        "Makes a new Pod with the history of the selected one: all of it, or up to the message on which {transcript \
+         :fork} was pressed in the transcript. The original Pod stays as it is.",
+        "--at names the last entry that the new Pod gets. An entry is one record of the log: a message, an answer or \
+         a call. It is named by its id, not by the number of a message. {transcript :fork} in the transcript writes \
+         the id into the line, and yoi log prints it with --json.",
     ],
     ..verb("fork", "make a new Pod with the history of the selected one")
 });
@@ -22,7 +22,7 @@ pub static VERB: Verb = of::<Fork>(Verb {
 struct Fork {
     /// The name of the new Pod
     name: Option<PodName>,
-    /// The last entry that it gets
+    /// The last entry of the history that it gets
     #[arg(long, value_name = "ENTRY", value_parser = entry)]
     at: Option<EntryId>,
     #[arg(skip)]

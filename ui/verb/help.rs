@@ -12,15 +12,15 @@ pub static VERB: Verb = of::<Help>(Verb {
 });
 
 /// How marked Pods are used; part of the help of each verb that takes several Pods.
-pub const MARKS: &str = "{tree mark} marks a Pod in the tree, and again removes the mark. In the tree, a verb that takes \
-    several Pods (stop, restore, pause, resume, cancel, compact, rm), given without names, is for all marked Pods and \
-    lists them before it acts; all other verbs are for the Pod under the cursor. {everywhere back} removes all marks.";
+pub const MARKS: &str = "{tree mark} marks a Pod in the tree, or removes its mark; {everywhere back} removes all marks. In \
+    the tree, a verb that takes several Pods (stop, restore, pause, resume, cancel, compact, rm), given without names, acts on \
+    all marked Pods and lists them first. All other verbs act on the Pod under the cursor.";
 
 /// How selectors are used; part of the help of each verb that takes several Pods.
-pub const SELECTORS: &str = "In place of names, a selector stands for all Pods that it matches: @needs (those that wait for \
-    you), @failed, @idle, @running, @paused, @done (ended, and not looked at since), alice/** (alice and all below) and \
-    alice/* (the children of alice). Pods to which the verb does nothing are left out. All others are listed, and exactly those that \
-    were listed are acted on. In a shell, a selector with * stands in quotes.";
+pub const SELECTORS: &str = "In place of names you can type a selector, which stands for all Pods that it matches: @needs (those that \
+    wait for you), @failed, @idle, @running, @paused, @done (finished, and you have not looked at the result), alice/** (alice and all \
+    below) and alice/* (the children of alice). Pods to which the verb would do nothing are left out. The others are listed first, \
+    and the verb acts on exactly those. In a shell, put a selector with * in quotes.";
 
 #[derive(Args)]
 pub struct Help {

@@ -5,17 +5,17 @@ use clap::Args;
 
 pub static VERB: Verb = of::<Inbox>(Verb {
     more: &[
-        "Lists what waits for you, the oldest first; behind it come the Pods that failed, the runs that go in circles, and what \
-         finished and was not looked at. {page choose} gives the keys to the card of a row, {everywhere next-needs-you} to that \
-         of the first. On a card {inbox allow-once} allows once, {inbox allow-each} \
-         each of several equal ones once, {inbox allow-pod} always for that Pod, {inbox allow-tree} for it and its \
-         children, {inbox deny} denies with a reason \
-         that the model reads.",
-        "A key counts only after the request has been in front of you, unchanged, for a moment. \
-         {inbox look-inside} shows the transcript of the Pod and never allows, and the mouse never answers. After an \
-         answer the next card comes without the keys: {everywhere next-needs-you} gives them to it.",
-        "Of a question, {inbox allow-once} opens the line for your answer, a digit does so with that choice in it, and \
-         {line choose} sends it; {inbox deny} declines.",
+        "Lists what waits for you, oldest first; then Pods that failed, runs that go in circles, and finished work \
+         that you have not looked at. {page choose} on a row opens its card and gives it the keys; {everywhere \
+         next-needs-you} does this for the first card.",
+        "On the card of a request, {inbox allow-once} allows it once, {inbox allow-each} allows all equal requests \
+         once, {inbox allow-pod} allows such calls of this Pod from now on, {inbox allow-tree} also those of its \
+         children, and {inbox deny} denies it with a reason that the model reads.",
+        "A key counts only after the request has been in front of you, unchanged, for a moment. {inbox look-inside} \
+         shows the transcript of the Pod and never allows anything, and the mouse never answers. After an answer the \
+         next card appears but does not get the keys: {everywhere next-needs-you} gives them to it.",
+        "On the card of a question, {inbox allow-once} opens the line for your answer, a digit opens it with that \
+         choice, and {line choose} sends it; {inbox deny} declines to answer.",
     ],
     ..verb("inbox", "list what waits for you")
 });

@@ -11,17 +11,17 @@ use yoi::protocol::{ApprovalRequest, Event, Method, PodInfo, PodName};
 pub static VERB: Verb = of::<Later>(Verb {
     safety: Safety::Confirms,
     more: &[
-        "What the Pod waits for, or how it ended, comes last among what needs you, on every screen, until the Pod needs \
-         something else. Nothing is answered by it.",
-        "The request of an MCP client is put off by the end of its id, which {inbox} shows.",
+        "Moves what the Pod waits for, or how it ended, to the end of the inbox, on every screen, until the Pod \
+         needs something else. This answers nothing.",
+        "To put off the request of an MCP client, name it by the end of its id, which :inbox shows.",
         crate::verb::help::SELECTORS,
     ],
-    ..verb("later", "put off what Pods wait for: it comes last")
+    ..verb("later", "move what Pods wait for to the end of the inbox")
 });
 
 #[derive(Args)]
 struct Later {
-    /// The Pods; none is the selected one
+    /// The Pods; without any, the selected one
     #[arg(value_name = "POD")]
     pods: Vec<Target>,
     #[arg(skip)]
@@ -36,7 +36,7 @@ impl Dialogue for Later {
         if let Some(client) = &self.client {
             let results = match last {
                 Some(Reply::Results(results)) => results,
-                Some(Reply::Confirmed | Reply::Picked(_)) | None => Vec::new(),
+                Some(Reply::Confirmed | Reply::Picked(_) | Reply::Key(_)) | None => Vec::new(),
             };
             let refused = results.into_iter().find_map(Result::err);
             let done = || End::done(format!("{client}: later"));

@@ -10,10 +10,10 @@ use yoi::text::shell_word;
 
 pub static VERB: Verb = of::<Lend>(Verb {
     more: &[
-        "Lends write on a path from one Pod to another, which must both be live; the lender cannot write \
-         there until it comes back. --read lends reading only.",
-        ":reclaim takes it back, :who says which Pod has it, and it comes back by itself when the borrower \
-         stops.",
+        "Lends a path of one Pod to another for writing; --read lends it for reading only. Both Pods must be live. \
+         The lender cannot write there until the lease ends.",
+        "The lease ends when the borrower stops, or when you take it back with :reclaim. :who says which Pods may \
+         use a path.",
     ],
     ..verb("lend", "lend a part of a Pod's scope to another Pod")
 });

@@ -17,15 +17,16 @@ use yoi::text::SafeText;
 pub static VERB: Verb = of::<Model>(Verb {
     safety: Safety::Confirms,
     more: &[
-        "It counts from the next request on, also in a run under way; a run that waits for its provider asks the new \
-         model at once.",
-        "Without a Pod it is about the model of new Pods; in a shell, write `model` into config.toml for those.",
-        "Without a model it lists the ways to connect one: a key in the environment, `yoi auth <provider>`, a \
-         server on this machine, a provider in config.toml.",
-        "Behind the model, Pods can be named that are to use it, also by selectors such as @idle or alice/**: several are \
-         listed before anything is changed. :help stop says which selectors there are.",
+        "The choice takes effect with the next request, also in a run that is under way. A run that waits for its \
+         provider asks the new model at once.",
+        "If no Pod is selected, it is for new Pods. In a shell, write `model` into config.toml to choose it for \
+         those.",
+        "If no model is connected, :model alone lists the ways to connect one: a key in the environment, :connect, \
+         Ollama or LM Studio on this machine, or a provider in config.toml.",
+        "Behind the model you can name the Pods that are to use it, also by selectors such as @idle or alice/**. \
+         Several Pods are listed before anything changes. :help stop lists the selectors.",
     ],
-    ..verb("model", "choose the model, or say which one it is and why")
+    ..verb("model", "choose the model, or show which one is used and why")
 });
 
 #[derive(Args)]
@@ -33,7 +34,7 @@ struct Model {
     /// provider/model, provider/ or rehearsal:<script>
     #[arg(value_name = "MODEL")]
     model: Option<String>,
-    /// The Pods; none is the selected one
+    /// The Pods; without any, the selected one
     #[arg(value_name = "POD")]
     pods: Vec<Target>,
     #[arg(skip)]
@@ -61,21 +62,18 @@ impl Connect {
     /// The row of the list: what it is, and what it does.
     fn row(self) -> (&'static str, &'static str) {
         match self {
-            Self::Stored => ("yoi auth anthropic", "stores a key, typed in a shell"),
+            Self::Stored => (":connect", "asks for a provider and its key, tries it, stores it"),
             Self::Environment => ("ANTHROPIC_API_KEY", "start yoi where a key is set"),
             Self::ThisMachine => ("Ollama, LM Studio", "start one: yoi finds it and asks once"),
             Self::Other => (":model <provider>/<name>", "any other server, by config.toml"),
-            Self::Tour => (":tour", "without a model: plays a small real story"),
+            Self::Tour => (":tour", "without a model: plays five scenes"),
         }
     }
 
     /// What choosing the row does.
     fn chosen(self, config: &Path) -> End {
         match self {
-            Self::Stored => End::shown(
-                "type `yoi auth anthropic` (or openai, gemini, openrouter) in a shell; your next message \
-                 finds the key",
-            ),
+            Self::Stored => End::act(Action::Prefill("connect".into())),
             Self::Environment => End::shown(
                 "set ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY in a shell and \
                  start `yoi` there; nothing has to be stopped first",
@@ -95,11 +93,6 @@ impl Connect {
             Self::Tour => End::act(Action::Tour),
         }
     }
-}
-
-/// The ways to connect a model, each with what it does.
-pub fn ways() -> impl Iterator<Item = (&'static str, &'static str)> {
-    Connect::ALL.into_iter().map(Connect::row)
 }
 
 impl Dialogue for Model {
@@ -155,12 +148,15 @@ impl Model {
             (None, _) => {
                 let mut rows: Vec<(String, String)> =
                     mistakes.into_iter().map(|mistake| (mistake, String::new())).collect();
-                let own = |(text, help): (&str, &str)| (text.to_owned(), help.to_owned());
+                let row = |way: Connect| match way {
+                    Connect::Tour if !screen(known) => None,
+                    Connect::Stored if !screen(known) => {
+                        Some(("yoi connect anthropic".to_owned(), way.row().1.to_owned()))
+                    }
+                    _ => Some((way.row().0.to_owned(), way.row().1.to_owned())),
+                };
                 // The ways come first: the row that is chosen is counted among them.
-                rows.splice(
-                    0..0,
-                    ways().map(own).filter(|(text, _)| text != ":tour" || screen(known)),
-                );
+                rows.splice(0..0, Connect::ALL.into_iter().filter_map(row));
                 let title = "no model is connected: ways to connect one".into();
                 return Next::Pick(Pick { title, about: None, rows });
             }

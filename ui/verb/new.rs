@@ -10,24 +10,24 @@ use yoi::protocol::{ClientKind, Event, Method, PodName};
 pub static VERB: Verb = of::<New>(Verb {
     client: ClientKind::Lasting,
     more: &[
-        "Without a name the Pod is called after its workspace. --cwd is its working directory, and the \
-         workspace there becomes its scope. A name has letters, digits, `.`, `_` and `-`; a directory with blanks stands \
-         in quotes.",
+        "Without a name, the Pod is named after its workspace: the nearest directory, from the working directory \
+         upwards, that has a .git or .yoi. The workspace becomes its scope. --cwd chooses another working directory; \
+         put a directory with blanks in quotes. A name may have letters, digits, `.`, `_` and `-`.",
     ],
     ..verb("new", "create a Pod and go to it")
 });
 
 #[derive(Args)]
 struct New {
-    /// Its name
+    /// The name of the Pod
     name: Option<PodName>,
-    /// Its working directory
+    /// The working directory; without it, this one
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// Its model: provider/model, provider/ or rehearsal:<script>
+    /// The model: provider/model, provider/ or rehearsal:<script>
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Its profile
+    /// The profile, [profile.<name>] in config.toml
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
 }

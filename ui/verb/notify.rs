@@ -7,16 +7,17 @@ use yoi::protocol::{Event, Method, TriedWay};
 
 pub static VERB: Verb = of::<Notify>(Verb {
     more: &[
-        "You are called when a Pod comes to need you, fails, or ends the work of its family: by the terminal while you look \
-         elsewhere, and by the command and the address of [notify] in your config.toml when no screen was open for a minute. \
-         :notify test calls you at once by each of these ways and says which of them are set and what went wrong.",
+        "yoi calls you when a Pod needs you, fails, or ends the work of its family: by the terminal while you look \
+         elsewhere, and by the command and the address of [notify] in config.toml when no screen was open for a \
+         minute. :notify test calls you at once in each of these ways, and says which are set up and what went \
+         wrong.",
     ],
-    ..verb("notify", "try the ways in which you are called")
+    ..verb("notify", "try out how yoi calls you")
 });
 
 #[derive(Args)]
 struct Notify {
-    /// Calls you at once by each way
+    /// Call you now in each of these ways
     #[arg(value_name = "TEST")]
     what: What,
 }

@@ -14,7 +14,7 @@ pub static VERB: Verb = of::<Pause>(Verb {
 
 #[derive(Args)]
 struct Pause {
-    /// The Pods; none is the selected one
+    /// The Pods; without any, the selected one
     #[arg(value_name = "POD")]
     pods: Vec<Target>,
     #[arg(skip)]

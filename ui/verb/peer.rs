@@ -8,13 +8,15 @@ use yoi::protocol::{Event, Method, PodName, State};
 
 pub static VERB: Verb = of::<Peer>(Verb {
     more: &[
-        "Makes the selected Pod and another one peers of each other, at any time, also while they run.",
-        "The other side is not asked, and need not be live: messages to a stopped Pod need :restore first.",
-        "Peers see each other and may send each other messages. A peer edge gives nothing else: no \
-         scope, no reading of what the other says, no notification when it ends, and no say over it.",
-        ":unpeer takes it back.",
+        "Makes the selected Pod and another one peers of each other, at any time, also while they run. Peers see \
+         each other and may send each other messages.",
+        "The other Pod is not asked, and need not be live; a stopped Pod must be restored with :restore before it \
+         takes messages.",
+        "A peer edge gives nothing else: no scope, no transcript of the other Pod, no notification when it ends, and \
+         no control over it.",
+        ":unpeer ends it.",
     ],
-    ..verb("peer", "make the selected Pod and another one peers of each other")
+    ..verb("peer", "make the selected Pod and another one peers")
 });
 
 #[derive(Args)]

@@ -8,10 +8,11 @@ use clap::Args;
 pub static VERB: Verb = of::<Pin>(Verb {
     ways: SCREEN,
     more: &[
-        "Keeps a Pod in a slot from 1 to 9: the key of the slot, in the tree and after the leader, goes to it. \
-         The same slot again ends it. {tree pin} and the key of a slot do the same for the row of the tree.",
-        "The key of a slot without a Pod goes to that row of the tree. Pins are \
-         kept with the screen of this workspace.",
+        "Keeps a Pod in a slot from 1 to 9. The key of the slot then goes to it, in the tree and after the leader \
+         key. The same slot again takes it out. {tree pin} and the key of a slot do the same for the row of the \
+         tree.",
+        "The key of a slot without a Pod goes to that row of the tree. Pins are stored with the screen of this \
+         workspace.",
     ],
     ..verb("pin", "keep a Pod in a slot, or take it out again; without a slot: list them")
 });
@@ -21,7 +22,7 @@ struct Pin {
     /// The slot
     #[arg(value_name = "1-9", value_parser = digit)]
     slot: Option<u8>,
-    /// The Pod; none is the selected one
+    /// The Pod; without it, the selected one
     pod: Option<Target>,
 }
 

@@ -12,18 +12,17 @@ use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Policy>(Verb {
     more: &[
-        "Lists every rule that decides what Pods may do, in the order in which they are tried; the first \
-         that fits counts. Rules with a number come from your answers: :policy revoke <n> ends one with \
-         the paths that it granted, and so does :stop of its Pod.",
-        "Below the rules stand your consents: the providers to which text of your Pods may be sent. They have \
-         numbers, too. After :policy revoke <n> the next message for that provider asks you again; a run \
-         that is under way finishes.",
-        "Then come the files of workspaces that you trust, with the beginning of the hash of their content. After \
-         :policy revoke <n> the next run goes without what such a file asks for.",
-        "Last come the MCP clients that may use Pods. After :policy revoke <n> the next call of that client asks you \
-         again.",
+        "Lists every rule that decides what Pods may do, in the order in which they are tried; the first that \
+         matches decides. Rules with a number were made by your approvals. :policy revoke <n> ends such a rule and \
+         takes back the paths that it granted; so does :stop of its Pod.",
+        "Below the rules it lists, each with a number: the providers to which you let text of your Pods be sent; the \
+         files of workspaces that you trust, with the beginning of the hash of their content; and the MCP clients \
+         that may use Pods.",
+        ":policy revoke <n> ends these, too. Of a provider: the next message for it asks you again; a run that is \
+         under way finishes. Of a file: the next run ignores what the file asks for. Of a client: its next call asks \
+         you again.",
     ],
-    ..verb("policy", "list the rules of what Pods may do, or end one")
+    ..verb("policy", "list the rules for what Pods may do, or end one")
 });
 
 #[derive(Args)]

@@ -6,10 +6,10 @@ use clap::Args;
 pub static VERB: Verb = of::<Queue>(Verb {
     ways: SCREEN,
     more: &[
-        "A message that is written while its Pod runs enters the run before the next model request. The queue is for \
-         one that has to wait: it is sent when the run ends. {composer queue} at the end of the text does the same.",
+        "A message that you send while its Pod runs enters the run before the next model request. A queued message \
+         is sent when the run ends. {composer queue} at the end of the text queues it, too.",
     ],
-    ..verb("queue", "send what is written when the run ends, not into the run")
+    ..verb("queue", "send the message when the run ends, not into the run")
 });
 
 #[derive(Args)]

@@ -3,8 +3,7 @@
 use crate::verb::{Action, Dialogue, End, Known, Next, Reply, SCREEN, Verb, of, verb};
 use clap::Args;
 
-pub static VERB: Verb =
-    of::<Redraw>(Verb { ways: SCREEN, ..verb("redraw", "paint the screen anew") });
+pub static VERB: Verb = of::<Redraw>(Verb { ways: SCREEN, ..verb("redraw", "redraw the screen") });
 
 #[derive(Args)]
 struct Redraw {}

@@ -15,13 +15,13 @@ pub static VERB: Verb = of::<Restore>(Verb {
     safety: Safety::TypedOnly,
     client: ClientKind::Lasting,
     more: &[
-        "Brings a stopped Pod back with its history, configuration, scope and peers. Nothing is run or \
-         sent: a run that was interrupted waits for :resume, and a tool call that was interrupted is not repeated.",
-        "When something is to be known first, the plan is shown and waits for {line choose}. --plan only shows \
-         it. --tree brings back everything below it, too. Of several Pods one plan is shown. Without a \
-         screen the plan is carried out, and what could not come back is said.",
-        "Where the directory of a Pod was moved, --cwd names its new place: the Pod and its whole family work \
-         there from then on, with their scopes and leases. A restore from a shell in that directory finds it \
+        "Brings a stopped Pod back with its history, configuration, scope and peers. Nothing is run or sent: a run \
+         that was interrupted waits for :resume, and a tool call that was interrupted is not repeated.",
+        "If the Pod cannot come back with everything it had, a plan says so first and waits for {line choose}. \
+         --plan only shows the plan. --tree also brings back everything below. Several Pods have one plan. Without a \
+         screen the plan is carried out at once, and what could not come back is listed.",
+        "If the directory of a Pod was moved, --cwd names its new place. From then on the Pod and its whole family \
+         work there, with their scopes and leases. If you type the verb in a shell in that directory, yoi finds it \
          by itself.",
         crate::verb::help::MARKS,
         crate::verb::help::SELECTORS,
@@ -31,16 +31,16 @@ pub static VERB: Verb = of::<Restore>(Verb {
 
 #[derive(Args)]
 struct Restore {
-    /// The Pods; none is the selected one
+    /// The Pods; without any, the selected one
     #[arg(value_name = "POD")]
     pods: Vec<Target>,
     /// Only say what would happen
     #[arg(long)]
     plan: bool,
-    /// Bring back everything below them, too
+    /// Also bring back everything below them
     #[arg(long)]
     tree: bool,
-    /// Where its directory is now that it was moved
+    /// The new place of a directory that was moved
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     #[arg(skip)]
@@ -81,7 +81,7 @@ impl Dialogue for Restore {
             (Some(Reply::Results(results)), Stage::CarryingOut) => {
                 Next::End(self.done(known, results))
             }
-            (Some(Reply::Picked(_)), _) => Next::End(End::default()),
+            (Some(Reply::Picked(_) | Reply::Key(_)), _) => Next::End(End::default()),
         }
     }
 }

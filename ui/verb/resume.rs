@@ -12,10 +12,10 @@ pub static VERB: Verb = of::<Resume>(Verb {
     safety: Safety::Confirms,
     runs: Runs::Unattended,
     more: &[
-        "Continues a run that was paused, or that the end of the host interrupted.",
-        "--without leaves out one result of a tool that the provider refuses; the error of the run names it. The log \
-         and a file keep its text.",
-        "--tree continues every paused run of the Pod and all below it, --all every one there is.",
+        "Continues a run that was paused, or that the end of the host interrupted. --tree continues every paused run \
+         of the Pod and of all below it, --all continues every paused run there is.",
+        "If a provider refuses one result of a tool, the error of the run names it, and --without continues the run \
+         without that result. Its text stays in the log and in a file.",
         crate::verb::help::MARKS,
         crate::verb::help::SELECTORS,
     ],
@@ -24,16 +24,16 @@ pub static VERB: Verb = of::<Resume>(Verb {
 
 #[derive(Args)]
 struct Resume {
-    /// The Pods; none is the selected one
+    /// The Pods; without any, the selected one
     #[arg(value_name = "POD")]
     pods: Vec<Target>,
-    /// Everything below them that is paused, too
+    /// Also everything below them that is paused
     #[arg(long)]
     tree: bool,
     /// Every Pod that is paused
     #[arg(long, conflicts_with_all = ["pods", "tree"])]
     all: bool,
-    /// The end of the id of a tool's result: the run goes on without it
+    /// Leave out this tool result (the end of its id): the run goes on without it
     #[arg(long, value_name = "RESULT", conflicts_with_all = ["tree", "all"])]
     without: Option<String>,
     #[arg(skip)]

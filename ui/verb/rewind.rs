@@ -14,27 +14,27 @@ use yoi::text::SafeText;
 pub static VERB: Verb = of::<Rewind>(Verb {
     safety: Safety::TypedOnly,
     more: &[
-        "Without a number it lists your messages, the last one first. The message and what came after it leave \
-         the history, after a confirmation; what tools did to files stays done, and Pods that were spawned there \
+        "Without a number it lists your messages, the last one first. After a confirmation, the message and \
+         everything after it leave the history. What tools did to files stays done, and Pods that were spawned there \
          go on, unless --stop stops them.",
-        "--undo takes the last rewind back, and then the one before it; --redo takes an undo back. Nothing is \
+        "--undo takes back the last rewind; used again, the one before it. --redo takes back an undo. Nothing is \
          deleted: the log keeps what left the history.",
     ],
-    ..verb("rewind", "take back one of your messages and all that follows it")
+    ..verb("rewind", "take back one of your messages and everything after it")
 });
 
 #[derive(Args)]
 struct Rewind {
-    /// The number of the message
+    /// The number of the message; without it, all are listed
     #[arg(value_name = "MESSAGE", value_parser = number)]
     message: Option<usize>,
-    /// Stop the Pods that were spawned in what leaves the history, with all below them
+    /// Also stop the Pods that were spawned after the message, with all below them
     #[arg(long, conflicts_with_all = ["undo", "redo"])]
     stop: bool,
     /// Bring back what the last rewind dropped
     #[arg(long, conflicts_with_all = ["message", "redo"])]
     undo: bool,
-    /// Drop again what an undo brought back
+    /// Drop again what --undo brought back
     #[arg(long, conflicts_with = "message")]
     redo: bool,
     #[arg(skip)]

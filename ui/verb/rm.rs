@@ -12,10 +12,10 @@ use yoi::protocol::{Event, Method, PodInfo, PodName, State};
 pub static VERB: Verb = of::<Remove>(Verb {
     safety: Safety::TypedOnly,
     more: &[
-        "Deletes the named Pods, or with --stopped every stopped Pod of this workspace. --older-than 7d \
-         takes only the stopped Pods that were last active longer ago than that, such as 30m, 12h, \
-         7d or 2w. With --all it is the stopped Pods of every workspace.",
-        "A live Pod is never deleted. What is to be deleted is listed before it is asked for.",
+        "Deletes the named Pods, or with --stopped every stopped Pod of this workspace. --older-than 7d deletes only \
+         the stopped Pods that were last active longer ago than that (30m, 12h, 7d, 2w). With --all it deletes those \
+         of every workspace.",
+        "A live Pod is never deleted. The Pods are listed before you confirm.",
         crate::verb::help::SELECTORS,
     ],
     ..verb("rm", "delete stopped Pods and their transcripts (asks)")
@@ -29,10 +29,10 @@ struct Remove {
     /// Every stopped Pod of this workspace
     #[arg(long, conflicts_with = "pods")]
     stopped: bool,
-    /// The stopped Pods that were last active longer ago: 45m, 12h, 7d, 2w
+    /// The stopped Pods that were last active longer ago than this: 45m, 12h, 7d, 2w
     #[arg(long, value_name = "TIME", value_parser = time_span, conflicts_with = "pods")]
     older_than: Option<u64>,
-    /// With these options: of every workspace
+    /// The stopped Pods of every workspace, not only of this one
     #[arg(long, conflicts_with = "pods")]
     all: bool,
     #[arg(skip)]
@@ -62,7 +62,7 @@ impl Dialogue for Remove {
                     _ => Next::End(ended(known, &self.targets, results, self)),
                 }
             }
-            Some(Reply::Picked(_)) => Next::End(End::default()),
+            Some(Reply::Picked(_) | Reply::Key(_)) => Next::End(End::default()),
         }
     }
 }

@@ -16,14 +16,14 @@ pub static VERB: Verb = of::<Send>(Verb {
     safety: Safety::Confirms,
     runs: Runs::Unattended,
     more: &[
-        "The text stands as it is typed: quotes in it are a part of it. A Pod that is busy gets it when \
-         its run ends. A Pod that is stopped or failed is restored first.",
+        "The text is sent as you type it; quotes are part of it. A Pod that is busy gets it when its run ends. A Pod \
+         that is stopped or failed is restored first.",
         "A selector such as @idle or alice/** stands for all Pods that it matches: they are listed, and after a \
-         confirmation each gets the message. :help stop says which selectors there are.",
-        "A name that no Pod has is that of an agent of the mesh, if the selected Pod takes part there: the agent gets \
-         the message from that Pod, and an answer comes to it.",
-        "In a shell a single `-` is the text of the standard input, as in `yoi send <pod> -`; no other message \
-         reads it. Options stand before or behind the text; a word of the text that begins with `-` stands behind `--`.",
+         confirmation each gets the message. :help stop lists the selectors.",
+        "If no Pod has the name, and the selected Pod takes part in the agent mesh, the agent of that name gets the \
+         message from the selected Pod, which also gets the answer.",
+        "In a shell, a single `-` in place of the text stands for the standard input: `yoi send <pod> -`. Put \
+         options before or after the text, and `--` before a text with words that begin with `-`.",
     ],
     ..verb("send", "send a message to a Pod or an agent")
 });
@@ -33,7 +33,7 @@ pub const INPUT: &str = "-";
 
 #[derive(Args)]
 pub struct Send {
-    /// The Pod, a selector of several, or an agent of the mesh
+    /// The Pod, a selector for several, or an agent of the mesh
     pub addressee: String,
     /// The message
     #[arg(required = true, trailing_var_arg = true)]
@@ -143,7 +143,7 @@ impl Send {
                 self.send_to_each()
             }
             (Reply::Results(results), _) => Next::End(ended(known, &self.several, results, self)),
-            (Reply::Picked(_), _) => Next::End(End::default()),
+            (Reply::Picked(_) | Reply::Key(_), _) => Next::End(End::default()),
         }
     }
 

@@ -45,7 +45,7 @@ impl Several {
             },
             Some(Reply::Confirmed) => self.call(each.method()),
             Some(Reply::Results(results)) => Next::End(ended(known, &self.pods, results, each)),
-            Some(Reply::Picked(_)) => Next::End(End::default()),
+            Some(Reply::Picked(_) | Reply::Key(_)) => Next::End(End::default()),
         }
     }
 

@@ -8,17 +8,18 @@ use clap::Args;
 pub static VERB: Verb = of::<Split>(Verb {
     ways: SCREEN,
     more: &[
-        "Shows two transcripts side by side: the current Pod's, and that of the Pod named or, without a \
-         name, of the one that was current before. Again, or with the same name, it is one.",
-        "The composer speaks to the current Pod. {everywhere next-pane} goes through both; a verb that names no Pod is about \
-         the one in focus. Where the screen is too narrow, it says how wide it has to be; :zoom makes room.",
+        "Shows two transcripts side by side: that of the current Pod, and that of the Pod you name. Without a name, \
+         the second is the Pod that was current before. The same verb again shows one transcript.",
+        "What you write goes to the current Pod. {everywhere next-pane} goes through both transcripts; a verb that \
+         names no Pod is about the one in focus. If the screen is too narrow, a notice says how wide it has to be; \
+         :zoom makes room.",
     ],
-    ..verb("split", "show another Pod's transcript beside the current one, or one again")
+    ..verb("split", "show another Pod's transcript beside the current one, or hide it again")
 });
 
 #[derive(Args)]
 struct Split {
-    /// The Pod; none is the one that was current before
+    /// The Pod; without it, the one that was current before
     pod: Option<Target>,
 }
 

@@ -12,10 +12,10 @@ use yoi::scope::Permission;
 pub static VERB: Verb = of::<Stop>(Verb {
     safety: Safety::TypedOnly,
     more: &[
-        "Stops the Pod: it has 5 s to finish, then everything it started is ended. What it was lent \
-         goes back at once. :restore brings it back.",
-        "With --tree everything below it is stopped too, after it was named. Several Pods are stopped \
-         after one question; those that could not be stopped are listed.",
+        "Stops the Pod: it has 5 s to finish, then everything it started is ended. What it was lent goes back at \
+         once. :restore brings it back.",
+        "With --tree, everything below it is stopped, too. Several Pods are listed and confirmed once; those that \
+         could not be stopped are listed afterwards.",
         crate::verb::help::MARKS,
         crate::verb::help::SELECTORS,
         "{everywhere back} and {everywhere interrupt} only pause a run; :cancel drops it.",
@@ -25,10 +25,10 @@ pub static VERB: Verb = of::<Stop>(Verb {
 
 #[derive(Args)]
 struct Stop {
-    /// The Pods; none is the selected one
+    /// The Pods; without any, the selected one
     #[arg(value_name = "POD")]
     pods: Vec<Target>,
-    /// Stop everything below them, too
+    /// Also stop everything below them
     #[arg(long)]
     tree: bool,
     /// Stop every Pod
@@ -47,7 +47,7 @@ impl Dialogue for Stop {
                 let end = ended(known, &self.meant.pods, results, self);
                 Next::End(holds_while(&self.meant.pods, end, State::Stopped))
             }
-            Some(Reply::Picked(_)) => Next::End(End::default()),
+            Some(Reply::Picked(_) | Reply::Key(_)) => Next::End(End::default()),
         }
     }
 }

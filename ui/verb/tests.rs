@@ -33,6 +33,7 @@ fn known_in<'a>(family: &'a Family, env: &'a BTreeMap<String, String>, way: Way)
         cwd: Path::new("/repo"),
         workspace: Path::new("/repo"),
         model: None,
+        providers: &[],
         absence: None,
         effort: None,
         env,
@@ -287,9 +288,15 @@ fn words_complete_to_the_values_of_their_argument() {
         stopped: vec!["old".into()],
         selectors: ["@idle", "alice/**"].map(|text| (text.into(), String::new())).into(),
         agents: vec![("proj/a".into(), "agent".into()), ("my pi".into(), "yoi".into())],
+        providers: ["anthropic", "openai"].map(str::to_owned).into(),
         models: ["anthropic/claude", "openai/gpt"].map(|spec| (spec.into(), String::new())).into(),
         paths: vec!["/repo/ui".into(), "/repo/my docs".into()],
         themes: vec!["night".into(), "day".into()],
+        keymaps: vec!["default".into(), "vim".into()],
+        mentions: (
+            "ui".into(),
+            vec![yoi::protocol::Completion { value: "ui".into(), is_dir: true }],
+        ),
     };
     let texts = |line: &str| {
         let found = complete(line, &sources);
@@ -317,6 +324,12 @@ fn words_complete_to_the_values_of_their_argument() {
     assert_eq!(texts("model openai/gpt "), ["alice", "bob", "old", "@idle"]);
     assert_eq!(texts("new x --model cla"), ["anthropic/claude"]);
     assert_eq!(texts("theme d"), ["day"]);
+    assert_eq!(texts("keymap v"), ["vim"]);
+    assert_eq!(texts("send bob ask @al"), ["alice"]);
+    assert_eq!(texts("send bob don't touch @ui"), ["@ui/"]);
+    assert_eq!(texts("send bob @"), ["alice", "bob", "old"]);
+    assert_eq!(texts("send bob a@b"), none);
+    assert_eq!(complete("send bob é @ui", &sources).start, 12);
     assert_eq!(texts("stop --tr"), ["--tree"]);
     assert_eq!(texts("lend alice "), ["bob", "old"]);
     assert_eq!(texts("lend alice bob d"), ["'/repo/my docs'"]);
@@ -332,6 +345,7 @@ fn table() -> String {
         ways if ways == EVERYWHERE => "everywhere",
         ways if ways == CONVERSATION => "`:` `-c` `--no-ui`",
         ways if ways == WITHOUT_SCREEN => "`-c` `--no-ui` shell",
+        ways if ways == UNSEEN => "`:` shell",
         ways if ways == SCREEN => "screen",
         ways => panic!(":{}: say in docs/verbs.md where {ways:?} is", verb.name),
     };
@@ -363,7 +377,7 @@ fn driven(line: &str, way: Way, states: &[(&str, State)], replies: Vec<Reply>) -
     for reply in replies.into_iter().map(Some).chain([None]) {
         match dialogue.next(&known, std::mem::replace(&mut last, reply)) {
             Next::End(end) => return end,
-            Next::Call(_) | Next::Confirm(_) | Next::Pick(_) => {}
+            Next::Call(_) | Next::Confirm(_) | Next::Pick(_) | Next::Key(_) => {}
         }
     }
     panic!("{line} has not ended")

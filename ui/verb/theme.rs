@@ -3,13 +3,18 @@
 use crate::verb::{Action, Dialogue, End, Known, Next, Reply, SCREEN, Verb, of, verb};
 use clap::Args;
 
-pub static VERB: Verb = of::<Theme>(Verb { ways: SCREEN, ..verb("theme", "choose the colours") });
+pub static VERB: Verb =
+    of::<Theme>(Verb { ways: SCREEN, more: &[MORE], ..verb("theme", "choose the colours") });
+
+const MORE: &str = "Without a name it lists the themes. auto is night or day, as the ground of the terminal is. A file \
+                    themes/<name>.toml in the configuration directory changes single roles of a theme, or is one of your \
+                    own; the screen reads it again when it changes.";
 
 #[derive(Args)]
 struct Theme {
-    /// night, day, mono or one of your own
+    /// auto, night, day, high-contrast, terminal, mono or one of your own
     #[arg(value_name = "THEME")]
-    name: String,
+    name: Option<String>,
 }
 
 impl Dialogue for Theme {

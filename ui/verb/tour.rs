@@ -1,11 +1,11 @@
-//! `:tour`: plays a small real story.
+//! `:tour`: plays five scenes.
 
 use crate::verb::{Action, Dialogue, End, Known, Next, Reply, SCREEN, Verb, of, verb};
 use clap::Args;
 
 pub static VERB: Verb = of::<Tour>(Verb {
     ways: SCREEN,
-    ..verb("tour", "play a small real story in a temporary directory")
+    ..verb("tour", "play five scenes with a script for a model, in a temporary directory")
 });
 
 #[derive(Args)]

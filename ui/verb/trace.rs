@@ -7,10 +7,10 @@ use yoi::protocol::{Event, Method};
 
 pub static VERB: Verb = of::<Trace>(Verb {
     more: &[
-        "The host keeps its newest log lines in memory, without secrets and without messages. Words \
-         after :trace select the lines that contain them, such as :trace warn or :trace pod=alice. \
-         YOI_LOG=yoi=debug,warn, set where the host starts, logs more; `yoi doctor --report` writes \
-         everything a bug report needs into one file.",
+        "The host keeps its newest log lines in memory, without secrets and without messages. Words behind :trace \
+         select the lines that contain them, as in :trace warn or :trace pod=alice. To log more, set \
+         YOI_LOG=yoi=debug,warn where the host starts. `yoi doctor --report` writes everything that a bug report \
+         needs into one file.",
     ],
     ..verb("trace", "show the newest log lines of the host")
 });

@@ -12,10 +12,15 @@ use yoi::text::SafeText;
 pub static VERB: Verb = of::<Trust>(Verb {
     safety: Safety::TypedOnly,
     more: &[
-        "The file .yoi/config.toml of a workspace may come from a stranger. By itself it only chooses a known model,          lowers limits, and asks or denies more. This lists what else it asks for, each key with its value: rules          that allow, a default, more turns, providers with their addresses. What you trust is this content: after          any change the file is not trusted until you look at it again.",
-        "Rules count from the next run on, the rest for Pods that are made from then on. Your own settings and          decisions come first. :policy lists what you trust, and :policy revoke <n> ends it.",
+        "The file .yoi/config.toml of a workspace may come from a stranger. Until you trust it, it can only choose a \
+         model that yoi knows, lower limits, and make rules that ask or deny. This verb lists what else the file \
+         asks for, each key with its value: rules that allow, a default, more turns, providers with their addresses. \
+         It also covers the MCP servers in .mcp.json.",
+        "You trust the content: after any change the file is not trusted until you look at it again. Its rules apply \
+         from the next run on, the rest to Pods that are made from then on. Your own settings and decisions come \
+         first. :policy lists what you trust, and :policy revoke <n> ends it.",
     ],
-    ..verb("trust", "show what the workspace's file asks for, and trust it (asks)")
+    ..verb("trust", "show what the workspace's settings ask for, and trust them (asks)")
 });
 
 #[derive(Args)]

@@ -7,7 +7,8 @@ use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
 use clap::Args;
 use yoi::protocol::{Method, PodName};
 
-pub static VERB: Verb = of::<Unpeer>(verb("unpeer", "let two peers be peers no more"));
+pub static VERB: Verb =
+    of::<Unpeer>(verb("unpeer", "end the peering of the selected Pod with another one"));
 
 #[derive(Args)]
 struct Unpeer {

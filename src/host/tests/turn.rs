@@ -2,12 +2,15 @@
 //! was interrupted.
 
 use crate::host::tests::{Bench, SCRIPT, run_end};
+use crate::llm::bench::DOT;
 use crate::protocol::entry::domain;
 use crate::protocol::event::Line;
 use crate::protocol::{
     CompletionKind, Entry, ErrorCode, Event, Fact, Method, PodEvent, PodName, RunResult, Segment,
     State, SystemItem,
 };
+
+use base64::Engine as _;
 
 const ATTACHED_AT_MOST: usize = 256 * 1024;
 
@@ -383,6 +386,31 @@ async fn a_named_file_follows_its_message_and_a_long_one_is_cut() {
     assert_eq!(attached[0], "[File: note.txt]\nhello file\n");
     let cut = format!("[cut at {ATTACHED_AT_MOST} of {} bytes]", ATTACHED_AT_MOST + 1);
     assert!(attached[1].ends_with(&cut), "{}", attached[1].len());
+}
+
+#[tokio::test]
+async fn a_named_image_is_kept_beside_the_log_and_attached_and_a_broken_one_is_not() {
+    let (mut bench, pod) = Bench::scripted().await;
+    let dot = base64::prelude::BASE64_STANDARD.decode(DOT).unwrap();
+    std::fs::write(bench.root.join("w/dot.png"), &dot).unwrap();
+    std::fs::write(bench.root.join("w/half.png"), &dot[..40]).unwrap();
+    bench.call(&pod, input(vec![file("dot.png"), file("half.png")])).await.unwrap();
+    bench.end().await;
+    let mut images = Vec::new();
+    for fact in bench.facts(&pod).await {
+        let Fact::SystemItem { item, .. } = fact else { continue };
+        if let SystemItem::FileAttachment { images: of, .. } = item {
+            images.extend(of);
+        }
+    }
+    let [image] = &images[..] else { panic!("{images:?}") };
+    assert_eq!(image.media_type, "image/png");
+    let session = bench.host.shared.pod(&pod).unwrap().session;
+    let files = crate::session::Files::new(&bench.host.shared.dirs.data, session);
+    assert_eq!(std::fs::read(files.blobs().join(&image.blob)).unwrap(), dot);
+    let attached = bench.attached(&pod).await;
+    assert!(attached[0].starts_with("[File: dot.png]\n[image, image/png, "), "{attached:?}");
+    assert!(attached[1].contains("not attached") && attached[1].contains("broken"), "{attached:?}");
 }
 
 #[tokio::test]

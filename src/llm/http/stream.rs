@@ -11,7 +11,9 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 /// The most bytes that are read of an error body.
-const MAX_BODY: usize = 64 << 10;
+pub(super) const MAX_BODY: usize = 64 << 10;
+/// The most bytes that are read of a list.
+pub(super) const MAX_LIST: usize = 1 << 20;
 /// How long the accounts may take once the model has finished.
 const AFTER_ANSWER: Duration = Duration::from_secs(5);
 /// How long the end of the response is waited for, so that its connection can be used again.
@@ -38,16 +40,16 @@ pub(super) fn deltas(
     }))
 }
 
-/// What is read of an error body within the time.
-pub(super) async fn start_of(mut response: Response, until: Instant) -> String {
+/// The first bytes of a body that comes whole, as far as they come within the time.
+pub(super) async fn start_of(mut response: Response, until: Instant, most: usize) -> String {
     let (mut body, mut unpack) = (Vec::new(), Unpack::default());
-    while body.len() < MAX_BODY {
+    while body.len() < most {
         let Ok(Ok(Some(bytes))) = timeout_at(until, response.chunk()).await else { break };
-        let Ok(plain) = unpack.feed(&bytes[..bytes.len().min(MAX_BODY)]) else { break };
+        let Ok(plain) = unpack.feed(&bytes[..bytes.len().min(most)]) else { break };
         body.extend(plain);
     }
     body.extend(unpack.finish());
-    body.truncate(MAX_BODY);
+    body.truncate(most);
     String::from_utf8_lossy(&body).into_owned()
 }
 

@@ -352,6 +352,8 @@ fn part(content: &Content) -> Value {
         Content::Text { text } => json!({"type": "output_text", "text": text, "annotations": []}),
         Content::Refusal { refusal } => json!({"type": "refusal", "refusal": refusal}),
         Content::Unknown(part) => part.clone(),
+        // No reply holds one.
+        Content::Image(_) => Value::Null,
     }
 }
 

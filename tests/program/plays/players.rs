@@ -280,7 +280,7 @@ pub fn the_dashboard_sends_the_message(place: &Place, line: &str) {
 pub fn the_dashboard_opens(place: &Place, _line: &str) {
     place.does("yoi stop api && yoi rm api --yes");
     let mut terminal = Terminal::open(&place.bench, &[]);
-    terminal.waits_for("No Pod works here yet");
+    terminal.waits_for("what you want done");
     terminal.press("hello\r");
     terminal.waits_for("heard: hello");
     terminal.waits_for("○ ws");
@@ -324,7 +324,7 @@ pub fn the_script_answers_on_the_screen(place: &Place, line: &str) {
     place.bench.without_local_models();
     let line = place.filled(line);
     let mut terminal = Terminal::open(&place.bench, &line.split(' ').skip(1).collect::<Vec<_>>());
-    terminal.waits_for("No Pod works here yet");
+    terminal.waits_for("what you want done");
     terminal.press("hello\r");
     terminal.waits_for("heard: hello");
 }
@@ -515,6 +515,15 @@ pub fn a_key_is_stored(place: &Place, line: &str) {
     assert_eq!(keys.permissions().mode() & 0o777, 0o600);
 }
 
+/// No provider is reached from a test: that a key is tried first is seen by its not being stored.
+pub fn a_key_is_tried_and_stored(place: &Place, line: &str) {
+    let line = format!("ANTHROPIC_BASE_URL=http://127.0.0.1:9 {}", place.filled(line));
+    let done = place.run_reading(&line, "sk-test\n");
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.err.contains("anthropic at 127.0.0.1:9 refused the connection"), "{done:?}");
+    assert_eq!(place.does("yoi auth"), "");
+}
+
 pub fn a_key_is_removed(place: &Place, line: &str) {
     a_key_is_stored(place, "yoi auth anthropic");
     place.does(&line.replace("auth", "auth anthropic"));
@@ -592,7 +601,7 @@ pub fn the_host_is_inside(place: &Place, line: &str) {
     place.run("yoi host stop");
     place.does("yoi rm api --yes || yoi -c 'stop api' -c 'rm api' --yes");
     let terminal = Terminal::open(&place.bench, &[line.trim_start_matches("yoi ")]);
-    terminal.waits_for("No Pod works here yet");
+    terminal.waits_for("what you want done");
     assert_eq!(place.bench.host_pid(), Some(terminal.pid()));
 }
 

@@ -21,8 +21,8 @@ const LOCAL: Duration = Duration::from_secs(1);
 const PROGRAMS: Duration = Duration::from_secs(1);
 const KEY_COMMAND: &str = "key_command";
 /// The ways to connect a model.
-const CONNECT: &str = "set ANTHROPIC_API_KEY or another key and start yoi there, store one with \
-                       `yoi auth <provider>`, or start Ollama";
+const CONNECT: &str = "set ANTHROPIC_API_KEY or another key and start yoi there, give one to \
+                       `yoi connect <provider>`, or start Ollama";
 
 /// The model and the provider of a new Pod in `cwd`.
 pub async fn findings(settings: &Settings, env: &Env, keys: &Keys, cwd: &Path) -> Vec<Finding> {

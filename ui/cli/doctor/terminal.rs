@@ -3,7 +3,7 @@
 use crate::cli::doctor::finding::Finding;
 use crate::cli::doctor::within;
 use crate::console;
-use crate::screen::keys::{Action, Context, Keymap};
+use crate::screen::keys::{Action, Context, Keymap, Swallower, swallowers};
 use crate::screen::pane::glyph::Glyphs;
 use crate::theme::Depth;
 use std::process::Stdio;
@@ -20,32 +20,16 @@ const SMALLEST: (u16, u16) = (60, 15);
 /// The longest `escape-time` of tmux, in milliseconds, that a person does not notice.
 const ESCAPE_TIME: u32 = 50;
 
-/// Terminals that keep keys for themselves: a variable, the beginning of its value, and the keys.
-const SWALLOWERS: &[(&str, &str, &str)] = &[
-    ("TERM_PROGRAM", "vscode", "VS Code keeps Ctrl+P, Ctrl+E, Ctrl+Q and F1"),
-    ("TERM_PROGRAM", "Apple_Terminal", "Terminal.app sends Option as a letter, not as Alt"),
-    ("TERM_PROGRAM", "iTerm.app", "iTerm2 sends Option as a letter unless it is set to Esc+"),
-    ("TERM_PROGRAM", "ghostty", "Ghostty keeps Alt+digit and Ctrl+Shift+letters"),
-    ("TERM_PROGRAM", "WezTerm", "WezTerm keeps Alt+Enter and Ctrl+Shift+letters"),
-    ("WT_SESSION", "", "Windows Terminal keeps Alt+Enter, Ctrl+Shift+letters and Ctrl+V"),
-    ("VTE_VERSION", "", "this terminal (VTE) keeps F1, F10, F11, Alt+digit and Ctrl+Shift+letters"),
-    ("KONSOLE_VERSION", "", "Konsole keeps Shift+arrows and Ctrl+Shift+letters"),
-];
-
 /// The findings about the terminal.
 pub async fn findings(env: &Env, keymap: &Keymap) -> Vec<Finding> {
     let mut found = vec![terminal(env), colours(env), characters(env), keys(keymap).await];
-    found.extend(swallowers(env, keymap));
+    found.extend(kept_keys(env, keymap));
     if var(env, "TMUX").is_some() {
         found.extend(tmux_findings(&tmux().await));
     } else if var(env, "STY").is_some() {
         let text = "inside screen: Ctrl+A is its prefix, and colours and clipboard are limited";
         let way_out = "use tmux, or press Ctrl+A a for one Ctrl+A";
         found.push(Finding::warning(ABOUT, "screen", text, way_out));
-    }
-    if var(env, "ZELLIJ").is_some() {
-        let text = "inside zellij: it keeps Ctrl+G, H, N, O, P, Q, S, T and Alt+arrows";
-        found.push(Finding::warning(ABOUT, "zellij", text, "Ctrl+G locks it, so that keys pass"));
     }
     if var(env, "SSH_CONNECTION").is_some() {
         let text = "over SSH: copies reach your clipboard only if your terminal allows OSC 52";
@@ -125,14 +109,22 @@ async fn keys(keymap: &Keymap) -> Finding {
     }
 }
 
-fn swallowers(env: &Env, keymap: &Keymap) -> Option<Finding> {
-    let is = |(name, begin, _): &&(&str, &str, &str)| {
-        var(env, name).is_some_and(|value| value.starts_with(begin))
-    };
-    let (_, _, text) = SWALLOWERS.iter().find(is)?;
+/// What keeps which keys. tmux and screen have findings of their own.
+fn kept_keys(env: &Env, keymap: &Keymap) -> Vec<Finding> {
     let leader = keymap.name(Context::Everywhere, Action::Leader);
-    let text = format!("{text}; {leader} and a key does the same");
-    Some(Finding::ok(ABOUT, "swallowed keys", text))
+    let found = swallowers(env).into_iter().filter(|one| !["tmux", "screen"].contains(&one.name));
+    let finding = |swallower: &Swallower| {
+        let text = format!(
+            "{} keeps {}; {leader} and a key does the same",
+            swallower.name,
+            swallower.kept()
+        );
+        match swallower.way_out {
+            Some(way_out) => Finding::warning(ABOUT, "swallowed keys", text, way_out),
+            None => Finding::ok(ABOUT, "swallowed keys", text),
+        }
+    };
+    found.map(finding).collect()
 }
 
 /// The relevant settings of tmux as `name value` lines; empty if tmux does not print them.
@@ -211,11 +203,13 @@ mod tests {
     #[test]
     fn the_keys_that_a_known_terminal_keeps_are_named() {
         let said = |pairs: &[(&str, &str)]| {
-            swallowers(&env(pairs), &crate::screen::keys::default_keymap()).map(|found| found.text)
+            let found = kept_keys(&env(pairs), &crate::screen::keys::default_keymap());
+            found.into_iter().map(|found| found.text).collect::<Vec<_>>().join("\n")
         };
-        assert!(said(&[("TERM_PROGRAM", "vscode")]).unwrap().contains("Ctrl+P"));
-        assert!(said(&[("VTE_VERSION", "7600")]).unwrap().contains("F10"));
-        assert_eq!(said(&[("TERM", "xterm")]), None);
+        assert!(said(&[("TERM_PROGRAM", "vscode")]).contains("Ctrl+P"));
+        assert!(said(&[("VTE_VERSION", "7600")]).contains("F10"));
+        assert!(said(&[("ZELLIJ", "0")]).contains("Ctrl+T, Alt+arrows"));
+        assert_eq!(said(&[("TERM", "xterm"), ("TMUX", "/tmp/x")]), "");
     }
 
     #[test]

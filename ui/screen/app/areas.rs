@@ -168,13 +168,15 @@ impl Areas {
 
 /// The panes beside each other.
 fn side_by_side(app: &App, screen: Rect) -> Areas {
+    // The first screen has no tree.
+    let zoom = if app.is_first_screen() { Zoom::On } else { app.zoom };
     let transcripts = if app.beside().is_some() && Areas::splits(app) { 2 } else { 1 };
-    let left = match app.tree.columns.filter(|_| app.zoom == Zoom::Off) {
+    let left = match app.tree.columns.filter(|_| zoom == Zoom::Off) {
         Some(dragged) => within(dragged, screen.width, transcripts),
-        None => lists_width(screen.width, app.zoom, transcripts),
+        None => lists_width(screen.width, zoom, transcripts),
     };
     let alone = app.page.is_some() && screen.width < BESIDE_TREE;
-    let (lists, column) = match app.zoom {
+    let (lists, column) = match zoom {
         Zoom::Off if !alone => {
             let (lists, column) = beside_rule(screen, left);
             (Some(lists), column)

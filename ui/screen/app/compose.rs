@@ -4,9 +4,11 @@ use crate::screen::app::{App, Asked, Effect, Focus, Layer, Link};
 use crate::screen::keys::{Action, Binding, Context, pressed};
 use crate::screen::notice::Kind;
 use crate::screen::palette::Palette;
+use crate::screen::pane::actionbar::Purpose;
 use crate::screen::pane::composer::Files;
+use crate::verb::words;
 use crossterm::event::{KeyEvent, KeyEventKind};
-use yoi::protocol::{CompletionKind, Method};
+use yoi::protocol::{Completion, CompletionKind, Method, PodName};
 
 impl App {
     pub(super) fn composer_action(&mut self, action: Action) -> Vec<Effect> {
@@ -89,6 +91,10 @@ impl App {
                 palette.insert(text);
                 self.layers.put_back(Layer::List(palette));
             }
+            Some(Layer::Key(mut line)) => {
+                line.insert(text);
+                self.layers.put_back(Layer::Key(line));
+            }
             None => {
                 self.leader = false;
                 self.focus = Focus::Composer;
@@ -117,20 +123,46 @@ impl App {
 
     /// Asks the host for files that match the text behind `@` or in the palette, if a request is due.
     pub(super) fn look_for_files(&mut self) -> Option<Effect> {
-        let Some(pod) = self.info().map(|info| info.name.clone()) else {
-            self.composer.files = None;
-            return None;
-        };
+        let current = self.info().map(|info| info.name.clone());
         let of_palette = self.layers.palette_mut().and_then(Palette::wants_files);
         let (prefix, asked) = match of_palette {
             Some(query) => (query.clone(), Asked::FilesLike(query)),
             None => {
+                if let Some((pod, prefix)) = self.mentioned() {
+                    self.mentions = Some((prefix.clone(), Vec::new()));
+                    let asked = Asked::FilesMentioned(prefix.clone());
+                    return Some(find_files(pod, prefix, asked));
+                }
                 let prefix = self.composer.files.as_mut()?.wants()?;
                 (prefix.clone(), Asked::Files(prefix))
             }
         };
-        let method = Method::ListCompletions { kind: CompletionKind::File, prefix };
-        Some(Effect::Call { pod: Some(pod), method, asked })
+        Some(find_files(current, prefix, asked))
+    }
+
+    /// The `@word` of a line whose files were not asked for yet, and the Pod that gets the text.
+    fn mentioned(&self) -> Option<(Option<PodName>, String)> {
+        let Some(Layer::Prompt(prompt)) = self.layers.top() else { return None };
+        let prefix = prompt.mention()?;
+        if self.mentions.as_ref().is_some_and(|(known, _)| known == prefix) {
+            return None;
+        }
+        let named = match prompt.purpose {
+            Purpose::Verb => words::first(words::first(prompt.input.text()).1).0,
+            Purpose::Find | Purpose::Filter | Purpose::Deny | Purpose::Rule | Purpose::Answer => "",
+        };
+        let named = PodName::parse(named).ok().filter(|name| self.family.get(name).is_some());
+        let pod = named.or_else(|| self.info().map(|info| info.name.clone()));
+        Some((pod, prefix.to_owned()))
+    }
+
+    /// Takes over the files that an `@word` of a line may become.
+    pub(super) fn files_mentioned(&mut self, prefix: String, found: Vec<Completion>) {
+        self.mentions = Some((prefix, found));
+        let sources = self.sources();
+        if let Some(prompt) = self.layers.prompt_mut() {
+            prompt.complete(&sources);
+        }
     }
 
     /// Handles a key while the sheet is open; `None` if the composer gets the key.
@@ -148,5 +180,14 @@ impl App {
             _ => return None,
         }
         Some(Vec::new())
+    }
+}
+
+/// Requests the files that an `@word` may become: of a Pod, or of the directory in which one would be made.
+fn find_files(pod: Option<PodName>, prefix: String, asked: Asked) -> Effect {
+    let kind = CompletionKind::File;
+    match pod {
+        Some(_) => Effect::Call { pod, method: Method::ListCompletions { kind, prefix }, asked },
+        None => Effect::FindFiles(prefix, asked),
     }
 }

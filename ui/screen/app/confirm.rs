@@ -222,7 +222,8 @@ impl App {
             return Vec::new();
         }
         let bound = self.keymap.get(Context::Line, pressed(key)).cloned();
-        if let Some(Binding::Do(action @ (Action::Redraw | Action::Suspend))) = bound {
+        if let Some(Binding::Do(action @ (Action::Redraw | Action::Suspend | Action::Help))) = bound
+        {
             self.layers.disturbed(self.now);
             return self.everywhere(action);
         }

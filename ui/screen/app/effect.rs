@@ -1,7 +1,9 @@
 //! The effects of a message: work for the loop of the dashboard, and whether a frame is to be painted.
 
-use crate::screen::app::{Asked, RequestToken};
+use crate::screen::app::{Asked, LoadFor, RequestToken};
 use crate::screen::pane::transcript::{LogCopy, LongText};
+use crate::verb::VerbId;
+use crate::verb::dialogue::KeyStep;
 use std::path::PathBuf;
 use yoi::protocol::{Method, PodName};
 
@@ -25,6 +27,8 @@ pub enum Effect {
         method: Method,
         asked: Asked,
     },
+    /// Does a step of a verb with a key; the reply comes back as [`Msg::KeyStepDone`].
+    KeyStep(VerbId, KeyStep),
     /// Finds the parts of a long text; the reply comes back as [`Msg::Table`].
     ReadTable(PodName, LongText),
     /// Puts a text into the clipboard.
@@ -39,7 +43,10 @@ pub enum Effect {
     OpenSettings(String),
     /// Opens an address in the program of the display.
     OpenLink(String),
-    LoadTheme(String),
+    /// Finds the files for this text below the directory of the screen.
+    FindFiles(String, Asked),
+    LoadTheme(LoadFor),
+    LoadKeymap(LoadFor),
     /// Sets the title of the window.
     Title(String),
     /// Calls a person who looks away from the screen.

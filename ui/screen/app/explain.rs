@@ -54,7 +54,7 @@ impl App {
             lines.push(("fork ".into(), "make a new Pod with its history"));
         } else {
             lines.push((format!("peer {}", info.name), "make it and the selected Pod peers"));
-            lines.push((format!("unpeer {}", info.name), "let two peers be peers no more"));
+            lines.push((format!("unpeer {}", info.name), "end the peering with it"));
         }
         self.open_verbs(&format!("{}: what can be done now", info.name), lines)
     }

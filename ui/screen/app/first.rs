@@ -1,11 +1,17 @@
-//! The first screen: while there is no Pod it says which model a new Pod would get and why, or lists the ways
-//! to connect one.
+//! The first screen: what a person can do while there is no Pod, which model a new one would get and why, and what other
+//! Pods did last.
 
-use crate::screen::app::{App, Asked, Effect};
+use crate::screen::app::{App, Asked, Effect, Focus};
 use crate::screen::keys::{Action, Context};
-use crate::verb::{Way, model};
+use crate::theme::Role;
+use crate::verb::Way;
+use crate::wording::scope;
+use std::path::Path;
 use yoi::protocol::reply::FoundModel;
-use yoi::protocol::{Event, Method, Refusal};
+use yoi::protocol::{Event, Method, PodInfo, Refusal, State};
+
+/// The most Pods that are listed as recent.
+const RECENT: usize = 5;
 
 /// How long what was found is shown before a key looks again, in milliseconds.
 const LOOK_EVERY: u64 = 2_000;
@@ -53,38 +59,114 @@ impl App {
         }
     }
 
-    /// Enter on the empty line of the first screen lists the ways to connect a model.
+    /// Enter on the empty line of the first screen connects a model where there is none.
     pub(super) fn enter_on_first_screen(&mut self) -> Vec<Effect> {
-        match self.first.found {
-            Some(Ok(None) | Err(_)) => self.carry_out("model", Way::Key),
-            Some(Ok(Some(_))) | None => Vec::new(),
+        match self.lacks_model() {
+            true => self.carry_out("connect", Way::Key),
+            false => Vec::new(),
         }
     }
 
-    /// The lines about the model.
-    pub fn first_lines(&self) -> Vec<String> {
-        let mut lines: Vec<String> = match &self.first.found {
-            None => Vec::new(),
-            Some(Err(why)) => why.lines().map(str::to_owned).collect(),
-            Some(Ok(Some(FoundModel { model, why, sends, .. }))) => {
+    /// Whether it is known that a new Pod would get no model.
+    pub(super) fn lacks_model(&self) -> bool {
+        matches!(self.first.found, Some(Ok(None) | Err(_)))
+    }
+
+    /// Whether the first screen is shown without a tree: no Pod is current, and none works here that the tree would show.
+    pub fn is_first_screen(&self) -> bool {
+        let works_here =
+            |info: &PodInfo| info.state != State::Stopped && info.workspace == self.setup.workspace;
+        self.current.is_none()
+            && self.focus == Focus::Composer
+            && !self.family.all().iter().any(works_here)
+    }
+
+    /// The rows of the first screen.
+    pub fn first_rows(&self) -> Vec<FirstRow> {
+        let send = self.keymap.name(Context::Composer, Action::Send);
+        let place = from_home(&self.setup.cwd, self.setup.env.get("HOME"));
+        let makes = match &self.setup.read_only {
+            None => format!("{send} starts a Pod that may write below {place}"),
+            Some(why) => format!("{send} starts a Pod that reads here: {why}"),
+        };
+        let mut rows = vec![
+            FirstRow::new("type", format!("what you want done; {makes}"), Role::Dim),
+            FirstRow::new(
+                ":tour",
+                "five scenes with a scripted model; nothing leaves this machine",
+                Role::Dim,
+            ),
+        ];
+        rows.extend(self.row_of_model());
+        let mistakes = self.mistakes.iter();
+        rows.extend(
+            mistakes.map(|mistake| FirstRow::new("settings", mistake.text.as_str(), Role::Warn)),
+        );
+        rows
+    }
+
+    fn row_of_model(&self) -> Option<FirstRow> {
+        Some(match self.first.found.as_ref()? {
+            Err(why) => FirstRow::new(":connect", why.as_str(), Role::Warn),
+            Ok(None) => {
+                let text = "no model yet: Anthropic, OpenAI, Gemini, local …";
+                FirstRow::new(":connect", text, Role::Warn)
+            }
+            Ok(Some(FoundModel { model, why, sends, .. })) => {
                 let consent = match sends {
-                    Some(sends) => format!("\nIt {sends}; the first message asks."),
+                    Some(sends) => format!("; it {sends}: the first message asks"),
                     None => String::new(),
                 };
-                format!("Model: {model} ({why}){consent}").lines().map(str::to_owned).collect()
+                FirstRow::new("model", format!("{model}: {why}{consent}"), Role::Dim)
             }
-            Some(Ok(None)) => {
-                let send = self.keymap.name(Context::Composer, Action::Send);
-                let head =
-                    format!("No model is connected. {send} on the empty line lets you choose:");
-                let rows = model::ways().map(|(text, help)| format!("  {text} · {help}"));
-                std::iter::once(head).chain(rows).collect()
-            }
-        };
-        lines.extend(self.mistakes.iter().map(|mistake| mistake.text.clone()));
-        if !lines.is_empty() {
-            lines.push(String::new());
-        }
-        lines
+        })
+    }
+
+    /// The Pods that did something last, newest first.
+    pub fn recent(&self) -> Vec<&PodInfo> {
+        let is_top = |info: &&PodInfo| info.is_listed() && info.parent.is_none();
+        let mut all: Vec<&PodInfo> = self.family.all().iter().filter(is_top).collect();
+        all.sort_by_key(|info| std::cmp::Reverse(info.last_activity.max(info.since)));
+        all.truncate(RECENT);
+        all
+    }
+}
+
+/// A row of the first screen: what to type or what it is about, and what is said of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstRow {
+    pub label: &'static str,
+    pub text: String,
+    pub role: Role,
+}
+
+impl FirstRow {
+    fn new(label: &'static str, text: impl Into<String>, role: Role) -> Self {
+        Self { label, text: text.into(), role }
+    }
+}
+
+/// A directory as a person writes it: below the home with `~`.
+fn from_home(dir: &Path, home: Option<&String>) -> String {
+    let below = home.filter(|home| !home.is_empty()).and_then(|home| dir.strip_prefix(home).ok());
+    match below {
+        Some(rest) if rest.as_os_str().is_empty() => "~".into(),
+        Some(rest) => format!("~/{}", scope::path(rest)),
+        None => scope::path(dir),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_below_the_home_begins_with_its_sign() {
+        let home = "/home/me".to_owned();
+        let of = |dir: &str| from_home(Path::new(dir), Some(&home));
+        assert_eq!(of("/home/me/shop"), "~/shop");
+        assert_eq!(of("/home/me"), "~");
+        assert_eq!(of("/home/meadow"), "/home/meadow");
+        assert_eq!(from_home(Path::new("/srv"), None), "/srv");
     }
 }

@@ -1,6 +1,6 @@
 //! The hints and counts of the action bar, computed from the state.
 
-use crate::screen::app::{App, Focus, Layer, Link, OpenPage, Page};
+use crate::screen::app::{App, Focus, KeyState, Layer, Link, OpenPage, Page};
 use crate::screen::keys::{Action, Binding, Context, label};
 use crate::screen::pane::actionbar::{Hint, Purpose, answers_that_fit};
 use crate::screen::pane::inbox::waiting;
@@ -39,6 +39,14 @@ impl App {
                 hints.extend(self.other_scope_hint());
                 hints.extend(keys((Action::Back, "back")));
                 return hints;
+            }
+            Some(Layer::Key(line)) => {
+                let typing = matches!(line.state, KeyState::Typing { .. });
+                let tries = (Action::Choose, "tries it");
+                let leaves =
+                    (Action::Back, if typing { "leaves and forgets it" } else { "leaves it" });
+                let actions = if typing { vec![tries, leaves] } else { vec![leaves] };
+                return self.list_hints(Context::Line, &actions);
             }
             Some(Layer::List(_)) => {
                 let mut hints = vec![Hint::new("", "type to search")];
@@ -315,7 +323,9 @@ impl App {
         }
         let mut hints = match self.info() {
             Some(info) => self.pod_hints(info),
-            None => vec![Hint::new(self.send_key(), "makes a Pod and sends")],
+            None if !self.composer.is_empty() => vec![Hint::new(self.send_key(), "starts it")],
+            None if self.lacks_model() => vec![Hint::new(self.send_key(), "connects a model")],
+            None => Vec::new(),
         };
         if self.return_page.is_some() {
             hints.retain(|hint| hint.key != self.back_key());
@@ -326,7 +336,8 @@ impl App {
             hints.push(Hint::new(line, "verbs"));
         }
         let palette = self.keymap.label(Context::Everywhere, Action::Palette);
-        hints.push(Hint::new(palette, "palette"));
+        let finds = if self.info().is_some() { "palette" } else { "everything" };
+        hints.push(Hint::new(palette, finds));
         // With a text in the line this key stays there.
         if self.composer.is_empty() {
             let panes = if self.page.is_some() { "into the page" } else { "panes" };

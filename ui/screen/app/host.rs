@@ -9,7 +9,7 @@ use crate::screen::pane::composer::Message;
 use crate::wording::corrected;
 use serde::Deserialize as _;
 use yoi::client::family::MistakeChange;
-use yoi::llm::rehearsal::TOUR_LINES;
+use yoi::llm::rehearsal::{TOUR_LINES, TOUR_MODEL, TOUR_RETURN};
 use yoi::protocol::entry::domain;
 use yoi::protocol::{
     Entry, Event, Fact, Method, Outgoing, PodInfo, PodName, Refusal, Segment, SettingsMistake,
@@ -138,6 +138,7 @@ impl App {
         }
         effects.extend(self.look_back(typed || self.first_message.is_some()));
         effects.extend(self.send_first_message());
+        self.tour_returns();
         effects
     }
 
@@ -233,23 +234,36 @@ impl App {
         if ran && now.state == State::Idle { self.tour_step() } else { Vec::new() }
     }
 
-    /// Puts the next line of the tour into the composer once no child of its Pod works any more.
+    /// Puts the next message of the tour into the composer once no Pod below its Pod works any more.
     pub(super) fn tour_step(&mut self) -> Vec<Effect> {
         let Some(tour) = &mut self.tour else { return Vec::new() };
         let works = |info: &PodInfo| matches!(info.state, State::Running | State::NeedsYou);
-        let busy = self.family.children(&tour.pod).any(works);
+        let is_below = |info: &PodInfo| self.family.lineage(info).contains(&&tour.pod);
+        let busy = self.family.all().iter().any(|info| works(info) && is_below(info));
         tour.due = !busy;
         if busy || !self.composer.is_empty() || self.current.as_ref() != Some(&tour.pod) {
             return Vec::new();
         }
         tour.due = false;
-        let Some(line) = TOUR_LINES.get(tour.next) else {
+        let Some(line) = TOUR_LINES[..TOUR_RETURN].get(tour.next) else {
             self.tour = None;
             return Vec::new();
         };
         tour.next += 1;
         self.composer.write(&Message::plain(line));
         Vec::new()
+    }
+
+    /// Writes the last message of the tour where the person was sent away by the one before it and is back.
+    fn tour_returns(&mut self) {
+        let mut sent = self.composer.history.newest_first().map(|message| message.text.as_str());
+        let last = sent.find(|text| TOUR_LINES.contains(text));
+        let is_away = last == Some(TOUR_LINES[TOUR_RETURN - 1]);
+        drop(sent);
+        let is_tour = self.info().is_some_and(|info| info.model == TOUR_MODEL);
+        if is_tour && is_away && self.composer.is_empty() {
+            self.composer.write(&Message::plain(TOUR_LINES[TOUR_RETURN]));
+        }
     }
 
     /// The connection ended: the state of every Pod is unknown, except that stopped Pods stay stopped.
@@ -367,6 +381,12 @@ impl App {
                 }
                 Vec::new()
             }
+            Asked::FilesMentioned(prefix) => {
+                if let Event::Completions { entries, .. } = reply {
+                    self.files_mentioned(prefix, entries);
+                }
+                Vec::new()
+            }
             Asked::FilesLike(query) => {
                 if let Event::Completions { entries, .. } = reply {
                     self.files_like(&query, entries);
@@ -430,6 +450,7 @@ impl App {
             }
             Asked::NewFor(message, _) => self.composer.give_back(None, &message, self.now),
             Asked::Files(_) => self.composer.files = None,
+            Asked::FilesMentioned(_) => {}
             Asked::FilesLike(query) => {
                 self.files_like(&query, Vec::new());
                 return Vec::new();

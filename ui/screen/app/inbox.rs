@@ -567,7 +567,7 @@ fn is_about(layer: &Layer, line: Option<&ChosenRequests>, id: &str) -> bool {
     match layer {
         Layer::Prompt(prompt) if prompt.purpose.decides() => line.is_some_and(has),
         Layer::Confirm(Confirm::Offered { text_for: TextFor::Reason, .. }) => line.is_some_and(has),
-        Layer::Prompt(_) | Layer::List(_) | Layer::Confirm(_) => false,
+        Layer::Prompt(_) | Layer::List(_) | Layer::Confirm(_) | Layer::Key(_) => false,
     }
 }
 

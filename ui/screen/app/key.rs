@@ -45,6 +45,7 @@ impl App {
             Some(Layer::Confirm(_)) => Vec::new(),
             Some(Layer::Prompt(prompt)) => self.prompt_key(prompt, key),
             Some(Layer::List(palette)) => self.palette_key(palette, key),
+            Some(Layer::Key(line)) => self.key_line_key(line, key),
             None => self.pane_key(key),
         }
     }
@@ -52,7 +53,7 @@ impl App {
     /// Whether a key is a letter of a text.
     fn kind_of(&self, key: KeyEvent) -> Pressed {
         let types = match self.layers.top() {
-            Some(Layer::Prompt(_) | Layer::List(_)) => true,
+            Some(Layer::Prompt(_) | Layer::List(_) | Layer::Key(_)) => true,
             Some(Layer::Confirm(_)) => false,
             None => self.focus == Focus::Composer && !self.leader,
         };
@@ -261,6 +262,8 @@ impl App {
             Action::Find => self.open_prompt(Purpose::Find),
             Action::PageUp => self.scroll(Scroll::Page(-1)),
             Action::PageDown => self.scroll(Scroll::Page(1)),
+            Action::HalfPageUp => self.scroll(Scroll::HalfPage(-1)),
+            Action::HalfPageDown => self.scroll(Scroll::HalfPage(1)),
             Action::Top => self.scroll(Scroll::Top),
             Action::Tail => self.scroll(Scroll::Tail),
             Action::Redraw => vec![Effect::Redraw],

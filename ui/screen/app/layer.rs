@@ -1,7 +1,7 @@
 //! The layers over the panes, on a stack: the topmost gets the keys. A key opens a layer at once; the
 //! reply to a request opens one only while the person still waits for it.
 
-use crate::screen::app::{App, Confirm, Effect, Read};
+use crate::screen::app::{App, Confirm, Effect, KeyLine, Read};
 use crate::screen::notice::Kind;
 use crate::screen::palette::{Choice, Palette};
 use crate::screen::pane::actionbar::Prompt;
@@ -17,6 +17,8 @@ pub enum Layer {
     /// A list to choose from.
     List(Palette),
     Confirm(Confirm),
+    /// A key that is being typed unseen, or tried.
+    Key(KeyLine),
 }
 
 /// The layers, the topmost last.
@@ -42,7 +44,7 @@ impl Layer {
     /// Whether it becomes void when this Pod is gone.
     fn is_about(&self, pod: &PodName) -> bool {
         match self {
-            Self::Prompt(_) => false,
+            Self::Prompt(_) | Self::Key(_) => false,
             Self::List(list) => list.choices().any(|choice| match choice {
                 Choice::Picked { about, .. } => about.as_ref() == Some(pod),
                 Choice::Queued { pod: of, .. } => of == pod,
@@ -74,7 +76,7 @@ impl Layers {
     pub fn prompts(&self) -> impl Iterator<Item = &Prompt> {
         self.stack.iter().filter_map(|layer| match layer {
             Layer::Prompt(prompt) => Some(prompt),
-            Layer::List(_) | Layer::Confirm(_) => None,
+            Layer::List(_) | Layer::Confirm(_) | Layer::Key(_) => None,
         })
     }
 
@@ -86,7 +88,7 @@ impl Layers {
     pub fn palette_mut(&mut self) -> Option<&mut Palette> {
         self.stack.iter_mut().find_map(|layer| match layer {
             Layer::List(list) if list.is_of_everything() => Some(list),
-            Layer::List(_) | Layer::Prompt(_) | Layer::Confirm(_) => None,
+            Layer::List(_) | Layer::Prompt(_) | Layer::Confirm(_) | Layer::Key(_) => None,
         })
     }
 
@@ -118,7 +120,16 @@ impl Layers {
                 .choices()
                 .any(|choice| matches!(choice, Choice::Picked { verb, .. } if *verb == wanted)),
             Layer::Confirm(confirm) => matches!(confirm, Confirm::Verb { id, .. } if *id == wanted),
+            Layer::Key(line) => line.verb == wanted,
         })
+    }
+
+    /// The line that gets the keys.
+    pub(super) fn prompt_mut(&mut self) -> Option<&mut Prompt> {
+        match self.stack.last_mut() {
+            Some(Layer::Prompt(prompt)) => Some(prompt),
+            Some(Layer::List(_) | Layer::Confirm(_) | Layer::Key(_)) | None => None,
+        }
     }
 
     /// Takes the topmost layer off the stack.
@@ -211,7 +222,7 @@ impl App {
         let at = match self.layers.top() {
             Some(Layer::Confirm(_)) => self.layers.arms_at(),
             None if self.is_card_awake() => self.inbox.arms_at(),
-            Some(Layer::Prompt(_) | Layer::List(_)) | None => None,
+            Some(Layer::Prompt(_) | Layer::List(_) | Layer::Key(_)) | None => None,
         };
         at.filter(|at| *at > self.now)
     }
@@ -244,7 +255,7 @@ impl App {
                 Layer::Confirm(Confirm::FirstMessage { pod, message: Some(message), .. }) => {
                     self.composer.give_back(Some(&pod), &message, self.now);
                 }
-                Layer::Confirm(_) | Layer::List(_) => {}
+                Layer::Confirm(_) | Layer::List(_) | Layer::Key(_) => {}
             }
         }
     }

@@ -3,11 +3,14 @@
 use crate::screen::app::everything::one_row;
 use crate::screen::app::verb::is_written;
 use crate::screen::app::{App, Effect, Layer};
-use crate::screen::keys::{Action as KeyAction, Binding, CONTEXTS, Context};
+use crate::screen::keys::{
+    Action as KeyAction, Binding, CONTEXTS, Context, Swallower, arrives_as, label, swallowers,
+};
 use crate::screen::notice::Kind;
 use crate::screen::palette::{Choice, ListRow, Palette};
 use crate::verb::words::first;
 use crate::verb::{Reply, Way, find, reached};
+use crokey::KeyCombination;
 use yoi::protocol::flatten;
 
 fn read(text: String, help: String) -> ListRow {
@@ -15,7 +18,7 @@ fn read(text: String, help: String) -> ListRow {
 }
 
 impl App {
-    fn open(&mut self, title: &str, rows: Vec<ListRow>) -> Vec<Effect> {
+    pub(super) fn open(&mut self, title: &str, rows: Vec<ListRow>) -> Vec<Effect> {
         self.open_layer(Layer::List(Palette::new(title, rows)))
     }
 
@@ -42,7 +45,7 @@ impl App {
         let here = self.place();
         let others =
             CONTEXTS.iter().map(|(_, context)| *context).filter(|context| *context != here);
-        let mut rows = Vec::new();
+        let mut rows = self.rows_of_swallowers();
         for context in std::iter::once(here).chain(others) {
             let name = CONTEXTS.iter().find(|(_, of)| *of == context).map_or("", |(name, _)| name);
             for (key, binding) in self.keymap.list(context) {
@@ -60,13 +63,40 @@ impl App {
                     (Binding::Do(_), Some(verb)) => format!("  :{verb}"),
                     (Binding::Do(_), None) => String::new(),
                 };
+                let lost = self.does_not_arrive(key).map(|why| format!(", {why}"));
                 let key = self.keymap.pressed_name(context, key);
-                rows.push(read(format!("{key}{line}"), format!("{does}  ({name})")));
+                let lost = lost.unwrap_or_default();
+                rows.push(read(format!("{key}{line}"), format!("{does}  ({name}){lost}")));
             }
         }
         let unbound = reached(Way::Line).filter(|verb| self.key_anywhere(verb.name).is_none());
         rows.extend(unbound.map(|verb| read(format!(":{}", verb.name), verb.help.to_owned())));
         self.open("keys", rows)
+    }
+
+    /// What keeps keys here, before the keys.
+    fn rows_of_swallowers(&self) -> Vec<ListRow> {
+        let row = |swallower: &Swallower| {
+            let leader = self.keymap.name(Context::Everywhere, KeyAction::Leader);
+            let way_out = match swallower.way_out {
+                Some(way_out) => way_out.to_owned(),
+                None => format!("{leader} and a key does the same"),
+            };
+            read(swallower.name.into(), format!("keeps {} · {way_out}", swallower.kept()))
+        };
+        swallowers(&self.setup.env).into_iter().map(row).collect()
+    }
+
+    /// Why a key does not reach the screen in this terminal, as far as that is known.
+    fn does_not_arrive(&self, key: KeyCombination) -> Option<String> {
+        let keeps = |swallower: &&Swallower| swallower.keeps(key);
+        if let Some(swallower) = swallowers(&self.setup.env).into_iter().find(keeps) {
+            return Some(format!("kept by {}", swallower.name));
+        }
+        let plain = arrives_as(key).filter(|_| self.looks.chords == Some(false))?;
+        let in_tmux = self.setup.env.get("TMUX").is_some_and(|socket| !socket.is_empty());
+        let unless = if in_tmux { " unless tmux has extended-keys on" } else { "" };
+        Some(format!("arrives as {}{unless}", label(plain)))
     }
 
     pub(super) fn list_history(&mut self) -> Vec<Effect> {

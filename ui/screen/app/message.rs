@@ -1,12 +1,14 @@
 //! The messages that the app handles, and what each call to the host was for.
 
 use crate::screen::app::{Copied, RequestToken};
+use crate::screen::keys::Keymap;
 use crate::screen::notice::Kind;
 use crate::screen::pane::composer::Message;
 use crate::screen::pane::transcript::{PartRange, PartTable};
-use crate::screen::program_status::States;
+use crate::screen::reply::Reply;
 use crate::theme::Theme;
 use crate::verb::VerbId;
+use crate::verb::dialogue::KeyReply;
 use crossterm::event::{KeyEvent, MouseEvent};
 use yoi::protocol::{EntryId, Event, Outgoing, PodName, Refusal};
 
@@ -22,8 +24,8 @@ pub enum Msg {
     Resize(u16, u16),
     /// Whether the window of the terminal has the focus now.
     Focus(bool),
-    /// The terminal takes records of the Program Status Protocol with these states.
-    TakesRecords(States),
+    /// A reply of the terminal to one of the questions of the screen.
+    Terminal(Reply),
     /// An event of the host or of one of its Pods.
     Host(Outgoing),
     /// The connection to the host ended.
@@ -35,6 +37,8 @@ pub enum Msg {
     NotFound(Option<String>),
     /// The reply to a call.
     Answered(Asked, Result<Event, Refusal>),
+    /// What came of a step of a verb with a key.
+    KeyStepDone(VerbId, KeyReply),
     /// The parts of an entry's long text, or why they cannot be read.
     Table(PodName, EntryId, Result<PartTable, String>),
     /// A text that was read from the log to be copied, or why it could not be read.
@@ -43,7 +47,12 @@ pub enum Msg {
     NotCopied(String, String),
     /// The text that the mouse selected in the frame that was painted last.
     Selected(String),
-    ThemeLoaded(Box<Theme>, Vec<String>),
+    /// A theme, and what is wrong in its file.
+    ThemeLoaded(LoadFor, Box<Theme>, Vec<String>),
+    /// A key map, and what is wrong in the person's file.
+    KeymapLoaded(LoadFor, Box<Keymap>, Vec<String>),
+    /// The person's own files may have changed.
+    OwnFilesChanged,
     /// The text that the external editor saved, or why it failed.
     Edited(Result<String, String>),
     /// A notice of the loop about work outside of the host.
@@ -52,6 +61,17 @@ pub enum Msg {
     ///
     /// [`App::wakes_at`]: crate::screen::app::App::wakes_at
     Wake,
+}
+
+/// Why a theme or a key map is loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadFor {
+    /// The person chose the one of this name.
+    Choice(String),
+    /// The terminal named its ground.
+    Ground,
+    /// The file of the one in force may have changed.
+    Change,
 }
 
 /// What a call was for; it decides what the reply does.
@@ -80,6 +100,8 @@ pub enum Asked {
     Since(u64, RequestToken),
     /// Files whose paths are like this text, for the sheet of the composer.
     Files(String),
+    /// The same for an `@word` of a line.
+    FilesMentioned(String),
     /// The same for the palette.
     FilesLike(String),
     /// Takes a queued message out so that it can be edited.

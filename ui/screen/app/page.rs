@@ -25,8 +25,8 @@ mod help;
 #[derive(Debug)]
 pub enum Page {
     Since(Since),
-    /// What the keys of a place do.
-    Keys(Context),
+    /// What the keys do.
+    Keys(KeysOf),
     /// Lines to read.
     Text {
         title: String,
@@ -36,6 +36,14 @@ pub enum Page {
     Notices,
     /// All that waits for the person.
     Inbox,
+}
+
+/// Whose keys a page of keys has first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeysOf {
+    Place(Context),
+    /// The sheet that asks for a confirmation.
+    Confirm,
 }
 
 /// The page that is open.

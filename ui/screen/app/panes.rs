@@ -6,6 +6,7 @@ use crate::screen::keys::{Action, Context};
 use crate::screen::pane::{self, composer, inbox, peers, tree};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use yoi::text::SafeText;
 
 /// The tree as it is painted now.
 pub fn tree(app: &App) -> tree::View<'_> {
@@ -63,10 +64,17 @@ pub fn page(app: &App, area: Rect, buf: &mut Buffer) {
     view.render(area, buf);
 }
 
+/// Below this many columns the line does not name the workspace of a new Pod.
+const NARROW: u16 = 60;
+
 /// The composer as it is painted now.
 pub fn composer(app: &App) -> composer::View<'_> {
-    let new =
-        || app.initial_pod.as_ref().map_or("a new Pod".into(), |name| format!("{name} (new)"));
+    let here = || app.setup.workspace.file_name().unwrap_or_default().to_string_lossy();
+    let new = || match &app.initial_pod {
+        Some(name) => format!("{name} (new)"),
+        None if here().is_empty() || app.size.0 < NARROW => "new Pod".into(),
+        None => format!("new Pod in {}", SafeText::line(here())),
+    };
     let to = app.current.as_ref().map_or_else(new, ToString::to_string);
     composer::View {
         composer: &app.composer,
@@ -86,6 +94,6 @@ fn placeholder(app: &App) -> String {
             "is gone; choose a Pod".into()
         }
         (Some(_), _) => String::new(),
-        (None, _) => format!("say what you want; {} makes a Pod here", send()),
+        (None, _) => "say what you want".into(),
     }
 }

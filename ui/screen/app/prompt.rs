@@ -137,7 +137,7 @@ impl App {
     pub(super) fn deny_as_typed(&mut self) -> Vec<Effect> {
         match self.layers.pop() {
             Some(Layer::Prompt(prompt)) => self.deny(prompt.input.text()),
-            Some(Layer::List(_) | Layer::Confirm(_)) | None => Vec::new(),
+            Some(Layer::List(_) | Layer::Confirm(_) | Layer::Key(_)) | None => Vec::new(),
         }
     }
 

@@ -40,7 +40,9 @@ impl App {
                 let requests = self.decided_by_line.as_ref()?;
                 self.undecided(prompt).is_none().then_some((prompt, requests))
             }
-            Some(Layer::Prompt(_) | Layer::List(_) | Layer::Confirm(_)) | None => None,
+            Some(Layer::Prompt(_) | Layer::List(_) | Layer::Confirm(_) | Layer::Key(_)) | None => {
+                None
+            }
         }
     }
 

@@ -10,7 +10,8 @@ use crate::screen::pane::transcript::{Bookmark, Detail};
 use crate::screen::pane::tree::{Place, StoppedPods, Workspaces};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use yoi::protocol::PodName;
+use yoi::llm::rehearsal::TOUR_MODEL;
+use yoi::protocol::{PodInfo, PodName, State};
 
 /// How many lines of the command line are kept.
 const MAX_LINES: usize = 200;
@@ -119,7 +120,7 @@ impl App {
             // The family is not known yet: the screen is still where the earlier one was.
             return self.state_at(returning);
         }
-        let here = |name: &&PodName| self.is_of_this_workspace(name);
+        let here = |name: &&PodName| self.is_shown_again(name);
         let place = self.current.iter().chain(&self.previous).find(here).map(|current| Returning {
             current: current.clone(),
             previous: self.previous.clone(),
@@ -214,14 +215,18 @@ impl App {
         self.restored_text = self.composer.draft().message().text;
     }
 
-    /// Whether a Pod belongs to the workspace of this screen. A visit to another one ends with the screen.
-    fn is_of_this_workspace(&self, name: &PodName) -> bool {
+    /// Whether a Pod belongs to the workspace of this screen. A visit to another one ends with the screen, but that to a
+    /// tour does not: it has a directory of its own, wherever it is played.
+    fn is_shown_again(&self, name: &PodName) -> bool {
+        let is_tour = |info: &PodInfo| info.model == TOUR_MODEL && info.state != State::Stopped;
         let info = self.family.get(name);
-        info.is_some_and(|info| self.family.belongs(info, &self.setup.workspace, None))
+        info.is_some_and(|info| {
+            is_tour(info) || self.family.belongs(info, &self.setup.workspace, None)
+        })
     }
 
     pub(super) fn can_return(&self, to: &Returning) -> bool {
-        self.is_of_this_workspace(&to.current)
+        self.is_shown_again(&to.current)
     }
 
     /// Goes where the earlier screen was; the keys go to the composer, whatever had the focus then.

@@ -1,9 +1,12 @@
 //! Drives the dialogues of verbs on the dashboard: requests become effects, confirmations and lists
 //! become layers, results become notices.
 
-use crate::screen::app::{App, Asked, Confirm, Effect, Layer, Link, Page, RequestToken};
+use crate::screen::app::{
+    App, Asked, Confirm, Effect, KeyLine, Layer, Link, LoadFor, Page, RequestToken,
+};
 use crate::screen::notice::Kind;
 use crate::screen::palette::{Choice, ListRow, Palette};
+use crate::verb::dialogue::KeyStep;
 use crate::verb::line::{self, means_marks, read};
 use crate::verb::words::first;
 use crate::verb::{
@@ -11,9 +14,6 @@ use crate::verb::{
     WithKeys,
 };
 use yoi::protocol::{Event, Method, PodInfo, PodName, Refusal};
-
-/// Verbs after which the tour continues.
-const STEPS_OF_THE_TOUR: [&str; 3] = ["peer", "stop", "restore"];
 
 /// A verb that is being carried out.
 pub(super) struct RunningVerb {
@@ -35,8 +35,14 @@ impl RunningVerb {
     }
 }
 
-/// Puts a line first in a history, and removes its earlier place.
+/// Puts a line first in a history, and removes its earlier place. What stands behind the provider of `connect` may be a key,
+/// so it is left out.
 pub(super) fn remember(lines: &mut Vec<String>, line: &str) {
+    let mut words = line.split_whitespace();
+    let connects = words.next() == Some("connect");
+    let provider = words.next().filter(|_| connects && words.next().is_some());
+    let without_key = provider.map(|provider| format!("connect {provider}"));
+    let line = without_key.as_deref().unwrap_or(line);
     lines.retain(|before| before != line);
     lines.insert(0, line.to_owned());
 }
@@ -136,6 +142,7 @@ impl App {
                 self.open_for_reply(&token, layer, late)
             }
             Next::Pick(pick) => self.pick(running, pick),
+            Next::Key(step) => self.key_step(running, step),
             Next::End(end) => self.verb_ends(&running, end),
         }
     }
@@ -151,6 +158,7 @@ impl App {
             model: self.model.as_deref(),
             absence: self.absence(),
             effort: self.setup.effort,
+            providers: &self.setup.providers,
             env: &self.setup.env,
             now: self.now,
             zone: self.zone(),
@@ -169,6 +177,7 @@ impl App {
             Layer::List(list) => {
                 list.choices().any(|choice| matches!(choice, Choice::Picked { .. }))
             }
+            Layer::Key(_) => true,
             Layer::Prompt(_) => false,
         });
         if !lines.is_empty() {
@@ -201,6 +210,16 @@ impl App {
         requests.into_iter().enumerate().map(effect).collect()
     }
 
+    /// Opens the line for a key. What the program does with the key shows in it, so that Esc leaves the verb meanwhile.
+    fn key_step(&mut self, running: RunningVerb, step: KeyStep) -> Vec<Effect> {
+        let id = self.keep(running);
+        self.open_layer(Layer::Key(KeyLine::of(id, &step)));
+        match step {
+            KeyStep::Type { .. } => Vec::new(),
+            KeyStep::Try { .. } | KeyStep::Store { .. } => vec![Effect::KeyStep(id, step)],
+        }
+    }
+
     fn pick(&mut self, running: RunningVerb, pick: Pick) -> Vec<Effect> {
         let of = pick.about.as_ref().map(|pod| format!(" for {pod}")).unwrap_or_default();
         let late = format!("the list{of} is ready: :{} shows it", running.line);
@@ -218,8 +237,9 @@ impl App {
 
     /// Shows the result of a verb, and does what its end requires of the screen.
     fn verb_ends(&mut self, running: &RunningVerb, end: End) -> Vec<Effect> {
-        if STEPS_OF_THE_TOUR.contains(&running.verb.name) {
-            self.tour_step();
+        let mut effects = Vec::new();
+        if running.verb.name == "connect" {
+            effects.extend(self.look_for_model_again());
         }
         match end.said {
             Said::Nothing => Vec::new(),
@@ -241,7 +261,9 @@ impl App {
                 self.open_page_for_reply(&running.token, Page::Text { title, lines }, late)
             }
         };
-        end.action.map(|action| self.verb_acts(running, action)).unwrap_or_default()
+        effects
+            .extend(end.action.map(|action| self.verb_acts(running, action)).unwrap_or_default());
+        effects
     }
 
     fn verb_acts(&mut self, running: &RunningVerb, action: Action) -> Vec<Effect> {
@@ -258,7 +280,10 @@ impl App {
                 Vec::new()
             }
             Action::Inbox => self.open_inbox(),
-            Action::Theme(name) => vec![Effect::LoadTheme(name)],
+            Action::Theme(Some(name)) => vec![Effect::LoadTheme(LoadFor::Choice(name))],
+            Action::Keymap(Some(name)) => self.choose_keymap(name),
+            Action::Keymap(None) => self.list_keymaps(),
+            Action::Theme(None) => self.list_themes(),
             Action::Pin { slot, pod } => self.pin_verb(slot, pod.as_ref()),
             Action::Split(pod) => self.split(pod.as_ref()),
             Action::Queue => self.queue_draft(),

@@ -1,4 +1,4 @@
-//! Reads keymap files. A problem is reported with file, line and column, and the default stays.
+//! Reads keymap files. A problem is reported with file, line and column, and a file with one changes nothing.
 
 use crate::screen::keys::{Action, Binding, CONTEXTS, Context, Keymap, parse};
 use crate::verb::{Way, find};
@@ -9,12 +9,15 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-/// The keymap this program comes with.
-const DEFAULT: &str = include_str!("../../../keymaps/default.toml");
+/// The keymaps this program comes with. The first is whole; each other one is laid over it.
+const BUILT_IN: [(&str, &str); 2] = [
+    ("default", include_str!("../../../keymaps/default.toml")),
+    ("vim", include_str!("../../../keymaps/vim.toml")),
+];
 
-/// A problem in a keymap file; the earlier binding of the key stays in force.
+/// A problem in a keymap file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}:{column}: {text}; the default stays")]
+#[error("{file}:{line}:{column}: {text}; this file changes nothing")]
 pub struct Problem {
     pub file: String,
     /// From 1.
@@ -24,23 +27,41 @@ pub struct Problem {
     pub text: String,
 }
 
-/// The built-in keymap.
+/// The names of the built-in keymaps; the first is the default.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    BUILT_IN.iter().map(|(name, _)| *name)
+}
+
+/// The default keymap.
 pub fn default_keymap() -> Keymap {
+    built_in(BUILT_IN[0].0)
+}
+
+/// The built-in keymap of this name, or else the default.
+pub fn built_in(name: &str) -> Keymap {
     let mut keymap = Keymap::default();
-    // The test of this file reads the same text and accepts no problem.
-    read(&mut keymap, "keymaps/default.toml", DEFAULT);
+    let [default, others @ ..] = BUILT_IN;
+    let over = others.into_iter().filter(|(other, _)| *other == name);
+    for (name, text) in std::iter::once(default).chain(over) {
+        // The tests of these files read the same texts and accept no problem.
+        read(&mut keymap, name, text);
+    }
     keymap
 }
 
-/// Puts the bindings of `text` over those of `keymap`; `file` names it in problems.
+/// Puts the bindings of `text` over those of `keymap`; `file` names it in problems. With a problem nothing is changed.
 pub fn read(keymap: &mut Keymap, file: &str, text: &str) -> Vec<Problem> {
     let mut reader = Reader { file, text, problems: Vec::new() };
+    let mut changed = keymap.clone();
     match DeTable::parse(text) {
-        Ok(table) => reader.sections(keymap, table.get_ref()),
+        Ok(table) => reader.sections(&mut changed, table.get_ref()),
         Err(error) => {
             let at = error.span().unwrap_or(0..0);
             reader.problem(&at, error.message().to_owned());
         }
+    }
+    if reader.problems.is_empty() {
+        *keymap = changed;
     }
     reader.problems
 }
@@ -106,7 +127,8 @@ impl Reader<'_> {
             self.problem(&key.span(), text);
             return None;
         }
-        if context == Context::Composer && types(combination) {
+        let reaches_composer = matches!(context, Context::Composer | Context::Everywhere);
+        if reaches_composer && types(combination) {
             let text = format!("`{}` types in the composer and cannot be bound", key.get_ref());
             self.problem(&key.span(), text);
             return None;

@@ -36,22 +36,13 @@ fn written() -> BTreeSet<Bound> {
     bound
 }
 
-/// A binding as keymap files write it.
-fn as_written(binding: &Binding) -> String {
-    match binding {
-        Binding::Do(action) => action.name().to_owned(),
-        Binding::Prefill(line) => format!(":{line}"),
-        Binding::Run(line) => format!("run :{line}"),
-    }
-}
-
 #[test]
 fn the_default_keymap_is_the_written_table() {
     let keymap = default_keymap();
     let bound: BTreeSet<Bound> = CONTEXTS
         .iter()
         .flat_map(|(place, context)| {
-            keymap.list(*context).map(|(key, to)| ((*place).to_owned(), label(key), as_written(to)))
+            keymap.list(*context).map(|(key, to)| ((*place).to_owned(), label(key), to.written()))
         })
         .collect();
     let written = written();
@@ -98,36 +89,95 @@ fn a_user_file_changes_single_keys() {
 }
 
 #[test]
+fn a_file_with_a_mistake_changes_nothing() {
+    let mut keymap = default_keymap();
+    let text = "[tree]\n\"f7\" = \"mark\"\n\"f8\" = \"dance\"\n";
+    assert_eq!(read(&mut keymap, "keymap.toml", text).len(), 1);
+    assert_eq!(keymap, default_keymap());
+}
+
+#[test]
+fn the_keys_of_vim_have_no_problem_leave_the_line_as_it_is_and_answer_nothing_new() {
+    let mut read_alone = Keymap::default();
+    let text = include_str!("../../../keymaps/vim.toml");
+    assert_eq!(read(&mut read_alone, "vim.toml", text), vec![]);
+    let (usual, vim) = (default_keymap(), built_in("vim"));
+    let keys = |keymap: &Keymap, context| {
+        keymap.list(context).map(|(key, to)| (label(key), to.written())).collect::<BTreeSet<_>>()
+    };
+    for context in [Context::Everywhere, Context::Composer, Context::Line, Context::Inbox] {
+        let changed =
+            keys(&vim, context).difference(&keys(&usual, context)).cloned().collect::<Vec<_>>();
+        let leader =
+            (context == Context::Inbox).then(|| ("Ctrl+W".to_owned(), "leader".to_owned()));
+        assert_eq!(changed, Vec::from_iter(leader), "{context:?}");
+    }
+    for (_, context) in CONTEXTS {
+        let lost: Vec<_> =
+            keys(&usual, context).difference(&keys(&vim, context)).cloned().collect();
+        assert_eq!(lost, [], "every usual key of {context:?} does what it did");
+    }
+}
+
+#[test]
+fn letters_that_answer_a_request_mean_nothing_elsewhere_in_any_key_map() {
+    for name in names() {
+        let keymap = built_in(name);
+        for letter in ["a", "A", "T", "D", "M"] {
+            let key = parse(letter).expect("a key");
+            let panes = [
+                Context::Everywhere,
+                Context::Tree,
+                Context::Peers,
+                Context::Transcript,
+                Context::Page,
+            ];
+            for context in panes {
+                assert_eq!(keymap.get(context, key), None, "{letter} of {name} in {context:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_wrong_setting_is_reported_with_file_line_and_column() {
     assert_eq!(
         problems("[everywhere]\n\"ctrl-p\" = \"dance\"\n"),
-        ["keymap.toml:2:12: no such action `dance`; the default stays"]
+        ["keymap.toml:2:12: no such action `dance`; this file changes nothing"]
     );
     assert_eq!(
         problems("[cellar]\n"),
         [
-            "keymap.toml:1:2: no such place `cellar` (there are everywhere, composer, line, tree, peers, transcript, inbox, page, leader); the default stays"
+            "keymap.toml:1:2: no such place `cellar` (there are everywhere, composer, line, tree, peers, transcript, inbox, page, leader); this file changes nothing"
         ]
     );
     assert_eq!(
         problems("[tree]\n\"hyper-q\" = \"up\"\n\"o\" = \":fly\"\n"),
         [
-            "keymap.toml:2:1: `hyper-q` is no key; the default stays",
-            "keymap.toml:3:7: no such verb `:fly`; the default stays",
+            "keymap.toml:2:1: `hyper-q` is no key; this file changes nothing",
+            "keymap.toml:3:7: no such verb `:fly`; this file changes nothing",
         ]
     );
     assert_eq!(
         problems("[tree]\n\"ctrl-i\" = \"up\"\n\"tab\" = \"down\"\n"),
-        ["keymap.toml:3:1: `tab` is bound twice here; the default stays"]
+        ["keymap.toml:3:1: `tab` is bound twice here; this file changes nothing"]
     );
     assert_eq!(
         problems("[composer]\n\"x\" = \"up\"\n"),
-        ["keymap.toml:2:1: `x` types in the composer and cannot be bound; the default stays"]
+        [
+            "keymap.toml:2:1: `x` types in the composer and cannot be bound; this file changes nothing"
+        ]
     );
     assert_eq!(
         problems("[tree]\n\"x\" = \"run :rm\"\n"),
         [
-            "keymap.toml:2:7: `:rm` is only ever put into the command line: leave out `run`; the default stays"
+            "keymap.toml:2:7: `:rm` is only ever put into the command line: leave out `run`; this file changes nothing"
+        ]
+    );
+    assert_eq!(
+        problems("[everywhere]\n\"x\" = \"palette\"\n"),
+        [
+            "keymap.toml:2:1: `x` types in the composer and cannot be bound; this file changes nothing"
         ]
     );
     assert_eq!(problems("[tree\n").len(), 1);

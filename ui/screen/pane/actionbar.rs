@@ -7,7 +7,7 @@ use crate::screen::notice::{Kind, Notice};
 use crate::screen::pane::glyph::Glyphs;
 use crate::screen::pane::input::Input;
 use crate::theme::{Role, Theme};
-use crate::verb::complete::{Completion, Sources, complete};
+use crate::verb::complete::{Completion, Sources, complete, is_text, mention, mentions};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
@@ -120,9 +120,32 @@ impl Prompt {
         self.chosen = None;
         self.walk = None;
         self.wrong = None;
-        if self.purpose == Purpose::Verb {
-            self.completion = complete(self.input.before(), sources);
+        self.complete(sources);
+    }
+
+    /// Finds the completions anew, unless the person goes through them.
+    pub fn complete(&mut self, sources: &Sources) {
+        let before = self.input.before();
+        match self.purpose {
+            _ if self.chosen.is_some() => {}
+            Purpose::Verb => self.completion = complete(before, sources),
+            Purpose::Deny | Purpose::Answer => {
+                self.completion = mentions(before, sources).unwrap_or_default();
+            }
+            Purpose::Find | Purpose::Filter | Purpose::Rule => {}
         }
+    }
+
+    /// The word behind `@` before the cursor, in a text that goes to a Pod.
+    pub fn mention(&self) -> Option<&str> {
+        let before = self.input.before();
+        let (start, word) = mention(before)?;
+        let is_text = match self.purpose {
+            Purpose::Verb => is_text(before, start),
+            Purpose::Deny | Purpose::Answer => true,
+            Purpose::Find | Purpose::Filter | Purpose::Rule => false,
+        };
+        is_text.then_some(word)
     }
 
     /// Puts in the next completion, or the previous one.
@@ -295,6 +318,26 @@ pub fn prompt(
     buf.set_stringn(area.x + 1 + wide, y, text, room.into(), Style::new());
     let column = u16::try_from(at).unwrap_or(0).saturating_add(1 + wide);
     Some(Position::new(area.x + column.min(area.width - 1), y))
+}
+
+/// Paints a line whose text is not shown: what it begins with, and what is said of the text. Returns the position of the caret.
+pub fn unseen(
+    sign: &str,
+    shown: &str,
+    area: Rect,
+    buf: &mut Buffer,
+    theme: &Theme,
+    glyphs: Glyphs,
+) -> Option<Position> {
+    let y = area.bottom().checked_sub(1)?;
+    let spans = [
+        Span::styled(glyphs.plain(&format!(" {sign}")), theme.accent),
+        Span::styled(shown.to_owned(), theme.dim),
+    ];
+    let line = Line::from(spans.to_vec());
+    let caret = u16::try_from(line.width()).unwrap_or(0).min(area.width.saturating_sub(1));
+    buf.set_line(area.x, y, &line, area.width);
+    Some(Position::new(area.x + caret, y))
 }
 
 /// Paints the keys that answer a card into the line, in place of the draft, with this look of the keys.

@@ -151,6 +151,10 @@ impl Composer {
 
     /// Inserts pasted text; a long one becomes a chip.
     pub fn paste(&mut self, text: &str) {
+        if let Some(path) = dropped_image(text) {
+            self.write_file(&path);
+            return self.history.leave();
+        }
         if let Some(used) = self.draft.paste(text, self.last_paste + 1) {
             self.last_paste = self.last_paste.max(used);
         }
@@ -244,6 +248,19 @@ impl Composer {
         let cell = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         self.draft.go(CursorMove::Jump(cell(at.0), cell(at.1)));
     }
+}
+
+/// The path of an image that a terminal pastes when a file is dropped on it: absolute, alone, and perhaps quoted.
+fn dropped_image(pasted: &str) -> Option<String> {
+    let text = pasted.trim();
+    let quoted =
+        ['\'', '"'].iter().find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote));
+    let text = quoted.unwrap_or(text);
+    let path = text.strip_prefix("file://").unwrap_or(text).replace("\\ ", " ");
+    let (_, kind) = path.rsplit_once('.')?;
+    let is_image =
+        ["png", "jpg", "jpeg", "gif", "webp"].iter().any(|of| kind.eq_ignore_ascii_case(of));
+    (is_image && path.starts_with('/') && !path.contains(['\n', '\r'])).then_some(path)
 }
 
 #[cfg(test)]

@@ -1,19 +1,23 @@
 //! Performs the effects of the app.
 
-use crate::screen::app::{App, Asked, Effect, Msg, RequestToken};
+use crate::screen::app::{Asked, Effect, LoadFor, Msg, RequestToken};
+use crate::screen::keys::Loaded;
 use crate::screen::notice::Kind;
 use crate::screen::run::input::{self, Input};
+use crate::screen::run::own_files::brief;
 use crate::screen::run::terminal::{give_back, stop_group};
 use crate::screen::run::{Arrived, Find, Loop, clipboard, editor};
-use crate::theme::Theme;
+use crate::theme::{self, Theme};
+use crate::verb::VerbId;
+use crate::verb::dialogue::KeyStep;
 use anyhow::Context as _;
 use std::collections::VecDeque;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 use tokio::time::Instant;
 use yoi::llm::rehearsal::{TOUR_DIRECTORY, TOUR_MODEL};
-use yoi::protocol::Method;
 use yoi::protocol::method::NewPod;
+use yoi::protocol::{CompletionKind, Event, Method};
 
 /// Within this time after a suspension its SIGCONT arrives.
 const CONTINUED: Duration = Duration::from_millis(500);
@@ -22,7 +26,9 @@ impl Loop {
     /// Performs effects, and the effects that follow from their results.
     pub(super) async fn perform_all(&mut self, effects: Vec<Effect>) -> anyhow::Result<()> {
         let mut effects = VecDeque::from(effects);
-        while let Some(effect) = effects.pop_front() {
+        while self.over.is_none()
+            && let Some(effect) = effects.pop_front()
+        {
             if let Some(msg) = self.perform(effect).await? {
                 effects.extend(self.update(msg));
             }
@@ -33,6 +39,7 @@ impl Loop {
     async fn perform(&mut self, effect: Effect) -> anyhow::Result<Option<Msg>> {
         match effect {
             Effect::Call { pod, method, asked } => self.call(pod, method, asked),
+            Effect::KeyStep(verb, step) => self.key_step(verb, step),
             Effect::CopyFromLog(pod, copy) => self.copy_from_log(pod, copy),
             Effect::ReadTable(pod, text) => self.read_table(pod, text),
             Effect::Copy(text) => self.copy(text)?,
@@ -54,7 +61,9 @@ impl Loop {
                 return Ok(opened.err().map(|why| Msg::Said(Kind::Refused, why)));
             }
             Effect::OpenLink(address) => self.open_link(address),
-            Effect::LoadTheme(name) => return Ok(Some(self.load_theme(&name))),
+            Effect::FindFiles(prefix, asked) => self.find_files(prefix, asked),
+            Effect::LoadTheme(load_for) => return Ok(Some(self.load_theme(load_for))),
+            Effect::LoadKeymap(load_for) => return Ok(Some(self.load_keymap(load_for))),
             Effect::Tour(token) => return Ok(self.tour(token)),
             Effect::Title(title) => self.screen.set_title(&title)?,
             Effect::Notify(text) => self.screen.notify(&text)?,
@@ -69,19 +78,51 @@ impl Loop {
         Ok(None)
     }
 
-    /// Loads a theme by name; the names that can be chosen are those the app knows.
-    fn load_theme(&self, name: &str) -> Msg {
-        let known = |app: &App| app.setup.themes.iter().any(|theme| theme == name);
-        if !known(&self.app) {
-            let names = self.app.setup.themes.join(", ");
-            return Msg::Said(Kind::Refused, format!("no theme {name}; there are {names}"));
+    /// Tries or stores a key beside the loop. Leaving it needs nothing: its reply finds no line then.
+    fn key_step(&self, verb: VerbId, step: KeyStep) {
+        let (config, env) = (self.config.clone(), self.app.setup.env.clone());
+        let sender = self.sender.clone();
+        tokio::spawn(async move {
+            let reply = step.carry_out(&config.unwrap_or_default(), &env).await;
+            // The loop is gone when the dashboard has been left; then nobody waits for the reply.
+            let _ = sender.send(Arrived::Msg(Msg::KeyStepDone(verb, reply))).await;
+        });
+    }
+
+    fn find_files(&self, prefix: String, asked: Asked) {
+        let (cwd, sender) = (self.app.setup.cwd.clone(), self.sender.clone());
+        let own: Vec<_> = self.config.iter().cloned().collect();
+        // A file system may take its time.
+        tokio::task::spawn_blocking(move || {
+            let entries = yoi::host::files_for_new_pod(&cwd, own, &prefix);
+            let found = Event::Completions { kind: CompletionKind::File, entries };
+            // A loop that is over shows no files.
+            let _ = sender.blocking_send(Arrived::Msg(Msg::Answered(asked, Ok(found))));
+        });
+    }
+
+    fn load_keymap(&self, load_for: LoadFor) -> Msg {
+        let source = self.keymap.over(self.app.wanted_keymap(&load_for));
+        let Loaded { keymap, wrong, .. } = source.load();
+        Msg::KeymapLoaded(load_for, Box::new(keymap), brief(wrong, self.config.as_deref()))
+    }
+
+    /// Loads a theme, and lists anew which there are.
+    fn load_theme(&mut self, load_for: LoadFor) -> Msg {
+        let dir = self.config.as_deref().map(|config| config.join("themes"));
+        let dir = dir.as_deref();
+        self.app.setup.themes = Theme::names(dir);
+        let name = self.app.wanted_theme(&load_for);
+        if let LoadFor::Choice(_) = &load_for {
+            if let Err(unknown) = theme::must_exist(name, dir) {
+                return Msg::Said(Kind::Refused, unknown);
+            }
+            if let Some(why) = theme::why_mono().filter(|_| name != theme::MONO) {
+                return Msg::Said(Kind::Refused, format!("no colours: {why}"));
+            }
         }
-        if let Some(why) = crate::theme::why_mono().filter(|_| name != crate::theme::MONO) {
-            return Msg::Said(Kind::Refused, format!("no colours: {why}"));
-        }
-        let themes = self.config.as_ref().map(|dir| dir.join("themes"));
-        let (theme, diagnostics) = Theme::load(name, themes.as_deref());
-        Msg::ThemeLoaded(Box::new(theme), diagnostics)
+        let (theme, wrong) = Theme::load(name, dir);
+        Msg::ThemeLoaded(load_for, Box::new(theme), brief(wrong, self.config.as_deref()))
     }
 
     /// Creates a directory for the tour and requests its Pod; a failure becomes a notice.
@@ -158,11 +199,13 @@ impl Loop {
         let env = |name: &str| self.app.setup.env.get(name).filter(|v| !v.is_empty()).cloned();
         let editor = env("VISUAL").or_else(|| env("EDITOR")).unwrap_or_else(|| "vi".into());
         self.pause_input().await;
-        give_back();
+        // Ctrl+C is a signal as long as the terminal is not the screen's.
         input::ignore_interrupts(true);
+        give_back();
         let done = tokio::task::spawn_blocking(move || work(&editor)).await;
+        let resumed = self.resume_input();
         input::ignore_interrupts(false);
-        self.resume_input()?;
+        resumed?;
         Ok(done.unwrap_or_else(|error| Err(format!("cannot run the editor: {error}"))))
     }
 

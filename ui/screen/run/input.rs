@@ -1,7 +1,7 @@
 //! The events of the terminal, and the signals. Each is read in a task of its own, so that neither waits
 //! for the screen.
 
-use crate::screen::program_status::States;
+use crate::screen::reply::Reply;
 use crate::screen::run::terminal;
 use crossterm::event::Event;
 use parser::Parser;
@@ -46,8 +46,7 @@ pub fn ignore_interrupts(ignored: bool) {
 #[derive(Debug)]
 pub enum FromTerminal {
     Event(Event),
-    /// It takes records of the Program Status Protocol with these states.
-    RecordStates(States),
+    Reply(Reply),
 }
 
 /// The terminal's events. The channel ends when the terminal does.
@@ -130,8 +129,8 @@ impl EventsOf {
     /// Sends all events until there are no more bytes or nobody receives.
     async fn send_to(mut self, sender: mpsc::Sender<FromTerminal>) {
         while let Some(events) = self.next().await {
-            let reply = self.parser.take_record_states().map(FromTerminal::RecordStates);
-            for event in events.into_iter().map(FromTerminal::Event).chain(reply) {
+            let replies = self.parser.take_replies().into_iter().map(FromTerminal::Reply);
+            for event in events.into_iter().map(FromTerminal::Event).chain(replies) {
                 if sender.send(event).await.is_err() {
                     return;
                 }

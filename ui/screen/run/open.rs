@@ -1,11 +1,12 @@
 //! The options of the dashboard, and its state before it meets a host.
 
-use crate::screen::app::{App, Clipboard, ScreenState, Setup};
+use crate::screen::app::{App, Chosen, Clipboard, Looks, ScreenState, Setup};
 use crate::screen::keys;
 use crate::screen::notice::Kind;
 use crate::screen::pane::glyph::Glyphs;
+use crate::screen::run::own_files::brief;
 use crate::screen::run::saved::ScreenFiles;
-use crate::theme::Theme;
+use crate::theme::{self, Ground, Theme};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
@@ -45,14 +46,14 @@ pub struct Options {
     pub env: BTreeMap<String, String>,
     /// The theme that the command line names.
     pub theme: Option<String>,
-    /// The theme of the settings.
-    pub usual_theme: Option<String>,
+    /// The theme and the key map of the settings.
+    pub usual: Chosen,
     /// The settings want neither the bell nor notifications of the terminal.
     pub silent: bool,
     /// Where the screen is kept.
     pub screen: Option<ScreenFiles>,
-    /// The key map that the settings name; `None` = `keymap.toml`, if there is one.
-    pub keymap: Option<PathBuf>,
+    /// Where the keys come from, as the settings say.
+    pub keymap: keys::Source,
     /// The directory of `keymap.toml` and `themes/`.
     pub config_dir: Option<PathBuf>,
     /// The directory for copies that are too long for the clipboard.
@@ -63,6 +64,8 @@ pub struct Options {
     pub message: Option<String>,
     /// Models that complete after `:model`.
     pub models: Vec<(String, String)>,
+    /// Providers that complete after `:connect`.
+    pub providers: Vec<String>,
     /// The effort of new Pods, if the person chose one.
     pub effort: Option<Effort>,
 }
@@ -93,32 +96,30 @@ impl Ready {
 fn open(options: &Options) -> (App, ScreenState) {
     let env = |name: &str| options.env.get(name).cloned();
     let themes = options.config_dir.as_ref().map(|dir| dir.join("themes"));
-    let usual = options.usual_theme.as_deref();
+    let usual = options.usual.theme.as_deref();
     let files = options.screen.as_ref();
     let (saved, damaged) = files.map(ScreenFiles::screen).unwrap_or_default();
-    let (chosen, no_theme) = files.map(|files| files.theme(usual)).unwrap_or_default();
-    let wanted = theme_name(options.theme.as_deref(), chosen.as_deref(), usual);
-    let (theme, mut diagnostics) = Theme::load(wanted, themes.as_deref());
-    diagnostics.extend(damaged.into_iter().chain(no_theme));
-    let mut keymap = keys::default_keymap();
-    let own = || options.config_dir.as_ref().map(|dir| dir.join("keymap.toml"));
-    if let Some(file) = options.keymap.clone().or_else(own) {
-        let name = file.display().to_string();
-        match std::fs::read_to_string(&file) {
-            Ok(text) => {
-                let problems = keys::read(&mut keymap, &name, &text);
-                diagnostics.extend(problems.iter().map(ToString::to_string));
-            }
-            Err(error)
-                if error.kind() == std::io::ErrorKind::NotFound && options.keymap.is_none() => {}
-            Err(error) => diagnostics.push(format!("{name}: {error}")),
-        }
-    }
+    let (chosen, lost) = files.map(|files| files.chosen(&options.usual)).unwrap_or_default();
+    let wanted = theme_name(options.theme.as_deref(), chosen.theme.as_deref(), usual);
+    let over = theme::over(wanted, Ground::default());
+    let (theme, wrong_theme) = Theme::load(over, themes.as_deref());
+    let config = options.config_dir.as_deref();
+    let wrong_theme = brief(wrong_theme, config);
+    let mut diagnostics = wrong_theme.clone();
+    diagnostics.extend(damaged.into_iter().chain(lost));
+    let source = match &chosen.keymap {
+        Some(name) => options.keymap.over(name),
+        None => options.keymap.clone(),
+    };
+    let keys::Loaded { keymap, wrong, .. } = source.load();
+    let wrong = brief(wrong, config);
+    diagnostics.extend(wrong.iter().cloned());
     let setup = Setup {
         cwd: options.cwd.clone(),
         workspace: options.workspace.clone(),
         env: options.env.clone(),
         models: options.models.clone(),
+        providers: options.providers.clone(),
         effort: options.effort,
         themes: Theme::names(themes.as_deref()),
         zone: Some(jiff::tz::TimeZone::system()),
@@ -131,7 +132,14 @@ fn open(options: &Options) -> (App, ScreenState) {
     let mut app = App::new(setup, keymap, theme, options.pod.clone());
     app.model.clone_from(&options.model);
     app.first_message.clone_from(&options.message);
-    app.chosen_theme = chosen;
+    app.looks = Looks {
+        theme: wanted.to_owned(),
+        wrong_theme,
+        keymap: source.name,
+        wrong_keymap: wrong,
+        chosen,
+        ..Looks::default()
+    };
     app.restore_screen(saved.clone());
     let now = now_ms();
     for diagnostic in diagnostics {
@@ -146,7 +154,7 @@ fn theme_name<'a>(
     chosen: Option<&'a str>,
     settings: Option<&'a str>,
 ) -> &'a str {
-    command_line.or(chosen).or(settings).unwrap_or("night")
+    command_line.or(chosen).or(settings).unwrap_or(theme::AUTO)
 }
 
 #[cfg(test)]
@@ -158,6 +166,6 @@ mod tests {
         assert_eq!(theme_name(Some("a"), Some("b"), Some("c")), "a");
         assert_eq!(theme_name(None, Some("b"), Some("c")), "b");
         assert_eq!(theme_name(None, None, Some("c")), "c");
-        assert_eq!(theme_name(None, None, None), "night");
+        assert_eq!(theme_name(None, None, None), "auto");
     }
 }

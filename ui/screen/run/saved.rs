@@ -1,7 +1,7 @@
 //! The files in which a screen keeps what outlives it: read when a dashboard opens, written by a thread
 //! of their own while it changes, and when it is left.
 
-use crate::screen::app::ScreenState;
+use crate::screen::app::{Chosen, ScreenState};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -25,8 +25,9 @@ const LAST: Duration = Duration::from_secs(2);
 pub struct ScreenFiles {
     /// One for each workspace.
     screen: PathBuf,
-    /// One for all screens.
+    /// For all screens, as the next one.
     theme: PathBuf,
+    keymap: PathBuf,
 }
 
 /// A file as it is written.
@@ -41,11 +42,12 @@ struct Version {
     version: u32,
 }
 
-/// The theme that a person chose with the verb.
+/// What a person chose with a verb: a theme or a key map.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct ChosenTheme {
-    theme: String,
-    /// The theme of the settings at that time. Settings that were changed since count.
+struct Choice {
+    #[serde(alias = "theme")]
+    name: String,
+    /// What the settings named at that time. Settings that were changed since count.
     settings: Option<String>,
 }
 
@@ -58,7 +60,11 @@ impl ScreenFiles {
         }
         let dir = state_dir.join("screens");
         let name = &hash.finalize().to_hex()[..16];
-        Self { screen: dir.join(format!("{name}.json")), theme: dir.join("theme.json") }
+        Self {
+            screen: dir.join(format!("{name}.json")),
+            theme: dir.join("theme.json"),
+            keymap: dir.join("keymap.json"),
+        }
     }
 
     /// What the last screen kept. A file that cannot be read is kept aside, and the sentence says so.
@@ -66,12 +72,17 @@ impl ScreenFiles {
         or_aside(&self.screen)
     }
 
-    /// The theme that was chosen on a screen, unless the settings were changed since.
-    pub fn theme(&self, settings: Option<&str>) -> (Option<String>, Option<String>) {
-        let (chosen, notice): (Option<ChosenTheme>, _) = or_aside(&self.theme);
-        let chosen = chosen.filter(|chosen| chosen.settings.as_deref() == settings);
-        (chosen.map(|chosen| chosen.theme), notice)
+    /// What was chosen on a screen, unless the settings were changed since, and why a choice cannot be read.
+    pub fn chosen(&self, settings: &Chosen) -> (Chosen, Vec<String>) {
+        let (theme, no_theme) = choice(&self.theme, &settings.theme);
+        let (keymap, no_keymap) = choice(&self.keymap, &settings.keymap);
+        (Chosen { theme, keymap }, no_theme.into_iter().chain(no_keymap).collect())
     }
+}
+
+fn choice(path: &Path, settings: &Option<String>) -> (Option<String>, Option<String>) {
+    let (choice, notice): (Option<Choice>, _) = or_aside(path);
+    (choice.filter(|choice| choice.settings == *settings).map(|choice| choice.name), notice)
 }
 
 fn or_aside<T: DeserializeOwned + Default>(path: &Path) -> (T, Option<String>) {
@@ -113,7 +124,7 @@ fn put_aside(path: &Path, why: &str) -> String {
 /// What there is to write.
 struct Snapshot {
     screen: ScreenState,
-    theme: Option<String>,
+    chosen: Chosen,
     /// The screen is left: its state is the one that the next screen shows.
     last: bool,
 }
@@ -129,12 +140,12 @@ impl Saver {
     pub fn start(
         files: ScreenFiles,
         base: ScreenState,
-        settings: Option<String>,
+        settings: Chosen,
         failed: impl FnOnce(String) + Send + 'static,
     ) -> Option<Self> {
         let (snapshots, waiting) = mpsc::channel(1);
         let (end, ended) = oneshot::channel();
-        let mut writer = Writer { files, base, theme: None, settings };
+        let mut writer = Writer { files, base, chosen: Chosen::default(), settings };
         let write = move || {
             writer.serve(waiting, failed);
             // A screen that has not waited for the last write is gone.
@@ -146,16 +157,16 @@ impl Saver {
     }
 
     /// Writes in the background; `false` while an earlier state waits.
-    pub fn save(&self, screen: ScreenState, theme: Option<String>) -> bool {
-        self.snapshots.try_send(Snapshot { screen, theme, last: false }).is_ok()
+    pub fn save(&self, screen: ScreenState, chosen: Chosen) -> bool {
+        self.snapshots.try_send(Snapshot { screen, chosen, last: false }).is_ok()
     }
 
     /// Writes the last state, and waits for that.
-    pub async fn finish(self, screen: ScreenState, theme: Option<String>) {
+    pub async fn finish(self, screen: ScreenState, chosen: Chosen) {
         let Self { snapshots, ended } = self;
         let writing = async {
             // A thread that has ended writes nothing more.
-            let _ = snapshots.send(Snapshot { screen, theme, last: true }).await;
+            let _ = snapshots.send(Snapshot { screen, chosen, last: true }).await;
             drop(snapshots);
             let _ = ended.await;
         };
@@ -169,8 +180,8 @@ struct Writer {
     files: ScreenFiles,
     /// The own state as it was read or written last.
     base: ScreenState,
-    theme: Option<String>,
-    settings: Option<String>,
+    chosen: Chosen,
+    settings: Chosen,
 }
 
 impl Writer {
@@ -191,18 +202,22 @@ impl Writer {
     }
 
     fn write(&mut self, snapshot: Snapshot) -> Result<(), String> {
-        let Snapshot { screen, theme, last } = snapshot;
+        let Snapshot { screen, chosen, last } = snapshot;
         if screen != self.base || last {
             self.write_screen(&screen.clone().written_at(now_ms()))?;
             self.base = screen;
         }
-        if theme != self.theme
-            && let Some(theme) = theme
-        {
-            let content = ChosenTheme { theme: theme.clone(), settings: self.settings.clone() };
-            write(&self.files.theme, content)?;
-            self.theme = Some(theme);
-        }
+        let of =
+            |path, settings: &Option<String>, before: &Option<String>, now: &Option<String>| {
+                match now.clone().filter(|_| now != before) {
+                    Some(name) => write(path, Choice { name, settings: settings.clone() }),
+                    None => Ok(()),
+                }
+            };
+        let (files, settings, before) = (&self.files, &self.settings, &self.chosen);
+        of(&files.theme, &settings.theme, &before.theme, &chosen.theme)?;
+        of(&files.keymap, &settings.keymap, &before.keymap, &chosen.keymap)?;
+        self.chosen = chosen;
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! The terminal of the dashboard: taken once, and given back however the program ends.
 
 use crate::screen::app::Capture;
-use crate::screen::program_status;
 use crate::screen::view::Links;
+use crate::screen::{program_status, reply};
 use counted::Counted;
 use crossterm::event::{
     DisableBracketedPaste, DisableFocusChange, DisableMouseCapture, EnableBracketedPaste,
@@ -147,12 +147,12 @@ impl Screen {
         execute!(self.out(), Print(notification(text, ways, is_in_tmux())))
     }
 
-    /// Queries whether the terminal takes records of the Program Status Protocol.
-    pub fn query_records(&mut self) -> io::Result<()> {
+    /// Asks the terminal what it can do and how it looks.
+    pub fn query(&mut self) -> io::Result<()> {
         if !takes_control_strings() {
             return Ok(());
         }
-        execute!(self.out(), Print(program_status::QUERY))
+        execute!(self.out(), Print(reply::queries()))
     }
 
     /// Sends reports of the Program Status Protocol.

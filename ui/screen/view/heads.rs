@@ -129,8 +129,8 @@ pub fn of_pod(
     let style = name_style(app, focus);
     let info = name.and_then(|name| app.family.get(name));
     let Some(info) = info else {
-        let name = name.map_or("yoi", PodName::as_str);
-        return head(app, vec![Piece::name(name, style)], Vec::new(), area, buf);
+        let Some(name) = name else { return title(app, area, buf) };
+        return head(app, vec![Piece::name(name.as_str(), style)], Vec::new(), area, buf);
     };
     let mut left = vec![Piece::name(info.name.as_str(), style)];
     let above: Vec<&str> = app.family.lineage(info).into_iter().map(PodName::as_str).collect();
@@ -146,6 +146,19 @@ pub fn of_pod(
     let tail = app.transcript_at(&info.name).and_then(|transcript| below(app, transcript));
     right.extend(tail);
     head(app, left, right, area, buf);
+}
+
+/// Paints what the program is, in place of the head of a Pod.
+fn title(app: &App, area: Rect, buf: &mut Buffer) {
+    let is = "A family of agents, the one that needs you, and walls around each.";
+    let margin = if area.width < 60 { " " } else { "   " };
+    let name = app.theme.text.add_modifier(Modifier::BOLD);
+    let spans = vec![
+        Span::raw(margin),
+        Span::styled("yoi", name),
+        Span::styled(format!("   {is}"), app.theme.dim),
+    ];
+    buf.set_line(area.x, area.y, &Line::from(spans), area.width);
 }
 
 /// How much is new below the view of a transcript, or the key to its end.

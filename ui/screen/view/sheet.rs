@@ -1,7 +1,7 @@
 //! Paints the layers over the panes: lists, confirmations, completions.
 
 use crate::rows::{cut, width, wrap_text};
-use crate::screen::app::{App, Areas, Confirm, Layer, confirm_rows, panes};
+use crate::screen::app::{App, Areas, Confirm, KeyLine, KeyState, Layer, confirm_rows, panes};
 use crate::screen::palette::Palette;
 use crate::screen::pane::actionbar::{self, CANDIDATES, Hint, Prompt};
 use crate::screen::pane::composer::{Files, Found};
@@ -28,6 +28,10 @@ pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position>
         }
         Some(Layer::Prompt(prompt)) => {
             above_line(app, prompt, areas, frame);
+            None
+        }
+        Some(Layer::Key(line)) => {
+            about_key(app, line, areas, frame);
             None
         }
         None => {
@@ -166,6 +170,17 @@ fn above_line(app: &App, prompt: &Prompt, areas: &Areas, frame: &mut Frame<'_>) 
     let values = Rect { y: area.y + above, height: area.height - above, ..area };
     if listed {
         actionbar::completions(prompt, values, frame.buffer_mut(), &app.theme, app.setup.glyphs);
+    }
+}
+
+/// Paints above the line for a key where to get one and what becomes of it.
+fn about_key(app: &App, line: &KeyLine, areas: &Areas, frame: &mut Frame<'_>) {
+    let KeyState::Typing { about, .. } = &line.state else { return };
+    let columns = usize::from(areas.sheet(1).width).max(1);
+    let rows = wrap_text(&app.setup.glyphs.plain(about), columns);
+    let area = line_sheet(app, rows.len(), areas, frame);
+    for (row, y) in rows.iter().zip(area.y..area.bottom()) {
+        frame.buffer_mut().set_stringn(area.x, y, row, columns, Style::new());
     }
 }
 

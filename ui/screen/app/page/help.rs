@@ -1,9 +1,10 @@
 //! The page of F1: the keys of what has the keys, each with what it does now, and the verbs that fit the Pod now.
 
 use crate::screen::app::explain::possible;
-use crate::screen::app::{App, Effect, Focus, Layer, OpenPage, Page};
+use crate::screen::app::{App, Effect, Focus, KeysOf, Layer, OpenPage, Page};
 use crate::screen::keys::{Action, Binding, Context, label};
-use crate::screen::pane::page::{KeyHelp, PageRow, rows_of_keys, rows_of_words};
+use crate::screen::pane::page::{KeyHelp, PageRow, blank, piece, rows_of_keys, rows_of_words};
+use crate::theme::Role;
 use crate::verb::words::first;
 use crate::verb::{Way, find, reached};
 use crate::wording::wait;
@@ -61,6 +62,19 @@ const SENTENCES: &[Sentence] = &[
     Sentence(Context::Everywhere, &[Do::Leave], "leave; Pods go on"),
 ];
 
+/// The places in the order in which a page lists the keys of all others.
+const ELSEWHERE: [(Context, &str); 9] = [
+    (Context::Everywhere, "Everywhere"),
+    (Context::Leader, "After {everywhere leader}"),
+    (Context::Composer, "In the line"),
+    (Context::Tree, "In the tree"),
+    (Context::Peers, "Among the peers"),
+    (Context::Transcript, "In the transcript"),
+    (Context::Inbox, "On a card"),
+    (Context::Page, "On a page"),
+    (Context::Line, "In the command line and in lists"),
+];
+
 /// The keys of everywhere that each page of keys has.
 const EVERYWHERE: [Action; 4] = [Do::NextNeedsYou, Do::Palette, Do::Leader, Do::Leave];
 
@@ -68,8 +82,9 @@ impl App {
     /// The key of help: opens the page for what has the keys, and the same key closes it. The line keeps the keys.
     pub(in crate::screen::app) fn help_key(&mut self) -> Vec<Effect> {
         let of = match self.layers.top() {
-            Some(Layer::Prompt(_) | Layer::List(_)) => Context::Line,
-            Some(Layer::Confirm(_)) | None => self.place(),
+            Some(Layer::Prompt(_) | Layer::List(_) | Layer::Key(_)) => KeysOf::Place(Context::Line),
+            Some(Layer::Confirm(_)) => KeysOf::Confirm,
+            None => KeysOf::Place(self.place()),
         };
         let is_open = matches!(&self.page, Some(OpenPage { page: Page::Keys(_), .. }));
         if is_open {
@@ -85,8 +100,9 @@ impl App {
     }
 
     /// Where the keys are that a page describes.
-    pub(super) fn title_of_keys(&self, of: Context) -> String {
-        match of {
+    pub(super) fn title_of_keys(&self, of: KeysOf) -> String {
+        let KeysOf::Place(place) = of else { return "Confirming".into() };
+        match place {
             Context::Composer => match self.info() {
                 Some(info) => format!("Writing to {}", info.name),
                 None => "Writing to a new Pod".into(),
@@ -109,8 +125,37 @@ impl App {
         self.keymap.with_keys("{leader keys}: every key")
     }
 
-    /// The rows of the page: keys, and verbs.
-    pub(super) fn rows_of_help(&self, of: Context, columns: usize) -> Vec<PageRow> {
+    /// The rows of the page: the keys of what has the keys, and verbs; then the keys of all other places.
+    pub(super) fn rows_of_help(&self, of: KeysOf, columns: usize) -> Vec<PageRow> {
+        let mut rows = match of {
+            KeysOf::Place(place) => self.rows_of_place(place, columns),
+            KeysOf::Confirm => rows_of_keys(&self.keys_of_confirm(), &[], columns),
+        };
+        let others = ELSEWHERE.iter().filter(|(other, _)| of != KeysOf::Place(*other));
+        for (other, title) in others {
+            let keys = self.keys_of_place(*other);
+            let (first, second) = keys.split_at(keys.len().div_ceil(2));
+            let title = piece(self.keymap.with_keys(title), Role::Dim);
+            rows.extend([PageRow::default(), PageRow::new(vec![blank(1), title])]);
+            rows.extend(rows_of_keys(first, second, columns));
+        }
+        rows
+    }
+
+    /// The keys of the sheet that asks for a confirmation.
+    fn keys_of_confirm(&self) -> Vec<KeyHelp> {
+        let name = |context, action| self.keymap.name(context, action);
+        let pages = [Do::PageUp, Do::PageDown].map(|action| name(Context::Everywhere, action));
+        let keys = [
+            (name(Context::Line, Do::Choose), "does what the sheet says"),
+            (name(Context::Line, Do::Back), "leaves it; nothing is done"),
+            (pages.join(" "), "the rest of a long sheet"),
+        ];
+        keys.map(|(keys, does)| KeyHelp { keys, does: does.into(), more: Vec::new() }).into()
+    }
+
+    /// The keys of a place with what they do now, and the verbs that fit.
+    fn rows_of_place(&self, of: Context, columns: usize) -> Vec<PageRow> {
         // A key of the place itself does something else there.
         let is_own = |keys: &str| self.keymap.list(of).any(|(key, _)| label(key) == keys);
         let everywhere = EVERYWHERE.iter().filter_map(|action| {

@@ -257,7 +257,8 @@ pub(super) fn typed_so_far(bench: &Bench) -> Option<String> {
     match bench.app.layers.top() {
         Some(Layer::Prompt(prompt)) => Some(prompt.input.text().to_owned()),
         Some(Layer::List(list)) => Some(list.query.text().to_owned()),
-        Some(Layer::Confirm(_)) => None,
+        // A key of a provider is forgotten, not kept.
+        Some(Layer::Confirm(_) | Layer::Key(_)) => None,
         None => (bench.app.focus == Focus::Composer).then(|| bench.draft()),
     }
 }
@@ -291,7 +292,7 @@ fn press_and_look(scene: &str, bench: &mut Bench, key: KeyEvent, drawn: bool) {
     let decides = match bench.app.layers.top() {
         Some(Layer::Confirm(_)) => true,
         Some(Layer::Prompt(prompt)) => key.code == KeyCode::Enter && !prompt.input.is_empty(),
-        Some(Layer::List(_)) => key.code == KeyCode::Enter,
+        Some(Layer::List(_) | Layer::Key(_)) => key.code == KeyCode::Enter,
         None => bench.app.focus == Focus::Inbox,
     };
     let had = texts(bench, &[]);

@@ -1,4 +1,7 @@
 use super::*;
+use crate::screen::app::LoadFor;
+use crate::screen::reply::Reply;
+use crate::theme::Ground;
 use crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
 
 fn alice(state: State) -> Bench {
@@ -117,17 +120,121 @@ fn a_line_that_cannot_be_run_stays_and_says_why() {
 
 #[test]
 fn a_verb_without_its_argument_lists_what_can_be_chosen() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Idle)]);
+    bench.go_to("alice");
+    bench.type_in(":open");
+    bench.press("enter");
+    let screen = bench.screen();
+    let rows: Vec<&str> = screen.lines().map(str::trim).collect();
+    assert!(rows.windows(2).any(|rows| rows == ["alice  idle", "bob    idle"]), "{screen}");
+    assert!(screen.contains("usage: :open <pod>"), "{screen}");
+    bench.press("down");
+    bench.press("down");
+    bench.press("enter");
+    assert_eq!(bench.current(), "bob");
+}
+
+#[test]
+fn a_theme_is_picked_from_a_list_and_the_one_in_use_is_named() {
     let mut bench = alice(State::Idle);
+    bench.app.looks.theme = "day".into();
     bench.type_in(":theme");
     bench.press("enter");
     let screen = bench.screen();
-    let rows: Vec<&str> = screen.lines().map(str::trim).skip_while(|row| *row != "night").collect();
-    assert_eq!(rows[..3], ["night", "day", "mono"], "{screen}");
-    assert!(screen.contains("usage: :theme <theme>"), "{screen}");
-    bench.press("down");
-    bench.press("down");
+    assert!(screen.contains("day    light · in use") && screen.contains("night  dark"), "{screen}");
+    bench.type_in("mo");
     let effects = bench.press("enter");
-    assert!(matches!(&effects[..], [Effect::LoadTheme(name)] if name == "day"), "{effects:?}");
+    let [Effect::LoadTheme(wanted @ LoadFor::Choice(name))] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(name, "mono");
+    bench.msg(Msg::ThemeLoaded(wanted.clone(), Box::default(), Vec::new()));
+    assert_eq!(
+        (bench.notice(), bench.app.looks.chosen.theme.as_deref()),
+        ("theme mono", Some("mono"))
+    );
+}
+
+/// A theme that differs from the default one.
+fn other_theme() -> Box<crate::theme::Theme> {
+    Box::new(crate::theme::Theme::load_for("day", None, crate::theme::Depth::True).0)
+}
+
+#[test]
+fn a_light_ground_changes_only_a_theme_that_follows_it() {
+    let mut bench = alice(State::Idle);
+    let light = || Msg::Terminal(Reply::Ground(Ground::Light));
+    bench.app.looks.theme = "night".into();
+    assert!(bench.msg(light()).is_empty());
+    let mut bench = alice(State::Idle);
+    bench.app.looks.theme = "auto".into();
+    assert!(bench.msg(Msg::Terminal(Reply::Ground(Ground::Dark))).is_empty());
+    let effects = bench.msg(light());
+    let [Effect::LoadTheme(wanted)] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(bench.app.wanted_theme(wanted), "day");
+    let before = bench.notice().to_owned();
+    bench.msg(Msg::ThemeLoaded(wanted.clone(), other_theme(), Vec::new()));
+    assert_eq!((bench.app.theme.name.as_str(), bench.notice()), ("day", before.as_str()));
+    assert_eq!(bench.app.looks.chosen.theme, None, "the person chose nothing");
+    assert!(bench.msg(light()).is_empty(), "the same ground once more");
+}
+
+#[test]
+fn a_theme_file_is_read_again_and_one_with_a_mistake_changes_nothing() {
+    let mut bench = alice(State::Idle);
+    assert!(matches!(
+        &bench.msg(Msg::OwnFilesChanged)[..],
+        [Effect::LoadTheme(LoadFor::Change), Effect::LoadKeymap(LoadFor::Change)]
+    ));
+    let read = |wrong: &[&str]| {
+        let wrong = wrong.iter().map(ToString::to_string).collect();
+        Msg::ThemeLoaded(LoadFor::Change, other_theme(), wrong)
+    };
+    let night = bench.app.theme.clone();
+    bench.msg(read(&["night.toml:3:1: no role named x"]));
+    assert_eq!(bench.notice(), "night.toml:3:1: no role named x");
+    assert_eq!(bench.app.theme, night);
+    let said = bench.app.notices.past().count();
+    bench.msg(read(&["night.toml:3:1: no role named x"]));
+    assert_eq!(bench.app.notices.past().count(), said, "it is said once");
+    bench.msg(read(&[]));
+    let again = "theme day: its file was read again";
+    assert!(bench.app.notices.past().any(|notice| notice.text == again), "{}", bench.screen());
+    assert_eq!(bench.app.theme, *other_theme());
+}
+
+#[test]
+fn a_key_map_is_chosen_and_one_with_a_mistake_is_said_and_changes_nothing() {
+    let mut bench = alice(State::Idle);
+    bench.app.looks.keymap = "default".into();
+    bench.type_in(":keymap");
+    bench.press("enter");
+    let screen = bench.screen();
+    assert!(screen.contains("default  the usual keys · in use"), "{screen}");
+    bench.type_in("vi");
+    let effects = bench.press("enter");
+    let [Effect::LoadKeymap(wanted @ LoadFor::Choice(name))] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!((name.as_str(), bench.app.wanted_keymap(wanted)), ("vim", "vim"));
+    let vim = crate::screen::keys::built_in("vim");
+    bench.msg(Msg::KeymapLoaded(wanted.clone(), Box::new(vim.clone()), Vec::new()));
+    assert_eq!(bench.notice(), "key map vim: Ctrl+X ? lists every key");
+    assert_eq!(bench.app.looks.chosen.keymap.as_deref(), Some("vim"));
+    let wrong = vec!["keymap.toml:2:7: no such action `dance`".to_owned()];
+    let usual = Box::new(crate::screen::keys::default_keymap());
+    bench.msg(Msg::KeymapLoaded(LoadFor::Change, usual.clone(), wrong.clone()));
+    assert_eq!(bench.notice(), wrong[0]);
+    assert_eq!(bench.app.keymap, vim);
+    let said = bench.app.notices.past().count();
+    bench.msg(Msg::KeymapLoaded(LoadFor::Change, usual.clone(), wrong));
+    assert_eq!(bench.app.notices.past().count(), said, "it is said once");
+    bench.msg(Msg::KeymapLoaded(LoadFor::Change, usual.clone(), Vec::new()));
+    assert_eq!(bench.app.keymap, *usual);
+    bench.type_in(":keymap emacs");
+    assert!(bench.press("enter").is_empty());
+    let refused = "no key map named emacs; there are default, vim";
+    assert!(bench.app.notices.past().any(|notice| notice.text == refused));
 }
 
 #[test]
@@ -540,6 +647,28 @@ fn the_list_of_keys_finds_a_verb_by_its_name() {
         let screen = found(&mut bench, search);
         assert!(screen.contains(shown), "{search}: {screen}");
     }
+}
+
+#[test]
+fn the_list_of_keys_is_searched_by_what_a_key_does_and_names_keys_that_do_not_arrive() {
+    let mut bench = alice(State::Idle);
+    let list = |bench: &mut Bench, search: &str| {
+        bench.type_in(":keys");
+        bench.press("enter");
+        found(bench, search)
+    };
+    let screen = list(&mut bench, "half page");
+    assert!(screen.contains("half a page up  (transcript)"), "{screen}");
+    assert!(!list(&mut bench, "newline").contains("arrives as"), "the terminal has not replied");
+    bench.msg(Msg::Terminal(Reply::Attributes));
+    let screen = list(&mut bench, "newline");
+    assert!(screen.contains("newline  (composer), arrives as Enter"), "{screen}");
+    bench.app.setup.env.insert("TERM_PROGRAM".into(), "vscode".into());
+    let screen = list(&mut bench, "VS Code");
+    assert!(screen.contains("keeps Ctrl+P, Ctrl+E, Ctrl+Q, F1"), "{screen}");
+    assert!(screen.contains("(everywhere), kept by VS"), "{screen}");
+    bench.msg(Msg::Terminal(Reply::Chords));
+    assert!(!list(&mut bench, "newline").contains("arrives as"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::screen::program_status::States;
+use crate::screen::reply::Reply;
 use yoi::protocol::{LastRun, RunResult, Verdict};
 
 /// What the terminal is given before the next frame, in words.
@@ -127,7 +128,7 @@ fn the_records_of_a_terminal_follow_the_family() {
     let mut bench = Bench::new(vec![pod("ann", State::Idle), kid]);
     given(&mut bench);
     let states = States::of_reply(b"7501;?").expect("a reply");
-    bench.msg(Msg::TakesRecords(states.clone()));
+    bench.msg(Msg::Terminal(Reply::Records(states.clone())));
     assert_eq!(given(&mut bench), ["all working", "ann idle", "ann/kid working"]);
     requested(&mut bench, "1", "kid");
     let blocked = ["title ▲1 repo", "all blocked permission", "ann/kid blocked permission"];
@@ -152,7 +153,7 @@ fn a_state_that_the_terminal_does_not_take_leaves_no_record() {
     let mut bench = Bench::new(vec![pod("ann", State::Running)]);
     given(&mut bench);
     let states = States::of_reply(b"7501;?:states=working").expect("a reply");
-    bench.msg(Msg::TakesRecords(states));
+    bench.msg(Msg::Terminal(Reply::Records(states)));
     assert_eq!(given(&mut bench), ["all working", "ann working"]);
     bench.shown(pod("ann", State::Failed));
     assert_eq!(given(&mut bench), ["all gone", "ann gone"]);

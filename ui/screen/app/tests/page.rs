@@ -462,8 +462,7 @@ fn each_place_has_its_own_keys_on_the_page_of_f1_and_none_is_cut() {
             bench.press("f1");
             let area = Areas::of(&bench.app).page.expect("a page");
             let rows = bench.app.page_rows(area.width);
-            let text: Vec<String> = rows.iter().map(PageRow::plain).collect();
-            let text = text.join("\n");
+            let text = of_focus(&rows).join("\n");
             let room = crate::screen::pane::page::columns(area.width);
             let is_cut = |row: &PageRow| crate::rows::row_width(&row.text) > room;
             assert!(
@@ -539,8 +538,45 @@ fn a_key_that_was_bound_anew_is_named_on_the_page() {
     let screen = bench.screen();
     assert!(screen.contains("F7      queues to the end of the run"), "{screen}");
     assert!(screen.contains("F8      :compact"), "{screen}");
-    let page: Vec<String> = bench.app.page_rows(80).iter().map(PageRow::plain).collect();
+    let page = of_focus(&bench.app.page_rows(80));
     assert!(!page.iter().any(|row| row.contains("Tab")), "{page:?}");
+}
+
+/// The rows of a page of keys about what has the keys, without those about the rest.
+fn of_focus(rows: &[PageRow]) -> Vec<String> {
+    let rows: Vec<String> = rows.iter().map(PageRow::plain).collect();
+    let rest = rows.iter().position(|row| row.trim() == "Everywhere").expect("the rest follows");
+    rows[..rest].to_vec()
+}
+
+#[test]
+fn the_keys_of_all_other_places_follow_and_columns_are_two_blanks_apart() {
+    let bench = help(80, 24);
+    let area = Areas::of(&bench.app).page.expect("a page");
+    let rows: Vec<String> = bench.app.page_rows(area.width).iter().map(PageRow::plain).collect();
+    let titles = ["Everywhere", "After Ctrl+X", "In the tree", "On a card", "On a page"];
+    let places = titles.map(|title| rows.iter().position(|row| row.trim() == title));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
+    assert!(!rows.iter().any(|row| row.trim() == "In the line"), "that is what has the keys");
+    let first = rows.iter().find(|row| row.contains("Ctrl+N")).expect("two columns");
+    assert!(first.contains("at the next tool  ") && first.contains("  Ctrl+N"), "{first}");
+}
+
+#[test]
+fn f1_on_a_confirmation_says_how_it_is_answered_and_answers_nothing() {
+    let mut bench = Bench::new(vec![pod("tester", State::Running), pod("bob", State::Stopped)]);
+    bench.type_in(":rm bob");
+    bench.press("enter");
+    bench.wait(1_000);
+    assert!(bench.press("f1").is_empty());
+    assert!(matches!(bench.app.layers.top(), Some(Layer::Confirm(_))));
+    let rows = of_focus(&bench.app.page_rows(80)).join(" ");
+    let rows = rows.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        rows.contains("Enter does what the sheet says")
+            && rows.contains("leaves it; nothing is done"),
+        "{rows}"
+    );
 }
 
 /// `:explain tester`, with what its commands get.

@@ -2,7 +2,7 @@
 
 use super::{Bench, calls, pod};
 use crate::screen::app::screen_state::ScreenState;
-use crate::screen::app::{Asked, Effect, Layer, Msg};
+use crate::screen::app::{Asked, Effect, Layer, LoadFor, Msg};
 use crate::screen::palette::{Choice, ListRow, Palette};
 use yoi::protocol::{Completion, CompletionKind, Event, Method, State};
 
@@ -23,7 +23,10 @@ fn it_finds_values_settings_and_messages_and_chooses_them() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
     open(&mut bench, "night");
     let chosen = bench.press("enter");
-    assert!(matches!(&chosen[..], [Effect::LoadTheme(name)] if name == "night"), "{chosen:?}");
+    assert!(
+        matches!(&chosen[..], [Effect::LoadTheme(LoadFor::Choice(name))] if name == "night"),
+        "{chosen:?}"
+    );
     open(&mut bench, "sonnet");
     let chosen = bench.press("enter");
     assert!(matches!(calls(&chosen)[..], [(Some("alice"), Method::SetModel { .. })]), "{chosen:?}");

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 mod players;
 mod verbs;
+mod vim;
 
 use players::*;
 
@@ -39,9 +40,20 @@ const PLAYS: &[(&str, Player)] = &[
     ("Ctrl+D leaves; no Pod stops", leaving_stops_no_pod),
     ("| Ctrl+N | go to what needs you |", a_request_is_gone_to),
     ("| Ctrl+P, F1 | find anything, explain what is in focus |", lists_are_opened),
-    ("| Tab on an empty line | walk through line, tree and transcript |", tab_walks),
+    (
+        "| Tab on an empty line | move between the input line, the tree and the transcript |",
+        tab_walks,
+    ),
     ("| Esc, then Enter | pause the run, continue it |", a_run_is_paused_and_continued),
     ("wait for Enter once", the_first_message_waits_for_enter),
+    (
+        "on the empty line of the first screen Enter does the same while there is no model",
+        said::enter_on_the_empty_first_screen_connects_a_model_only_where_there_is_none,
+    ),
+    (
+        "answer is left after 10 seconds, or with Esc",
+        said::a_key_is_on_no_frame_and_in_no_history_and_esc_forgets_it,
+    ),
     ("Enter sends your next message into the run", enter_sends_into_the_run),
     ("Tab at the end of the text, or `:queue`, keeps it for the end of the run", tab_queues),
     ("Enter on an empty line sends the first queued message into the run", enter_steers),
@@ -56,25 +68,46 @@ const PLAYS: &[(&str, Player)] = &[
     ("`m` and a digit pins one", a_pod_is_pinned),
     ("`v` shows its transcript beside the current one", a_pod_is_shown_beside),
     ("stands in the line, where you make it wider or narrower first", the_rule_is_edited),
-    ("`Ctrl+X` then `r` goes to the transcript", the_leader_goes_to_the_transcript),
     ("`Ctrl+X` then `u` leaves the mouse to the terminal", the_mouse_is_left_to_the_terminal),
-    ("`↑` `↓` move, `Enter` unfolds a line", lines_are_unfolded),
-    ("`i` comes back here", the_composer_is_gone_to),
     ("`o` in the transcript opens the file of a call", open_target::a_file_is_opened),
-    ("`Ctrl+P` finds every command", the_palette_has_every_verb),
-    ("`Esc` pauses a run, `Enter` continues it", a_run_is_paused_and_continued),
-    ("**`Ctrl+N`** goes to its question", a_request_is_gone_to),
-    ("then `a` allows it once, `D` denies it with a reason", a_request_is_decided),
     (
-        "Nothing else answers: no `Enter`, no \\\nclick, no key that was on its way",
+        "`Tab` on the empty line goes to the tree, `↓` shows the next Pod, `Esc` comes back here",
+        the_tree_is_looked_through,
+    ),
+    ("**Key: `Tab`**", tab_walks),
+    (
+        "`Ctrl+N` goes to its request. Read it; then `a` allows it once, `D` denies it with a reason",
+        a_request_is_decided,
+    ),
+    ("`Enter` never allows", nothing_else_decides),
+    ("**Key: `Ctrl+N`, then `a`**", a_request_is_decided),
+    ("`Ctrl+N` goes from one to the next", a_request_is_gone_to),
+    (
+        "Each card wakes with `Ctrl+N` only, so no letter that you type answers",
         nothing_else_decides,
     ),
-    ("Once nothing waits any more you are back here", the_last_answer_comes_back),
-    ("`checker` waits for you: `Ctrl+N` goes to its question", a_request_is_gone_to),
-    ("`:stop` ends me, `:restore` brings me back", the_pod_of_the_tour_is_stopped_and_restored),
-    ("Write while I work: `Enter` sends the message into the run", enter_sends_into_the_run),
+    ("**Key: `Ctrl+N`, again and again**", the_last_answer_comes_back),
+    ("`Ctrl+D` on the empty line closes the screen", leaving_stops_no_pod),
+    ("`Ctrl+X` then `h` opens it at any time", what_pods_did_is_looked_up),
+    ("**Key: `Ctrl+D`, then `Ctrl+X` `h`**", what_pods_did_is_looked_up),
+    (
+        "**Key: `:stop tester`, then `:restore tester`**",
+        the_pod_of_the_tour_is_stopped_and_restored,
+    ),
     ("`Tab` goes up to the Pod above", a_rule_is_written_for_a_family),
-    ("`Tab` keeps it for the end", tab_queues),
+    ("| Ctrl+D Ctrl+U | half a page down, up; in lists a page |", vim::pages_and_rows_are_scrolled),
+    ("| Ctrl+F Ctrl+B | a page down, up |", vim::pages_and_rows_are_scrolled),
+    ("| Ctrl+E Ctrl+Y | a row down, up |", vim::pages_and_rows_are_scrolled),
+    ("| `h` `l` `z` | fold, unfold, either |", vim::rows_are_folded),
+    ("| `o` in a list | go there |", vim::a_list_is_walked),
+    (
+        "| Ctrl+W | as Ctrl+X; then `w` next pane, `W` the one before, `j` `k` next and previous Pod |",
+        vim::the_leader_has_a_second_key,
+    ),
+    (
+        "(arrows, `j` `k`, `g` `G`, `/` `n` `N`, `y`, `i`, `:`) do the same with `vim`",
+        vim::a_list_is_walked,
+    ),
 ];
 
 /// The keys in the pages of `:help`, by verb; those about marks are in the pages of several verbs.
@@ -137,7 +170,8 @@ fn keys_named(text: &str) -> Vec<String> {
 }
 
 /// Signs that mean something else in a text.
-const NO_KEYS: [(&str, &[&str]); 2] = [("docs/policy.md", &["?"]), ("docs/rehearsal.md", &[])];
+const NO_KEYS: [(&str, &[&str]); 3] =
+    [("docs/config.md", &["?", "G"]), ("docs/policy.md", &["?"]), ("docs/rehearsal.md", &[])];
 
 #[test]
 fn every_key_that_a_text_names_is_pressed_in_a_test() {

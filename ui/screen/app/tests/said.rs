@@ -1,7 +1,9 @@
 //! Sentences, counts and hints on the screen are true: each is compared with the state that it describes.
 
 use super::*;
+use crate::verb::dialogue::{KeyReply, KeyStep};
 use yoi::config::Settings;
+use yoi::llm::trial::{Tried, Works};
 use yoi::protocol::event::Line;
 use yoi::protocol::{Entry, Fact, LastRun, RunResult, Segment};
 
@@ -178,32 +180,109 @@ fn a_stop_is_said_as_long_as_the_pod_is_stopped() {
 }
 
 #[test]
-fn the_keys_that_the_tour_names_do_what_it_says() {
-    let tour = include_str!("../../../../prompts/tour.toml");
-    assert!(tour.contains("`Ctrl+X` then `r` goes to the transcript"));
-    assert!(tour.contains("`i` comes back here"));
-    let mut bench = alone(State::Idle);
-    bench.press("ctrl-x");
-    bench.press("r");
-    assert_eq!(bench.app.focus, Focus::Transcript);
-    bench.press("i");
-    assert_eq!(bench.app.focus, Focus::Composer);
+fn the_first_screen_lists_the_pods_that_did_something_last_and_has_no_tree() {
+    let screen = |pods| {
+        let mut bench = Bench::new(pods);
+        bench.size(80, 24);
+        bench.screen()
+    };
+    assert!(!screen(Vec::new()).contains("recent"));
+    let elsewhere = PodInfo { workspace: "/other".into(), ..pod("far", State::Idle) };
+    let late = elsewhere.since + 60_000;
+    let old = PodInfo { last_activity: late, ..pod("old", State::Stopped) };
+    let child = child("old", "part", State::Stopped);
+    let shown = screen(vec![elsewhere, old, child]);
+    let rows: Vec<&str> = shown.lines().skip_while(|row| !row.contains("recent")).collect();
+    assert!(rows[0].contains(":open <pod> goes there"), "{shown}");
+    assert!(rows[1].contains("old") && rows[2].contains("far"), "newest first: {shown}");
+    assert!(!shown.contains("part") && !shown.contains('│'), "{shown}");
 }
 
 #[test]
-fn no_pod_is_said_to_work_here_only_while_there_is_none() {
-    let first = |pods| Bench::new(pods).screen();
-    let elsewhere = PodInfo { workspace: "/other".into(), ..pod("far", State::Idle) };
-    for pods in [Vec::new(), vec![elsewhere]] {
-        let screen = first(pods);
-        assert!(screen.contains("No Pod works here yet."), "{screen}");
-    }
-    let screen = first(vec![pod("old", State::Stopped)]);
-    assert!(
-        !screen.contains("No Pod works here") && screen.contains("No Pod is open."),
-        "{screen}"
-    );
-    assert!(screen.contains(":open <pod>"), "{screen}");
+pub fn enter_on_the_empty_first_screen_connects_a_model_only_where_there_is_none() {
+    let mut bench = Bench::new(Vec::new());
+    bench.press("enter");
+    assert!(bench.app.layers.is_empty(), "nothing is known yet");
+    bench.msg(Msg::Answered(Asked::FirstModel, Ok(found(None))));
+    assert!(bench.screen().contains("Enter connects a model"), "{}", bench.screen());
+    bench.press("enter");
+    assert!(bench.screen().contains("which provider?"), "{}", bench.screen());
+    bench.press("esc");
+    bench.msg(Msg::Answered(Asked::FirstModel, Ok(found(Some("anthropic/x")))));
+    assert!(bench.screen().contains("anthropic/x: a key is there"), "{}", bench.screen());
+    let bar = bench.screen().lines().last().map(str::to_owned).unwrap_or_default();
+    assert!(!bar.contains("Enter"), "{bar}");
+    bench.press("enter");
+    assert!(bench.app.layers.is_empty());
+    bench.type_in("go");
+    assert!(bench.screen().contains("Enter starts it"), "{}", bench.screen());
+}
+
+/// What a new Pod would get.
+fn found(model: Option<&str>) -> Event {
+    let model = model.map(|model| yoi::protocol::reply::FoundModel {
+        model: model.into(),
+        why: "a key is there".into(),
+        sends: None,
+        effort_unsent: None,
+    });
+    let config = "/c/config.toml".into();
+    Event::ModelFound { model, effort: None, config, mistakes: Vec::new() }
+}
+
+#[test]
+pub fn a_key_is_on_no_frame_and_in_no_history_and_esc_forgets_it() {
+    const KEY: &str = "sk-typed-0123456789";
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    let opens = |bench: &mut Bench| {
+        bench.type_in(":connect anthropic");
+        let asked = bench.press("enter");
+        let verb = key_steps(&asked)[0].0;
+        bench.msg(Msg::KeyStepDone(verb, KeyReply::Tried(Tried::NeedsKey)));
+        assert!(bench.screen().contains("key for anthropic ›"), "{}", bench.screen());
+        verb
+    };
+    opens(&mut bench);
+    bench.type_in(&KEY[..4]);
+    bench.msg(Msg::Paste(KEY[4..].to_owned()));
+    assert!(bench.screen().contains("19 characters, not shown"), "{}", bench.screen());
+    assert!(!bench.screen().contains("sk-"), "{}", bench.screen());
+    let saved = |bench: &Bench| format!("{:?}", bench.app.screen_state());
+    assert!(!saved(&bench).contains("sk-"));
+    bench.press("esc");
+    assert!(!bench.screen().contains("key for anthropic"), "{}", bench.screen());
+    let verb = opens(&mut bench);
+    bench.type_in(KEY);
+    let tried = bench.press("enter");
+    let [(_, KeyStep::Try { key: Some(key), .. })] = key_steps(&tried)[..] else {
+        panic!("{tried:?}")
+    };
+    assert_eq!(key.expose(), KEY);
+    assert!(bench.screen().contains("asking anthropic …"), "{}", bench.screen());
+    bench.press("esc");
+    let works = Tried::Works(Works::default());
+    let late = bench.msg(Msg::KeyStepDone(verb, KeyReply::Tried(works)));
+    assert!(key_steps(&late).is_empty(), "a key that was left is not stored");
+    assert!(!saved(&bench).contains("sk-") && !bench.screen().contains("sk-"));
+}
+
+#[test]
+fn a_key_behind_the_verb_is_refused_and_kept_in_no_history() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.type_in(":connect anthropic sk-typed-0123456789");
+    bench.press("enter");
+    bench.press("esc");
+    let saved = format!("{:?}", bench.app.screen_state());
+    assert!(saved.contains("connect anthropic") && !saved.contains("sk-typed"), "{saved}");
+}
+
+/// The steps with keys among these effects.
+fn key_steps(effects: &[Effect]) -> Vec<(VerbId, &KeyStep)> {
+    let steps = effects.iter().filter_map(|effect| match effect {
+        Effect::KeyStep(verb, step) => Some((*verb, step)),
+        _ => None,
+    });
+    steps.collect()
 }
 
 #[test]
@@ -221,18 +300,11 @@ fn a_compaction_is_said_only_as_long_as_it_goes_on() {
 #[test]
 fn the_first_screen_names_the_tour_once_and_no_peers_of_nothing() {
     let mut bench = Bench::new(Vec::new());
-    let found = Event::ModelFound {
-        model: None,
-        effort: None,
-        config: "/c/config.toml".into(),
-        mistakes: vec![],
-    };
-    bench.msg(Msg::Answered(Asked::FirstModel, Ok(found)));
+    bench.msg(Msg::Answered(Asked::FirstModel, Ok(found(None))));
     bench.size(100, 40);
     let screen = bench.screen();
-    assert!(screen.contains("No model is connected"), "{screen}");
+    assert!(screen.contains("no model yet"), "{screen}");
     assert_eq!(screen.matches(":tour").count(), 1, "{screen}");
-    assert!(screen.contains(":help  lists the verbs"), "{screen}");
     let mut bench = Bench::new(vec![pod("alice", State::Stopped), pod("bob", State::Stopped)]);
     bench.host(None, Event::Peered { source: name("alice"), peer: name("bob") });
     bench.size(100, 40);

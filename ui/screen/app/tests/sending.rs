@@ -390,6 +390,47 @@ fn the_name_of_a_pod_is_completed_among_the_files_and_only_written() {
 }
 
 #[test]
+fn before_there_is_a_pod_files_are_those_of_the_directory_of_the_screen() {
+    let kind = yoi::protocol::CompletionKind::File;
+    let mut bench = Bench::new(vec![]);
+    bench.type_in("see ");
+    let asked = bench.press("@");
+    let [Effect::FindFiles(prefix, asked)] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!((prefix.as_str(), asked), ("", &Asked::Files(String::new())));
+    let file = yoi::protocol::Completion { value: "run.rs".into(), is_dir: false };
+    let entries = vec![file];
+    bench.msg(Msg::Answered(asked.clone(), Ok(Event::Completions { kind, entries })));
+    bench.press("enter");
+    assert_eq!(bench.draft(), "see @run.rs ");
+}
+
+#[test]
+fn a_pod_and_a_file_are_completed_in_the_text_of_a_verb_for_the_pod_that_gets_it() {
+    let kind = yoi::protocol::CompletionKind::File;
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("bob", State::Running)]);
+    bench.go_to("alice");
+    assert!(calls(&bench.type_in(":send bob see ")).is_empty());
+    bench.press("@");
+    let asked = bench.type_in("bo");
+    let [.., (Some("bob"), Method::ListCompletions { prefix, .. })] = calls(&asked)[..] else {
+        panic!("{asked:?}")
+    };
+    assert_eq!(prefix, "bo");
+    let file = yoi::protocol::Completion { value: "bold.rs".into(), is_dir: false };
+    let entries = vec![file];
+    let reply = Event::Completions { kind, entries };
+    bench.msg(Msg::Answered(Asked::FilesMentioned("bo".into()), Ok(reply)));
+    let screen = bench.screen();
+    let rows: Vec<&str> = screen.lines().map(str::trim).collect();
+    assert!(rows.windows(2).any(|rows| rows == ["bob       running", "@bold.rs"]), "{screen}");
+    bench.press("tab");
+    bench.press("tab");
+    let sent = bench.press("enter");
+    let [(Some("bob"), Method::Send { input, .. })] = calls(&sent)[..] else { panic!("{sent:?}") };
+    assert_eq!(yoi::protocol::flatten(input), "see @bold.rs");
+}
+
+#[test]
 fn the_tour_plays_in_a_pod_of_its_own_and_writes_its_next_line() {
     let mut bench = Bench::new(vec![]);
     bench.type_in(":tour");
@@ -400,7 +441,37 @@ fn the_tour_plays_in_a_pod_of_its_own_and_writes_its_next_line() {
     let [(Some("tour"), Method::Send { .. })] = calls(&sent)[..] else { panic!("{sent:?}") };
     bench.shown(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Running) });
     bench.shown(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Idle) });
-    assert_eq!(bench.draft(), "Show me what an error looks like.");
+    assert_eq!(bench.draft(), "Ask the counter on the network.");
+}
+
+#[test]
+fn the_tour_sends_the_person_away_and_goes_on_when_the_screen_is_opened_again() {
+    let tour = |state| PodInfo {
+        workspace: "/tmp/x".into(),
+        model: yoi::llm::rehearsal::TOUR_MODEL.into(),
+        ..pod("tour", state)
+    };
+    let mut bench = Bench::new(vec![]);
+    bench.type_in(":tour");
+    let effects = bench.press("enter");
+    let [Effect::Tour(token)] = &effects[..] else { panic!("{effects:?}") };
+    let info = Box::new(tour(State::Idle));
+    bench.msg(Msg::Answered(Asked::NewTour(token.clone()), Ok(Event::Created { info })));
+    for line in &yoi::llm::rehearsal::TOUR_LINES[1..] {
+        bench.shown(tour(State::Running));
+        bench.shown(tour(State::Idle));
+        if *line == "I am back." {
+            assert_eq!(bench.draft(), "", "the empty line is the one that the key leaves");
+        } else {
+            assert_eq!(bench.draft(), *line);
+            bench.press("enter");
+        }
+    }
+    let mut again = Bench::returning(bench.app.screen_state(), vec![tour(State::Idle)]);
+    assert_eq!(again.draft(), "I am back.");
+    again.press("enter");
+    let later = Bench::returning(again.app.screen_state(), vec![tour(State::Idle)]);
+    assert_eq!(later.draft(), "", "it is written once");
 }
 
 #[test]
@@ -423,7 +494,7 @@ fn the_tour_goes_on_after_the_host_left_the_end_of_its_run_out() {
         for event in [Event::Lagged, family(run(3, State::Idle))] {
             bench.msg(Msg::Host(Outgoing { re: None, pod: None, seq: None, event }));
         }
-        assert_eq!(bench.draft(), "Show me what an error looks like.");
+        assert_eq!(bench.draft(), "Ask the counter on the network.");
     }
 }
 
@@ -449,7 +520,7 @@ fn the_tour_waits_for_working_children_and_until_its_pod_is_current() {
     assert_eq!(bench.draft(), "");
     bench.type_in(":open tour");
     bench.press("enter");
-    assert_eq!(bench.draft(), "Show me what an error looks like.");
+    assert_eq!(bench.draft(), "Ask the counter on the network.");
 }
 
 #[test]

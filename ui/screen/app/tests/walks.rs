@@ -425,8 +425,8 @@ impl Walk {
                 other => panic!("nobody did {other:?}"),
             }
         }
-        if let Some(states) = self.parser.take_record_states() {
-            self.message(Msg::TakesRecords(states), false);
+        for reply in self.parser.take_replies() {
+            self.message(Msg::Terminal(reply), false);
         }
     }
 
@@ -440,13 +440,14 @@ impl Walk {
                 Some(Layer::Prompt(prompt)) =>
                     format!("{:?} {:?}", prompt.purpose, prompt.input.text()),
                 Some(Layer::List(_)) => "a list".into(),
+                Some(Layer::Key(line)) => line.shown().0,
                 Some(Layer::Confirm(confirm)) => confirm.text(),
                 None => format!("{:?}", self.bench.app.focus),
             }
         ));
         let confirmed = match self.bench.app.layers.top() {
             Some(Layer::Prompt(prompt)) => key.code == KeyCode::Enter && !prompt.input.is_empty(),
-            Some(Layer::List(_)) => key.code == KeyCode::Enter,
+            Some(Layer::List(_) | Layer::Key(_)) => key.code == KeyCode::Enter,
             Some(Layer::Confirm(_)) | None => {
                 let seen = self.seen.as_ref().filter(|_| decides(&self.bench).is_some());
                 seen.is_some_and(|(what, since)| {

@@ -103,6 +103,29 @@ fn a_chosen_file_is_sent_as_a_reference() {
 }
 
 #[test]
+fn the_path_of_an_image_that_is_dropped_on_the_terminal_names_that_file() {
+    for (dropped, path) in [
+        ("/tmp/shot.png", "/tmp/shot.png"),
+        ("'/tmp/a shot.JPG' ", "/tmp/a shot.JPG"),
+        ("/tmp/a\\ shot.webp", "/tmp/a shot.webp"),
+        ("file:///tmp/shot.gif\n", "/tmp/shot.gif"),
+    ] {
+        let mut composer = Composer::default();
+        composer.paste(dropped);
+        let segments = composer.take().segments;
+        let named = Segment::FileRef { path: path.into() };
+        assert!(segments.contains(&named), "{dropped}: {segments:?}");
+    }
+    for text in
+        ["shot.png", "see /tmp/shot.png", "/tmp/notes.txt", "/tmp/a.png\n/tmp/b.png", "/png"]
+    {
+        let mut composer = Composer::default();
+        composer.paste(text);
+        assert_eq!(composer.take().segments, plain(text), "{text}");
+    }
+}
+
+#[test]
 fn history_comes_back_to_the_draft_it_began_with() {
     let mut composer = Composer::default();
     for text in ["first", "second"] {

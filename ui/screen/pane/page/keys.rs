@@ -29,7 +29,7 @@ pub fn rows_of_keys(first: &[KeyHelp], second: &[KeyHelp], columns: usize) -> Ve
     let left = room * 11 / 20;
     let right = room - left;
     let (first, second) = (
-        column(&first.iter().collect::<Vec<_>>(), left - 1),
+        column(&first.iter().collect::<Vec<_>>(), left - GAP),
         column(&second.iter().collect::<Vec<_>>(), right),
     );
     let rows = first.len().max(second.len());

@@ -3,7 +3,7 @@
 use crate::rows::width;
 use crate::screen::pane::tree::columns::{Cells, Columns};
 use crate::screen::pane::tree::{Children, Place, StoppedPods, Tree, TreeRow, Workspaces};
-use crate::theme::{MONO, Role, Theme};
+use crate::theme::{Role, Theme};
 use crate::wording::age;
 use crate::wording::model::{context, cost};
 use crate::wording::now::{self, Now};
@@ -242,7 +242,7 @@ impl View<'_> {
             Children::None | Children::Shown | Children::Folded => own,
         };
         // Without colours a warning has a sign.
-        if now.role == Role::Warn && self.theme.name == MONO {
+        if now.role == Role::Warn && !self.theme.has_grounds() {
             now.text.insert_str(0, "! ");
             now.short.insert_str(0, "! ");
         }

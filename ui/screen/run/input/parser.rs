@@ -1,7 +1,7 @@
 //! From the bytes of a terminal to events. Nothing is read or written here: the bytes and the time come
 //! in as arguments.
 
-use crate::screen::program_status::States;
+use crate::screen::reply::Reply;
 use crate::screen::run::input::sequence::{self, Sequence};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::time::{Duration, Instant};
@@ -38,8 +38,7 @@ pub struct Parser {
     /// When the last paste ended.
     pasted: Option<Instant>,
     events: Vec<Event>,
-    /// The states of records that the terminal takes, once it said so.
-    record_states: Option<States>,
+    replies: Vec<Reply>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +55,7 @@ enum State {
     Console,
     /// Behind ESC [ M, a mouse event of three bytes.
     Mouse,
-    /// A control string, such as a reply of the terminal. Only one reply means something here.
+    /// A control string, such as a reply of the terminal.
     Text(ControlString),
     /// Behind an ESC in a control string.
     TextEscape(ControlString),
@@ -90,7 +89,7 @@ impl Parser {
             typed: None,
             pasted: None,
             events: Vec::new(),
-            record_states: None,
+            replies: Vec::new(),
         }
     }
 
@@ -99,9 +98,9 @@ impl Parser {
         self.deadline
     }
 
-    /// The reply of the terminal to the query of the Program Status Protocol, once.
-    pub fn take_record_states(&mut self) -> Option<States> {
-        self.record_states.take()
+    /// The replies of the terminal that came since the last call.
+    pub fn take_replies(&mut self) -> Vec<Reply> {
+        std::mem::take(&mut self.replies)
     }
 
     /// The events that follow from the passing of time.
@@ -297,7 +296,10 @@ impl Parser {
                 self.end();
                 self.wait(State::Paste, PASTE, now);
             }
-            None => self.end(),
+            None => {
+                self.replies.extend(Reply::of_sequence(&self.buffer, last));
+                self.end();
+            }
         }
     }
 
@@ -341,7 +343,7 @@ impl Parser {
 
     fn end_text(&mut self, string: ControlString) {
         if string.introducer == b']' && self.buffer.len() <= LONGEST_TEXT {
-            self.record_states = States::of_reply(&self.buffer).or(self.record_states.take());
+            self.replies.extend(Reply::of_string(&self.buffer));
         }
         self.end();
     }

@@ -1,5 +1,7 @@
 use super::parser::Parser;
 use crate::screen::program_status::Status;
+use crate::screen::reply::Reply;
+use crate::theme::Ground;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind};
 use std::time::{Duration, Instant};
 
@@ -144,13 +146,28 @@ fn the_reply_about_records_is_no_key_wherever_it_is_cut() {
         events.extend(bench.feed(&reply[cut..]));
         let typed = ['a', 'b'].map(|c| key(KeyCode::Char(c), KeyModifiers::NONE));
         assert_eq!(events, typed, "cut at {cut}");
-        let states = bench.parser.take_record_states().expect("a reply");
+        let replies = bench.parser.take_replies();
+        let [Reply::Records(states)] = &replies[..] else { panic!("cut at {cut}: {replies:?}") };
         assert!(states.take(Status::Idle) && !states.take(Status::Done), "cut at {cut}");
     }
     let mut bench = Bench::new();
     let long = [b"\x1b]7501;?:".as_slice(), &[b'x'; 600], b"\x07"].concat();
     assert_eq!(bench.feed(&long), []);
-    assert_eq!(bench.parser.take_record_states(), None, "too long");
+    assert_eq!(bench.parser.take_replies(), [], "too long");
+}
+
+#[test]
+fn replies_to_all_questions_are_taken_in_their_order_and_are_no_keys() {
+    let replies = b"\x1b]11;rgb:fafa/fafa/fafa\x07\x1b[?1u\x1b[?62;22c";
+    for cut in 0..replies.len() {
+        let mut bench = Bench::new();
+        let mut events = bench.feed(&replies[..cut]);
+        events.extend(bench.all(&replies[cut..]));
+        assert_eq!(events, [], "cut at {cut}");
+        let expected = [Reply::Ground(Ground::Light), Reply::Chords, Reply::Attributes];
+        assert_eq!(bench.parser.take_replies(), expected, "cut at {cut}");
+        assert_eq!(bench.parser.take_replies(), [], "each is taken once");
+    }
 }
 
 #[test]

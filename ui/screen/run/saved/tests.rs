@@ -8,11 +8,16 @@ fn files(dir: &Path) -> ScreenFiles {
     ScreenFiles::new(dir, Path::new("/data"), Path::new("/repo"))
 }
 
+/// A theme and a key map of this name.
+fn of(name: Option<&str>) -> Chosen {
+    Chosen { theme: name.map(str::to_owned), keymap: name.map(str::to_owned) }
+}
+
 fn writer(dir: &Path, settings: Option<&str>) -> Writer {
     let files = files(dir);
     let (base, damaged) = files.screen();
     assert_eq!(damaged, None);
-    Writer { files, base, theme: None, settings: settings.map(str::to_owned) }
+    Writer { files, base, chosen: Chosen::default(), settings: of(settings) }
 }
 
 /// A screen over two Pods that goes on where the last one was.
@@ -21,7 +26,7 @@ fn screen(dir: &Path) -> Bench {
 }
 
 fn snapshot(screen: &Bench, last: bool) -> Snapshot {
-    Snapshot { screen: screen.app.screen_state(), theme: screen.app.chosen_theme.clone(), last }
+    Snapshot { screen: screen.app.screen_state(), chosen: screen.app.looks.chosen.clone(), last }
 }
 
 fn name(text: &str) -> PodName {
@@ -125,15 +130,19 @@ fn a_screen_that_is_left_decides_what_the_next_one_shows() {
 }
 
 #[test]
-fn the_theme_of_the_verb_counts_until_the_settings_change() {
+fn what_a_verb_chose_counts_until_the_settings_change() {
     let dir = tempfile::tempdir().unwrap();
     let bench = screen(dir.path());
-    let chosen = |theme: &str| Snapshot { theme: Some(theme.into()), ..snapshot(&bench, false) };
+    let chosen = |name: &str| Snapshot { chosen: of(Some(name)), ..snapshot(&bench, false) };
     writer(dir.path(), Some("night")).write(chosen("day")).unwrap();
-    assert_eq!(files(dir.path()).theme(Some("night")), (Some("day".into()), None));
-    assert_eq!(files(dir.path()).theme(Some("mono")), (None, None));
+    assert_eq!(files(dir.path()).chosen(&of(Some("night"))), (of(Some("day")), vec![]));
+    assert_eq!(files(dir.path()).chosen(&of(Some("mono"))), (Chosen::default(), vec![]));
+    let older = r#"{"version":1,"content":{"theme":"mono","settings":null}}"#;
     let elsewhere = ScreenFiles::new(dir.path(), Path::new("/data"), Path::new("/other"));
-    assert_eq!(elsewhere.theme(Some("night")).0.as_deref(), Some("day"));
+    assert_eq!(elsewhere.chosen(&of(Some("night"))).0, of(Some("day")));
+    std::fs::write(dir.path().join("screens/theme.json"), older).unwrap();
+    let (kept, notices) = files(dir.path()).chosen(&Chosen::default());
+    assert_eq!((kept.theme.as_deref(), notices), (Some("mono"), vec![]), "of an older program");
 }
 
 #[tokio::test]
@@ -141,9 +150,10 @@ async fn the_last_state_is_written_before_the_saver_ends() {
     let dir = tempfile::tempdir().unwrap();
     let mut bench = screen(dir.path());
     let (base, _) = files(dir.path()).screen();
-    let saver = Saver::start(files(dir.path()), base, None, |why| panic!("{why}")).unwrap();
-    assert!(saver.save(bench.app.screen_state(), None));
+    let saver =
+        Saver::start(files(dir.path()), base, Chosen::default(), |why| panic!("{why}")).unwrap();
+    assert!(saver.save(bench.app.screen_state(), Chosen::default()));
     bench.go_to("b");
-    saver.finish(bench.app.screen_state(), None).await;
+    saver.finish(bench.app.screen_state(), Chosen::default()).await;
     assert_eq!(screen(dir.path()).app.current, Some(name("b")));
 }

@@ -2,6 +2,8 @@
 
 use crate::screen::app::tests::{Bench, approval, pod, rewind_target};
 use crate::screen::app::{Asked, Confirm, Effect, Layer, Msg};
+use crate::verb::dialogue::KeyReply;
+use yoi::llm::trial::Tried;
 use yoi::protocol::{
     Completion, CompletionKind, Event, PlanStep, PodInfo, PodName, Restoring, RewindTarget, State,
 };
@@ -54,7 +56,7 @@ fn in_inbox(bench: &mut Bench, key: &str) {
 }
 
 /// Each kind of sheet, as [`kind`] names it.
-const SHEETS: [(&str, Opens); 17] = [
+const SHEETS: [(&str, Opens); 18] = [
     ("line", |bench| drop(bench.type_in(":re"))),
     ("line", |bench| drop(run(bench, ":lend nobody"))),
     ("line", |bench| in_inbox(bench, "D")),
@@ -81,6 +83,11 @@ const SHEETS: [(&str, Opens); 17] = [
         bench.press("ctrl-d");
     }),
     ("verb", |bench| reply(bench, ":rewind 2", rewind())),
+    ("key", |bench| {
+        let asked = run(bench, ":connect anthropic");
+        let [Effect::KeyStep(verb, _)] = asked[..] else { panic!("{asked:?}") };
+        bench.msg(Msg::KeyStepDone(verb, KeyReply::Tried(Tried::NeedsKey)));
+    }),
     ("verb", |bench| drop(run(bench, ":rm old"))),
     ("verb", |bench| reply(bench, ":restore old --tree", restore())),
     ("line", |bench| in_inbox(bench, "T")),
@@ -92,6 +99,7 @@ fn kind(bench: &Bench) -> &'static str {
     match bench.app.layers.top() {
         Some(Layer::Prompt(_)) => "line",
         Some(Layer::List(_)) => "list",
+        Some(Layer::Key(_)) => "key",
         Some(Layer::Confirm(confirm)) => match confirm {
             Confirm::Offered { .. } => "offered",
             Confirm::Unusual { .. } => "unusual",

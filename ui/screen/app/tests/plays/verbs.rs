@@ -12,6 +12,7 @@ const FILLED: &[(&str, &str)] = &[
     ("[words]", "no such words"),
     ("<n>", "99"),
     ("[n]", "{request}"),
+    ("theme <name>", "theme day"),
     ("rehearsal:<file>", "rehearsal:{dir}/script.toml"),
     (" [why]", " not now"),
     (" [pod|tree [<tool>:<pattern>]]", " tree"),
@@ -22,6 +23,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("model ollama/<name>", "connecting: a server of this machine is found by the next message"),
     ("model lmstudio/<name>", "as the line before it, with another address"),
     ("model mine/<name>", "connecting: the lines of the no-model answer connect a server"),
+    ("stop tester", "players: the Pod of the tour is stopped and restored"),
+    ("restore tester", "as the line before it"),
     ("stop", "players: the Pod of the tour is stopped and restored"),
     ("restore", "players: the Pod of the tour is stopped and restored"),
     (

@@ -22,6 +22,7 @@ impl Screen {
             workspace: world.cwd(),
             env: world.env.clone(),
             themes: vec!["night".into(), "day".into()],
+            providers: yoi::config::Catalogue::builtin().providers.keys().cloned().collect(),
             ..Setup::default()
         };
         let mut keymap = crate::screen::keys::default_keymap();
@@ -55,6 +56,7 @@ impl Screen {
             match effect {
                 Effect::Call { pod, method, asked } => self.call(pod, method, asked),
                 Effect::LoadTheme(_) => self.acted.push("theme"),
+                Effect::LoadKeymap(_) => self.acted.push("keymap"),
                 Effect::Tour(_) => self.acted.push("tour"),
                 Effect::Redraw => self.acted.push("redraw"),
                 Effect::Quit(_) => self.acted.push("quit"),

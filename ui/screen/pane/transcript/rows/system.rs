@@ -116,6 +116,11 @@ pub fn said(item: &SystemItem) -> &str {
 
 /// How many lines a text has that came with a message.
 pub fn lines(item: &SystemItem) -> Option<String> {
+    if let SystemItem::FileAttachment { images, .. } = item
+        && !images.is_empty()
+    {
+        return Some("image".to_owned());
+    }
     let (SystemItem::FileAttachment { body, .. }
     | SystemItem::Knowledge { body, .. }
     | SystemItem::Workflow { body, .. }) = item

@@ -15,6 +15,7 @@ fn story() -> Vec<Entry> {
         system(SystemItem::FileAttachment {
             path: "ui/run.rs".into(),
             body: "fn main() {}\nfn other() {}\n".into(),
+            images: vec![],
         }),
         thought("The test waits for a *timer*.\nIt should wait for the event."),
         said("I'll ask scout to **reproduce** it first:\n\n- run it `100` times\n- read the log"),

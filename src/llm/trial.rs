@@ -1,0 +1,215 @@
+//! Tries a key: asks a provider for the list of its models, which costs nothing.
+
+use crate::config::dirs::Env;
+use crate::config::keys::{Keys, Secret};
+use crate::config::model_select::{ModelContext, resolve};
+use crate::config::models::{KeySource, Model, Wire};
+use crate::config::settings::Settings;
+use crate::config::workspace_settings::WorkspaceSettings;
+use crate::config::{Catalogue, url};
+use crate::llm::http::Http;
+use crate::llm::provider::{headers, who};
+use crate::llm::{Failure, Timeouts};
+use reqwest::Url;
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a provider may take to answer.
+const TIME: Duration = Duration::from_secs(10);
+/// Lists its models for everybody, so that another address tells whether the key is right.
+const OPENROUTER: &str = "openrouter";
+
+/// What a trial found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tried {
+    /// The provider needs a key, and none is at hand.
+    NeedsKey,
+    Works(Works),
+    /// A sentence that says what is wrong and what to do.
+    Failed(String),
+}
+
+/// A provider that answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Works {
+    /// Such as `with the key from OPENAI_API_KEY`; empty where a key was given to be tried.
+    pub key: String,
+    /// The models that can answer, as far as the provider lists them.
+    pub models: Vec<String>,
+    /// The model of `provider/`.
+    pub default_model: Option<String>,
+}
+
+/// Asks `provider` with `key`, or, without one, with what the environment of the person has. The settings are those of
+/// the directory `config`.
+pub async fn try_key(config: &Path, env: &Env, provider: &str, key: Option<&Secret>) -> Tried {
+    let (settings, _) = Settings::load(config);
+    let (workspace, keys) = (WorkspaceSettings::default(), Keys::at(config));
+    let all = Catalogue::with(&settings);
+    let place = ModelContext {
+        settings: &settings,
+        workspace: &workspace,
+        env,
+        host: env,
+        keys: &keys,
+        cwd: config,
+    };
+    // The list of models needs the name of none.
+    let model = match resolve(&all, &format!("{provider}/-"), &place) {
+        Ok((model, _)) => model,
+        Err(error) => return Tried::Failed(error.to_string()),
+    };
+    let of_environment = match (&model.key, key) {
+        (_, Some(_)) => None,
+        (KeySource::Env(_), None) => match keys.resolve(&model.key, &[env]) {
+            Ok(found) => found,
+            Err(_) => return Tried::NeedsKey,
+        },
+        (KeySource::File(_), None) => return Tried::NeedsKey,
+        (KeySource::Unset(_) | KeySource::None, None) => None,
+        (KeySource::Command(_) | KeySource::Header(_), None) => {
+            let source = model.key.in_words();
+            return Tried::Failed(format!(
+                "requests to {provider} carry the {source}, so none is stored; :model {provider}/<name> chooses its model"
+            ));
+        }
+    };
+    let http = Http::new(&Timeouts { connect: TIME, ..Timeouts::default() });
+    match list_models(&http, &model, key.or(of_environment.as_ref()), key.is_some()).await {
+        Ok(models) => Tried::Works(Works {
+            key: if key.is_some() { String::new() } else { model.key.in_words() },
+            models,
+            default_model: all
+                .providers
+                .get(provider)
+                .and_then(|known| known.default_model.clone()),
+        }),
+        // A server whose key may be missing wants one.
+        Err(failure) if key.is_none() && !model.key.is_sent() && is_wrong_key(&failure) => {
+            Tried::NeedsKey
+        }
+        Err(failure) => Tried::Failed(with_advice(&failure, &model, key.is_some())),
+    }
+}
+
+/// The models that the provider lists.
+async fn list_models(
+    http: &Http,
+    model: &Model,
+    key: Option<&Secret>,
+    is_typed: bool,
+) -> Result<Vec<String>, Failure> {
+    let path = match model.wire {
+        Wire::Anthropic => "/models?limit=100",
+        Wire::Gemini => "/models?pageSize=1000",
+        _ if model.provider == OPENROUTER => "/key",
+        Wire::Responses | Wire::Chat | Wire::Rehearsal => "/models",
+    };
+    let address = url::below(&model.base_url, path);
+    let bad = |error| Failure::Unusable(format!("the base URL of {}: {error}", model.provider));
+    let address = Url::parse(&address).map_err(bad)?;
+    let mut who = who(model, key)?;
+    who.url = url::shown(address.as_str()).to_owned();
+    if is_typed {
+        who.key = "this key".into();
+    }
+    // A key that is typed goes as a key, whatever variable a token would come from.
+    let source = if is_typed { KeySource::File(model.provider.clone()) } else { model.key.clone() };
+    let headers = headers(&Model { key: source, ..model.clone() }, key)?;
+    let body = http.get(&who, address, headers, TIME).await?;
+    let json: Value = serde_json::from_str(&body).unwrap_or(Value::Null);
+    match json.is_object() {
+        true => Ok(names(&json)),
+        false => Err(Failure::Unusable(format!(
+            "{} at {} answered, but not with a list of models: check its base URL",
+            who.provider, who.url
+        ))),
+    }
+}
+
+/// The models of a list that can answer: models for embeddings cannot.
+fn names(json: &Value) -> Vec<String> {
+    let list = json["data"].as_array().or_else(|| json["models"].as_array());
+    let answers = |model: &&Value| {
+        let methods = model["supportedGenerationMethods"].as_array();
+        methods.is_none_or(|all| all.iter().any(|method| method == "generateContent"))
+    };
+    let name = |model: &Value| {
+        let name = model["id"].as_str().or_else(|| model["name"].as_str())?;
+        Some(name.trim_start_matches("models/").to_owned())
+    };
+    let names = list.into_iter().flatten().filter(answers).filter_map(name);
+    names.filter(|name| !name.contains("embed")).collect()
+}
+
+/// The sentence about a failure, with what a person may look at.
+fn with_advice(failure: &Failure, model: &Model, is_typed: bool) -> String {
+    let advice = match (failure, &model.key) {
+        (Failure::Status { status: 404 | 405, .. }, _) => {
+            let provider = &model.provider;
+            format!(
+                "so no key can be tried there; `yoi auth {provider}` in a shell stores one untried"
+            )
+        }
+        (_, KeySource::Env(name)) if is_wrong_key(failure) && !is_typed => {
+            format!("correct {name} and start yoi anew, or start it without {name}")
+        }
+        _ if is_wrong_key(failure) => "look whether it is whole and of this provider".into(),
+        (Failure::Connect(_) | Failure::Timeout(_), _) if !url::is_loopback(&model.base_url) => {
+            "look at the network".into()
+        }
+        _ => return failure.to_string(),
+    };
+    format!("{failure} · {advice}")
+}
+
+/// Whether the provider means the key. Some refuse a key that they do not know as a bad request.
+fn is_wrong_key(failure: &Failure) -> bool {
+    match failure {
+        Failure::Status { status: 401 | 403, .. } => true,
+        Failure::Status { status: 400, provider_text, .. } => {
+            provider_text.to_lowercase().contains("api key")
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::bench::{model, refusal};
+    use serde_json::json;
+
+    #[test]
+    fn the_models_that_can_answer_are_read_from_each_form_of_a_list() {
+        let list = json!({"data": [{"id": "gpt"}, {"id": "text-embedding-3"}, {"name": 7}]});
+        assert_eq!(names(&list), ["gpt"]);
+        let gemini = json!({"models": [
+            {"name": "models/flash", "supportedGenerationMethods": ["generateContent"]},
+            {"name": "models/vectors", "supportedGenerationMethods": ["embedContent"]},
+        ]});
+        assert_eq!(names(&gemini), ["flash"]);
+        assert_eq!(names(&json!({"data": {"label": "a key"}})), [""; 0]);
+    }
+
+    #[test]
+    fn a_failure_says_what_to_look_at_by_its_cause() {
+        let of = |failure: &Failure, key: KeySource, is_typed| {
+            let base_url = "https://api.prov/v1".into();
+            with_advice(failure, &Model { key, base_url, ..model(Wire::Chat) }, is_typed)
+        };
+        let env = || KeySource::Env("PROV_API_KEY".into());
+        let refused = refusal(401, "no such key");
+        assert!(
+            of(&refused, env(), true).ends_with("look whether it is whole and of this provider")
+        );
+        assert!(of(&refused, env(), false).contains("correct PROV_API_KEY"));
+        let bad = refusal(400, "API key not valid");
+        assert!(of(&bad, env(), true).contains("whole and of this provider"));
+        assert!(of(&refusal(404, "no"), env(), true).contains("`yoi auth prov`"));
+        let away = Failure::Connect("prov cannot be reached".into());
+        assert!(of(&away, env(), true).ends_with("look at the network"));
+        assert_eq!(of(&refusal(429, "slow"), env(), true), refusal(429, "slow").to_string());
+    }
+}
