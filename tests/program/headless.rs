@@ -445,7 +445,12 @@ fn a_shell_says_where_a_verb_works_and_which_command_goes_on() {
     assert_eq!((screen.code, screen.last_words()), (Some(2), said), "{screen:?}");
     let theme = bench.yoi(&["--theme", "nosuch", "--no-ui"]);
     assert_eq!(theme.code, Some(2), "{theme:?}");
-    assert!(theme.err.contains("no theme named nosuch; there are auto, night, day, high-contrast, terminal, mono"), "{theme:?}");
+    assert!(
+        theme.err.contains(
+            "no theme named nosuch; there are auto, night, day, high-contrast, terminal, mono"
+        ),
+        "{theme:?}"
+    );
     assert_eq!(bench.yoi(&["new", "kid", "--model", &bench.model()]).code, Some(0));
     let taken = bench.yoi(&["new", "kid", "--model", &bench.model()]);
     assert!(taken.err.contains("`yoi send kid \"…\"` goes there"), "{taken:?}");
