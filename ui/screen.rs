@@ -16,7 +16,7 @@ pub mod reply;
 /// The panes: what each holds, and how it is painted.
 pub mod pane;
 /// A list to choose from by fuzzy search.
-pub mod palette;
+pub mod pick_list;
 /// The state of the dashboard, and how messages change it.
 pub mod app;
 /// Paints a frame from the state.

@@ -1,8 +1,8 @@
 //! Where each pane stands, on a screen of any size.
 
 use crate::screen::app::{App, Focus, Zoom, panes};
-use crate::screen::palette::Palette;
 use crate::screen::pane::transcript::queue_rows;
+use crate::screen::pick_list::PickList;
 use crate::wording::why::WayOn;
 use ratatui::layout::{Margin, Rect};
 use yoi::protocol::PodName;
@@ -159,7 +159,7 @@ impl Areas {
     }
 
     /// The area of a list, below its title.
-    pub fn list(&self, list: &Palette) -> Rect {
+    pub fn list(&self, list: &PickList) -> Rect {
         let sheet = self.sheet(list.height(self.sheet(1).width, self.screen.height.into()) + 1);
         let title = sheet.height.min(1);
         Rect { y: sheet.y + title, height: sheet.height - title, ..sheet }

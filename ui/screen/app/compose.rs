@@ -3,9 +3,9 @@
 use crate::screen::app::{App, Asked, Effect, Focus, Layer, Link};
 use crate::screen::keys::{Action, Binding, Context, pressed};
 use crate::screen::notice::Kind;
-use crate::screen::palette::Palette;
 use crate::screen::pane::actionbar::Purpose;
 use crate::screen::pane::composer::Files;
+use crate::screen::pick_list::PickList;
 use crate::verb::words;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use yoi::protocol::{Completion, CompletionKind, Method, PodName};
@@ -87,9 +87,9 @@ impl App {
                 self.prompt_follows(&prompt);
                 self.layers.put_back(Layer::Prompt(prompt));
             }
-            Some(Layer::List(mut palette)) => {
-                palette.insert(text);
-                self.layers.put_back(Layer::List(palette));
+            Some(Layer::List(mut list)) => {
+                list.insert(text);
+                self.layers.put_back(Layer::List(list));
             }
             Some(Layer::Key(mut line)) => {
                 line.insert(text);
@@ -124,7 +124,7 @@ impl App {
     /// Asks the host for files that match the text behind `@` or in the palette, if a request is due.
     pub(super) fn look_for_files(&mut self) -> Option<Effect> {
         let current = self.info().map(|info| info.name.clone());
-        let of_palette = self.layers.palette_mut().and_then(Palette::wants_files);
+        let of_palette = self.layers.palette_mut().and_then(PickList::wants_files);
         let (prefix, asked) = match of_palette {
             Some(query) => (query.clone(), Asked::FilesLike(query)),
             None => {

@@ -1,8 +1,8 @@
 //! The palette: one list of verbs, Pods, agents, themes, models, settings, sent messages and files.
 
 use crate::screen::app::{App, Effect, Focus, Layer};
-use crate::screen::palette::{Choice, ListRow, Palette};
 use crate::screen::pane::composer::Message;
+use crate::screen::pick_list::{Choice, ListRow, PickList};
 use crate::verb::{Verb, Way, reached};
 use std::collections::BTreeMap;
 use yoi::protocol::Completion;
@@ -25,7 +25,7 @@ impl App {
             settings(SETTINGS),
             self.message_rows("message"),
         ];
-        let palette = Palette::of_everything("palette", rows.concat(), &self.chosen);
+        let palette = PickList::of_everything("palette", rows.concat(), &self.chosen);
         self.open_layer(Layer::List(palette))
     }
 

@@ -3,7 +3,7 @@
 use crate::screen::app::peers::CANNOT_BE_TYPED;
 use crate::screen::app::{App, Effect, Focus, Layer};
 use crate::screen::notice::Kind;
-use crate::screen::palette::{Choice, ListRow, Palette};
+use crate::screen::pick_list::{Choice, ListRow, PickList};
 use crate::verb::{Way, find};
 use std::cmp::Reverse;
 use yoi::client::family::Agent;
@@ -104,7 +104,7 @@ impl App {
             choice: Choice::Prefill(line),
         };
         let rows = lines.into_iter().map(row).collect();
-        self.open_layer(Layer::List(Palette::new(title, rows)))
+        self.open_layer(Layer::List(PickList::new(title, rows)))
     }
 }
 

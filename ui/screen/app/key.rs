@@ -44,7 +44,7 @@ impl App {
             // Handled above.
             Some(Layer::Confirm(_)) => Vec::new(),
             Some(Layer::Prompt(prompt)) => self.prompt_key(prompt, key),
-            Some(Layer::List(palette)) => self.palette_key(palette, key),
+            Some(Layer::List(list)) => self.pick_list_key(list, key),
             Some(Layer::Key(line)) => self.key_line_key(line, key),
             None => self.pane_key(key),
         }

@@ -3,9 +3,9 @@
 
 use crate::screen::app::{App, Confirm, Effect, KeyLine, Read};
 use crate::screen::notice::Kind;
-use crate::screen::palette::{Choice, Palette};
 use crate::screen::pane::actionbar::Prompt;
 pub use crate::screen::pane::inbox::ARMED_AFTER;
+use crate::screen::pick_list::{Choice, PickList};
 use crate::verb::VerbId;
 use yoi::protocol::PodName;
 
@@ -15,7 +15,7 @@ pub enum Layer {
     /// A line that is being typed.
     Prompt(Prompt),
     /// A list to choose from.
-    List(Palette),
+    List(PickList),
     Confirm(Confirm),
     /// A key that is being typed unseen, or tried.
     Key(KeyLine),
@@ -85,7 +85,7 @@ impl Layers {
     }
 
     /// The palette, also below other layers.
-    pub fn palette_mut(&mut self) -> Option<&mut Palette> {
+    pub fn palette_mut(&mut self) -> Option<&mut PickList> {
         self.stack.iter_mut().find_map(|layer| match layer {
             Layer::List(list) if list.is_of_everything() => Some(list),
             Layer::List(_) | Layer::Prompt(_) | Layer::Confirm(_) | Layer::Key(_) => None,

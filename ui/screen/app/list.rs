@@ -7,7 +7,7 @@ use crate::screen::keys::{
     Action as KeyAction, Binding, CONTEXTS, Context, Swallower, arrives_as, label, swallowers,
 };
 use crate::screen::notice::Kind;
-use crate::screen::palette::{Choice, ListRow, Palette};
+use crate::screen::pick_list::{Choice, ListRow, PickList};
 use crate::verb::words::first;
 use crate::verb::{Reply, Way, find, reached};
 use crokey::KeyCombination;
@@ -19,7 +19,7 @@ fn read(text: String, help: String) -> ListRow {
 
 impl App {
     pub(super) fn open(&mut self, title: &str, rows: Vec<ListRow>) -> Vec<Effect> {
-        self.open_layer(Layer::List(Palette::new(title, rows)))
+        self.open_layer(Layer::List(PickList::new(title, rows)))
     }
 
     /// The key of a verb, if it has one; a key of the pane in focus comes first.

@@ -3,7 +3,7 @@
 use crate::screen::app::{App, Effect, LoadFor};
 use crate::screen::keys::{self, Keymap};
 use crate::screen::notice::Kind;
-use crate::screen::palette::{Choice, ListRow};
+use crate::screen::pick_list::{Choice, ListRow};
 use crate::screen::reply::Reply;
 use crate::theme::{AUTO, Ground, Theme, over};
 

@@ -1,12 +1,12 @@
-//! Keys in the layers that are lines or lists: the command line, a search, a filter, the palette.
+//! Keys in the layers that are lines or lists: the command line, a search, a filter, the list.
 
 use crate::screen::app::key::typed;
 use crate::screen::app::{App, Areas, Effect, Focus, Layer, TextFor};
 use crate::screen::keys::{Action, Binding, Context, pressed};
-use crate::screen::palette::{Outcome, Palette};
 use crate::screen::pane::actionbar::{Prompt, Purpose};
 use crate::screen::pane::composer::Message;
 use crate::screen::pane::input::Input;
+use crate::screen::pick_list::{Outcome, PickList};
 use crossterm::event::{KeyEvent, KeyEventKind};
 
 impl App {
@@ -177,14 +177,14 @@ impl App {
         Vec::new()
     }
 
-    pub(super) fn palette_key(&mut self, mut palette: Palette, key: KeyEvent) -> Vec<Effect> {
+    pub(super) fn pick_list_key(&mut self, mut list: PickList, key: KeyEvent) -> Vec<Effect> {
         let binding = self.keymap.get(Context::Line, pressed(key)).cloned();
         let outcome = match (binding, typed(key)) {
             (Some(Binding::Do(Action::Back | Action::Interrupt)), _) => {
                 self.closed();
                 return Vec::new();
             }
-            (Some(Binding::Do(Action::DeleteBack)), _) if palette.query.is_empty() => {
+            (Some(Binding::Do(Action::DeleteBack)), _) if list.query.is_empty() => {
                 self.closed();
                 return Vec::new();
             }
@@ -192,32 +192,32 @@ impl App {
                 Outcome::Stays
             }
             (Some(Binding::Do(action @ (Action::Redraw | Action::Suspend | Action::Help))), _) => {
-                return self.above(Layer::List(palette), action);
+                return self.above(Layer::List(list), action);
             }
             (Some(Binding::Do(Action::PageUp)), _) => {
-                palette.page_up(Areas::of(self).list(&palette));
+                list.page_up(Areas::of(self).list(&list));
                 Outcome::Stays
             }
             (Some(Binding::Do(Action::PageDown)), _) => {
-                palette.page_down(Areas::of(self).list(&palette));
+                list.page_down(Areas::of(self).list(&list));
                 Outcome::Stays
             }
-            (Some(Binding::Do(action)), _) => palette.act(action),
+            (Some(Binding::Do(action)), _) => list.act(action),
             (_, Some(c)) => {
-                palette.insert(c.encode_utf8(&mut [0; 4]));
+                list.insert(c.encode_utf8(&mut [0; 4]));
                 Outcome::Stays
             }
             _ => Outcome::Stays,
         };
         match outcome {
             Outcome::Chose(row) => {
-                if palette.is_of_everything() {
+                if list.is_of_everything() {
                     self.count_use(&row);
                 }
                 self.chose(row.choice)
             }
             Outcome::Stays => {
-                self.layers.put_back(Layer::List(palette));
+                self.layers.put_back(Layer::List(list));
                 Vec::new()
             }
         }

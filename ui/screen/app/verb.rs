@@ -5,7 +5,7 @@ use crate::screen::app::{
     App, Asked, Confirm, Effect, KeyLine, Layer, Link, LoadFor, Page, RequestToken,
 };
 use crate::screen::notice::Kind;
-use crate::screen::palette::{Choice, ListRow, Palette};
+use crate::screen::pick_list::{Choice, ListRow, PickList};
 use crate::verb::dialogue::KeyStep;
 use crate::verb::line::{self, means_marks, read};
 use crate::verb::words::first;
@@ -232,7 +232,7 @@ impl App {
             choice: Choice::Picked { verb: id, at, about: about.clone() },
         };
         let rows = pick.rows.into_iter().enumerate().map(row).collect();
-        self.open_for_reply(&token, Layer::List(Palette::new(pick.title, rows)), late)
+        self.open_for_reply(&token, Layer::List(PickList::new(pick.title, rows)), late)
     }
 
     /// Shows the result of a verb, and does what its end requires of the screen.

@@ -2,6 +2,7 @@
 //! for the screen.
 
 use crate::screen::reply::Reply;
+use crate::screen::run::saved::LAST;
 use crate::screen::run::terminal;
 use crossterm::event::Event;
 use parser::Parser;
@@ -29,8 +30,8 @@ const ESCAPE: Duration = Duration::from_millis(50);
 const ESCAPE_SSH: Duration = Duration::from_millis(100);
 /// Signals that wait for the loop.
 const SIGNALS: usize = 4;
-/// How long the loop gets to end after a signal.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long the loop gets to end after a signal: it writes the state of the screen last.
+const GRACE: Duration = LAST.saturating_add(Duration::from_millis(500));
 /// How long the terminal gets to take its last bytes.
 const LAST_BYTES: Duration = Duration::from_millis(300);
 

@@ -18,7 +18,7 @@ const VERSION: u32 = 1;
 /// A file beyond this size was not written by this program, in bytes.
 const LARGEST: u64 = 32 * 1024 * 1024;
 /// How long leaving waits for the last write.
-const LAST: Duration = Duration::from_secs(2);
+pub(super) const LAST: Duration = Duration::from_secs(2);
 
 /// Where a screen is kept.
 #[derive(Clone, Debug)]

@@ -2,10 +2,10 @@
 
 use crate::rows::{cut, width, wrap_text};
 use crate::screen::app::{App, Areas, Confirm, KeyLine, KeyState, Layer, confirm_rows, panes};
-use crate::screen::palette::Palette;
 use crate::screen::pane::actionbar::{self, CANDIDATES, Hint, Prompt};
 use crate::screen::pane::composer::{Files, Found};
 use crate::screen::pane::inbox;
+use crate::screen::pick_list::PickList;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -21,7 +21,7 @@ const NARROW: usize = 9;
 /// Paints the topmost layer, and returns the position of its caret.
 pub fn draw(app: &App, areas: &Areas, frame: &mut Frame<'_>) -> Option<Position> {
     match app.layers.top() {
-        Some(Layer::List(list)) => Some(palette(app, list, areas, frame)),
+        Some(Layer::List(list)) => Some(pick_list(app, list, areas, frame)),
         Some(Layer::Confirm(asked)) => {
             confirm(app, asked, areas, frame);
             None
@@ -85,7 +85,7 @@ pub fn card(app: &App, areas: &Areas, frame: &mut Frame<'_>) {
     }
 }
 
-fn palette(app: &App, list: &Palette, areas: &Areas, frame: &mut Frame<'_>) -> Position {
+fn pick_list(app: &App, list: &PickList, areas: &Areas, frame: &mut Frame<'_>) -> Position {
     let area = areas.list(list);
     let title = area.y.saturating_sub(1);
     let sheet = open(app, Rect { y: title, height: area.bottom() - title, ..area }, frame);

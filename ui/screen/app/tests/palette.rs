@@ -3,7 +3,7 @@
 use super::{Bench, calls, pod};
 use crate::screen::app::screen_state::ScreenState;
 use crate::screen::app::{Asked, Effect, Layer, LoadFor, Msg};
-use crate::screen::palette::{Choice, ListRow, Palette};
+use crate::screen::pick_list::{Choice, ListRow, PickList};
 use yoi::protocol::{Completion, CompletionKind, Event, Method, State};
 
 fn open(bench: &mut Bench, query: &str) -> Vec<Effect> {
@@ -119,7 +119,7 @@ fn a_long_list_is_searched_on_while_keys_come_and_enter_takes_what_the_whole_que
         choice: Choice::Prefill(format!("send alice {i}")),
     };
     let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
-    let list = Palette::new("rows", (0..100_000).map(row).collect());
+    let list = PickList::new("rows", (0..100_000).map(row).collect());
     drop(bench.app.open_layer(Layer::List(list)));
     let before = bench.screen();
     bench.type_in("99");

@@ -288,7 +288,7 @@ impl Block {
             }
             Kind::System(item) => {
                 let (title, about) = system::title(item);
-                let size = system::lines(item).map(|lines| Piece::new(lines, Role::Dim));
+                let size = system::size(item).map(|size| Piece::new(size, Role::Dim));
                 return (named(title, &about, Role::Dim), size);
             }
             Kind::Summary(text) => named("compacted", &preview(text), Role::Dim),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::screen::app::verb::is_written;
-use crate::screen::palette::Choice;
+use crate::screen::pick_list::Choice;
 
 /// A dashboard over a recorded connection.
 struct Screen {

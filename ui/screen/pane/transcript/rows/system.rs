@@ -114,12 +114,13 @@ pub fn said(item: &SystemItem) -> &str {
     }
 }
 
-/// How many lines a text has that came with a message.
-pub fn lines(item: &SystemItem) -> Option<String> {
-    if let SystemItem::FileAttachment { images, .. } = item
+/// How large what came with a message is: the lines of a text, the kind and size of an image.
+pub fn size(item: &SystemItem) -> Option<String> {
+    if let SystemItem::FileAttachment { images, body, .. } = item
         && !images.is_empty()
     {
-        return Some("image".to_owned());
+        let said = body.lines().next().unwrap_or_default();
+        return Some(said.trim_matches(['[', ']']).to_owned());
     }
     let (SystemItem::FileAttachment { body, .. }
     | SystemItem::Knowledge { body, .. }
@@ -141,5 +142,23 @@ pub fn title(item: &SystemItem) -> (&'static str, String) {
         SystemItem::Notification { message, .. } => ("notification", preview(message)),
         SystemItem::PodEvent { body, .. } => ("child", preview(body)),
         SystemItem::Unknown(_) => ("system", preview(item.body())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use yoi::protocol::item::Image;
+
+    #[test]
+    fn an_image_says_its_size_and_a_text_its_lines() {
+        let attached = |body: &str, images| {
+            let (path, body) = ("ui/first.png".to_owned(), body.to_owned());
+            size(&SystemItem::FileAttachment { path, body, images })
+        };
+        let image = Image { blob: "00".into(), media_type: "image/png".into() };
+        let said = attached("[image, image/png, 2 KiB]", vec![image]);
+        assert_eq!(said.as_deref(), Some("image, image/png, 2 KiB"));
+        assert_eq!(attached("one\ntwo\n", Vec::new()).as_deref(), Some("2 lines"));
     }
 }

@@ -60,7 +60,7 @@ pub struct ListRow {
 
 /// A list, what was typed to search it, and the row that is chosen.
 #[derive(Clone, Debug)]
-pub struct Palette {
+pub struct PickList {
     pub title: String,
     pub query: Input,
     rows: Vec<ListRow>,
@@ -92,7 +92,7 @@ pub enum Outcome {
     Chose(ListRow),
 }
 
-impl Palette {
+impl PickList {
     pub fn new(title: impl Into<String>, rows: Vec<ListRow>) -> Self {
         let shown = (0..rows.len()).collect();
         let widest = rows.iter().map(|row| width(&row.text)).max().unwrap_or(0);
@@ -394,17 +394,17 @@ fn rows_above_search(area: Rect) -> usize {
 mod tests {
     use super::*;
 
-    fn palette() -> Palette {
+    fn list() -> PickList {
         let row = |text: &'static str| ListRow {
             text: format!(":{text}"),
             help: String::new(),
             choice: Choice::Verb(text),
         };
-        Palette::new("palette", ["new", "open", "stop", "restore"].map(row).to_vec())
+        PickList::new("verbs", ["new", "open", "stop", "restore"].map(row).to_vec())
     }
 
-    fn chosen(palette: &mut Palette) -> Option<Choice> {
-        match palette.act(Action::Choose) {
+    fn chosen(list: &mut PickList) -> Option<Choice> {
+        match list.act(Action::Choose) {
             Outcome::Chose(row) => Some(row.choice),
             Outcome::Stays => None,
         }
@@ -412,30 +412,30 @@ mod tests {
 
     #[test]
     fn typing_narrows_and_enter_chooses_the_best() {
-        let mut palette = palette();
-        palette.insert("sto");
-        assert_eq!(chosen(&mut palette), Some(Choice::Verb("stop")));
-        palette.act(Action::Down);
-        assert_eq!(chosen(&mut palette), Some(Choice::Verb("restore")));
-        palette.insert("zzz");
-        assert_eq!(chosen(&mut palette), None);
+        let mut list = list();
+        list.insert("sto");
+        assert_eq!(chosen(&mut list), Some(Choice::Verb("stop")));
+        list.act(Action::Down);
+        assert_eq!(chosen(&mut list), Some(Choice::Verb("restore")));
+        list.insert("zzz");
+        assert_eq!(chosen(&mut list), None);
     }
 
     #[test]
     fn the_choice_stays_within_the_list() {
-        let mut palette = palette();
-        palette.act(Action::Up);
-        assert_eq!(chosen(&mut palette), Some(Choice::Verb("new")));
+        let mut list = list();
+        list.act(Action::Up);
+        assert_eq!(chosen(&mut list), Some(Choice::Verb("new")));
         let area = Rect::new(0, 0, 40, 3);
-        palette.page_down(area);
-        assert_eq!(palette.in_view(40, 2), 2..4, "the next page is in view");
-        assert_eq!(chosen(&mut palette), Some(Choice::Verb("restore")));
-        palette.page_down(area);
-        assert_eq!(palette.in_view(40, 2), 2..4);
-        palette.page_up(area);
-        assert_eq!(palette.in_view(40, 2), 0..2);
-        palette.page_up(area);
-        assert_eq!(chosen(&mut palette), Some(Choice::Verb("new")));
+        list.page_down(area);
+        assert_eq!(list.in_view(40, 2), 2..4, "the next page is in view");
+        assert_eq!(chosen(&mut list), Some(Choice::Verb("restore")));
+        list.page_down(area);
+        assert_eq!(list.in_view(40, 2), 2..4);
+        list.page_up(area);
+        assert_eq!(list.in_view(40, 2), 0..2);
+        list.page_up(area);
+        assert_eq!(chosen(&mut list), Some(Choice::Verb("new")));
     }
 
     #[test]
@@ -445,7 +445,7 @@ mod tests {
             help: "drops 2 messages".into(),
             choice: Choice::Nothing,
         };
-        let lines = Palette::new("rewind", vec![row]).lines_of(0, 20, 40);
+        let lines = PickList::new("rewind", vec![row]).lines_of(0, 20, 40);
         let (first, help) = &lines[0];
         assert_eq!((first.as_str(), help.as_str()), ("4  xxxxxxxxxxxxxxxxx", "drops 2 messages"));
         assert!(lines.iter().all(|(text, _)| !text.trim().is_empty()), "{lines:?}");
@@ -462,25 +462,25 @@ mod tests {
             row(":stop [pod ...]", "stop Pods, or everything below them too"),
             row(":rm", "delete stopped Pods and their transcripts"),
         ];
-        let mut palette = Palette::new("help", rows);
-        let screen = |palette: &Palette, height| {
+        let mut list = PickList::new("help", rows);
+        let screen = |list: &PickList, height| {
             let area = Rect::new(0, 0, 30, height);
             let mut buf = Buffer::empty(area);
-            palette.render(area, &mut buf, &Theme::default(), Glyphs::Ascii);
+            list.render(area, &mut buf, &Theme::default(), Glyphs::Ascii);
             let text: String = buf.content.iter().map(|cell| cell.symbol()).collect();
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(palette.height(30, 100), 9);
-        let whole = screen(&palette, 9);
+        assert_eq!(list.height(30, 100), 9);
+        let whole = screen(&list, 9);
         for words in ["stop Pods, or", "everything", "below them", "delete", "transcripts"] {
             assert!(whole.contains(words), "{words}: {whole}");
         }
-        palette.act(Action::Down);
-        let second = screen(&palette, 5);
+        list.act(Action::Down);
+        let second = screen(&list, 5);
         assert!(second.contains("transcripts") && !second.contains("below them"), "{second}");
-        palette.click(0, Rect::new(0, 0, 30, 9));
-        assert_eq!(palette.selected, 0);
-        palette.click(7, Rect::new(0, 0, 30, 9));
-        assert_eq!(palette.selected, 1);
+        list.click(0, Rect::new(0, 0, 30, 9));
+        assert_eq!(list.selected, 0);
+        list.click(7, Rect::new(0, 0, 30, 9));
+        assert_eq!(list.selected, 1);
     }
 }

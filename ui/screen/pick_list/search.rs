@@ -1,6 +1,6 @@
 //! Searching a list: some rows at a time, so that keys are handled in between however long the list is.
 
-use crate::screen::palette::{Choice, ListRow};
+use crate::screen::pick_list::{Choice, ListRow};
 use nucleo::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo::{Config, Matcher, Utf32Str};
 use std::cmp::Reverse;
@@ -128,7 +128,7 @@ fn without_colon(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::palette::Choice;
+    use crate::screen::pick_list::Choice;
 
     fn rows(of: &[(&str, &str)]) -> Vec<ListRow> {
         let row = |(text, help): &(&str, &str)| ListRow {
