@@ -237,10 +237,15 @@ impl Pod {
     }
 
     pub(super) fn tools(&self, settings: &Settings, isolation: Isolation) -> tools::Context {
+        let (scope, given) = {
+            // Borrowed once: a second borrow would wait for a writer that waits for the first.
+            let granted = self.granted.borrow();
+            (granted.scope.clone(), granted.given.clone())
+        };
         tools::Context {
             cwd: self.row.cwd.clone(),
-            scope: self.granted.borrow().scope.clone(),
-            given: self.granted.borrow().given.clone(),
+            scope,
+            given,
             env: command_env(settings, &self.env),
             read: std::collections::BTreeMap::new(),
             blobs: self.files.blobs(),
