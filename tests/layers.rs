@@ -1,6 +1,7 @@
 //! Holds the architecture: the order of the rooms in `src/lib.rs`, `ui/main.rs` and `ui/screen.rs`, a core without a terminal, no
 //! unsafe code in either crate, and a table of promises whose tests are there.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -219,6 +220,43 @@ fn paths_outside_tests_start_at_the_crate() {
             assert!(!shipped.contains("super::"), "{} uses super::", path.display());
         }
     }
+}
+
+/// The places that one statement borrows twice. What a watch channel lends is held to the end of the statement, and a
+/// second loan waits for a writer that came between, which waits for the first one: neither ends.
+fn borrowed_twice(code: &str) -> Vec<String> {
+    let mut twice = Vec::new();
+    for statement in code.split("fn ").flat_map(|function| function.split(';')) {
+        let statement: String = statement.split_whitespace().collect();
+        let mut places = BTreeSet::new();
+        for (at, _) in statement.match_indices(".borrow()") {
+            let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+            let place = statement[..at].rsplit(|c| !is_path(c)).next().unwrap_or("");
+            if !place.is_empty() && !places.insert(place) {
+                twice.push(place.to_owned());
+            }
+        }
+    }
+    twice
+}
+
+#[test]
+fn no_statement_borrows_a_place_twice() {
+    for dir in ["src", "ui"] {
+        for path in sources(&root().join(dir)) {
+            let inside = path.strip_prefix(root()).expect("a file of this project");
+            let twice = borrowed_twice(&without_tests(inside, code(&path)));
+            assert!(twice.is_empty(), "{} borrows {twice:?} twice", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_place_that_is_borrowed_twice_is_seen() {
+    let twice = "fn a() -> B { B { c: self.d.borrow().c,\n e: self.d\n.borrow().e } }";
+    assert_eq!(borrowed_twice(twice), ["self.d"]);
+    let once = "fn a() { let c = self.d.borrow().c; let e = self.d.borrow().e; x(f.borrow(), g.borrow()) }";
+    assert!(borrowed_twice(once).is_empty());
 }
 
 #[test]
