@@ -25,6 +25,11 @@ mod headless;
 /// The command line of the program.
 mod cli;
 
+/// The published file is linked with musl, whose own allocator has one lock for all threads.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> std::process::ExitCode {
     cli::main()
 }
