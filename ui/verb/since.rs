@@ -2,7 +2,7 @@
 
 use crate::verb::dialogue::or_end;
 use crate::verb::time_span::time_span;
-use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Said, Verb, Why, of, verb};
+use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Said, Verb, Way, Why, of, verb};
 use crate::wording::duration::in_words;
 use crate::wording::since::{self, Span};
 use clap::Args;
@@ -69,10 +69,17 @@ impl Since {
         let since = since::Since { span: self.span(known), pods };
         let report = since.report(family, is_here, known.now);
         if report.groups.is_empty() {
-            let passed = known.now.saturating_sub(since.span.from());
+            let passed = in_words(known.now.saturating_sub(since.span.from()));
+            let Some(elsewhere) = since.pods.first() else {
+                return Next::End(End::answer(format!("no run ended in the last {passed}")));
+            };
+            let pod = &elsewhere.pod;
+            let way = match known.way {
+                Way::Shell => format!("`yoi since --pod {pod}` lists them"),
+                _ => format!("go to {pod} to list them"),
+            };
             return Next::End(End::answer(format!(
-                "no run ended in the last {}",
-                in_words(passed)
+                "no run of this workspace ended in the last {passed}, but runs of another one did; {way}"
             )));
         }
         Next::End(End { said: Said::Since(since, Box::new(report)), ..End::default() })

@@ -152,13 +152,19 @@ impl App {
                 self.not_returned = returning;
                 self.look_for_model().into_iter().collect()
             }
-            _ if returning.as_ref().is_some_and(|returning| self.can_return(returning)) => {
+            _ if returning.as_ref().is_some_and(|returning| {
+                self.can_return(returning) && self.may_begin_at(returning)
+            }) =>
+            {
                 returning.map(|returning| self.return_to(returning)).unwrap_or_default()
             }
-            _ => match self.family.likely(&workspace).map(|info| info.name.clone()) {
-                Some(name) => self.make_current(&name),
-                None => self.look_for_model().into_iter().collect(),
-            },
+            _ => {
+                self.not_returned = returning;
+                match self.family.likely(&workspace).map(|info| info.name.clone()) {
+                    Some(name) => self.make_current(&name),
+                    None => self.look_for_model().into_iter().collect(),
+                }
+            }
         }
     }
 

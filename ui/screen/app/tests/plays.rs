@@ -74,6 +74,7 @@ const PLAYS: &[(&str, Player)] = &[
         "`Tab` on the empty line goes to the tree, `↓` shows the next Pod, `Esc` comes back here",
         the_tree_is_looked_through,
     ),
+    ("`Ctrl+C` clears it, and `↑` brings it back", a_draft_is_cleared_and_brought_back),
     ("**Key: `Tab`**", tab_walks),
     (
         "`Ctrl+N` goes to its request. Read it; then `a` allows it once, `D` denies it with a reason",
@@ -88,6 +89,7 @@ const PLAYS: &[(&str, Player)] = &[
     ),
     ("**Key: `Ctrl+N`, again and again**", the_last_answer_comes_back),
     ("`Ctrl+D` on the empty line closes the screen", leaving_stops_no_pod),
+    ("(`Ctrl+C` empties it)", a_draft_is_cleared_and_brought_back),
     ("`Ctrl+X` then `h` opens it at any time", what_pods_did_is_looked_up),
     ("**Key: `Ctrl+D`, then `Ctrl+X` `h`**", what_pods_did_is_looked_up),
     (

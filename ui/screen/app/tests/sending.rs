@@ -555,6 +555,25 @@ fn the_message_of_the_command_line_is_sent_as_the_screen_opens_and_a_draft_stays
 }
 
 #[test]
+fn the_message_of_the_command_line_goes_to_no_pod_of_another_workspace() {
+    // Of the Pods of other workspaces, only the one of a tour is shown again.
+    let model = yoi::llm::rehearsal::TOUR_MODEL.into();
+    let far = PodInfo { model, workspace: "/far".into(), ..pod("tour", State::Idle) };
+    let left = || {
+        let mut earlier = Bench::new(vec![far.clone()]);
+        earlier.app.make_current(&far.name);
+        earlier.app.screen_state()
+    };
+    let mut bench = Bench::before_the_family(None, left());
+    bench.app.first_message = Some("fix the tests".into());
+    let effects = bench.host(None, family_of(vec![far.clone()]));
+    let made = calls(&effects).iter().any(|(_, method)| matches!(method, Method::New(_)));
+    assert!(made, "{effects:?}");
+    let again = Bench::returning(left(), vec![far.clone()]);
+    assert_eq!(again.app.current, Some(far.name.clone()), "without a message it is shown again");
+}
+
+#[test]
 fn enter_on_a_failed_pod_tries_its_run_again_and_is_what_the_screen_names() {
     let failed = |why: &str, goes_on_by| {
         let why = Some(why.into());

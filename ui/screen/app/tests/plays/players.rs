@@ -239,6 +239,15 @@ pub fn a_pod_is_shown_beside() {
     assert_eq!((current(&bench), bench.app.beside.as_ref()), ("tour", Some(&name("bob"))));
 }
 
+pub fn a_draft_is_cleared_and_brought_back() {
+    let mut bench = family(State::Idle);
+    bench.type_in("a draft");
+    bench.press("ctrl-c");
+    assert_eq!(bench.draft(), "");
+    bench.press("up");
+    assert_eq!(bench.draft(), "a draft");
+}
+
 pub fn tab_walks() {
     let mut bench = family(State::Idle);
     let mut reached = Vec::new();
