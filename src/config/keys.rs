@@ -3,6 +3,7 @@
 
 use crate::config::models::KeySource;
 use crate::config::{Catalogue, Env, Settings};
+use crate::disk::read_hand_written;
 use crate::trace::secrets;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -107,6 +108,7 @@ impl Keys {
         if key.is_empty() {
             return Err(KeysError::Empty);
         }
+        let _lock = self.lock()?;
         let mut all = self.read()?;
         all.insert(provider.into(), key.into());
         self.write(&all)
@@ -114,6 +116,10 @@ impl Keys {
 
     /// Forgets a key; whether there was one.
     pub fn remove(&self, provider: &str) -> Result<bool, KeysError> {
+        if !self.dir().is_dir() {
+            return Ok(false);
+        }
+        let _lock = self.lock()?;
         let mut all = self.read()?;
         if all.remove(provider).is_none() {
             return Ok(false);
@@ -149,7 +155,7 @@ impl Keys {
     }
 
     fn read(&self) -> Result<BTreeMap<String, String>, KeysError> {
-        let text = match fs::read_to_string(&self.file) {
+        let text = match read_hand_written(&self.file) {
             Ok(text) => text,
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             Err(cause) => return Err(self.io("read", cause)),
@@ -166,12 +172,26 @@ impl Keys {
         })
     }
 
+    /// Keeps other processes from changing the file between a read and the write that follows.
+    fn lock(&self) -> Result<File, KeysError> {
+        let dir = self.dir();
+        let locked = || {
+            crate::config::dirs::private_tree(dir)?;
+            let dir = File::open(dir)?;
+            dir.lock()?;
+            Ok(dir)
+        };
+        locked().map_err(|cause| self.io("write", cause))
+    }
+
+    fn dir(&self) -> &Path {
+        self.file.parent().unwrap_or(Path::new("."))
+    }
+
     fn write(&self, all: &BTreeMap<String, String>) -> Result<(), KeysError> {
         let text = toml::to_string(all)
             .map_err(|error| self.io("write", io::Error::other(error.to_string())))?;
-        let dir = self.file.parent().unwrap_or(Path::new("."));
-        crate::config::dirs::private_tree(dir).map_err(|cause| self.io("write", cause))?;
-        replace(dir, &self.file, &text).map_err(|cause| self.io("write", cause))
+        replace(self.dir(), &self.file, &text).map_err(|cause| self.io("write", cause))
     }
 
     fn io(&self, doing: &'static str, cause: io::Error) -> KeysError {
@@ -222,6 +242,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let keys = Keys::at(&dir.path().join("config"));
         (dir, keys)
+    }
+
+    #[test]
+    fn keys_that_are_stored_at_once_are_all_kept() {
+        let (_dir, keys) = keys();
+        let names: Vec<String> = (0..16).map(|n| format!("p{n}")).collect();
+        std::thread::scope(|scope| {
+            for name in &names {
+                scope.spawn(|| keys.set(name, KEY).unwrap());
+            }
+        });
+        assert_eq!(keys.list().unwrap().len(), names.len());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::screen::keys::{Hidden, Keymap, built_in, names, read};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use yoi::disk::read_hand_written;
 
 /// The file of a person's own keys, unless the settings name another one.
 const OWN: &str = "keymap.toml";
@@ -58,7 +59,7 @@ impl Source {
     pub fn load(&self) -> Loaded {
         let mut keymap = built_in(&self.name);
         let mut own = Keymap::default();
-        let wrong = match self.file.as_deref().map(|file| (file, std::fs::read_to_string(file))) {
+        let wrong = match self.file.as_deref().map(|file| (file, read_hand_written(file))) {
             Some((file, Ok(text))) => {
                 let name = file.display().to_string();
                 read(&mut own, &name, &text);
@@ -115,5 +116,24 @@ mod tests {
         assert!(loaded.wrong[0].starts_with(&place), "{:?}", loaded.wrong);
         let absent = Source::of_settings(Some(Path::new("other.toml")), Some(dir.path()));
         assert_eq!(absent.load().wrong.len(), 1, "a file that the settings name has to be there");
+    }
+
+    #[test]
+    fn what_is_no_small_file_is_said_at_once_and_changes_no_key() {
+        let temp = tempfile::tempdir().expect("a temporary directory");
+        let (fifo, large) = (temp.path().join("fifo"), temp.path().join("large"));
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, mode, 0).expect("made");
+        std::fs::File::create(&large).expect("made").set_len((1 << 20) + 1).expect("grown");
+        let others = [(fifo, "not a regular file"), (large, "more than 1 MiB")];
+        for (file, why) in others.into_iter().chain([(temp.path().into(), "not a regular file")]) {
+            let source = Source { file: Some(file), ..Source::default_map() };
+            let loaded = source.load();
+            assert!(loaded.wrong.iter().any(|wrong| wrong.contains(why)), "{:?}", loaded.wrong);
+            assert_eq!(
+                at(&loaded, Context::Everywhere, "ctrl-p"),
+                Some(Binding::Do(Action::Palette))
+            );
+        }
     }
 }

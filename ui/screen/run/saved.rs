@@ -95,7 +95,7 @@ fn or_aside<T: DeserializeOwned + Default>(path: &Path) -> (T, Option<String>) {
 /// The content of a file; `None` when there is none.
 fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
     let mut text = String::new();
-    let mut file = match File::open(path) {
+    let mut file = match disk::open_regular(path) {
         Ok(file) => file.take(LARGEST),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
