@@ -19,6 +19,8 @@ pub mod mcp;
 pub mod models;
 /// A command line, read as bash reads it.
 pub mod shell;
+/// Files that a person writes by hand, read within bounds.
+pub mod plain_file;
 /// Which actions pass, are asked about, or are refused.
 pub mod policy;
 /// The user's settings.

@@ -19,7 +19,7 @@ pub use rotated::{RotatedFile, generations};
 
 use rustix::fs::OFlags;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read as _, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt as _, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -138,21 +138,6 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     let file = fs::OpenOptions::new().read(true).custom_flags(without_waiting()).open(path)?;
     must_be_regular(&file)?;
     Ok(file)
-}
-
-/// The most bytes of a file that a person writes by hand, such as a theme.
-const MAX_HAND_WRITTEN: u64 = 1 << 20;
-
-/// The text of a small file that a person writes by hand. What is not a regular file is an error and is not waited for;
-/// so is a file of more than 1 MiB and one that is no UTF-8.
-pub fn read_hand_written(path: &Path) -> io::Result<String> {
-    let file = open_regular(path)?;
-    let mut text = String::new();
-    let read = file.take(MAX_HAND_WRITTEN + 1).read_to_string(&mut text)?;
-    match u64::try_from(read) {
-        Ok(read) if read <= MAX_HAND_WRITTEN => Ok(text),
-        _ => Err(io::Error::other("it has more than 1 MiB")),
-    }
 }
 
 /// A temporary file in the directory where it shall appear.

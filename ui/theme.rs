@@ -11,7 +11,7 @@ pub use ground::Ground;
 use ratatui::style::Style;
 use std::path::Path;
 use std::sync::LazyLock;
-use yoi::disk::read_hand_written;
+use yoi::config::plain_file;
 
 /// The built-in themes; the first is the default.
 const BUILT_IN: [(&str, &str); 5] = [
@@ -139,7 +139,7 @@ impl Theme {
         let mut theme = Self::plain(name);
         let (_, base) = built_in.unwrap_or(&BUILT_IN[0]);
         file::apply(&mut theme, base, "built in", depth, &mut diagnostics);
-        match own.as_deref().map(|path| (path, read_hand_written(path))) {
+        match own.as_deref().map(|path| (path, plain_file::read(path))) {
             Some((path, Ok(text))) => {
                 file::apply(
                     &mut theme,

@@ -2,8 +2,7 @@
 //! `keys.toml`, which only its owner can read.
 
 use crate::config::models::KeySource;
-use crate::config::{Catalogue, Env, Settings};
-use crate::disk::read_hand_written;
+use crate::config::{Catalogue, Env, Settings, plain_file};
 use crate::trace::secrets;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -155,7 +154,7 @@ impl Keys {
     }
 
     fn read(&self) -> Result<BTreeMap<String, String>, KeysError> {
-        let text = match read_hand_written(&self.file) {
+        let text = match plain_file::read(&self.file) {
             Ok(text) => text,
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             Err(cause) => return Err(self.io("read", cause)),

@@ -5,14 +5,14 @@
 use crate::config::catalogue::{Known, Names, Provider};
 use crate::config::diagnostic::Diagnostic;
 use crate::config::mcp::McpServer;
+use crate::config::plain_file;
 use crate::config::policy::{self, Permissions};
 use crate::config::settings::limits::Limits;
 use crate::protocol::{Effort, PodName, SettingsMistake};
-use crate::text::Decoded;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,9 +24,6 @@ pub const IN_USE: &str = "until then a new program uses the default value, and a
                           the last valid one";
 /// The same, if the rules of the file are not known.
 pub const UNREAD: &str = "until you correct it, no Pod runs, because its rules are not known";
-
-/// The largest settings file that is read, in bytes.
-pub const MAX_FILE: u64 = 256 * 1024;
 
 /// The settings of the user's `config.toml`, with defaults for missing keys.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -419,31 +416,20 @@ impl Settings {
     }
 }
 
-/// The text of a settings file, `None` if there is none. Only a regular file up to a size limit is
-/// read.
+/// The text of a settings file, `None` if there is none.
 fn text_of(file: &Path) -> Result<Option<String>, Diagnostic> {
-    let complain = |message: String| Diagnostic::at(file, "", 0, message);
-    let found = match std::fs::metadata(file) {
-        Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(complain(format!("cannot be read: {error}"))),
+    let message = match plain_file::read(file) {
+        Ok(text) => return Ok(Some(text)),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound => return Ok(None),
+            io::ErrorKind::InvalidInput => {
+                "is not a plain file of at most 256 KiB and is ignored".into()
+            }
+            io::ErrorKind::InvalidData => format!("is ignored: {error}"),
+            _ => format!("cannot be read: {error}"),
+        },
     };
-    if !found.is_file() || found.len() > MAX_FILE {
-        return Err(complain("is not a plain file of at most 256 KiB and is ignored".into()));
-    }
-    let mut bytes = Vec::new();
-    std::fs::File::open(file)
-        .and_then(|open| open.take(MAX_FILE).read_to_end(&mut bytes))
-        .map_err(|error| complain(format!("cannot be read: {error}")))?;
-    in_utf8(bytes).map(Some).map_err(|why| complain(format!("is ignored: {why}")))
-}
-
-/// The text of a settings file. Another encoding is refused by name, because settings are written back.
-pub(crate) fn in_utf8(bytes: Vec<u8>) -> Result<String, String> {
-    String::from_utf8(bytes).map_err(|error| {
-        let encoding = Decoded::of(error.as_bytes()).encoding.unwrap_or("another encoding");
-        format!("it is in {encoding}; save it in UTF-8")
-    })
+    Err(Diagnostic::at(file, "", 0, message))
 }
 
 /// A hint in which table a misplaced key belongs.

@@ -5,8 +5,9 @@
 use crate::config::catalogue::{Catalogue, Known, Provider};
 use crate::config::diagnostic::Diagnostic;
 use crate::config::mcp::{self, McpServer};
+use crate::config::plain_file::{MAX_FILE, in_utf8};
 use crate::config::policy::{self, FileRule};
-use crate::config::settings::{MAX_FILE, Settings, in_utf8};
+use crate::config::settings::Settings;
 use crate::files::{FileError, Limit, WorkspaceFiles};
 use crate::protocol::Action;
 use crate::text::sha256_hex;

@@ -216,7 +216,7 @@ pub(crate) fn files(cwd: &Path, scope: &Scope, own: Vec<PathBuf>, prefix: &str) 
     found
 }
 
-/// The same below the directory of a Pod that is still to be made.
+/// The files and directories that a text may become, below the directory in which a new Pod would work.
 #[must_use]
 pub fn files_for_new_pod(cwd: &Path, own: Vec<PathBuf>, prefix: &str) -> Vec<Completion> {
     let top = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());

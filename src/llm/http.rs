@@ -81,7 +81,7 @@ impl Http {
         })
     }
 
-    /// What stands at an address, at most [`stream::MAX_LIST`] bytes of it; all within `time`.
+    /// Fetches an address: at most [`stream::MAX_LIST`] bytes of its body, within `time` in all.
     pub(crate) async fn get(
         &self,
         who: &Who,

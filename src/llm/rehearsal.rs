@@ -51,7 +51,7 @@ pub const TOUR_LINES: [&str; 5] = [
     "I leave for a moment.",
     "I am back.",
 ];
-/// The place of the message that is written only on the screen that is opened next: the one before it has the person leave.
+/// The index of the message that only the next screen writes, because the message before it asks the person to leave.
 pub const TOUR_RETURN: usize = 4;
 
 const TOUR_SCRIPT: &str = include_str!("../../prompts/tour.toml");

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// How long a provider may take to answer.
 const TIME: Duration = Duration::from_secs(10);
-/// Lists its models for everybody, so that another address tells whether the key is right.
+/// Lists its models also without a key, so that another address has to show whether a key is valid.
 const OPENROUTER: &str = "openrouter";
 
 /// What a trial found.
@@ -128,7 +128,7 @@ async fn list_models(
     }
 }
 
-/// The models of a list that can answer: models for embeddings cannot.
+/// The models of a list that can answer a message; models for embeddings cannot.
 fn names(json: &Value) -> Vec<String> {
     let list = json["data"].as_array().or_else(|| json["models"].as_array());
     let answers = |model: &&Value| {
@@ -164,7 +164,7 @@ fn with_advice(failure: &Failure, model: &Model, is_typed: bool) -> String {
     format!("{failure} · {advice}")
 }
 
-/// Whether the provider means the key. Some refuse a key that they do not know as a bad request.
+/// Whether the failure is about the key. Some providers answer an unknown key as if the request were malformed.
 fn is_wrong_key(failure: &Failure) -> bool {
     match failure {
         Failure::Status { status: 401 | 403, .. } => true,

@@ -84,7 +84,7 @@ pub fn builder(ctx: &Context, base: &Path, ignored: Option<Arc<Ignored>>) -> Wal
     builder
 }
 
-/// How far a person's list of files goes: so many entries, also those that are left out, and until this time.
+/// Where a walk for a person's list of files ends: after this many entries, counting those that are left out, or at this time.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
     pub entries: usize,

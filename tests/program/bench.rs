@@ -3,6 +3,7 @@
 use crate::hangs;
 use serde_json::Value;
 use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -283,6 +284,14 @@ impl Drop for Host {
 }
 
 /// Sends a signal to a process.
+/// A server on a free port, which hands each connection to `answer`, one after the other.
+pub fn server(mut answer: impl FnMut(&TcpStream) + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    std::thread::spawn(move || listener.incoming().flatten().for_each(|stream| answer(&stream)));
+    address
+}
+
 pub fn signal(pid: u32, name: &str) {
     let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
     assert!(sent.is_ok_and(|status| status.success()), "kill -{name} {pid}");

@@ -1,6 +1,6 @@
 //! The ways out of "no model", each played on the screen as its texts say, with a provider of this test.
 
-use crate::bench::{Bench, files};
+use crate::bench::{Bench, files, server};
 use crate::pty::Terminal;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,29 +16,23 @@ fn provider() -> SocketAddr {
 
 /// The same with the number of requests that came.
 fn counting_provider() -> (SocketAddr, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let (address, count) = (listener.local_addr().expect("its address"), Arc::default());
-    let counted: Arc<AtomicUsize> = Arc::clone(&count);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            counted.fetch_add(1, Ordering::SeqCst);
-            // A client that is gone wants no answer.
-            let _ = answer(&stream);
-        }
+    let count: Arc<AtomicUsize> = Arc::default();
+    let counted = Arc::clone(&count);
+    let address = server(move |stream| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        // A client that is gone wants no answer.
+        let _ = answer(stream);
     });
     (address, count)
 }
 
 /// The same with the heads of the requests that came, each in lower case.
 fn recording_provider() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let (address, heads) = (listener.local_addr().expect("its address"), Arc::default());
-    let recorded: Arc<Mutex<Vec<String>>> = Arc::clone(&heads);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            if let Ok(head) = answer(&stream) {
-                recorded.lock().expect("no panic").push(head.to_lowercase());
-            }
+    let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+    let recorded = Arc::clone(&heads);
+    let address = server(move |stream| {
+        if let Ok(head) = answer(stream) {
+            recorded.lock().expect("no panic").push(head.to_lowercase());
         }
     });
     (address, heads)
@@ -411,15 +405,8 @@ const KEY: &str = "sk-ant-connect-0123456789abcdef";
 
 /// A provider that takes this key only.
 fn strict_provider() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("its address");
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            // A client that is gone wants no answer.
-            let _ = answer_to_key(&stream);
-        }
-    });
-    address
+    // A client that is gone wants no answer.
+    server(|stream| drop(answer_to_key(stream)))
 }
 
 fn answer_to_key(mut stream: &TcpStream) -> std::io::Result<()> {

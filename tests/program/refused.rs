@@ -1,11 +1,11 @@
 //! A provider that refuses a history because of one result: the way on that its error names works in a shell and on the
 //! screen.
 
-use crate::bench::Bench;
+use crate::bench::{Bench, server};
 use crate::pty::Terminal;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 
 const ANSWER: &str = "mangrove is the answer";
 /// What the provider refuses.
@@ -13,14 +13,8 @@ const TEXT: &str = "TOXIC";
 
 /// A bench whose provider has the model read a file, and refuses requests that hold its text.
 fn bench() -> Bench {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("its address");
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            // A client that is gone wants no answer.
-            let _ = answer(&stream);
-        }
-    });
+    // A client that is gone wants no answer.
+    let address = server(|stream| drop(answer(stream)));
     let bench = Bench::new();
     let local = bench.without_local_models();
     bench.settings(&format!(

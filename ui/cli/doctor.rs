@@ -164,7 +164,7 @@ fn read_own_files(config: &Path) -> OwnFiles {
     OwnFiles { settings, keymap, findings: found }
 }
 
-/// Which keys of the person's key map, and which others, do not do what they are bound to everywhere.
+/// The keys whose binding for everywhere has no effect in a place that binds them to something else.
 fn hidden_keys(hidden: &keys::Hidden) -> Vec<Finding> {
     let way_out = "bind the key in that place, too, or choose another one";
     let own =

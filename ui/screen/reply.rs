@@ -11,7 +11,7 @@ pub enum Reply {
     Ground(Ground),
     /// The terminal tells all chords apart (the kitty protocol).
     Chords,
-    /// Every terminal answers this question; what it did not answer before, it does not know.
+    /// The reply to the last question, which every terminal answers: an earlier question without a reply gets none.
     Attributes,
 }
 

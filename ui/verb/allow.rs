@@ -35,7 +35,7 @@ struct Allow {
     /// The request, then each for all equal ones, or pod or tree for a rule (and your own rule), or client for an MCP client
     #[arg(value_name = "REQUEST [each|pod|tree [RULE]|client]", trailing_var_arg = true)]
     words: Vec<String>,
-    /// With tree: the rule is for this Pod, which stands above the one that asks, and all below it
+    /// With tree: the Pod that the rule is for, with all Pods below it; it is above the Pod that asks
     #[arg(long, value_name = "POD")]
     of: Option<PodName>,
     #[arg(skip)]

@@ -60,7 +60,7 @@ pub fn mention(line: &str) -> Option<(usize, &str)> {
     line[start..].strip_prefix('@').map(|word| (start, word))
 }
 
-/// Whether the word at this byte of a line belongs to the text at the end of its verb.
+/// Whether byte `start` of a command line lies in the last argument of the verb, and that argument is free text.
 pub fn is_text(line: &str, start: usize) -> bool {
     let (name, rest) = words::first(line);
     let text = find(name).and_then(|verb| free_text(&verb.line(), rest));

@@ -268,8 +268,8 @@ impl Connect {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verb::tests::known_in;
     use std::collections::BTreeMap;
-    use std::path::Path;
     use yoi::client::family::Family;
     use yoi::protocol::reply::FoundModel;
 
@@ -290,24 +290,7 @@ mod tests {
     fn drive(connect: &mut Connect, way: Way, replies: Vec<Option<Reply>>) -> Next {
         let (family, env) = (Family::default(), BTreeMap::new());
         let own = ["anthropic".to_owned(), "mine".to_owned()];
-        let known = Known {
-            family: &family,
-            selected: None,
-            pods_are_marked: false,
-            numbers: None,
-            cwd: Path::new("/repo"),
-            workspace: Path::new("/repo"),
-            model: None,
-            providers: &own,
-            absence: None,
-            effort: None,
-            env: &env,
-            now: 0,
-            zone: &jiff::tz::TimeZone::UTC,
-            way,
-            with_keys: &crate::screen::keys::with_default_keys,
-            is_written: false,
-        };
+        let known = Known { providers: &own, ..known_in(&family, &env, way) };
         let mut steps = replies.into_iter().map(|reply| connect.next(&known, reply));
         steps.by_ref().last().expect("a step")
     }

@@ -75,7 +75,7 @@ impl Since {
             };
             let pod = &elsewhere.pod;
             let way = match known.way {
-                Way::Shell => format!("`yoi since --pod {pod}` lists them"),
+                Way::Shell => format!("{} lists them", known.spell(&format!("since --pod {pod}"))),
                 _ => format!("go to {pod} to list them"),
             };
             return Next::End(End::answer(format!(

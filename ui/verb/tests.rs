@@ -23,7 +23,7 @@ fn family(states: &[(&str, State)]) -> Family {
 }
 
 /// What a verb knows on a screen of `/repo` with these Pods and none selected.
-fn known_in<'a>(family: &'a Family, env: &'a BTreeMap<String, String>, way: Way) -> Known<'a> {
+pub fn known_in<'a>(family: &'a Family, env: &'a BTreeMap<String, String>, way: Way) -> Known<'a> {
     static UTC: TimeZone = TimeZone::UTC;
     Known {
         family,

@@ -1,6 +1,7 @@
 //! Scopes as people read them.
 
 use std::path::Path;
+use yoi::config::Env;
 use yoi::protocol::{ApprovalRequest, Lent, OutsidePath, PodInfo, ScriptHash};
 use yoi::run::{START_RULE, TOOLS_RULE};
 use yoi::scope::{Permission, Rule};
@@ -90,9 +91,30 @@ pub fn path(path: &Path) -> String {
     SafeText::spelled(path.display().to_string()).into_string()
 }
 
+/// A path as a person writes it: below the home of this environment with `~`.
+pub fn from_home(whole: &Path, env: &Env) -> String {
+    let home = env.get("HOME").filter(|home| !home.is_empty());
+    match home.and_then(|home| whole.strip_prefix(home).ok()) {
+        Some(rest) if rest.as_os_str().is_empty() => "~".into(),
+        Some(rest) => format!("~/{}", path(rest)),
+        None => path(whole),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_below_the_home_begins_with_its_sign() {
+        let env = [("HOME".to_owned(), "/home/me".to_owned())].into();
+        let of = |dir: &str| from_home(Path::new(dir), &env);
+        assert_eq!(of("/home/me/shop"), "~/shop");
+        assert_eq!(of("/home/me"), "~");
+        assert_eq!(of("/home/meadow"), "/home/meadow");
+        assert_eq!(from_home(Path::new("/srv"), &Env::new()), "/srv");
+    }
+
     use crate::screen::app::tests::pod;
     use yoi::protocol::State;
 

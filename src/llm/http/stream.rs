@@ -40,7 +40,7 @@ pub(super) fn deltas(
     }))
 }
 
-/// The first bytes of a body that comes whole, as far as they come within the time.
+/// The beginning of a body that is not streamed: at most `most` bytes, as far as they arrive before `until`.
 pub(super) async fn start_of(mut response: Response, until: Instant, most: usize) -> String {
     let (mut body, mut unpack) = (Vec::new(), Unpack::default());
     while body.len() < most {

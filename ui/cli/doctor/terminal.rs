@@ -109,7 +109,7 @@ async fn keys(keymap: &Keymap) -> Finding {
     }
 }
 
-/// What keeps which keys. tmux and screen have findings of their own.
+/// The keys that the terminal or a multiplexer does not pass on. tmux and screen have findings of their own.
 fn kept_keys(env: &Env, keymap: &Keymap) -> Vec<Finding> {
     let leader = keymap.name(Context::Everywhere, Action::Leader);
     let found = swallowers(env).into_iter().filter(|one| !["tmux", "screen"].contains(&one.name));

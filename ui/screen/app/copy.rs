@@ -3,6 +3,7 @@
 use crate::screen::app::{App, Clipboard, Effect};
 use crate::screen::notice::Kind;
 use crate::screen::pane::transcript::{Copy, LogCopy, Source, Transcript};
+use crate::wording::scope;
 use std::path::PathBuf;
 
 /// The longest text for the clipboard, in bytes: terminals refuse more at once, so a longer text goes
@@ -78,10 +79,8 @@ impl App {
             Ok(Copied::Text(text)) => self.copy(text),
             Ok(Copied::File(path, bytes)) => {
                 let size = format!("{:.1} MB", bytes as f64 / 1e6);
-                let home = self.setup.env.get("HOME").map(PathBuf::from);
-                let below = home.as_ref().and_then(|home| path.strip_prefix(home).ok());
-                let path = below.map_or(path.clone(), |below| PathBuf::from("~").join(below));
-                self.say(Kind::Done, format!("copied {size} to {}", path.display()))
+                let path = scope::from_home(&path, &self.setup.env);
+                self.say(Kind::Done, format!("copied {size} to {path}"))
             }
             Err(why) => self.say(Kind::Refused, format!("not copied: {why}")),
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use yoi::protocol::Completion;
 use yoi::text::verb_word;
 
-/// For how many rows it is remembered how often they were chosen.
+/// The most rows whose number of uses is remembered.
 const MAX_CHOSEN: usize = 300;
 /// The most characters of a message that a row shows.
 const MESSAGE: usize = 200;

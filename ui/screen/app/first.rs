@@ -6,7 +6,6 @@ use crate::screen::keys::{Action, Context};
 use crate::theme::Role;
 use crate::verb::Way;
 use crate::wording::scope;
-use std::path::Path;
 use yoi::protocol::reply::FoundModel;
 use yoi::protocol::{Event, Method, PodInfo, Refusal, State};
 
@@ -84,7 +83,7 @@ impl App {
     /// The rows of the first screen.
     pub fn first_rows(&self) -> Vec<FirstRow> {
         let send = self.keymap.name(Context::Composer, Action::Send);
-        let place = from_home(&self.setup.cwd, self.setup.env.get("HOME"));
+        let place = scope::from_home(&self.setup.cwd, &self.setup.env);
         let makes = match &self.setup.read_only {
             None => format!("{send} starts a Pod that may write below {place}"),
             Some(why) => format!("{send} starts a Pod that reads here: {why}"),
@@ -143,30 +142,5 @@ pub struct FirstRow {
 impl FirstRow {
     fn new(label: &'static str, text: impl Into<String>, role: Role) -> Self {
         Self { label, text: text.into(), role }
-    }
-}
-
-/// A directory as a person writes it: below the home with `~`.
-fn from_home(dir: &Path, home: Option<&String>) -> String {
-    let below = home.filter(|home| !home.is_empty()).and_then(|home| dir.strip_prefix(home).ok());
-    match below {
-        Some(rest) if rest.as_os_str().is_empty() => "~".into(),
-        Some(rest) => format!("~/{}", scope::path(rest)),
-        None => scope::path(dir),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_directory_below_the_home_begins_with_its_sign() {
-        let home = "/home/me".to_owned();
-        let of = |dir: &str| from_home(Path::new(dir), Some(&home));
-        assert_eq!(of("/home/me/shop"), "~/shop");
-        assert_eq!(of("/home/me"), "~");
-        assert_eq!(of("/home/meadow"), "/home/meadow");
-        assert_eq!(from_home(Path::new("/srv"), None), "/srv");
     }
 }

@@ -152,10 +152,7 @@ impl App {
                 self.not_returned = returning;
                 self.look_for_model().into_iter().collect()
             }
-            _ if returning.as_ref().is_some_and(|returning| {
-                self.can_return(returning) && self.may_begin_at(returning)
-            }) =>
-            {
+            _ if returning.as_ref().is_some_and(|returning| self.can_return(returning)) => {
                 returning.map(|returning| self.return_to(returning)).unwrap_or_default()
             }
             _ => {

@@ -74,7 +74,7 @@ impl App {
         self.open("keys", rows)
     }
 
-    /// What keeps keys here, before the keys.
+    /// The rows about programs that keep keys for themselves. They come before the keys.
     fn rows_of_swallowers(&self) -> Vec<ListRow> {
         let row = |swallower: &Swallower| {
             let leader = self.keymap.name(Context::Everywhere, KeyAction::Leader);

@@ -17,7 +17,7 @@ pub struct Chosen {
 /// The looks and keys that were asked for, and what the terminal can do.
 #[derive(Clone, Debug, Default)]
 pub struct Looks {
-    /// The name of the theme that was asked for, which may be the one that follows the ground.
+    /// The name of the theme that was asked for; it may be [`AUTO`].
     pub theme: String,
     /// As the terminal named it.
     pub ground: Ground,
@@ -50,11 +50,7 @@ impl App {
 
     /// The name of the theme that is loaded for this reason.
     pub fn wanted_theme<'a>(&'a self, load_for: &'a LoadFor) -> &'a str {
-        let name = match load_for {
-            LoadFor::Choice(name) => name,
-            LoadFor::Ground | LoadFor::Change => &self.looks.theme,
-        };
-        over(name, self.looks.ground)
+        over(load_for.name(&self.looks.theme), self.looks.ground)
     }
 
     pub(super) fn theme_loaded(
@@ -97,10 +93,7 @@ impl App {
 
     /// The built-in key map that is loaded for this reason.
     pub fn wanted_keymap<'a>(&'a self, load_for: &'a LoadFor) -> &'a str {
-        match load_for {
-            LoadFor::Choice(name) => name,
-            LoadFor::Ground | LoadFor::Change => &self.looks.keymap,
-        }
+        load_for.name(&self.looks.keymap)
     }
 
     /// Chooses a key map by its name.
@@ -143,36 +136,31 @@ impl App {
 
     /// Opens the list of key maps.
     pub(super) fn list_keymaps(&mut self) -> Vec<Effect> {
-        let row = |name: &str| {
+        let row_of = |name: &str| {
             let about = match name {
                 "vim" => "panes and pages as in vim; the line keeps its keys",
                 _ => "the usual keys",
             };
-            let in_use = if name == self.looks.keymap { " · in use" } else { "" };
-            ListRow {
-                text: name.to_owned(),
-                help: format!("{about}{in_use}"),
-                choice: Choice::Line(format!("keymap {name}")),
-            }
+            row("keymap", name, about, name == self.looks.keymap)
         };
-        let rows = keys::names().map(row).collect();
+        let rows = keys::names().map(row_of).collect();
         self.open("key map", rows)
     }
 
     /// Opens the list of themes.
     pub(super) fn list_themes(&mut self) -> Vec<Effect> {
-        let row = |name: &String| ListRow {
-            text: name.clone(),
-            help: match (about(name), *name == self.looks.theme) {
-                (about, false) => about.to_owned(),
-                ("", true) => "in use".to_owned(),
-                (about, true) => format!("{about} · in use"),
-            },
-            choice: Choice::Line(format!("theme {name}")),
-        };
-        let rows = self.setup.themes.iter().map(row).collect();
+        let row_of = |name: &String| row("theme", name, about(name), *name == self.looks.theme);
+        let rows = self.setup.themes.iter().map(row_of).collect();
         self.open("theme", rows)
     }
+}
+
+/// A row that runs a verb with this name.
+fn row(verb: &str, name: &str, about: &str, is_in_use: bool) -> ListRow {
+    let said = [about, if is_in_use { "in use" } else { "" }];
+    let said: Vec<&str> = said.into_iter().filter(|text| !text.is_empty()).collect();
+    let choice = Choice::Line(format!("{verb} {name}"));
+    ListRow { text: name.to_owned(), help: said.join(" · "), choice }
 }
 
 /// What a list says of a built-in theme.

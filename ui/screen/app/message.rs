@@ -74,6 +74,16 @@ pub enum LoadFor {
     Change,
 }
 
+impl LoadFor {
+    /// The name to load: the one that was chosen, or else the one in force.
+    pub fn name<'a>(&'a self, in_force: &'a str) -> &'a str {
+        match self {
+            Self::Choice(name) => name,
+            Self::Ground | Self::Change => in_force,
+        }
+    }
+}
+
 /// What a call was for; it decides what the reply does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Asked {

@@ -38,7 +38,7 @@ pub enum Page {
     Inbox,
 }
 
-/// Whose keys a page of keys has first.
+/// The place whose keys a page of keys lists first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeysOf {
     Place(Context),

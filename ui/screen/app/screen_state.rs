@@ -225,15 +225,12 @@ impl App {
         })
     }
 
-    pub(super) fn can_return(&self, to: &Returning) -> bool {
-        self.is_shown_again(&to.current)
-    }
-
-    /// Whether this screen may begin where the earlier one was: a message of the command line goes to no Pod of another
+    /// Whether this screen begins where the earlier one was. A message of the command line goes to no Pod of another
     /// workspace.
-    pub(super) fn may_begin_at(&self, to: &Returning) -> bool {
+    pub(super) fn can_return(&self, to: &Returning) -> bool {
         let is_here = |info: &PodInfo| info.workspace == self.setup.workspace;
-        self.first_message.is_none() || self.family.get(&to.current).is_some_and(is_here)
+        self.is_shown_again(&to.current)
+            && (self.first_message.is_none() || self.family.get(&to.current).is_some_and(is_here))
     }
 
     /// Goes where the earlier screen was; the keys go to the composer, whatever had the focus then.

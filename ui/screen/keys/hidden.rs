@@ -1,13 +1,13 @@
-//! Which key of a key map hides which other one.
+//! Keys that are bound everywhere and that a place binds to something else, which hides the binding for everywhere.
 
 use crate::screen::keys::{CONTEXTS, Context, Keymap, label};
 
-/// What the keys of a person's own file and the other keys do to each other.
+/// The hidden bindings in which a person's file takes part, as sentences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hidden {
-    /// Keys of the file for everywhere that mean something else in a place.
+    /// The file binds the key everywhere, and a place hides that.
     pub own: Vec<String>,
-    /// Keys for everywhere that keys of the file hide in a place.
+    /// The file binds the key in a place, and that hides a binding for everywhere.
     pub by_own: Vec<String>,
 }
 
@@ -16,7 +16,7 @@ impl Hidden {
     pub fn of(own: &Keymap, all: &Keymap) -> Self {
         let mut hidden = Self::default();
         for (place, context) in CONTEXTS {
-            // After the leader no key of everywhere counts.
+            // Bindings for everywhere do not apply after the leader key.
             if matches!(context, Context::Everywhere | Context::Leader) {
                 continue;
             }

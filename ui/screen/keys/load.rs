@@ -49,7 +49,8 @@ pub fn built_in(name: &str) -> Keymap {
     keymap
 }
 
-/// Puts the bindings of `text` over those of `keymap`; `file` names it in problems. With a problem nothing is changed.
+/// Adds the bindings of `text` to `keymap`, in place of earlier ones. `file` is the name that problems give to the text; a
+/// text with a problem changes nothing.
 pub fn read(keymap: &mut Keymap, file: &str, text: &str) -> Vec<Problem> {
     let mut reader = Reader { file, text, problems: Vec::new() };
     let mut changed = keymap.clone();

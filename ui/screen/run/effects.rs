@@ -78,7 +78,7 @@ impl Loop {
         Ok(None)
     }
 
-    /// Tries or stores a key beside the loop. Leaving it needs nothing: its reply finds no line then.
+    /// Tries or stores a key in the background. If the person has left the line meanwhile, the app drops the reply.
     fn key_step(&self, verb: VerbId, step: KeyStep) {
         let (config, env) = (self.config.clone(), self.app.setup.env.clone());
         let sender = self.sender.clone();
