@@ -3,13 +3,16 @@
 
 use crate::config::models::KeySource;
 use crate::config::{Catalogue, Env, Settings, plain_file};
+use crate::disk::{self, DiskError};
 use crate::trace::secrets;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
+use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use toml_edit::{DocumentMut, TomlError};
 
 /// A key in hand. Neither `Debug` nor `Display` shows it.
 #[derive(Clone, PartialEq, Eq)]
@@ -74,6 +77,8 @@ pub enum KeysError {
     /// The text carries no part of the file, which may hold a key.
     #[error("{}:{line}:{column}: not a line of the form provider = \"key\"", file.display())]
     Syntax { file: PathBuf, line: usize, column: usize },
+    #[error(transparent)]
+    Unwritable(#[from] DiskError),
     #[error("{} may be read by others: chmod 600 it", file.display())]
     Open { file: PathBuf },
     #[error("an empty text is no key")]
@@ -108,9 +113,9 @@ impl Keys {
             return Err(KeysError::Empty);
         }
         let _lock = self.lock()?;
-        let mut all = self.read()?;
-        all.insert(provider.into(), key.into());
-        self.write(&all)
+        let mut document = self.document()?;
+        document[provider] = toml_edit::value(key);
+        self.write(&document)
     }
 
     /// Forgets a key; whether there was one.
@@ -119,11 +124,11 @@ impl Keys {
             return Ok(false);
         }
         let _lock = self.lock()?;
-        let mut all = self.read()?;
-        if all.remove(provider).is_none() {
+        let mut document = self.document()?;
+        if document.remove(provider).is_none() {
             return Ok(false);
         }
-        self.write(&all)?;
+        self.write(&document)?;
         Ok(true)
     }
 
@@ -154,9 +159,28 @@ impl Keys {
     }
 
     fn read(&self) -> Result<BTreeMap<String, String>, KeysError> {
+        let text = self.text()?;
+        toml::from_str(&text).map_err(|error| self.syntax(&text, error.span()))
+    }
+
+    /// The file with its comments and its order, to be changed.
+    fn document(&self) -> Result<DocumentMut, KeysError> {
+        self.read()?;
+        let text = self.text()?;
+        text.parse().map_err(|error: TomlError| self.syntax(&text, error.span()))
+    }
+
+    fn syntax(&self, text: &str, span: Option<Range<usize>>) -> KeysError {
+        let at = span.map_or(0, |span| span.start);
+        let (line, column) = crate::config::diagnostic::line_and_column(text, at);
+        KeysError::Syntax { file: self.file.clone(), line, column }
+    }
+
+    /// What stands in the file; empty if there is none.
+    fn text(&self) -> Result<String, KeysError> {
         let text = match plain_file::read(&self.file) {
             Ok(text) => text,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
             Err(cause) => return Err(self.io("read", cause)),
         };
         register(&text);
@@ -164,11 +188,7 @@ impl Keys {
         if mode.permissions().mode() & 0o077 != 0 {
             return Err(KeysError::Open { file: self.file.clone() });
         }
-        toml::from_str(&text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            let (line, column) = crate::config::diagnostic::line_and_column(&text, at);
-            KeysError::Syntax { file: self.file.clone(), line, column }
-        })
+        Ok(text)
     }
 
     /// Keeps other processes from changing the file between a read and the write that follows.
@@ -187,10 +207,10 @@ impl Keys {
         self.file.parent().unwrap_or(Path::new("."))
     }
 
-    fn write(&self, all: &BTreeMap<String, String>) -> Result<(), KeysError> {
-        let text = toml::to_string(all)
-            .map_err(|error| self.io("write", io::Error::other(error.to_string())))?;
-        replace(self.dir(), &self.file, &text).map_err(|cause| self.io("write", cause))
+    /// A link to the file stays one.
+    fn write(&self, document: &DocumentMut) -> Result<(), KeysError> {
+        let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
+        Ok(disk::replace(&file, document.to_string().as_bytes(), 0o600)?)
     }
 
     fn io(&self, doing: &'static str, cause: io::Error) -> KeysError {
@@ -220,15 +240,6 @@ pub fn register_secrets(env: &Env, settings: &Settings) {
         secrets::register_settings(&server.env);
         secrets::register_settings(&server.headers);
     }
-}
-
-/// Whole or absent, and on disk when it returns. Temporary files are made with mode 0600.
-fn replace(dir: &Path, file: &Path, text: &str) -> io::Result<()> {
-    let mut new = tempfile::NamedTempFile::new_in(dir)?;
-    new.write_all(text.as_bytes())?;
-    new.as_file().sync_all()?;
-    new.persist(file).map_err(|error| error.error)?;
-    File::open(dir)?.sync_all()
 }
 
 #[cfg(test)]
@@ -266,6 +277,21 @@ mod tests {
         assert!(keys.remove("anthropic").unwrap());
         assert!(!keys.remove("anthropic").unwrap());
         assert_eq!(keys.list().unwrap(), ["openai"]);
+    }
+
+    #[test]
+    fn comments_order_and_a_link_of_the_person_stay() {
+        let (dir, keys) = keys();
+        fs::create_dir(keys.file().parent().unwrap()).unwrap();
+        let real = dir.path().join("real.toml");
+        fs::write(&real, "# of the firm\nopenai = \"a\" # until May\nanthropic = \"b\"\n").unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink(&real, keys.file()).unwrap();
+        keys.set("groq", KEY).unwrap();
+        keys.remove("anthropic").unwrap();
+        assert!(keys.file().is_symlink());
+        let after = format!("# of the firm\nopenai = \"a\" # until May\ngroq = \"{KEY}\"\n");
+        assert_eq!(fs::read_to_string(&real).unwrap(), after);
     }
 
     #[test]

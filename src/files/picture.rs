@@ -37,8 +37,17 @@ pub fn picture(bytes: &[u8]) -> Option<Result<&'static str, String>> {
 }
 
 fn png_is_whole(bytes: &[u8]) -> bool {
-    // The name of the last chunk and its check sum.
-    memchr::memmem::find(bytes, b"IEND").is_some_and(|at| bytes.len() >= at + 8)
+    let mut rest = bytes.get(8..).unwrap_or_default();
+    // Each chunk is its length, its name, its data and a check sum.
+    while let Some(([a, b, c, d, name @ ..], after)) = rest.split_first_chunk::<8>() {
+        let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+        let Some(after) = after.get(length.saturating_add(4)..) else { return false };
+        if name == b"IEND" {
+            return true;
+        }
+        rest = after;
+    }
+    false
 }
 
 fn gif_is_whole(bytes: &[u8]) -> bool {

@@ -23,6 +23,8 @@ const OPENROUTER: &str = "openrouter";
 /// What a trial found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tried {
+    /// Neither yoi nor the settings know a provider of this name.
+    NoProvider,
     /// The provider needs a key, and none is at hand.
     NeedsKey,
     Works(Works),
@@ -47,6 +49,9 @@ pub async fn try_key(config: &Path, env: &Env, provider: &str, key: Option<&Secr
     let (settings, _) = Settings::load(config);
     let (workspace, keys) = (WorkspaceSettings::default(), Keys::at(config));
     let all = Catalogue::with(&settings);
+    if !all.providers.contains_key(provider) {
+        return Tried::NoProvider;
+    }
     let place = ModelContext {
         settings: &settings,
         workspace: &workspace,
@@ -156,9 +161,6 @@ fn with_advice(failure: &Failure, model: &Model, is_typed: bool) -> String {
             format!("correct {name} and start yoi anew, or start it without {name}")
         }
         _ if is_wrong_key(failure) => "look whether it is whole and of this provider".into(),
-        (Failure::Connect(_) | Failure::Timeout(_), _) if !url::is_loopback(&model.base_url) => {
-            "look at the network".into()
-        }
         _ => return failure.to_string(),
     };
     format!("{failure} · {advice}")
@@ -208,8 +210,6 @@ mod tests {
         let bad = refusal(400, "API key not valid");
         assert!(of(&bad, env(), true).contains("whole and of this provider"));
         assert!(of(&refusal(404, "no"), env(), true).contains("`yoi auth prov`"));
-        let away = Failure::Connect("prov cannot be reached".into());
-        assert!(of(&away, env(), true).ends_with("look at the network"));
         assert_eq!(of(&refusal(429, "slow"), env(), true), refusal(429, "slow").to_string());
     }
 }

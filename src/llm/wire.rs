@@ -538,7 +538,8 @@ mod tests {
     #[test]
     fn a_picture_is_sent_as_what_its_bytes_are_or_said_in_words() {
         let dot = BASE64_STANDARD.decode(DOT).unwrap();
-        let large = [&dot[..45], &vec![0; 4 << 20], &dot[45..]].concat();
+        let large = [&dot[..], &vec![0; 4 << 20]].concat();
+        let names_its_end = [&dot[..40], b"IEND\xae\x42\x60\x82"].concat();
         let dir = tempfile::tempdir().unwrap();
         let sent = |wire, bytes: &[u8], media_type: &str| {
             std::fs::write(dir.path().join("b"), bytes).unwrap();
@@ -551,6 +552,7 @@ mod tests {
             assert_eq!(sent(wire, &dot, "image/jpeg"), Ok(("image/png", DOT.to_owned())));
             for (bytes, why) in [
                 (&dot[..40], "its end is missing"),
+                (&names_its_end, "its end is missing"),
                 (b"", "is no image"),
                 (b"text", "is no image"),
                 (&large, "too large"),

@@ -29,8 +29,15 @@ pub(crate) async fn references(
                 run.publish(alert(AlertSource::Pod, message)).await;
             }
             Segment::Text { content } if by_person => {
-                for path in typed(content).take(MAX_TYPED).filter(|path| named.insert(path)) {
+                let mut paths = typed(content);
+                for path in paths.by_ref().take(MAX_TYPED).filter(|path| named.insert(path)) {
                     attach(run, path, Missing::IsNoReference).await?;
+                }
+                if paths.next().is_some() {
+                    let message = format!(
+                        "only the first {MAX_TYPED} words with an @ were looked up as files; the rest stay text"
+                    );
+                    run.publish(alert(AlertSource::Pod, message)).await;
                 }
             }
             Segment::Text { .. }

@@ -247,7 +247,7 @@ fn with_message(mut words: Vec<OsString>, refused: &clap::Error) -> Option<Vec<O
 /// a command with where it goes.
 pub fn refused(error: &clap::Error) -> ExitCode {
     let elsewhere = || verb_elsewhere(error).map(|verb| verb::line::not_here(verb, Way::Shell));
-    match misplaced(error).or_else(elsewhere) {
+    match misplaced(error).or_else(elsewhere).or_else(|| mistyped(error)) {
         Some(text) => {
             console::err(&format!("yoi: {text}"));
             Exit::Usage.into()
@@ -281,6 +281,19 @@ fn misplaced(error: &clap::Error) -> Option<String> {
              its options"
         ),
     })
+}
+
+/// Names the verb that a mistyped command may mean.
+fn mistyped(error: &clap::Error) -> Option<String> {
+    let ContextValue::String(word) = error.get(ContextKind::InvalidSubcommand)? else {
+        return None;
+    };
+    // The words of other commands, such as `host`, are not verbs.
+    let is_first = std::env::args().nth(1).as_ref() == Some(word);
+    let name = verb::line::nearest(word).filter(|_| is_first)?;
+    Some(format!(
+        "no command `{word}`; did you mean `yoi {name}`? A message to a Pod is quoted and has more than one word"
+    ))
 }
 
 fn verb_elsewhere(error: &clap::Error) -> Option<&'static Verb> {

@@ -8,9 +8,11 @@ use crate::start::{self, Opening};
 use clap_complete::Shell;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use yoi::config::dirs::{Dirs, var};
 use yoi::disk;
+use yoi::llm::rehearsal::TOUR_DIRECTORY;
 use yoi::protocol::ClientKind;
 
 /// The place of the program below the prefix.
@@ -100,7 +102,19 @@ pub async fn uninstall(
     }
     directories(opening, all, plan)?;
     // Last: whatever fails before can be repeated.
-    delete(&prefix.join(PROGRAM), plan, |file| fs::remove_file(file))
+    let place = prefix.join(PROGRAM);
+    if !place.exists() || is_yoi(&place) {
+        return delete(&place, plan, |file| fs::remove_file(file));
+    }
+    console::out(&format!("stays: {} is another program: delete it yourself", place.display()));
+    Ok(())
+}
+
+/// Whether a file is this program or a copy of it.
+fn is_yoi(place: &Path) -> bool {
+    let own = std::env::current_exe();
+    let own = own.as_deref().map(fs::read);
+    matches!((own, fs::read(place)), (Ok(Ok(own)), Ok(there)) if own == there)
 }
 
 /// Deletes the directories in their usual places, or says that they stay.
@@ -110,6 +124,13 @@ fn directories(opening: &Opening, all: bool, plan: bool) -> Result<(), Failure> 
     let usual = Dirs::find(&unnamed).ok();
     let dirs = |of: &Dirs| [&of.config, &of.data, &of.state, &of.runtime].map(PathBuf::clone);
     let usual = usual.as_ref().map(dirs).unwrap_or_default();
+    let what = "files of a tour";
+    for dir in tours() {
+        match all {
+            true => delete(&dir, plan, disk::remove_tree)?,
+            false => console::out(&format!("stays: {} ({what}); --all deletes it", dir.display())),
+        }
+    }
     let kinds = ["settings and keys", "Pods and their transcripts", "states of screens", "sockets"];
     for (dir, what) in dirs(&opening.dirs).into_iter().zip(kinds) {
         let shown = dir.display();
@@ -124,6 +145,17 @@ fn directories(opening: &Opening, all: bool, plan: bool) -> Result<(), Failure> 
     Ok(())
 }
 
+/// The directories of tours that were not removed with their Pods, of this user.
+fn tours() -> Vec<PathBuf> {
+    let user = rustix::process::getuid().as_raw();
+    let is_tour = |entry: &fs::DirEntry| {
+        let is_named = entry.file_name().to_string_lossy().starts_with(TOUR_DIRECTORY);
+        is_named && entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user)
+    };
+    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    entries.filter(is_tour).map(|entry| entry.path()).collect()
+}
+
 /// Deletes what is at a path and says so; with `plan` it only says it.
 fn delete(
     path: &Path,
@@ -133,11 +165,16 @@ fn delete(
     if path.symlink_metadata().is_err() {
         return Ok(());
     }
+    let target = fs::read_link(path).ok();
     if !plan {
         delete(path).map_err(|why| failed(&path.display().to_string(), why))?;
     }
     let done = if plan { "would delete" } else { "deleted" };
-    console::out(&format!("{done} {}", path.display()));
+    let what = match &target {
+        Some(target) => format!("the link {}; {} stays", path.display(), target.display()),
+        None => path.display().to_string(),
+    };
+    console::out(&format!("{done} {what}"));
     Ok(())
 }
 

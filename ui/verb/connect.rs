@@ -1,6 +1,5 @@
 //! `:connect`: asks for a provider and its key, tries the key, and stores it.
 
-use crate::verb::dialogue::or_end;
 use crate::verb::dialogue::{KeyReply, KeyStep};
 use crate::verb::{
     Action, Dialogue, End, Known, Next, Pick, Reply, Request, Said, UNSEEN, Verb, Way, Why, of,
@@ -72,7 +71,10 @@ impl Dialogue for Connect {
                 self.use_it(known)
             }
             (Some(Reply::Key(reply)), _) => self.key_came(known, reply),
-            (Some(reply), _) => or_end(reply.all().map(|events| self.used(known, events))),
+            (Some(reply), _) => match reply.all() {
+                Ok(events) => self.used(known, events),
+                Err(end) => Next::End(self.and_stored(end)),
+            },
         }
     }
 }
@@ -130,6 +132,7 @@ impl Connect {
                 self.key = Some(key);
                 self.try_key()
             }
+            KeyReply::Tried(Tried::NoProvider) => Next::End(no_provider(known)),
             KeyReply::Tried(Tried::NeedsKey) => self.type_key(self.about()),
             KeyReply::Tried(Tried::Failed(why)) => {
                 let is_typed = self.key.take().is_some();
@@ -236,6 +239,17 @@ impl Connect {
         }
     }
 
+    /// A key that was stored is told about, also where what followed failed.
+    fn and_stored(&self, end: End) -> End {
+        match end.said {
+            Said::Refused(why, text) if self.is_stored => {
+                let said = Said::Refused(why, format!("{}, but {text}", self.said()));
+                End { said, ..end }
+            }
+            _ => end,
+        }
+    }
+
     fn used(&self, known: &Known<'_>, events: Vec<Event>) -> Next {
         let found = events.into_iter().find_map(|event| match event {
             Event::ModelFound { model, .. } => model,
@@ -263,6 +277,15 @@ impl Connect {
             None => Next::End(end),
         }
     }
+}
+
+/// The word is not repeated: a person may have typed the key in its place.
+fn no_provider(known: &Known<'_>) -> End {
+    let list = known.spell("connect");
+    End::refused(
+        Why::Usage,
+        format!("no provider has this name: {list} lists them, and asks for the key afterwards"),
+    )
 }
 
 #[cfg(test)]

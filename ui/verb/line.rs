@@ -3,7 +3,7 @@
 use crate::verb::spell::spell;
 use crate::verb::targets::Target;
 use crate::verb::words::{self, OpenQuote};
-use crate::verb::{Dialogue, LIST, SCREEN, Verb, Way, find, help, reached, source};
+use crate::verb::{Dialogue, LIST, SCREEN, UNSEEN, Verb, Way, find, help, reached, source};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 use std::error::Error as _;
@@ -36,8 +36,19 @@ pub fn read(line: &str, way: Way) -> Result<Line, String> {
             let dialogue = Box::new(help::Help { verb: Some(word.to_owned()) });
             Ok(Line { verb: &help::VERB, dialogue })
         }
+        // The words may be a key that was typed too early, so the sentence repeats none of them.
+        Err(_) if verb.ways == UNSEEN => Err(format!(
+            ":{word} {} takes no more: the key is typed afterwards, unseen",
+            verb.usage()
+        )),
         Err(error) => Err(diagnostic(verb, &error)),
     }
+}
+
+/// The verb of a line, if it has a person type something unseen.
+pub fn of_unseen(line: &str) -> Option<&'static Verb> {
+    let (word, _) = words::first(line.trim().trim_start_matches(':'));
+    find(word).filter(|verb| verb.ways == UNSEEN)
 }
 
 /// The arguments of a line. Free text at its end stays as it was typed.
@@ -165,7 +176,8 @@ fn one_of(values: &[String]) -> String {
 }
 
 /// The one verb that is most like `word`, for a hint; `None` if none is like it, or several are equally.
-fn nearest(word: &str) -> Option<&'static str> {
+/// The verb whose name is most like a word, if one is.
+pub fn nearest(word: &str) -> Option<&'static str> {
     let likeness = |name: &str| strsim::jaro_winkler(name, word);
     let mut like: Vec<(f64, &str)> =
         LIST.iter().map(|verb| (likeness(verb.name), verb.name)).collect();

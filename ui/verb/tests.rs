@@ -123,6 +123,10 @@ fn a_bad_line_says_what_is_wrong_in_one_line() {
             "`5` is no entry: an entry is named by its id, which `yoi log <pod> --json` prints; `yoi help \
              fork` says more",
         ),
+        (
+            ":connect anthropic sk-0123",
+            ":connect [provider] takes no more: the key is typed afterwards, unseen",
+        ),
         (":pin 10", "`10` is no slot: they are 1 to 9"),
         (":rewind x", "`x` is no message: messages have numbers"),
         (":send bob", "usage: :send <addressee> <text>"),

@@ -38,12 +38,13 @@ impl Who {
 /// No response came back.
 pub(super) fn unreachable(who: &Who, error: &reqwest::Error, connect: Duration) -> Failure {
     const WAY_OUT: &str = "check that it runs and its base URL";
+    const NO_WAY_THERE: &str = "check the network and its base URL";
     if error.is_builder() {
         return Failure::Unusable(format!("{who} cannot be asked: {}", cause(error)));
     }
     if error.is_connect() && error.is_timeout() {
         let time = seconds(connect);
-        return Failure::Connect(format!("{who} took no connection within {time}: {WAY_OUT}"));
+        return Failure::Connect(format!("{who} took no connection within {time}: {NO_WAY_THERE}"));
     }
     if !error.is_connect() {
         return cut(who, &cause(error));
@@ -52,7 +53,7 @@ pub(super) fn unreachable(who: &Who, error: &reqwest::Error, connect: Duration) 
         Some(io::ErrorKind::ConnectionRefused) => {
             format!("{who} refused the connection: {WAY_OUT}")
         }
-        _ => format!("{who} cannot be reached ({}): {WAY_OUT}", cause(error)),
+        _ => format!("{who} cannot be reached ({}): {NO_WAY_THERE}", cause(error)),
     })
 }
 

@@ -108,8 +108,10 @@ impl Confirm {
             Self::Leave { working } => match working.as_deref() {
                 None => "the host ended".into(),
                 Some([]) => "no Pod is working any more".into(),
-                Some([one]) => format!("{one} is working"),
-                Some(more) => format!("{} Pods are working", more.len()),
+                Some([one]) => format!("{one} is working, and goes on without this screen"),
+                Some(more) => {
+                    format!("{} Pods are working, and go on without this screen", more.len())
+                }
             },
             Self::Verb { confirm, .. } => confirm.question.clone(),
         }

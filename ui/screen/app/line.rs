@@ -5,7 +5,7 @@ use crate::screen::app::{App, Confirm, Effect, Layer};
 use crate::screen::pane::actionbar::{Prompt, Purpose};
 use crate::screen::pane::input::Input;
 use crate::screen::pane::transcript::Transcript;
-use crate::verb::line::complete_verb;
+use crate::verb::line::{complete_verb, of_unseen};
 use crate::verb::{Way, find};
 use yoi::protocol::{PodInfo, State};
 
@@ -35,7 +35,10 @@ impl App {
             }
             Err(why) => {
                 // After a verb without arguments, the values of its first argument are listed.
-                let line = if find(&line).is_some() { format!("{line} ") } else { line };
+                let line = match (of_unseen(&line), find(&line)) {
+                    (Some(verb), _) | (None, Some(verb)) => format!("{} ", verb.name),
+                    (None, None) => line,
+                };
                 prompt.input = Input::new(line);
                 prompt.changed(&self.sources());
                 prompt.wrong = Some(why);

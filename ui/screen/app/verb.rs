@@ -7,7 +7,7 @@ use crate::screen::app::{
 use crate::screen::notice::Kind;
 use crate::screen::pick_list::{Choice, ListRow, PickList};
 use crate::verb::dialogue::KeyStep;
-use crate::verb::line::{self, means_marks, read};
+use crate::verb::line::{self, means_marks, of_unseen, read};
 use crate::verb::words::first;
 use crate::verb::{
     self, Action, Dialogue, End, Known, Next, Pick, Reply, Request, Said, Verb, VerbId, Way,
@@ -35,14 +35,10 @@ impl RunningVerb {
     }
 }
 
-/// Puts a line first in a history, and removes its earlier place. What stands behind the provider of `connect` may be a key,
-/// so it is left out.
+/// Puts a line first in a history, and removes its earlier place. What stands behind a verb that has a person type a key
+/// may be that key, so it is left out.
 pub(super) fn remember(lines: &mut Vec<String>, line: &str) {
-    let mut words = line.split_whitespace();
-    let connects = words.next() == Some("connect");
-    let provider = words.next().filter(|_| connects && words.next().is_some());
-    let without_key = provider.map(|provider| format!("connect {provider}"));
-    let line = without_key.as_deref().unwrap_or(line);
+    let line = of_unseen(line).map_or(line, |verb| verb.name);
     lines.retain(|before| before != line);
     lines.insert(0, line.to_owned());
 }

@@ -2,6 +2,7 @@
 
 use crate::screen::keys::Action;
 use ratatui::layout::Rect;
+use reqwest::Url;
 use std::collections::HashMap;
 use tui_textarea::CursorMove;
 use yoi::protocol::{PodName, Segment};
@@ -256,7 +257,10 @@ fn dropped_image(pasted: &str) -> Option<String> {
     let quoted =
         ['\'', '"'].iter().find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote));
     let text = quoted.unwrap_or(text);
-    let path = text.strip_prefix("file://").unwrap_or(text).replace("\\ ", " ");
+    let path = match text.starts_with("file://") {
+        true => Url::parse(text).ok()?.to_file_path().ok()?.into_os_string().into_string().ok()?,
+        false => text.replace("\\ ", " "),
+    };
     let (_, kind) = path.rsplit_once('.')?;
     let is_image =
         ["png", "jpg", "jpeg", "gif", "webp"].iter().any(|of| kind.eq_ignore_ascii_case(of));

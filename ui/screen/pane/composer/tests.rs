@@ -109,6 +109,7 @@ fn the_path_of_an_image_that_is_dropped_on_the_terminal_names_that_file() {
         ("'/tmp/a shot.JPG' ", "/tmp/a shot.JPG"),
         ("/tmp/a\\ shot.webp", "/tmp/a shot.webp"),
         ("file:///tmp/shot.gif\n", "/tmp/shot.gif"),
+        ("file:///tmp/a%20shot.gif", "/tmp/a shot.gif"),
     ] {
         let mut composer = Composer::default();
         composer.paste(dropped);
