@@ -195,7 +195,7 @@ pub enum Action {
     Inbox,
     /// Chooses a theme; without a name, from a list.
     Theme(Option<String>),
-    /// Chooses a key map; without a name, from a list.
+    /// Chooses a keymap; without a name, from a list.
     Keymap(Option<String>),
     Pin {
         slot: Option<u8>,
