@@ -149,15 +149,17 @@ fn with_advice(failure: &Failure, model: &Model, is_typed: bool) -> String {
         (Failure::Status { status: 404 | 405, .. }, _) => {
             let provider = &model.provider;
             format!(
-                "so no key can be tried there; `yoi auth {provider}` in a shell stores one untried"
+                "so yoi cannot test a key there; in a shell, `yoi auth {provider}` stores one without testing it"
             )
         }
         (_, KeySource::Env(name)) if is_wrong_key(failure) && !is_typed => {
-            format!("correct {name} and start yoi anew, or start it without {name}")
+            format!("correct {name} and restart yoi, or start it without {name}")
         }
-        _ if is_wrong_key(failure) => "look whether it is whole and of this provider".into(),
+        _ if is_wrong_key(failure) => {
+            "check that the key is complete and belongs to this provider".into()
+        }
         (Failure::Connect(_) | Failure::Timeout(_), _) if !url::is_loopback(&model.base_url) => {
-            "look at the network".into()
+            "check the network".into()
         }
         _ => return failure.to_string(),
     };
@@ -201,15 +203,14 @@ mod tests {
         };
         let env = || KeySource::Env("PROV_API_KEY".into());
         let refused = refusal(401, "no such key");
-        assert!(
-            of(&refused, env(), true).ends_with("look whether it is whole and of this provider")
-        );
+        let advice = "check that the key is complete and belongs to this provider";
+        assert!(of(&refused, env(), true).ends_with(advice));
         assert!(of(&refused, env(), false).contains("correct PROV_API_KEY"));
         let bad = refusal(400, "API key not valid");
-        assert!(of(&bad, env(), true).contains("whole and of this provider"));
+        assert!(of(&bad, env(), true).contains(advice));
         assert!(of(&refusal(404, "no"), env(), true).contains("`yoi auth prov`"));
         let away = Failure::Connect("prov cannot be reached".into());
-        assert!(of(&away, env(), true).ends_with("look at the network"));
+        assert!(of(&away, env(), true).ends_with("check the network"));
         assert_eq!(of(&refusal(429, "slow"), env(), true), refusal(429, "slow").to_string());
     }
 }
