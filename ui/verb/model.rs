@@ -83,8 +83,10 @@ impl Connect {
             }
             Self::Other => {
                 let lines = example("mine", config);
-                let then = "then :model mine/<name>, for the Pod that is open".to_owned();
-                let all = "or, for every new Pod, at the top of that file: model = \"mine/<name>\"";
+                let then =
+                    "then type :model mine/<name> to use it for the Pod on the screen".to_owned();
+                let all =
+                    "or write model = \"mine/<name>\" at the top of that file, for every new Pod";
                 let lines = lines.lines().map(str::to_owned).chain([then, all.to_owned()]);
                 let lines = lines.map(|line| ("", line).into()).collect();
                 let said = Said::Text { title: "a server of your own".into(), lines };
