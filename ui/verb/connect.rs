@@ -14,12 +14,13 @@ use yoi::protocol::{Event, Method, PodInfo, State};
 pub static VERB: Verb = of::<Connect>(Verb {
     ways: UNSEEN,
     more: &[
-        "The key is typed or pasted unseen, and tried by asking the provider for the list of its models, which costs nothing. \
-         A key that works is stored in keys.toml, which only you can read and no Pod can; any other is forgotten.",
-        "Where the environment has a key, that one is tried and none is asked for. A server on this machine needs none.",
-        "In a shell the key is typed without echo, or read from standard input where that is no terminal.",
+        "Type or paste the key: the screen does not show it. To test it, yoi asks the provider for the list of its models, \
+         which costs nothing. yoi stores a key that works in keys.toml, which only you can read and no Pod can, and \
+         forgets any other.",
+        "If the environment has a key, yoi tests that one and asks for none. A server on this machine needs none.",
+        "In a shell, yoi reads the key without echo, or from standard input if that is not a terminal.",
     ],
-    ..verb("connect", "connect a model: asks for a provider and its key, tries it, stores it")
+    ..verb("connect", "connect a model: asks for a provider and its key, tests the key, stores it")
 });
 
 /// Providers with the name and the place where a person gets a key, in the order in which they are listed.

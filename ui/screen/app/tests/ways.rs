@@ -170,7 +170,7 @@ const CASES: &[Case] = &[
     case("redraw", &[], ""),
     case("keys", &[], ":split"),
     case("help", &[], ":stop [pod …] [--tree] [--all]"),
-    case("help peer", &[], "A peer edge gives nothing else"),
+    case("help peer", &[], "Peers get nothing else"),
     case("quit", &[], ""),
 ];
 
