@@ -36,7 +36,7 @@ struct Mesh {
 enum Change {
     /// Join, now and whenever the Pod becomes live
     Join { pod: Option<Target> },
-    /// Leave, and join no more
+    /// Leave, and do not join again
     Leave { pod: Option<Target> },
 }
 
