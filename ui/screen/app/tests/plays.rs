@@ -100,10 +100,10 @@ const PLAYS: &[(&str, Player)] = &[
     ("| Ctrl+D Ctrl+U | half a page down, up; in lists a page |", vim::pages_and_rows_are_scrolled),
     ("| Ctrl+F Ctrl+B | a page down, up |", vim::pages_and_rows_are_scrolled),
     ("| Ctrl+E Ctrl+Y | a row down, up |", vim::pages_and_rows_are_scrolled),
-    ("| `h` `l` `z` | fold, unfold, either |", vim::rows_are_folded),
+    ("| `h` `l` `z` | fold, unfold, toggle |", vim::rows_are_folded),
     ("| `o` in a list | go there |", vim::a_list_is_walked),
     (
-        "| Ctrl+W | as Ctrl+X; then `w` next pane, `W` the one before, `j` `k` next and previous Pod |",
+        "| Ctrl+W | as Ctrl+X; then `w` next pane, `W` previous pane, `j` `k` next and previous Pod |",
         vim::the_leader_has_a_second_key,
     ),
     (
