@@ -166,11 +166,11 @@ fn row(verb: &str, name: &str, about: &str, is_in_use: bool) -> ListRow {
 /// What a list says of a built-in theme.
 fn about(theme: &str) -> &'static str {
     match theme {
-        AUTO => "night or day, as the ground of the terminal is",
+        AUTO => "night or day, to match the background of the terminal",
         "night" => "dark",
         "day" => "light",
-        "high-contrast" => "dark; every word at 7 to 1 or more",
-        "terminal" => "the colours and the ground of the terminal",
+        "high-contrast" => "dark; all text with a contrast of 7 to 1 or more",
+        "terminal" => "the colours and the background of the terminal",
         "mono" => "no colours",
         _ => "",
     }
