@@ -67,7 +67,7 @@ const PLAYS: &[(&str, Player)] = &[
     ("In the tree Space marks Pods", pods_are_marked),
     ("`m` and a digit pins one", a_pod_is_pinned),
     ("`v` shows its transcript beside the current one", a_pod_is_shown_beside),
-    ("stands in the line, where you make it wider or narrower first", the_rule_is_edited),
+    ("The rule appears in the line first, where you can make it wider", the_rule_is_edited),
     ("`Ctrl+X` then `u` leaves the mouse to the terminal", the_mouse_is_left_to_the_terminal),
     ("`o` in the transcript opens the file of a call", open_target::a_file_is_opened),
     (
