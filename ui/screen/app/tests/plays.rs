@@ -84,7 +84,7 @@ const PLAYS: &[(&str, Player)] = &[
     ("**Key: `Ctrl+N`, then `a`**", a_request_is_decided),
     ("`Ctrl+N` goes from one to the next", a_request_is_gone_to),
     (
-        "Each card wakes with `Ctrl+N` only, so no letter that you type answers",
+        "A card takes keys only after `Ctrl+N`, so no letter that you type answers",
         nothing_else_decides,
     ),
     ("**Key: `Ctrl+N`, again and again**", the_last_answer_comes_back),
