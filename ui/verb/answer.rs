@@ -38,7 +38,7 @@ impl Dialogue for Answer {
 fn answered(request: &ApprovalRequest, words: &str) -> Result<Decided, End> {
     let usage = |text: String| End::refused(Why::Usage, text);
     let Some(question) = &request.question else {
-        return Err(usage("that request is no question: :allow or :deny decides it".into()));
+        return Err(usage("that request is not a question: :allow or :deny decides it".into()));
     };
     let answer = question.read(words).map(|values| Verdict::Answer { values });
     answer.map(Decided::One).map_err(usage)

@@ -32,8 +32,8 @@ impl Dialogue for Block {
         or_end(reply.single().map(|_| {
             let name = SafeText::line(&self.agent);
             Next::End(End::done(match self.end {
-                true => format!("{name} is not blocked any more"),
-                false => format!("{name} is blocked: no Pod takes its messages"),
+                true => format!("{name} is no longer blocked"),
+                false => format!("{name} is blocked: no Pod accepts its messages"),
             }))
         }))
     }

@@ -94,8 +94,7 @@ impl Connect {
         let is_own = |id: &&String| KNOWN.iter().all(|(known, ..)| known != id);
         let own: Vec<&String> = known.providers.iter().filter(is_own).collect();
         let rows = KNOWN.iter().map(row);
-        let rows =
-            rows.chain(own.iter().map(|id| ((*id).clone(), "as config.toml says".to_owned())));
+        let rows = rows.chain(own.iter().map(|id| ((*id).clone(), "from config.toml".to_owned())));
         let ids = KNOWN.iter().map(|(id, ..)| (*id).to_owned());
         self.listed = ids.chain(own.iter().map(|id| (*id).clone())).collect();
         let title = "connect a model: which provider?".into();
@@ -117,7 +116,7 @@ impl Connect {
             Some(place) => format!(" from {place}"),
         };
         format!(
-            "Paste or type the key{from}. It is not shown, it is tried first, and only keys.toml gets it, which no Pod can read."
+            "Paste or type the key{from}. The screen does not show it. yoi tests it and stores it in keys.toml, which no Pod can read."
         )
     }
 
@@ -345,7 +344,7 @@ mod tests {
             pick.rows[0],
             ("Anthropic".into(), "a key from platform.claude.com/settings/keys".into())
         );
-        assert_eq!(pick.rows.last(), Some(&("mine".into(), "as config.toml says".into())));
+        assert_eq!(pick.rows.last(), Some(&("mine".into(), "from config.toml".into())));
         let last = pick.rows.len() - 1;
         let step = drive(&mut connect, Way::Line, vec![Some(Reply::Picked(last))]);
         let Next::Key(KeyStep::Try { provider, key: None }) = step else { panic!("{step:?}") };

@@ -45,7 +45,7 @@ fn workspace(known: &Known<'_>) -> PathBuf {
 fn sheet(servers: &[McpServerInfo], problems: &[String]) -> End {
     if servers.is_empty() && problems.is_empty() {
         return End::answer(
-            "no MCP server is named: write [mcp.<name>] with a command or a url into config.toml",
+            "no MCP server is defined: add [mcp.<name>] with a command or a url to config.toml",
         );
     }
     let mut lines = Vec::new();

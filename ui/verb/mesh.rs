@@ -112,7 +112,7 @@ fn list(view: &MeshView) -> Next {
     let rows: Vec<_> = members.chain(agents).chain(blocked).collect();
     if rows.is_empty() {
         return Next::End(End::shown(
-            "no Pod of this host is on the mesh · :mesh join has one join",
+            "no Pod of this host is on the mesh · type :mesh join to add one",
         ));
     }
     Next::Pick(Pick { title: "the agent mesh of this machine".into(), about: None, rows })

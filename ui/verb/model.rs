@@ -212,6 +212,7 @@ fn which(known: &Known<'_>, found: &FoundModel) -> String {
         Some(pod) => format!("the next message of {pod} uses"),
         None => "new Pods use".into(),
     };
-    let consent = sends.as_ref().map(|sends| format!("; it {sends}: a message asks first"));
+    let consent =
+        sends.as_ref().map(|sends| format!("; it {sends}: yoi asks before the first message"));
     format!("{users} {model}: {why}{}", consent.unwrap_or_default())
 }

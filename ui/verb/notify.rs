@@ -40,7 +40,7 @@ impl Dialogue for Notify {
 /// What came of each way; a screen calls by its terminal, too.
 fn tried(event: Event) -> End {
     let Event::NotifyTried { ways } = event else {
-        return End::shown("this host cannot try that");
+        return End::shown("this host cannot test that");
     };
     let line = |way: &TriedWay| {
         let outcome = match (&way.is_set, &way.failure) {

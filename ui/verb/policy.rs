@@ -51,7 +51,7 @@ enum Change {
 }
 
 fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is no rule: rules have numbers"))
+    text.parse().map_err(|_| format!("`{text}` is not a number: :policy lists the numbers"))
 }
 
 impl Dialogue for Policy {

@@ -117,7 +117,7 @@ fn a_bad_line_says_what_is_wrong_in_one_line() {
         (":stop --fast", ":stop has no option --fast"),
         (":stop --all --tree", ":stop: --all and --tree exclude each other"),
         (":lend a b", "usage: :lend <from> <to> <path> [--read]"),
-        (":policy revoke x", "`x` is no rule: rules have numbers"),
+        (":policy revoke x", "`x` is not a number: :policy lists the numbers"),
         (
             ":fork --at 5",
             "`5` is no entry: an entry is named by its id, which `yoi log <pod> --json` prints; `yoi help \
