@@ -156,7 +156,7 @@ fn with_advice(failure: &Failure, model: &Model, is_typed: bool) -> String {
             format!("correct {name} and restart yoi, or start it without {name}")
         }
         _ if is_wrong_key(failure) => {
-            "check that the key is complete and belongs to this provider".into()
+            format!("check that it is complete and from {}", model.provider)
         }
         (Failure::Connect(_) | Failure::Timeout(_), _) if !url::is_loopback(&model.base_url) => {
             "check the network".into()
@@ -203,7 +203,7 @@ mod tests {
         };
         let env = || KeySource::Env("PROV_API_KEY".into());
         let refused = refusal(401, "no such key");
-        let advice = "check that the key is complete and belongs to this provider";
+        let advice = "check that it is complete and from prov";
         assert!(of(&refused, env(), true).ends_with(advice));
         assert!(of(&refused, env(), false).contains("correct PROV_API_KEY"));
         let bad = refusal(400, "API key not valid");
