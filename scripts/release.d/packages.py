@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import sys
 import tarfile
 import time
@@ -19,6 +20,9 @@ with open(program, "rb") as file:
     yoi = file.read()
 with open("README.md", "rb") as file:
     readme = file.read()
+# The packages have no documentation: a picture is left out, and a link to a page becomes plain text.
+readme = re.sub(rb"!\[[^]]*\]\((?!https?:)[^)]*\)\n\n", b"", readme)
+readme = re.sub(rb"\[([^]]*)\]\((?!https?:)[^)]*\)", rb"\1", readme)
 with open("LICENSE", "rb") as file:
     license = file.read()
 

@@ -1,4 +1,4 @@
-//! A sentence about a place in a file: what every error in a settings file, key map, theme or
+//! A sentence about a place in a file: what every error in a settings file, keymap, theme or
 //! script looks like.
 
 use crate::protocol::SettingsMistake;

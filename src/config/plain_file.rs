@@ -1,4 +1,4 @@
-//! Files that a person writes by hand: settings, themes, key maps, keys.
+//! Files that a person writes by hand: settings, themes, keymaps, keys.
 
 use crate::disk::open_regular;
 use crate::text::Decoded;

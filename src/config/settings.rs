@@ -175,7 +175,7 @@ pub struct Compaction {
 #[serde(deny_unknown_fields, default)]
 pub struct Ui {
     pub theme: Option<String>,
-    /// The name of a built-in key map, or a key map file, relative to the configuration directory.
+    /// The name of a built-in keymap, or a keymap file, relative to the configuration directory.
     pub keymap: Option<PathBuf>,
 }
 

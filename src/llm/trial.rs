@@ -154,13 +154,15 @@ fn with_advice(failure: &Failure, model: &Model, is_typed: bool) -> String {
         (Failure::Status { status: 404 | 405, .. }, _) => {
             let provider = &model.provider;
             format!(
-                "so no key can be tried there; `yoi auth {provider}` in a shell stores one untried"
+                "so yoi cannot test a key there; in a shell, `yoi auth {provider}` stores one without testing it"
             )
         }
         (_, KeySource::Env(name)) if is_wrong_key(failure) && !is_typed => {
-            format!("correct {name} and start yoi anew, or start it without {name}")
+            format!("correct {name} and restart yoi, or start it without {name}")
         }
-        _ if is_wrong_key(failure) => "look whether it is whole and of this provider".into(),
+        _ if is_wrong_key(failure) => {
+            format!("check that it is complete and from {}", model.provider)
+        }
         _ => return failure.to_string(),
     };
     format!("{failure} · {advice}")
@@ -203,12 +205,11 @@ mod tests {
         };
         let env = || KeySource::Env("PROV_API_KEY".into());
         let refused = refusal(401, "no such key");
-        assert!(
-            of(&refused, env(), true).ends_with("look whether it is whole and of this provider")
-        );
+        let advice = "check that it is complete and from prov";
+        assert!(of(&refused, env(), true).ends_with(advice));
         assert!(of(&refused, env(), false).contains("correct PROV_API_KEY"));
         let bad = refusal(400, "API key not valid");
-        assert!(of(&bad, env(), true).contains("whole and of this provider"));
+        assert!(of(&bad, env(), true).contains(advice));
         assert!(of(&refusal(404, "no"), env(), true).contains("`yoi auth prov`"));
         assert_eq!(of(&refusal(429, "slow"), env(), true), refusal(429, "slow").to_string());
     }

@@ -11,7 +11,7 @@ const NAMES_KEYS: [&str; 4] = [
     "ui/screen/keys.rs",
     // Keys that other programs keep for themselves.
     "ui/cli/doctor/terminal.rs",
-    // Keys from before the screen, which no key map changes.
+    // Keys from before the screen, which no keymap changes.
     "ui/screen/run/two_keys.rs",
     "ui/screen/keys/swallowed.rs",
 ];

@@ -491,7 +491,7 @@ fn a_wrong_key_is_said_with_what_to_do_and_stored_nowhere() {
     terminal.waits_for("key for anthropic");
     terminal.press("sk-wrong-key-0123456789\r");
     terminal.waits_for("refused this key (401)");
-    terminal.waits_for("look whether");
+    terminal.waits_for("check that it is complete");
     terminal.waits_for("nothing was stored: paste the key again");
     terminal.press("\x1b");
     terminal.waits_without("key for anthropic");

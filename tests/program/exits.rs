@@ -43,10 +43,7 @@ fn the_shell_names_the_values_of_effort_and_chooses_none_for_new_pods() {
     for args in [&["effort", "high"], &["model", "rehearsal:@tour"]] {
         let done = bench.yoi(args);
         assert_eq!(done.code, Some(2), "{args:?}: {done:?}");
-        assert!(
-            done.err.contains("give --pod <name>") && done.out.is_empty(),
-            "{args:?}: {done:?}"
-        );
+        assert!(done.err.contains("add --pod <name>") && done.out.is_empty(), "{args:?}: {done:?}");
     }
 }
 

@@ -428,12 +428,12 @@ fn a_family_is_stopped_and_restored_from_the_shell_after_it_was_named() {
 fn help_of_one_verb_is_as_long_in_every_way() {
     let bench = Bench::new();
     let long = bench.yoi(&["-c", ":help peer"]);
-    assert!(long.out.contains("A peer edge gives nothing else"), "{long:?}");
+    assert!(long.out.contains("Peers get nothing else"), "{long:?}");
     assert_eq!(bench.yoi(&["-c", ":peer --help"]).out, long.out);
     assert_eq!(bench.yoi_reading(&["--no-ui"], ":help peer\n").out, long.out);
     let shell = bench.yoi(&["peer", "--help"]);
     let joined = shell.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(joined.contains("A peer edge gives nothing else"), "{shell:?}");
+    assert!(joined.contains("Peers get nothing else"), "{shell:?}");
 }
 
 #[test]

@@ -349,7 +349,7 @@ fn an_open_screen_reads_keys_again_that_were_written_and_follows_a_light_ground(
     let mut terminal = Terminal::start(&bench, &["--model", &bench.model()], &exact, (120, 40));
     terminal.waits_for("what you want done");
     std::fs::write(&keys, "[everywhere]\n\"f7\" = \"palette\"\n").expect("written");
-    terminal.waits_for("the key map was read again");
+    terminal.waits_for("the keymap was read again");
     std::fs::write(&keys, "[everywhere]\n\"f7\" = \"dance\"\n").expect("written");
     terminal.waits_for("keymap.toml:2:8: no such action `dance`");
     terminal.press("\x1b[18~");

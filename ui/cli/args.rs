@@ -42,7 +42,7 @@ pub struct Args {
     /// The working directory of a new Pod
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// The Pod to open or to send to; it is made if there is none of this name
+    /// The Pod to open or to send to; yoi makes it if no Pod has this name
     #[arg(long, value_name = "NAME")]
     pub pod: Option<PodName>,
     /// The colours: auto, night, day, high-contrast, terminal, mono or one of your own
@@ -54,11 +54,11 @@ pub struct Args {
     /// No screen: each line of standard input is a message, or a verb after a colon
     #[arg(long)]
     pub no_ui: bool,
-    /// Only be the host, until SIGTERM
+    /// Run only the host, until SIGTERM
     #[arg(long, requires = "no_ui", conflicts_with_all = ["prompt", "verbs", "pod"])]
     pub serve: bool,
     /// Send one message, to a fresh Pod or to the one named with --pod, and print the answer; `-` reads
-    /// the message from standard input. Piped input is appended to it
+    /// the message from standard input. yoi appends piped input to it
     #[arg(short, long = "prompt", value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
     /// Keep the fresh Pod of -p; without this it is deleted a day after its last use
@@ -67,10 +67,10 @@ pub struct Args {
     /// Run a verb, as after `:` in the dashboard; can be given several times
     #[arg(short = 'c', long = "command", value_name = "VERB")]
     pub verbs: Vec<String>,
-    /// Print one event a line on standard output, as JSON
+    /// Print one JSON event per line on standard output
     #[arg(long)]
     pub json: bool,
-    /// Print text as it was committed, with its control characters, into a pipe or a file
+    /// Print text as it is stored, with its control characters, to a pipe or a file
     #[arg(long, conflicts_with = "json")]
     pub raw: bool,
     /// Answer yes to every question that a verb of -c or --no-ui asks
@@ -120,7 +120,7 @@ pub enum Command {
         /// Also the stopped Pods of `yoi -p`, which are deleted after a day
         #[arg(long)]
         all: bool,
-        /// Print one Pod a line, as JSON
+        /// Print one Pod per line, as JSON
         #[arg(long)]
         json: bool,
     },
@@ -128,14 +128,14 @@ pub enum Command {
     Log {
         /// The name of the Pod
         pod: PodName,
-        /// Print one entry of the log a line, as JSON
+        /// Print one entry of the log per line, as JSON
         #[arg(long)]
         json: bool,
-        /// Print text as it was committed, with its control characters, into a pipe or a file
+        /// Print text as it is stored, with its control characters, to a pipe or a file
         #[arg(long, conflicts_with = "json")]
         raw: bool,
     },
-    /// Show the host that runs, or end it; its Pods are live again at the next start
+    /// Show the running host, or end it; its Pods are live again at the next start
     Host {
         #[command(subcommand)]
         command: Option<HostCommand>,
@@ -161,13 +161,13 @@ pub enum Command {
     Models {
         /// Only models whose names contain these words
         text: Vec<String>,
-        /// Print one model a line, as JSON
+        /// Print one model per line, as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Copy this program below ~/.local, with its manual page and completions for shells
+    /// Copy this program to ~/.local, with its manual page and shell completions
     Install {
-        /// Copy below another directory, such as /usr/local
+        /// Copy to another directory, such as /usr/local
         #[arg(long, value_name = "DIR")]
         to: Option<PathBuf>,
         /// Only say what would be written
@@ -182,7 +182,7 @@ pub enum Command {
         /// Also delete settings, keys, Pods and their transcripts
         #[arg(long)]
         all: bool,
-        /// Only say which files there are, and what would be deleted
+        /// Only list the files that are there, and what would be deleted
         #[arg(long)]
         plan: bool,
     },
@@ -275,7 +275,7 @@ fn misplaced(error: &clap::Error) -> Option<String> {
     let takes = |argument: &Arg| argument.get_long() == option.strip_prefix("--");
     let is_own = all.find_subcommand(&name).is_some_and(|own| own.get_arguments().any(takes));
     Some(match is_own {
-        true => format!("{option} stands behind the command: `yoi {name} {typed}`"),
+        true => format!("put {option} after the command: `yoi {name} {typed}`"),
         false => format!(
             "`yoi {name}` takes no {option}, which is for the dashboard, -p, -c and --no-ui; `yoi {name} --help` lists \
              its options"
@@ -409,7 +409,7 @@ mod tests {
             let words = std::iter::once("yoi").chain(line.split_whitespace());
             misplaced(&command().try_get_matches_from(words).expect_err("no option goes there"))
         };
-        let behind = "--pod stands behind the command: `yoi explain --pod <NAME>`";
+        let behind = "put --pod after the command: `yoi explain --pod <NAME>`";
         assert_eq!(said("--pod a explain").as_deref(), Some(behind));
         for line in ["--model x/y ls", "--model=x/y stop a"] {
             let text = said(line).expect("a sentence");

@@ -127,7 +127,7 @@ struct OwnFiles {
     findings: Vec<Finding>,
 }
 
-/// Reads settings, key map and themes, and lists the problems in them.
+/// Reads settings, keymap and themes, and lists the problems in them.
 async fn own_files(dirs: &Dirs) -> OwnFiles {
     let config = dirs.config.clone();
     let read = move || read_own_files(&config);

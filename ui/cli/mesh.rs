@@ -15,7 +15,7 @@ use yoi::text::SafeText;
 /// The commands of `yoi mesh`.
 #[derive(Debug, clap::Subcommand)]
 pub enum MeshCommand {
-    /// List the agents on the mesh; it does not join for this if the leader allows that
+    /// List the agents on the mesh, without joining it if its leader allows that
     Ls,
     /// Send a message to an agent and say what became of it
     Send {
@@ -24,7 +24,7 @@ pub enum MeshCommand {
         /// The message; a single `-` reads it from standard input
         #[arg(required = true)]
         text: Vec<String>,
-        /// The message is JSON
+        /// Send the message as JSON
         #[arg(long)]
         json: bool,
         /// The id of the message that this one answers
@@ -38,16 +38,16 @@ pub enum MeshCommand {
     Audit {
         /// Only messages from or to one of these agents
         names: Vec<String>,
-        /// Print the lines of the file as they are, as JSON
+        /// Print the lines of the file unchanged, as JSON
         #[arg(long)]
         json: bool,
-        /// Go on and print new messages as they come
+        /// Keep running and print new messages as they arrive
         #[arg(long, short)]
         follow: bool,
     },
     /// Join the mesh and print every message that arrives, until interrupted; lead the mesh if no agent does
     Tail {
-        /// Print one message a line, as JSON
+        /// Print one message per line, as JSON
         #[arg(long)]
         json: bool,
         /// The name to join under

@@ -90,7 +90,7 @@ fn models(all: &Catalogue) -> Vec<(String, String)> {
     all.specs().into_iter().map(|spec| (spec.clone(), facts(&spec))).collect()
 }
 
-/// The key map of the settings.
+/// The keymap of the settings.
 fn keymap(settings: &Ui, config: &Path) -> keys::Source {
     keys::Source::of_settings(settings.keymap.as_deref(), Some(config))
 }

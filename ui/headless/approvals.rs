@@ -678,7 +678,7 @@ mod tests {
         requested(&mut inbox, approval(two, "bob"));
         let listed = inbox.listed(Way::Command).remove(0);
         assert!(listed.ends_with("\n    equal: [baaaaaa1] bob"), "{listed}");
-        let several = "more than one id ends with `aaaaa1`: give more of it".to_owned();
+        let several = "more than one id ends with `aaaaa1`: type more of it".to_owned();
         assert_eq!(given(&mut inbox, "allow aaaaa1", Way::Command), Err(several));
         assert_eq!(given(&mut inbox, "allow baaaaaa1", Way::Command), once(two));
         assert_eq!(given(&mut inbox, &format!("allow {one}"), Way::Shell), once(one));

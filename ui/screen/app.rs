@@ -60,7 +60,7 @@ mod layer;
 mod line;
 /// The lists that open over the panes.
 mod list;
-/// The colours, the key map, and what the terminal says of itself.
+/// The colours, the keymap, and what the terminal says of itself.
 mod looks;
 /// What reaches the app.
 mod message;

@@ -15,16 +15,16 @@ pub static VERB: Verb = of::<Allow>(Verb {
     safety: Safety::Confirms,
     runs: Runs::Unattended,
     more: &[
-        "With nothing behind the request, its call is allowed once; with each, so are all equal calls that wait. \
-         With pod, such calls of its Pod are allowed from now on; with tree, also those of everything below the Pod. \
-         Both write a rule: the one that :inbox shows with the request, or the one that you type behind them, as in \
-         Bash:cargo *. A rule that was not shown in this conversation is confirmed first.",
-        "With tree and --of, the rule is for another Pod, which stands above the one that asks, and for everything \
-         below it, Pods that it spawns later included: :allow 1 tree --of lead. The rule ends when that Pod stops.",
-        "A call of an MCP client is allowed once, or with client behind the request for good: the client may then \
-         use the Pods of its folder. :policy lists such consents and ends them.",
+        "The request alone allows its call once; followed by each, it allows all equal calls that wait. Followed by \
+         pod, it allows such calls of its Pod from now on; by tree, also those of everything below the Pod. Both \
+         write a rule: the one that :inbox shows with the request, or one that you type after the word, as in \
+         Bash:cargo *. yoi asks before it writes a rule that this conversation has not shown.",
+        "With tree and --of, the rule is for a Pod above the one that asks, and for everything below that Pod, \
+         including Pods that it spawns later: :allow 1 tree --of lead. The rule ends when that Pod stops.",
+        "The request of an MCP client allows one call; followed by client, it allows the client to use the Pods of \
+         its folder from now on. :policy lists such consents and revokes them.",
         "With --no-ui a request has a number. You can leave it out if only one request was shown, but not at a \
-         terminal. Anywhere else a request is named by the end of its id, as `yoi inbox` prints it.",
+         terminal. Everywhere else a request is named by the end of its id, as `yoi inbox` prints it.",
         "On the screen, {everywhere next-needs-you} shows the oldest request, and keys decide it.",
     ],
     ..verb("allow", "allow an approval request")
@@ -32,10 +32,10 @@ pub static VERB: Verb = of::<Allow>(Verb {
 
 #[derive(Args)]
 struct Allow {
-    /// The request, then each for all equal ones, or pod or tree for a rule (and your own rule), or client for an MCP client
+    /// The request; then each for all equal ones, pod or tree for a rule (yours may follow), or client for an MCP client
     #[arg(value_name = "REQUEST [each|pod|tree [RULE]|client]", trailing_var_arg = true)]
     words: Vec<String>,
-    /// With tree: the Pod that the rule is for, with all Pods below it; it is above the Pod that asks
+    /// With tree: the Pod that gets the rule, with all Pods below it; it must be above the Pod that asks
     #[arg(long, value_name = "POD")]
     of: Option<PodName>,
     #[arg(skip)]

@@ -10,7 +10,7 @@ pub static VERB: Verb = of::<Answer>(Verb {
     runs: Runs::Unattended,
     more: &[
         "A model asks you with the tool AskPerson; an MCP server can ask while it works on a call. Name the question \
-         by its Pod, or by its own name as for :allow. Behind that, type the answer: the words or the number of a \
+         by its Pod, or by its own name as for :allow. After that, type the answer: the words or the number of a \
          choice, or words of your own. If several values are wanted, write each with its name, as in name=Ann \
          age=30.",
         ":deny declines a question, with a reason that the asker reads.",
@@ -38,7 +38,7 @@ impl Dialogue for Answer {
 fn answered(request: &ApprovalRequest, words: &str) -> Result<Decided, End> {
     let usage = |text: String| End::refused(Why::Usage, text);
     let Some(question) = &request.question else {
-        return Err(usage("that request is no question: :allow or :deny decides it".into()));
+        return Err(usage("that request is not a question: :allow or :deny decides it".into()));
     };
     let answer = question.read(words).map(|values| Verdict::Answer { values });
     answer.map(Decided::One).map_err(usage)

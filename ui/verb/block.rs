@@ -8,17 +8,17 @@ use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Block>(Verb {
     more: &[
-        "From then on no Pod of this host takes messages of this agent, and the agent is told `denied`. An agent is \
-         recognised by its name, so under another name it can write again. :mesh also lists blocked agents.",
+        "From then on no Pod of this host accepts messages from this agent, and the agent reads `denied`. yoi \
+         recognises an agent by its name, so under another name it can write again. :mesh also lists blocked agents.",
     ],
-    ..verb("block", "refuse all messages of an agent of the mesh, or take them again")
+    ..verb("block", "refuse all messages from an agent of the mesh, or accept them again")
 });
 
 #[derive(Args)]
 struct Block {
     /// The agent, as :mesh lists it
     agent: String,
-    /// Take its messages again: end the block
+    /// End the block: accept its messages again
     #[arg(long)]
     end: bool,
 }
@@ -32,8 +32,8 @@ impl Dialogue for Block {
         or_end(reply.single().map(|_| {
             let name = SafeText::line(&self.agent);
             Next::End(End::done(match self.end {
-                true => format!("{name} is not blocked any more"),
-                false => format!("{name} is blocked: no Pod takes its messages"),
+                true => format!("{name} is no longer blocked"),
+                false => format!("{name} is blocked: no Pod accepts its messages"),
             }))
         }))
     }

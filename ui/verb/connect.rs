@@ -13,12 +13,13 @@ use yoi::protocol::{Event, Method, PodInfo, State};
 pub static VERB: Verb = of::<Connect>(Verb {
     ways: UNSEEN,
     more: &[
-        "The key is typed or pasted unseen, and tried by asking the provider for the list of its models, which costs nothing. \
-         A key that works is stored in keys.toml, which only you can read and no Pod can; any other is forgotten.",
-        "Where the environment has a key, that one is tried and none is asked for. A server on this machine needs none.",
-        "In a shell the key is typed without echo, or read from standard input where that is no terminal.",
+        "Type or paste the key: the screen does not show it. To test it, yoi asks the provider for the list of its models, \
+         which costs nothing. yoi stores a key that works in keys.toml, which only you can read and no Pod can, and \
+         forgets any other.",
+        "If the environment has a key, yoi tests that one and asks for none. A server on this machine needs none.",
+        "In a shell, yoi reads the key without echo, or from standard input if that is not a terminal.",
     ],
-    ..verb("connect", "connect a model: asks for a provider and its key, tries it, stores it")
+    ..verb("connect", "connect a model: asks for a provider and its key, tests the key, stores it")
 });
 
 /// Providers with the name and the place where a person gets a key, in the order in which they are listed.
@@ -95,8 +96,7 @@ impl Connect {
         let is_own = |id: &&String| KNOWN.iter().all(|(known, ..)| known != id);
         let own: Vec<&String> = known.providers.iter().filter(is_own).collect();
         let rows = KNOWN.iter().map(row);
-        let rows =
-            rows.chain(own.iter().map(|id| ((*id).clone(), "as config.toml says".to_owned())));
+        let rows = rows.chain(own.iter().map(|id| ((*id).clone(), "from config.toml".to_owned())));
         let ids = KNOWN.iter().map(|(id, ..)| (*id).to_owned());
         self.listed = ids.chain(own.iter().map(|id| (*id).clone())).collect();
         let title = "connect a model: which provider?".into();
@@ -118,7 +118,7 @@ impl Connect {
             Some(place) => format!(" from {place}"),
         };
         format!(
-            "Paste or type the key{from}. It is not shown, it is tried first, and only keys.toml gets it, which no Pod can read."
+            "Paste or type the key{from}. The screen does not show it. yoi tests it and stores it in keys.toml, which no Pod can read."
         )
     }
 
@@ -367,7 +367,7 @@ mod tests {
             pick.rows[0],
             ("Anthropic".into(), "a key from platform.claude.com/settings/keys".into())
         );
-        assert_eq!(pick.rows.last(), Some(&("mine".into(), "as config.toml says".into())));
+        assert_eq!(pick.rows.last(), Some(&("mine".into(), "from config.toml".into())));
         let last = pick.rows.len() - 1;
         let step = drive(&mut connect, Way::Line, vec![Some(Reply::Picked(last))]);
         let Next::Key(KeyStep::Try { provider, key: None }) = step else { panic!("{step:?}") };

@@ -148,7 +148,7 @@ fn find<'a>(known: &Known<'a>, verb: &'static str, text: &'a str) -> Result<Name
             return Ok(Named { request, words: rest.trim(), is_shown });
         }
         [] => {}
-        _ => return Err(usage(format!("more than one id ends with `{word}`: give more of it"))),
+        _ => return Err(usage(format!("more than one id ends with `{word}`: type more of it"))),
     }
     let Some(numbers) = known.numbers else {
         return Err(usage(match word {

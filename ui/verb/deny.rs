@@ -10,8 +10,8 @@ pub static VERB: Verb = of::<Deny>(Verb {
     ways: WITHOUT_SCREEN,
     runs: Runs::Unattended,
     more: &[
-        "The words behind the request are the reason, which the model reads. Name the request as for :allow. With \
-         each behind the request, all equal requests that wait are denied, too; the reason then stands behind each.",
+        "The words after the request are the reason, which the model reads. Name the request as for :allow. With \
+         each after the request, all equal requests that wait are denied, too; type the reason after each.",
         "On the screen, {everywhere next-needs-you} shows the oldest request, and keys decide it.",
     ],
     ..verb("deny", "deny an approval request, with a reason for the model")

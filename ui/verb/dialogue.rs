@@ -195,7 +195,7 @@ pub enum Action {
     Inbox,
     /// Chooses a theme; without a name, from a list.
     Theme(Option<String>),
-    /// Chooses a key map; without a name, from a list.
+    /// Chooses a keymap; without a name, from a list.
     Keymap(Option<String>),
     Pin {
         slot: Option<u8>,
@@ -259,15 +259,15 @@ impl Known<'_> {
 
     /// The selected Pod, for a verb that names none.
     pub fn current(&self) -> Result<PodName, End> {
-        self.selected.cloned().ok_or_else(|| self.no_pod(":open one first", "give --pod <name>"))
+        self.selected.cloned().ok_or_else(|| self.no_pod(":open one first", "add --pod <name>"))
     }
 
     /// A command of the shell ends before a new Pod could get what it chose: the ways to choose it for a Pod, and for
     /// every new one.
     pub fn not_for_new_pods(&self, setting: &str, value: &str, config: &Path) -> End {
         let text = format!(
-            "no Pod is selected, so nothing was changed: give --pod <name>; for every new Pod, write {setting} = {value:?} at \
-             the top of {}",
+            "no Pod is selected, so nothing was changed: add --pod <name> to change one Pod; to change every new Pod, write \
+             {setting} = {value:?} at the top of {}",
             config.display()
         );
         End::refused(Why::Usage, text)

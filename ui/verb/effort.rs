@@ -14,14 +14,13 @@ use yoi::protocol::{Effort, Event, Method, PodInfo, PodName};
 pub static VERB: Verb = of::<ChooseEffort>(Verb {
     safety: Safety::Confirms,
     more: &[
-        "The choice takes effect with the next request, also in a run that is under way. A model that has no such \
-         setting is not sent any.",
-        "If no Pod is selected, it is for new Pods. In a shell, write `effort` into config.toml to choose it for \
-         those.",
-        "max is sent as xhigh and off as none to the APIs of OpenAI, and as high and low to Gemini.",
+        "The choice takes effect with the next request, also in a run that is under way. yoi sends none to a \
+         model that has no such setting.",
+        "If no Pod is selected, the choice is for new Pods. In a shell, set `effort` in config.toml for new Pods.",
+        "The APIs of OpenAI get xhigh for max and none for off; Gemini gets high for max and low for off.",
         "default goes back to what `effort` in config.toml says. If that says nothing, yoi sends no effort, and the \
          provider's default for the model applies.",
-        "Behind the effort you can name the Pods that are to use it, also by selectors such as @idle or alice/**. \
+        "After the effort you can name the Pods that are to use it, or a selector such as @idle or alice/**. \
          Several Pods are listed before anything changes. :help stop lists the selectors.",
     ],
     ..verb("effort", "choose how much the model thinks, or show what is chosen")

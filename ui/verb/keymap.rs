@@ -9,7 +9,7 @@ pub static VERB: Verb = of::<Keymap>(Verb {
     ..verb("keymap", "choose the keys of panes and pages")
 });
 
-const MORE: &str = "Without a name it lists the key maps. vim gives panes and pages the keys of vim; the line keeps its own. \
+const MORE: &str = "Without a name it lists the keymaps. vim gives panes and pages the keys of vim; the line keeps its own. \
                     keymap.toml in the configuration directory changes single keys of either; the screen reads it again \
                     when it changes, and :keys lists every key.";
 

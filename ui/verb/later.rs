@@ -11,12 +11,12 @@ use yoi::protocol::{ApprovalRequest, Event, Method, PodInfo, PodName};
 pub static VERB: Verb = of::<Later>(Verb {
     safety: Safety::Confirms,
     more: &[
-        "Moves what the Pod waits for, or how it ended, to the end of the inbox, on every screen, until the Pod \
-         needs something else. This answers nothing.",
+        "Moves the card of the Pod to the end of the inbox, on every screen, until the Pod needs something else. \
+         This decides nothing.",
         "To put off the request of an MCP client, name it by the end of its id, which :inbox shows.",
         crate::verb::help::SELECTORS,
     ],
-    ..verb("later", "move what Pods wait for to the end of the inbox")
+    ..verb("later", "move the cards of Pods to the end of the inbox")
 });
 
 #[derive(Args)]

@@ -11,7 +11,7 @@ pub static VERB: Verb = of::<Mcp>(Verb {
     // `yoi mcp` serves MCP clients.
     ways: CONVERSATION,
     more: &[
-        "A server is named below [mcp.<name>] in config.toml, or in the file .mcp.json of a workspace that you trust \
+        "A server is defined by [mcp.<name>] in config.toml, or by the file .mcp.json of a workspace that you trust \
          (:trust). Before it starts for the first run of a Pod that may use it, you approve its command and what it \
          is granted. It ends with the last Pod that uses it. Its tools are named mcp__<server>__<tool>; rules can \
          use these names, as in mcp__git__*.",
@@ -45,7 +45,7 @@ fn workspace(known: &Known<'_>) -> PathBuf {
 fn sheet(servers: &[McpServerInfo], problems: &[String]) -> End {
     if servers.is_empty() && problems.is_empty() {
         return End::answer(
-            "no MCP server is named: write [mcp.<name>] with a command or a url into config.toml",
+            "no MCP server is defined: add [mcp.<name>] with a command or a url to config.toml",
         );
     }
     let mut lines = Vec::new();

@@ -15,7 +15,7 @@ pub static VERB: Verb = of::<Mesh>(Verb {
     more: &[
         "The agent mesh connects agents of several programs on this machine. Alone, the verb lists the Pods of this \
          host that take part, and the agents of other programs. With join, a Pod joins under its own name: its model \
-         gets the tools list_peers and agent_send, and messages to it come into its mailbox. It joins again whenever \
+         gets the tools list_peers and agent_send, and messages to it arrive in its mailbox. It joins again whenever \
          it becomes live, until you type :mesh leave. A stopped Pod does not take part.",
         "What an agent writes is information for the model: it approves nothing. Only messages of peers wake an idle \
          Pod, others wait for its next run; `wake` below [mesh] in config.toml changes that. :block refuses the \
@@ -36,7 +36,7 @@ struct Mesh {
 enum Change {
     /// Join, now and whenever the Pod becomes live
     Join { pod: Option<Target> },
-    /// Leave, and join no more
+    /// Leave, and do not join again
     Leave { pod: Option<Target> },
 }
 
@@ -112,7 +112,7 @@ fn list(view: &MeshView) -> Next {
     let rows: Vec<_> = members.chain(agents).chain(blocked).collect();
     if rows.is_empty() {
         return Next::End(End::shown(
-            "no Pod of this host is on the mesh · :mesh join has one join",
+            "no Pod of this host is on the mesh · type :mesh join to add one",
         ));
     }
     Next::Pick(Pick { title: "the agent mesh of this machine".into(), about: None, rows })

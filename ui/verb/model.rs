@@ -19,11 +19,10 @@ pub static VERB: Verb = of::<Model>(Verb {
     more: &[
         "The choice takes effect with the next request, also in a run that is under way. A run that waits for its \
          provider asks the new model at once.",
-        "If no Pod is selected, it is for new Pods. In a shell, write `model` into config.toml to choose it for \
-         those.",
+        "If no Pod is selected, the choice is for new Pods. In a shell, set `model` in config.toml for new Pods.",
         "If no model is connected, :model alone lists the ways to connect one: a key in the environment, :connect, \
          Ollama or LM Studio on this machine, or a provider in config.toml.",
-        "Behind the model you can name the Pods that are to use it, also by selectors such as @idle or alice/**. \
+        "After the model you can name the Pods that are to use it, or a selector such as @idle or alice/**. \
          Several Pods are listed before anything changes. :help stop lists the selectors.",
     ],
     ..verb("model", "choose the model, or show which one is used and why")
@@ -62,7 +61,7 @@ impl Connect {
     /// The row of the list: what it is, and what it does.
     fn row(self) -> (&'static str, &'static str) {
         match self {
-            Self::Stored => (":connect", "asks for a provider and its key, tries it, stores it"),
+            Self::Stored => (":connect", "asks for a provider and its key, tests the key"),
             Self::Environment => ("ANTHROPIC_API_KEY", "start yoi where a key is set"),
             Self::ThisMachine => ("Ollama, LM Studio", "start one: yoi finds it and asks once"),
             Self::Other => (":model <provider>/<name>", "any other server, by config.toml"),
@@ -83,8 +82,10 @@ impl Connect {
             }
             Self::Other => {
                 let lines = example("mine", config);
-                let then = "then :model mine/<name>, for the Pod that is open".to_owned();
-                let all = "or, for every new Pod, at the top of that file: model = \"mine/<name>\"";
+                let then =
+                    "then type :model mine/<name> to use it for the Pod on the screen".to_owned();
+                let all =
+                    "or write model = \"mine/<name>\" at the top of that file, for every new Pod";
                 let lines = lines.lines().map(str::to_owned).chain([then, all.to_owned()]);
                 let lines = lines.map(|line| ("", line).into()).collect();
                 let said = Said::Text { title: "a server of your own".into(), lines };
@@ -211,6 +212,7 @@ fn which(known: &Known<'_>, found: &FoundModel) -> String {
         Some(pod) => format!("the next message of {pod} uses"),
         None => "new Pods use".into(),
     };
-    let consent = sends.as_ref().map(|sends| format!("; it {sends}: a message asks first"));
+    let consent =
+        sends.as_ref().map(|sends| format!("; it {sends}: yoi asks before the first message"));
     format!("{users} {model}: {why}{}", consent.unwrap_or_default())
 }

@@ -7,17 +7,17 @@ use yoi::protocol::{Event, Method, TriedWay};
 
 pub static VERB: Verb = of::<Notify>(Verb {
     more: &[
-        "yoi calls you when a Pod needs you, fails, or ends the work of its family: by the terminal while you look \
-         elsewhere, and by the command and the address of [notify] in config.toml when no screen was open for a \
-         minute. :notify test calls you at once in each of these ways, and says which are set up and what went \
-         wrong.",
+        "yoi notifies you when a Pod needs you, fails, or finishes the work of its family: through the terminal \
+         while you look elsewhere, and through the command and the address of [notify] in config.toml when no screen \
+         was open for a minute. :notify test notifies you at once in each of these ways, and says which are set up \
+         and what went wrong.",
     ],
-    ..verb("notify", "try out how yoi calls you")
+    ..verb("notify", "test how yoi notifies you")
 });
 
 #[derive(Args)]
 struct Notify {
-    /// Call you now in each of these ways
+    /// Notify you now in each of these ways
     #[arg(value_name = "TEST")]
     what: What,
 }
@@ -40,7 +40,7 @@ impl Dialogue for Notify {
 /// What came of each way; a screen calls by its terminal, too.
 fn tried(event: Event) -> End {
     let Event::NotifyTried { ways } = event else {
-        return End::shown("this host cannot try that");
+        return End::shown("this host cannot test that");
     };
     let line = |way: &TriedWay| {
         let outcome = match (&way.is_set, &way.failure) {

@@ -12,9 +12,9 @@ pub static VERB: Verb = of::<Peer>(Verb {
          each other and may send each other messages.",
         "The other Pod is not asked, and need not be live; a stopped Pod must be restored with :restore before it \
          takes messages.",
-        "A peer edge gives nothing else: no scope, no transcript of the other Pod, no notification when it ends, and \
+        "Peers get nothing else: no scope, no transcript of the other Pod, no notification when it ends, and \
          no control over it.",
-        ":unpeer ends it.",
+        ":unpeer ends the relation.",
     ],
     ..verb("peer", "make the selected Pod and another one peers")
 });

@@ -8,13 +8,12 @@ use clap::Args;
 pub static VERB: Verb = of::<Pin>(Verb {
     ways: SCREEN,
     more: &[
-        "Keeps a Pod in a slot from 1 to 9. The key of the slot then goes to it, in the tree and after the leader \
-         key. The same slot again takes it out. {tree pin} and the key of a slot do the same for the row of the \
-         tree.",
+        "Pins a Pod to a slot from 1 to 9. The key of the slot then goes to the Pod, in the tree and after the leader \
+         key. The same slot again unpins it. {tree pin} and the key of a slot do the same for the row of the tree.",
         "The key of a slot without a Pod goes to that row of the tree. Pins are stored with the screen of this \
          workspace.",
     ],
-    ..verb("pin", "keep a Pod in a slot, or take it out again; without a slot: list them")
+    ..verb("pin", "pin a Pod to a slot, or unpin it; without a slot: list the pins")
 });
 
 #[derive(Args)]

@@ -18,11 +18,11 @@ pub static VERB: Verb = of::<Policy>(Verb {
         "Below the rules it lists, each with a number: the providers to which you let text of your Pods be sent; the \
          files of workspaces that you trust, with the beginning of the hash of their content; and the MCP clients \
          that may use Pods.",
-        ":policy revoke <n> ends these, too. Of a provider: the next message for it asks you again; a run that is \
-         under way finishes. Of a file: the next run ignores what the file asks for. Of a client: its next call asks \
+        ":policy revoke <n> ends these, too. The next message for a revoked provider asks you again, but a run in \
+         progress finishes. The next run ignores what a revoked file asks for. The next call of a revoked client asks \
          you again.",
     ],
-    ..verb("policy", "list the rules for what Pods may do, or end one")
+    ..verb("policy", "list the rules for what Pods may do, or revoke one")
 });
 
 #[derive(Args)]
@@ -51,7 +51,7 @@ enum Change {
 }
 
 fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is no rule: rules have numbers"))
+    text.parse().map_err(|_| format!("`{text}` is not a number: :policy lists the numbers"))
 }
 
 impl Dialogue for Policy {

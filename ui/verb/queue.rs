@@ -9,7 +9,7 @@ pub static VERB: Verb = of::<Queue>(Verb {
         "A message that you send while its Pod runs enters the run before the next model request. A queued message \
          is sent when the run ends. {composer queue} at the end of the text queues it, too.",
     ],
-    ..verb("queue", "send the message when the run ends, not into the run")
+    ..verb("queue", "send the message when the run ends, instead of into the run")
 });
 
 #[derive(Args)]

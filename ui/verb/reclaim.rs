@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use yoi::protocol::{Event, Method, PodInfo, PodName};
 
-pub static VERB: Verb = of::<Reclaim>(verb("reclaim", "take back what was lent of a path"));
+pub static VERB: Verb = of::<Reclaim>(verb("reclaim", "take back a path that was lent"));
 
 const NOTHING_LENT: &str = "nothing was lent there";
 

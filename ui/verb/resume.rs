@@ -13,7 +13,7 @@ pub static VERB: Verb = of::<Resume>(Verb {
     runs: Runs::Unattended,
     more: &[
         "Continues a run that was paused, or that the end of the host interrupted. --tree continues every paused run \
-         of the Pod and of all below it, --all continues every paused run there is.",
+         of the Pod and of all below it, --all continues every paused run.",
         "If a provider refuses one result of a tool, the error of the run names it, and --without continues the run \
          without that result. Its text stays in the log and in a file.",
         crate::verb::help::MARKS,

@@ -15,14 +15,14 @@ pub static VERB: Verb = of::<Since>(Verb {
     more: &[
         "One row for each Pod: first those that need you, then those that failed, then those that finished, with the \
          last line of their report and the tasks that they wrote down and did not begin. Above the rows it says what \
-         all of them cost and changed, below them what let their calls begin: a rule, the sandbox or you.",
+         they cost and changed in all; below the rows, what allowed their calls: a rule, the sandbox or you.",
         "On the screen it is a page. {leader since} opens it and gives it the keys, {page choose} goes to the end of \
          the run, {page seen} marks a result as seen, {everywhere back} closes the page. When you come back to the \
          screen, the page opens by itself, and the line keeps the keys.",
-        "The figures are those of runs that ended in that time. Lines are counted for Write and Edit only: a command \
+        "The figures are those of runs that ended in that period. Lines are counted for Write and Edit only: a command \
          may have changed more. The figures are kept for a month.",
     ],
-    ..verb("since", "say what the Pods did since you left, or in a time such as the last 8h")
+    ..verb("since", "say what the Pods did since you left, or in a period such as the last 8h")
 });
 
 #[derive(Args)]
@@ -30,7 +30,7 @@ struct Since {
     /// How far back: 45m, 12h, 7d, 2w; without it, since you last left this screen, or one day
     #[arg(value_name = "TIME", value_parser = time_span)]
     time: Option<u64>,
-    /// One line of JSON for each Pod whose runs ended in that time
+    /// Print one line of JSON for each Pod whose runs ended in that period
     #[arg(long)]
     json: bool,
 }

@@ -12,8 +12,8 @@ use yoi::scope::Permission;
 pub static VERB: Verb = of::<Stop>(Verb {
     safety: Safety::TypedOnly,
     more: &[
-        "Stops the Pod: it has 5 s to finish, then everything it started is ended. What it was lent goes back at \
-         once. :restore brings it back.",
+        "Stops the Pod: it has 5 s to finish, then yoi ends everything that it started. What was lent to it returns \
+         at once. :restore brings the Pod back.",
         "With --tree, everything below it is stopped, too. Several Pods are listed and confirmed once; those that \
          could not be stopped are listed afterwards.",
         crate::verb::help::MARKS,

@@ -117,7 +117,7 @@ fn a_bad_line_says_what_is_wrong_in_one_line() {
         (":stop --fast", ":stop has no option --fast"),
         (":stop --all --tree", ":stop: --all and --tree exclude each other"),
         (":lend a b", "usage: :lend <from> <to> <path> [--read]"),
-        (":policy revoke x", "`x` is no rule: rules have numbers"),
+        (":policy revoke x", "`x` is not a number: :policy lists the numbers"),
         (
             ":fork --at 5",
             "`5` is no entry: an entry is named by its id, which `yoi log <pod> --json` prints; `yoi help \
@@ -450,7 +450,7 @@ fn the_next_step_is_printed_as_it_is_typed_where_it_is_read() {
     for line in ["stop", "restore", "pause", "explain"] {
         assert_eq!(refusal(driven(line, Way::Shell, &[], Vec::new())), none, "{line}");
     }
-    let none = "no Pod is selected: give --pod <name>";
+    let none = "no Pod is selected: add --pod <name>";
     assert_eq!(refusal(driven("rewind", Way::Shell, &[], Vec::new())), none);
 }
 
@@ -511,8 +511,8 @@ fn without_a_pod_the_effort_is_that_of_new_pods() {
     let refused = refusal(driven("effort high", Way::Shell, None));
     assert_eq!(
         refused,
-        "no Pod is selected, so nothing was changed: give --pod <name>; for every new Pod, write effort = \"high\" at the \
-         top of /c/config.toml"
+        "no Pod is selected, so nothing was changed: add --pod <name> to change one Pod; to change every new Pod, write \
+         effort = \"high\" at the top of /c/config.toml"
     );
 }
 

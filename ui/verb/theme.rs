@@ -6,7 +6,7 @@ use clap::Args;
 pub static VERB: Verb =
     of::<Theme>(Verb { ways: SCREEN, more: &[MORE], ..verb("theme", "choose the colours") });
 
-const MORE: &str = "Without a name it lists the themes. auto is night or day, as the ground of the terminal is. A file \
+const MORE: &str = "Without a name it lists the themes. auto is night or day, to match the background of the terminal. A file \
                     themes/<name>.toml in the configuration directory changes single roles of a theme, or is one of your \
                     own; the screen reads it again when it changes.";
 

@@ -5,7 +5,7 @@ use clap::Args;
 
 pub static VERB: Verb = of::<Tour>(Verb {
     ways: SCREEN,
-    ..verb("tour", "play five scenes with a script for a model, in a temporary directory")
+    ..verb("tour", "play five scenes with a script in place of a model, in a temporary directory")
 });
 
 #[derive(Args)]

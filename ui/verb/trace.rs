@@ -7,7 +7,7 @@ use yoi::protocol::{Event, Method};
 
 pub static VERB: Verb = of::<Trace>(Verb {
     more: &[
-        "The host keeps its newest log lines in memory, without secrets and without messages. Words behind :trace \
+        "The host keeps its newest log lines in memory, without secrets and without messages. Words after :trace \
          select the lines that contain them, as in :trace warn or :trace pod=alice. To log more, set \
          YOI_LOG=yoi=debug,warn where the host starts. `yoi doctor --report` writes everything that a bug report \
          needs into one file.",

@@ -5,7 +5,7 @@ use clap::Args;
 
 pub static VERB: Verb = of::<Zoom>(Verb {
     ways: SCREEN,
-    ..verb("zoom", "show the transcripts in the whole width, or all panes again")
+    ..verb("zoom", "show only the transcripts, in the whole width, or all panes again")
 });
 
 #[derive(Args)]

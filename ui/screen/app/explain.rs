@@ -121,7 +121,11 @@ fn about_agent(agent: &Agent) -> String {
             "{name} is an agent of another program: `received` means that it was handed a message, not that it kept it"
         ),
     };
-    if agent.blocked { format!("{what} · it is blocked: no Pod takes its messages") } else { what }
+    if agent.blocked {
+        format!("{what} · it is blocked: no Pod accepts its messages")
+    } else {
+        what
+    }
 }
 
 /// The command lines that fit the state of a Pod, each with its help.

@@ -23,9 +23,9 @@ pub struct Looks {
     pub ground: Ground,
     /// What was wrong in the file of the theme when it was read last.
     pub wrong_theme: Vec<String>,
-    /// The built-in key map in force.
+    /// The built-in keymap in force.
     pub keymap: String,
-    /// What was wrong in the person's key map when it was read last.
+    /// What was wrong in the person's keymap when it was read last.
     pub wrong_keymap: Vec<String>,
     pub chosen: Chosen,
     /// Whether the terminal tells all chords apart; `None` while it has not replied.
@@ -91,18 +91,18 @@ impl App {
         Vec::new()
     }
 
-    /// The built-in key map that is loaded for this reason.
+    /// The built-in keymap that is loaded for this reason.
     pub fn wanted_keymap<'a>(&'a self, load_for: &'a LoadFor) -> &'a str {
         load_for.name(&self.looks.keymap)
     }
 
-    /// Chooses a key map by its name.
+    /// Chooses a keymap by its name.
     pub(super) fn choose_keymap(&mut self, name: String) -> Vec<Effect> {
         if keys::names().any(|known| known == name) {
             return vec![Effect::LoadKeymap(LoadFor::Choice(name))];
         }
         let names = keys::names().collect::<Vec<_>>().join(", ");
-        self.say(Kind::Refused, format!("no key map named {name}; there are {names}"))
+        self.say(Kind::Refused, format!("no keymap named {name}; there are {names}"))
     }
 
     pub(super) fn keymap_loaded(
@@ -120,13 +120,13 @@ impl App {
                 self.looks.keymap.clone_from(&name);
                 self.looks.chosen.keymap = Some(name.clone());
                 if fits {
-                    let text = format!("key map {name}: {{leader keys}} lists every key");
+                    let text = format!("keymap {name}: {{leader keys}} lists every key");
                     return self.say(Kind::Done, self.keymap.with_keys(&text));
                 }
             }
             LoadFor::Change if fits && self.keymap != keymap => {
                 self.keymap = keymap;
-                return self.say(Kind::Info, "the key map was read again");
+                return self.say(Kind::Info, "the keymap was read again");
             }
             LoadFor::Change if is_new => {}
             LoadFor::Change | LoadFor::Ground => return Vec::new(),
@@ -134,7 +134,7 @@ impl App {
         self.warn_of_all(wrong)
     }
 
-    /// Opens the list of key maps.
+    /// Opens the list of keymaps.
     pub(super) fn list_keymaps(&mut self) -> Vec<Effect> {
         let row_of = |name: &str| {
             let about = match name {
@@ -144,7 +144,7 @@ impl App {
             row("keymap", name, about, name == self.looks.keymap)
         };
         let rows = keys::names().map(row_of).collect();
-        self.open("key map", rows)
+        self.open("keymap", rows)
     }
 
     /// Opens the list of themes.
@@ -166,11 +166,11 @@ fn row(verb: &str, name: &str, about: &str, is_in_use: bool) -> ListRow {
 /// What a list says of a built-in theme.
 fn about(theme: &str) -> &'static str {
     match theme {
-        AUTO => "night or day, as the ground of the terminal is",
+        AUTO => "night or day, to match the background of the terminal",
         "night" => "dark",
         "day" => "light",
-        "high-contrast" => "dark; every word at 7 to 1 or more",
-        "terminal" => "the colours and the ground of the terminal",
+        "high-contrast" => "dark; all text with a contrast of 7 to 1 or more",
+        "terminal" => "the colours and the background of the terminal",
         "mono" => "no colours",
         _ => "",
     }

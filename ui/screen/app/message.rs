@@ -49,7 +49,7 @@ pub enum Msg {
     Selected(String),
     /// A theme, and what is wrong in its file.
     ThemeLoaded(LoadFor, Box<Theme>, Vec<String>),
-    /// A key map, and what is wrong in the person's file.
+    /// A keymap, and what is wrong in the person's file.
     KeymapLoaded(LoadFor, Box<Keymap>, Vec<String>),
     /// The person's own files may have changed.
     OwnFilesChanged,
@@ -63,7 +63,7 @@ pub enum Msg {
     Wake,
 }
 
-/// Why a theme or a key map is loaded.
+/// Why a theme or a keymap is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadFor {
     /// The person chose the one of this name.

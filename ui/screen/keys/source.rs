@@ -1,4 +1,4 @@
-//! Which key map is in force: a built-in one, and the person's own file over it.
+//! Which keymap is in force: a built-in one, and the person's own file over it.
 
 use crate::screen::keys::{Hidden, Keymap, built_in, names, read};
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ const OWN: &str = "keymap.toml";
 /// Where the keys come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// The name of the built-in key map.
+    /// The name of the built-in keymap.
     pub name: String,
     /// The person's own keys.
     pub file: Option<PathBuf>,
@@ -19,7 +19,7 @@ pub struct Source {
     is_named: bool,
 }
 
-/// A key map as it was read.
+/// A keymap as it was read.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     pub keymap: Keymap,
@@ -30,7 +30,7 @@ pub struct Loaded {
 }
 
 impl Source {
-    /// What the settings choose: a built-in key map by its name, or a file, relative to the configuration directory.
+    /// What the settings choose: a built-in keymap by its name, or a file, relative to the configuration directory.
     pub fn of_settings(keymap: Option<&Path>, config: Option<&Path>) -> Self {
         let of = |file: &Path| config.map(|config| config.join(file));
         let named =
@@ -50,12 +50,12 @@ impl Source {
         Self::built_in(names().next().unwrap_or_default())
     }
 
-    /// The same file over another built-in key map.
+    /// The same file over another built-in keymap.
     pub fn over(&self, name: &str) -> Self {
         Self { name: name.into(), ..self.clone() }
     }
 
-    /// Reads the person's file over the built-in key map.
+    /// Reads the person's file over the built-in keymap.
     pub fn load(&self) -> Loaded {
         let mut keymap = built_in(&self.name);
         let mut own = Keymap::default();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_settings_name_a_built_in_key_map_or_a_file() {
+    fn the_settings_name_a_built_in_keymap_or_a_file() {
         let of = |keymap: &str| Source::of_settings(Some(Path::new(keymap)), Some(Path::new("/c")));
         let own = Some(PathBuf::from("/c/keymap.toml"));
         assert_eq!((of("vim").name.as_str(), of("vim").file), ("vim", own.clone()));

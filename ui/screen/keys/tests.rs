@@ -120,7 +120,7 @@ fn the_keys_of_vim_have_no_problem_leave_the_line_as_it_is_and_answer_nothing_ne
 }
 
 #[test]
-fn letters_that_answer_a_request_mean_nothing_elsewhere_in_any_key_map() {
+fn letters_that_answer_a_request_mean_nothing_elsewhere_in_any_keymap() {
     for name in names() {
         let keymap = built_in(name);
         for letter in ["a", "A", "T", "D", "M"] {

@@ -46,7 +46,7 @@ pub struct Options {
     pub env: BTreeMap<String, String>,
     /// The theme that the command line names.
     pub theme: Option<String>,
-    /// The theme and the key map of the settings.
+    /// The theme and the keymap of the settings.
     pub usual: Chosen,
     /// The settings want neither the bell nor notifications of the terminal.
     pub silent: bool,

@@ -1,4 +1,4 @@
-//! Notices that the person's own files may have changed: themes and key maps.
+//! Notices that the person's own files may have changed: themes and keymaps.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,7 +12,7 @@ const QUIET: Duration = Duration::from_millis(50);
 /// A watch on the directories of the files.
 pub struct OwnFiles {
     config: PathBuf,
-    /// The key map that the settings name.
+    /// The keymap that the settings name.
     keymap: Option<PathBuf>,
     changes: Changes,
     /// A change was reported, and [`OwnFiles::changed`] has not resolved since.

@@ -42,7 +42,7 @@ struct Version {
     version: u32,
 }
 
-/// What a person chose with a verb: a theme or a key map.
+/// What a person chose with a verb: a theme or a keymap.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Choice {
     #[serde(alias = "theme")]

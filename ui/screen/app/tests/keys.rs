@@ -204,7 +204,7 @@ fn a_theme_file_is_read_again_and_one_with_a_mistake_changes_nothing() {
 }
 
 #[test]
-fn a_key_map_is_chosen_and_one_with_a_mistake_is_said_and_changes_nothing() {
+fn a_keymap_is_chosen_and_one_with_a_mistake_is_said_and_changes_nothing() {
     let mut bench = alice(State::Idle);
     bench.app.looks.keymap = "default".into();
     bench.type_in(":keymap");
@@ -219,7 +219,7 @@ fn a_key_map_is_chosen_and_one_with_a_mistake_is_said_and_changes_nothing() {
     assert_eq!((name.as_str(), bench.app.wanted_keymap(wanted)), ("vim", "vim"));
     let vim = crate::screen::keys::built_in("vim");
     bench.msg(Msg::KeymapLoaded(wanted.clone(), Box::new(vim.clone()), Vec::new()));
-    assert_eq!(bench.notice(), "key map vim: Ctrl+X ? lists every key");
+    assert_eq!(bench.notice(), "keymap vim: Ctrl+X ? lists every key");
     assert_eq!(bench.app.looks.chosen.keymap.as_deref(), Some("vim"));
     let wrong = vec!["keymap.toml:2:7: no such action `dance`".to_owned()];
     let usual = Box::new(crate::screen::keys::default_keymap());
@@ -233,7 +233,7 @@ fn a_key_map_is_chosen_and_one_with_a_mistake_is_said_and_changes_nothing() {
     assert_eq!(bench.app.keymap, *usual);
     bench.type_in(":keymap emacs");
     assert!(bench.press("enter").is_empty());
-    let refused = "no key map named emacs; there are default, vim";
+    let refused = "no keymap named emacs; there are default, vim";
     assert!(bench.app.notices.past().any(|notice| notice.text == refused));
 }
 

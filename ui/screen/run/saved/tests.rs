@@ -8,7 +8,7 @@ fn files(dir: &Path) -> ScreenFiles {
     ScreenFiles::new(dir, Path::new("/data"), Path::new("/repo"))
 }
 
-/// A theme and a key map of this name.
+/// A theme and a keymap of this name.
 fn of(name: Option<&str>) -> Chosen {
     Chosen { theme: name.map(str::to_owned), keymap: name.map(str::to_owned) }
 }

@@ -39,7 +39,7 @@ pub fn steady_words(text: &str) -> String {
         words.replace_range(at..(end + 1).min(words.len()), &spelt);
     }
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    let words = words.replace("give --pod <name>", "name one, or :open it first");
+    let words = words.replace("add --pod <name>", "name one, or :open it first");
     if words.contains(" since ") || words.starts_with("The last ") {
         without_numbers(&words)
     } else {
