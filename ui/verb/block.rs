@@ -18,7 +18,7 @@ pub static VERB: Verb = of::<Block>(Verb {
 struct Block {
     /// The agent, as :mesh lists it
     agent: String,
-    /// End the block: accept its messages again
+    /// Unblock: accept its messages again
     #[arg(long)]
     end: bool,
 }

@@ -283,7 +283,7 @@ impl Connect {
 fn no_provider(known: &Known<'_>) -> End {
     let list = known.spell("connect");
     End::refused(
-        Why::Usage,
+        Why::Failed,
         format!("no provider has this name: {list} lists them, and asks for the key afterwards"),
     )
 }
