@@ -1,5 +1,5 @@
 //! One connection to a Pod's own socket: alerts, one snapshot, then live events and replies. A
-//! reader that falls behind gets another snapshot.
+//! client that falls behind gets another snapshot.
 //!
 //! Two tasks, as for the host socket: this one reads lines and begins requests, the other one
 //! writes.
@@ -34,32 +34,31 @@ impl From<Refusal> for Outcome {
     }
 }
 
-/// Whether a connection has sent a request id, and so gets events beyond the frozen vocabulary.
+/// Whether the client has sent an accepted request with an id. From then on it also gets events that the first version of
+/// the protocol does not have.
 type Extended = Arc<AtomicBool>;
 
-/// Serves until the client sends nothing more and has its replies, reads nothing more, or the Pod
-/// stops.
+/// Serves until the Pod stops, a write fails, or the client has closed its side and has all replies.
 pub(crate) async fn serve(stream: UnixStream, handle: Handle) {
     let (reader, writer) = stream.into_split();
     // Subscribed first, so that this connection gets the events of its own first request.
     let Ok(subscription) = handle.subscribe().await else { return };
     let (requests, replies) = Requests::new();
-    let (ended, over) = oneshot::channel();
+    let (done, writer_done) = oneshot::channel();
     let extended = Extended::default();
-    let mut writing =
-        Writer { writer, handle: handle.clone(), extended: extended.clone(), replies };
-    let writing = tokio::spawn(async move {
+    let mut writer = Writer { writer, handle: handle.clone(), extended: extended.clone(), replies };
+    let writer_task = tokio::spawn(async move {
         // A client that cannot be written to is gone; its requests run to their end.
-        let _ = writing.events(subscription).await;
-        let _ = ended.send(());
-        let _ = writing.last_replies().await;
+        let _ = writer.write_events(subscription).await;
+        let _ = done.send(());
+        let _ = writer.write_last_replies().await;
     });
     tokio::select! {
         () = read_on(Lines::new(reader, MAX_LINE), requests, &handle, &extended) => {}
-        _ = over => {}
+        _ = writer_done => {}
     }
-    // A panic of the writer has ended the connection, too.
-    let _ = writing.await;
+    // If the writer panicked, the connection is over anyway.
+    let _ = writer_task.await;
 }
 
 /// Begins the request of each line until the client sends nothing more.
@@ -125,31 +124,31 @@ struct Writer<W> {
     replies: Replies<Outcome>,
 }
 
-/// Why events end.
-enum End {
-    /// The Pod stopped; the event that says so is written.
-    Stopped,
-    /// The client sends nothing more and has its replies.
-    Answered,
+/// What comes after the events of a subscription.
+enum Next {
+    /// The client fell behind, and has the events that waited: another snapshot.
+    Snapshot,
+    /// Nothing: the Pod stopped, or the client has closed its side and has all replies.
+    Close,
 }
 
 impl<W: AsyncWrite + Unpin> Writer<W> {
-    /// Snapshots and events. A reader that falls behind begins anew with a snapshot.
-    async fn events(&mut self, mut subscription: Subscription) -> io::Result<End> {
+    /// Writes snapshots and events. A client that falls behind gets another snapshot.
+    async fn write_events(&mut self, mut subscription: Subscription) -> io::Result<()> {
         loop {
-            self.greet(&subscription).await?;
-            if let Some(end) = self.follow(subscription.events).await? {
-                return Ok(end);
+            self.write_snapshot(&subscription).await?;
+            if let Next::Close = self.forward(subscription.events).await? {
+                return Ok(());
             }
             match self.handle.subscribe().await {
-                Ok(anew) => subscription = anew,
-                Err(_) => return Ok(End::Stopped),
+                Ok(next) => subscription = next,
+                Err(_) => return Ok(()),
             }
         }
     }
 
-    /// Alerts and the snapshot.
-    async fn greet(&mut self, subscription: &Subscription) -> io::Result<()> {
+    /// Writes the alerts and the snapshot.
+    async fn write_snapshot(&mut self, subscription: &Subscription) -> io::Result<()> {
         for alert in &subscription.alerts {
             let line = encode_event(None, None, None, &Event::Alert(alert.clone()));
             write(&mut self.writer, &line).await?;
@@ -166,61 +165,61 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         write_entries(&mut self.writer, None, "snapshot", log, &rest).await
     }
 
-    /// Forwards events and replies; `None` when the reader fell behind and has what waited.
-    async fn follow(&mut self, mut events: Queue<Published>) -> io::Result<Option<End>> {
+    /// Forwards events and replies.
+    async fn forward(&mut self, mut events: Queue<Published>) -> io::Result<Next> {
         loop {
             tokio::select! {
                 queued = events.next() => match queued {
-                    None => return Ok(None),
+                    None => return Ok(Next::Snapshot),
                     Some(queued) => {
-                        if self.event(queued).await? {
-                            return Ok(Some(End::Stopped));
+                        if self.write_event(queued).await? {
+                            return Ok(Next::Close);
                         }
                     }
                 },
                 reply = self.replies.recv() => {
-                    let Some(reply) = reply else { return Ok(Some(End::Answered)) };
-                    // A reply never overtakes the events that it follows.
+                    let Some(reply) = reply else { return Ok(Next::Close) };
+                    // The events that were published before the reply come first.
                     for _ in 0..events.len() {
                         let Some(queued) = events.next().await else { break };
-                        if self.event(queued).await? {
-                            self.outcome(reply.id.as_deref(), reply.outcome).await?;
-                            return Ok(Some(End::Stopped));
+                        if self.write_event(queued).await? {
+                            self.write_outcome(reply.id.as_deref(), reply.outcome).await?;
+                            return Ok(Next::Close);
                         }
                     }
-                    self.outcome(reply.id.as_deref(), reply.outcome).await?;
+                    self.write_outcome(reply.id.as_deref(), reply.outcome).await?;
                 }
             }
         }
     }
 
-    /// Writes an event in this connection's vocabulary; whether it was the Pod's last one.
-    async fn event(&mut self, queued: Queued<Published>) -> io::Result<bool> {
+    /// Writes an event as this client reads it. Returns whether it was the Pod's last one.
+    async fn write_event(&mut self, queued: Queued<Published>) -> io::Result<bool> {
         let Published { content, classic } = &queued.line;
         match classic {
-            _ if self.extended.load(Ordering::Relaxed) => self.content(content).await?,
-            Classic::Same => self.content(content).await?,
+            _ if self.extended.load(Ordering::Relaxed) => self.write_content(content).await?,
+            Classic::Same => self.write_content(content).await?,
             Classic::Line(line) => write(&mut self.writer, line).await?,
             Classic::Nothing => {}
         }
         Ok(matches!(content, Content::Stopped(_)))
     }
 
-    async fn content(&mut self, content: &Content) -> io::Result<()> {
+    async fn write_content(&mut self, content: &Content) -> io::Result<()> {
         match content {
             Content::Line(line) | Content::Stopped(line) => write(&mut self.writer, line).await,
-            Content::Rewound(rewound) => self.rewound(None, rewound).await,
+            Content::Rewound(rewound) => self.write_rewound(None, rewound).await,
         }
     }
 
-    /// Writes the reply. Without an id there is none for what the predecessor did not answer, nor
-    /// for what is an event for every reader anyway.
-    async fn outcome(&mut self, id: Option<&str>, outcome: Outcome) -> io::Result<()> {
+    /// Writes the reply. A request without an id gets no `accepted`, which the first version of the protocol does not have,
+    /// and no second copy of a rewind, which every client gets as an event.
+    async fn write_outcome(&mut self, id: Option<&str>, outcome: Outcome) -> io::Result<()> {
         match outcome {
             Outcome::Rewound(_) | Outcome::Reply(Ok(Event::Accepted { .. })) if id.is_none() => {
                 Ok(())
             }
-            Outcome::Rewound(rewound) => self.rewound(id, &rewound).await,
+            Outcome::Rewound(rewound) => self.write_rewound(id, &rewound).await,
             Outcome::Reply(result) => {
                 let event = result.unwrap_or_else(Event::from);
                 write(&mut self.writer, &encode_event(id, None, None, &event)).await
@@ -228,16 +227,16 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         }
     }
 
-    async fn rewound(&mut self, re: Option<&str>, rewound: &Rewound) -> io::Result<()> {
+    async fn write_rewound(&mut self, re: Option<&str>, rewound: &Rewound) -> io::Result<()> {
         let rest = json!({ "input": rewound.input, "summary": rewound.summary });
         let log = Some(rewound.log.clone());
         write_entries(&mut self.writer, re, "rewind_applied", log, &rest).await
     }
 
     /// Replies to what was in flight when the Pod stopped.
-    async fn last_replies(&mut self) -> io::Result<()> {
+    async fn write_last_replies(&mut self) -> io::Result<()> {
         while let Some(reply) = self.replies.recv().await {
-            self.outcome(reply.id.as_deref(), reply.outcome).await?;
+            self.write_outcome(reply.id.as_deref(), reply.outcome).await?;
         }
         Ok(())
     }

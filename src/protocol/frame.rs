@@ -89,9 +89,9 @@ pub struct Outgoing {
     pub event: Event,
 }
 
-/// A line whose event is not known.
+/// A line with an event of a newer version.
 #[derive(Deserialize)]
-struct Later {
+struct UnknownEventLine {
     #[serde(default)]
     re: Option<String>,
     #[serde(default)]
@@ -106,10 +106,10 @@ impl Outgoing {
     /// Reads one line, without its newline.
     ///
     /// # Errors
-    /// It is no JSON object, or its address is none.
+    /// The line is not a JSON object, or its `re`, `pod` or `seq` is invalid.
     pub fn decode(line: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(line).or_else(|_| {
-            let Later { re, pod, seq, event } = serde_json::from_slice(line)?;
+            let UnknownEventLine { re, pod, seq, event } = serde_json::from_slice(line)?;
             Ok(Self { re, pod, seq, event: Event::Unknown(event) })
         })
     }
@@ -143,7 +143,7 @@ pub fn encode_event(
         event => line(&Wire { re, pod, seq, event }),
     };
     // A host refuses paths that are not UTF-8.
-    line.expect("events have paths and keys that are text")
+    line.expect("the paths and keys of events are text")
 }
 
 /// The first line on the host socket, in both directions.
@@ -164,14 +164,15 @@ pub struct HelloBody {
 /// How long a client needs its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientKind {
-    /// For its own work only, as `yoi -p` and `yoi ls` do: a host that had no other clients ends with the last of them.
+    /// For its own work only, as `yoi -p` and `yoi ls` do: a host that has had no other clients ends when the last one has
+    /// left and no Pod works.
     Brief,
-    /// The host goes on without it, as long as the settings say.
+    /// After it leaves, the host stays for as long as the settings say.
     Lasting,
 }
 
 impl Hello {
-    /// Ours.
+    /// The greeting of this build.
     pub fn ours(kind: ClientKind) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let brief = kind == ClientKind::Brief;
@@ -185,7 +186,7 @@ impl Hello {
 
     /// One line, with its newline.
     pub fn encode(&self) -> Vec<u8> {
-        line(self).expect("a version and a number are text")
+        line(self).expect("a greeting has nothing that JSON cannot hold")
     }
 }
 

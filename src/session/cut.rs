@@ -1,4 +1,4 @@
-//! Entries too long to send along: what tells them apart stays, long texts are shortened.
+//! Shortens entries that are too long to send to screens. Their kind, ids and summaries stay.
 
 use crate::protocol::entry::{Entry, Fact};
 use crate::protocol::item::{Content, Item};
@@ -12,15 +12,17 @@ pub const CUT_OVER: u64 = 64 * 1024;
 const KEEP: [usize; 4] = [8 * 1024, 2 * 1024, 256, 64];
 /// Elements that a list keeps when shortening its texts is not enough.
 const KEEP_ELEMENTS: usize = 16;
+/// Room for the fields around a fact, in bytes.
+const ENVELOPE: u64 = 128;
 /// Fields that no screen shows.
 const OPAQUE: [&str; 3] = ["native", "encrypted_content", "signature"];
 
-/// An entry whose line is too long to send along.
+/// The shortened form of an entry whose line is too long to send.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cut {
     /// With its long texts shortened.
     pub entry: Entry,
-    /// The size of its whole line.
+    /// The size of the line before it was shortened, in bytes.
     pub cut_bytes: u64,
 }
 
@@ -39,13 +41,13 @@ pub fn shorten_line(line: Vec<u8>) -> Vec<u8> {
         return line;
     }
     let Ok(event) = serde_json::from_slice(&line) else { return line };
-    let mut line = shortened(event).to_string().into_bytes();
+    let mut line = shorten_value(event).to_string().into_bytes();
     line.push(b'\n');
     line
 }
 
-/// A copy of a fact that is over the limit, with only the beginning of the texts that may be as long
-/// as a line: shortening then copies no more than that.
+/// Copies a fact that is over the limit without copying megabytes of text: of the texts that may be that long, only a
+/// prefix.
 fn clipped(fact: &Fact) -> Fact {
     match fact {
         Fact::AssistantItem { item, origin, partial, .. } => {
@@ -63,13 +65,13 @@ fn clipped_item(item: &Item) -> Item {
     match item {
         Item::Message { role, content } if content.len() == 1 => {
             let content = content.iter().map(|content| match content {
-                Content::Text { text } => Content::Text { text: beginning(text) },
+                Content::Text { text } => Content::Text { text: prefix_over_limit(text) },
                 content => content.clone(),
             });
             Item::Message { role: *role, content: content.collect() }
         }
         Item::Reasoning { text, summary, .. } => Item::Reasoning {
-            text: beginning(text),
+            text: prefix_over_limit(text),
             summary: summary.clone(),
             encrypted_content: None,
             signature: None,
@@ -77,7 +79,7 @@ fn clipped_item(item: &Item) -> Item {
         Item::ToolResult { call_id, summary, content, is_error, images } => Item::ToolResult {
             call_id: call_id.clone(),
             summary: summary.clone(),
-            content: content.as_deref().map(beginning),
+            content: content.as_deref().map(prefix_over_limit),
             is_error: *is_error,
             images: images.clone(),
         },
@@ -85,20 +87,21 @@ fn clipped_item(item: &Item) -> Item {
     }
 }
 
-/// As much of a text as is over the limit by itself, so that it is shortened all the same.
-fn beginning(text: &str) -> String {
+/// A prefix that is just longer than the limit, so that the text is still found to be too long.
+fn prefix_over_limit(text: &str) -> String {
     text[..text.floor_char_boundary(CUT_OVER as usize + 4)].to_owned()
 }
 
 /// Shortens an entry until its line is at most 64 KiB. Kind, ids and summaries stay.
 pub fn shorten(entry: Entry) -> Entry {
     let Entry { id, ts, run, fact } = entry;
-    let fact = shortened(serde_json::to_value(fact).unwrap_or(Value::Null));
+    let fact = shorten_value(serde_json::to_value(fact).unwrap_or(Value::Null));
     let fact = serde_json::from_value(fact.clone()).unwrap_or(Fact::Unknown(fact));
     Entry { id, ts, run, fact }
 }
 
-fn shortened(mut fact: Value) -> Value {
+/// Shortens a fact, or an event with a fact in it.
+fn shorten_value(mut fact: Value) -> Value {
     if fact["kind"] == "segment_start"
         && let Some(history) = fact["history"].as_array_mut()
     {
@@ -107,19 +110,16 @@ fn shortened(mut fact: Value) -> Value {
     }
     drop_opaque(&mut fact);
     for keep in KEEP {
-        if json_size(&fact) <= CUT_OVER - HEAD {
+        if json_size(&fact) <= CUT_OVER - ENVELOPE {
             break;
         }
         shorten_texts(&mut fact, keep);
     }
-    if json_size(&fact) > CUT_OVER - HEAD {
+    if json_size(&fact) > CUT_OVER - ENVELOPE {
         shorten_lists(&mut fact);
     }
     fact
 }
-
-/// Room for the fields around a fact.
-const HEAD: u64 = 128;
 
 fn drop_opaque(value: &mut Value) {
     match value {
@@ -148,7 +148,8 @@ fn shorten_texts(value: &mut Value, keep: usize) {
     }
 }
 
-/// Arguments of a call are JSON as text: they stay JSON.
+/// Shortens the texts inside the arguments of a call, so that these stay JSON. Arguments that are still too long are cut as
+/// plain text.
 fn shorten_json(text: &mut String, keep: usize) {
     let Ok(mut arguments) = serde_json::from_str::<Value>(text) else {
         return shorten_text(text, keep);
@@ -178,7 +179,7 @@ fn shorten_lists(value: &mut Value) {
     }
 }
 
-/// How long a value is as JSON, in bytes; it is not held as JSON for that.
+/// The size of a value as JSON, in bytes. It is counted without building the text.
 pub fn json_size(value: &impl Serialize) -> u64 {
     let mut line = Counter(0);
     // Counting does not fail, and neither does encoding what came as JSON.
@@ -186,7 +187,6 @@ pub fn json_size(value: &impl Serialize) -> u64 {
     line.0
 }
 
-/// Counts what is written to it.
 struct Counter(u64);
 
 impl Write for Counter {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn every_duration_is_short() {
+    fn every_kind_of_long_entry_fits_the_limit() {
         let segment_start: Entry = serde_json::from_value(json!({
             "kind": "segment_start", "ts": 1, "session_id": crate::protocol::SessionId::new(),
             "system_prompt": "p".repeat(100_000),

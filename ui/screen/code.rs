@@ -10,8 +10,7 @@ mod tables;
 use language::Language;
 use lexer::{Lexer, Open};
 
-/// Longer lines, in bytes, are not coloured, and what is open before them is open behind them: data
-/// without line breaks costs nothing.
+/// Lines of more bytes are not coloured, and leave what is open as it was, so that a file of one huge line costs nothing.
 pub const LONGEST: usize = 4 * 1024;
 
 /// What a piece of source code is.
@@ -42,7 +41,7 @@ pub struct Highlighter {
 }
 
 impl Highlighter {
-    /// For a language by its name or by the ending of its files; an unknown one has no colours.
+    /// For a language, by its name or by an ending of its files. Unknown names get no colours.
     pub fn new(name: &str) -> Self {
         Self { language: tables::find(name), open: Open::Nothing }
     }
@@ -52,7 +51,7 @@ impl Highlighter {
         self.language.is_some()
     }
 
-    /// The pieces of the next line, which has no line end.
+    /// The pieces of the next line; `text` is without its newline.
     pub fn line(&mut self, text: &str) -> Vec<Span> {
         match self.language {
             Some(language) if text.len() <= LONGEST => {

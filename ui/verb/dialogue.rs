@@ -103,8 +103,12 @@ impl KeyStep {
                 KeyReply::Tried(trial::try_key(config, env, &provider, key.as_ref()).await)
             }
             Self::Store { provider, key } => {
-                let stored = Keys::at(config).set(&provider, key.expose());
-                KeyReply::Stored(stored.map_err(|why| why.to_string()))
+                let keys = Keys::at(config);
+                // It waits while another process changes the file.
+                let store =
+                    move || keys.set(&provider, key.expose()).map_err(|why| why.to_string());
+                let stored = tokio::task::spawn_blocking(store).await;
+                KeyReply::Stored(stored.unwrap_or_else(|why| Err(why.to_string())))
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Commands of git: what of them a rule must spell that allows them. A wildcard stands for a verb that starts no program
-//! of its own and for its arguments, and neither for what chooses a repository, settings or programs.
+//! How much of a git command a rule that allows it must write out. A wildcard may stand for a safe verb and its arguments,
+//! never for a word that selects a repository, settings or a program.
 
 use crate::config::shell::interpreters::is_option;
 use crate::config::shell::programs::last_part;
@@ -7,10 +7,11 @@ use crate::config::shell::programs::last_part;
 const GIT: &str = "git";
 /// The beginning of the names of programs that are one verb of git: `git-push x` is `git push x`.
 const OF_ONE_VERB: &str = "git-";
-/// Options in front of the verb that choose nothing.
-const PLAIN: [&str; 4] = ["--literal-pathspecs", "--no-optional-locks", "--no-pager", "-P"];
-/// Options in front of the verb that another word follows.
-const TAKING: [&str; 8] = [
+/// Global options that select no repository, settings or program.
+const HARMLESS_OPTIONS: [&str; 4] =
+    ["--literal-pathspecs", "--no-optional-locks", "--no-pager", "-P"];
+/// Global options whose value is the next word.
+const OPTIONS_WITH_VALUE: [&str; 8] = [
     "--attr-source",
     "--config-env",
     "--git-dir",
@@ -21,9 +22,10 @@ const TAKING: [&str; 8] = [
     "-c",
 ];
 /// Sections of settings that name no program.
-const HARMLESS: [&str; 5] = ["advice.", "author.", "color.", "committer.", "user."];
-/// Verbs that, but for some options, start no program that the words, or files which a Pod can write, name.
-const VERBS: &[&str] = &[
+const HARMLESS_SECTIONS: [&str; 5] = ["advice.", "author.", "color.", "committer.", "user."];
+/// Verbs that a wildcard may stand for: without the options below, they start no program that is named on the command
+/// line or in a file that the Pod can write.
+const SAFE_VERBS: &[&str] = &[
     "add",
     "annotate",
     "apply",
@@ -79,11 +81,11 @@ const VERBS: &[&str] = &[
     "version",
     "whatchanged",
 ];
-/// Options of verbs that name a program, settings, another repository or a file to write.
-const OPTIONS: &str = "config exec extcmd open-files-in-pager output output-directory receive-pack recurse-submodules \
+/// Options of verbs that select a program, settings, another repository or a file to write.
+const SELECTING_OPTIONS: &str = "config exec extcmd open-files-in-pager output output-directory receive-pack recurse-submodules \
                        repo strategy template upload-pack";
-/// Such options of one verb: `git push -u` is another one than `git clone -u`.
-const OF_VERBS: [(&str, &str); 10] = [
+/// Such options of one verb only: `-u` selects a program for `git clone`, but not for `git push`.
+const SELECTING_OPTIONS_OF_VERB: [(&str, &str); 10] = [
     ("archive", "o remote"),
     ("clone", "c u"),
     ("difftool", "x"),
@@ -95,27 +97,27 @@ const OF_VERBS: [(&str, &str); 10] = [
     ("rebase", "s x"),
     ("send-email", "cc-cmd header-cmd sendmail-cmd smtp-server to-cmd"),
 ];
-/// Verbs whose arguments are a line of shell, and the word in front of it.
-const RUNNING: [(&str, &str); 3] =
+/// Verbs that run their arguments as a command, and the subcommand that does it; it is empty where every call does.
+const RUNNING_VERBS: [(&str, &str); 3] =
     [("bisect", "run"), ("filter-branch", ""), ("submodule", "foreach")];
 /// Verbs that start programs in the repository that their first operand is: a path, an address or the name of a remote.
-const REMOTE: [&str; 5] = ["clone", "fetch", "ls-remote", "pull", "push"];
-/// Their options without a value, and those that another word follows. Behind any other one each operand may be the
-/// repository.
+const REMOTE_VERBS: [&str; 5] = ["clone", "fetch", "ls-remote", "pull", "push"];
+/// Options of these verbs without a value.
 const FLAGS: &str = "-4 -6 -d -f -n -p -q -t -u -v --all --atomic --autostash --delete --dry-run --ff --ff-only --follow-tags \
                      --force --force-with-lease --heads --no-edit --no-ff --no-rebase --no-tags --no-verify --porcelain \
                      --progress --prune --quiet --rebase --set-upstream --tags --unshallow --verbose";
+/// Options of these verbs whose value is the next word.
 const VALUED: &str = "-b -j -o --branch --depth --jobs --origin --push-option";
 
 /// A command of git.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitCommand {
     /// How many of its words, from the first one on, a rule with a wildcard must spell.
-    pub spelled: usize,
+    pub must_spell: usize,
     /// Whether git finds the repository by the current directory.
     pub finds_repository: bool,
-    /// The words that may be the other repository of a verb that starts programs there; `None` for every other verb. A
-    /// word that may be anything is none of them, because a rule must spell it.
+    /// The words that may be the other repository of a verb that starts programs there; `None` for every other verb. Unknown
+    /// words are left out, because a rule must write them out anyway.
     pub remotes: Option<Vec<String>>,
 }
 
@@ -126,46 +128,46 @@ pub fn command(words: &[Option<String>]) -> Option<GitCommand> {
         let split = [GIT, verb].map(|word| Some(word.to_owned()));
         let command = command(&[&split, &words[1..]].concat())?;
         // The name of the program is one word instead of two, and is always spelled.
-        return Some(GitCommand { spelled: command.spelled.max(2) - 1, ..command });
+        return Some(GitCommand { must_spell: command.must_spell.max(2) - 1, ..command });
     }
     if last_part(program) != GIT {
         return None;
     }
-    let (mut spelled, mut finds_repository, mut at) = (0, true, 1);
+    let (mut must_spell, mut finds_repository, mut at) = (0, true, 1);
     while let Some(Some(option)) = words.get(at).filter(|word| is_dashed(word)) {
-        let value = words.get(at + 1).filter(|_| TAKING.contains(&option.as_str()));
+        let value = words.get(at + 1).filter(|_| OPTIONS_WITH_VALUE.contains(&option.as_str()));
         let is_harmless = value.and_then(Option::as_deref).is_some_and(|value| {
             let value = value.to_lowercase();
-            option == "-c" && HARMLESS.iter().any(|section| value.starts_with(section))
+            option == "-c" && HARMLESS_SECTIONS.iter().any(|section| value.starts_with(section))
         });
         at += 1 + usize::from(value.is_some());
-        if !is_harmless && !PLAIN.contains(&option.as_str()) {
-            spelled = at;
+        if !is_harmless && !HARMLESS_OPTIONS.contains(&option.as_str()) {
+            must_spell = at;
             // Behind any other option git still searches from the current directory.
             finds_repository &= option != "-C" && !option.starts_with("--git-dir");
         }
     }
     let Some(verb) = words.get(at) else {
-        return Some(GitCommand { spelled, finds_repository, remotes: None });
+        return Some(GitCommand { must_spell, finds_repository, remotes: None });
     };
     let verb = verb.as_deref().unwrap_or_default();
-    if !VERBS.contains(&verb) {
-        spelled = at + 1;
+    if !SAFE_VERBS.contains(&verb) {
+        must_spell = at + 1;
     }
     let arguments = &words[at + 1..];
-    if let Some(last) = last_handed(verb, arguments) {
-        spelled = at + 2 + last;
+    if let Some(last) = last_selecting(verb, arguments) {
+        must_spell = at + 2 + last;
     }
-    let remotes = REMOTE.contains(&verb).then(|| remotes(arguments));
+    let remotes = REMOTE_VERBS.contains(&verb).then(|| remotes(arguments));
     if let Some(last) = remotes.iter().flatten().rfind(|at| may_expand(&arguments[**at])) {
-        spelled = spelled.max(at + 2 + last);
+        must_spell = must_spell.max(at + 2 + last);
     }
     let words = |at: Vec<usize>| at.iter().filter_map(|at| arguments[*at].clone()).collect();
     let remotes = remotes.map(words);
-    Some(GitCommand { spelled, finds_repository, remotes })
+    Some(GitCommand { must_spell, finds_repository, remotes })
 }
 
-/// Whether a word may be a pattern of file names. One in quotes is not told from another.
+/// Whether a word may be a pattern of file names. A quoted one counts too, because its quotes are removed already.
 fn may_expand(word: &Option<String>) -> bool {
     word.as_ref().is_none_or(|word| word.contains(['*', '?', '[']))
 }
@@ -174,28 +176,32 @@ fn is_dashed(word: &Option<String>) -> bool {
     word.as_ref().is_some_and(|word| word.starts_with('-'))
 }
 
-/// The last argument of a verb that names a program, settings, another repository or a file to write, or may be any
-/// option.
-fn last_handed(verb: &str, arguments: &[Option<String>]) -> Option<usize> {
+/// The index of the last argument that selects a program, settings, another repository or a file to write, or whose text is
+/// unknown.
+fn last_selecting(verb: &str, arguments: &[Option<String>]) -> Option<usize> {
     let runs = |(known, first): &(&str, &str)| {
         let names = |word: &Option<String>| word.as_deref().is_none_or(|word| word == *first);
         *known == verb && (first.is_empty() || arguments.iter().any(names))
     };
-    if RUNNING.iter().any(runs) {
+    if RUNNING_VERBS.iter().any(runs) {
         return arguments.len().checked_sub(1);
     }
-    let short = OF_VERBS.iter().filter(|(known, _)| *known == verb);
-    let options: Vec<&str> =
-        short.map(|(_, options)| *options).chain([OPTIONS]).flat_map(|o| o.split(' ')).collect();
-    let is_handed = |word: &str| options.iter().any(|option| is_option(word, option));
-    let helper = |word: &str| REMOTE.contains(&verb) && word.contains("::");
+    let own = SELECTING_OPTIONS_OF_VERB.iter().filter(|(known, _)| *known == verb);
+    let options: Vec<&str> = own
+        .map(|(_, options)| *options)
+        .chain([SELECTING_OPTIONS])
+        .flat_map(|o| o.split(' '))
+        .collect();
+    let selects = |word: &str| options.iter().any(|option| is_option(word, option));
+    // `ext::command` starts a program.
+    let names_helper = |word: &str| REMOTE_VERBS.contains(&verb) && word.contains("::");
     let mut last = None;
     for (at, word) in arguments.iter().enumerate() {
         let Some(word) = word else {
             last = Some(at);
             continue;
         };
-        if is_handed(word) || helper(word) {
+        if selects(word) || names_helper(word) {
             let has_value = word.starts_with('-') && !word.contains('=');
             last = Some(at + usize::from(has_value && at + 1 < arguments.len()));
         }
@@ -203,7 +209,7 @@ fn last_handed(verb: &str, arguments: &[Option<String>]) -> Option<usize> {
     last
 }
 
-/// The operands that may be a repository, by their places.
+/// The indexes of the operands that may be a repository. After an option that is unknown, each may be one.
 fn remotes(arguments: &[Option<String>]) -> Vec<usize> {
     let listed = |list: &str, word: &str| list.split(' ').any(|known| known == word);
     let (mut operands, mut is_value, mut options_end, mut is_open) =

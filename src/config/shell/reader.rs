@@ -162,7 +162,7 @@ fn shown_words(words: &[&Word]) -> Vec<ShownWord> {
 fn must_spell(words: &[Word]) -> (usize, bool) {
     let plain: Vec<Option<String>> = words.iter().map(Word::unless_any_option).collect();
     if let Some(git) = git::command(&plain) {
-        return (git.spelled, git.finds_repository);
+        return (git.must_spell, git.finds_repository);
     }
     let Some((Some(program), arguments)) = plain.split_first() else { return (0, false) };
     let spelled = interpreters::of(program).map_or(0, |row| row.spelled(arguments));
