@@ -20,6 +20,7 @@ pub mod models;
 /// A command line, read as bash reads it.
 pub mod shell;
 /// Files that a person writes by hand, read within bounds.
+pub mod model_of_new_pods;
 pub mod plain_file;
 /// Which actions pass, are asked about, or are refused.
 pub mod policy;

@@ -7,6 +7,7 @@ use crate::theme;
 use crate::verb::{self, Dialogue, Verb, Way};
 use args::{Args, Ask, Command, HostCommand};
 use clap::{ArgMatches, FromArgMatches as _};
+use install::Deletes;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use yoi::config::{
@@ -292,7 +293,9 @@ async fn carry_out(opening: &Opening, command: Command) -> Result<(), Failure> {
             Ok(())
         }
         Command::Install { to, plan } => install::install(opening, to, plan),
-        Command::Uninstall { to, all, plan } => install::uninstall(opening, to, all, plan).await,
+        Command::Uninstall { to, all, plan, yes } => {
+            install::uninstall(opening, to, Deletes { all, plan, yes }).await
+        }
         Command::Man => {
             let failed = |e: std::io::Error| Failure::new(Exit::Failed, e.to_string());
             console::out(man::page().map_err(failed)?.trim_end());

@@ -209,7 +209,10 @@ impl Keys {
 
     /// A link to the file stays one.
     fn write(&self, document: &DocumentMut) -> Result<(), KeysError> {
-        let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
+        let file = match self.file.is_symlink() {
+            true => self.file.canonicalize().map_err(|cause| self.io("write", cause))?,
+            false => self.file.clone(),
+        };
         Ok(disk::replace(&file, document.to_string().as_bytes(), 0o600)?)
     }
 
@@ -292,6 +295,9 @@ mod tests {
         assert!(keys.file().is_symlink());
         let after = format!("# of the firm\nopenai = \"a\" # until May\ngroq = \"{KEY}\"\n");
         assert_eq!(fs::read_to_string(&real).unwrap(), after);
+        fs::rename(&real, dir.path().join("away.toml")).unwrap();
+        assert!(keys.set("groq", KEY).is_err(), "the link leads nowhere");
+        assert!(keys.file().is_symlink());
     }
 
     #[test]

@@ -9,8 +9,8 @@ use crate::config::plain_file;
 use crate::config::policy::{self, Permissions};
 use crate::config::settings::limits::Limits;
 use crate::protocol::{Effort, PodName, SettingsMistake};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::io;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -76,9 +76,12 @@ pub struct Profile {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Timeouts {
+    #[serde(deserialize_with = "time")]
     pub connect_s: NonZeroU64,
     /// Three times as long from servers of this machine or of a private network.
+    #[serde(deserialize_with = "time")]
     pub first_event_s: NonZeroU64,
+    #[serde(deserialize_with = "time")]
     pub idle_s: NonZeroU64,
 }
 
@@ -88,6 +91,7 @@ pub struct Timeouts {
 pub struct Retry {
     /// Minutes for which a run waits for a provider that is overloaded, fails or cannot be reached; 0 = not at all.
     /// While a screen shows the Pod they do not begin.
+    #[serde(deserialize_with = "time")]
     pub minutes: u64,
 }
 
@@ -95,6 +99,7 @@ pub struct Retry {
 #[serde(deny_unknown_fields, default)]
 pub struct Host {
     /// Minutes without screen, run or waiting work after which a background host ends; 0 = never.
+    #[serde(deserialize_with = "time")]
     pub idle_exit_min: u64,
     /// What becomes of the runs that the end of a host interrupted.
     pub resume: Resume,
@@ -152,8 +157,10 @@ pub struct Shell {
     /// Variables that commands get besides those that every command gets.
     pub pass: Vec<String>,
     /// Seconds a command may take when the call names no time.
+    #[serde(deserialize_with = "time")]
     pub timeout_s: NonZeroU64,
     /// Seconds no call may exceed.
+    #[serde(deserialize_with = "time")]
     pub max_timeout_s: NonZeroU64,
 }
 
@@ -283,6 +290,22 @@ impl TryFrom<f64> for Ratio {
         } else {
             Err("expected a number above 0 and at most 1")
         }
+    }
+}
+
+/// The largest number of seconds or minutes in the settings: a year in seconds. The end of a longer time may have no date.
+const LONGEST: u64 = 366 * 24 * 60 * 60;
+
+/// A number of seconds or minutes.
+fn time<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Copy + Into<u64>,
+{
+    let time = T::deserialize(deserializer)?;
+    match time.into() <= LONGEST {
+        true => Ok(time),
+        false => Err(D::Error::custom(format!("expected a number of at most {LONGEST}"))),
     }
 }
 

@@ -33,6 +33,7 @@ use futures_util::stream;
 use play::Act;
 use script::Script;
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -42,6 +43,16 @@ pub const TOUR: &str = "@tour";
 pub const TOUR_MODEL: &str = "rehearsal:@tour";
 /// The prefix of a tour's directory, which is in the directory for temporary files.
 pub const TOUR_DIRECTORY: &str = "yoi-tour-";
+/// How many characters follow it.
+const TOUR_RANDOM: usize = 6;
+
+/// Whether `:tour` names its directories so.
+pub fn is_tour_directory(name: &OsStr) -> bool {
+    let random = name.to_str().and_then(|name| name.strip_prefix(TOUR_DIRECTORY));
+    random.is_some_and(|random| {
+        random.len() == TOUR_RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
+}
 /// The messages of the tour, one for each scene. `:tour` sends the first and writes the others into the line, one after the
 /// other.
 pub const TOUR_LINES: [&str; 5] = [

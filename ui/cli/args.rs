@@ -185,6 +185,9 @@ pub enum Command {
         /// Only list the files that are there, and what would be deleted
         #[arg(long)]
         plan: bool,
+        /// Do not ask before --all deletes
+        #[arg(long)]
+        yes: bool,
     },
     /// Print the completions for a shell
     Completions {
@@ -290,10 +293,15 @@ fn mistyped(error: &clap::Error) -> Option<String> {
     };
     // The words of other commands, such as `host`, are not verbs.
     let is_first = std::env::args().nth(1).as_ref() == Some(word);
-    let name = verb::line::nearest(word).filter(|_| is_first)?;
-    Some(format!(
-        "no command `{word}`; did you mean `yoi {name}`? A message to a Pod is quoted and has more than one word"
-    ))
+    let message =
+        format!("a message to a Pod has several words in quotes, or follows `--`: `yoi -- {word}`");
+    Some(match verb::line::nearest(word).filter(|_| is_first) {
+        Some(name) => {
+            format!("no command `{word}`; did you mean `yoi {name}`? Otherwise, {message}")
+        }
+        None if is_first => format!("no command `{word}`: `yoi --help` lists them; {message}"),
+        None => return None,
+    })
 }
 
 fn verb_elsewhere(error: &clap::Error) -> Option<&'static Verb> {

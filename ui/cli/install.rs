@@ -7,12 +7,12 @@ use crate::headless::{Exit, Failure};
 use crate::start::{self, Opening};
 use clap_complete::Shell;
 use std::fs;
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use yoi::config::dirs::{Dirs, var};
 use yoi::disk;
-use yoi::llm::rehearsal::TOUR_DIRECTORY;
+use yoi::llm::rehearsal;
 use yoi::protocol::ClientKind;
 
 /// The place of the program below the prefix.
@@ -80,13 +80,23 @@ fn put(
     Ok(())
 }
 
+/// What `uninstall` deletes.
+#[derive(Clone, Copy)]
+pub struct Deletes {
+    /// Settings, keys, Pods and transcripts, too.
+    pub all: bool,
+    /// Nothing: it only says what it would delete.
+    pub plan: bool,
+    /// It does not ask.
+    pub yes: bool,
+}
+
 /// Deletes the files of `install` below `to`, and with `all` the directories of yoi in their usual places. With `plan` it
 /// only says so.
 pub async fn uninstall(
     opening: &Opening,
     to: Option<PathBuf>,
-    all: bool,
-    plan: bool,
+    Deletes { all, plan, yes }: Deletes,
 ) -> Result<(), Failure> {
     let prefix = prefix(opening, to)?;
     if start::attach(opening, ClientKind::Brief).await?.is_some() {
@@ -96,25 +106,43 @@ pub async fn uninstall(
         }
         console::err(text);
     }
+    let place = prefix.join(PROGRAM);
+    let is_ours = !place.exists() || is_yoi(&place);
+    if !is_ours {
+        let stays = "is another program: it stays, with its manual page and completions";
+        console::out(&format!("{} {stays}", place.display()));
+    }
+    if all && !plan && !yes && !agrees()? {
+        return Err(Failure::new(Exit::Failed, "nothing was deleted"));
+    }
     let texts = std::iter::once(MAN).chain(SCRIPTS.map(|(place, _)| place));
-    for place in texts {
+    for place in texts.filter(|_| is_ours) {
         delete(&prefix.join(place), plan, |file| fs::remove_file(file))?;
     }
     directories(opening, all, plan)?;
     // Last: whatever fails before can be repeated.
-    let place = prefix.join(PROGRAM);
-    if !place.exists() || is_yoi(&place) {
-        return delete(&place, plan, |file| fs::remove_file(file));
+    if is_ours { delete(&place, plan, |file| fs::remove_file(file)) } else { Ok(()) }
+}
+
+/// Asks whether settings, keys, Pods and transcripts may go, where a person can answer.
+fn agrees() -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::usage("--all deletes keys and transcripts: --yes says that it may"));
     }
-    console::out(&format!("stays: {} is another program: delete it yourself", place.display()));
-    Ok(())
+    console::err("this deletes settings, keys, Pods and their transcripts for good: y and Enter");
+    let mut line = String::new();
+    io::stdin().read_line(&mut line).map_err(|why| failed("the answer", why))?;
+    Ok(matches!(line.trim(), "y" | "yes"))
 }
 
 /// Whether a file is this program or a copy of it.
 fn is_yoi(place: &Path) -> bool {
-    let own = std::env::current_exe();
-    let own = own.as_deref().map(fs::read);
-    matches!((own, fs::read(place)), (Ok(Ok(own)), Ok(there)) if own == there)
+    let Ok(own) = std::env::current_exe() else { return false };
+    let (Ok(known), Ok(found)) = (own.metadata(), place.metadata()) else { return false };
+    if !found.is_file() || found.len() != known.len() {
+        return false;
+    }
+    matches!((fs::read(own), fs::read(place)), (Ok(own), Ok(there)) if own == there)
 }
 
 /// Deletes the directories in their usual places, or says that they stay.
@@ -149,8 +177,8 @@ fn directories(opening: &Opening, all: bool, plan: bool) -> Result<(), Failure> 
 fn tours() -> Vec<PathBuf> {
     let user = rustix::process::getuid().as_raw();
     let is_tour = |entry: &fs::DirEntry| {
-        let is_named = entry.file_name().to_string_lossy().starts_with(TOUR_DIRECTORY);
-        is_named && entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user)
+        rehearsal::is_tour_directory(&entry.file_name())
+            && entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user)
     };
     let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
     entries.filter(is_tour).map(|entry| entry.path()).collect()

@@ -56,6 +56,9 @@ struct Connect {
     /// The model that was chosen; `None` is the one of the settings or the default of the provider.
     #[arg(skip)]
     model: Option<String>,
+    /// Where that choice counts, as it is said.
+    #[arg(skip)]
+    counts: String,
 }
 
 impl Dialogue for Connect {
@@ -69,7 +72,7 @@ impl Dialogue for Connect {
             }
             (Some(Reply::Picked(at)), Some(_)) => {
                 self.model = self.works.models.get(at).cloned();
-                self.use_it(known)
+                self.write()
             }
             (Some(Reply::Key(reply)), _) => self.key_came(known, reply),
             (Some(reply), _) => match reply.all() {
@@ -149,6 +152,14 @@ impl Connect {
                 self.is_stored = true;
                 self.choose(known)
             }
+            KeyReply::Used(used) => {
+                self.counts = match used {
+                    Ok(model) if model == self.spec() => ", as config.toml says now".into(),
+                    Ok(other) => format!(" until this screen closes: config.toml names {other}"),
+                    Err(why) => format!(" until this screen closes: {why}"),
+                };
+                self.use_it(known)
+            }
             KeyReply::Stored(Err(why)) => Next::End(End::refused(Why::Failed, why)),
         }
     }
@@ -191,7 +202,7 @@ impl Connect {
             ))),
             [one] => {
                 self.model = Some(one.clone());
-                self.use_it(known)
+                self.write()
             }
             several => {
                 let title = format!("{}: which of its models do new Pods use?", self.said());
@@ -199,6 +210,10 @@ impl Connect {
                 Next::Pick(Pick { title, about: None, rows })
             }
         }
+    }
+
+    fn write(&self) -> Next {
+        Next::Key(KeyStep::Use { model: self.spec() })
     }
 
     fn spec(&self) -> String {
@@ -259,7 +274,7 @@ impl Connect {
         let is_this = |spec: &str| spec.split_once('/').is_some_and(|(of, _)| of == id);
         let end = match found {
             Some(found) if is_this(&found.model) => {
-                End::done(format!("{said} · new Pods use {}", found.model))
+                End::done(format!("{said} · new Pods use {}{}", found.model, self.counts))
             }
             Some(found) => End::done(format!(
                 "{said} · new Pods still use {}: {}; :model {id}/<name> chooses another",
@@ -306,6 +321,7 @@ mod tests {
             is_stored: false,
             works: Works::default(),
             model: None,
+            counts: String::new(),
         }
     }
 
@@ -421,9 +437,12 @@ mod tests {
         let step = drive(&mut connect, Way::Line, vec![None, works(&["a", "b"], None)]);
         let Next::Pick(pick) = step else { panic!("{step:?}") };
         assert_eq!(pick.rows.len(), 2);
-        let replies = vec![Some(Reply::Picked(1)), found("ollama/b")];
+        let step = drive(&mut connect, Way::Line, vec![Some(Reply::Picked(1))]);
+        assert!(matches!(step, Next::Key(KeyStep::Use { model }) if model == "ollama/b"));
+        let replies = vec![key(KeyReply::Used(Ok("ollama/b".into()))), found("ollama/b")];
         let (text, action) = said(drive(&mut connect, Way::Line, replies));
-        assert_eq!(text, Said::Done("ollama answers · new Pods use ollama/b".into()));
+        let written = "ollama answers · new Pods use ollama/b, as config.toml says now";
+        assert_eq!(text, Said::Done(written.into()));
         assert_eq!(action, Some(Action::ModelOfNewPods("ollama/b".into())));
         let mut none = begin(Some("ollama"));
         let (text, _) = said(drive(&mut none, Way::Line, vec![None, works(&[], None)]));

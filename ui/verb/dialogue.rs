@@ -10,6 +10,7 @@ use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::path::Path;
 use yoi::client::family::Family;
+use yoi::config::model_of_new_pods;
 use yoi::config::{Keys, Secret};
 use yoi::llm::trial::{self, Tried};
 use yoi::protocol::{Effort, Event, Method, PodInfo, PodName, Refusal, State};
@@ -66,7 +67,7 @@ pub enum Reply {
     Key(KeyReply),
 }
 
-/// A step with the key of a provider. Only these steps carry one: no request and no line does.
+/// A step of connecting a provider. Only these steps carry its key: no request and no line does.
 #[derive(Debug)]
 pub enum KeyStep {
     /// Lets the person type it unseen.
@@ -83,15 +84,21 @@ pub enum KeyStep {
         provider: String,
         key: Secret,
     },
+    /// Writes the model of new Pods into the settings, unless they name one.
+    Use {
+        model: String,
+    },
 }
 
-/// What came of a step with a key.
+/// What came of such a step.
 #[derive(Debug)]
 pub enum KeyReply {
     Typed(Secret),
     Tried(Tried),
     /// Why it could not be stored.
     Stored(Result<(), String>),
+    /// The model that the settings name now, or why they could not be written.
+    Used(Result<String, String>),
 }
 
 impl KeyStep {
@@ -99,6 +106,12 @@ impl KeyStep {
     pub async fn carry_out(self, config: &Path, env: &BTreeMap<String, String>) -> KeyReply {
         match self {
             Self::Type { .. } => KeyReply::Tried(Tried::NeedsKey),
+            Self::Use { model } => {
+                let config = config.to_owned();
+                let write = move || model_of_new_pods::write(&config, &model);
+                let used = tokio::task::spawn_blocking(write).await;
+                KeyReply::Used(used.unwrap_or_else(|why| Err(why.to_string())))
+            }
             Self::Try { provider, key } => {
                 KeyReply::Tried(trial::try_key(config, env, &provider, key.as_ref()).await)
             }

@@ -3,7 +3,7 @@
 use crate::host::pod::{Fact, Handle};
 use crate::host::supervisor::{Family, unfinished};
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::llm::rehearsal::{TOUR_DIRECTORY, TOUR_MODEL};
+use crate::llm::rehearsal::{TOUR_MODEL, is_tour_directory};
 use crate::protocol::{Event, PodName, Refusal};
 use crate::trace::OrLog as _;
 use std::path::Path;
@@ -66,10 +66,7 @@ async fn delete_files(cx: &Cx, (handle, children): Removed) -> Result<(), Refusa
 
 /// Deletes the directory that was made for a tour, with the last Pod that works there.
 async fn delete_tour(cx: &Cx, cwd: &Path) {
-    let is_of_a_tour = |path: &&Path| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with(TOUR_DIRECTORY))
-    };
+    let is_of_a_tour = |path: &&Path| path.file_name().is_some_and(is_tour_directory);
     let Some(directory) = cwd.ancestors().find(is_of_a_tour).map(Path::to_owned) else { return };
     let members = cx.shared.members.borrow().clone();
     if members.0.values().any(|pod| pod.info.borrow().cwd.starts_with(&directory)) {

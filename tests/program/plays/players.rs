@@ -574,7 +574,14 @@ pub fn the_installed_program_is_taken_back(place: &Place, line: &str) {
     }
     assert!(live.code == Some(1) && live.err.contains("yoi host stop"), "{live:?}");
     place.does("yoi host stop");
-    let said = place.does(&place.filled(line));
+    let mut line = place.filled(line);
+    if line.contains("--all") {
+        let asked = place.run(&line);
+        assert!(asked.code == Some(2) && asked.err.contains("--yes"), "{asked:?}");
+        assert!(INSTALLED.iter().all(|file| prefix.join(file).is_file()));
+        line += " --yes";
+    }
+    let said = place.does(&line);
     assert!(INSTALLED.iter().all(|file| !prefix.join(file).exists()), "{said}");
     let data = place.bench.path("home/data").display().to_string();
     assert!(said.contains(&format!("stays: {data}")), "{said}");

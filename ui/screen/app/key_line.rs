@@ -42,6 +42,10 @@ impl KeyLine {
             KeyStep::Try { provider, .. } | KeyStep::Store { provider, .. } => {
                 Self { verb, provider: provider.clone(), state: KeyState::UnderWay }
             }
+            KeyStep::Use { model } => {
+                let provider = model.split('/').next().unwrap_or_default().to_owned();
+                Self { verb, provider, state: KeyState::UnderWay }
+            }
         }
     }
 

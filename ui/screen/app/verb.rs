@@ -212,7 +212,9 @@ impl App {
         self.open_layer(Layer::Key(KeyLine::of(id, &step)));
         match step {
             KeyStep::Type { .. } => Vec::new(),
-            KeyStep::Try { .. } | KeyStep::Store { .. } => vec![Effect::KeyStep(id, step)],
+            KeyStep::Try { .. } | KeyStep::Store { .. } | KeyStep::Use { .. } => {
+                vec![Effect::KeyStep(id, step)]
+            }
         }
     }
 
