@@ -8,6 +8,7 @@ use crate::sandbox::ways;
 use crate::text::SafeText;
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// The settings, without the name of a remote, a branch or a submodule, that name no program and no other file. git
@@ -61,6 +62,9 @@ const HARMLESS: [&str; 47] = [
     "user.email",
     "user.name",
 ];
+/// Those of them that are addresses of other repositories.
+const ADDRESSES: [&str; 5] =
+    ["branch.pushremote", "branch.remote", "remote.pushurl", "remote.url", "submodule.url"];
 /// The largest configuration that is read, in bytes.
 const CONFIG: u64 = 256 * 1024;
 /// The files of a repository with its settings.
@@ -102,7 +106,7 @@ impl Repositories<'_> {
             return None;
         }
         let leads_well = |main: PathBuf| !(self.writes)(&main) || (self.is_known)(&main);
-        let is_well = !path.is_symlink() && common(dir).is_some_and(leads_well);
+        let is_well = has_one_name(&path) && common(dir).is_some_and(leads_well);
         let what = "leads git to a directory that is no repository".to_owned();
         (!is_well).then_some(Fault { path, what, without: None })
     }
@@ -114,12 +118,14 @@ impl Repositories<'_> {
         }
         let fault = |what: String, without| Some(Fault { path: path.to_owned(), what, without });
         let settings = settings(path);
-        let Some(settings) = settings.filter(|_| !path.is_symlink()) else {
-            return fault("cannot be read".into(), None);
+        let Some(settings) = settings.filter(|_| has_one_name(path)) else {
+            return fault("cannot be read, or has several names".into(), None);
         };
         let is_well = |setting: &Setting| {
             let key = key(setting);
-            HARMLESS.contains(&&*key) && (key != "core.worktree" || self.is_inside(dir, setting))
+            HARMLESS.contains(&&*key)
+                && (key != "core.worktree" || self.is_inside(dir, setting))
+                && !(ADDRESSES.contains(&&*key) && starts_program(setting))
         };
         let bad: Vec<String> =
             settings.iter().filter(|setting| !is_well(setting)).map(key).collect();
@@ -159,6 +165,17 @@ pub fn only_adds_harmless(before: &[u8], after: &[u8]) -> bool {
         !HARMLESS.contains(&&*key) || key == "core.worktree" || of_known
     };
     before.iter().filter(counts).eq(after.iter().filter(counts))
+}
+
+/// Whether an address names a transport that is a program, or an option.
+fn starts_program(setting: &Setting) -> bool {
+    let value = setting.value.as_deref().unwrap_or_default();
+    value.contains("::") || value.starts_with('-')
+}
+
+/// Whether a path is a file without another name, by which another Pod could change it later.
+fn has_one_name(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.nlink() == 1)
 }
 
 fn key(setting: &Setting) -> String {

@@ -68,36 +68,49 @@ impl Scan {
     pub fn again(&self, roots: &[Root], skipped: &HashSet<PathBuf>) -> Self {
         let (mut next, begun) = (Self::default(), Instant::now());
         let mut closed = Vec::new();
-        let mut open: VecDeque<(PathBuf, bool)> =
-            roots.iter().map(|root| (root.path.clone(), root.whole)).collect();
-        while let Some((path, whole)) = open.pop_front() {
-            if next.dirs.contains_key(&path) {
-                continue;
+        // Those without their subdirectories come last: they may lie in others.
+        for whole in [true, false] {
+            let roots = roots.iter().filter(|root| root.whole == whole);
+            let mut open: VecDeque<PathBuf> = roots.map(|root| root.path.clone()).collect();
+            while let Some(path) = open.pop_front() {
+                if next.dirs.contains_key(&path) {
+                    continue;
+                }
+                if next.dirs.len() >= MOST || begun.elapsed() > LONGEST {
+                    next.unseen.push(path);
+                    continue;
+                }
+                let Some(dir) = self.one(&path, &mut closed, &mut next) else { continue };
+                let inner = dir.subdirectories.iter().filter(|_| whole).map(|name| path.join(name));
+                open.extend(inner.filter(|path| !skipped.contains(path)));
+                next.dirs.insert(path, dir);
             }
-            if next.dirs.len() >= MOST || begun.elapsed() > LONGEST {
-                next.unseen.push(path);
-                continue;
-            }
-            let dir = match self.known(&path) {
-                Some(known) => known.clone(),
-                None => match opened(&path, &mut closed) {
-                    Ok((dir, again)) => {
-                        next.listed += 1;
-                        listed(&dir, again)
-                    }
-                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
-                    Err(_) => {
-                        next.unseen.push(path);
-                        continue;
-                    }
-                },
-            };
-            let inner = dir.subdirectories.iter().filter(|_| whole).map(|name| path.join(name));
-            open.extend(inner.filter(|path| !skipped.contains(path)).map(|path| (path, true)));
-            next.dirs.insert(path, dir);
         }
         closed.into_iter().rev().for_each(ways::Closed::close_again);
         next
+    }
+
+    /// A directory as it is now; `None` if there is none, or if it cannot be listed, which `next` notes.
+    fn one(
+        &self,
+        path: &Path,
+        closed: &mut Vec<ways::Closed>,
+        next: &mut Self,
+    ) -> Option<Directory> {
+        if let Some(known) = self.known(path) {
+            return Some(known.clone());
+        }
+        match opened(path, closed) {
+            Ok((dir, again)) => {
+                next.listed += 1;
+                Some(listed(&dir, again))
+            }
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
+            Err(_) => {
+                next.unseen.push(path.to_owned());
+                None
+            }
+        }
     }
 
     /// A directory that is as it was.
@@ -257,4 +270,42 @@ fn listed(dir: &OwnedFd, again: bool) -> Directory {
     found.is_repository = head && (objects && refs || main);
     found.stamp = stamp.filter(|stamp| stamp.is_settled() && !again);
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scan(before: &Scan, roots: &[(&Path, bool)]) -> Scan {
+        let roots: Vec<Root> = roots
+            .iter()
+            .map(|(path, whole)| Root { path: path.to_path_buf(), whole: *whole })
+            .collect();
+        before.again(&roots, &HashSet::new())
+    }
+
+    #[test]
+    fn a_kept_scan_finds_what_is_new_and_a_directory_granted_twice_is_scanned_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        for path in ["a/b/c/.git", "a/b/d", "o\nther"] {
+            fs::create_dir_all(top.join(path)).unwrap();
+        }
+        let roots = [(top.join("a/b"), false), (top.clone(), true)];
+        let roots = roots.each_ref().map(|(path, whole)| (path.as_path(), *whole));
+        let first = scan(&Scan::default(), &roots);
+        assert_eq!(first.gits().collect::<Vec<_>>(), [top.join("a/b/c/.git")]);
+        let file = top.join("kept");
+        let kept = Scan { listed: WORTH_KEEPING, ..scan(&Scan::default(), &roots) };
+        kept.keep(&file);
+        for (path, dir) in Scan::kept(&file).dirs {
+            assert_eq!(Some(&dir), kept.dirs.get(&path), "{}", path.display());
+        }
+        fs::create_dir_all(top.join("o\nther/deep/.git")).unwrap();
+        fs::remove_dir(top.join("a/b/c/.git")).unwrap();
+        let again = scan(&Scan::kept(&file), &roots);
+        assert_eq!(again.gits().collect::<Vec<_>>(), [top.join("o\nther/deep/.git")]);
+        let flat = scan(&Scan::default(), &[(&top, false)]);
+        assert_eq!((flat.dirs.len(), flat.gits().count()), (1, 0));
+    }
 }

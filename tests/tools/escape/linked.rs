@@ -91,6 +91,35 @@ async fn a_gitlink_and_its_repository_may_come_from_two_commands() {
     person_is_safe(&cell.path("ws"), "a repository at an empty submodule");
 }
 
+#[tokio::test]
+async fn no_second_name_and_no_address_in_a_repository_of_a_pod_leads_to_a_program() {
+    if no_world_to_test() {
+        return;
+    }
+    for (attack, file) in [
+        ("mkdir -p x; ln sub/.git/config x/c", "config"),
+        (
+            "git init -q other; mkdir -p x; echo ../../other/.git > x/c; ln x/c sub/.git/commondir",
+            "commondir",
+        ),
+    ] {
+        let cell = Cell::new();
+        let did = cell.run(&format!("git init -q sub; {attack}")).await;
+        did.well();
+        did.undone(1);
+        assert!(!cell.path("ws/sub/.git").join(file).exists(), "{attack}: {:?}", did.ended);
+    }
+    for address in ["ext::touch ran", "--upload-pack=./x"] {
+        let cell = Cell::new();
+        let set = format!(
+            "git -C sub config branch.main.remote '{address}'; git -C sub config remote.o.url '{address}'"
+        );
+        cell.run(&format!("git init -q sub; {set}")).await.undone(1);
+        let config = fs::read_to_string(cell.path("ws/sub/.git/config")).unwrap();
+        assert!(!config.contains(address), "{config}");
+    }
+}
+
 /// A repository may come from several commands, each of which leaves it without a program, or no repository at all.
 #[tokio::test]
 async fn no_number_of_commands_makes_a_repository_that_starts_a_program() {

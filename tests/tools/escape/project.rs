@@ -1,7 +1,7 @@
 //! Files that editors and agents execute or read as settings when a person opens a project.
 
 use crate::escape::cell::{Cell, no_world_to_test};
-use crate::escape::git::family;
+use crate::escape::git::{family, git};
 use crate::escape::home::needs;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -352,4 +352,28 @@ async fn what_a_link_of_a_project_leads_to_is_changed_where_a_person_gave_exactl
         assert!(needs(&cell, &path.join("new")).is_empty());
         cell.bench.ctx.given = model;
     }
+}
+
+#[tokio::test]
+async fn a_checkout_that_leaves_a_guarded_file_says_so_although_git_ends_with_0() {
+    let mut cell = Cell::new();
+    if no_world_to_test() {
+        return;
+    }
+    let ws = cell.path("ws");
+    git(&ws, &["init", "-q", "-b", "main"]);
+    for branch in ["main", "other"] {
+        if branch == "other" {
+            git(&ws, &["checkout", "-q", "-b", branch]);
+        }
+        fs::write(ws.join(".mcp.json"), branch).unwrap();
+        git(&ws, &["add", "."]);
+        git(&ws, &["commit", "-q", "-m", branch]);
+    }
+    git(&ws, &["checkout", "-q", "main"]);
+    let output = cell.bench.bash("git checkout other").await;
+    assert!(output.summary.starts_with("Exit 0 "), "{output:?}");
+    let content = output.content.unwrap();
+    assert!(content.contains("[git left .mcp.json as it was, because it is guarded."), "{content}");
+    assert_eq!(fs::read_to_string(ws.join(".mcp.json")).unwrap(), "main");
 }

@@ -78,7 +78,7 @@ const LESS: [(&str, &str, &[&str]); 5] = [
             "home::the_rest_of_a_home_directory_is_worked_in_as_ever",
             "linked::a_gitlink_and_its_repository_may_come_from_two_commands",
             "linked::ordinary_repositories_of_a_command_stay_and_are_its_pods_own",
-            "linked::what_a_command_puts_into_a_repository_of_its_pod_is_kept_for_the_person",
+            "project::a_checkout_that_leaves_a_guarded_file_says_so_although_git_ends_with_0",
             "project::a_command_that_changes_the_scripts_of_a_package_says_so",
             "project::a_file_whose_program_wants_trust_first_is_changed_and_the_result_names_it",
             "together::no_command_takes_for_the_persons_what_one_beside_it_made",
