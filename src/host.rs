@@ -446,6 +446,7 @@ impl Host {
         let deleting = ephemeral::delete_when_due(shared.clone(), steps.downgrade());
         let deleting = tokio::spawn(deleting);
         let calling = tokio::spawn(absent_person::call(shared.clone()));
+        mesh::machines::start(&shared);
         let (version, pods) = (env!("CARGO_PKG_VERSION"), shared.members.borrow().0.len());
         tracing::info!(version, pods, data = %shared.dirs.data.display(), "host started");
         let supervisor = steps;

@@ -42,6 +42,8 @@ mod host;
 mod long_blocks;
 #[path = "program/long_logs.rs"]
 mod long_logs;
+#[path = "program/machines.rs"]
+mod machines;
 #[path = "program/mcp.rs"]
 mod mcp;
 #[path = "program/mcp_server.rs"]

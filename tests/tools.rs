@@ -10,6 +10,8 @@ mod dice;
 mod edits;
 #[path = "tools/escape.rs"]
 mod escape;
+#[path = "tools/jobs.rs"]
+mod jobs;
 #[path = "tools/kinds.rs"]
 mod kinds;
 #[path = "tools/output.rs"]

@@ -24,6 +24,7 @@ mod man;
 mod mcp;
 mod mesh;
 mod mesh_audit;
+mod mesh_machines;
 mod models;
 mod prompt;
 mod screen;

@@ -116,6 +116,7 @@ pub fn outcome(sent: &Sent, standing: &Standing) -> String {
             let absent = sent.reason.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
             format!("sent (id={id}): a message to several agents is not acknowledged{absent}")
         }
+        Status::Queued => format!("queued (id={id}): {reason}"),
         Status::Denied => format!("denied (id={id}): it was not delivered: {reason}"),
         Status::Timeout => format!(
             "timeout (id={id}): it may have arrived or not: {reason}; do not wait for it in this turn"

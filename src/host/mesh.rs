@@ -5,6 +5,8 @@
 pub(crate) mod delivery;
 /// One Pod as a member: it joins, takes messages and leaves.
 pub(crate) mod membership;
+/// The hosts of other machines.
+pub(crate) mod machines;
 /// How many messages each agent may send.
 mod rates;
 /// The agents of the mesh as screens show them.
@@ -38,6 +40,7 @@ pub(crate) struct Mesh {
     rates: Mutex<Rates>,
     members: TaskTracker,
     pub(crate) roster: roster::Roster,
+    pub(crate) machines: machines::Machines,
 }
 
 /// A Pod that has joined.
@@ -56,6 +59,7 @@ impl Mesh {
             rates: Mutex::default(),
             members: TaskTracker::new(),
             roster: roster::Roster::new(),
+            machines: machines::Machines::new(),
         }
     }
 
@@ -120,6 +124,7 @@ impl Mesh {
     /// Resolves when every member has left.
     pub(crate) async fn left(&self) {
         self.roster.end();
+        self.machines.end();
         self.members.close();
         if tokio::time::timeout(TO_LEAVE, self.members.wait()).await.is_err() {
             tracing::warn!("members of the mesh did not leave within {TO_LEAVE:?}");

@@ -29,6 +29,7 @@ mod idle_exit;
 mod instructions;
 mod kept;
 mod late;
+mod machines;
 mod mesh;
 mod models;
 mod one_writer;

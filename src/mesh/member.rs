@@ -82,6 +82,8 @@ impl Standing {
 pub enum Status {
     /// The leader handed it to its addressee.
     Received,
+    /// A server holds it for the machine of its addressee.
+    Queued,
     /// It was not delivered.
     Denied,
     /// Nothing is known: it may have arrived.
@@ -96,6 +98,7 @@ impl Status {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Received => "received",
+            Self::Queued => "queued",
             Self::Denied => "denied",
             Self::Timeout => "timeout",
             Self::Sent => "sent",

@@ -391,7 +391,7 @@ pub enum Event {
     MeshSent {
         /// The id of the message.
         id: String,
-        /// received, denied, timeout, sent or refused.
+        /// received, queued, denied, timeout, sent or refused.
         status: String,
         /// A sentence behind the status.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -33,6 +33,25 @@ pub struct MeshView {
     /// The agents whose messages no Pod of this host takes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<String>,
+    /// How this machine reaches others; `None`: it reaches none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Box<MachineView>>,
+}
+
+/// This machine among those of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineView {
+    /// Its name there; empty where the file that holds it cannot be used.
+    pub name: String,
+    /// The host and port of the server.
+    pub server: String,
+    pub connected: bool,
+    /// Why it is not connected, as a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The other machines that are present.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<String>,
 }
 
 /// A Pod of this host on the mesh.
@@ -49,7 +68,7 @@ pub struct MeshMember {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentMessage {
     pub id: String,
-    /// received, denied, timeout or sent.
+    /// received, queued, denied, timeout or sent.
     pub status: String,
     /// The Pods of this host whose mailbox has the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

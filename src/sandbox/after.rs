@@ -1,18 +1,21 @@
-//! Compares guarded files before and after a command, and undoes changes. Mounts alone cannot
-//! protect them: a mount over a file is lost when a process outside replaces the file, and a mount
-//! cannot cover a link or a missing file at all.
+//! Compares guarded files before and after a command. Mounts alone cannot protect them: a mount over a file is lost when
+//! a process outside replaces the file, and a mount cannot cover a link or a missing file at all. What a command put at
+//! a guarded path is moved out of the scope, into the storage of its Pod.
 
-mod index;
-mod index_paths;
-mod packages;
+mod away;
 mod repositories;
-mod steps;
+mod shown;
 mod total;
 
+pub use away::beside;
+
 use crate::files::{canonical, led_to, links_on};
-use crate::sandbox::guard::{Found, HEAD, HELD, HOOKS};
+use crate::sandbox::after::away::Away;
+use crate::sandbox::guard::{Area, Found, HEAD, HELD, HOOKS};
+use crate::sandbox::new_repository::only_adds_harmless;
+use crate::sandbox::own_repositories::{Identity, OwnRepositories};
 use crate::sandbox::project;
-use crate::sandbox::view::{CommandView, GUARDED, Hole, Isolation, Level, Links, Why};
+use crate::sandbox::view::{CommandView, GUARDED, Grant, Hole, Isolation, Level, Links, Why};
 use crate::sandbox::ways::{self, OWNER};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fchown, fstat, openat, readlinkat,
@@ -20,25 +23,20 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::iter;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Digits of a commit in [`HEAD`]: of SHA-1 and SHA-256.
 const COMMIT: [usize; 2] = [40, 64];
-/// The files by which git recognises the repository of a submodule; one of them suffices.
-const MODULE: [&str; 2] = [HEAD, "config"];
 /// The directory of SSH keys: a new file in it could let others log in. It is created before the
 /// command, so that a mount can hide it.
 const SSH: &str = ".ssh";
-/// Bytes of a name on Linux file systems.
-const LONGEST_NAME: usize = 255;
 /// The largest file whose content is recorded, in bytes.
 const LIMIT: u64 = 1024 * 1024;
 
@@ -56,11 +54,20 @@ pub struct Before {
     /// The directories on the paths to guarded files, with their modes: the next command's search
     /// would not find files in a directory that became unreadable.
     modes: Vec<(PathBuf, Mode)>,
-    steps: Vec<steps::Step>,
-    packages: Vec<packages::Package>,
-    indexes: Vec<index::Index>,
-    index_paths: Vec<index_paths::IndexPaths>,
-    repositories: repositories::Repositories,
+    /// The entries that git obeys in the directories of the person's repositories.
+    entries: BTreeMap<PathBuf, HashSet<PathBuf>>,
+    /// These repositories, also if they are moved meanwhile.
+    persons: HashSet<Identity>,
+    /// Every `.git` that is a file or a link.
+    pointers: HashSet<PathBuf>,
+    shown: Vec<shown::Shown>,
+    /// Whether the repositories are looked at after the command.
+    is_looked_after: bool,
+    area: Area,
+    /// Where a command may write.
+    written: Vec<Grant>,
+    own: OwnRepositories,
+    away: Away,
     recorded: total::Recorded,
 }
 
@@ -79,8 +86,9 @@ pub struct ViewByPath<'a> {
 /// Records every guarded path of the view that the command could change.
 pub fn look(view: &CommandView, found: &Found) -> Before {
     let view = &ViewByPath::at(view);
-    let mut before = Before::default();
-    let mut guarded: Vec<PathBuf> = found.places.iter().chain(&found.pointers).cloned().collect();
+    let mut before = Before { away: Away::to(view.asked.private.as_ref()), ..Before::default() };
+    let mut guarded: Vec<PathBuf> =
+        found.places.iter().chain(found.pointers.keys()).cloned().collect();
     guarded.extend(found.named.iter().cloned());
     for dir in found.dirs.keys() {
         let head = dir.join(HEAD);
@@ -90,22 +98,18 @@ pub fn look(view: &CommandView, found: &Found) -> Before {
         guarded
             .extend(GUARDED.into_iter().filter(|name| *name != HOOKS).map(|name| dir.join(name)));
     }
-    guarded.extend(found.folders.iter().flat_map(|dir| MODULE.map(|name| dir.join(name))));
     guarded.retain(|path| view.opens(path));
     guarded.extend(places(view.asked));
     for path in &guarded {
         before.keep(view, path);
     }
     before.keep_projects(view, found);
-    before.keep_steps(view, found);
-    before.keep_packages(view, found);
-    before.keep_indexes(view, found);
+    before.keep_shown(view, found);
     // Mounts protect the directories; links to one are compared.
     for dir in parts(found) {
         before.keep_links(view, &dir);
     }
     before.keep_directories(view, found);
-    before.keep_index_paths(view, found);
     before.keep_repositories(view, found);
     before
 }
@@ -186,8 +190,11 @@ impl Before {
         } else if path.is_file() && !path.is_symlink() {
             let secret = !view.holes_at(path).is_empty();
             if !secret && view.opens(path) {
-                self.kept
-                    .extend(self.recorded.known_at(path).map(|known| (path.to_owned(), known)));
+                match self.recorded.known_at(path) {
+                    Some(known) => self.kept.push((path.to_owned(), known)),
+                    // It is too large, or cannot be read.
+                    None => self.recorded.close(path),
+                }
             }
         }
     }
@@ -225,14 +232,14 @@ impl Before {
 
     /// Records the directories on guarded paths that a command can replace or make unreadable.
     fn keep_directories(&mut self, view: &ViewByPath, found: &Found) {
-        let steps = self.steps.iter().map(steps::Step::path);
         let known = self.kept.iter().chain(&self.heads).map(|(path, _)| path.as_path());
-        let paths = known.chain(steps).chain(self.absent.iter().map(PathBuf::as_path));
+        let paths = known.chain(self.absent.iter().map(PathBuf::as_path));
         let above: BTreeSet<&Path> = paths.flat_map(|path| path.ancestors().skip(1)).collect();
         let replaced = |dir: &&&Path| !dir.is_symlink() && view.opens(dir);
         self.unlinked = above.iter().filter(replaced).map(|dir| dir.to_path_buf()).collect();
         let inside: Vec<PathBuf> = parts(found).collect();
-        let places = found.places.iter().chain(&found.pointers).chain(&found.named).chain(&inside);
+        let places = found.places.iter().chain(found.pointers.keys());
+        let places = places.chain(&found.named).chain(&inside);
         let holes = view.asked.holes.iter().map(|hole| &hole.path);
         let ways = places.chain(holes).flat_map(|path| path.ancestors());
         let closed = |dir: &&Path| {
@@ -251,34 +258,115 @@ impl Before {
         }
     }
 
-    /// Moves new files aside and restores changed ones. Returns a sentence for each.
+    /// Moves new files away and restores changed ones. Returns a sentence for each.
     pub fn mend(&self) -> Vec<String> {
         // Outer directories come first.
         self.modes.iter().for_each(|(path, mode)| ways::allow(path, *mode));
         // Restores links first, from the root downwards, because later paths are resolved through
         // them.
         let linked = self.unlinked.iter().filter(|dir| dir.is_symlink());
-        let moved = linked.chain(&self.absent).filter_map(|path| remove(path));
-        let kept =
-            self.kept.iter().filter_map(|(path, known)| restore(path, known, |now| now == known));
-        let heads = self
-            .heads
-            .iter()
-            .filter_map(|(path, known)| restore(path, known, |now| now == known || now.is_head()));
-        let steps = iter::once_with(|| self.mend_steps()).flatten();
-        let packages = self.packages.iter().filter_map(packages::Package::said);
-        let index_paths = iter::once_with(|| self.mend_index_paths()).flatten();
+        let moved = linked.chain(&self.absent).filter_map(|path| self.remove(path));
+        let kept = self.kept.iter().filter_map(|(path, known)| {
+            self.restore(path, known, |now| known.becomes_harmlessly(now))
+        });
+        let heads = self.heads.iter();
+        let heads = heads.filter_map(|(path, known)| self.restore(path, known, Known::is_head));
         let repositories = iter::once_with(|| self.mend_repositories()).flatten();
-        let indexes = self.indexes.iter().filter_map(index::Index::said);
-        moved
-            .chain(kept)
-            .chain(heads)
-            .chain(steps)
-            .chain(packages)
-            .chain(index_paths)
-            .chain(repositories)
-            .chain(indexes)
-            .collect()
+        let shown = iter::once_with(|| self.say_shown()).flatten();
+        moved.chain(kept).chain(heads).chain(repositories).chain(shown).collect()
+    }
+
+    /// Moves away what the command put at a guarded path.
+    fn remove(&self, path: &Path) -> Option<String> {
+        // The parent is missing or a link now, so the guarded path itself does not exist.
+        let (dir, name) = directory_to_change(path).ok()?;
+        statat(&dir, &*name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let shown = path.display();
+        let mut moved = self.away.take(&dir, path, &name);
+        if moved.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+            ways::open_up(path);
+            moved = self.away.take(&dir, path, &name);
+        }
+        Some(match moved {
+            Ok(place) => format!(
+                "{shown} is guarded and was created while the command ran; it was moved to {}",
+                place.display()
+            ),
+            Err(error) => format!(
+                "{shown} is guarded and was created while the command ran; it could not be moved away: check \
+                 it and remove it ({error})"
+            ),
+        })
+    }
+
+    /// Restores a guarded file or link that the command changed. New settings of git that start nothing are left, because
+    /// a person or a program of theirs may have made them meanwhile.
+    fn restore(
+        &self,
+        path: &Path,
+        before: &Known,
+        is_well: impl Fn(&Known) -> bool,
+    ) -> Option<String> {
+        let (dir, name) = directory_to_change(path).ok()?;
+        if known(&dir, &name).is_ok_and(|now| now == *before || is_well(&now)) {
+            return None;
+        }
+        let shown = path.display();
+        let mut placed = self.put_back(&dir, path, &name, before);
+        if placed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+            ways::open_up(path);
+            placed = self.put_back(&dir, path, &name, before);
+        }
+        Some(match placed {
+            Ok(None) => format!("{shown} was removed while the command ran and is put back"),
+            Ok(Some(place)) => format!(
+                "{shown} changed while the command ran and is put back as it was; the changed \
+                 version was moved to {}",
+                place.display()
+            ),
+            Err(error) => {
+                // The command's version must not stay in use; a rename needs no space on a full disk. Without its
+                // HEAD git would search for another repository.
+                let moved = (name != HEAD).then(|| self.away.take(&dir, path, &name));
+                match moved {
+                    Some(Ok(place)) => format!(
+                        "{shown} changed while the command ran and could not be put back ({error}); the changed \
+                         version was moved to {}",
+                        place.display()
+                    ),
+                    _ => format!(
+                        "{shown} changed while the command ran and could not be put back: check it before \
+                         you use git ({error})"
+                    ),
+                }
+            }
+        })
+    }
+
+    /// Restores a file or link by an atomic rename, so that the path always exists: otherwise git would
+    /// search for another repository. The new name beside it is random. Returns where the
+    /// command's version is, if there is one.
+    fn put_back(
+        &self,
+        dir: &OwnedFd,
+        path: &Path,
+        name: &OsStr,
+        before: &Known,
+    ) -> io::Result<Option<PathBuf>> {
+        let fresh = beside(name, "put-back");
+        let placed = make(dir, &fresh, before).and_then(|()| exchange(dir, &fresh, name));
+        match placed {
+            Ok(true) => {
+                let moved = self.away.take(dir, path, &fresh);
+                Ok(Some(moved.unwrap_or_else(|_| path.with_file_name(fresh))))
+            }
+            Ok(false) => Ok(None),
+            Err(error) => {
+                // Only a file created here has this name.
+                let _ = unlinkat(dir, &*fresh, AtFlags::empty());
+                Err(error)
+            }
+        }
     }
 }
 
@@ -298,77 +386,16 @@ impl Known {
             }
         }
     }
-}
 
-fn remove(path: &Path) -> Option<String> {
-    // The parent is missing or a link now, so the guarded path itself does not exist.
-    let (dir, name) = directory_to_change(path).ok()?;
-    statat(&dir, &*name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    let (shown, aside) = (path.display(), beside(&name, "put-aside"));
-    let mut moved = renameat(&dir, &*name, &dir, &*aside);
-    if moved == Err(Errno::ACCESS) {
-        ways::open_up(path);
-        moved = renameat(&dir, &*name, &dir, &*aside);
-    }
-    Some(match moved {
-        Ok(()) => format!(
-            "{shown} is guarded and was created while the command ran; it was moved to {}",
-            path.with_file_name(aside).display()
-        ),
-        Err(error) => format!(
-            "{shown} is guarded and was created while the command ran; it could not be moved away: check \
-             it and remove it ({error})"
-        ),
-    })
-}
-
-fn restore(path: &Path, before: &Known, is_well: impl Fn(&Known) -> bool) -> Option<String> {
-    let (dir, name) = directory_to_change(path).ok()?;
-    if known(&dir, &name).is_ok_and(|now| is_well(&now)) {
-        return None;
-    }
-    let shown = path.display();
-    let mut placed = put_back(&dir, &name, before);
-    if placed.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
-        ways::open_up(path);
-        placed = put_back(&dir, &name, before);
-    }
-    if let (Err(error), false) = (&placed, name == HEAD) {
-        // A rename needs no space on a full disk, and the command's version must not stay in use.
-        let aside = beside(&name, "put-aside");
-        if renameat(&dir, &*name, &dir, &*aside).is_ok() {
-            return Some(format!(
-                "{shown} changed while the command ran and could not be put back ({error}); the changed \
-                 version was moved to {}",
-                path.with_file_name(aside).display()
-            ));
+    /// Whether both are settings of git that differ only in such as start nothing.
+    fn becomes_harmlessly(&self, now: &Self) -> bool {
+        match (self, now) {
+            (Self::File { bytes, mode, .. }, Self::File { bytes: after, mode: mode_now, .. }) => {
+                mode == mode_now && only_adds_harmless(bytes, after)
+            }
+            _ => false,
         }
     }
-    match placed {
-        Ok(None) => Some(format!("{shown} was removed while the command ran and is put back")),
-        Ok(Some(aside)) => Some(format!(
-            "{shown} changed while the command ran and is put back as it was; the changed \
-             version was moved to {}",
-            path.with_file_name(aside).display()
-        )),
-        Err(error) => Some(format!(
-            "{shown} changed while the command ran and could not be put back: check it before \
-             you use git ({error})"
-        )),
-    }
-}
-
-/// Restores a file or link by an atomic rename, so that the path always exists: otherwise git would
-/// search for another repository. The new names beside it are random. Returns the name of the
-/// command's version, if there is one.
-fn put_back(dir: &OwnedFd, name: &OsStr, before: &Known) -> io::Result<Option<OsString>> {
-    let (fresh, aside) = (beside(name, "put-back"), beside(name, "put-aside"));
-    let placed = make(dir, &fresh, before).and_then(|()| exchange(dir, &fresh, name, aside));
-    if placed.is_err() {
-        // Only a file created here has this name.
-        let _ = unlinkat(dir, &*fresh, AtFlags::empty());
-    }
-    placed
 }
 
 /// Creates a copy of a file or link as it was before the command.
@@ -386,33 +413,23 @@ fn make(dir: &OwnedFd, name: &OsStr, before: &Known) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Renames the new file to its final name. Returns the new name of the file that had it.
-fn exchange(
-    dir: &OwnedFd,
-    fresh: &OsStr,
-    name: &OsStr,
-    aside: OsString,
-) -> io::Result<Option<OsString>> {
+/// Gives the new file its final name, and its name to the file that had that. Returns whether there was one.
+fn exchange(dir: &OwnedFd, fresh: &OsStr, name: &OsStr) -> io::Result<bool> {
     match renameat_with(dir, fresh, dir, name, RenameFlags::EXCHANGE) {
-        Ok(()) => {
-            let moved = renameat(dir, fresh, dir, &*aside).is_ok();
-            return Ok(Some(if moved { aside } else { fresh.to_owned() }));
-        }
+        Ok(()) => return Ok(true),
         Err(Errno::NOENT) => {}
         // A file system that cannot exchange two names.
-        Err(Errno::INVAL | Errno::NOSYS) => renameat(dir, name, dir, &*aside)?,
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            let other = beside(name, "put-aside");
+            renameat(dir, name, dir, &*other)?;
+            renameat(dir, fresh, dir, name)?;
+            renameat(dir, &*other, dir, fresh)?;
+            return Ok(true);
+        }
         Err(error) => return Err(error.into()),
     }
     renameat(dir, fresh, dir, name)?;
-    Ok(statat(dir, &*aside, AtFlags::SYMLINK_NOFOLLOW).is_ok().then_some(aside))
-}
-
-/// A name that no file has, made of this one. A long name is cut, because the new one must not be too long.
-pub fn beside(name: &OsStr, what: &str) -> OsString {
-    let end = format!(".{what}-{}", uuid::Uuid::now_v7().simple());
-    let name = name.as_bytes();
-    let kept = name.len().min(LONGEST_NAME - end.len());
-    OsString::from_vec([&name[..kept], end.as_bytes()].concat())
+    Ok(false)
 }
 
 /// Opens the directory of a file without following links; returns it with the file's name.

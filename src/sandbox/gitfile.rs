@@ -66,6 +66,11 @@ pub fn text_of(settings: &[Setting]) -> String {
     text
 }
 
+/// The same for settings of [`parse_whole`], whose characters are bytes.
+pub fn bytes_of(settings: &[Setting]) -> Vec<u8> {
+    text_of(settings).chars().filter_map(|c| u8::try_from(c).ok()).collect()
+}
+
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('"', "\\\"");
     text.replace('\n', "\\n").replace('\t', "\\t").replace('\u{8}', "\\b")

@@ -1,34 +1,34 @@
 //! Finds the files that git executes or reads as settings in the repositories that a command may
-//! write: hooks, configurations, and pointers to other repositories.
+//! write: hooks, configurations, and pointers to other repositories. A repository that a command of the Pod made is the
+//! Pod's own: its files are not guarded, and a look after each command finds the programs in it.
 
 mod named;
 #[cfg(test)]
 mod tests;
 
-use crate::files::{FileError, Limit, WorkspaceFiles, canonical, without_parents};
-use crate::sandbox::view::{CommandView, GIT, GUARDED, Hole, Level, Why};
-use crate::sandbox::{gitfile, gitlinks, project, ways};
+use crate::files::{Limit, WorkspaceFiles, canonical};
+use crate::sandbox::new_repository::Repositories;
+use crate::sandbox::own_repositories::OwnRepositories;
+use crate::sandbox::places::of_the_system;
+use crate::sandbox::scan::{Root, Scan};
+use crate::sandbox::view::{CommandView, Depth, GIT, GUARDED, Grant, Hole, Level, Links, Why};
+use crate::sandbox::{project, ways};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-pub use named::is_named;
+pub use named::{is_named, settings as named_settings};
 
-/// The most repositories around one `.git` that are guarded individually; a directory with more of
-/// them is read-only as a whole.
-const REPOSITORIES: usize = 500;
-/// The most directories that are searched for repositories; a directory with more is read-only,
-/// too.
-const LOOKED_AT: usize = 100_000;
-/// The list of submodules in a working tree. A working tree with a longer one, in bytes, is read-only.
-const MODULES: &str = ".gitmodules";
-const MODULE_LIST: u64 = 1024 * 1024;
+/// The most repositories that are guarded individually; a scope with more of them is read-only.
+const REPOSITORIES: usize = 2_000;
+/// The most directories that could not be listed and are read-only one by one.
+const UNSEEN: usize = 500;
+/// The directories beside a repository in which a file tool looks for others.
+const BESIDE: usize = 10_000;
 /// Bytes that are read of a file that names one directory.
 const POINTER: u64 = 8 * 1024;
-/// The deepest nesting of submodule names that is searched.
-const MODULE_DEPTH: usize = 6;
 /// The file of a repository that says which branch is checked out.
 pub const HEAD: &str = "HEAD";
 /// The directory of hooks in a repository. It is made before a command, so a mount guards it.
@@ -36,35 +36,118 @@ pub const HOOKS: &str = "hooks";
 /// Directories of a repository. If one of them or `HEAD` is missing, git does not recognise the
 /// repository and searches the directories above.
 pub const HELD: [&str; 2] = ["objects", "refs"];
+/// Names in the directory of a repository that are data: git neither executes them nor reads settings from them.
+const DATA: [&str; 33] = [
+    "AUTO_MERGE",
+    "COMMIT_EDITMSG",
+    "FETCH_HEAD",
+    "HEAD",
+    "MERGE_MODE",
+    "MERGE_MSG",
+    "MERGE_RR",
+    "NOTES_MERGE_PARTIAL",
+    "NOTES_MERGE_REF",
+    "NOTES_MERGE_WORKTREE",
+    "SQUASH_MSG",
+    "TAG_EDITMSG",
+    "MERGE_AUTOSTASH",
+    "annex",
+    "description",
+    "gc.log",
+    "gc.pid",
+    "index",
+    "info",
+    "lfs",
+    "locked",
+    "logs",
+    "modules",
+    "objects",
+    "packed-refs",
+    "rebase-apply",
+    "rebase-merge",
+    "refs",
+    "reftable",
+    "rr-cache",
+    "sequencer",
+    "shallow",
+    "worktrees",
+];
+/// The same by the ends and the beginnings of names.
+const DATA_ENDS: [&str; 2] = [".lock", "_HEAD"];
+const DATA_BEGINS: [&str; 4] = ["BISECT_", "fsmonitor--daemon", "index.", "sharedindex."];
+/// What is in the names of files that are put back or aside.
+const PASSING: [&str; 2] = [".put-back-", ".put-aside-"];
+/// Names of other repositories, which git reads from these directories as it reads a configuration.
+const REMOTES: [&str; 2] = ["branches", "remotes"];
 
 /// The repositories of a view and their files.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Directories of repositories, submodules and worktrees, each with its known working trees.
     pub dirs: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
-    /// `.git` files, which contain the path of such a directory.
-    pub pointers: BTreeSet<PathBuf>,
+    /// `.git` files, which contain the path of such a directory, each with the directory.
+    pub pointers: BTreeMap<PathBuf, Option<PathBuf>>,
     /// Every visited `.git` by its unresolved path, because it can be a link.
     pub places: BTreeSet<PathBuf>,
-    /// Directories that only group the repositories of submodules.
-    pub folders: Vec<PathBuf>,
-    /// Directories with too many repositories to guard them individually.
+    /// Directories that are not known well enough to guard what lies in them.
     pub closed: Vec<PathBuf>,
-    /// Hooks and settings that a configuration names, which may not exist; and lists of submodules without which a
-    /// repository would not be found.
+    /// Hooks and settings that a configuration names, which may not exist.
     pub named: Vec<PathBuf>,
-    /// The `.git` of each gitlink, existing or not: git enters it by itself.
-    pub linked: BTreeSet<PathBuf>,
     /// Canonical working trees besides the scope's own directories: each can be a project of its
     /// own.
     pub projects: BTreeSet<PathBuf>,
+    /// The directories in which a command may write.
+    pub area: Area,
+    /// The repositories that commands of the Pod made.
+    pub own: OwnRepositories,
 }
 
-impl Found {
-    /// Each repository with each of its working trees.
-    pub fn trees(&self) -> impl Iterator<Item = (PathBuf, PathBuf)> {
-        let all = self.dirs.iter();
-        all.flat_map(|(dir, tops)| tops.iter().map(move |top| (dir.clone(), top.clone())))
+/// The directories that were granted to a command, and what a scan found there before it.
+#[derive(Debug, Default)]
+pub struct Area {
+    pub roots: Vec<Root>,
+    pub skipped: HashSet<PathBuf>,
+    pub scan: Scan,
+}
+
+impl Area {
+    /// The grants of the scope and those by name: others are not the Pod's.
+    fn of(view: &CommandView) -> Self {
+        let others = |hole: &&Hole| {
+            let lent = matches!(hole.why, Why::Scope | Why::Own | Why::Secret | Why::Others);
+            lent && hole.level < Level::Write
+        };
+        let skipped = view.holes.iter().filter(others).map(|hole| hole.path.clone()).collect();
+        let own = |grant: &&Grant| grant.links == Links::Refused && grant.level > Level::Hidden;
+        let own = view.grants.iter().filter(own).filter(|grant| !of_the_system(&grant.path));
+        let root =
+            |path: &Path, depth| Root { path: path.to_owned(), whole: depth == Depth::Whole };
+        let dirs = own.filter(|grant| grant.depth != Depth::Cache && grant.path.is_dir());
+        let mut roots: Vec<Root> = dirs.map(|grant| root(&grant.path, grant.depth)).collect();
+        roots.sort_unstable_by(|a, b| b.whole.cmp(&a.whole).then(a.path.cmp(&b.path)));
+        let mut area = Self { roots, skipped, scan: Scan::default() };
+        let file = view.private.as_ref().map(|storage| storage.scan());
+        let before = file.as_deref().map(Scan::kept).unwrap_or_default();
+        area.scan = area.again_from(&before);
+        file.iter().for_each(|file| area.scan.keep(file));
+        area
+    }
+
+    /// A scan of the same directories as they are now.
+    pub fn again(&self) -> Scan {
+        self.again_from(&self.scan)
+    }
+
+    fn again_from(&self, before: &Scan) -> Scan {
+        before.again(&self.roots, &self.skipped)
+    }
+
+    /// The directories that could not be looked at, or all if these are too many.
+    fn unseen(&self) -> Vec<PathBuf> {
+        match self.scan.unseen.len() {
+            0..=UNSEEN => self.scan.unseen.clone(),
+            _ => self.roots.iter().map(|root| root.path.clone()).collect(),
+        }
     }
 }
 
@@ -75,10 +158,6 @@ struct Search<'a> {
     writes: &'a dyn Fn(&Path) -> bool,
     found: Found,
     to_look_at: Vec<Lead>,
-    /// The number of repositories at which the search around one `.git` stops.
-    most: usize,
-    /// How many directories in those of submodules are still looked at.
-    modules_left: usize,
 }
 
 /// A path that the search has to visit.
@@ -93,22 +172,42 @@ enum Lead {
 pub fn find(view: &CommandView, resolved: &CommandView) -> Found {
     let grants = [view.grants_by_path(), resolved.grants_by_path()];
     let writes = |path: &Path| grants.iter().any(|grants| grants.level(path) == Level::Write);
+    // Resolved grants of the system and of toolchains look like those of the scope.
+    let area = Area::of(view);
+    // A command that may change git's settings is not looked after.
+    if view.repositories.is_empty() {
+        return Found { area, ..Found::default() };
+    }
     let mut search = Search::new(&writes);
-    for git in &view.repositories {
-        search.around(git);
-    }
-    search.linked();
-    if search.is_cut_short() {
-        // There are too many to guard one by one, and they may be anywhere in the scope.
-        search
-            .found
-            .closed
-            .extend(view.repositories.iter().filter_map(|git| Some(git.parent()?.to_owned())));
-    }
+    let gits = view.repositories.iter().cloned().chain(area.scan.gits().filter(|git| writes(git)));
+    let repositories = area.scan.repositories().filter(|dir| writes(dir)).cloned();
+    let leads = gits.map(Lead::Git).chain(repositories.map(|dir| Lead::Repository(dir, None)));
+    leads.for_each(|lead| search.follow(lead));
     let mut found = search.found;
-    found.named.extend(named::by_all(&found.dirs, view.home.as_deref()));
+    found.closed.extend(area.unseen());
+    if found.dirs.len() + found.pointers.len() > REPOSITORIES {
+        // They may be anywhere in the scope.
+        found.closed.extend(area.roots.iter().map(|root| root.path.clone()));
+    }
+    found.own = OwnRepositories::kept(view.private.as_ref());
+    found.area = area;
+    leave_out_own(&mut found, &writes);
+    found.named = named::by_all(&found.dirs, view.home.as_deref());
     found.projects = projects(view, &found);
     found
+}
+
+/// Leaves the Pod's own repositories out. One in which something starts a program now is not the Pod's any more: after
+/// its last command nothing did.
+fn leave_out_own(found: &mut Found, writes: &dyn Fn(&Path) -> bool) {
+    let is_known = |dir: &Path| found.dirs.contains_key(dir);
+    let repositories = Repositories { writes, is_known: &is_known };
+    let is_own = |dir: &Path| found.own.has(dir) && repositories.faults(dir).is_empty();
+    let own: HashSet<PathBuf> = found.dirs.keys().filter(|dir| is_own(dir)).cloned().collect();
+    found.dirs.retain(|dir, _| !own.contains(dir));
+    found.pointers.retain(|_, dir| dir.as_ref().is_none_or(|dir| !own.contains(dir)));
+    let leads_to_own = |git: &PathBuf| repository(git).is_some_and(|dir| own.contains(&dir));
+    found.places.retain(|git| !leads_to_own(git));
 }
 
 /// The working trees whose project files the view does not name itself.
@@ -128,20 +227,46 @@ fn projects(view: &CommandView, found: &Found) -> BTreeSet<PathBuf> {
 pub fn holes(view: &CommandView, found: &Found) -> Vec<Hole> {
     let Found { dirs, pointers, closed, named, projects, .. } = found;
     let grants = view.grants_by_path();
-    let written = dirs.keys().filter(|dir| grants.level(dir) == Level::Write);
-    written.for_each(|dir| make_hooks(dir));
-    let parts = dirs.keys().flat_map(|dir| GUARDED.map(|name| dir.join(name)));
+    let written: Vec<&PathBuf> =
+        dirs.keys().filter(|dir| grants.level(dir) == Level::Write).collect();
+    written.iter().for_each(|dir| make_hooks(dir));
+    let parts = dirs.keys().flat_map(|dir| obeyed_in(dir));
     let named = parts.chain(named.iter().cloned()).filter(|path| path.exists());
-    let shut = named.chain(pointers.iter().chain(closed).cloned());
-    let held = dirs.keys().flat_map(|dir| HELD.map(|name| dir.join(name)));
+    let shut = named.chain(pointers.keys().chain(closed).cloned());
+    let held = written.iter().flat_map(|dir| HELD.map(|name| dir.join(name)));
     let held = held.filter(|path| path.is_dir());
-    let hole = |path, level| Hole { path, level, why: Why::Git };
     let project = |path| Hole { path, level: Level::Read, why: Why::Project };
     let project = projects.iter().flat_map(|dir| project::below(dir)).map(project);
-    shut.map(|path| hole(path, Level::Read))
-        .chain(held.map(|path| hole(path, Level::Write)))
+    shut.map(|path| Hole { path, level: Level::Read, why: Why::Git })
+        .chain(held.map(|path| Hole { path, level: Level::Write, why: Why::Git }))
         .chain(project.filter(|hole| hole.path.symlink_metadata().is_ok()))
         .collect()
+}
+
+/// The existing entries of a repository's directory that are not known to be data.
+pub fn obeyed_in(dir: &Path) -> Vec<PathBuf> {
+    let inside = dir.iter().any(|name| name == GIT);
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name());
+    let obeyed = names.filter(|name| is_obeyed(name, inside));
+    obeyed.map(|name| dir.join(name)).collect()
+}
+
+/// Whether git obeys an entry of a repository's directory. A bare repository may lie among other files, of which only
+/// known names count.
+fn is_obeyed(name: &OsStr, inside: bool) -> bool {
+    let name = name.to_string_lossy();
+    let known = GUARDED.into_iter().chain(REMOTES).any(|known| name.eq_ignore_ascii_case(known));
+    let is_data = DATA.contains(&&*name)
+        || is_passing(&name)
+        || DATA_ENDS.iter().any(|end| name.ends_with(end))
+        || DATA_BEGINS.iter().any(|begin| name.starts_with(begin));
+    known || inside && !is_data
+}
+
+/// Whether a helper uses this name for a moment, perhaps that of another command.
+fn is_passing(name: &str) -> bool {
+    PASSING.iter().any(|mark| name.contains(mark))
 }
 
 /// Makes a missing directory of hooks, because a mount needs one. If that fails, the hooks stay unguarded.
@@ -154,86 +279,32 @@ fn make_hooks(git: &Path) {
 
 impl<'a> Search<'a> {
     fn new(writes: &'a dyn Fn(&Path) -> bool) -> Self {
-        let (found, to_look_at) = (Found::default(), Vec::new());
-        Self { writes, found, to_look_at, most: REPOSITORIES, modules_left: LOOKED_AT }
+        Self { writes, found: Found::default(), to_look_at: Vec::new() }
     }
 
-    /// This `.git`, those of its submodules, and those of repositories beside it.
+    /// This `.git` and those of repositories beside it, without a scan.
     fn around(&mut self, git: &Path) {
-        self.most = self.found() + REPOSITORIES;
-        self.look_at(git);
+        self.follow(Lead::Git(git.to_owned()));
         let Some(top) = git.parent() else { return };
-        // If the repository contains the scope, only its submodules can be in the scope.
-        let inside = (self.writes)(top).then(|| self.entries(top));
-        let inside = inside.into_iter().flatten().map(|dir| (dir, false));
-        let mut beside = inside.chain(self.listed(top).into_iter().map(|dir| (dir, true)));
-        for (dir, is_listed) in beside.by_ref().take(LOOKED_AT) {
-            let git = dir.join(GIT);
-            if is_listed && !self.found.places.contains(&git) && !ways::is_missing(&git) {
-                // Without the list the next search would not find this repository.
-                self.found.named.push(top.join(MODULES));
-            }
-            self.look_at(&git);
-            if self.is_full() {
-                break;
-            }
-        }
-        if beside.next().is_some() {
-            self.found.closed.push(top.to_owned());
+        let entries = fs::read_dir(top).into_iter().flatten().flatten();
+        let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        for dir in dirs.take(BESIDE) {
+            self.follow(Lead::Git(dir.path().join(GIT)));
         }
     }
 
-    /// The repositories at the gitlinks of those found, and at their own.
-    fn linked(&mut self) {
-        self.most = self.found() + REPOSITORIES;
-        let mut read = HashSet::new();
-        while !self.is_full() {
-            let trees = self.found.trees().filter(|tree| !read.contains(tree)).collect::<Vec<_>>();
-            if trees.is_empty() {
-                break;
-            }
-            for git in trees.iter().flat_map(|(dir, top)| gitlinks::of(dir, top)) {
-                if self.found.linked.insert(git.clone()) && !ways::is_missing(&git) {
-                    self.look_at(&git);
-                }
-            }
-            read.extend(trees);
-        }
-    }
-
-    /// The directories of the submodules that a working tree lists. If the list cannot be read, the working tree is
-    /// closed as a whole.
-    fn listed(&mut self, top: &Path) -> Vec<PathBuf> {
-        checkouts(top).unwrap_or_else(|_| {
-            self.found.closed.extend((self.writes)(top).then(|| top.to_owned()));
-            Vec::new()
-        })
-    }
-
-    /// Visits a `.git` and all repositories that it names.
-    fn look_at(&mut self, git: &Path) {
-        self.to_look_at.push(Lead::Git(git.to_owned()));
-        while self.found() <= self.most {
-            match self.to_look_at.pop() {
-                Some(Lead::Git(git)) => self.git(&git),
-                Some(Lead::Repository(dir, tree)) => self.repository(&dir, tree.as_deref()),
-                None => return,
+    /// Visits a path and all repositories that it names.
+    fn follow(&mut self, lead: Lead) {
+        self.to_look_at.push(lead);
+        // A scope with more of them is read-only, so the rest does not matter.
+        while let Some(lead) =
+            self.to_look_at.pop().filter(|_| self.found.dirs.len() <= REPOSITORIES)
+        {
+            match lead {
+                Lead::Git(git) => self.git(&git),
+                Lead::Repository(dir, tree) => self.repository(&dir, tree.as_deref()),
             }
         }
-    }
-
-    fn found(&self) -> usize {
-        self.found.dirs.len() + self.found.pointers.len()
-    }
-
-    /// Whether the found repositories and the paths to visit are too many.
-    fn is_full(&self) -> bool {
-        self.found() + self.to_look_at.len() > self.most
-    }
-
-    /// Whether some paths were not visited, because too many repositories were found before.
-    fn is_cut_short(&self) -> bool {
-        !self.to_look_at.is_empty()
     }
 
     /// A `.git`: a directory, a file that names one, or a link to either.
@@ -250,10 +321,9 @@ impl<'a> Search<'a> {
                 self.lead(real, Some(top));
             }
         } else if real.is_file() {
-            let target = path_in(&real, b"gitdir: ");
-            let target = target.and_then(|dir| canonical(&real.parent()?.join(dir)).ok());
-            self.found.pointers.insert(real);
-            if let Some(dir) = target.filter(|dir| dir.is_dir() && (self.writes)(dir)) {
+            let target = pointed(&real);
+            self.found.pointers.insert(real, target.clone());
+            if let Some(dir) = target.filter(|dir| (self.writes)(dir)) {
                 self.lead(dir, Some(top));
             }
         }
@@ -264,7 +334,7 @@ impl<'a> Search<'a> {
         self.to_look_at.push(Lead::Repository(dir, tree.map(Path::to_owned)));
     }
 
-    /// The directory of a repository, with those of its submodules and worktrees.
+    /// The directory of a repository, and its main repository if it is a worktree.
     fn repository(&mut self, dir: &Path, top: Option<&Path>) {
         let known = self.found.dirs.contains_key(dir);
         let tops = self.found.dirs.entry(dir.to_owned()).or_default();
@@ -272,75 +342,28 @@ impl<'a> Search<'a> {
         if known && !fresh {
             return;
         }
-        // A worktree's directory contains the path of its main repository.
-        let common =
-            path_in(&dir.join("commondir"), b"").and_then(|path| canonical(&dir.join(path)).ok());
-        if let Some(common) = common.filter(|common| common != dir && (self.writes)(common)) {
+        let common = common(dir).filter(|common| common != dir && (self.writes)(common));
+        if let Some(common) = common {
             self.lead(common, top);
         }
-        if known {
-            return;
-        }
-        let modules = dir.join("modules");
-        if self.modules(&modules, MODULE_DEPTH).is_none() {
-            self.found.closed.push(modules);
-        }
-        let trees = dir.join("worktrees");
-        for tree in self.entries(&trees) {
-            if self.is_full() {
-                self.found.closed.push(trees);
-                break;
-            }
-            if let Some(git) = path_in(&tree.join("gitdir"), b"") {
-                self.to_look_at.push(Lead::Git(without_parents(&tree.join(git))));
-            }
-            self.lead(tree, None);
-        }
     }
+}
 
-    /// The subdirectories of a directory. A directory that cannot be listed is guarded as a whole.
-    fn entries(&mut self, dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-        let entries = fs::read_dir(dir);
-        if entries.is_err() && (self.writes)(dir) && ways::is_unreadable(dir) {
-            self.found.closed.push(dir.to_owned());
-        }
-        let entries = entries.into_iter().flatten().flatten();
-        let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        dirs.map(|entry| entry.path())
-    }
+/// The directory of the repository that a `.git` is or names.
+pub fn repository(git: &Path) -> Option<PathBuf> {
+    let real = canonical(git).ok()?;
+    if real.is_dir() { Some(real) } else { pointed(&real) }
+}
 
-    /// Searches the repositories of submodules below a directory. Returns whether there are any, or `None`
-    /// if there are too many to look at.
-    fn modules(&mut self, dir: &Path, depth: usize) -> Option<bool> {
-        let mut any = false;
-        for entry in self.entries(dir) {
-            if self.is_full() || depth == 0 || self.modules_left == 0 {
-                return None;
-            }
-            self.modules_left -= 1;
-            let has = |name: &str| entry.join(name).symlink_metadata().is_ok();
-            if has(HEAD) || has("config") {
-                any = true;
-                self.module(&entry);
-            } else if self.modules(&entry, depth - 1)? {
-                any = true;
-                self.found.folders.push(entry);
-            }
-        }
-        Some(any)
-    }
+/// The directory that a `.git` file names.
+pub fn pointed(file: &Path) -> Option<PathBuf> {
+    let dir = canonical(&file.parent()?.join(path_in(file, b"gitdir: ")?)).ok()?;
+    dir.is_dir().then_some(dir)
+}
 
-    /// The repository of a submodule; its configuration says where its working tree is.
-    fn module(&mut self, dir: &Path) {
-        self.lead(dir.to_owned(), None);
-        let settings = named::settings(&dir.join("config")).into_iter();
-        let trees = settings.filter(|s| s.section == "core" && s.name == "worktree");
-        for tree in trees.filter_map(|setting| setting.value) {
-            let tree = without_parents(&dir.join(gitfile::path(&tree)));
-            self.to_look_at.push(Lead::Git(tree.join(GIT)));
-            self.found.dirs.entry(dir.to_owned()).or_default().insert(tree);
-        }
-    }
+/// The directory of the main repository that the directory of a worktree names.
+pub fn common(dir: &Path) -> Option<PathBuf> {
+    canonical(&dir.join(path_in(&dir.join("commondir"), b"")?)).ok()
 }
 
 /// The path after a prefix in a small file of git, as git reads it: all bytes without trailing line
@@ -350,22 +373,4 @@ pub fn path_in(file: &Path, prefix: &[u8]) -> Option<PathBuf> {
     let path = found.bytes.strip_prefix(prefix)?;
     let end = path.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))? + 1;
     Some(OsStr::from_bytes(&path[..end]).into())
-}
-
-/// The directories of the submodules that `.gitmodules` of a working tree lists. Fails if there is such a file and it
-/// cannot be read as a whole.
-fn checkouts(top: &Path) -> Result<Vec<PathBuf>, FileError> {
-    let path = top.join(MODULES);
-    let list = match WorkspaceFiles::of(top).read(&path, Limit::whole(MODULE_LIST)) {
-        Ok(found) => found.bytes,
-        Err(FileError::Missing(_)) => Vec::new(),
-        // A path that may be written can be a file.
-        Err(_) if ways::is_missing(&path) => Vec::new(),
-        Err(error) => return Err(error),
-    };
-    let settings = gitfile::parse_bytes(&list).into_iter();
-    let named = settings.filter(|s| s.section == "submodule" && s.name == "path");
-    let paths = named.filter_map(|setting| setting.value.as_deref().map(gitfile::path));
-    let plain = |path: &PathBuf| path.components().all(|part| matches!(part, Component::Normal(_)));
-    Ok(paths.filter(plain).map(|path| top.join(path)).collect())
 }

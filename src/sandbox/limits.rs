@@ -43,7 +43,7 @@ pub struct CommandLimits {
 impl Default for CommandLimits {
     fn default() -> Self {
         let (memory_mib, file_mib) = (0, 16_384);
-        let (tmp_mib, cache_mib, home_mib, shm_mib) = (1024, 8192, 256, 256);
+        let (tmp_mib, cache_mib, home_mib, shm_mib) = (4096, 8192, 256, 256);
         let (processes, open_files) = (4096, 65_536);
         Self { processes, memory_mib, open_files, file_mib, tmp_mib, cache_mib, home_mib, shm_mib }
     }

@@ -43,7 +43,7 @@ pub fn holes(asked: &CommandView, resolved: &CommandView) -> Vec<Hole> {
             let places = if level == Level::Hidden { &all } else { &written };
             places.touch(&hole.path) || leads_through_links(&hole.path)
         }
-        (Why::Scope | Why::Own | Why::Programs | Why::Git | Why::Others, _) => true,
+        (Why::Scope | Why::Own | Why::Programs | Why::Git | Why::Socket | Why::Others, _) => true,
     };
     asked.holes.iter().filter(near).cloned().collect()
 }
@@ -73,8 +73,8 @@ mod tests {
         "ws",
         "ws/bin",
         "ws/bin/env",
-        "ws/.envrc",
-        "ws/.vscode",
+        "ws/.mcp.json",
+        "ws/.zed",
     ];
 
     fn place() -> impl Strategy<Value = &'static str> {

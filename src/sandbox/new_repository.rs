@@ -1,18 +1,19 @@
-//! What git would start in a repository that was not there before a command: programs of its configuration and its
-//! hooks. Whoever makes a repository may set anything in it, so all but harmless settings count.
+//! What git would start in a repository that a command made: programs of its configuration and its hooks. Whoever makes
+//! a repository may set anything in it, so all but harmless settings count.
 
 use crate::files::{Limit, WorkspaceFiles, canonical, without_parents};
-use crate::sandbox::guard::{HOOKS, path_in};
-use crate::sandbox::{gitfile, gitlinks, ways};
+use crate::sandbox::gitfile::{self, Setting};
+use crate::sandbox::guard::{HOOKS, common, repository};
+use crate::sandbox::ways;
 use crate::text::SafeText;
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// The settings, without the name of a remote, a branch or a submodule, that name no program and no other file. git
 /// writes most of them itself (`init`, `clone`, `submodule add`, `remote add`, `branch -u`).
-const HARMLESS: [&str; 42] = [
+const HARMLESS: [&str; 47] = [
     "advice.detachedhead",
     "branch.description",
     "branch.merge",
@@ -33,11 +34,16 @@ const HARMLESS: [&str; 42] = [
     "core.repositoryformatversion",
     "core.safecrlf",
     "core.symlinks",
+    "core.sparsecheckout",
+    "core.sparsecheckoutcone",
     "core.worktree",
     "extensions.compatobjectformat",
     "extensions.objectformat",
     "extensions.refstorage",
+    "extensions.relativeworktrees",
+    "extensions.worktreeconfig",
     "fetch.prune",
+    "index.sparse",
     "init.defaultbranch",
     "lfs.repositoryformatversion",
     "merge.conflictstyle",
@@ -56,122 +62,157 @@ const HARMLESS: [&str; 42] = [
     "user.email",
     "user.name",
 ];
+/// Those of them that are addresses of other repositories.
+const ADDRESSES: [&str; 5] =
+    ["branch.pushremote", "branch.remote", "remote.pushurl", "remote.url", "submodule.url"];
 /// The largest configuration that is read, in bytes.
 const CONFIG: u64 = 256 * 1024;
+/// The files of a repository with its settings.
+const SETTINGS: [&str; 2] = ["config", "config.worktree"];
 /// A hook with this ending is an example that git does not run.
 const SAMPLE: &str = ".sample";
-/// The deepest nesting of repositories that is looked at.
-const DEPTH: usize = 8;
-/// The most characters of a name that are shown.
+/// The most characters of a name that are shown, and the most names and hooks.
 const SHOWN: usize = 100;
+const MOST: usize = 20;
 
-/// A search for programs in new repositories.
-pub struct Programs<'a> {
-    /// The directories of repositories that git entered before: their configurations and hooks are guarded.
-    entered: &'a BTreeSet<PathBuf>,
-    /// Each `.git` that was looked at.
-    seen: BTreeSet<PathBuf>,
+/// What may be in a repository of the Pod depends on where a command may write, and on the other repositories there.
+pub struct Repositories<'a> {
+    pub writes: &'a dyn Fn(&Path) -> bool,
+    pub is_known: &'a dyn Fn(&Path) -> bool,
 }
 
-impl<'a> Programs<'a> {
-    pub fn new(entered: &'a BTreeSet<PathBuf>) -> Self {
-        Self { entered, seen: BTreeSet::new() }
+/// Something in a repository by which git starts a program or obeys other files.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The file that git obeys.
+    pub path: PathBuf,
+    /// What is wrong with it, in words that follow its path.
+    pub what: String,
+    /// Its content without the fault, if it can stay.
+    pub without: Option<Vec<u8>>,
+}
+
+impl Repositories<'_> {
+    /// The faults of the repository in this directory.
+    pub fn faults(&self, dir: &Path) -> Vec<Fault> {
+        let settings = SETTINGS.iter().filter_map(|name| self.in_settings(dir, &dir.join(name)));
+        settings.chain(hooks(dir)).chain(self.elsewhere(dir)).collect()
     }
 
-    /// Says what git would start when it enters this `.git`, or one that git enters from there. `None` if it is missing
-    /// or starts nothing.
-    pub fn of(&mut self, git: &Path) -> Option<String> {
-        self.seen.clear();
-        self.within(git, DEPTH)
-    }
-
-    fn within(&mut self, git: &Path, depth: usize) -> Option<String> {
-        if ways::is_missing(git) || !self.seen.insert(git.to_owned()) {
+    /// A main repository that a look would not find as one.
+    fn elsewhere(&self, dir: &Path) -> Option<Fault> {
+        let path = dir.join("commondir");
+        if ways::is_missing(&path) {
             return None;
         }
-        let shown = git.display();
-        let Some(depth) = depth.checked_sub(1) else {
-            return Some(format!("{shown} is nested too deep to be looked at"));
-        };
-        let Some((dir, top)) = repository(git) else {
-            return Some(format!("{shown} cannot be looked at"));
-        };
-        let common = common(&dir);
-        if !self.entered.contains(&common)
-            && let Some(what) = setting(&common, &dir, &top).or_else(|| hook(&common))
-        {
-            return Some(format!("{shown} {what}"));
-        }
-        gitlinks::of(&dir, &top).iter().find_map(|git| self.within(git, depth))
+        let leads_well = |main: PathBuf| !(self.writes)(&main) || (self.is_known)(&main);
+        let is_well = has_one_name(&path) && common(dir).is_some_and(leads_well);
+        let what = "leads git to a directory that is no repository".to_owned();
+        (!is_well).then_some(Fault { path, what, without: None })
     }
+
+    /// Settings that may start a program or lead to other settings.
+    fn in_settings(&self, dir: &Path, path: &Path) -> Option<Fault> {
+        if ways::is_missing(path) {
+            return None;
+        }
+        let fault = |what: String, without| Some(Fault { path: path.to_owned(), what, without });
+        let settings = settings(path);
+        let Some(settings) = settings.filter(|_| has_one_name(path)) else {
+            return fault("cannot be read, or has several names".into(), None);
+        };
+        let is_well = |setting: &Setting| {
+            let key = key(setting);
+            HARMLESS.contains(&&*key)
+                && (key != "core.worktree" || self.is_inside(dir, setting))
+                && !(ADDRESSES.contains(&&*key) && starts_program(setting))
+        };
+        let bad: Vec<String> =
+            settings.iter().filter(|setting| !is_well(setting)).map(key).collect();
+        if bad.is_empty() {
+            return None;
+        }
+        let good: Vec<Setting> = settings.into_iter().filter(is_well).collect();
+        let names = bad.iter().take(MOST).map(|key| SafeText::brief(key, SHOWN).into_string());
+        let names = names.collect::<Vec<_>>().join(", ");
+        fault(format!("sets {names}"), Some(gitfile::bytes_of(&good)))
+    }
+
+    /// Whether a working tree that a repository names lies where the command may write anyway.
+    fn is_inside(&self, dir: &Path, setting: &Setting) -> bool {
+        let tree =
+            setting.value.as_ref().map(|tree| without_parents(&dir.join(gitfile::path(tree))));
+        tree.is_some_and(|tree| {
+            let real = canonical(&tree);
+            ways::is_missing(&tree) && (self.writes)(&tree)
+                || real.is_ok_and(|real| (self.writes)(&real))
+        })
+    }
+}
+
+/// Whether the settings in `after` are those in `before` but for ones that start no program.
+pub fn only_adds_harmless(before: &[u8], after: &[u8]) -> bool {
+    let (Some(before), Some(after)) = (gitfile::parse_whole(before), gitfile::parse_whole(after))
+    else {
+        return false;
+    };
+    // A remote that was there keeps its address.
+    let remotes: Vec<_> =
+        before.iter().filter(|s| s.section == "remote").map(|s| s.subsection.clone()).collect();
+    let counts = |setting: &&Setting| {
+        let key = key(setting);
+        let of_known = setting.section == "remote" && remotes.contains(&setting.subsection);
+        !HARMLESS.contains(&&*key) || key == "core.worktree" || of_known
+    };
+    before.iter().filter(counts).eq(after.iter().filter(counts))
+}
+
+/// Whether an address names a transport that is a program, or an option.
+fn starts_program(setting: &Setting) -> bool {
+    let value = setting.value.as_deref().unwrap_or_default();
+    value.contains("::") || value.starts_with('-')
+}
+
+/// Whether a path is a file without another name, by which another Pod could change it later.
+fn has_one_name(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.nlink() == 1)
+}
+
+fn key(setting: &Setting) -> String {
+    format!("{}.{}", setting.section, setting.name)
+}
+
+fn settings(file: &Path) -> Option<Vec<Setting>> {
+    let found = WorkspaceFiles::of(file.parent()?).read(file, Limit::whole(CONFIG));
+    gitfile::parse_whole(&found.ok()?.bytes)
+}
+
+/// The hooks of a repository that are no samples.
+fn hooks(dir: &Path) -> Vec<Fault> {
+    let hooks = dir.join(HOOKS);
+    let fault = |path, what: &str| Fault { path, what: what.to_owned(), without: None };
+    let entries = match fs::read_dir(&hooks) {
+        Ok(entries) if !hooks.is_symlink() => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound && !hooks.is_symlink() => {
+            return Vec::new();
+        }
+        _ => return vec![fault(hooks, "is no plain directory of hooks")],
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let all: Vec<_> =
+        names.filter(|name| !name.to_string_lossy().ends_with(SAMPLE)).take(MOST + 1).collect();
+    if all.len() > MOST {
+        return vec![fault(hooks, "has many hooks")];
+    }
+    all.into_iter().map(|name| fault(hooks.join(name), "is a hook, which git runs")).collect()
 }
 
 /// The names of the remotes in the configuration of the repository that a `.git` is or names.
 pub fn remotes(git: &Path) -> Vec<String> {
-    let Some(common) = configured(git) else { return Vec::new() };
-    let bytes = WorkspaceFiles::of(&common).read(&common.join("config"), Limit::whole(CONFIG));
-    let settings = bytes.ok().and_then(|found| gitfile::parse_whole(&found.bytes));
-    let settings = settings.unwrap_or_default().into_iter();
-    let named = settings.filter(|s| s.section == "remote" && s.name == "url" && s.value.is_some());
+    let Some(dir) = repository(git) else { return Vec::new() };
+    let settings = settings(&common(&dir).unwrap_or(dir).join("config")).unwrap_or_default();
+    let named = settings
+        .into_iter()
+        .filter(|s| s.section == "remote" && s.name == "url" && s.value.is_some());
     named.filter_map(|setting| setting.subsection).collect()
-}
-
-/// The directory with the configuration of the repository that a `.git` is or names.
-pub fn configured(git: &Path) -> Option<PathBuf> {
-    repository(git).map(|(dir, _)| common(&dir))
-}
-
-fn common(dir: &Path) -> PathBuf {
-    let common = path_in(&dir.join("commondir"), b"");
-    let common = common.and_then(|path| canonical(&dir.join(path)).ok());
-    common.unwrap_or_else(|| dir.to_owned())
-}
-
-/// The directory of the repository that a `.git` is or names, and its working tree.
-fn repository(git: &Path) -> Option<(PathBuf, PathBuf)> {
-    let (real, top) = (canonical(git).ok()?, git.parent()?);
-    if real.is_dir() {
-        return Some((real, top.to_owned()));
-    }
-    let target = path_in(&real, b"gitdir: ")?;
-    let dir = canonical(&real.parent()?.join(target)).ok()?;
-    Some((dir, top.to_owned()))
-}
-
-/// The first setting of a repository that may start a program or leads to other settings.
-fn setting(common: &Path, dir: &Path, top: &Path) -> Option<String> {
-    let file = common.join("config");
-    if ways::is_missing(&file) {
-        return None;
-    }
-    let unreadable = || Some("has a configuration that cannot be read".to_owned());
-    if file.is_symlink() {
-        return unreadable();
-    }
-    let bytes = WorkspaceFiles::of(common).read(&file, Limit::whole(CONFIG));
-    let settings = bytes.ok().and_then(|found| gitfile::parse_whole(&found.bytes));
-    let Some(settings) = settings else { return unreadable() };
-    settings.into_iter().find_map(|setting| {
-        let key = format!("{}.{}", setting.section, setting.name);
-        let elsewhere = key == "core.worktree"
-            && setting.value.is_none_or(|tree| {
-                let tree = without_parents(&dir.join(gitfile::path(&tree)));
-                canonical(&tree).ok() != canonical(top).ok()
-            });
-        let is_harmless = HARMLESS.contains(&&*key) && !elsewhere;
-        (!is_harmless).then(|| format!("sets {}", SafeText::brief(&key, SHOWN)))
-    })
-}
-
-/// A hook of a repository.
-fn hook(common: &Path) -> Option<String> {
-    let dir = common.join(HOOKS);
-    let entries = match fs::read_dir(&dir) {
-        Ok(entries) if !dir.is_symlink() => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return None,
-        _ => return Some("has hooks that cannot be looked at".to_owned()),
-    };
-    let mut names = entries.flatten().map(|entry| entry.file_name());
-    let name = names.find(|name| !name.to_string_lossy().ends_with(SAMPLE))?;
-    Some(format!("has the hook {}", SafeText::brief(name.to_string_lossy(), SHOWN)))
 }

@@ -133,6 +133,9 @@ const TOOLS: &[Row] = &[
 /// toolchain of the person's.
 const OF_PROJECTS: &[&str] = &["VIRTUAL_ENV", "CONDA_PREFIX", "GEM_HOME", "GOPATH"];
 
+/// Where npm puts the programs of the packages of a project.
+const PACKAGES: &str = "node_modules/.bin";
+
 /// The directory for a tool whose usual one does not exist yet, as `(variable, usual path, name
 /// below the common cache)`, because commands create nothing directly in the home directory.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
@@ -198,6 +201,25 @@ impl<'a> Person<'a> {
         dirs.sort_unstable();
         dirs.dedup();
         dirs
+    }
+
+    /// The directories of programs without those of a project's own environment, which commands install packages into.
+    /// `written` is where they may write.
+    pub fn guarded_programs<'p>(
+        &self,
+        written: impl Iterator<Item = &'p Path> + Clone,
+    ) -> Vec<PathBuf> {
+        let in_scope = |path: &Path| written.clone().any(|dir| path.starts_with(dir));
+        let named: Vec<&Path> = OF_PROJECTS.iter().filter_map(|var| self.var(var)).collect();
+        // In a scope that contains the home directory it may be the person's own.
+        let has_home = self.home().is_some_and(in_scope);
+        let is_projects = |dir: &Path| {
+            dir.ends_with(PACKAGES)
+                || named.iter().any(|place| in_scope(place) && dir.starts_with(place))
+        };
+        let mut all = self.programs();
+        all.retain(|dir| has_home || !in_scope(dir) || !is_projects(dir));
+        all
     }
 
     /// Directories beside a directory of programs that belong to them, such as `lib` beside `bin`.

@@ -3,8 +3,8 @@
 
 use crate::files::canonical;
 use crate::sandbox::guard::{self, Found};
-use crate::sandbox::view::{CommandView, Depth, Grant, GrantsByPath, Hole, Level, Why};
-use crate::sandbox::{any_path, ways};
+use crate::sandbox::view::{CommandView, Depth, Grant, GrantsByPath, Hole, Isolation, Level, Why};
+use crate::sandbox::{any_path, sockets, ways};
 use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -63,7 +63,12 @@ pub fn holes(view: &CommandView, found: &Found) -> (Vec<Hole>, Vec<String>) {
     let grants = view.grants_by_path();
     let mut open = Vec::new();
     let mut all: BTreeMap<PathBuf, Hole> = BTreeMap::new();
-    for hole in view.holes.iter().cloned().chain(guard::holes(view, found)) {
+    let sockets = match view.isolation {
+        Isolation::Namespaces => sockets::holes(view, &found.area.scan),
+        Isolation::LandlockOnly => Vec::new(),
+    };
+    let more = guard::holes(view, found).into_iter().chain(sockets);
+    for hole in view.holes.iter().cloned().chain(more) {
         let hole = if let Ok(real) = canonical(&hole.path) {
             let is_linked = real != hole.path && matches!(hole.why, Why::Project | Why::Rules);
             if is_linked && is_worked_on(view, &real) {
@@ -307,13 +312,13 @@ pub fn nothing_new(dir: &Path) -> String {
 mod tests {
     use super::*;
     use crate::sandbox::limits::CommandLimits;
-    use crate::sandbox::view::{Isolation, Links, Network, Sockets};
+    use crate::sandbox::view::{Links, Network, Sockets};
 
     /// A workspace with a repository, a lent directory and a secret in it.
     fn workspace() -> (tempfile::TempDir, PathBuf, CommandView) {
         let top = tempfile::tempdir().unwrap();
         let root = top.path().canonicalize().unwrap();
-        for dir in ["src", "deep/lent/x", ".git/modules/a/b"] {
+        for dir in ["src", "deep/lent/x", ".git/modules/a/b/objects", ".git/modules/a/b/refs"] {
             fs::create_dir_all(root.join(dir)).unwrap();
         }
         for file in ["secret", "deep/free", ".git/HEAD", ".git/config", ".git/index"] {
@@ -378,6 +383,8 @@ mod tests {
             (".git/modules/a/b", Kind::Pinned),
             (".git/modules/a/b/config", Kind::ReadOnly),
             (".git/modules/a/b/hooks", Kind::ReadOnly),
+            (".git/modules/a/b/objects", Kind::Pinned),
+            (".git/modules/a/b/refs", Kind::Pinned),
             ("deep", Kind::Pinned),
             ("deep/lent", Kind::ReadOnly),
             ("secret", Kind::Hidden),

@@ -18,6 +18,10 @@ use std::path::{Path, PathBuf};
 const TMP: &str = "tmp";
 const CACHES: &str = "caches";
 const ASIDE: &str = "aside";
+/// What commands put at guarded paths, and what is known of the directories of the scope.
+const MOVED: &str = "moved";
+const SCAN: &str = "scan";
+const REPOSITORIES: &str = "repositories";
 /// The layer over one cache, and the work directory of the overlay.
 const CHANGES: &str = "changes";
 const WORK: &str = "work";
@@ -71,6 +75,21 @@ impl PodStorage {
     /// The directory that commands see as `/tmp`.
     pub fn tmp(&self) -> PathBuf {
         self.dir.join(TMP)
+    }
+
+    /// The directory of the files that were moved out of the scope after a command.
+    pub fn moved(&self) -> PathBuf {
+        self.dir.join(MOVED)
+    }
+
+    /// The file of the last scan of the scope.
+    pub fn scan(&self) -> PathBuf {
+        self.dir.join(SCAN)
+    }
+
+    /// The file that lists the repositories of the Pod.
+    pub fn own_repositories(&self) -> PathBuf {
+        self.dir.join(REPOSITORIES)
     }
 
     /// The overlay over the cache at a canonical path.

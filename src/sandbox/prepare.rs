@@ -5,12 +5,12 @@ use crate::files::canonical;
 use crate::sandbox::after::{self, Before};
 use crate::sandbox::confinement::WITHOUT_NAMESPACES;
 use crate::sandbox::guard::Found;
-use crate::sandbox::order::{Inner, Order, WorldOrder};
+use crate::sandbox::order::{Inner, Order, Streams, WorldOrder};
 use crate::sandbox::places::Person;
 use crate::sandbox::plan::{self, Plan};
-use crate::sandbox::view::{CommandView, Hole, Level};
+use crate::sandbox::view::{CommandView, Hole, Level, Network, Sockets};
 use crate::sandbox::world::{Part, World};
-use crate::sandbox::{guard, helper, near, resolve};
+use crate::sandbox::{guard, helper, linked_tree, near, resolve};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -35,7 +35,12 @@ pub struct Prepared {
 impl ViewOnDisk {
     /// Looks for what is granted and for repositories. Missing directories of caches are made.
     pub fn of(asked: CommandView) -> Self {
-        let view = resolve::resolved(asked.clone());
+        let mut asked = asked;
+        let mut view = resolve::resolved(asked.clone());
+        let (grants, parts) = linked_tree::of(&view);
+        view.grants.extend(grants.iter().cloned());
+        asked.grants.extend(grants);
+        asked.holes.extend(parts);
         let holes = near::holes(&asked, &view);
         let asked = CommandView { holes: holes.clone(), ..asked };
         let view = CommandView { holes, ..view };
@@ -69,9 +74,15 @@ impl Prepared {
     /// exist: of caches, of hooks, and `~/.ssh`.
     pub fn of(asked: CommandView) -> Self {
         let mut disk = ViewOnDisk::of(asked);
-        let before = after::look(&disk.asked, &disk.found);
+        let mut before = after::look(&disk.asked, &disk.found);
         disk.found.closed.extend(before.closed().cloned());
         let (holes, open) = disk.holes();
+        if disk.found.area.scan.unseen.is_empty()
+            && (disk.view.network, disk.view.sockets) == (Network::Off, Sockets::Refused)
+        {
+            disk.view.sockets = Sockets::Own;
+        }
+        before.take_area(&mut disk.found);
         Self { disk, holes, open, before }
     }
 
@@ -79,7 +90,12 @@ impl Prepared {
     pub fn world(self, mut order: Order) -> Result<(WorldOrder, Before), String> {
         enterable(&order.cwd, &self.holes)?;
         let mut world = self.disk.world(&self.holes, &order.cwd, &mut order.env);
+        let streams = order.streams;
         let mut inner = Inner::of(order, self.disk.view, world.gives());
+        if streams == Streams::Pipes && inner.view.sockets == Sockets::Own {
+            // A server runs for hours, in which other programs make sockets.
+            inner.view.sockets = Sockets::Refused;
+        }
         inner.open = self.open;
         inner.cost = std::mem::take(&mut world.cost);
         inner.cost.extend(self.before.cost());

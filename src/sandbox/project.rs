@@ -1,58 +1,70 @@
-//! Files of a project that direnv, editors, agents and development containers execute or read as
-//! settings when a person enters or opens its directory.
+//! Files of a project that editors and agents execute or read as settings when a person opens its directory.
 
 use crate::files::{canonical, led_to};
 use crate::sandbox::view::RULES;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Their names below the directory of the project. A directory includes its content.
-pub const PROJECT_FILES: [&str; 34] = [
-    ".envrc",
-    ".vscode/tasks.json",
-    ".vscode/settings.json",
-    ".vscode/launch.json",
-    ".vscode/mcp.json",
-    ".idea",
-    ".devcontainer",
-    ".devcontainer.json",
-    ".exrc",
-    ".nvimrc",
-    ".nvim.lua",
-    ".vimrc",
-    ".vim",
-    ".zed/debug.json",
-    ".zed/settings.json",
-    ".zed/tasks.json",
-    ".mcp.json",
-    ".claude/hooks",
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".codex/config.toml",
-    ".codex/hooks.json",
-    ".cursor/cli.json",
-    ".cursor/hooks.json",
-    ".cursor/mcp.json",
-    ".gemini/.env",
-    ".gemini/extensions",
-    ".gemini/settings.json",
-    ".kiro/settings/mcp.json",
-    ".opencode",
-    "opencode.json",
-    "opencode.jsonc",
-    ".roo/mcp.json",
-    ".windsurf/mcp_config.json",
+/// Their names below the directory of the project, each with the program that obeys it without asking the person. A
+/// directory includes its content.
+pub const PROJECT_FILES: [(&str, &str); 22] = [
+    (".vim/coc-settings.json", "coc.nvim"),
+    (".zed/debug.json", "Zed"),
+    (".zed/settings.json", "Zed"),
+    (".zed/tasks.json", "Zed"),
+    (".mcp.json", "Claude Code"),
+    (".claude/hooks", "Claude Code"),
+    (".claude/settings.json", "Claude Code"),
+    (".claude/settings.local.json", "Claude Code"),
+    (".codex/config.toml", "Codex"),
+    (".codex/hooks.json", "Codex"),
+    (".cursor/cli.json", "Cursor"),
+    (".cursor/hooks.json", "Cursor"),
+    (".cursor/mcp.json", "Cursor"),
+    (".gemini/.env", "Gemini CLI"),
+    (".gemini/extensions", "Gemini CLI"),
+    (".gemini/settings.json", "Gemini CLI"),
+    (".kiro/settings/mcp.json", "Kiro"),
+    (".opencode", "opencode"),
+    ("opencode.json", "opencode"),
+    ("opencode.jsonc", "opencode"),
+    (".roo/mcp.json", "Roo Code"),
+    (".windsurf/mcp_config.json", "Windsurf"),
+];
+/// Files whose programs ask the person first, or run them only for a verb of the person. They are not guarded: the result
+/// of a command names those that it changed.
+pub const ASKED: [(&str, &str); 20] = [
+    (".envrc", "direnv"),
+    (".vscode/tasks.json", "VS Code"),
+    (".vscode/settings.json", "VS Code"),
+    (".vscode/launch.json", "VS Code"),
+    (".vscode/mcp.json", "VS Code"),
+    (".idea", "JetBrains"),
+    (".devcontainer", "development containers"),
+    (".devcontainer.json", "development containers"),
+    (".exrc", "Vim"),
+    (".nvimrc", "Neovim"),
+    (".nvim.lua", "Neovim"),
+    (".vimrc", "Vim"),
+    (".pre-commit-config.yaml", "pre-commit"),
+    (".husky", "husky"),
+    ("lefthook.yml", "lefthook"),
+    ("lefthook.yaml", "lefthook"),
+    (".cargo/config.toml", "cargo"),
+    (".npmrc", "npm"),
+    ("mise.toml", "mise"),
+    (".mise.toml", "mise"),
 ];
 
 /// Whether only some files of a directory are guarded, as in that of Visual Studio Code.
 pub fn is_guarded_in_part(dir: &Path) -> bool {
-    let mut parts = PROJECT_FILES.into_iter().filter_map(|name| name.rsplit_once('/'));
+    let mut parts = PROJECT_FILES.into_iter().filter_map(|(name, _)| name.rsplit_once('/'));
     parts.any(|(name, _)| dir.ends_with(name))
 }
 
 /// Whether a path is a project file at any depth, or lies in such a directory.
 pub fn is_project_file(path: &Path) -> bool {
-    path.ancestors().any(|dir| PROJECT_FILES.iter().any(|name| dir.ends_with(name)))
+    path.ancestors().any(|dir| PROJECT_FILES.iter().any(|(name, _)| dir.ends_with(name)))
 }
 
 /// Whether a project file or a `.yoi`, in one of these directories or an ancestor, is a link to
@@ -79,7 +91,7 @@ fn with_ancestors<'a>(dirs: impl Iterator<Item = &'a Path>) -> BTreeSet<&'a Path
 
 /// The paths of the project files of a directory, existing or not.
 pub fn below(dir: &Path) -> impl Iterator<Item = PathBuf> {
-    PROJECT_FILES.into_iter().map(move |name| dir.join(name))
+    PROJECT_FILES.into_iter().map(move |(name, _)| dir.join(name))
 }
 
 /// Whether naming a path grants one of these files: it is the file, or its directory of which only some

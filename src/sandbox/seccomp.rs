@@ -261,7 +261,8 @@ fn conditions(all: Vec<(u8, Op, u64)>) -> Result<Vec<SeccompCondition>, String> 
 /// could still send to a socket with a path.
 fn sockets(view: &CommandView, abi: u32) -> Result<Rules, String> {
     let mut families = vec![libc::AF_NETLINK];
-    let local = view.sockets == Sockets::Named || abi >= PATH_SOCKETS;
+    let is_own = view.sockets == Sockets::Own && view.isolation == Isolation::Namespaces;
+    let local = view.sockets == Sockets::Named || is_own || abi >= PATH_SOCKETS;
     if local {
         families.push(libc::AF_UNIX);
     }

@@ -106,12 +106,14 @@ pub enum Why {
     Git,
     /// The workspace's settings of yoi, with rules that bind its Pods.
     Rules,
-    /// A project file, which direnv, an editor or an agent executes or reads as settings when a person opens
+    /// A project file, which an editor or an agent executes or reads as settings when a person opens
     /// the directory.
     Project,
     /// Files that shells, editors and tools of the person execute or read as settings in every
     /// directory.
     Obeyed,
+    /// A socket at which another program listens.
+    Socket,
     /// Another Pod may write there. Paths in it that this Pod was granted by name stay writable.
     Others,
 }
@@ -126,10 +128,11 @@ impl Why {
             Self::Programs => "a directory on PATH",
             Self::Git => "git executes it or takes its settings from it",
             Self::Rules => "the rules of the workspace",
-            Self::Project => "direnv, an editor, an agent or a development container obeys it",
+            Self::Project => "an editor or an agent obeys it without asking you",
             Self::Obeyed => {
                 "a shell, an editor or a tool of yours runs it or takes its settings from it"
             }
+            Self::Socket => "a program listens at this socket",
             Self::Others => "another Pod writes there",
         }
     }
@@ -147,6 +150,8 @@ pub enum Network {
 #[serde(rename_all = "snake_case")]
 pub enum Sockets {
     Refused,
+    /// Those of the command's own: it sees none of other programs.
+    Own,
     /// Those named in [`CommandView::outside`]. Before Landlock 9 the command can connect to every
     /// socket that it sees.
     Named,
@@ -396,7 +401,7 @@ fn names(outside: &[OutsidePath], hole: &Hole) -> bool {
     let opens = |named: &Path| match hole.why {
         Why::Programs | Why::Rules | Why::Obeyed => named == hole.path,
         Why::Project => project::opens(named, &hole.path),
-        Why::Scope | Why::Own | Why::Secret | Why::Git | Why::Others => false,
+        Why::Scope | Why::Own | Why::Secret | Why::Git | Why::Socket | Why::Others => false,
     };
     outside.iter().any(|named| named.access == OutsideAccess::Write && opens(&named.path))
 }
@@ -449,7 +454,7 @@ fn holes(around: &Around, outside: &[OutsidePath]) -> Vec<Hole> {
     let secrets = around.person.secrets().into_iter();
     let secrets = secrets.map(|path| hole(path, Level::Hidden, Why::Secret));
     let mut holes: Vec<Hole> = denied.chain(own).chain(secrets).collect();
-    let programs = around.person.programs().into_iter();
+    let programs = around.person.guarded_programs(written(around.scope, &[])).into_iter();
     let programs = programs.map(|dir| hole(dir, Level::Read, Why::Programs));
     let rules = written(around.scope, outside).flat_map(|dir| around_and_in(dir, RULES));
     let rules = rules.map(|dir| hole(dir, Level::Read, Why::Rules));
@@ -648,7 +653,7 @@ mod tests {
 
     fn path() -> impl Strategy<Value = PathBuf> {
         let names =
-            vec!["ws", "h", ".git", "hooks", "bin", "a", ".ssh", ".idea", ".vscode", "tasks.json"];
+            vec!["ws", "h", ".git", "hooks", "bin", "a", ".ssh", ".opencode", ".zed", "tasks.json"];
         prop::collection::vec(prop::sample::select(names), 0..4)
             .prop_map(|names| names.iter().fold(PathBuf::from("/"), |path, name| path.join(name)))
     }

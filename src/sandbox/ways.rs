@@ -3,7 +3,7 @@
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, statat};
 use rustix::process::geteuid;
-use std::fs::{Permissions, read_dir, set_permissions};
+use std::fs::{Permissions, set_permissions};
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -29,11 +29,6 @@ pub fn closed(path: &Path) -> Option<PathBuf> {
     }
     let dir = path.ancestors().skip(1).find(|dir| !refused(dir))?;
     is_own(dir).then(|| dir.to_owned())
-}
-
-/// Whether a directory of this user cannot be listed.
-pub fn is_unreadable(dir: &Path) -> bool {
-    read_dir(dir).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) && is_own(dir)
 }
 
 fn is_own(dir: &Path) -> bool {
@@ -68,10 +63,39 @@ fn allow_at(dir: &OwnedFd, before: Mode) {
     let Ok(stat) = fstat(dir) else { return };
     let now = Mode::from_raw_mode(stat.st_mode & 0o777);
     if stat.st_uid == geteuid().as_raw() && !now.contains(before & OWNER) {
-        let handle = format!("/proc/self/fd/{}", dir.as_raw_fd());
         // An error shows later, when the directory is used.
-        let _ = set_permissions(handle, Permissions::from_mode((now | before & OWNER).bits()));
+        let _ = set_permissions(handle(dir), Permissions::from_mode((now | before & OWNER).bits()));
     }
+}
+
+/// A directory that was closed to its owner and is open for a moment.
+pub struct Closed {
+    dir: OwnedFd,
+    mode: Mode,
+}
+
+impl Closed {
+    /// Lets this user list and enter a directory of its own.
+    pub fn open(path: &Path) -> Option<Self> {
+        let dir = directory(path).ok()?;
+        let stat = fstat(&dir).ok().filter(|stat| stat.st_uid == geteuid().as_raw())?;
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
+        let closed = Self { dir, mode };
+        closed.set(mode | Mode::RUSR | Mode::XUSR).ok().map(|()| closed)
+    }
+
+    pub fn close_again(self) {
+        // An error leaves a directory open to its own user.
+        let _ = self.set(self.mode);
+    }
+
+    fn set(&self, mode: Mode) -> std::io::Result<()> {
+        set_permissions(handle(&self.dir), Permissions::from_mode(mode.bits()))
+    }
+}
+
+fn handle(dir: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", dir.as_raw_fd())
 }
 
 /// Opens a directory without following links.

@@ -272,6 +272,7 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
         let cost = confinement.cost.iter().take(COSTS);
         lines.extend(cost.map(|cost| format!("[not possible here: {cost}]")));
     }
+    lines.extend(left_by_git(content));
     let (said, limit) = limit_met(ended, content, ctx);
     lines.extend(said);
     if ended.outcome == Outcome::Signalled(KILLED) {
@@ -281,6 +282,25 @@ fn note(output: &mut Output, ended: &Ended, ctx: &Context, needs: &[Need]) {
         append(output, &line);
     }
     output.limit = limit;
+}
+
+/// What git says of a guarded file that it cannot replace, before it ends with 0.
+const NOT_REPLACED: &str = "error: unable to unlink old '";
+/// The most of these files that a line names.
+const FILES: usize = 5;
+
+/// A line about guarded files that a checkout, merge or stash of git left as they were: a commit of everything would take
+/// back what the other branch has.
+fn left_by_git(content: &str) -> Option<String> {
+    let refused = content.lines().filter(|line| WALLS.iter().any(|wall| line.contains(wall)));
+    let left = refused.filter_map(|line| line.strip_prefix(NOT_REPLACED)?.split('\'').next());
+    let left = left.take(FILES).collect::<Vec<_>>().join(", ");
+    (!left.is_empty()).then(|| {
+        format!(
+            "[git left {left} as it was, because it is guarded. `git add -A` or `git commit -a` would now take back what the \
+             other branch has there: run the git command again with the file in outside and a reason, or ask the person]"
+        )
+    })
 }
 
 /// The line of the result about a limit that the helper saw the command meet, or that its output

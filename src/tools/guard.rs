@@ -83,7 +83,7 @@ pub fn purpose(path: &Path, need: Need) -> &'static str {
     match need {
         Need::Outside if is_rule(path) => "to change the rules of this workspace",
         Need::Outside if is_project_file(path) => {
-            "to change files that direnv, an editor, an agent or a development container executes or reads as settings"
+            "to change files that an editor or an agent executes or reads as settings without asking you"
         }
         Need::Outside if is_obeyed_by_name(path) => {
             "to change files that your shells, editors or tools execute or read as settings"
@@ -126,7 +126,7 @@ fn is_rule(path: &Path) -> bool {
 /// Whether a path lies in a directory on `PATH`.
 fn is_program(ctx: &Context, path: &Path) -> bool {
     let real = |dir: &Path| files::resolve(dir).ok();
-    let dirs = Person { env: &ctx.env }.programs();
+    let dirs = Person { env: &ctx.env }.guarded_programs(written(&ctx.scope));
     dirs.iter()
         .any(|dir| path.starts_with(dir) || real(dir).is_some_and(|dir| path.starts_with(dir.path)))
 }

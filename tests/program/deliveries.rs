@@ -59,7 +59,7 @@ async fn send_until(
             }
             Status::Denied => &mut outcomes.denied,
             Status::Timeout => &mut outcomes.unknown,
-            Status::Sent | Status::Refused => panic!("{kind:?}"),
+            Status::Queued | Status::Sent | Status::Refused => panic!("{kind:?}"),
         };
         place.insert(number);
     }

@@ -72,13 +72,13 @@ async fn a_background_process_is_ended_and_named_without_waiting_for_it() {
 }
 
 #[tokio::test]
-async fn the_row_of_a_command_says_that_a_guarded_file_was_put_aside() {
+async fn the_row_of_a_command_says_that_a_guarded_file_was_moved_away() {
     let mut bench = Bench::new();
-    let output = bench.bash("echo x > .envrc; echo x > .exrc").await;
+    let output = bench.bash("echo x > .mcp.json; echo x > opencode.json").await;
     assert!(output.summary.starts_with("Exit 0 after "), "{output:?}");
-    let said = "/.envrc is guarded and was created while the command ran, and 1 more such";
+    let said = "/.mcp.json is guarded and was created while the command ran, and 1 more such";
     assert!(output.summary.ends_with(said), "{output:?}");
-    assert!(content(&output).contains("/.exrc is guarded"), "{output:?}");
+    assert!(content(&output).contains("/opencode.json is guarded"), "{output:?}");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use crate::{every_variant, golden};
 use serde_json::json;
 use yoi::protocol::event::Line;
 use yoi::protocol::family::Confined;
-use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshMember, MeshStanding, MeshView};
+use yoi::protocol::mesh::{AgentKind, MachineView, MeshAgent, MeshMember, MeshStanding, MeshView};
 use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Choice, CircleKind, Circling,
     Comeback, CommandSheet, Completion, CompletionKind, Entry, ErrorCode, Event, Fact, Field,
@@ -854,8 +854,15 @@ fn ours() -> Vec<(Event, String)> {
                 }],
                 agents: vec![agent()],
                 blocked: vec!["spam".into()],
+                machine: Some(Box::new(MachineView {
+                    name: "casa".into(),
+                    server: "h:4223".into(),
+                    connected: false,
+                    why: Some("no route".into()),
+                    machines: vec!["trab".into()],
+                })),
             }),
-            r#"{"event":"mesh","data":{"members":[{"pod":"alice","standing":{"name":"alice#2","leads":true,"led_by_yoi":true}}],"agents":[{"name":"pi-1","kind":"agent","reachable":true}],"blocked":["spam"]}}"#
+            r#"{"event":"mesh","data":{"members":[{"pod":"alice","standing":{"name":"alice#2","leads":true,"led_by_yoi":true}}],"agents":[{"name":"pi-1","kind":"agent","reachable":true}],"blocked":["spam"],"machine":{"name":"casa","server":"h:4223","connected":false,"why":"no route","machines":["trab"]}}}"#
                 .into(),
         ),
         (

@@ -8,6 +8,8 @@ mod finding;
 mod host;
 /// Directories, sockets, limits and the sandbox of commands.
 mod machine;
+/// The server over which this machine reaches others.
+mod machines;
 /// MCP servers.
 mod mcp;
 /// Models, keys and local servers.
@@ -59,12 +61,13 @@ pub async fn doctor(wanted: Doctor) -> Result<(), Failure> {
     let keys = Keys::at(&dirs.config);
     let cwd = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let terminal = terminal::findings(&env, &keymap).await;
-    let (model, directories, sockets, walls, (host, reached)) = tokio::join!(
+    let (model, directories, sockets, walls, (host, reached), machines) = tokio::join!(
         model::findings(&settings, &env, &keys, &cwd),
         machine::directories(&dirs),
         machine::sockets(&dirs),
         machine::walls(),
         host::finding(&dirs.data),
+        machines::finding(&dirs.state),
     );
     let mut all = program();
     all.append(&mut findings);
@@ -75,6 +78,7 @@ pub async fn doctor(wanted: Doctor) -> Result<(), Failure> {
     all.extend(mcp::findings(&settings, &env, &workspace, reached.as_ref()).await);
     all.extend(walls);
     all.extend([host, sockets]);
+    all.extend(machines);
     all.extend(directories);
     all.extend(machine::limits());
     let page = Page::new(all);

@@ -1,6 +1,6 @@
 //! `yoi mesh`: the agent mesh from a shell. The program is a plain member like any agent.
 
-use crate::cli::{mesh_audit, prompt};
+use crate::cli::{mesh_audit, mesh_machines, prompt};
 use crate::console;
 use crate::headless::signal::Signals;
 use crate::headless::{Exit, Failure};
@@ -45,6 +45,15 @@ pub enum MeshCommand {
         #[arg(long, short)]
         follow: bool,
     },
+    /// Set up a NATS server over which agents of several machines reach each other, or admit a machine to it
+    Init(mesh_machines::Init),
+    /// Connect this machine to the agents of others, with the line that was printed for it
+    Join {
+        /// The line; a single `-` reads it from standard input
+        line: String,
+    },
+    /// Disconnect this machine from the agents of others
+    Leave,
     /// Join the mesh and print every message that arrives, until interrupted; lead the mesh if no agent does
     Tail {
         /// Print one message per line, as JSON
@@ -74,9 +83,15 @@ fn id(text: &str) -> Result<Id, &'static str> {
 
 /// Carries out a command of `yoi mesh`.
 pub async fn carry_out(opening: &Opening, command: MeshCommand) -> Result<(), Failure> {
-    let socket = socket(opening)?;
+    let socket = match command {
+        MeshCommand::Init(wanted) => return mesh_machines::init(opening, wanted).await,
+        MeshCommand::Join { line } => return mesh_machines::join(opening, line).await,
+        MeshCommand::Leave => return mesh_machines::leave(opening),
+        _ => socket(opening)?,
+    };
     match command {
-        MeshCommand::Ls => list(&socket).await,
+        MeshCommand::Init(_) | MeshCommand::Join { .. } | MeshCommand::Leave => Ok(()),
+        MeshCommand::Ls => list(opening, &socket).await,
         MeshCommand::Send { to, text, json, re, name } => {
             let body = body(prompt::message(&text)?, json)?;
             send(
@@ -108,8 +123,12 @@ pub(super) fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::new(Exit::Failed, error.to_string())
 }
 
-async fn list(socket: &Socket) -> Result<(), Failure> {
-    for name in mesh::roster(socket, NAME).await.map_err(failed)? {
+async fn list(opening: &Opening, socket: &Socket) -> Result<(), Failure> {
+    let elsewhere = mesh_machines::agents(opening).await;
+    let here = mesh::roster(socket, NAME).await;
+    // A machine without agents of its own may still see those of others.
+    let here = if elsewhere.is_empty() { here.map_err(failed)? } else { here.unwrap_or_default() };
+    for name in here.into_iter().chain(elsewhere) {
         console::out(&SafeText::line(name));
     }
     Ok(())
@@ -140,7 +159,7 @@ async fn send(options: Options, to: To, body: &RawValue, re: Option<Id>) -> Resu
     let why = sent.reason.map(|why| format!(" {}", SafeText::line(why))).unwrap_or_default();
     console::out(&format!("{} {}{why}", sent.status.as_str(), sent.id));
     match sent.status {
-        Status::Received | Status::Sent => Ok(()),
+        Status::Received | Status::Queued | Status::Sent => Ok(()),
         Status::Denied | Status::Refused => Err(Failure::new(Exit::Refused, String::new())),
         Status::Timeout => Err(Failure::new(Exit::Failed, String::new())),
     }

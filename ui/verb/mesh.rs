@@ -4,7 +4,7 @@ use crate::verb::dialogue::or_end;
 use crate::verb::targets::Target;
 use crate::verb::{CONVERSATION, Dialogue, End, Known, Next, Pick, Reply, Request, Verb, of, verb};
 use clap::{Args, Subcommand};
-use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshMember, MeshView};
+use yoi::protocol::mesh::{AgentKind, MachineView, MeshAgent, MeshMember, MeshView};
 use yoi::protocol::{ClientKind, Event, Method, PodName, State};
 use yoi::text::SafeText;
 
@@ -105,17 +105,18 @@ fn leader(led_by_yoi: bool) -> &'static str {
 }
 
 fn list(view: &MeshView) -> Next {
+    let machine = view.machine.iter().map(|machine| (line_of_machine(machine), String::new()));
     let members = view.members.iter().map(|member| (line_of(member), String::new()));
     let agents = view.agents.iter().map(|agent| (line(agent), String::new()));
     let blocked = view.blocked.iter();
     let blocked = blocked.map(|name| (format!("{}  blocked", SafeText::line(name)), String::new()));
-    let rows: Vec<_> = members.chain(agents).chain(blocked).collect();
+    let rows: Vec<_> = machine.chain(members).chain(agents).chain(blocked).collect();
     if rows.is_empty() {
         return Next::End(End::shown(
             "no Pod of this host is on the mesh · type :mesh join to add one",
         ));
     }
-    Next::Pick(Pick { title: "the agent mesh of this machine".into(), about: None, rows })
+    Next::Pick(Pick { title: "the agent mesh".into(), about: None, rows })
 }
 
 fn line_of(member: &MeshMember) -> String {
@@ -133,6 +134,23 @@ fn line_of(member: &MeshMember) -> String {
         }
         (None, Some(why)) => format!("{pod}  has not joined: {}", SafeText::line(why)),
         (None, None) => format!("{pod}  is joining"),
+    }
+}
+
+fn line_of_machine(machine: &MachineView) -> String {
+    let MachineView { name, server, connected, why, machines } = machine;
+    let name = if name.is_empty() { "this machine" } else { name };
+    let (name, server) = (SafeText::line(name), SafeText::line(server));
+    match (connected, why) {
+        (true, _) if machines.is_empty() => {
+            format!("{name}  on {server}, no other machine is there")
+        }
+        (true, _) => {
+            let machines = machines.join(", ");
+            format!("{name}  on {server}, with {}", SafeText::line(machines))
+        }
+        (false, Some(why)) => format!("{name}  not connected to others: {}", SafeText::line(why)),
+        (false, None) => format!("{name}  is connecting to {server}"),
     }
 }
 

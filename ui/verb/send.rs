@@ -257,6 +257,7 @@ fn outcome(agent: &str, status: &str, reason: Option<&str>) -> End {
     let agent = SafeText::line(agent);
     let why = reason.map(|reason| format!(": {}", SafeText::line(reason))).unwrap_or_default();
     match status {
+        "queued" => End::done(format!("queued for {agent}{why}")),
         "received" | "sent" => End::done(format!("{agent} has the message ({status}){why}")),
         "timeout" => End::refused(
             Why::Failed,

@@ -24,6 +24,7 @@ pub fn state(sent: &SentMessage, family: &Family) -> (Role, String) {
         ("sent", 0) => said(Role::Dim, "sent"),
         ("sent", _) if gone => said(Role::Dim, "sent"),
         ("sent", pods) => (Role::Dim, format!("sent, {} of {pods} read", pods - waiting)),
+        ("queued", _) => said(Role::Dim, "queued"),
         ("denied", _) => said(Role::Error, "denied"),
         ("timeout", _) => said(Role::Warn, "timeout"),
         (other, _) => (Role::Warn, SafeText::line(other).into_string()),

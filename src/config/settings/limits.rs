@@ -152,7 +152,7 @@ impl Default for Limits {
             memory_mib: 0,
             open_files: AtLeast(65_536),
             file_mib: 16_384,
-            tmp_mib: const { count(1024) },
+            tmp_mib: const { count(4096) },
             cache_mib: const { count(8192) },
             home_mib: const { count(256) },
             shm_mib: const { count(256) },

@@ -7,7 +7,7 @@ use crate::protocol::{AgentOrigin, NotificationSource, PodName, Refusal, now_ms}
 use crate::run::{AgentMessage, Notification};
 use crate::store::{MailboxKind, MailboxMessage, Offer, Offered, Room, StoreError};
 use serde_json::Value;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a sender waits until a busy Pod has shown that its message waits.
 const TO_SHOW: Duration = Duration::from_secs(1);
@@ -115,7 +115,7 @@ pub(crate) async fn send_to_pod(
 ) -> Result<Option<String>, StoreError> {
     let message = AgentMessage { from, body, wakes };
     let mut offer = offer(message.row(), MailboxKind::Agent, message.payload());
-    offer.refused = over_rate(shared, to, &message.from.name);
+    offer.refused = over_rate(shared, to, &message.from.name, Instant::now());
     one(shared, to, offer).await
 }
 
@@ -142,20 +142,35 @@ pub(crate) fn presence_is_over_rate(shared: &Shared, to: &PodName, agent: &str) 
     let per_minute = shared.settings.last().settings.mesh.per_minute.get();
     // No Pod has a name with a space.
     let to = format!("{} presence", to.key());
-    !shared.mesh.rates().count(&to, agent, per_minute, std::time::Instant::now())
+    !shared.mesh.rates().count(&to, agent, per_minute, Instant::now())
 }
 
 /// Counts that a message of an agent was denied, and returns whether that was said a moment ago.
 pub(crate) fn denials_are_over_rate(shared: &Shared, to: &PodName, agent: &str) -> bool {
     // No Pod has a name with a space.
     let to = format!("{} denials", to.key());
-    !shared.mesh.rates().count(&to, agent, 1, std::time::Instant::now())
+    !shared.mesh.rates().count(&to, agent, 1, Instant::now())
 }
 
-/// Counts a message; the sentence that refuses it, if its sender sends too many.
-pub(crate) fn over_rate(shared: &Shared, to: &PodName, from: &str) -> Option<String> {
+/// Why a message of an agent outside this host is not taken, whatever room there is: the agent is blocked, the body of
+/// `bytes` is too large, or the agent sends too many. It was sent at `at`.
+pub(crate) fn refused(
+    shared: &Shared,
+    to: &PodName,
+    from: &str,
+    bytes: usize,
+    at: Instant,
+) -> Option<String> {
+    let too_large = || {
+        let limit = over_size(shared, bytes)?;
+        Some(format!("the body of a message to pod `{to}` has at most {limit} KiB"))
+    };
+    blocked(shared, to, from).or_else(too_large).or_else(|| over_rate(shared, to, from, at))
+}
+
+/// Counts a message that was sent at `at`; the sentence that refuses it, if its sender sends too many.
+fn over_rate(shared: &Shared, to: &PodName, from: &str, at: Instant) -> Option<String> {
     let per_minute = shared.settings.last().settings.mesh.per_minute.get();
-    let now = std::time::Instant::now();
-    let may = shared.mesh.rates().count(&to.key(), from, per_minute, now);
+    let may = shared.mesh.rates().count(&to.key(), from, per_minute, at);
     (!may).then(|| format!("pod `{to}` takes {per_minute} messages of one agent in a minute"))
 }

@@ -7,14 +7,15 @@ use crate::host::Shared;
 use crate::host::mesh::roster::{self, Change};
 use crate::host::mesh::{Seat, delivery};
 use crate::host::pod::Fact;
+use crate::mesh::machines;
 use crate::mesh::{Inbox, Member, Message, Options, Received, Socket, Standing, To};
 use crate::protocol::mesh::MeshStanding;
 use crate::protocol::{AgentOrigin, NotificationSource, PodName};
 use crate::run::{AgentMessage, Notification};
-use crate::store::{MailboxKind, Offer};
+use crate::store::{MailboxKind, Offer, StoreError};
 use crate::text::SafeText;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +40,17 @@ pub(crate) fn start(shared: &Shared, pod: PodName) -> Membership {
     let task = Task { shared: shared.clone(), pod, leaving: leaving.clone() };
     shared.mesh.members.spawn(task.run());
     Membership(leaving)
+}
+
+/// Whether a Pod takes part: a person said so, or else the settings do. `is_own`: a person made the Pod, to stay.
+pub(crate) async fn is_wanted(
+    shared: &Shared,
+    pod: &PodName,
+    is_own: bool,
+) -> Result<bool, StoreError> {
+    let choice = shared.store.mesh_choice(pod).await?;
+    let settings = shared.settings.last().settings;
+    Ok(choice.unwrap_or_else(|| settings.mesh.joins(pod, is_own)))
 }
 
 /// Takes part as a Pod that begins to leave as it joins.
@@ -240,14 +252,15 @@ impl Task {
 
     /// Why a message is not taken, whatever room there is.
     fn refused(&self, message: &Message) -> Option<String> {
-        let (pod, shared) = (&self.pod, &self.shared);
-        let too_large = || {
-            let limit = delivery::over_size(shared, message.body.get().len())?;
-            Some(format!("the body of a message to pod `{pod}` has at most {limit} KiB"))
-        };
-        delivery::blocked(shared, pod, &message.from)
-            .or_else(too_large)
-            .or_else(|| delivery::over_rate(shared, pod, &message.from))
+        let (shared, from) = (&self.shared, &message.from);
+        let is_of_machine = machines::address(from).is_some();
+        if is_of_machine && shared.mesh.machines.own().is_some() {
+            return Some(format!(
+                "{} looks like an agent of another machine, and is one of this machine's",
+                SafeText::quoted(from)
+            ));
+        }
+        delivery::refused(shared, &self.pod, from, message.body.get().len(), Instant::now())
     }
 
     fn roster_changed(&self, change: Change) {

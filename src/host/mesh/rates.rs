@@ -32,7 +32,8 @@ impl Rates {
         let count = self.0.entry(key).or_insert(Count { left: full, at: now });
         let grown = now.duration_since(count.at).as_secs_f64() * full / MINUTE.as_secs_f64();
         count.left = (count.left + grown).min(full);
-        count.at = now;
+        // A message that was sent earlier than one that was counted already comes later.
+        count.at = count.at.max(now);
         if count.left < 1.0 {
             return false;
         }

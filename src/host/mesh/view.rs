@@ -21,6 +21,7 @@ pub(crate) async fn of_host(shared: &Shared) -> MeshView {
             None => Vec::new(),
         },
         blocked: shared.mesh.blocked(),
+        machine: shared.mesh.machines.view().map(Box::new),
     }
 }
 
@@ -30,7 +31,8 @@ pub(crate) async fn of_pod(shared: &Shared, pod: &PodName) -> Result<MeshView, R
     if let Some(seat) = shared.mesh.seat(pod) {
         agents.extend(outside(shared, &seat).await?);
     }
-    Ok(MeshView { members: vec![member(shared, pod)], agents, blocked: shared.mesh.blocked() })
+    let (members, blocked) = (vec![member(shared, pod)], shared.mesh.blocked());
+    Ok(MeshView { members, agents, blocked, machine: shared.mesh.machines.view().map(Box::new) })
 }
 
 /// How a Pod takes part.
@@ -57,7 +59,7 @@ pub(crate) fn address(shared: &Shared, pod: &PodName) -> String {
     seat.map_or_else(|| pod.to_string(), |seat| seat.standing.name)
 }
 
-/// The agents that are no Pods of this host, as the leader lists them.
+/// The agents that are no Pods of this host: those that the leader lists, and those of other machines.
 pub(super) async fn outside(shared: &Shared, seat: &Seat) -> Result<Vec<MeshAgent>, Refusal> {
     let roster = seat.member.peers_in_detail().await;
     let roster = roster.map_err(|error| Refusal::internal(error.to_string()))?;
@@ -66,5 +68,7 @@ pub(super) async fn outside(shared: &Shared, seat: &Seat) -> Result<Vec<MeshAgen
         let blocked = shared.mesh.is_blocked(&peer.name);
         MeshAgent { name: peer.name, kind, reachable: true, blocked }
     };
-    Ok(shared.mesh.others(roster).into_iter().map(agent).collect())
+    let here = shared.mesh.others(roster).into_iter().map(agent);
+    let elsewhere = shared.mesh.machines.agents(|name| shared.mesh.is_blocked(name));
+    Ok(here.chain(elsewhere).collect())
 }

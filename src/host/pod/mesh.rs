@@ -11,17 +11,14 @@ use crate::store::{MailboxKind, MailboxMessage};
 impl Pod {
     /// Joins the mesh if a person had the Pod join, or else if the settings say so.
     pub(super) async fn join_mesh_if_wanted(&mut self) {
-        let choice = match self.shared.store.mesh_choice(&self.row.name).await {
-            Ok(choice) => choice,
+        let own = self.row.parent.is_none() && !self.row.ephemeral;
+        match membership::is_wanted(&self.shared, &self.row.name, own).await {
+            Ok(true) => self.join_mesh(),
+            Ok(false) => {}
             Err(error) => {
                 let text = format!("it is not known whether this Pod joins the mesh: {error}");
-                return self.publisher.publish(&alert(AlertSource::Pod, text));
+                self.publisher.publish(&alert(AlertSource::Pod, text));
             }
-        };
-        let own = self.row.parent.is_none() && !self.row.ephemeral;
-        let settings = self.shared.settings.last().settings;
-        if choice.unwrap_or_else(|| settings.mesh.joins(&self.row.name, own)) {
-            self.join_mesh();
         }
     }
 

@@ -290,12 +290,12 @@ async fn strangers_broadcasts_joins_and_leaves_wake_a_pod_as_the_settings_say() 
     }
 }
 
-fn sent(event: Event) -> (String, String, Option<String>) {
+pub(super) fn sent(event: Event) -> (String, String, Option<String>) {
     let Event::MeshSent { id, status, reason, .. } = event else { panic!("{event:?}") };
     (id, status, reason)
 }
 
-fn send(to: &str, body: &str, re: Option<String>) -> Method {
+pub(super) fn send(to: &str, body: &str, re: Option<String>) -> Method {
     Method::MeshSend { to: Addressees::One(to.into()), body: json!(body), re }
 }
 

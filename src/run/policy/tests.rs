@@ -120,9 +120,9 @@ fn without_rules_only_actions_outside_the_scope_need_an_approval() {
         ),
         (
             "Write",
-            r#"{"file_path":"/w/.envrc"}"#,
-            guarded("/w/.envrc", Need::Outside),
-            "to change files that direnv, an editor, an agent or a development container executes or reads as settings [Write+outside:/w/.envrc]",
+            r#"{"file_path":"/w/.mcp.json"}"#,
+            guarded("/w/.mcp.json", Need::Outside),
+            "to change files that an editor or an agent executes or reads as settings without asking you [Write+outside:/w/.mcp.json]",
         ),
         (
             "Write",

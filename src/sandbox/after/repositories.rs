@@ -1,123 +1,143 @@
-//! Repositories that a command makes. Those of the person are guarded by mounts; a new one is the Pod's own, and may
-//! start no program where git enters it by itself: at a gitlink of a repository of the person, and in a directory of the
-//! scope.
+//! Looks after a command at the repositories in the directories where it could write: at new entries in those of the
+//! person, and at what starts a program in those that the command made or the Pod has.
 
-use crate::sandbox::after::{Before, ViewByPath, remove};
-use crate::sandbox::guard::{Found, HEAD, path_in};
-use crate::sandbox::new_repository::{Programs, configured};
-use crate::sandbox::view::GIT;
-use crate::sandbox::{gitlinks, ways};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use crate::sandbox::after::{
+    Before, Known, ViewByPath, beside, directory_to_change, exchange, known_at, make,
+};
+use crate::sandbox::guard::{Found, HEAD, obeyed_in, repository};
+use crate::sandbox::new_repository::{Fault, Repositories};
+use crate::sandbox::own_repositories::Identity;
+use crate::sandbox::view::{GIT, Grant, Level, Links};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-/// The most repositories beside each other that a result names.
-const SHOWN: usize = 10;
-
-/// The repositories before the command.
-#[derive(Debug, Default)]
-pub struct Repositories {
-    /// Their directories, each with a working tree.
-    trees: Vec<(PathBuf, PathBuf)>,
-    /// The directories of those that git entered by itself.
-    entered: BTreeSet<PathBuf>,
-    /// Every `.git` that existed.
-    existing: BTreeSet<PathBuf>,
-    /// Every `.git` at a gitlink.
-    linked: BTreeSet<PathBuf>,
-    /// Every missing repository that git would enter by itself, with the path that makes it one.
-    missing: BTreeMap<PathBuf, PathBuf>,
-    /// The directories of the scope, whose direct subdirectories can be repositories.
-    tops: BTreeSet<PathBuf>,
-}
+/// How long the repositories of the Pod are looked at: a command can make any number of them.
+const LONGEST: Duration = Duration::from_secs(60);
+/// The most directories that a sentence names.
+const SHOWN: usize = 5;
 
 impl Before {
-    /// Records which repositories exist, and where git would enter a new one.
+    /// Records the repositories of the person, and where the command may write.
     pub fn keep_repositories(&mut self, view: &ViewByPath, found: &Found) {
-        let own = view.asked.repositories.iter();
-        let tops = own.filter_map(|git| Some(git.parent()?.to_owned()));
-        let tops: BTreeSet<PathBuf> = tops.filter(|top| view.opens(top)).collect();
-        let around = view.asked.repositories.iter().chain(&found.linked);
-        let entered = around.filter_map(|git| configured(git)).collect();
-        let own = tops.iter().map(|top| top.join(GIT)).chain(found.linked.iter().cloned());
-        let absent = |git: &PathBuf| ways::is_missing(git) && view.opens(git);
-        let mut missing: BTreeMap<PathBuf, PathBuf> =
-            own.filter(absent).map(|git| (git.clone(), git)).collect();
-        // Without a `.git` the directory itself may be one.
-        let bare = tops.iter().filter(|top| missing.contains_key(&top.join(GIT)));
-        let bare = bare.map(|top| (top.clone(), top.join(HEAD)));
-        missing.extend(bare.filter(|(_, head)| absent(head)).collect::<Vec<_>>());
-        self.repositories = Repositories {
-            trees: found.trees().collect(),
-            entered,
-            existing: found.places.clone(),
-            linked: found.linked.clone(),
-            missing,
-            tops,
-        };
+        self.is_looked_after = !view.asked.repositories.is_empty();
+        let entries = |dir: &PathBuf| (dir.clone(), obeyed_in(dir).into_iter().collect());
+        self.entries = found.dirs.keys().map(entries).collect();
+        // A directory that only a pointer names, and that is no repository yet, was not looked at when it was made.
+        let whole =
+            |dir: &&PathBuf| dir.ends_with(GIT) || dir.join(HEAD).symlink_metadata().is_ok();
+        self.persons =
+            found.dirs.keys().filter(whole).filter_map(|dir| Identity::of(dir)).collect();
+        self.pointers = found.places.iter().chain(found.pointers.keys()).cloned().collect();
+        let written = |grant: &&Grant| (grant.level, grant.links) == (Level::Write, Links::Refused);
+        self.written = view.asked.grants.iter().filter(written).cloned().collect();
     }
 
-    /// Moves new repositories aside that would start a program where git enters them, and undoes gitlinks that lead git
-    /// into one. Names the others.
+    /// Takes what is needed to look at the same directories afterwards.
+    pub fn take_area(&mut self, found: &mut Found) {
+        self.area = std::mem::take(&mut found.area);
+        self.own = std::mem::take(&mut found.own);
+    }
+
+    /// Moves away by what git would start programs, and adds new repositories to those of the Pod.
     pub fn mend_repositories(&self) -> Vec<String> {
-        let repositories = &self.repositories;
-        let mut programs = Programs::new(&repositories.entered);
-        let mut said = Vec::new();
-        for (git, place) in
-            repositories.missing.iter().filter(|(_, place)| !ways::is_missing(place))
-        {
-            let Some(what) = programs.of(git) else { continue };
-            said.extend(remove(place).map(|moved| format!("{moved}: {what}")));
+        // The command may change git's settings.
+        if !self.is_looked_after {
+            return Vec::new();
         }
-        for (dir, top) in repositories.trees.iter().cloned().chain(self.new_trees()) {
-            let known = |git: &PathBuf| {
-                repositories.linked.contains(git) && repositories.existing.contains(git)
-            };
-            let fresh = gitlinks::of(&dir, &top).into_iter().filter(|git| !known(git));
-            let what = fresh.into_iter().find_map(|git| programs.of(&git));
-            said.extend(what.and_then(|what| {
-                let why = format!("git would enter a repository that it names, and {what}");
-                self.undo_index(&dir, &why)
-            }));
-        }
-        let beside = repositories.beside(&mut programs);
-        let fresh: Vec<String> = beside
-            .into_iter()
-            .filter(|(_, what)| !said.iter().any(|s| s.ends_with(what)))
-            .map(named)
-            .take(SHOWN)
-            .collect();
-        said.extend(fresh);
+        let now = self.area.again();
+        let mut said = self.mend_entries();
+        let writes = |path: &Path| self.written.iter().any(|grant| grant.covers(path));
+        let (inside, pointers): (Vec<PathBuf>, Vec<PathBuf>) =
+            now.gits().filter(|git| writes(git)).partition(|git| git.is_dir() && !git.is_symlink());
+        let all = now.repositories().filter(|dir| writes(dir)).cloned().chain(inside);
+        let all: BTreeSet<PathBuf> = all.collect();
+        let is_persons =
+            |dir: &Path| Identity::of(dir).is_some_and(|known| self.persons.contains(&known));
+        let is_known = |dir: &Path| all.contains(dir) || is_persons(dir);
+        let repositories = Repositories { writes: &writes, is_known: &is_known };
+        let mut own: Vec<&PathBuf> = all.iter().filter(|dir| !is_persons(dir)).collect();
+        // Where a person is more likely to use git comes first.
+        own.sort_by_key(|dir| dir.iter().count());
+        let begun = Instant::now();
+        let in_time = own.iter().position(|dir| {
+            let faults = repositories.faults(dir);
+            said.extend(faults.into_iter().map(|fault| self.mend_fault(&fault)));
+            begun.elapsed() > LONGEST
+        });
+        let left = in_time.map_or(Vec::new(), |last| own.split_off(last + 1));
+        let astray = |git: &&PathBuf| {
+            let is_well = |dir: PathBuf| !writes(&dir) || is_known(&dir);
+            !self.pointers.contains(*git) && !repository(git).is_none_or(is_well)
+        };
+        said.extend(pointers.iter().filter(astray).map(|git| {
+            let what = "leads git to a directory that is no repository".to_owned();
+            self.mend_fault(&Fault { path: git.clone(), what, without: None })
+        }));
+        self.own.add(own.into_iter());
+        said.extend(unseen(&now.unseen));
+        said.extend(unseen(&left.into_iter().cloned().collect::<Vec<_>>()));
         said
     }
 
-    /// The worktrees that the command added to the repositories.
-    fn new_trees(&self) -> impl Iterator<Item = (PathBuf, PathBuf)> {
-        self.new_worktrees().filter_map(|dir| {
-            let git = path_in(&dir.join("gitdir"), b"")?;
-            let top = dir.join(git).parent()?.to_owned();
-            Some((dir, top))
-        })
+    /// Moves new entries away that git obeys in a repository of the person.
+    fn mend_entries(&self) -> Vec<String> {
+        let fresh = self.entries.iter().flat_map(|(dir, before)| {
+            obeyed_in(dir).into_iter().filter(|path| !before.contains(path))
+        });
+        fresh.filter_map(|path| self.remove(&path)).collect()
+    }
+
+    /// Takes away what starts a program. The file as the command left it is kept for the person.
+    fn mend_fault(&self, fault: &Fault) -> String {
+        let Fault { path, what, without } = fault;
+        let moved = match without {
+            None => {
+                directory_to_change(path).and_then(|(dir, name)| self.away.take(&dir, path, &name))
+            }
+            Some(bytes) => self.rewrite(path, bytes),
+        };
+        let path = path.display();
+        match moved {
+            Ok(place) => {
+                let rest = if without.is_some() { ", and the rest of it stays" } else { "" };
+                format!(
+                    "{path} {what}: git would start it or obey it for a person there, so it was moved to {}{rest}",
+                    place.display()
+                )
+            }
+            Err(error) => format!(
+                "{path} {what}: git starts it or obeys it for a person there, and it could not be moved away: check it \
+                 before you use git there ({error})"
+            ),
+        }
+    }
+
+    /// Replaces the content of a file. Returns where the file with the former content is.
+    fn rewrite(&self, path: &Path, bytes: &[u8]) -> std::io::Result<PathBuf> {
+        let (dir, name) = directory_to_change(path)?;
+        let Some(Known::File { mode, owner, .. }) = known_at(path) else {
+            return self.away.take(&dir, path, &name);
+        };
+        let fresh = beside(&name, "put-back");
+        make(&dir, &fresh, &Known::File { bytes: bytes.to_owned(), mode, owner })?;
+        exchange(&dir, &fresh, &name)?;
+        self.away.take(&dir, path, &fresh)
     }
 }
 
-impl Repositories {
-    /// New repositories directly in the directories of the scope, with what git starts there. Git enters them only for
-    /// someone who works in them.
-    fn beside(&self, programs: &mut Programs) -> Vec<(PathBuf, String)> {
-        let dirs = self.tops.iter().flat_map(|top| subdirectories(top));
-        let fresh = dirs.filter(|dir| !self.existing.contains(&dir.join(GIT)));
-        fresh.filter_map(|dir| programs.of(&dir.join(GIT)).map(|what| (dir, what))).collect()
-    }
-}
-
-fn named((dir, what): (PathBuf, String)) -> String {
-    let dir = dir.display();
-    format!("the command made a git repository in {dir}, and git obeys it there: {what}")
-}
-
-fn subdirectories(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    dirs.map(|entry| entry.path())
+/// A sentence about directories that were not looked at.
+fn unseen(dirs: &[PathBuf]) -> Option<String> {
+    let names = dirs.iter().take(SHOWN).map(|dir| dir.display().to_string()).collect::<Vec<_>>();
+    let more = match dirs.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!dirs.is_empty()).then(|| {
+        format!(
+            "these directories could not be looked at after the command: {}{more}; a repository that it made there may \
+             start programs when you use git in it",
+            names.join(", ")
+        )
+    })
 }

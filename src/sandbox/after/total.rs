@@ -26,11 +26,6 @@ impl Recorded {
         fits.then_some(known)
     }
 
-    /// The file or link at a path, if there is memory for it. A change of it can be undone without its old content, too.
-    pub fn known_if_small(&mut self, path: &Path) -> Option<Known> {
-        known_at(path).filter(|known| self.take(known, path))
-    }
-
     /// Takes the memory of a file, if there is enough.
     fn take(&mut self, known: &Known, path: &Path) -> bool {
         let bytes = self.bytes + known.size() + path.as_os_str().len() as u64;
@@ -44,11 +39,6 @@ impl Recorded {
     /// Closes the directory of a path whose content is not recorded.
     pub fn close(&mut self, path: &Path) {
         self.closed.extend(path.parent().map(Path::to_owned));
-    }
-
-    /// Whether the directory of a path is closed.
-    pub fn closes(&self, path: &Path) -> bool {
-        path.parent().is_some_and(|dir| self.closed.contains(dir))
     }
 }
 

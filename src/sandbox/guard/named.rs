@@ -2,7 +2,7 @@
 
 use crate::files::{Limit, WorkspaceFiles, canonical, led_to, without_parents};
 use crate::sandbox::gitfile::{self, Setting};
-use crate::sandbox::guard::{HOOKS, Search};
+use crate::sandbox::guard::{HOOKS, Lead, REPOSITORIES, Search};
 use crate::sandbox::view::{GIT, GUARDED, repositories_of};
 use crate::scope::Scope;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,9 +57,9 @@ fn linked_hooks(dir: &Path) -> Vec<PathBuf> {
 /// path and those that a command with this scope would find.
 pub fn is_named(path: &Path, scope: &Scope, home: Option<&Path>) -> bool {
     let mut search = Search::new(&|_| true);
-    path.ancestors().skip(1).for_each(|dir| search.look_at(&dir.join(GIT)));
+    path.ancestors().skip(1).for_each(|dir| search.follow(Lead::Git(dir.join(GIT))));
     repositories_of(scope).iter().for_each(|git| search.around(git));
-    if search.is_cut_short() {
+    if search.found.dirs.len() > REPOSITORIES {
         return true;
     }
     // A named file may be missing and its directory a link: the path counts at which it would be

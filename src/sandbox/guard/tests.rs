@@ -4,7 +4,6 @@ use super::*;
 use crate::sandbox::places::Person;
 use crate::sandbox::view::Around;
 use crate::scope::{Permission, Rule, Scope};
-use std::os::unix::fs::symlink;
 
 fn top() -> (tempfile::TempDir, PathBuf) {
     let top = tempfile::tempdir().unwrap();
@@ -29,21 +28,15 @@ fn no_number_of_repositories_leaves_one_unguarded() {
     let make = |name: String| {
         fs::create_dir_all(top.join(&name).join(".git")).unwrap();
     };
-    for plain in 0..600 {
-        fs::create_dir(top.join(format!("plain-{plain}"))).unwrap();
-    }
-    (0..300).for_each(|index| make(format!("repo-{index}")));
+    (0..300).for_each(|index| make(format!("deep/down/repo-{index}")));
     let found = search(&top);
     assert_eq!((found.dirs.len(), found.closed.len()), (300, 0));
-    (300..700).for_each(|index| make(format!("repo-{index}")));
+    (300..=REPOSITORIES).for_each(|index| make(format!("repo-{index}")));
     assert_eq!(search(&top).closed, std::slice::from_ref(&top));
-    let modules = top.join(".git/modules");
-    fs::create_dir_all(modules.join("a/b/c/d/e/f/g/h")).unwrap();
-    assert!(search(&top).closed.contains(&modules), "deeper than is looked");
 }
 
 #[test]
-fn no_chain_of_repositories_is_followed_without_end() {
+fn a_chain_of_repositories_is_followed_to_its_end() {
     let (_top, top) = top();
     let last = 5_000;
     for index in 0..=last {
@@ -57,9 +50,45 @@ fn no_chain_of_repositories_is_followed_without_end() {
     let root = top.clone();
     let thread = std::thread::Builder::new().stack_size(512 * 1024);
     let found = thread.spawn(move || search(&root)).unwrap().join().unwrap();
-    assert!(found.closed.contains(&top), "what was not looked at is read-only: {:?}", found.closed);
-    let scope = Scope::new(vec![Rule::new(&top, Permission::Write)]);
-    assert!(is_named(&top.join("any"), &scope, None), "a person is asked");
+    assert!(found.closed.contains(&top), "these are too many: {:?}", found.closed);
+}
+
+#[test]
+fn repositories_at_any_depth_their_submodules_and_worktrees_are_found() {
+    let (_top, top) = top();
+    let bare = |dir: &str| {
+        for part in ["objects", "refs"] {
+            fs::create_dir_all(top.join(dir).join(part)).unwrap();
+        }
+        fs::write(top.join(dir).join("HEAD"), "ref: refs/heads/x\n").unwrap();
+    };
+    let all = ["a/b/c/d/.git", "a/b/c/d/.git/modules/x/y", "any/name"];
+    all.iter().for_each(|dir| bare(dir));
+    fs::create_dir_all(top.join("a/b/c/d/.git/worktrees/t")).unwrap();
+    for (file, text) in [("HEAD", "x"), ("commondir", "../..\n")] {
+        fs::write(top.join("a/b/c/d/.git/worktrees/t").join(file), text).unwrap();
+    }
+    fs::create_dir_all(top.join("no/objects")).unwrap();
+    let mut expected: Vec<PathBuf> = all.map(|dir| top.join(dir)).to_vec();
+    expected.push(top.join("a/b/c/d/.git/worktrees/t"));
+    expected.sort();
+    assert_eq!(search(&top).dirs.into_keys().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn what_is_no_data_of_a_repository_is_guarded() {
+    let (_top, top) = top();
+    let git = top.join(".git");
+    for name in ["hooks", "branches", "objects", "refs", "new-tool"] {
+        fs::create_dir_all(git.join(name)).unwrap();
+    }
+    for name in ["HEAD", "config", "index", "index.lock", "ORIG_HEAD", "commondir"] {
+        fs::write(git.join(name), "").unwrap();
+    }
+    let mut guarded = obeyed_in(&git);
+    guarded.sort();
+    let expected = ["branches", "commondir", "config", "hooks", "new-tool"];
+    assert_eq!(guarded, expected.map(|name| git.join(name)));
 }
 
 #[test]
@@ -95,14 +124,9 @@ fn a_path_in_a_file_of_git_may_end_with_a_blank_and_be_no_utf_8() {
     }
     fs::write(top.join("ws/.git"), b"gitdir: ../store \n").unwrap();
     fs::write(real.join("config"), b"[core]\n\thooksPath = ../h\xe9\n").unwrap();
-    fs::write(top.join("ws/.gitmodules"), b"[submodule \"m\"]\n\tpath = m\xe9\n").unwrap();
     let found = search(&top);
     assert!(found.dirs.contains_key(&real), "{:?}", found.dirs);
     assert!(found.named.contains(&named(b"h\xe9")), "{:?}", found.named);
-    assert_eq!(
-        checkouts(&top.join("ws")).unwrap(),
-        [top.join("ws").join(OsStr::from_bytes(b"m\xe9"))]
-    );
 }
 
 #[test]
@@ -125,44 +149,4 @@ fn a_place_beside_the_repository_that_names_it_is_named() {
     let scope = Scope::new(vec![Rule::new(&top, Permission::Write)]);
     assert!(is_named(&top.join("hooks/pre-commit"), &scope, None));
     assert!(!is_named(&top.join("other/pre-commit"), &scope, None));
-}
-
-#[test]
-fn a_list_of_submodules_that_is_no_plain_file_of_the_workspace_or_too_long_closes_it_and_delays_nothing()
- {
-    let (_top, top) = top();
-    let (ws, list) = (top.join("ws"), top.join("ws/.gitmodules"));
-    fs::create_dir(&ws).unwrap();
-    let text = "[submodule \"m\"]\n\tpath = lib/m ; here\n";
-    fs::write(&list, text).unwrap();
-    assert_eq!(checkouts(&ws).unwrap(), [ws.join("lib/m")]);
-    fs::remove_file(&list).unwrap();
-    fs::write(top.join("elsewhere"), text).unwrap();
-    for target in ["/dev/zero", "../elsewhere"] {
-        symlink(target, &list).unwrap();
-        assert_eq!(search(&ws).closed, std::slice::from_ref(&ws), "{target}");
-        fs::remove_file(&list).unwrap();
-    }
-    let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
-    rustix::fs::mknodat(rustix::fs::CWD, &list, fifo, mode, 0).unwrap();
-    assert_eq!(search(&ws).closed, std::slice::from_ref(&ws));
-    fs::remove_file(&list).unwrap();
-    assert!(search(&ws).closed.is_empty());
-    fs::write(&list, format!("{}{text}", "#\n".repeat(600_000))).unwrap();
-    assert_eq!(search(&ws).closed, std::slice::from_ref(&ws));
-}
-
-#[test]
-fn directories_of_submodules_that_are_too_many_to_look_at_are_closed_as_a_whole() {
-    let (_top, top) = top();
-    let modules = top.join(".git/modules");
-    (0..4).for_each(|index| fs::create_dir_all(modules.join(format!("group-{index}"))).unwrap());
-    let closed = |modules_left| {
-        let mut search = Search::new(&|_| true);
-        search.modules_left = modules_left;
-        search.look_at(&top.join(".git"));
-        search.found.closed
-    };
-    assert_eq!(closed(4), Vec::<PathBuf>::new());
-    assert_eq!(closed(3), [modules]);
 }

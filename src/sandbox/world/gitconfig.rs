@@ -55,6 +55,7 @@ const LEFT_OUT: &[&str] =
 /// A configuration file with only the allowed settings, and the files that it includes.
 pub fn shown(file: &Path, home: &Path, text: &str) -> (String, Vec<PathBuf>) {
     let mut settings = gitfile::parse(text);
+    settings.iter_mut().for_each(explain);
     settings.retain(is_shown);
     let paths = settings
         .iter()
@@ -64,13 +65,28 @@ pub fn shown(file: &Path, home: &Path, text: &str) -> (String, Vec<PathBuf>) {
     (gitfile::text_of(&settings), included)
 }
 
+/// Replaces an alias that starts another program than git, whose line can contain a password in any form, by one that
+/// says so.
+fn explain(setting: &mut Setting) {
+    let Setting { section, name, value, .. } = setting;
+    let line = value.as_deref().unwrap_or_default();
+    let of_git = line.strip_prefix('!').is_some_and(|line| line.trim_start().starts_with("git "));
+    if section == "alias"
+        && line.starts_with('!')
+        && (!of_git || line.contains('@') || holds_password(line))
+    {
+        *value = Some(format!(
+            "!echo 'the alias {name} of your settings starts a program, so commands of a Pod do not get it' >&2; exit 1"
+        ));
+    }
+}
+
 /// Whether a command may see a setting.
 fn is_shown(setting: &Setting) -> bool {
     let Setting { section, subsection, name, value } = setting;
     let value = value.as_deref().unwrap_or_default();
     // A command line of the person can contain a password in any form.
-    let command = section == "alias" && value.starts_with('!')
-        || section == "filter" && value.contains([':', '@']);
+    let command = section == "filter" && value.contains([':', '@']);
     SHOWN.contains(&&**section)
         && !LEFT_OUT.contains(&&**name)
         && !command
@@ -114,7 +130,7 @@ mod tests {
     #[test]
     fn no_spelling_of_a_password_in_the_settings_is_shown() {
         let text = "[user]\n\ttoken = SECRET0\n\tname = A\n\
-                    [alias]\n\tco = checkout\n\tup = push \\\n  https://me:SECRET1@host/x\n\
+                    [alias]\n\tco = checkout\n\tlast = !git log -1\n\ttok = !git push https://SECRET8@h/x\n\tup = push \\\n  https://me:SECRET1@host/x\n\
                     \tapi = !curl -H 'Authorization: Bearer SECRET2'\n\
                     [filter \"x\"]\n\tclean = curl -u me:SECRET3\n\tsmudge = x --token=SECRET4\n\
                     [filter \"lfs\"]\n\tclean = git-lfs clean -- %f\n\
@@ -123,7 +139,14 @@ mod tests {
                     [submodule \"m\"]\n\turl = https://h/x?private_token=SECRET7\n";
         let (kept, _) = shown("/h/.gitconfig".as_ref(), "/h".as_ref(), text);
         assert!(!kept.contains("SECRET"), "{kept}");
-        for line in ["name = \"A\"", "co = \"checkout\"", "git-lfs clean", "git@github.com:"] {
+        for line in [
+            "name = \"A\"",
+            "co = \"checkout\"",
+            "last = \"!git log -1\"",
+            "api = \"!echo 'the alias api",
+            "git-lfs clean",
+            "git@github.com:",
+        ] {
             assert!(kept.contains(line), "{line}: {kept}");
         }
     }

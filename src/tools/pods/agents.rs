@@ -13,11 +13,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub const LIST_DESCRIPTION: &str = "Lists the agents that you can send messages to with agent_send: \
-your peers among the Pods of this host, and the agents of other programs and hosts on this machine's \
-mesh. You are not in the list. Each line has the name, its kind, and whether a message reaches it now.";
+your peers among the Pods of this host, the agents of other programs and hosts on this machine's \
+mesh, and those of other machines, whose names begin with the machine and a colon. You are not in the list. Each line has the name, its kind, and whether a message reaches it now.";
 
 pub const SEND_DESCRIPTION: &str = "Sends a message to another agent, or to several. The result is the \
 status and the id of the message. `received`: the agent has it and reads it on a later turn of its own. \
+`queued`: its machine is away, the message is kept and delivered once when it is back. \
 `denied`: it does not take it; the reason says why. `timeout`: nothing is known, it may have arrived; do not \
 send it again at once. `sent`: it went to several, none is waited for. `refused`: it was not sent. Look at \
 the status before you go on. Never wait for an answer inside a turn: end your turn, an answer arrives as \

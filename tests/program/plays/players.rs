@@ -1,6 +1,7 @@
 //! What each line of the texts does, looked at after it ran.
 
 use crate::bench::{Done, alive, eventually, signal};
+use crate::machines::Server;
 use crate::mesh;
 use crate::plays::place::Place;
 use crate::plays::texts::{commands, document};
@@ -174,6 +175,21 @@ pub fn the_messages_of_the_mesh_are_listed(place: &Place, _line: &str) {
     eventually("the message is noted", || {
         place.does("yoi mesh audit listener").contains("yoi -> listener: received")
     });
+}
+
+pub fn two_machines_are_connected(place: &Place, _line: &str) {
+    let Some(server) = Server::start(&place.bench) else { return };
+    let joins = server.admit("casa");
+    assert!(place.does(&joins).contains("this machine is casa"));
+    assert!(place.does("yoi doctor").contains("casa is admitted by"));
+    let joins = server.admit("trab");
+    let done = place.run_reading("yoi mesh join -", &joins);
+    assert!(done.code == Some(0) && done.out.contains("this machine is trab"), "{done:?}");
+    let removed = place.run(&format!("yoi mesh init {} --remove trab", server.dir()));
+    assert!(removed.code == Some(0) && removed.err.contains("trab is refused"), "{removed:?}");
+    let refused = place.run("yoi doctor");
+    assert!(refused.out.contains("does not admit this machine"), "{refused:?}");
+    assert!(place.does("yoi mesh leave").contains("reaches no others"));
 }
 
 pub fn an_mcp_client_is_answered(place: &Place, line: &str) {

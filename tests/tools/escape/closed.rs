@@ -33,7 +33,7 @@ fn without_power() -> Cell {
 async fn what_lies_in_a_directory_that_a_command_closed_is_guarded_all_the_same() {
     let mut cell = without_power();
     let ws = cell.path("ws");
-    for file in ["deep/lent/file", ".vscode/settings.json"] {
+    for file in ["deep/lent/file", ".claude/settings.json"] {
         cell.bench.file(file, "person");
     }
     cell.bench.file("home/.config/gh/hosts.yml", "secret");
@@ -42,14 +42,14 @@ async fn what_lies_in_a_directory_that_a_command_closed_is_guarded_all_the_same(
     git(&ws, &["init", "-q", "sub"]);
     let lent = Rule::new(ws.join("deep/lent"), Permission::Write);
     cell.bench.ctx.scope.deny.push(lent);
-    let close = "chmod 0 deep sub .vscode home/.config; chmod 0311 .";
+    let close = "chmod 0 deep sub .claude home/.config; chmod 0311 .";
     cell.run(close).await.well();
-    let act = "chmod 755 . deep sub .vscode home/.config; cat home/.config/gh/hosts.yml; \
-               for file in deep/lent/file .vscode/settings.json sub/.git/config sub/.git/hooks/pre-commit; \
+    let act = "chmod 755 . deep sub .claude home/.config; cat home/.config/gh/hosts.yml; \
+               for file in deep/lent/file .claude/settings.json sub/.git/config sub/.git/hooks/pre-commit; \
                do echo evil >> $file; done; true";
     let did = cell.run(act).await;
     assert!(!did.well().contains("secret"), "{}", did.text);
-    for file in ["deep/lent/file", ".vscode/settings.json"] {
+    for file in ["deep/lent/file", ".claude/settings.json"] {
         assert_eq!(fs::read_to_string(ws.join(file)).unwrap(), "person", "{file}");
     }
     assert!(!fs::read_to_string(ws.join("sub/.git/config")).unwrap().contains("evil"));
@@ -65,12 +65,12 @@ async fn what_a_command_hides_in_a_closed_directory_is_moved_aside() {
     git(&ws, &["config", "core.hooksPath", "tools/hooks"]);
     let did = cell
         .run(
-            "mkdir -p .vscode tools/hooks; echo evil > .vscode/tasks.json; echo evil > tools/hooks/pre-commit; \
-             echo evil > .envrc; chmod 0111 .vscode tools; chmod 0311 .; true",
+            "mkdir -p .claude tools/hooks; echo evil > .claude/settings.json; echo evil > tools/hooks/pre-commit; \
+             echo evil > .mcp.json; chmod 0111 .claude tools; chmod 0311 .; true",
         )
         .await;
     did.well();
-    for planted in [".vscode/tasks.json", "tools/hooks/pre-commit", ".envrc"] {
+    for planted in [".claude/settings.json", "tools/hooks/pre-commit", ".mcp.json"] {
         assert!(!ws.join(planted).exists(), "{planted}: {:?}", did.ended.undone);
     }
     // Without namespaces the command cannot create these files at all.

@@ -73,10 +73,11 @@ async fn a_gitlink_and_its_repository_may_come_from_two_commands() {
     let cell = attacked();
     let made = cell.run(&format!("{MAKE} make sub monitor")).await;
     let [said] = made.ended.undone.as_slice() else { panic!("{made:?}") };
-    let sub = cell.path("ws/sub");
-    let begins = format!("the command made a git repository in {}", sub.display());
-    assert!(said.starts_with(&begins) && said.ends_with("sets core.fsmonitor"), "{said}");
-    cell.run(&format!("{MAKE} link sub; rm -f ran")).await.undone(1);
+    let config = cell.path("ws/sub/.git/config");
+    let begins = format!("{} sets core.fsmonitor: ", config.display());
+    assert!(said.starts_with(&begins), "{said}");
+    assert!(!fs::read_to_string(config).unwrap().contains("fsmonitor"));
+    cell.run(&format!("{MAKE} link sub; rm -f ran")).await.undone(0);
     person_is_safe(&cell.path("ws"), "two commands");
 
     let cell = attacked();
@@ -88,7 +89,137 @@ async fn a_gitlink_and_its_repository_may_come_from_two_commands() {
     let did = cell.run(&format!("{MAKE} make deep/sub monitor; rm -f ran")).await;
     did.undone(1);
     person_is_safe(&cell.path("ws"), "a repository at an empty submodule");
-    assert!(!cell.path("ws/deep/sub/.git").exists(), "{did:?}");
+}
+
+#[tokio::test]
+async fn no_second_name_and_no_address_in_a_repository_of_a_pod_leads_to_a_program() {
+    if no_world_to_test() {
+        return;
+    }
+    for (attack, file) in [
+        ("mkdir -p x; ln sub/.git/config x/c", "config"),
+        (
+            "git init -q other; mkdir -p x; echo ../../other/.git > x/c; ln x/c sub/.git/commondir",
+            "commondir",
+        ),
+    ] {
+        let cell = Cell::new();
+        let did = cell.run(&format!("git init -q sub; {attack}")).await;
+        did.well();
+        did.undone(1);
+        assert!(!cell.path("ws/sub/.git").join(file).exists(), "{attack}: {:?}", did.ended);
+    }
+    for address in ["ext::touch ran", "--upload-pack=./x"] {
+        let cell = Cell::new();
+        let set = format!(
+            "git -C sub config branch.main.remote '{address}'; git -C sub config remote.o.url '{address}'"
+        );
+        cell.run(&format!("git init -q sub; {set}")).await.undone(1);
+        let config = fs::read_to_string(cell.path("ws/sub/.git/config")).unwrap();
+        assert!(!config.contains(address), "{config}");
+    }
+}
+
+/// A repository may come from several commands, each of which leaves it without a program, or no repository at all.
+#[tokio::test]
+async fn no_number_of_commands_makes_a_repository_that_starts_a_program() {
+    if no_world_to_test() {
+        return;
+    }
+    let store = "mkdir -p store/objects store/refs; printf '[core]\nfsmonitor = ./x.sh\nrepositoryformatversion = 0\n' > store/config; \
+                 printf '#!/bin/sh\ntouch %s/ran\n' $PWD > x.sh; chmod +x x.sh; cp x.sh store/x.sh";
+    let head = "echo 'ref: refs/heads/x' > store/HEAD";
+    for commands in [
+        [store, head, "true"],
+        [store, "mkdir sub; echo 'gitdir: ../store' > sub/.git", head],
+        ["mkdir sub; echo 'gitdir: ../store' > sub/.git", store, head],
+        [store, "mv store .git", "echo 'ref: refs/heads/x' > .git/HEAD"],
+        [store, "mkdir sub; ln -s ../store sub/.git", head],
+        [
+            "mkdir w; echo ../store > w/commondir; echo 'ref: refs/heads/x' > w/HEAD",
+            store,
+            "mkdir sub; echo 'gitdir: ../w' > sub/.git",
+        ],
+        [
+            store,
+            "mkdir w; echo ../store > w/commondir; echo 'ref: refs/heads/x' > w/HEAD; mkdir sub; echo 'gitdir: ../w' > sub/.git",
+            head,
+        ],
+        [
+            "git init -q sub",
+            "git init -q other; echo ../../other/.git > sub/.git/commondir",
+            "git -C other config core.fsmonitor ./x.sh",
+        ],
+        [
+            "git init -q sub",
+            "mkdir x; mv sub/.git x/.git; git -C x/.git config core.fsmonitor ./x.sh",
+            "mv x/.git sub/.git",
+        ],
+        [
+            "git init -q sub",
+            "git -C sub config extensions.worktreeConfig true",
+            "printf '[core]\nfsmonitor = ./x.sh\n' > sub/.git/config.worktree",
+        ],
+        [
+            "git init -q sub; chmod 0 sub",
+            "chmod 755 sub; git -C sub config core.fsmonitor ./x.sh; chmod 0 sub",
+            "chmod 755 sub",
+        ],
+    ] {
+        let cell = Cell::new();
+        fs::write(cell.path("ws/x.sh"), "#!/bin/sh\ntouch ran\n").unwrap();
+        for command in commands {
+            cell.run(&format!("{command}; rm -f ran")).await;
+        }
+        for dir in [".", "sub", "store", "w", "other"].map(|dir| cell.path("ws").join(dir)) {
+            if dir.is_dir() {
+                std::process::Command::new("git").arg("status").current_dir(&dir).output().unwrap();
+                for ran in [dir.join("ran"), cell.path("ws/ran"), dir.join("../ran")] {
+                    assert!(!ran.exists(), "{commands:?} in {}", dir.display());
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_command_puts_into_a_repository_of_its_pod_is_kept_for_the_person() {
+    let cell = Cell::new();
+    if no_world_to_test() {
+        return;
+    }
+    cell.run("git init -q own && git -C own remote add o ../up").await.well();
+    let did = cell
+        .run("cd own && git config core.editor evil && git config user.name 'J\u{f6}' && echo x > .git/hooks/pre-commit && echo x > .git/hooks/a.sample")
+        .await;
+    did.well();
+    did.undone(2);
+    let config = fs::read_to_string(cell.path("ws/own/.git/config")).unwrap();
+    assert!(
+        config.contains("../up") && config.contains("J") && !config.contains("evil"),
+        "{config}"
+    );
+    assert!(!cell.path("ws/own/.git/hooks/pre-commit").exists());
+    assert!(cell.path("ws/own/.git/hooks/a.sample").exists());
+    let moved: Vec<_> = did
+        .ended
+        .undone
+        .iter()
+        .filter_map(|said| {
+            let place = said.split_once(" moved to ")?.1.split(',').next()?;
+            fs::read_to_string(place).ok()
+        })
+        .collect();
+    assert!(
+        moved.iter().any(|text| text.contains("evil")) && moved.contains(&"x\n".to_owned()),
+        "{moved:?}"
+    );
+    // What a person sets there is the person's from then on.
+    git(&cell.path("ws/own"), &["config", "core.editor", "vi"]);
+    cell.run("git -C own config core.editor evil").await.refused();
+    cell.run("rm -rf own").await.refused();
+    let config = fs::read_to_string(cell.path("ws/own/.git/config")).unwrap();
+    assert!(config.contains("editor = vi"), "{config}");
 }
 
 #[tokio::test]
@@ -110,7 +241,7 @@ async fn a_workspace_without_a_repository_gets_none_that_starts_a_program() {
 }
 
 #[tokio::test]
-async fn ordinary_repositories_of_a_command_stay_and_are_guarded_from_the_next_command_on() {
+async fn ordinary_repositories_of_a_command_stay_and_are_its_pods_own() {
     let cell = attacked();
     if no_world_to_test() {
         return;
@@ -121,8 +252,9 @@ async fn ordinary_repositories_of_a_command_stay_and_are_guarded_from_the_next_c
     let did = cell.run(&format!("set -e; {MAKE} {ordinary}")).await;
     did.well();
     assert!(did.ended.undone.is_empty(), "{did:?}");
-    cell.run("echo >> deep/sub/.git/config").await.refused();
-    cell.run("echo > deep/sub/.git/hooks/pre-commit").await.refused();
+    cell.run("git -C deep/sub config core.pager x").await.undone(1);
+    cell.run("echo > deep/sub/.git/hooks/pre-commit").await.undone(1);
+    assert!(!cell.path("ws/deep/sub/.git/hooks/pre-commit").exists());
     let commit = "cd deep/sub && git commit -q --allow-empty -m y && cd ../.. && git add deep/sub && git commit -q -m y";
     let did = cell.run(commit).await;
     did.well();

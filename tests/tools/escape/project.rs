@@ -1,8 +1,7 @@
-//! Files that direnv, editors, agents and development containers execute or read as settings when a person
-//! opens a project.
+//! Files that editors and agents execute or read as settings when a person opens a project.
 
 use crate::escape::cell::{Cell, no_world_to_test};
-use crate::escape::git::family;
+use crate::escape::git::{family, git};
 use crate::escape::home::needs;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,20 +11,8 @@ use yoi::sandbox::Need;
 use yoi::scope::{Permission, Rule};
 
 /// A file of each kind, and the path that is guarded for it.
-const FILES: [(&str, &str); 24] = [
-    (".envrc", ".envrc"),
-    (".vscode/tasks.json", ".vscode/tasks.json"),
-    (".vscode/settings.json", ".vscode/settings.json"),
-    (".vscode/launch.json", ".vscode/launch.json"),
-    (".vscode/mcp.json", ".vscode/mcp.json"),
-    (".idea/runConfigurations/a.xml", ".idea"),
-    (".devcontainer/devcontainer.json", ".devcontainer"),
-    (".devcontainer.json", ".devcontainer.json"),
-    (".exrc", ".exrc"),
-    (".nvimrc", ".nvimrc"),
-    (".nvim.lua", ".nvim.lua"),
-    (".vimrc", ".vimrc"),
-    (".vim/coc-settings.json", ".vim"),
+const FILES: [(&str, &str); 13] = [
+    (".vim/coc-settings.json", ".vim/coc-settings.json"),
     (".zed/settings.json", ".zed/settings.json"),
     (".zed/tasks.json", ".zed/tasks.json"),
     (".mcp.json", ".mcp.json"),
@@ -37,6 +24,7 @@ const FILES: [(&str, &str); 24] = [
     (".cursor/hooks.json", ".cursor/hooks.json"),
     (".cursor/mcp.json", ".cursor/mcp.json"),
     (".gemini/settings.json", ".gemini/settings.json"),
+    (".opencode/plugin/a.js", ".opencode"),
 ];
 /// The scope's root, a repository beside it, a submodule and a worktree.
 const PROJECTS: [&str; 4] = [".", "beside", "deep/down/mod", "tree"];
@@ -49,7 +37,7 @@ fn put_aside(dir: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn no_command_makes_what_an_editor_or_direnv_would_obey() {
+async fn no_command_makes_what_an_editor_or_an_agent_would_obey() {
     let cell = family();
     if no_world_to_test() {
         return;
@@ -93,7 +81,7 @@ async fn files_of_a_project_that_are_there_are_read_and_neither_changed_nor_put_
         assert!(did.ended.undone.is_empty(), "{:?}", did.ended.undone);
     }
     let ws = &cell.bench.ctx.cwd;
-    cell.run("mv .vscode other").await.refused();
+    cell.run("mv .claude other").await.refused();
     for (project, (file, _)) in PROJECTS.iter().flat_map(|p| FILES.map(|file| (p, file))) {
         assert_eq!(fs::read_to_string(ws.join(project).join(file)).unwrap(), "first");
     }
@@ -121,7 +109,7 @@ async fn what_a_person_changes_in_their_files_while_a_command_runs_stays() {
                 fs::write(ws.join("fresh"), "by a person").unwrap();
                 fs::rename(ws.join("fresh"), ws.join(file)).unwrap();
             }
-            fs::remove_file(ws.join(".exrc")).unwrap();
+            fs::remove_file(ws.join(".mcp.json")).unwrap();
             drop(go);
         }
     });
@@ -129,8 +117,8 @@ async fn what_a_person_changes_in_their_files_while_a_command_runs_stays() {
     did.well();
     person.await.unwrap();
     assert!(did.ended.undone.is_empty(), "{:?}", did.ended.undone);
-    assert!(!ws.join(".exrc").exists() && put_aside(&ws).is_empty());
-    for (file, _) in FILES.iter().filter(|(file, _)| *file != ".exrc") {
+    assert!(!ws.join(".mcp.json").exists() && put_aside(&ws).is_empty());
+    for (file, _) in FILES.iter().filter(|(file, _)| *file != ".mcp.json") {
         assert_eq!(fs::read_to_string(ws.join(file)).unwrap(), "by a person", "{file}");
     }
 }
@@ -143,32 +131,60 @@ async fn no_link_leads_an_editor_to_files_that_a_command_made() {
     }
     let ws = &cell.bench.ctx.cwd;
     let made = "mkdir -p made; echo x > made/tasks.json";
-    let did = cell.run(&format!("{made}; ln -s made .vscode; ln -s made/tasks.json .envrc")).await;
+    let did = cell.run(&format!("{made}; ln -s made .zed; ln -s made/tasks.json .mcp.json")).await;
     did.undone(2);
-    assert!(!ws.join(".vscode").is_symlink() && !ws.join(".envrc").is_symlink());
-    fs::create_dir(ws.join(".vscode")).unwrap();
-    fs::write(ws.join(".vscode/extensions.json"), "").unwrap();
-    let did = cell.run("echo x > .vscode/extensions.json; mv .vscode v; ln -s made .vscode").await;
+    assert!(!ws.join(".zed").is_symlink() && !ws.join(".mcp.json").is_symlink());
+    fs::create_dir(ws.join(".zed")).unwrap();
+    fs::write(ws.join(".zed/notes"), "").unwrap();
+    let did = cell.run("echo x > .zed/notes; mv .zed v; ln -s made .zed").await;
     did.undone(1);
-    assert!(!ws.join(".vscode").exists());
+    assert!(!ws.join(".zed").exists());
     // Links that the person has.
     fs::create_dir(ws.join("settings")).unwrap();
-    symlink("settings", ws.join(".vscode")).unwrap();
-    symlink("settings/envrc", ws.join(".envrc")).unwrap();
+    symlink("settings", ws.join(".zed")).unwrap();
+    symlink("settings/mcp", ws.join(".mcp.json")).unwrap();
     fs::create_dir(ws.join("agents")).unwrap();
     symlink("agents", ws.join(".claude")).unwrap();
     let did = cell
-        .run("echo x > settings/tasks.json; echo x > settings/envrc; echo x > agents/settings.json")
+        .run("echo x > settings/tasks.json; echo x > settings/mcp; echo x > agents/settings.json")
         .await;
     did.undone(3);
-    for made in [".vscode/tasks.json", ".envrc", ".claude/settings.json"] {
+    for made in [".zed/tasks.json", ".mcp.json", ".claude/settings.json"] {
         assert!(!ws.join(made).exists(), "{made}");
     }
     fs::write(ws.join("settings/tasks.json"), "first").unwrap();
     cell.run("echo x > settings/tasks.json").await.refused();
-    let did = cell.run("rm .vscode; ln -s made .vscode").await;
+    let did = cell.run("rm .zed; ln -s made .zed").await;
     did.undone(1);
-    assert_eq!(fs::read_link(ws.join(".vscode")).unwrap(), Path::new("settings"));
+    assert_eq!(fs::read_link(ws.join(".zed")).unwrap(), Path::new("settings"));
+}
+
+#[tokio::test]
+async fn a_file_whose_program_wants_trust_first_is_changed_and_the_result_names_it() {
+    let cell = family();
+    if no_world_to_test() {
+        return;
+    }
+    let ws = &cell.bench.ctx.cwd;
+    fs::write(ws.join(".envrc"), "first").unwrap();
+    let change =
+        "echo x > .envrc; mkdir -p .vscode .idea; echo x > .vscode/tasks.json; echo x > .idea/a";
+    for project in [".", "beside"] {
+        let did = cell.run(&format!("cd {project}; {change}")).await;
+        did.well();
+        let [said] = did.ended.undone.as_slice() else { panic!("{:?}", did.ended) };
+        for (file, program) in
+            [(".envrc", "direnv"), (".vscode/tasks.json", "VS Code"), (".idea", "JetBrains")]
+        {
+            let path = ws.join(project).canonicalize().unwrap().join(file);
+            assert!(said.contains(&format!("{} ({program})", path.display())), "{said}");
+        }
+        assert_eq!(fs::read_to_string(ws.join(project).join(".envrc")).unwrap(), "x\n");
+        let again = cell.run(&format!("cd {project}; {change}")).await;
+        assert!(again.ended.undone.iter().all(|said| !said.contains(".envrc")), "{again:?}");
+        let removed = cell.run(&format!("cd {project}; rm -r .envrc .vscode .idea")).await;
+        assert!(removed.well().is_empty() && removed.ended.undone.is_empty(), "{removed:?}");
+    }
 }
 
 #[tokio::test]
@@ -194,7 +210,7 @@ async fn a_command_that_changes_the_scripts_of_a_package_says_so() {
 #[tokio::test]
 async fn a_child_that_has_only_the_directory_of_an_editor_changes_nothing_guarded_in_it() {
     let mut cell = Cell::new();
-    for file in [".vscode/settings.json", ".vscode/words.txt", ".idea/a", ".envrc"] {
+    for file in [".zed/settings.json", ".zed/words.txt", ".opencode/a", ".mcp.json"] {
         cell.bench.file(file, "first");
     }
     if no_world_to_test() {
@@ -204,29 +220,29 @@ async fn a_child_that_has_only_the_directory_of_an_editor_changes_nothing_guarde
     let give = |cell: &mut Cell, path: &str| {
         cell.bench.ctx.scope.allow = vec![Rule::new(ws.join(path), Permission::Write)];
     };
-    give(&mut cell, ".vscode");
-    cell.bench.ctx.cwd = ws.join(".vscode");
+    give(&mut cell, ".zed");
+    cell.bench.ctx.cwd = ws.join(".zed");
     cell.run("echo x > settings.json").await.refused();
     let did = cell.run("echo x > words.txt; echo x > tasks.json").await;
     assert_eq!(did.text.is_empty(), cell.has_world(), "{}", did.text);
-    assert_eq!(fs::read_to_string(ws.join(".vscode/words.txt")).unwrap(), "x\n");
-    assert!(!ws.join(".vscode/tasks.json").exists());
+    assert_eq!(fs::read_to_string(ws.join(".zed/words.txt")).unwrap(), "x\n");
+    assert!(!ws.join(".zed/tasks.json").exists());
     did.undone(1);
     cell.bench.ctx.cwd = ws.clone();
-    give(&mut cell, ".idea");
-    cell.run(&format!("echo x > {}", ws.join(".idea/a").display())).await.refused();
-    give(&mut cell, ".envrc");
-    cell.run(&format!("echo x > {}", ws.join(".envrc").display())).await.refused();
+    give(&mut cell, ".opencode");
+    cell.run(&format!("echo x > {}", ws.join(".opencode/a").display())).await.refused();
+    give(&mut cell, ".mcp.json");
+    cell.run(&format!("echo x > {}", ws.join(".mcp.json").display())).await.refused();
 }
 
 #[tokio::test]
 async fn a_command_that_names_a_file_of_a_project_changes_it_and_no_other() {
     let mut cell = Cell::new();
     for file in [
-        ".vscode/settings.json",
-        ".vscode/tasks.json",
-        ".envrc",
-        ".idea/a",
+        ".zed/settings.json",
+        ".zed/tasks.json",
+        ".mcp.json",
+        ".opencode/a",
         ".claude/settings.json",
     ] {
         cell.bench.file(file, "first");
@@ -234,10 +250,10 @@ async fn a_command_that_names_a_file_of_a_project_changes_it_and_no_other() {
     if no_world_to_test() {
         return;
     }
-    cell.name(&[(OutsideAccess::Write, "ws/.envrc"), (OutsideAccess::Write, "ws/.idea")]);
-    cell.run("rm .envrc; echo x > .envrc; echo x > .idea/a").await.well();
+    cell.name(&[(OutsideAccess::Write, "ws/.mcp.json"), (OutsideAccess::Write, "ws/.opencode")]);
+    cell.run("rm .mcp.json; echo x > .mcp.json; echo x > .opencode/a").await.well();
     for (dir, file, missing) in
-        [(".vscode", "tasks.json", "launch.json"), (".claude", "settings.json", "hooks")]
+        [(".zed", "tasks.json", "debug.json"), (".claude", "settings.json", "hooks")]
     {
         cell.run(&format!("echo x > {dir}/{file}")).await.refused();
         cell.name(&[(OutsideAccess::Write, &format!("ws/{dir}"))]);
@@ -245,7 +261,7 @@ async fn a_command_that_names_a_file_of_a_project_changes_it_and_no_other() {
         did.well();
         assert!(did.ended.undone.is_empty(), "{:?}", did.ended.undone);
     }
-    cell.run("echo x > .envrc").await.refused();
+    cell.run("echo x > .mcp.json").await.refused();
 }
 
 /// A child that a model gave `area`, to which project files of the workspace around it are links.
@@ -256,12 +272,12 @@ fn child_with_links_around_it() -> Cell {
     }
     let ws = cell.path("ws");
     for (link, to) in [
-        (".envrc", "area/env"),
-        (".vscode", "area/vs"),
-        (".idea", "area/idea"),
+        (".mcp.json", "area/env"),
+        (".zed", "area/vs"),
+        (".opencode", "area/idea"),
         (".yoi", "area/rules"),
-        (".nvim.lua", "area/hop"),
-        (".exrc", "area/missing"),
+        ("opencode.json", "area/hop"),
+        ("opencode.jsonc", "area/missing"),
         ("area/hop", "real.lua"),
     ] {
         symlink(to, ws.join(link)).unwrap();
@@ -280,9 +296,11 @@ async fn what_a_child_makes_for_an_editor_beside_its_live_parent_is_moved_aside(
     if no_world_to_test() {
         return;
     }
-    let did = cell.run("mkdir .vscode; for file in .envrc .vscode/tasks.json; do echo evil > $file; done; true").await;
+    let did = cell
+        .run("mkdir .zed; for file in .mcp.json .zed/tasks.json; do echo evil > $file; done; true")
+        .await;
     did.undone(2);
-    for planted in [".envrc", ".vscode/tasks.json"] {
+    for planted in [".mcp.json", ".zed/tasks.json"] {
         assert!(!cell.path("ws/area").join(planted).exists(), "{planted}: {:?}", did.ended);
     }
 }
@@ -334,4 +352,28 @@ async fn what_a_link_of_a_project_leads_to_is_changed_where_a_person_gave_exactl
         assert!(needs(&cell, &path.join("new")).is_empty());
         cell.bench.ctx.given = model;
     }
+}
+
+#[tokio::test]
+async fn a_checkout_that_leaves_a_guarded_file_says_so_although_git_ends_with_0() {
+    let mut cell = Cell::new();
+    if no_world_to_test() {
+        return;
+    }
+    let ws = cell.path("ws");
+    git(&ws, &["init", "-q", "-b", "main"]);
+    for branch in ["main", "other"] {
+        if branch == "other" {
+            git(&ws, &["checkout", "-q", "-b", branch]);
+        }
+        fs::write(ws.join(".mcp.json"), branch).unwrap();
+        git(&ws, &["add", "."]);
+        git(&ws, &["commit", "-q", "-m", branch]);
+    }
+    git(&ws, &["checkout", "-q", "main"]);
+    let output = cell.bench.bash("git checkout other").await;
+    assert!(output.summary.starts_with("Exit 0 "), "{output:?}");
+    let content = output.content.unwrap();
+    assert!(content.contains("[git left .mcp.json as it was, because it is guarded."), "{content}");
+    assert_eq!(fs::read_to_string(ws.join(".mcp.json")).unwrap(), "main");
 }

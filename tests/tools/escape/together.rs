@@ -17,14 +17,14 @@ async fn no_command_takes_for_the_persons_what_one_beside_it_made() {
     let mut second = Cell::new();
     second.bench.ctx = first.bench.ctx.clone();
     [first.group, second.group] = StartGroup::of(2).try_into().unwrap();
-    let plant = "cp -r .git /tmp/evil; echo ../x > .git/commondir; echo evil > .envrc; \
+    let plant = "cp -r .git /tmp/evil; echo ../x > .git/commondir; echo evil > .mcp.json; \
                      rm .git/HEAD; echo evil > .git/HEAD; echo x > planted";
     let wait = "until test -e planted; do read -t 0.01 <> <(:); done; \
-                    while test -e .envrc; do read -t 0.01 <> <(:); done; echo evil > .envrc";
+                    while test -e .mcp.json; do read -t 0.01 <> <(:); done; echo evil > .mcp.json";
     let (did, beside) = tokio::join!(first.run(plant), second.run(wait));
     assert!(did.ended.undone.len() >= 3, "{:?}", did.ended);
     beside.well();
-    for planted in [".git/commondir", ".envrc"] {
+    for planted in [".git/commondir", ".mcp.json"] {
         let is_there = ws.join(planted).symlink_metadata().is_ok();
         assert!(!is_there, "{planted} is back: {:?}", beside.ended);
     }

@@ -1,0 +1,325 @@
+//! This host and the hosts of other machines: a task that keeps the connection to their server, commits what arrives to
+//! mailboxes, and knows which agents the others have. Without a connection everything on this machine works as before.
+
+/// A message to an agent of another machine.
+mod outgoing;
+/// A message of an agent of another machine.
+mod incoming;
+
+pub(crate) use outgoing::Sending;
+
+use crate::backoff::Backoff;
+use crate::disk::{Changes, private_dir};
+use crate::host::Shared;
+use crate::host::mesh::roster::{self, Change};
+use crate::mesh::machines::{Arrived, Credentials, Incoming, Link, MachineName, Presence, connect};
+use crate::protocol::mesh::{AgentKind, MachineView, MeshAgent};
+use crate::trace::OrLog as _;
+use outgoing::Waiting;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, interval, sleep};
+use tokio_util::sync::CancellationToken;
+
+/// Between two tries to connect, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How often a machine says which agents it has, also where nothing changed.
+const ANNOUNCE: Duration = Duration::from_secs(60);
+/// A machine that is silent for longer is away.
+const PRESENT: Duration = Duration::from_secs(150);
+/// The most machines that are remembered as present.
+const MACHINES: usize = 256;
+
+/// What the tasks of this host share about other machines.
+pub(crate) struct Machines {
+    state: watch::Sender<Arc<State>>,
+    /// The messages whose outcome is not known, by their ids. Held for one step, never across an await.
+    waiting: Mutex<HashMap<String, Waiting>>,
+    ending: CancellationToken,
+}
+
+/// This machine among the others.
+#[derive(Clone, Default)]
+struct State {
+    /// The name of this machine, and its server; `None`: it reaches no others.
+    own: Option<(MachineName, String)>,
+    /// While the connection is up.
+    link: Option<Arc<Link>>,
+    /// Why it is not up.
+    why: Option<String>,
+    present: BTreeMap<MachineName, Present>,
+}
+
+/// A machine that said lately which agents it has.
+#[derive(Clone)]
+struct Present {
+    agents: Vec<String>,
+    until: Instant,
+}
+
+impl Machines {
+    pub(super) fn new() -> Self {
+        Self {
+            state: watch::Sender::default(),
+            waiting: Mutex::default(),
+            ending: CancellationToken::new(),
+        }
+    }
+
+    /// Begins to leave.
+    pub(super) fn end(&self) {
+        self.ending.cancel();
+    }
+
+    /// The name of this machine, if it is connected to others or tries to be.
+    pub(crate) fn own(&self) -> Option<MachineName> {
+        self.state.borrow().own.as_ref().map(|(own, _)| own.clone())
+    }
+
+    /// How this machine takes part; `None`: it reaches no others.
+    pub(crate) fn view(&self) -> Option<MachineView> {
+        let state = self.state.borrow().clone();
+        let own = state.own.as_ref().map(|(own, server)| (own.to_string(), server.clone()));
+        let (name, server) = match (own, &state.why) {
+            (Some(own), _) => own,
+            (None, Some(_)) => (String::new(), String::new()),
+            (None, None) => return None,
+        };
+        let machines = state.present.keys().map(ToString::to_string).collect();
+        let why = state.why.clone().filter(|_| state.link.is_none());
+        Some(MachineView { name, server, connected: state.link.is_some(), why, machines })
+    }
+
+    /// Waits until what is known fits.
+    #[cfg(test)]
+    pub(crate) async fn until(
+        &self,
+        fits: impl Fn(&Option<MachineView>) -> bool,
+    ) -> Option<MachineView> {
+        let mut state = self.state.subscribe();
+        loop {
+            state.borrow_and_update();
+            let view = self.view();
+            if fits(&view) {
+                return view;
+            }
+            state.changed().await.unwrap();
+        }
+    }
+
+    /// The agents of other machines, by their addresses.
+    pub(crate) fn agents(&self, is_blocked: impl Fn(&str) -> bool) -> Vec<MeshAgent> {
+        let state = self.state.borrow().clone();
+        let reachable = state.link.is_some();
+        let agent = |name: String| MeshAgent {
+            blocked: is_blocked(&name),
+            name,
+            kind: AgentKind::Yoi,
+            reachable,
+        };
+        let of_one = |(machine, present): (&MachineName, &Present)| {
+            present.agents.iter().map(|name| format!("{machine}:{name}")).collect::<Vec<_>>()
+        };
+        state.present.iter().flat_map(of_one).map(agent).collect()
+    }
+
+    fn link(&self) -> Option<Arc<Link>> {
+        self.state.borrow().link.clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        self.state.send_modify(|state| change(Arc::make_mut(state)));
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
+        // Each step leaves the map whole.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Connects as soon as this machine has a server, until the host ends.
+pub(crate) fn start(shared: &Shared) {
+    shared.mesh.members.spawn(Task { shared: shared.clone() }.run());
+}
+
+struct Task {
+    shared: Shared,
+}
+
+impl Task {
+    fn machines(&self) -> &Machines {
+        &self.shared.mesh.machines
+    }
+
+    async fn run(self) {
+        let ending = self.machines().ending.clone();
+        ending.run_until_cancelled(self.keep_connected()).await;
+        if let Some(link) = self.machines().link() {
+            link.leave().await;
+        }
+    }
+
+    async fn keep_connected(&self) {
+        let state = &self.shared.dirs.state;
+        let dir = Credentials::dir(state);
+        private_dir(&dir).or_log("make the directory for the connection to other machines");
+        let changes = Changes::of(&dir);
+        // A host that ends with its last command joins nothing.
+        let mut connections = self.shared.connections.subscribe();
+        if connections.wait_for(|connections| connections.is_lasting).await.is_err() {
+            return;
+        }
+        loop {
+            let (own, credentials, why) = match Credentials::read(state) {
+                Ok(None) => (None, None, None),
+                Ok(Some(found)) => {
+                    (Some((found.machine.clone(), found.server.clone())), Some(found), None)
+                }
+                Err(error) => (None, None, Some(error.to_string())),
+            };
+            self.machines().change(|now| *now = State { own, why, ..State::default() });
+            self.agents_changed();
+            let connected = async {
+                match &credentials {
+                    Some(credentials) => self.connected(credentials).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = connected => {}
+                () = changed(&changes) => {}
+            }
+        }
+    }
+
+    /// Keeps a connection up. It never ends by itself.
+    async fn connected(&self, credentials: &Credentials) {
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        loop {
+            let why = match connect(credentials).await {
+                Ok((link, incoming)) => {
+                    backoff.reset();
+                    tracing::info!(machine = %credentials.machine, "connected to the server of other machines");
+                    self.serve(Arc::new(link), incoming).await;
+                    format!("the connection to {} was lost", credentials.server)
+                }
+                Err(error) => error.to_string(),
+            };
+            tracing::warn!("not connected to other machines: {why}");
+            self.machines().change(|state| {
+                state.link = None;
+                state.why = Some(why);
+                state.present.clear();
+            });
+            self.agents_changed();
+            sleep(backoff.pause()).await;
+        }
+    }
+
+    /// Takes what arrives until the connection is lost.
+    async fn serve(&self, link: Arc<Link>, mut incoming: Incoming) {
+        self.machines().change(|state| {
+            state.link = Some(link.clone());
+            state.why = None;
+        });
+        let mut seats = self.shared.mesh.seats.subscribe();
+        let mut announce = interval(ANNOUNCE);
+        announce.reset();
+        self.announce(&link, true).await;
+        loop {
+            tokio::select! {
+                arrived = incoming.next() => match arrived {
+                    Some(arrived) => self.take(&link, arrived).await,
+                    None => return,
+                },
+                changed = seats.changed() => match changed {
+                    Ok(()) => self.announce(&link, false).await,
+                    Err(_) => return,
+                },
+                _ = announce.tick() => {
+                    self.announce(&link, false).await;
+                    self.forget_silent();
+                }
+            }
+        }
+    }
+
+    async fn take(&self, link: &Link, arrived: Arrived) {
+        match arrived {
+            Arrived::Message { from, message, receipt } => {
+                self.take_message(link, from, message, receipt).await;
+            }
+            Arrived::Outcome { from, outcome, receipt } => {
+                self.take_outcome(&from, outcome).await;
+                link.acknowledge(receipt).await;
+            }
+            Arrived::Unreadable { from, receipt } => {
+                tracing::warn!(%from, "another machine sent what is no message");
+                link.acknowledge(receipt).await;
+            }
+            Arrived::Presence { from, presence } => {
+                if presence.solicits {
+                    self.announce(link, false).await;
+                }
+                self.note_present(from, presence);
+            }
+        }
+    }
+
+    /// Says which Pods of this host take part.
+    async fn announce(&self, link: &Link, solicits: bool) {
+        let seats = self.shared.mesh.seats.borrow().clone();
+        let agents = seats.values().map(|seat| seat.pod.to_string()).collect();
+        link.announce(&Presence { agents, solicits, leaves: false }).await;
+    }
+
+    fn note_present(&self, from: MachineName, presence: Presence) {
+        let until = Instant::now() + PRESENT;
+        let mut is_new = false;
+        self.machines().change(|state| {
+            let before = state.present.get(&from).map(|present| &present.agents);
+            let known = before.is_some();
+            if presence.leaves {
+                is_new = state.present.remove(&from).is_some();
+            } else if known || state.present.len() < MACHINES {
+                is_new = before != Some(&presence.agents);
+                state.present.insert(from, Present { agents: presence.agents, until });
+            }
+        });
+        if is_new {
+            self.agents_changed();
+        }
+    }
+
+    fn forget_silent(&self) {
+        let now = Instant::now();
+        let mut forgets = false;
+        self.machines().change(|state| {
+            let before = state.present.len();
+            state.present.retain(|_, present| present.until > now);
+            forgets = state.present.len() < before;
+        });
+        if forgets {
+            self.agents_changed();
+        }
+    }
+
+    fn agents_changed(&self) {
+        roster::changed(&self.shared, Change::Member);
+    }
+}
+
+/// Resolves when something in a watched directory changed.
+async fn changed(changes: &std::io::Result<Changes>) {
+    let next = match changes {
+        Ok(changes) => changes.next().await.is_ok(),
+        Err(_) => false,
+    };
+    if !next {
+        // Nothing is reported: the next start of the host reads the file.
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,130 @@
+//! A message of a Pod to an agent of another machine. The server holds it from the moment at which it is `queued`; it is
+//! `received` when the other host said that it committed it.
+
+use crate::host::mesh::delivery;
+use crate::host::mesh::machines::Task;
+use crate::host::pod::Fact;
+use crate::mesh::machines::{Fate, MachineName, Message, NotStored, Outcome};
+use crate::mesh::{Id, Status};
+use crate::protocol::PodName;
+use crate::text::SafeText;
+use serde_json::value::RawValue;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How long the outcome is waited for where the other machine is present.
+const OUTCOME: Duration = Duration::from_secs(5);
+/// The most messages whose late outcome is told to the Pod that sent them. Of more only the first of a minute is.
+const MOST_WAITING: usize = 10_000;
+
+/// A message on its way.
+pub(super) struct Waiting {
+    pod: PodName,
+    machine: MachineName,
+    done: Option<oneshot::Sender<Outcome>>,
+}
+
+/// A message to be sent.
+pub(crate) struct Sending<'a> {
+    pub(crate) pod: &'a PodName,
+    pub(crate) machine: MachineName,
+    pub(crate) agent: &'a str,
+    pub(crate) id: Id,
+    pub(crate) re: Option<Id>,
+    pub(crate) body: &'a RawValue,
+}
+
+/// What became of a message, with the reason as a sentence.
+pub(crate) type Stored = (Status, Option<String>);
+
+impl crate::host::Shared {
+    /// Sends a message, and waits for what becomes of it if the other machine is present and `waits` says so.
+    pub(crate) async fn send_to_machine(&self, sending: Sending<'_>, waits: bool) -> Stored {
+        let machines = &self.mesh.machines;
+        let state = machines.state.borrow().clone();
+        let Some(link) = state.link.clone() else {
+            let why = state.why.clone().unwrap_or_else(|| "it is being connected".to_owned());
+            return (Status::Refused, Some(format!("no other machine can be reached: {why}")));
+        };
+        let Sending { pod, machine, agent, id, re, body } = sending;
+        let message = Message {
+            from: pod.to_string(),
+            to: agent.to_owned(),
+            id: id.to_string(),
+            re: re.map(|re| re.to_string()),
+            body: body.to_owned(),
+        };
+        let (done, outcome) = oneshot::channel();
+        let waiting = Waiting { pod: pod.clone(), machine: machine.clone(), done: Some(done) };
+        if machines.waiting().len() < MOST_WAITING {
+            machines.waiting().insert(message.id.clone(), waiting);
+        }
+        if let Err(error) = link.send(&machine, &message).await {
+            machines.waiting().remove(&message.id);
+            let status = match error {
+                NotStored::TooLarge(..) | NotStored::Refused(_) => Status::Refused,
+                NotStored::NoSuchMachine(_) => Status::Denied,
+                NotStored::Unknown => Status::Timeout,
+            };
+            return (status, Some(error.to_string()));
+        }
+        if !waits {
+            return (Status::Queued, None);
+        }
+        let is_present = state.present.contains_key(&machine);
+        if is_present && let Ok(Ok(outcome)) = tokio::time::timeout(OUTCOME, outcome).await {
+            return (status(outcome.fate), outcome.reason);
+        }
+        let away = if is_present { "has not taken it yet" } else { "is away" };
+        let reason = format!("{machine} {away}; the server holds the message for it");
+        (Status::Queued, Some(reason))
+    }
+}
+
+fn status(fate: Fate) -> Status {
+    match fate {
+        Fate::Received => Status::Received,
+        Fate::Denied => Status::Denied,
+    }
+}
+
+impl Task {
+    /// Hands an outcome to the call that waits for it; a late one is told to the Pod that sent the message.
+    pub(super) async fn take_outcome(&self, from: &MachineName, outcome: Outcome) {
+        let waiting = {
+            let mut waiting = self.machines().waiting();
+            let is_its = waiting.get(&outcome.id).is_some_and(|sent| sent.machine == *from);
+            if is_its { waiting.remove(&outcome.id) } else { None }
+        };
+        let is_known = waiting.is_some();
+        let (pod, done) = match waiting {
+            Some(Waiting { pod, done, .. }) => (Some(pod), done),
+            // This host was started anew since, or the outcome is invented.
+            None => (PodName::parse(&outcome.to).ok(), None),
+        };
+        let outcome = match done.map(|done| done.send(outcome.clone())) {
+            Some(Ok(())) => return,
+            Some(Err(outcome)) => outcome,
+            None => outcome,
+        };
+        let Some(pod) = pod.and_then(|pod| self.shared.pod(&pod)) else { return };
+        let agent = format!("{from}:{}", outcome.from);
+        if !is_known && delivery::denials_are_over_rate(&self.shared, &pod.name, from.as_str()) {
+            return;
+        }
+        let named = SafeText::quoted(&agent).into_string();
+        let fact = match outcome.fate {
+            Fate::Received => Fact::Notice(format!("{named} has the message {} now", outcome.id)),
+            Fate::Denied => {
+                let why = outcome.reason.unwrap_or_default();
+                let why = SafeText::line(why);
+                let text = format!("{named} did not take the message {}: {why}", outcome.id);
+                match self.shared.mesh.is_blocked(&agent) {
+                    true => Fact::Notice(text),
+                    false => Fact::AgentRefused(text),
+                }
+            }
+        };
+        pod.post(fact).await;
+    }
+}
