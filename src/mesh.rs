@@ -1,6 +1,6 @@
 //! The agent mesh of this machine: agents of several programs join one Unix socket, see each other and send
 //! messages with an acknowledgement. One member leads: it holds the socket and routes. The wire is that of
-//! remote-pi 0.4.2. [`machines`] reaches other machines. This room knows nothing of Pods.
+//! remote-pi 0.4.2. The room `machines` reaches other machines. This room knows nothing of Pods.
 //!
 //! A process joins with [`crate::mesh::join`]. The member then follows the leader, or leads itself, and comes
 //! back by itself after a leader is gone.
