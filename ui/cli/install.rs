@@ -129,7 +129,7 @@ fn agrees() -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::usage("--all deletes keys and transcripts: --yes says that it may"));
     }
-    console::err("this deletes settings, keys, Pods and their transcripts for good: y and Enter");
+    console::err("this deletes settings, keys, Pods and their transcripts for good; go on? (y/N)");
     let mut line = String::new();
     io::stdin().read_line(&mut line).map_err(|why| failed("the answer", why))?;
     Ok(matches!(line.trim(), "y" | "yes"))
