@@ -140,7 +140,6 @@ const PLAYS: &[(&str, Player)] = &[
     ("yoi install --plan", the_program_is_installed),
     ("yoi uninstall --to <DIR>", the_installed_program_is_taken_back),
     ("yoi uninstall --all", the_installed_program_is_taken_back),
-    ("yoi uninstall --yes", the_installed_program_is_taken_back),
     ("yoi mcp --name <NAME>", an_mcp_client_is_answered),
     ("yoi mcp --cwd <DIR>", an_mcp_client_is_answered),
     ("yoi send --socket <PATH>", the_socket_of_the_pod_takes_a_message),
