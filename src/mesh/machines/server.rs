@@ -53,8 +53,6 @@ pub enum ServerError {
     Request(String, String),
     #[error("the server admits no machine `{0}`")]
     NoSuchMachine(MachineName),
-    #[error("another `yoi mesh init` is under way in {}", .0.display())]
-    Busy(PathBuf),
 }
 
 /// The directory of a server. Holding it locks it.
@@ -114,11 +112,9 @@ impl ServerDir {
             return Err(ServerError::Path(dir));
         }
         let path = dir.join(REGISTRY);
-        // The directory itself is the lock: files in it are replaced.
+        // The directory itself is the lock: files in it are replaced. Another change ends within seconds.
         let lock = File::open(&dir).map_err(DiskError::at("open", &dir))?;
-        if lock.try_lock().is_err() {
-            return Err(ServerError::Busy(dir));
-        }
+        lock.lock().map_err(DiskError::at("lock", &dir))?;
         let registry = match fs::read_to_string(&path).map_err(DiskError::at("read", &path)) {
             Err(error) if error.is_missing() => Registry::default(),
             text => {
@@ -300,7 +296,7 @@ mod tests {
         assert!(matches!(ServerDir::open(&dir), Err(ServerError::NotThere(_))));
         let made = ServerDir::init(&dir, Some("example.org")).unwrap();
         assert_eq!(made.address(), "example.org:4223");
-        assert!(matches!(ServerDir::init(&dir, None), Err(ServerError::Busy(_))));
+        assert!(File::open(&dir).unwrap().try_lock().is_err(), "it is locked while it is held");
         drop(made);
         let files = || {
             let entries = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
