@@ -3,7 +3,7 @@
 
 use crate::config::models::KeySource;
 use crate::config::{Catalogue, Env, Settings, plain_file};
-use crate::disk::{self, DiskError};
+use crate::disk::DiskError;
 use crate::trace::secrets;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -159,14 +159,17 @@ impl Keys {
     }
 
     fn read(&self) -> Result<BTreeMap<String, String>, KeysError> {
-        let text = self.text()?;
-        toml::from_str(&text).map_err(|error| self.syntax(&text, error.span()))
+        self.keys_of(&self.text()?)
+    }
+
+    fn keys_of(&self, text: &str) -> Result<BTreeMap<String, String>, KeysError> {
+        toml::from_str(text).map_err(|error| self.syntax(text, error.span()))
     }
 
     /// The file with its comments and its order, to be changed.
     fn document(&self) -> Result<DocumentMut, KeysError> {
-        self.read()?;
         let text = self.text()?;
+        self.keys_of(&text)?;
         text.parse().map_err(|error: TomlError| self.syntax(&text, error.span()))
     }
 
@@ -207,13 +210,8 @@ impl Keys {
         self.file.parent().unwrap_or(Path::new("."))
     }
 
-    /// A link to the file stays one.
     fn write(&self, document: &DocumentMut) -> Result<(), KeysError> {
-        let file = match self.file.is_symlink() {
-            true => self.file.canonicalize().map_err(|cause| self.io("write", cause))?,
-            false => self.file.clone(),
-        };
-        Ok(disk::replace(&file, document.to_string().as_bytes(), 0o600)?)
+        Ok(plain_file::write(&self.file, &document.to_string(), 0o600)?)
     }
 
     fn io(&self, doing: &'static str, cause: io::Error) -> KeysError {

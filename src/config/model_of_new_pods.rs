@@ -1,7 +1,6 @@
 //! Writes the model of new Pods into `config.toml`, for a person who chose it on the screen.
 
 use crate::config::{dirs, plain_file};
-use crate::disk;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -30,9 +29,8 @@ pub fn write(config: &Path, model: &str) -> Result<String, String> {
         return Ok(one.unwrap_or_else(|| named.to_string().trim().to_owned()));
     }
     document[KEY] = toml_edit::value(model);
-    let place = if file.is_symlink() { file.canonicalize().map_err(failed)? } else { file.clone() };
-    let mode = place.metadata().map_or(0o600, |found| found.permissions().mode() & 0o777);
-    disk::replace(&place, document.to_string().as_bytes(), mode).map_err(|why| why.to_string())?;
+    let mode = file.metadata().map_or(0o600, |found| found.permissions().mode() & 0o777);
+    plain_file::write(&file, &document.to_string(), mode).map_err(|why| why.to_string())?;
     Ok(model.to_owned())
 }
 

@@ -1,6 +1,6 @@
 //! Files that a person writes by hand: settings, themes, keymaps, keys.
 
-use crate::disk::open_regular;
+use crate::disk::{DiskError, open_regular, replace};
 use crate::text::Decoded;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -21,6 +21,18 @@ pub fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     open_regular(path)?.take(MAX_FILE).read_to_end(&mut bytes)?;
     in_utf8(bytes).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))
+}
+
+/// Replaces such a file whole. A link to it stays one.
+///
+/// # Errors
+/// It cannot be written, or the link leads nowhere.
+pub fn write(path: &Path, text: &str, mode: u32) -> Result<(), DiskError> {
+    if !path.is_symlink() {
+        return replace(path, text.as_bytes(), mode);
+    }
+    let target = path.canonicalize().map_err(DiskError::at("write", path))?;
+    replace(&target, text.as_bytes(), mode)
 }
 
 /// The text of these bytes. Another encoding is refused by name, because yoi writes such files back in UTF-8.

@@ -35,10 +35,8 @@ impl App {
             }
             Err(why) => {
                 // After a verb without arguments, the values of its first argument are listed.
-                let line = match (of_unseen(&line), find(&line)) {
-                    (Some(verb), _) | (None, Some(verb)) => format!("{} ", verb.name),
-                    (None, None) => line,
-                };
+                let verb = of_unseen(&line).or_else(|| find(&line));
+                let line = verb.map_or(line, |verb| format!("{} ", verb.name));
                 prompt.input = Input::new(line);
                 prompt.changed(&self.sources());
                 prompt.wrong = Some(why);
