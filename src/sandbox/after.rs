@@ -276,7 +276,7 @@ impl Before {
         moved.chain(kept).chain(heads).chain(repositories).chain(shown).collect()
     }
 
-    /// Moves away what the command put at a guarded path.
+    /// Moves what the command put at a guarded path out of the scope.
     fn remove(&self, path: &Path) -> Option<String> {
         // The parent is missing or a link now, so the guarded path itself does not exist.
         let (dir, name) = directory_to_change(path).ok()?;
@@ -344,7 +344,7 @@ impl Before {
     }
 
     /// Restores a file or link by an atomic rename, so that the path always exists: otherwise git would
-    /// search for another repository. The new name beside it is random. Returns where the
+    /// search for another repository. The temporary name in its directory is random. Returns where the
     /// command's version is, if there is one.
     fn put_back(
         &self,

@@ -19,7 +19,7 @@ const LONGEST: Duration = Duration::from_secs(20);
 const WORTH_KEEPING: usize = 32;
 /// A directory that changed so short a time ago may change again without another time of change.
 const RECENT: Duration = Duration::from_millis(2_500);
-/// The entry that makes its directory a working tree.
+/// The name of the entry that marks a directory as a working tree.
 const GIT: &[u8] = b".git";
 /// A directory with these names is a repository; one with the first and the last is a worktree of one.
 const PARTS: [&[u8]; 4] = [b"HEAD", b"objects", b"refs", b"commondir"];

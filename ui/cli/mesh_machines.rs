@@ -99,8 +99,8 @@ pub async fn join(opening: &Opening, line: String) -> Result<(), Failure> {
 /// Disconnects this machine for good.
 pub fn leave(opening: &Opening) -> Result<(), Failure> {
     match Credentials::remove(&opening.dirs.state).map_err(failed)? {
-        true => console::out("this machine reaches no others any more"),
-        false => console::err("this machine was connected to no others"),
+        true => console::out("this machine is no longer connected to other machines"),
+        false => console::err("this machine was not connected to other machines"),
     }
     Ok(())
 }

@@ -167,7 +167,7 @@ impl Task {
         let dir = Credentials::dir(state);
         private_dir(&dir).or_log("make the directory for the connection to other machines");
         let changes = Changes::of(&dir);
-        // A host that ends with its last command joins nothing.
+        // A host that was started for single commands, and ends with the last of them, does not connect.
         let mut connections = self.shared.connections.subscribe();
         if connections.wait_for(|connections| connections.is_lasting).await.is_err() {
             return;

@@ -23,7 +23,7 @@ const AGENTS: usize = 1024;
 /// The longest name in it, in bytes. No leader of yoi assigns a longer one.
 const NAME: usize = 256;
 
-/// The agents that are no Pods of this host, by name.
+/// The agents other than the Pods of this host, by name.
 pub(crate) struct Roster {
     agents: watch::Sender<Arc<Vec<MeshAgent>>>,
     /// Held for one step, never across an await.

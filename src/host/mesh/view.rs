@@ -59,7 +59,7 @@ pub(crate) fn address(shared: &Shared, pod: &PodName) -> String {
     seat.map_or_else(|| pod.to_string(), |seat| seat.standing.name)
 }
 
-/// The agents that are no Pods of this host: those that the leader lists, and those of other machines.
+/// The agents other than the Pods of this host: those that the leader lists, and those of other machines.
 pub(super) async fn outside(shared: &Shared, seat: &Seat) -> Result<Vec<MeshAgent>, Refusal> {
     let roster = seat.member.peers_in_detail().await;
     let roster = roster.map_err(|error| Refusal::internal(error.to_string()))?;
