@@ -25,7 +25,10 @@ pub fn measure() -> Vec<Figure> {
     home.new_pod("pod");
     let first = Terminal::open(&home, &["--pod", "pod"]);
     first.until("the dashboard shows", |seen| seen.shows("pod"));
-    first.send("m00000\r");
+    first.send("m00000");
+    // In one write the two would be a paste, and Enter a line of it.
+    first.until("the message is in the line", |seen| seen.shows("m00000"));
+    first.send("\r");
     first.until("the answer shows", |seen| seen.shows("heard: m00000"));
     let state = kept(&home);
     drop(first);

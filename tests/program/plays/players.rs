@@ -189,7 +189,7 @@ pub fn two_machines_are_connected(place: &Place, _line: &str) {
     assert!(removed.code == Some(0) && removed.err.contains("trab is refused"), "{removed:?}");
     let refused = place.run("yoi doctor");
     assert!(refused.out.contains("does not admit this machine"), "{refused:?}");
-    assert!(place.does("yoi mesh leave").contains("reaches no others"));
+    assert!(place.does("yoi mesh leave").contains("is no longer connected"));
 }
 
 pub fn an_mcp_client_is_answered(place: &Place, line: &str) {
