@@ -39,7 +39,7 @@ pub mod workspace_settings;
 
 pub use catalogue::{Catalogue, Known};
 pub use diagnostic::Diagnostic;
-pub use dirs::{ConfigError, Dirs, Env};
+pub use dirs::{ConfigError, Dirs, Env, Usual};
 pub use key_command::{KeyCommand, PrintedKeys};
 pub use keys::{Keys, KeysError, MissingKey, Secret};
 pub use mcp::{McpDefinition, McpServer, McpServers};

@@ -179,7 +179,8 @@ async fn program(args: Args) -> Exit {
 
 fn opening(cwd: Option<&Path>) -> Result<Opening, Failure> {
     let env = start::environment();
-    let dirs = Dirs::open(&env).map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
+    let dirs = Dirs::open(&env, start::usual().as_ref())
+        .map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
     yoi::trace::start(&env, Some(&dirs.state));
     let cwd = match cwd {
         Some(dir) => absolute(dir)?,

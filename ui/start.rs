@@ -2,6 +2,7 @@
 //! outlive the terminal, or inside this process.
 
 use anyhow::{Context as _, anyhow, bail};
+use directories::{BaseDirs, ProjectDirs};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead as _, BufReader};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -14,7 +15,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 use yoi::client::{Client, ConnectError, Events, find};
-use yoi::config::dirs::{Dirs, Env};
+use yoi::config::dirs::{Dirs, Env, Usual};
 use yoi::host::{Ending, Host, HostError, HostLockError, IdleExit, Options, Reader};
 use yoi::protocol::{ClientKind, Method, PodName};
 use yoi::text::SafeText;
@@ -265,7 +266,7 @@ pub fn host_main() -> ExitCode {
 
 async fn background() -> ExitCode {
     let env: Env = environment();
-    let dirs = match Dirs::open(&env) {
+    let dirs = match Dirs::open(&env, usual().as_ref()) {
         Ok(dirs) => dirs,
         Err(error) => return failed(&error.to_string()),
     };
@@ -311,11 +312,28 @@ fn starter() -> std::io::Result<UnixStream> {
     UnixStream::from_std(pipe)
 }
 
-/// The environment as text; variables that are no text are left out, because none of ours is one.
+/// The environment as text; variables that are no text are left out, because none of ours is one. Where HOME
+/// is not set, it is the home directory of the account, as in [`usual`].
 pub fn environment() -> Env {
-    std::env::vars_os()
+    let mut env: Env = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect()
+        .collect();
+    let home = BaseDirs::new().and_then(|dirs| dirs.home_dir().to_str().map(str::to_owned));
+    env.extend(home.map(|home| ("HOME".to_owned(), home)));
+    env
+}
+
+/// The directories of this program in the account of its user by the XDG rules. A home directory whose path is
+/// no text counts as none: [`environment`] has no HOME then, and without it commands could read the keys in it.
+pub fn usual() -> Option<Usual> {
+    BaseDirs::new()?.home_dir().to_str()?;
+    let dirs = ProjectDirs::from("", "", "yoi")?;
+    Some(Usual {
+        config: dirs.config_dir().into(),
+        data: dirs.data_dir().into(),
+        state: dirs.state_dir()?.into(),
+        runtime: dirs.runtime_dir().map(Into::into),
+    })
 }
 
 /// Resolves when a signal or the host itself ends the host.

@@ -53,6 +53,17 @@ pub enum ConfigError {
     Shared { dir: PathBuf, owner: PathBuf, data: PathBuf },
 }
 
+/// The directories of yoi in this user's account by the XDG rules, as the program found them when it read
+/// its own environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Usual {
+    pub config: PathBuf,
+    pub data: PathBuf,
+    pub state: PathBuf,
+    /// Absent where `XDG_RUNTIME_DIR` names no absolute path.
+    pub runtime: Option<PathBuf>,
+}
+
 /// yoi's directories, all absolute; nothing is made before [`Dirs::make`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dirs {
@@ -71,45 +82,45 @@ pub struct Dirs {
 }
 
 impl Dirs {
-    /// `YOI_*_DIR`, else below `YOI_HOME`, else the XDG places below `HOME`. A data directory elsewhere
-    /// keeps its sockets and log files with it.
-    pub fn find(env: &Env) -> Result<Self, ConfigError> {
+    /// `YOI_*_DIR`, else below `YOI_HOME`, else the usual places, which are absent where the account has no
+    /// home directory. A data directory elsewhere keeps its sockets and log files with it.
+    pub fn find(env: &Env, usual: Option<&Usual>) -> Result<Self, ConfigError> {
         let home = absolute(env, "YOI_HOME")?;
-        let place = |own: &str, below: &str, xdg: &str, usual: &str| {
-            let usual = || match &home {
-                Some(home) => Ok(home.join(below)),
-                None => xdg_dir(env, xdg, usual),
-            };
-            match absolute(env, own)? {
-                Some(dir) => Ok((dir.clone(), usual().is_ok_and(|usual| usual == dir))),
-                None => Ok((usual()?, true)),
+        let below = |name: &str, of: fn(&Usual) -> &PathBuf| match (&home, usual) {
+            (Some(home), _) => Ok(home.join(name)),
+            (None, Some(usual)) => {
+                absolute(env, "HOME")?;
+                Ok(of(usual).clone())
             }
+            (None, None) => Err(ConfigError::NoHome),
         };
-        let (config, _) = place("YOI_CONFIG_DIR", "config", "XDG_CONFIG_HOME", ".config")?;
-        let (data, usual) = place("YOI_DATA_DIR", "data", "XDG_DATA_HOME", ".local/share")?;
+        let place = |own: &str, usual: Result<PathBuf, ConfigError>| match absolute(env, own)? {
+            Some(dir) => Ok((dir.clone(), usual.is_ok_and(|usual| usual == dir))),
+            None => Ok((usual?, true)),
+        };
+        let (config, _) = place("YOI_CONFIG_DIR", below("config", |usual| &usual.config))?;
+        let (data, is_usual) = place("YOI_DATA_DIR", below("data", |usual| &usual.data))?;
         let named = absolute(env, "YOI_RUNTIME_DIR")?;
         let explicit = named.is_some();
+        let usual_runtime = usual.and_then(|usual| usual.runtime.as_ref());
         // A data directory elsewhere keeps its sockets with it: it never meets another one's.
-        let runtime = match (named, &home, absolute_or_nothing(env, "XDG_RUNTIME_DIR")) {
+        let runtime = match (named, &home, usual_runtime) {
             (Some(dir), _, _) => dir,
-            (None, Some(home), _) if usual => home.join("run"),
-            (None, None, Some(dir)) if usual => dir.join("yoi"),
+            (None, Some(home), _) if is_usual => home.join("run"),
+            (None, None, Some(dir)) if is_usual => dir.clone(),
             _ => data.join("run"),
         };
         let state = match absolute(env, "YOI_STATE_DIR")? {
             Some(dir) => dir,
-            None if !usual => data.join("state"),
-            None => match &home {
-                Some(home) => home.join("state"),
-                None => xdg_dir(env, "XDG_STATE_HOME", ".local/state")?,
-            },
+            None if !is_usual => data.join("state"),
+            None => below("state", |usual| &usual.state)?,
         };
         Ok(Self { config, data, runtime, state, home, explicit })
     }
 
     /// The same, refused where another user can change what lies in a directory. Makes nothing.
-    pub fn open(env: &Env) -> Result<Self, ConfigError> {
-        let dirs = Self::find(env)?;
+    pub fn open(env: &Env, usual: Option<&Usual>) -> Result<Self, ConfigError> {
+        let dirs = Self::find(env, usual)?;
         dirs.check()?;
         Ok(dirs)
     }
@@ -222,19 +233,6 @@ fn absolute(env: &Env, name: &str) -> Result<Option<PathBuf>, ConfigError> {
     }
 }
 
-/// The XDG rule: a relative path is ignored.
-fn absolute_or_nothing(env: &Env, name: &str) -> Option<PathBuf> {
-    var(env, name).filter(|value| value.starts_with('/')).map(PathBuf::from)
-}
-
-fn xdg_dir(env: &Env, name: &str, usual: &str) -> Result<PathBuf, ConfigError> {
-    if let Some(dir) = absolute_or_nothing(env, name) {
-        return Ok(dir.join("yoi"));
-    }
-    let home = absolute(env, "HOME")?.ok_or(ConfigError::NoHome)?;
-    Ok(home.join(usual).join("yoi"))
-}
-
 /// Makes a directory and what is missing above it, each 0700; one of ours that exists is made
 /// private too.
 pub fn private_tree(dir: &Path) -> io::Result<()> {
@@ -315,74 +313,68 @@ mod tests {
         pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
     }
 
+    /// The usual places of a home directory, with a directory for sockets.
+    fn usual(home: &str, runtime: Option<&str>) -> Usual {
+        let at = |place: &str| Path::new(home).join(place).join("yoi");
+        Usual {
+            config: at(".config"),
+            data: at(".local/share"),
+            state: at(".local/state"),
+            runtime: runtime.map(|dir| Path::new(dir).join("yoi")),
+        }
+    }
+
+    fn find(pairs: &[(&str, &str)]) -> Result<Dirs, ConfigError> {
+        Dirs::find(&env(pairs), Some(&usual("/h", Some("/r"))))
+    }
+
     fn found(pairs: &[(&str, &str)]) -> [String; 3] {
-        let dirs = Dirs::find(&env(pairs)).unwrap();
+        let dirs = find(pairs).unwrap();
         [dirs.config, dirs.data, dirs.runtime].map(|dir| dir.display().to_string())
     }
 
     #[test]
     fn the_state_directory_is_named_or_lies_beside_the_others() {
-        let found = |pairs: &[(&str, &str)]| Dirs::find(&env(pairs)).unwrap().state;
-        let home = ("HOME", "/h");
-        assert_eq!(found(&[home]), Path::new("/h/.local/state/yoi"));
-        assert_eq!(found(&[home, ("XDG_STATE_HOME", "/s")]), Path::new("/s/yoi"));
-        assert_eq!(found(&[home, ("YOI_HOME", "/y")]), Path::new("/y/state"));
-        assert_eq!(found(&[home, ("YOI_DATA_DIR", "/d")]), Path::new("/d/state"));
-        assert_eq!(found(&[home, ("YOI_STATE_DIR", "/t")]), Path::new("/t"));
+        let found = |pairs: &[(&str, &str)]| find(pairs).unwrap().state;
+        assert_eq!(found(&[]), Path::new("/h/.local/state/yoi"));
+        assert_eq!(found(&[("YOI_HOME", "/y")]), Path::new("/y/state"));
+        assert_eq!(found(&[("YOI_DATA_DIR", "/d")]), Path::new("/d/state"));
+        assert_eq!(found(&[("YOI_STATE_DIR", "/t")]), Path::new("/t"));
     }
 
     #[test]
     fn directories_are_found_in_the_documented_order() {
-        let home = ("HOME", "/h");
-        assert_eq!(
-            found(&[home]),
-            ["/h/.config/yoi", "/h/.local/share/yoi", "/h/.local/share/yoi/run"]
-        );
-        assert_eq!(
-            found(&[home, ("XDG_CONFIG_HOME", "/c"), ("XDG_RUNTIME_DIR", "/r")]),
-            ["/c/yoi", "/h/.local/share/yoi", "/r/yoi"]
-        );
-        assert_eq!(
-            found(&[("YOI_HOME", "/y"), ("XDG_RUNTIME_DIR", "/r")]),
-            ["/y/config", "/y/data", "/y/run"]
-        );
-        assert_eq!(
-            found(&[
-                home,
-                ("YOI_CONFIG_DIR", "/1"),
-                ("YOI_DATA_DIR", "/2"),
-                ("YOI_RUNTIME_DIR", "/3")
-            ]),
-            ["/1", "/2", "/3"]
-        );
+        assert_eq!(found(&[]), ["/h/.config/yoi", "/h/.local/share/yoi", "/r/yoi"]);
+        let without_sockets = Dirs::find(&Env::new(), Some(&usual("/h", None))).unwrap();
+        assert_eq!(without_sockets.runtime, Path::new("/h/.local/share/yoi/run"));
+        assert_eq!(found(&[("YOI_HOME", "/y")]), ["/y/config", "/y/data", "/y/run"]);
+        let named = [("YOI_CONFIG_DIR", "/1"), ("YOI_DATA_DIR", "/2"), ("YOI_RUNTIME_DIR", "/3")];
+        assert_eq!(found(&named), ["/1", "/2", "/3"]);
     }
 
     #[test]
-    fn an_empty_variable_is_unset_and_a_relative_one_is_refused_or_ignored() {
-        let unset =
-            [("HOME", "/h"), ("YOI_HOME", ""), ("YOI_DATA_DIR", ""), ("XDG_DATA_HOME", "x")];
-        assert_eq!(found(&unset)[1], "/h/.local/share/yoi");
-        let relative = Dirs::find(&env(&[("HOME", "/h"), ("YOI_DATA_DIR", "data")]));
-        assert!(relative.unwrap_err().to_string().contains("YOI_DATA_DIR must be an absolute"));
-        assert!(matches!(Dirs::find(&Env::new()), Err(ConfigError::NoHome)));
+    fn an_empty_variable_is_unset_and_a_relative_one_is_refused() {
+        assert_eq!(found(&[("YOI_HOME", ""), ("YOI_DATA_DIR", "")])[1], "/h/.local/share/yoi");
+        for name in ["YOI_DATA_DIR", "YOI_HOME", "HOME"] {
+            let relative = find(&[(name, "data")]).unwrap_err().to_string();
+            assert_eq!(relative, format!("{name} must be an absolute path, not data"));
+        }
+        assert!(matches!(Dirs::find(&Env::new(), None), Err(ConfigError::NoHome)));
     }
 
     #[test]
     fn another_data_directory_never_gets_the_usual_runtime_directory() {
-        let runtime = ("XDG_RUNTIME_DIR", "/r");
-        assert_eq!(found(&[("HOME", "/h"), runtime, ("YOI_DATA_DIR", "/d")])[2], "/d/run");
+        assert_eq!(found(&[("YOI_DATA_DIR", "/d")])[2], "/d/run");
         assert_eq!(found(&[("YOI_HOME", "/y"), ("YOI_DATA_DIR", "/d")])[2], "/d/run");
-        let same = [("HOME", "/h"), runtime, ("YOI_DATA_DIR", "/h/.local/share/yoi")];
-        assert_eq!(found(&same)[2], "/r/yoi");
+        assert_eq!(found(&[("YOI_DATA_DIR", "/h/.local/share/yoi")])[2], "/r/yoi");
     }
 
     #[test]
     fn a_runtime_directory_serves_one_data_directory_at_a_time() {
         let top = tempfile::tempdir().unwrap();
         let at = |name: &str| top.path().join(name).display().to_string();
-        let dirs = |home: &str| {
-            Dirs::find(&env(&[("HOME", &at(home)), ("XDG_RUNTIME_DIR", &at("r"))])).unwrap()
-        };
+        let dirs =
+            |home: &str| Dirs::find(&Env::new(), Some(&usual(&at(home), Some(&at("r"))))).unwrap();
         let (mut first, mut second) = (dirs("a"), dirs("b"));
         first.make().unwrap();
         first.make().unwrap();
@@ -403,7 +395,8 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let at = |name: &str| top.path().join(name).display().to_string();
         let dirs = |home: &str| {
-            Dirs::find(&env(&[("YOI_HOME", &at(home)), ("YOI_RUNTIME_DIR", &at("r"))])).unwrap()
+            Dirs::find(&env(&[("YOI_HOME", &at(home)), ("YOI_RUNTIME_DIR", &at("r"))]), None)
+                .unwrap()
         };
         dirs("a").make().unwrap();
         let sentence = dirs("b").make().unwrap_err().to_string();
@@ -414,7 +407,7 @@ mod tests {
     fn a_socket_path_that_is_too_long_moves_to_a_private_place_of_its_runtime_directory() {
         let long = format!("/{}", "d".repeat(90));
         let dirs = |runtime: &str| {
-            Dirs::find(&env(&[("YOI_HOME", "/y"), ("YOI_RUNTIME_DIR", runtime)])).unwrap()
+            Dirs::find(&env(&[("YOI_HOME", "/y"), ("YOI_RUNTIME_DIR", runtime)]), None).unwrap()
         };
         assert_eq!(dirs("/r").socket("alice"), Path::new("/r/alice/sock"));
         let name = "n".repeat(64);
@@ -446,15 +439,15 @@ mod tests {
             fs::create_dir_all(&dir).unwrap();
             for mode in [0o777, 0o770, 0o1777] {
                 fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
-                let sentence = Dirs::open(&home_of(top.path())).unwrap_err().to_string();
+                let sentence = Dirs::open(&home_of(top.path()), None).unwrap_err().to_string();
                 assert!(
                     sentence.contains("chmod go-w") && sentence.contains("YOI_HOME"),
                     "{sentence}"
                 );
-                assert!(Dirs::find(&home_of(top.path())).unwrap().make().is_err());
+                assert!(Dirs::find(&home_of(top.path()), None).unwrap().make().is_err());
             }
             fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
-            Dirs::open(&home_of(top.path())).unwrap().make().unwrap();
+            Dirs::open(&home_of(top.path()), None).unwrap().make().unwrap();
         }
     }
 
@@ -469,7 +462,7 @@ mod tests {
             let dir = top.path().join(place);
             fs::create_dir_all(&dir).unwrap();
             std::os::unix::fs::chown(&dir, Some(65534), None).unwrap();
-            let sentence = Dirs::open(&home_of(top.path())).unwrap_err().to_string();
+            let sentence = Dirs::open(&home_of(top.path()), None).unwrap_err().to_string();
             assert!(sentence.contains("uid 65534") && sentence.contains("YOI_HOME"), "{sentence}");
         }
     }
@@ -478,21 +471,22 @@ mod tests {
     fn a_runtime_directory_that_is_not_safe_is_left_aside_unless_it_was_named() {
         let top = tempfile::tempdir().unwrap();
         let at = |name: &str| top.path().join(name).display().to_string();
-        let usual = top.path().join("r/yoi");
-        fs::create_dir_all(&usual).unwrap();
-        fs::set_permissions(&usual, fs::Permissions::from_mode(0o777)).unwrap();
-        let mut dirs =
-            Dirs::open(&env(&[("HOME", &at("h")), ("XDG_RUNTIME_DIR", &at("r"))])).unwrap();
+        let unsafe_dir = top.path().join("r/yoi");
+        fs::create_dir_all(&unsafe_dir).unwrap();
+        fs::set_permissions(&unsafe_dir, fs::Permissions::from_mode(0o777)).unwrap();
+        let places = usual(&at("h"), Some(&at("r")));
+        let mut dirs = Dirs::open(&Env::new(), Some(&places)).unwrap();
         dirs.make().unwrap();
         assert_eq!(dirs.runtime, dirs.data.join("run"));
-        let named = env(&[("HOME", &at("h")), ("YOI_RUNTIME_DIR", &usual.display().to_string())]);
-        assert!(matches!(Dirs::open(&named), Err(ConfigError::Writable { .. })));
+        let named = env(&[("YOI_RUNTIME_DIR", &unsafe_dir.display().to_string())]);
+        assert!(matches!(Dirs::open(&named, Some(&places)), Err(ConfigError::Writable { .. })));
     }
 
     #[test]
     fn the_directory_of_sockets_with_long_paths_is_one_of_the_own_directories() {
         let long = format!("/{}", "d".repeat(90));
-        let dirs = Dirs::find(&env(&[("YOI_HOME", "/y"), ("YOI_RUNTIME_DIR", &long)])).unwrap();
+        let dirs =
+            Dirs::find(&env(&[("YOI_HOME", "/y"), ("YOI_RUNTIME_DIR", &long)]), None).unwrap();
         let socket = dirs.socket(&"n".repeat(64));
         assert!(dirs.own().iter().any(|dir| socket.starts_with(dir)), "{}", socket.display());
     }

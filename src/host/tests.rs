@@ -156,7 +156,7 @@ fn options(root: &Path, idle_exit: IdleExit) -> Options {
     let home = root.join("home").display().to_string();
     let env = Env::from([("YOI_HOME".to_owned(), home.clone()), ("HOME".to_owned(), home)]);
     Options {
-        dirs: Dirs::find(&env).unwrap(),
+        dirs: Dirs::find(&env, None).unwrap(),
         env,
         helper: crate::sandbox::OWN_PROGRAM.into(),
         old_nofile: None,

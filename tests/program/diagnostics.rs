@@ -53,10 +53,29 @@ fn the_doctor_names_a_broken_thing_with_its_way_out_and_fails() {
 }
 
 #[test]
+fn without_home_the_account_names_it_and_a_relative_xdg_directory_is_ignored() {
+    let user = rustix::process::getuid().as_raw().to_string();
+    let accounts = std::fs::read_to_string("/etc/passwd").expect("the accounts of this machine");
+    let account = accounts.lines().find(|line| line.split(':').nth(2) == Some(&user));
+    let Some(home) = account.and_then(|line| line.split(':').nth(5)) else {
+        eprintln!("this user has no account: not tested");
+        return;
+    };
+    let bench = Bench::new();
+    let mut command = bench.command(&["doctor"]);
+    command.env_remove("HOME").env_remove("YOI_HOME");
+    command.env("XDG_DATA_HOME", "share").env("XDG_CONFIG_HOME", bench.path("home"));
+    let done = bench.finish(command.spawn().expect("the program starts"));
+    assert!(done.out.contains(&format!("{home}/.local/share/yoi")), "{done:?}");
+    let config = bench.path("home/yoi").display().to_string();
+    assert!(done.out.contains(&config), "{config}: {done:?}");
+}
+
+#[test]
 fn the_doctor_works_without_a_home() {
     let bench = Bench::new();
     let mut command = bench.command(&["doctor", "--json"]);
-    command.env_remove("HOME").env_remove("YOI_HOME");
+    command.env("HOME", "home").env_remove("YOI_HOME");
     let done = bench.finish(command.spawn().expect("the program starts"));
     assert_eq!(done.code, Some(1), "{done:?}");
     let page: serde_json::Value = serde_json::from_str(&done.out).expect("one JSON object");

@@ -27,7 +27,7 @@ impl Family {
         let path = home.path().display().to_string();
         let env = Env::from([("YOI_HOME".to_owned(), path.clone()), ("HOME".to_owned(), path)]);
         let options = Options {
-            dirs: Dirs::find(&env).unwrap(),
+            dirs: Dirs::find(&env, None).unwrap(),
             env,
             helper: env!("CARGO_BIN_EXE_yoi").into(),
             old_nofile: None,

@@ -52,7 +52,7 @@ pub struct Doctor {
 pub async fn doctor(wanted: Doctor) -> Result<(), Failure> {
     let env = start::environment();
     yoi::trace::start(&env, None);
-    let dirs = match Dirs::open(&env) {
+    let dirs = match Dirs::open(&env, start::usual().as_ref()) {
         Ok(dirs) => dirs,
         Err(error) => return without_directories(&wanted, &error),
     };

@@ -149,7 +149,7 @@ fn is_yoi(place: &Path) -> bool {
 fn directories(opening: &Opening, all: bool, plan: bool) -> Result<(), Failure> {
     let mut unnamed = opening.env.clone();
     unnamed.retain(|name, _| !name.starts_with("YOI_"));
-    let usual = Dirs::find(&unnamed).ok();
+    let usual = Dirs::find(&unnamed, start::usual().as_ref()).ok();
     let dirs = |of: &Dirs| [&of.config, &of.data, &of.state, &of.runtime].map(PathBuf::clone);
     let usual = usual.as_ref().map(dirs).unwrap_or_default();
     let what = "files of a tour";

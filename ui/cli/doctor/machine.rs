@@ -294,8 +294,8 @@ mod tests {
                 .into()
         };
         let long = format!("/{}", "d".repeat(110));
-        let found = sockets(&Dirs::find(&env(&long)).unwrap()).await;
+        let found = sockets(&Dirs::find(&env(&long), None).unwrap()).await;
         assert!(found.level == Level::Warning && found.text.contains("/tmp/yoi-"), "{found:?}");
-        assert_eq!(sockets(&Dirs::find(&env("/r")).unwrap()).await.level, Level::Ok);
+        assert_eq!(sockets(&Dirs::find(&env("/r"), None).unwrap()).await.level, Level::Ok);
     }
 }

@@ -31,7 +31,7 @@ fn typed(text: &str) -> impl Iterator<Item = Msg> {
 /// A host in this process with the directories of `env`, and a client of it.
 async fn host(env: &BTreeMap<String, String>) -> (Host, Client, Events) {
     let options = Options {
-        dirs: yoi::config::Dirs::find(env).expect("directories"),
+        dirs: yoi::config::Dirs::find(env, None).expect("directories"),
         env: env.clone(),
         helper: "/bin/false".into(),
         old_nofile: None,

@@ -24,7 +24,7 @@ impl Write for Written {
 /// Gives a verb in one of the ways without a screen.
 pub async fn in_lines(world: &World, verb: &'static Verb, line: &str, way: Way) -> Outcome {
     let (client, events, sent) = world.recorded().await;
-    let dirs = yoi::config::Dirs::find(&world.env).expect("directories");
+    let dirs = yoi::config::Dirs::find(&world.env, None).expect("directories");
     let opening = Opening { dirs, env: world.env.clone(), cwd: world.cwd() };
     let work = Work { pod: Some(name("alice")), ..Work::in_directory(world.cwd()) };
     let text = Written::default();

@@ -242,7 +242,7 @@ impl World {
 
     /// A connection whose requests are written down as they pass.
     pub async fn recorded(&self) -> (Client, Events, Arc<Mutex<Vec<String>>>) {
-        let dirs = yoi::config::Dirs::find(&self.env).expect("directories");
+        let dirs = yoi::config::Dirs::find(&self.env, None).expect("directories");
         let lock = std::fs::read_to_string(dirs.data.join("host.lock")).expect("a lock");
         let lock: serde_json::Value = serde_json::from_str(&lock).expect("JSON");
         let socket = lock["socket"].as_str().expect("a socket").to_owned();
