@@ -6,16 +6,22 @@ use crate::files::size;
 /// The largest picture that providers accept: bytes, and pixels of a side.
 pub const MAX_PICTURE: usize = 5 * 1024 * 1024;
 const MAX_SIDE: usize = 8000;
+/// What a broken picture lacks.
+const NO_PIXELS: &str = "it has no pixels";
+const NO_END: &str = "its end is missing";
 
 /// The media type of a picture that every provider takes, or why a model is not shown it. `None` if these bytes
 /// do not begin as a png, jpeg, gif or webp.
 pub fn picture(bytes: &[u8]) -> Option<Result<&'static str, String>> {
-    let (kind, is_whole): (_, fn(&[u8]) -> bool) = match bytes {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => ("image/png", png_is_whole),
-        [0xff, 0xd8, 0xff, ..] => ("image/jpeg", jpeg_is_whole),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => ("image/gif", gif_is_whole),
+    let no_end = |is_whole: bool| (!is_whole).then_some(NO_END);
+    let (kind, fault) = match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => ("image/png", png_fault(bytes)),
+        [0xff, 0xd8, 0xff, ..] => ("image/jpeg", no_end(jpeg_is_whole(bytes))),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => {
+            ("image/gif", no_end(gif_is_whole(bytes)))
+        }
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => {
-            ("image/webp", webp_is_whole)
+            ("image/webp", no_end(webp_is_whole(bytes)))
         }
         _ => return None,
     };
@@ -25,29 +31,35 @@ pub fn picture(bytes: &[u8]) -> Option<Result<&'static str, String>> {
             format!("is too large: it has {size}, the limit is {limit}")
         }
         Err(_) => "is broken: its header cannot be read".into(),
-        Ok(side) if side.width.min(side.height) == 0 => "is broken: it has no pixels".into(),
+        Ok(side) if side.width.min(side.height) == 0 => format!("is broken: {NO_PIXELS}"),
         Ok(side) if side.width.max(side.height) > MAX_SIDE => format!(
             "is too large: it has {} x {} pixels, the limit of a side is {MAX_SIDE}",
             side.width, side.height
         ),
-        Ok(_) if !is_whole(bytes) => "is broken: its end is missing".into(),
-        Ok(_) => return Some(Ok(kind)),
+        Ok(_) => match fault {
+            None => return Some(Ok(kind)),
+            Some(fault) => format!("is broken: {fault}"),
+        },
     };
     Some(Err(format!("{kind} that {why}")))
 }
 
-fn png_is_whole(bytes: &[u8]) -> bool {
+/// What a png lacks: its pixels, or its end.
+fn png_fault(bytes: &[u8]) -> Option<&'static str> {
     let mut rest = bytes.get(8..).unwrap_or_default();
+    let mut has_pixels = false;
     // Each chunk is its length, its name, its data and a check sum.
     while let Some(([a, b, c, d, name @ ..], after)) = rest.split_first_chunk::<8>() {
         let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
-        let Some(after) = after.get(length.saturating_add(4)..) else { return false };
-        if name == b"IEND" {
-            return true;
+        let Some(after) = after.get(length.saturating_add(4)..) else { return Some(NO_END) };
+        match name {
+            b"IEND" if has_pixels => return None,
+            b"IEND" => return Some(NO_PIXELS),
+            _ => has_pixels |= name == b"IDAT" && length > 0,
         }
         rest = after;
     }
-    false
+    Some(NO_END)
 }
 
 fn gif_is_whole(bytes: &[u8]) -> bool {

@@ -7,6 +7,7 @@ use crate::protocol::{Completion, Event, Lent, PodInfo, PodName, State};
 use crate::scope::{Permission, Rule, Scope};
 use crate::session::Files;
 use crate::store::DamagedRow;
+use crate::text::SafeText;
 use crate::tools::walk::{self, Bound};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
@@ -249,9 +250,9 @@ fn begin_with(cwd: &Path, scope: &Scope, prefix: &str, bound: Bound) -> Vec<Comp
         .collect()
 }
 
-/// Whether a name can be written into a line.
+/// Whether a name can be written into a line, and a person sees all of it there.
 fn is_one_line(name: &str) -> bool {
-    !name.chars().any(char::is_control)
+    *SafeText::line(name) == *name
 }
 
 /// The paths below `cwd` like a text, the likest first.

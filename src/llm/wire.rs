@@ -539,6 +539,8 @@ mod tests {
     fn a_picture_is_sent_as_what_its_bytes_are_or_said_in_words() {
         let dot = BASE64_STANDARD.decode(DOT).unwrap();
         let large = [&dot[..], &vec![0; 4 << 20]].concat();
+        // The signature and the header, and behind them the end.
+        let no_pixels = [&dot[..33], b"\0\0\0\0IEND\xae\x42\x60\x82"].concat();
         let names_its_end = [&dot[..40], b"IEND\xae\x42\x60\x82"].concat();
         let dir = tempfile::tempdir().unwrap();
         let sent = |wire, bytes: &[u8], media_type: &str| {
@@ -553,6 +555,7 @@ mod tests {
             for (bytes, why) in [
                 (&dot[..40], "its end is missing"),
                 (&names_its_end, "its end is missing"),
+                (&no_pixels, "it has no pixels"),
                 (b"", "is no image"),
                 (b"text", "is no image"),
                 (&large, "too large"),

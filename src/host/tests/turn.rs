@@ -112,6 +112,8 @@ async fn a_file_is_completed_by_the_characters_of_its_path_but_not_an_ignored_or
     std::fs::write(bench.root.join("script.toml"), SCRIPT).unwrap();
     let pod = bench.root_pod("p", "w/inner").await.name;
     let files = ["inner/src/deep/alpha_list.rs", "inner/alpha.md", "inner/target/alpha_list.o"];
+    std::fs::create_dir_all(bench.root.join("w/inner")).unwrap();
+    std::fs::write(bench.root.join("w/inner/alpha\u{202e}gnp.sh"), "").unwrap();
     for file in files.into_iter().chain(["inner/.alpha_list", "alpha_list.txt"]) {
         let path = bench.root.join("w").join(file);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -4,11 +4,14 @@ use crate::screen::app::{App, Asked, Effect, Focus, Layer, Link};
 use crate::screen::keys::{Action, Binding, Context, pressed};
 use crate::screen::notice::Kind;
 use crate::screen::pane::actionbar::Purpose;
-use crate::screen::pane::composer::Files;
+use crate::screen::pane::composer::{Files, dropped_images};
 use crate::screen::pick_list::PickList;
 use crate::verb::words;
 use crossterm::event::{KeyEvent, KeyEventKind};
+use std::path::Path;
 use yoi::protocol::{Completion, CompletionKind, Method, PodName};
+use yoi::scope::{Permission, Rule};
+use yoi::text::SafeText;
 
 impl App {
     pub(super) fn composer_action(&mut self, action: Action) -> Vec<Effect> {
@@ -98,10 +101,57 @@ impl App {
             None => {
                 self.leader = false;
                 self.focus = Focus::Composer;
-                self.composer.paste(text);
+                return self.paste_into_draft(text);
             }
         }
         Vec::new()
+    }
+
+    /// Inserts pasted text into the draft. The paths of images are names of files, and the host says whether it can
+    /// attach them.
+    fn paste_into_draft(&mut self, text: &str) -> Vec<Effect> {
+        let images = dropped_images(text);
+        if let Some(path) = images.iter().find(|path| *SafeText::line(path.as_str()) != ***path) {
+            self.composer.paste(&SafeText::line(text.trim()));
+            let shown = SafeText::line(path.as_str());
+            let why = "its name has hidden characters: rename it";
+            return self.say(Kind::Warned, format!("not attached: {shown} · {why}"));
+        }
+        if images.is_empty() {
+            self.composer.paste(text);
+        }
+        let pod = self.info().map(|info| info.name.clone());
+        let ask = |path: String| {
+            self.composer.write_file(&path);
+            find_files(pod.clone(), path.clone(), Asked::Dropped(pod.clone(), path))
+        };
+        images.into_iter().map(ask).collect()
+    }
+
+    /// Makes the path of a dropped image plain text again where the Pod could not attach it, and says why.
+    pub(super) fn dropped(
+        &mut self,
+        pod: Option<&PodName>,
+        path: &str,
+        found: &[Completion],
+    ) -> Vec<Effect> {
+        let is_it = |file: &Completion| file.value == path && !file.is_dir;
+        if found.iter().any(is_it) || !self.composer.unname_file(pod, path) {
+            return Vec::new();
+        }
+        let info = pod.and_then(|pod| self.family.get(pod));
+        let cwd = info.map_or(&self.setup.cwd, |info| &info.cwd);
+        let own_scope = [Rule::new(cwd.clone(), Permission::Read)];
+        let scope = info.map_or(&own_scope[..], |info| &info.scope);
+        let who = pod.map_or("a new Pod", PodName::as_str);
+        let why = match scope.iter().any(|rule| rule.covers(Path::new(path))) {
+            true => format!("{who} finds no such file that it may read"),
+            false => format!(
+                "path is outside allowed scope of {who} · copy the image below {}",
+                cwd.display()
+            ),
+        };
+        self.say(Kind::Warned, format!("not attached: {path}: {why}"))
     }
 
     pub(super) fn edited(&mut self, text: Result<String, String>) -> Vec<Effect> {

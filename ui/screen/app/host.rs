@@ -396,6 +396,10 @@ impl App {
                 }
                 Vec::new()
             }
+            Asked::Dropped(pod, path) => match reply {
+                Event::Completions { entries, .. } => self.dropped(pod.as_ref(), &path, &entries),
+                _ => Vec::new(),
+            },
             Asked::Unqueue(pod, message) => {
                 self.composer.add(Some(&pod), &message);
                 let state = self.family.get(&pod).map(|info| info.state);
@@ -453,7 +457,8 @@ impl App {
             }
             Asked::NewFor(message, _) => self.composer.give_back(None, &message, self.now),
             Asked::Files(_) => self.composer.files = None,
-            Asked::FilesMentioned(_) => {}
+            // A path that cannot be looked up is looked up again when the message is sent.
+            Asked::FilesMentioned(_) | Asked::Dropped(..) => {}
             Asked::FilesLike(query) => {
                 self.files_like(&query, Vec::new());
                 return Vec::new();

@@ -114,6 +114,8 @@ pub enum Asked {
     FilesMentioned(String),
     /// The same for the palette.
     FilesLike(String),
+    /// Whether an image whose path was dropped into the draft for this Pod can be attached.
+    Dropped(Option<PodName>, String),
     /// Takes a queued message out so that it can be edited.
     Unqueue(PodName, Message),
     /// A decision on the approval request with this id.

@@ -1,6 +1,7 @@
 //! Where a person writes: one draft per Pod, history, chips for long pastes, names of files.
 
 use crate::screen::keys::Action;
+use crate::verb::words;
 use ratatui::layout::Rect;
 use reqwest::Url;
 use std::collections::HashMap;
@@ -152,10 +153,6 @@ impl Composer {
 
     /// Inserts pasted text; a long one becomes a chip.
     pub fn paste(&mut self, text: &str) {
-        if let Some(path) = dropped_image(text) {
-            self.write_file(&path);
-            return self.history.leave();
-        }
         if let Some(used) = self.draft.paste(text, self.last_paste + 1) {
             self.last_paste = self.last_paste.max(used);
         }
@@ -206,6 +203,16 @@ impl Composer {
         }
         self.draft.file(path);
         self.draft.text.insert_char(' ');
+        self.history.leave();
+    }
+
+    /// Makes the name of a file in the draft for `pod` plain text. `false` where that draft names no such file.
+    pub fn unname_file(&mut self, pod: Option<&PodName>, path: &str) -> bool {
+        let draft = match self.at.as_ref() == pod {
+            true => Some(&mut self.draft),
+            false => self.others.get_mut(&pod.cloned()),
+        };
+        draft.is_some_and(|draft| draft.unname(path))
     }
 
     /// Puts the chosen name of the sheet into the draft. After a directory the sheet stays open.
@@ -251,15 +258,22 @@ impl Composer {
     }
 }
 
-/// The path of an image that a terminal pastes when a file is dropped on it: absolute, alone, and perhaps quoted.
-fn dropped_image(pasted: &str) -> Option<String> {
-    let text = pasted.trim();
-    let quoted =
-        ['\'', '"'].iter().find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote));
-    let text = quoted.unwrap_or(text);
+/// The paths of the images that a terminal pastes when files are dropped on it: absolute, and perhaps quoted. None where
+/// the text holds anything else.
+pub fn dropped_images(pasted: &str) -> Vec<String> {
+    let words = words::split(pasted).unwrap_or_default();
+    let paths: Option<Vec<_>> = words.into_iter().map(|word| image_path(word.text)).collect();
+    match paths.filter(|paths| !paths.is_empty()) {
+        Some(paths) => paths,
+        // A terminal may leave the blanks of a path as they are.
+        None => image_path(pasted.trim().to_owned()).into_iter().collect(),
+    }
+}
+
+fn image_path(text: String) -> Option<String> {
     let path = match text.starts_with("file://") {
-        true => Url::parse(text).ok()?.to_file_path().ok()?.into_os_string().into_string().ok()?,
-        false => text.replace("\\ ", " "),
+        true => Url::parse(&text).ok()?.to_file_path().ok()?.into_os_string().into_string().ok()?,
+        false => text,
     };
     let (_, kind) = path.rsplit_once('.')?;
     let is_image =

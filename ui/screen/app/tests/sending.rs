@@ -372,6 +372,69 @@ fn a_named_file_is_completed_by_the_host() {
     assert!(input.contains(&yoi::protocol::Segment::FileRef { path: "ui/run.rs".into() }));
 }
 
+/// Says which of the dropped files the host found, and returns the last notice.
+fn found_of(bench: &mut Bench, dropped: Vec<Effect>, found: &[&str]) -> String {
+    let kind = yoi::protocol::CompletionKind::File;
+    for effect in dropped {
+        let (Effect::Call { asked, .. } | Effect::FindFiles(_, asked)) = effect else {
+            panic!("{effect:?}")
+        };
+        let entry =
+            |path: &&str| yoi::protocol::Completion { value: (*path).into(), is_dir: false };
+        let entries = found.iter().map(entry).collect();
+        bench.msg(Msg::Answered(asked, Ok(Event::Completions { kind, entries })));
+    }
+    bench.notice().to_owned()
+}
+
+#[test]
+fn a_dropped_image_that_the_pod_cannot_read_stays_text_and_the_notice_says_why() {
+    let drop = |bench: &mut Bench, text: &str| bench.msg(Msg::Paste(text.to_owned()));
+    let scope = vec![yoi::scope::Rule::new("/repo", yoi::scope::Permission::Write)];
+    let mut bench = Bench::new(vec![PodInfo { scope, ..pod("alice", State::Idle) }]);
+    let asked = drop(&mut bench, "/repo/a.png /far/b.png '/repo/gone one.gif'");
+    assert_eq!(bench.draft(), "@/repo/a.png @/far/b.png @/repo/gone one.gif ");
+    let kind = yoi::protocol::CompletionKind::File;
+    let list = Method::ListCompletions { kind, prefix: "/repo/a.png".into() };
+    assert_eq!(calls(&asked)[0], (Some("alice"), &list));
+    bench.type_in("look");
+    let said = found_of(&mut bench, asked, &["/repo/a.png", "/repo/a.png.old"]);
+    assert_eq!(bench.draft(), "@/repo/a.png /far/b.png /repo/gone one.gif look");
+    let gone = "not attached: /repo/gone one.gif: alice finds no such file that it may read";
+    assert_eq!(said, gone);
+    let sent = bench.press("enter");
+    let [(_, Method::Send { input, .. })] = calls(&sent)[..] else { panic!("{sent:?}") };
+    let named: Vec<_> = input
+        .iter()
+        .filter(|segment| matches!(segment, yoi::protocol::Segment::FileRef { .. }))
+        .collect();
+    assert_eq!(named, [&yoi::protocol::Segment::FileRef { path: "/repo/a.png".into() }]);
+
+    let asked = drop(&mut bench, "/far/b.png");
+    let said = found_of(&mut bench, asked, &[]);
+    let outside = "not attached: /far/b.png: path is outside allowed scope of alice";
+    assert!(said.starts_with(outside) && said.ends_with("copy the image below /repo"), "{said}");
+
+    let mut bench = Bench::new(vec![]);
+    let asked = drop(&mut bench, "/far/b.png");
+    let said = found_of(&mut bench, asked, &[]);
+    assert!(said.contains("outside allowed scope of a new Pod"), "{said}");
+    assert_eq!(bench.draft(), "/far/b.png ");
+}
+
+#[test]
+fn a_dropped_image_whose_name_hides_characters_is_safe_text_and_no_name_of_a_file() {
+    for (dropped, shown) in [
+        ("/repo/a\u{202e}gnp.png", r"/repo/a\u{202e}gnp.png"),
+        ("'/repo/a\u{1b}[2J.png'", r"'/repo/a\x1b[2J.png'"),
+    ] {
+        let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+        assert!(calls(&bench.msg(Msg::Paste(dropped.to_owned()))).is_empty(), "{dropped}");
+        assert_eq!(bench.draft(), shown);
+        assert!(bench.notice().contains("hidden characters"), "{}", bench.notice());
+    }
+}
+
 #[test]
 fn the_name_of_a_pod_is_completed_among_the_files_and_only_written() {
     let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("tester", State::Idle)]);

@@ -268,6 +268,34 @@ impl Draft {
         self.touched();
     }
 
+    /// Takes the `@` from every name of this file, which is plain text then. `false` where the draft does not name it.
+    pub fn unname(&mut self, path: &str) -> bool {
+        if !self.files.remove(path) {
+            return false;
+        }
+        let token = format!("@{path}");
+        let place = |text: &TextArea<'_>| {
+            text.lines().iter().zip(0u16..).find_map(|(line, row)| {
+                let mut found = line.match_indices(&token);
+                let (at, _) = found.find(|(at, _)| ends(&line[at + token.len()..]))?;
+                Some((row, cells(line[..at].chars().count())))
+            })
+        };
+        let mut is_named = false;
+        while let Some((row, column)) = place(&self.text) {
+            let at = self.text.cursor();
+            let (cursor_row, cursor_column) = (cells(at.0), cells(at.1));
+            self.text.cancel_selection();
+            self.text.move_cursor(CursorMove::Jump(row, column));
+            self.text.delete_next_char();
+            let moves = u16::from(cursor_row == row && cursor_column > column);
+            self.text.move_cursor(CursorMove::Jump(cursor_row, cursor_column - moves));
+            is_named = true;
+        }
+        self.touched();
+        is_named
+    }
+
     /// The line up to the cursor.
     pub fn before_cursor(&self) -> String {
         let at = self.text.cursor();
@@ -330,6 +358,10 @@ impl Draft {
         self.measured.set(Some((width, rows)));
         rows
     }
+}
+
+fn cells(n: usize) -> u16 {
+    u16::try_from(n).unwrap_or(u16::MAX)
 }
 
 fn push_text(segments: &mut Vec<Segment>, text: &str) {

@@ -111,19 +111,34 @@ fn the_path_of_an_image_that_is_dropped_on_the_terminal_names_that_file() {
         ("file:///tmp/shot.gif\n", "/tmp/shot.gif"),
         ("file:///tmp/a%20shot.gif", "/tmp/a shot.gif"),
     ] {
-        let mut composer = Composer::default();
-        composer.paste(dropped);
-        let segments = composer.take().segments;
-        let named = Segment::FileRef { path: path.into() };
-        assert!(segments.contains(&named), "{dropped}: {segments:?}");
+        assert_eq!(dropped_images(dropped), [path], "{dropped}");
+    }
+    let two = ["/tmp/a.png", "/tmp/b c.png"];
+    for dropped in [
+        "/tmp/a.png\n/tmp/b\\ c.png",
+        "'/tmp/a.png' '/tmp/b c.png' ",
+        "file:///tmp/a.png\r\nfile:///tmp/b%20c.png\r\n",
+    ] {
+        assert_eq!(dropped_images(dropped), two, "{dropped}");
     }
     for text in
-        ["shot.png", "see /tmp/shot.png", "/tmp/notes.txt", "/tmp/a.png\n/tmp/b.png", "/png"]
+        ["shot.png", "see /tmp/shot.png", "/tmp/notes.txt", "/tmp/a.png\n/tmp/b.txt", "/png", ""]
     {
-        let mut composer = Composer::default();
-        composer.paste(text);
-        assert_eq!(composer.take().segments, plain(text), "{text}");
+        assert!(dropped_images(text).is_empty(), "{text}");
     }
+}
+
+#[test]
+fn the_name_of_a_file_becomes_plain_text_and_the_cursor_stays_where_it_was() {
+    let mut composer = Composer::default();
+    type_in(&mut composer, "see ");
+    composer.write_file("/t/a.png");
+    composer.write_file("/t/a.png");
+    type_in(&mut composer, "and @/t/a.png2");
+    assert!(composer.unname_file(None, "/t/a.png"));
+    assert!(!composer.unname_file(None, "/t/a.png"), "it is none any more");
+    type_in(&mut composer, "!");
+    assert_eq!(composer.take().segments, plain("see /t/a.png /t/a.png and @/t/a.png2!"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::screen::pane::transcript::{clean, markdown, notification};
 use crate::theme::Role;
 use crate::wording::counted;
 use yoi::protocol::{NotificationSource, PodEvent, SentByPerson, SystemItem};
+use yoi::text::SafeText;
 
 /// What a child is to its parent.
 const CHILD: &str = "child";
@@ -116,25 +117,36 @@ pub fn said(item: &SystemItem) -> &str {
 
 /// How large what came with a message is: the lines of a text, the kind and size of an image.
 pub fn size(item: &SystemItem) -> Option<String> {
-    if let SystemItem::FileAttachment { images, body, .. } = item
-        && !images.is_empty()
-    {
-        let said = body.lines().next().unwrap_or_default();
-        return Some(said.trim_matches(['[', ']']).to_owned());
-    }
-    let (SystemItem::FileAttachment { body, .. }
-    | SystemItem::Knowledge { body, .. }
-    | SystemItem::Workflow { body, .. }) = item
-    else {
-        return None;
+    let text = match item {
+        SystemItem::FileAttachment { images, .. } => match attached(item)? {
+            Ok(image) if !images.is_empty() => {
+                return Some(image.trim().trim_matches(['[', ']']).to_owned());
+            }
+            Ok(text) => text,
+            Err(why) => return Some(SafeText::spelled(why).into_string()),
+        },
+        SystemItem::Knowledge { body, .. } | SystemItem::Workflow { body, .. } => body,
+        _ => return None,
     };
-    Some(counted(body.lines().count(), "line", "lines"))
+    Some(counted(text.lines().count(), "line", "lines"))
+}
+
+/// The text of a file that a message names, without the line that names the file; or why it was not attached.
+fn attached(item: &SystemItem) -> Option<Result<&str, &str>> {
+    let SystemItem::FileAttachment { path, body, .. } = item else { return None };
+    let text = body.strip_prefix(&format!("[File: {path}]\n")).unwrap_or(body);
+    let why = text.strip_prefix("[not attached: ").and_then(|text| text.strip_suffix(']'));
+    Some(why.map_or(Ok(text), Err))
 }
 
 /// The kind of an item and its preview, for its one-line head.
 pub fn title(item: &SystemItem) -> (&'static str, String) {
     match item {
-        SystemItem::FileAttachment { path, .. } => ("attached", clean::one_line(path).into_owned()),
+        SystemItem::FileAttachment { path, .. } => {
+            let is_attached = attached(item).is_some_and(|text| text.is_ok());
+            let title = if is_attached { "attached" } else { "not attached" };
+            (title, SafeText::spelled(path).into_string())
+        }
         SystemItem::Knowledge { slug, .. } => ("knowledge", clean::one_line(slug).into_owned()),
         SystemItem::Workflow { slug, .. } => ("workflow", clean::one_line(slug).into_owned()),
         SystemItem::TaskReminder { body, .. } => ("reminder", preview(body)),
@@ -152,13 +164,25 @@ mod tests {
 
     #[test]
     fn an_image_says_its_size_and_a_text_its_lines() {
-        let attached = |body: &str, images| {
-            let (path, body) = ("ui/first.png".to_owned(), body.to_owned());
+        let attached = |text: &str, images| {
+            let path = "ui/first.png".to_owned();
+            let body = format!("[File: {path}]\n{text}");
             size(&SystemItem::FileAttachment { path, body, images })
         };
         let image = Image { blob: "00".into(), media_type: "image/png".into() };
         let said = attached("[image, image/png, 2 KiB]", vec![image]);
         assert_eq!(said.as_deref(), Some("image, image/png, 2 KiB"));
         assert_eq!(attached("one\ntwo\n", Vec::new()).as_deref(), Some("2 lines"));
+    }
+
+    #[test]
+    fn a_file_that_was_not_attached_says_so_and_why() {
+        let why = "path is outside allowed scope: /t/\u{202e}gnp.exe";
+        let (path, images) = ("/t/\u{202e}gnp.exe".to_owned(), Vec::new());
+        let body = format!("[File: {path}]\n[not attached: {why}]");
+        let item = SystemItem::FileAttachment { path, body, images };
+        assert_eq!(title(&item), ("not attached", r"/t/\u{202e}gnp.exe".to_owned()));
+        let said = r"path is outside allowed scope: /t/\u{202e}gnp.exe";
+        assert_eq!(size(&item).as_deref(), Some(said));
     }
 }
