@@ -213,7 +213,14 @@ impl App {
             (Action::AllowTree, tree),
             (Action::Deny, deny.as_str()),
         ];
-        answers.retain(|(_, does)| !does.is_empty());
+        let requests = self.chosen_requests();
+        let once_only = requests.as_ref().is_some_and(|requests| requests.once_only);
+        let of_client = requests.is_some_and(|requests| requests.client.is_some());
+        answers.retain(|(action, does)| match action {
+            Action::AllowPod => !once_only,
+            Action::AllowTree => !once_only && !of_client,
+            _ => !does.is_empty(),
+        });
         self.list_hints(Context::Inbox, &answers)
     }
 

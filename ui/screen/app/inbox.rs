@@ -281,7 +281,7 @@ impl App {
         self.chosen_item(|item| Some(item.approvals().len())).unwrap_or(0)
     }
 
-    fn chosen_requests(&self) -> Option<ChosenRequests> {
+    pub(super) fn chosen_requests(&self) -> Option<ChosenRequests> {
         self.chosen_item(|item| {
             let rule = item.approvals().first()?.rule.clone();
             let client = item.approvals().first().and_then(|approval| approval.client.clone());

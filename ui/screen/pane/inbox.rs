@@ -114,7 +114,20 @@ impl<'a> Item<'a> {
 
     /// Whether it waits for a person, and is counted in the bar.
     pub fn needs_person(&self) -> bool {
-        matches!(self, Self::Approval(_) | Self::Pod(_, Matter::Needs))
+        self.matter() == Matter::Needs
+    }
+
+    /// What it is about, where that is not a request.
+    fn matter(&self) -> Matter {
+        match self {
+            Self::Approval(_) => Matter::Needs,
+            Self::Pod(_, matter) => *matter,
+        }
+    }
+
+    /// How many the bar counts it as.
+    fn count(&self) -> usize {
+        self.approvals().len().max(1)
     }
 
     /// When a person put it off. What came after a person put its Pod off is not put off.
@@ -170,7 +183,7 @@ pub fn id_of_pod(pod: &PodName) -> String {
 
 /// How many requests wait for a person, those of Pods that need one for another reason included.
 pub fn waiting(family: &Family) -> usize {
-    needs(family).iter().map(|item| item.approvals().len().max(1)).sum()
+    needs(family).iter().map(Item::count).sum()
 }
 
 /// All items: those that wait for a person first, and of these and of the others those last that were put off.
@@ -215,6 +228,16 @@ impl Inbox {
         let found = items.iter().position(mine);
         // Behind the last comes the first.
         found.unwrap_or(if self.at < items.len() { self.at } else { 0 })
+    }
+
+    /// The number of the chosen item, from 1, and how many there are of its matter. Each request counts, as in the bar.
+    pub fn place(&self, items: &[Item<'_>]) -> (usize, usize) {
+        let (before, rest) = items.split_at(self.position(items));
+        let Some(matter) = rest.first().map(Item::matter) else { return (0, 0) };
+        let count = |items: &[Item<'_>]| {
+            items.iter().filter(|item| item.matter() == matter).map(Item::count).sum::<usize>()
+        };
+        (count(before) + 1, count(items))
     }
 
     /// Whether the chosen item is one of these.

@@ -119,12 +119,16 @@ fn a_request_for_a_script_that_its_pod_can_change_is_allowed_once_only() {
     bench.size(120, 40);
     let request = yoi::protocol::ApprovalRequest {
         once_only: true,
+        lease: Some(yoi::scope::Rule::new("/other", yoi::scope::Permission::Write)),
         ..approval("q", "alice", "split --filter=./x.sh f")
     };
     bench.host(Some("alice"), Event::ApprovalRequested { approval: Box::new(request) });
     bench.press("ctrl-n");
     let shown = words(&mut bench);
     assert!(shown.contains("it is allowed once only") && !shown.contains("would allow"), "{shown}");
+    for offered in ["A always", "T always", "with A or T"] {
+        assert!(!shown.contains(offered), "{offered}: {shown}");
+    }
     for key in ["A", "T"] {
         assert!(calls(&bench.confirm(key)).is_empty(), "{key}");
         assert!(bench.app.layers.is_empty(), "{key}");

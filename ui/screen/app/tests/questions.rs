@@ -201,7 +201,10 @@ fn a_request_comes_before_the_pods_that_failed() {
     bench.host(Some("alice"), Event::ApprovalRequested { approval });
     bench.press("ctrl-n");
     let screen = bench.screen();
-    assert!(screen.contains("▲ alice  wants an approval") && screen.contains("1 of 3"), "{screen}");
+    assert!(screen.contains("▲ alice  wants an approval") && screen.contains("1 of 1"), "{screen}");
+    bench.press("down");
+    let screen = bench.screen();
+    assert!(screen.contains("bench  failed") && screen.contains("1 of 2"), "{screen}");
 }
 
 #[test]

@@ -165,16 +165,17 @@ impl View<'_> {
         }
     }
 
-    /// The title, and on the right which of all items it is and how long it has waited.
+    /// The title, and on the right which one of its matter it is and how long it has waited.
     fn head(&self, item: &Item<'_>, columns: usize) -> Line<'static> {
         let title = self.title(item);
         let (shape, style) = (format!("{} ", title.shape), self.theme.style(title.role));
         let age = title.age.clone();
-        let place = format!("{} of {}", self.inbox.position(&self.items) + 1, self.items.len());
+        let (at, all) = self.inbox.place(&self.items);
+        let place = format!("{at} of {all}");
         let alike = item.approvals().len();
-        let alike = (alike > 1).then(|| format!("{alike} alike"));
         let is_narrow = columns < ROOMY;
-        let place = (!is_narrow || self.items.len() > 1).then_some(place);
+        let place = (!is_narrow || all > alike.max(1)).then_some(place);
+        let alike = (alike > 1).then(|| format!("{alike} alike"));
         let age = match item {
             _ if is_narrow => alike.is_none().then_some(age),
             Item::Approval(_) | Item::Pod(_, Matter::Needs) => Some(format!("waits {age}")),
@@ -341,7 +342,7 @@ impl View<'_> {
             Some(asked) => vec![("wants", question::wants(asked))],
             None => vec![("needs", spelled(&approval.because))],
         };
-        facts.extend(approval.lease.iter().map(|lease| ("opens", self.opens(lease))));
+        facts.extend(approval.lease.iter().map(|lease| ("opens", self.opens(lease, approval))));
         let command = |path| format!("{}, for this command only", scope::outside(path));
         facts.extend(approval.outside.iter().map(|path| ("opens", command(path))));
         facts.extend(approval.scripts.iter().map(|script| scope::hashed(approval, script)));
@@ -352,11 +353,14 @@ impl View<'_> {
     }
 
     /// The access outside the scope that an approval grants, and how long with each key.
-    fn opens(&self, lease: &Rule) -> String {
+    fn opens(&self, lease: &Rule, approval: &ApprovalRequest) -> String {
         let key = |action| self.keymap.name(Context::Inbox, action);
         let (once, pod, tree) =
             (key(Action::AllowOnce), key(Action::AllowPod), key(Action::AllowTree));
         let rule = scope::rule(lease);
+        if approval.is_once_only() {
+            return format!("{rule}, for this call only");
+        }
         format!(
             "{rule}, with {once} for this call only, with {pod} or {tree} until it is revoked or the pod stops"
         )
