@@ -10,6 +10,10 @@ use toml::Spanned;
 
 /// Characters in a delta unless the script says otherwise.
 const CHUNK: usize = 12;
+/// The most bytes of a text that is repeated.
+const MOST_TEXT: usize = 256 * 1024 * 1024;
+/// The longest time in a script, in seconds: a year. The end of a longer one may have no date.
+const LONGEST_S: u64 = 365 * 24 * 60 * 60;
 
 /// A script that fits.
 #[derive(Clone, Debug)]
@@ -98,8 +102,7 @@ pub enum FaultKind {
 #[serde(deny_unknown_fields)]
 struct RawScript {
     chunk: Option<usize>,
-    #[serde(default)]
-    delay_ms: u64,
+    delay_ms: Option<Spanned<u64>>,
     otherwise: Option<String>,
     reads: Option<u64>,
     #[serde(default)]
@@ -131,14 +134,14 @@ enum Says {
 struct RawStep {
     think: String,
     text: String,
-    repeat: Option<usize>,
+    repeat: Option<Spanned<usize>>,
     call: Vec<Spanned<Call>>,
     usage: Option<RawUsage>,
     stop: Option<String>,
     fault: Option<Spanned<RawFault>>,
     chunk: Option<usize>,
-    delay_ms: Option<u64>,
-    wait_ms: u64,
+    delay_ms: Option<Spanned<u64>>,
+    wait_ms: Option<Spanned<u64>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -157,7 +160,7 @@ struct RawFault {
     cut: Option<usize>,
     hang: Option<usize>,
     status: Option<u16>,
-    retry_after: Option<u64>,
+    retry_after: Option<Spanned<u64>>,
     error: Option<String>,
     retryable: bool,
     after: usize,
@@ -173,10 +176,11 @@ impl Script {
     pub fn read(file: &Path, text: &str) -> Result<Self, Diagnostic> {
         let raw: RawScript =
             toml::from_str(text).map_err(|error| Diagnostic::of_toml(file, text, &error))?;
-        let pace =
-            Pace { chunk: raw.chunk.unwrap_or(CHUNK).max(1), delay_ms: raw.delay_ms, wait_ms: 0 };
+        let misfit = |(at, message)| Diagnostic::at(file, text, at, message);
+        let delay_ms = read_time(raw.delay_ms, 1_000).map_err(misfit)?.unwrap_or(0);
+        let pace = Pace { chunk: raw.chunk.unwrap_or(CHUNK).max(1), delay_ms, wait_ms: 0 };
         let when = raw.when.into_iter().map(|when| read_when(when, pace)).collect::<Result<_, _>>();
-        let when = when.map_err(|(at, message)| Diagnostic::at(file, text, at, message))?;
+        let when = when.map_err(misfit)?;
         let (otherwise, reads) = (raw.otherwise, raw.reads);
         Ok(Self { file: file.into(), otherwise, reads, when })
     }
@@ -206,7 +210,7 @@ fn read_when(raw: Spanned<RawWhen>, pace: Pace) -> Result<When, Misfit> {
 fn read_step(raw: RawStep, pace: Pace) -> Result<Step, Misfit> {
     Ok(Step {
         think: raw.think,
-        text: raw.text.repeat(raw.repeat.unwrap_or(1)),
+        text: read_text(&raw.text, raw.repeat)?,
         calls: raw.call.into_iter().map(read_call).collect::<Result<_, _>>()?,
         usage: raw.usage.map(|usage| Usage {
             input: usage.input,
@@ -219,10 +223,27 @@ fn read_step(raw: RawStep, pace: Pace) -> Result<Step, Misfit> {
         fault: raw.fault.map(read_fault).transpose()?,
         pace: Pace {
             chunk: raw.chunk.unwrap_or(pace.chunk).max(1),
-            delay_ms: raw.delay_ms.unwrap_or(pace.delay_ms),
-            wait_ms: raw.wait_ms,
+            delay_ms: read_time(raw.delay_ms, 1_000)?.unwrap_or(pace.delay_ms),
+            wait_ms: read_time(raw.wait_ms, 1_000)?.unwrap_or(0),
         },
     })
+}
+
+fn read_text(text: &str, repeat: Option<Spanned<usize>>) -> Result<String, Misfit> {
+    let Some(repeat) = repeat else { return Ok(text.to_owned()) };
+    match text.len().checked_mul(*repeat.get_ref()) {
+        Some(bytes) if bytes <= MOST_TEXT => Ok(text.repeat(repeat.into_inner())),
+        Some(_) | None => Err((repeat.span().start, "the repeated text is larger than 256 MiB")),
+    }
+}
+
+/// A time in a unit of which a second has so many.
+fn read_time(time: Option<Spanned<u64>>, per_second: u64) -> Result<Option<u64>, Misfit> {
+    let Some(time) = time else { return Ok(None) };
+    match *time.get_ref() {
+        short if short <= LONGEST_S * per_second => Ok(Some(short)),
+        _ => Err((time.span().start, "a time is a year at most")),
+    }
 }
 
 /// Arguments are a table, or a JSON object as text.
@@ -244,7 +265,7 @@ fn read_call(raw: Spanned<Call>) -> Result<Call, Misfit> {
 fn read_fault(raw: Spanned<RawFault>) -> Result<Fault, Misfit> {
     let at = raw.span().start;
     let raw = raw.into_inner();
-    let retry_after_s = raw.retry_after;
+    let retry_after_s = read_time(raw.retry_after, 1)?;
     let kinds = [
         raw.cut.map(FaultKind::Cut),
         raw.hang.map(FaultKind::Hang),

@@ -151,6 +151,24 @@ async fn the_message_picks_the_line_and_the_tool_rounds_pick_the_step() {
     assert_eq!(bench.user("look at b").play().await[1], "I look at b.");
 }
 
+#[test]
+fn a_number_that_is_too_large_is_refused_with_its_place() {
+    let head = "[[when]]\nany = true\n[[when.step]]\ntext = 'ab'\n";
+    let most = i64::MAX;
+    for (line, why) in [
+        (format!("repeat = {most}"), "the repeated text is larger than 256 MiB"),
+        (format!("delay_ms = {most}"), "a time is a year at most"),
+        (format!("wait_ms = {most}"), "a time is a year at most"),
+        (format!("fault = {{ status = 429, retry_after = {most} }}"), "a time is a year at most"),
+    ] {
+        let wrong = Script::read(Path::new("s.toml"), &format!("{head}{line}\n")).unwrap_err();
+        let said = wrong.to_string();
+        assert!(said.starts_with("s.toml:5:") && said.contains(why), "{line}: {said}");
+    }
+    let wrong = Script::read(Path::new("s.toml"), &format!("delay_ms = {most}\n{head}"));
+    assert!(wrong.unwrap_err().to_string().starts_with("s.toml:1:"));
+}
+
 #[tokio::test]
 async fn the_same_request_gets_the_same_deltas_and_call_ids_never_repeat() {
     let mut bench = Bench::new(STORY);
