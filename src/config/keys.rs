@@ -194,12 +194,15 @@ impl Keys {
         Ok(text)
     }
 
-    /// Keeps other processes from changing the file between a read and the write that follows.
+    /// Keeps other processes from changing the file between a read and the write that follows: also those whose
+    /// configuration is another directory with a link to the same file.
     fn lock(&self) -> Result<File, KeysError> {
         let dir = self.dir();
         let locked = || {
             crate::config::dirs::private_tree(dir)?;
-            let dir = File::open(dir)?;
+            let target = self.file.canonicalize().ok();
+            let real = target.as_deref().and_then(Path::parent).unwrap_or(dir);
+            let dir = File::open(real)?;
             dir.lock()?;
             Ok(dir)
         };
@@ -265,6 +268,31 @@ mod tests {
             }
         });
         assert_eq!(keys.list().unwrap().len(), names.len());
+    }
+
+    #[test]
+    fn keys_that_are_stored_through_two_links_to_one_file_are_all_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().join("real.toml");
+        fs::write(&real, "").unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
+        let keys = ["a", "b"].map(|name| Keys::at(&dir.path().join(name)));
+        for keys in &keys {
+            fs::create_dir(keys.dir()).unwrap();
+            std::os::unix::fs::symlink(&real, keys.file()).unwrap();
+        }
+        let held = keys[0].lock().unwrap();
+        let others = File::open(dir.path()).unwrap();
+        assert!(others.try_lock().is_err(), "the directory of the file itself is locked");
+        drop(held);
+        let names: Vec<String> = (0..16).map(|n| format!("p{n}")).collect();
+        std::thread::scope(|scope| {
+            for (n, name) in names.iter().enumerate() {
+                let keys = &keys[n % 2];
+                scope.spawn(move || keys.set(name, KEY).unwrap());
+            }
+        });
+        assert_eq!(keys[0].list().unwrap().len(), names.len());
     }
 
     #[test]
