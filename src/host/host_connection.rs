@@ -27,8 +27,8 @@ use tracing::Instrument as _;
 const PIPE: usize = 256 * 1024;
 
 /// The largest page, in bytes of log, also when a client wants a larger one: a page is built in
-/// memory.
-const PAGE: u64 = 4 * 1024 * 1024;
+/// memory, and waits there for a client that does not read.
+const PAGE: u64 = 1024 * 1024;
 
 /// How long a client that begins to watch waits for a look at the settings.
 const LOOK: Duration = Duration::from_secs(1);

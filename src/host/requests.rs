@@ -12,8 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 /// that may be read can be begun, and sixty-four of them do not add up.
 const LINE_BYTES: usize = MAX_LINE;
 /// Requests in flight whose replies can be large (pages, whole entries). The others wait, so a
-/// client that requests many and reads none costs four replies.
-const LARGE: usize = 4;
+/// client that requests many and reads none costs this many replies.
+const LARGE: usize = 2;
 
 /// What of a connection is in flight. Dropping it ends [`Replies`] after the last reply.
 pub(crate) struct Requests<T> {
@@ -202,7 +202,7 @@ mod tests {
             assert_eq!(reply.outcome, Outcome::Done(n));
             held.push(reply);
         }
-        assert!(replies.try_recv().is_err(), "four large replies are not written yet");
+        assert!(replies.try_recv().is_err(), "the large replies are not written yet");
         held.clear();
         assert_eq!(replies.recv().await.map(|r| r.outcome), Some(Outcome::Done(LARGE)));
     }
