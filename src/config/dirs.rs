@@ -216,9 +216,17 @@ impl Dirs {
 
     fn short(&self) -> PathBuf {
         let hash = blake3::hash(self.runtime.as_os_str().as_bytes()).to_hex();
-        let uid = rustix::process::getuid().as_raw();
-        PathBuf::from(format!("/tmp/yoi-{uid}-{}", &hash[..12]))
+        Path::new(SHORT_DIRS).join(short_prefix() + &hash[..12])
     }
+}
+
+/// Where sockets lie whose paths are too long elsewhere.
+pub const SHORT_DIRS: &str = "/tmp";
+
+/// How the names of this user's directories there begin.
+#[must_use]
+pub fn short_prefix() -> String {
+    format!("yoi-{}-", rustix::process::getuid().as_raw())
 }
 
 fn unusable(dir: &Path, cause: io::Error) -> ConfigError {

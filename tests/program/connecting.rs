@@ -7,6 +7,26 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// What a shell gets for a key in its line does not repeat the key, and names the history that has it.
+#[test]
+fn a_key_in_the_line_of_a_shell_is_not_repeated_and_the_history_is_named() {
+    let bench = Bench::new();
+    let key = "sk-ant-api03-0123456789";
+    for words in [
+        &["connect", "anthropic", key][..],
+        &["connect", key],
+        &["auth", "anthropic", key],
+        &["auth", key],
+    ] {
+        let done = bench.yoi(words);
+        let said = format!("{}{}", done.out, done.err);
+        assert_ne!(done.code, Some(0), "{words:?}: {done:?}");
+        assert!(said.contains("history of your shell"), "{words:?}: {said}");
+        let lower = said.to_lowercase().replace('_', "-");
+        assert!(!lower.contains("0123456789"), "{words:?}: {said}");
+    }
+}
+
 const ANSWER: &str = "mangrove is the answer";
 
 /// A provider that speaks all four wires and lists one model.

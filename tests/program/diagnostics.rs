@@ -53,6 +53,23 @@ fn the_doctor_names_a_broken_thing_with_its_way_out_and_fails() {
 }
 
 #[test]
+fn the_doctor_names_every_broken_theme_and_the_keymap_with_line_and_column() {
+    let bench = Bench::new();
+    std::fs::create_dir_all(bench.path("home/config/themes")).expect("a writable directory");
+    let write = |file: &str, text: &str| {
+        std::fs::write(bench.path("home/config").join(file), text).expect("a writable file");
+    };
+    write("config.toml", "[ui]\ntheme = \"mine\"\n");
+    write("themes/mine.toml", "[roles]\n\nnosuch = \"red\"\n");
+    write("themes/other.toml", "[roles\n");
+    write("keymap.toml", "[everywhere]\n\"ctrl-q\" = \"nosuch\"\n");
+    let found = bench.yoi(&["doctor"]);
+    for place in ["themes/mine.toml:3:1:", "themes/other.toml:1:", "keymap.toml:2:12:"] {
+        assert!(found.out.contains(place), "{place}: {found:?}");
+    }
+}
+
+#[test]
 fn without_home_the_account_names_it_and_a_relative_xdg_directory_is_ignored() {
     let user = rustix::process::getuid().as_raw().to_string();
     let accounts = std::fs::read_to_string("/etc/passwd").expect("the accounts of this machine");

@@ -250,13 +250,30 @@ fn with_message(mut words: Vec<OsString>, refused: &clap::Error) -> Option<Vec<O
 /// a command with where it goes.
 pub fn refused(error: &clap::Error) -> ExitCode {
     let elsewhere = || verb_elsewhere(error).map(|verb| verb::line::not_here(verb, Way::Shell));
-    match misplaced(error).or_else(elsewhere).or_else(|| mistyped(error)) {
+    let too_much = || key_in_line(error, std::env::args().nth(1).as_deref()?);
+    let said = too_much().or_else(|| misplaced(error)).or_else(elsewhere);
+    match said.or_else(|| mistyped(error)) {
         Some(text) => {
             console::err(&format!("yoi: {text}"));
             Exit::Usage.into()
         }
         None => error.exit(),
     }
+}
+
+/// What the shell of a person keeps of a key that was typed in its line.
+pub const IN_HISTORY: &str =
+    "if you typed a key, the history of your shell has it: delete it there, or replace the key";
+
+/// What is wrong with a word in the place where a person may have typed a key; the sentence does not repeat the word.
+fn key_in_line(error: &clap::Error, command: &str) -> Option<String> {
+    let asks_unseen = command == "auth" || verb::line::of_unseen(command).is_some();
+    let ContextValue::String(word) = error.get(ContextKind::InvalidArg)? else { return None };
+    (asks_unseen && !word.starts_with('-')).then(|| {
+        format!(
+            "`yoi {command} <provider>` takes no more, and asks for the key unseen; {IN_HISTORY}"
+        )
+    })
 }
 
 /// What is wrong with an option before a command.

@@ -1,9 +1,13 @@
 //! `yoi auth`: keys of providers, stored in a file that only its owner can read.
 
+use crate::cli::args::IN_HISTORY;
 use crate::console;
 use crate::headless::{Exit, Failure, unseen};
 use crate::start::Opening;
 use yoi::config::{Catalogue, Keys, ModelError, Settings};
+
+/// No provider's own name with a digit in it is as long as this, and no key is shorter.
+const LEAST_OF_KEYS: usize = 16;
 
 fn keys(opening: &Opening) -> Keys {
     Keys::at(&opening.dirs.config)
@@ -27,13 +31,23 @@ pub fn list(opening: &Opening) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Whether a word in the place of a provider may be a key: it is long and has digits.
+fn looks_like_a_key(word: &str) -> bool {
+    word.len() >= LEAST_OF_KEYS && word.contains(|c: char| c.is_ascii_digit())
+}
+
 /// Stores the key that is typed without echo, or piped in.
 pub fn set(opening: &Opening, provider: &str) -> Result<(), Failure> {
     let (settings, _) = Settings::load(&opening.dirs.config);
     let all = Catalogue::with(&settings);
     let known = all.providers.get(provider);
-    let unknown = || ModelError::unknown(&all, provider, opening.dirs.config.join("config.toml"));
-    let known = known.ok_or_else(|| Failure::usage(unknown().to_string()))?;
+    let unknown = || match looks_like_a_key(provider) {
+        true => format!("no provider has this name; {IN_HISTORY}"),
+        false => {
+            ModelError::unknown(&all, provider, opening.dirs.config.join("config.toml")).to_string()
+        }
+    };
+    let known = known.ok_or_else(|| Failure::usage(unknown()))?;
     let key = unseen::key(provider)?;
     if key.trim().chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err(Failure::usage("a key is one word"));

@@ -24,7 +24,7 @@ mod trust;
 use crate::headless::{Exit, Failure};
 use crate::screen::keys::{self, Keymap};
 use crate::start;
-use crate::theme::{self, Ground, Theme};
+use crate::theme::{self, Depth, Ground, Theme};
 use finding::{Finding, Page};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -156,7 +156,12 @@ fn read_own_files(config: &Path) -> OwnFiles {
     said.extend(wrong);
     let theme = settings.ui.theme.as_deref().unwrap_or(theme::AUTO);
     let theme = theme::over(theme, Ground::default());
-    said.extend(Theme::load(theme, Some(&config.join("themes"))).1);
+    let themes = config.join("themes");
+    said.extend(Theme::load(theme, Some(&themes)).1);
+    // Those that the person may choose, too.
+    let others = Theme::names(Some(&themes)).into_iter();
+    let others = others.filter(|name| ![theme, theme::AUTO].contains(&name.as_str()));
+    said.extend(others.flat_map(|name| Theme::load_for(&name, Some(&themes), Depth::True).1));
     let way_out = format!("correct it; {IN_USE}");
     let warning = |text| Finding::warning("settings", "settings", text, way_out.clone());
     let mut found: Vec<Finding> = unread.chain(said.into_iter().map(warning)).collect();

@@ -1,16 +1,17 @@
 //! `yoi install` copies this program below a directory such as `~/.local`, with its manual page and the completions of the
 //! shells; `yoi uninstall` takes them back, and says what else of yoi lies where.
 
-use crate::cli::{args, man};
+use crate::cli::{args, man, mcp};
 use crate::console;
 use crate::headless::{Exit, Failure};
 use crate::start::{self, Opening};
 use clap_complete::Shell;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use yoi::config::dirs::{Dirs, var};
+use yoi::config::dirs::{Dirs, SHORT_DIRS, short_prefix, var};
 use yoi::disk;
 use yoi::llm::rehearsal;
 use yoi::protocol::ClientKind;
@@ -159,6 +160,22 @@ fn directories(opening: &Opening, all: bool, plan: bool) -> Result<(), Failure> 
             false => console::out(&format!("stays: {} ({what}); --all deletes it", dir.display())),
         }
     }
+    let own = opening.dirs.own();
+    for dir in socket_dirs() {
+        let shown = dir.display();
+        match (all, own.contains(&dir)) {
+            (true, true) => delete(&dir, plan, disk::remove_tree)?,
+            (true, false) => {
+                let whose = "sockets of another data directory";
+                console::out(&format!("stays: {shown} ({whose}): delete it once no host uses it"));
+            }
+            (false, _) => console::out(&format!("stays: {shown} (sockets); --all deletes it")),
+        }
+    }
+    for (file, line) in mcp::entries(&opening.env) {
+        let what = format!("an entry of yoi for an MCP client; {line} takes it out");
+        console::out(&format!("stays: {} ({what})", file.display()));
+    }
     let kinds = ["settings and keys", "Pods and their transcripts", "states of screens", "sockets"];
     for (dir, what) in dirs(&opening.dirs).into_iter().zip(kinds) {
         let shown = dir.display();
@@ -175,13 +192,27 @@ fn directories(opening: &Opening, all: bool, plan: bool) -> Result<(), Failure> 
 
 /// The directories of tours that were not removed with their Pods, of this user.
 fn tours() -> Vec<PathBuf> {
+    own_directories(&std::env::temp_dir(), rehearsal::is_tour_directory)
+}
+
+/// The directories of this user for sockets whose paths are too long for the runtime directory.
+fn socket_dirs() -> Vec<PathBuf> {
+    own_directories(Path::new(SHORT_DIRS), |name| {
+        name.to_str().is_some_and(|name| name.starts_with(&short_prefix()))
+    })
+}
+
+/// The directories of this user in `place` whose names are these.
+fn own_directories(place: &Path, is_one: impl Fn(&OsStr) -> bool) -> Vec<PathBuf> {
     let user = rustix::process::getuid().as_raw();
-    let is_tour = |entry: &fs::DirEntry| {
-        rehearsal::is_tour_directory(&entry.file_name())
+    let is_own = |entry: &fs::DirEntry| {
+        is_one(&entry.file_name())
             && entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user)
     };
-    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
-    entries.filter(is_tour).map(|entry| entry.path()).collect()
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.filter(is_own).map(|entry| entry.path()).collect();
+    found.sort();
+    found
 }
 
 /// Deletes what is at a path and says so; with `plan` it only says it.

@@ -13,6 +13,8 @@ use yoi::mesh::FolderAgent;
 
 mod install;
 
+pub use install::entries;
+
 /// The arguments of `yoi mcp`.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]

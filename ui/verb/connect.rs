@@ -59,6 +59,9 @@ struct Connect {
     /// Where that choice counts, as it is said.
     #[arg(skip)]
     counts: String,
+    /// Whether a message waits in the Pod for the model that it gets now.
+    #[arg(skip)]
+    message_waits: bool,
 }
 
 impl Dialogue for Connect {
@@ -221,7 +224,7 @@ impl Connect {
     }
 
     /// Asks what new Pods use now. A Pod that has no model gets this one, and one that waits for this key goes on.
-    fn use_it(&self, known: &Known<'_>) -> Next {
+    fn use_it(&mut self, known: &Known<'_>) -> Next {
         let model = match &self.model {
             Some(_) => Some(self.spec()),
             None => known.model.map(str::to_owned),
@@ -231,6 +234,7 @@ impl Connect {
         let selected = known.selected.and_then(|name| known.family.get(name));
         let of_pod = selected
             .and_then(|info| Some(Request::to(info.name.clone(), self.gives(known, info)?)));
+        self.message_waits = of_pod.is_some() && selected.is_some_and(has_waiting_message);
         Next::Call(std::iter::once(find).chain(of_pod).collect())
     }
 
@@ -270,7 +274,10 @@ impl Connect {
             Event::ModelFound { model, .. } => model,
             _ => None,
         });
-        let (said, id) = (self.said(), self.id());
+        let (mut said, id) = (self.said(), self.id());
+        if self.message_waits {
+            said += " · send any message: the one that waits goes with it";
+        }
         let is_this = |spec: &str| spec.split_once('/').is_some_and(|(of, _)| of == id);
         let end = match found {
             Some(found) if is_this(&found.model) => {
@@ -294,12 +301,23 @@ impl Connect {
     }
 }
 
+/// Whether a Pod without a model was sent something: its run said that there is none, and kept the message.
+fn has_waiting_message(info: &PodInfo) -> bool {
+    info.model.is_empty() && info.segment.is_some()
+}
+
 /// The word is not repeated: a person may have typed the key in its place.
 fn no_provider(known: &Known<'_>) -> End {
     let list = known.spell("connect");
+    let history = match known.way {
+        Way::Shell => "; if you typed a key, the history of your shell has it: delete it there",
+        _ => "",
+    };
     End::refused(
         Why::Failed,
-        format!("no provider has this name: {list} lists them, and asks for the key afterwards"),
+        format!(
+            "no provider has this name: {list} lists them, and asks for the key afterwards{history}"
+        ),
     )
 }
 
@@ -310,6 +328,7 @@ mod tests {
     use std::collections::BTreeMap;
     use yoi::client::family::Family;
     use yoi::protocol::reply::FoundModel;
+    use yoi::protocol::{PodName, SegmentId};
 
     const KEY: &str = "sk-typed-0123456789";
 
@@ -322,6 +341,7 @@ mod tests {
             works: Works::default(),
             model: None,
             counts: String::new(),
+            message_waits: false,
         }
     }
 
@@ -388,6 +408,33 @@ mod tests {
         let step = drive(&mut connect, Way::Line, vec![Some(Reply::Picked(last))]);
         let Next::Key(KeyStep::Try { provider, key: None }) = step else { panic!("{step:?}") };
         assert_eq!(provider, "mine");
+    }
+
+    #[test]
+    fn a_message_that_waits_for_the_model_is_named_with_how_it_is_sent() {
+        for (segment, waits) in [(None, false), (Some(SegmentId::new()), true)] {
+            let mut connect = begin(Some("ollama"));
+            let info = PodInfo {
+                segment,
+                ..PodInfo::bare(
+                    PodName::parse("alice").expect("a name"),
+                    State::Idle,
+                    1,
+                    "/repo".into(),
+                    "/repo".into(),
+                )
+            };
+            let name = info.name.clone();
+            let (mut family, env) = (Family::default(), BTreeMap::new());
+            family.replace(vec![info], Vec::new(), Vec::new());
+            let known = Known { selected: Some(&name), ..known_in(&family, &env, Way::Line) };
+            let step = connect.next(&known, works(&["a"], Some("a")));
+            let Next::Call(requests) = step else { panic!("{step:?}") };
+            assert_eq!(requests.len(), 2, "the Pod gets the model");
+            let (text, _) = said(connect.next(&known, found("ollama/a")));
+            let Said::Done(text) = text else { panic!("{text:?}") };
+            assert_eq!(text.contains("the one that waits goes with it"), waits, "{text}");
+        }
     }
 
     #[test]

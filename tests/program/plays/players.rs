@@ -585,6 +585,15 @@ pub fn the_installed_program_is_taken_back(place: &Place, line: &str) {
     let live = place.run(&place.filled(line));
     if line.contains("--plan") {
         assert!(live.out.contains("would delete"), "{live:?}");
+        place.does("yoi mcp install claude --yes");
+        let user = rustix::process::getuid().as_raw();
+        let sockets = format!("/tmp/yoi-{user}-{:012x}", std::process::id());
+        std::fs::create_dir_all(&sockets).expect("a directory for sockets");
+        let said = place.run(&place.filled(line)).out;
+        std::fs::remove_dir(&sockets).expect("our own directory");
+        assert!(said.contains(&format!("stays: {sockets} (sockets)")), "{said}");
+        let entry = ".claude.json (an entry of yoi for an MCP client; `yoi mcp uninstall claude`";
+        assert!(said.contains(entry), "{said}");
         assert!(INSTALLED.iter().all(|file| prefix.join(file).is_file()));
         return;
     }

@@ -5,6 +5,7 @@ use crate::cli::mcp::install::entry::{Edited, Entry};
 use crate::console;
 use crate::headless::{Exit, Failure};
 use crate::start::Opening;
+use clap::ValueEnum as _;
 use similar::{Algorithm, ChangeTag};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -124,6 +125,19 @@ pub enum Change {
     /// Register yoi; the name that its agent asks for on the mesh.
     Install(Option<String>),
     Uninstall,
+}
+
+/// The settings of clients that have an entry of yoi, each with the line of a shell that takes it out.
+pub fn entries(env: &Env) -> Vec<(PathBuf, String)> {
+    let entry = |client: &Client| {
+        let file = client.file(env)?;
+        // What cannot be read or changed has an entry only as far as is known: `yoi mcp uninstall` says why.
+        let text = read(&file).ok()??;
+        let Ok(Edited::Changed(_)) = client.edit(&text, None) else { return None };
+        let name = client.to_possible_value()?.get_name().to_owned();
+        Some((file, format!("`yoi mcp uninstall {name}`")))
+    };
+    Client::value_variants().iter().filter_map(entry).collect()
 }
 
 /// Shows a change of a client's settings and makes it after a yes.
