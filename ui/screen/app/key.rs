@@ -1,6 +1,6 @@
 //! From a key to its action: the leader first, then the topmost layer, then the pane in focus.
 
-use crate::screen::app::{App, Capture, Effect, Focus, Layer, Link};
+use crate::screen::app::{App, Capture, Effect, Focus, KeysOf, Layer, Link};
 use crate::screen::keys::{Action, Binding, Context, pressed};
 use crate::screen::notice::{Kind, Pressed};
 use crate::screen::pane::actionbar::Purpose;
@@ -168,6 +168,11 @@ impl App {
             Some(Binding::Do(action)) => self.everywhere(action),
             Some(Binding::Prefill(line)) => self.open_line(&line),
             Some(Binding::Run(line)) => self.run_line(&line, Way::Key),
+            None if self.keymap.get(Context::Everywhere, pressed(key))
+                == Some(&Binding::Do(Action::Help)) =>
+            {
+                self.help_on(KeysOf::Place(Context::Leader))
+            }
             None => self.say(Kind::Info, "the leader has no such key"),
         }
     }

@@ -85,7 +85,7 @@ impl App {
                 self.closed();
                 return Vec::new();
             }
-            (Some(action @ (Action::Redraw | Action::Suspend)), _) => {
+            (Some(action @ (Action::Redraw | Action::Suspend | Action::Help)), _) => {
                 self.layers.put_back(Layer::Key(line));
                 return self.everywhere(action);
             }

@@ -44,6 +44,8 @@ pub enum KeysOf {
     Place(Context),
     /// The sheet that asks for a confirmation.
     Confirm,
+    /// The line in which a key of a provider is typed.
+    Key,
 }
 
 /// The page that is open.

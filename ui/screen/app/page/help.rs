@@ -82,10 +82,16 @@ impl App {
     /// The key of help: opens the page for what has the keys, and the same key closes it. The line keeps the keys.
     pub(in crate::screen::app) fn help_key(&mut self) -> Vec<Effect> {
         let of = match self.layers.top() {
-            Some(Layer::Prompt(_) | Layer::List(_) | Layer::Key(_)) => KeysOf::Place(Context::Line),
+            Some(Layer::Prompt(_) | Layer::List(_)) => KeysOf::Place(Context::Line),
+            Some(Layer::Key(_)) => KeysOf::Key,
             Some(Layer::Confirm(_)) => KeysOf::Confirm,
             None => KeysOf::Place(self.place()),
         };
+        self.help_on(of)
+    }
+
+    /// Opens the page of keys for a place, or closes the page of keys that is open.
+    pub(in crate::screen::app) fn help_on(&mut self, of: KeysOf) -> Vec<Effect> {
         let is_open = matches!(&self.page, Some(OpenPage { page: Page::Keys(_), .. }));
         if is_open {
             self.close_page();
@@ -101,7 +107,11 @@ impl App {
 
     /// Where the keys are that a page describes.
     pub(super) fn title_of_keys(&self, of: KeysOf) -> String {
-        let KeysOf::Place(place) = of else { return "Confirming".into() };
+        let place = match of {
+            KeysOf::Place(place) => place,
+            KeysOf::Confirm => return "Confirming".into(),
+            KeysOf::Key => return "Typing a key".into(),
+        };
         match place {
             Context::Composer => match self.info() {
                 Some(info) => format!("Writing to {}", info.name),
@@ -116,7 +126,8 @@ impl App {
             Context::Inbox => "Deciding what waits".into(),
             Context::Page => "On a page".into(),
             Context::Line => "In a line or list".into(),
-            Context::Everywhere | Context::Leader => "Everywhere".into(),
+            Context::Leader => self.keymap.with_keys("After {everywhere leader}"),
+            Context::Everywhere => "Everywhere".into(),
         }
     }
 
@@ -130,6 +141,7 @@ impl App {
         let mut rows = match of {
             KeysOf::Place(place) => self.rows_of_place(place, columns),
             KeysOf::Confirm => rows_of_keys(&self.keys_of_confirm(), &[], columns),
+            KeysOf::Key => rows_of_keys(&self.keys_of_key_line(), &[], columns),
         };
         let others = ELSEWHERE.iter().filter(|(other, _)| of != KeysOf::Place(*other));
         for (other, title) in others {
@@ -152,6 +164,22 @@ impl App {
             (pages.join(" "), "the rest of a long sheet"),
         ];
         keys.map(|(keys, does)| KeyHelp { keys, does: does.into(), more: Vec::new() }).into()
+    }
+
+    /// The keys of the line in which a key of a provider is typed.
+    fn keys_of_key_line(&self) -> Vec<KeyHelp> {
+        let keys = [
+            (Do::Choose, "tries the key, and stores it if it works"),
+            (Do::Back, "leaves the line and forgets what is typed"),
+            (Do::DeleteBack, "deletes the last character; on an empty line leaves it"),
+            (Do::DeleteToStart, "deletes all of it"),
+        ];
+        let help = |(action, does): (Action, &str)| KeyHelp {
+            keys: self.keymap.name(Context::Line, action),
+            does: does.into(),
+            more: Vec::new(),
+        };
+        keys.map(help).into()
     }
 
     /// The keys of a place with what they do now, and the verbs that fit.
