@@ -267,9 +267,9 @@ pub const IN_HISTORY: &str =
 
 /// What is wrong with a word in the place where a person may have typed a key; the sentence does not repeat the word.
 fn key_in_line(error: &clap::Error, command: &str) -> Option<String> {
-    let asks_unseen = command == "auth" || verb::line::of_unseen(command).is_some();
+    let reads_unseen = command == "auth" || verb::line::of_unseen(command).is_some();
     let ContextValue::String(word) = error.get(ContextKind::InvalidArg)? else { return None };
-    (asks_unseen && !word.starts_with('-')).then(|| {
+    (reads_unseen && !word.starts_with('-')).then(|| {
         format!(
             "`yoi {command} <provider>` takes no more, and asks for the key unseen; {IN_HISTORY}"
         )

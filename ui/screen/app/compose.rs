@@ -9,6 +9,7 @@ use crate::screen::pick_list::PickList;
 use crate::verb::words;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use std::path::Path;
+use yoi::llm::rehearsal::{TOUR_LINES, TOUR_MODEL};
 use yoi::protocol::{Completion, CompletionKind, Method, PodName};
 use yoi::scope::{Permission, Rule};
 use yoi::text::SafeText;
@@ -23,7 +24,7 @@ impl App {
                 self.composer.down();
                 Vec::new()
             }
-            Action::CommandLine if self.composer.is_empty() => self.open_line(""),
+            Action::CommandLine if !self.has_own_draft() => self.open_line(""),
             Action::CommandLine => self.type_in(':'),
             Action::CompleteFile => {
                 self.forget_requests();
@@ -32,7 +33,7 @@ impl App {
                 Vec::new()
             }
             Action::EditOutside => vec![Effect::Edit(self.composer.draft().whole_text())],
-            Action::Leave if !self.composer.is_empty() => {
+            Action::Leave if self.has_own_draft() => {
                 let before = self.composer.draft().message().text;
                 self.composer.edit(Action::DeleteNext);
                 if self.composer.draft().message().text == before {
@@ -49,6 +50,15 @@ impl App {
             }
             other => self.everywhere(other),
         }
+    }
+
+    /// Whether the person wrote what is in the draft. The next line of the tour is no such text while it is as it was
+    /// put there: the keys of an empty line work.
+    pub(super) fn has_own_draft(&self) -> bool {
+        let is_tour = || self.info().is_some_and(|info| info.model == TOUR_MODEL);
+        let is_its_line =
+            || TOUR_LINES.contains(&self.composer.draft().message().text.as_str()) && is_tour();
+        !self.composer.is_empty() && !is_its_line()
     }
 
     fn type_in(&mut self, c: char) -> Vec<Effect> {
@@ -121,11 +131,11 @@ impl App {
             self.composer.paste(text);
         }
         let pod = self.info().map(|info| info.name.clone());
-        let ask = |path: String| {
+        let look_up = |path: String| {
             self.composer.write_file(&path);
             find_files(pod.clone(), path.clone(), Asked::Dropped(pod.clone(), path))
         };
-        images.into_iter().map(ask).collect()
+        images.into_iter().map(look_up).collect()
     }
 
     /// Makes the path of a dropped image plain text again where the Pod could not attach it, and says why.

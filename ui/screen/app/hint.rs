@@ -338,7 +338,7 @@ impl App {
             hints.retain(|hint| hint.key != self.back_key());
             hints.insert(0, Hint::new(self.back_key(), "back to the page"));
         }
-        if self.composer.is_empty() {
+        if !self.has_own_draft() {
             let line = self.keymap.label(Context::Composer, Action::CommandLine);
             hints.push(Hint::new(line, "verbs"));
         }
@@ -346,7 +346,7 @@ impl App {
         let finds = if self.info().is_some() { "palette" } else { "everything" };
         hints.push(Hint::new(palette, finds));
         // With a text in the line this key stays there.
-        if self.composer.is_empty() {
+        if !self.has_own_draft() {
             let panes = if self.page.is_some() { "into the page" } else { "panes" };
             let key = self.keymap.label(Context::Everywhere, Action::NextPane);
             hints.push(Hint::new(key, panes));

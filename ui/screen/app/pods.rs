@@ -96,7 +96,7 @@ impl App {
 
     /// Goes to the next pane. A text is not left by this key, whose letters would be keys there.
     pub(super) fn next_pane(&mut self, action: Action) -> Vec<Effect> {
-        if self.focus == Focus::Composer && !self.composer.is_empty() {
+        if self.focus == Focus::Composer && self.has_own_draft() {
             let text = "{everywhere next-pane} leaves only an empty line · {everywhere leader} leads to panes";
             return self.say(Kind::Info, self.keymap.with_keys(text));
         }

@@ -34,6 +34,12 @@ impl App {
             Action::Choose => return self.prompt_enter(prompt),
             Action::Back | Action::Interrupt => return self.prompt_left(&prompt),
             Action::DeleteBack if prompt.input.is_empty() => return self.prompt_left(&prompt),
+            Action::Complete | Action::CompleteBack | Action::Up | Action::Down
+                if prompt.completion.candidates.is_empty() && !prompt.walks(action) =>
+            {
+                let text = "there is nothing to choose from here · {line back}: back";
+                prompt.wrong = Some(self.keymap.with_keys(text));
+            }
             Action::Complete | Action::CompleteBack => prompt.cycle(action),
             Action::Up | Action::Down if prompt.walks(action) => {
                 prompt.history(&self.lines, action, &self.sources());

@@ -5,12 +5,13 @@ use crate::screen::app::{App, Asked, Confirm, Effect, Layer, RequestToken, TextF
 use crate::screen::keys::{Action, Context};
 use crate::screen::notice::Kind;
 use crate::screen::pane::composer::Message;
+use crate::screen::pane::inbox::Item;
 use crate::screen::pane::transcript::Scroll;
 use crate::verb::Way;
 use crate::verb::line::{offered, offered_at_end, unusual};
 use crate::wording::why::WayOn;
 use yoi::protocol::method::NewPod;
-use yoi::protocol::{Method, PodInfo, PodName, Queued, State};
+use yoi::protocol::{ApprovalRequest, Method, PodInfo, PodName, Queued, State};
 
 impl App {
     /// Enter in the composer.
@@ -25,10 +26,27 @@ impl App {
             Ok(text) => text,
             Err(said) => return said,
         };
+        if let Some(sentence) = self.question_of_current() {
+            let text_for = TextFor::Message;
+            return self.open_layer(Layer::Confirm(Confirm::Unusual { sentence, text_for }));
+        }
         match self.offered_verb(&text, TextFor::Message) {
             Some(offer) => self.open_layer(Layer::Confirm(offer)),
             None => self.send_draft(),
         }
+    }
+
+    /// Why a text for the current Pod may be meant as the answer to its question, which is given elsewhere.
+    fn question_of_current(&self) -> Option<String> {
+        let name = self.current.as_ref()?;
+        let is_question =
+            |request: &&ApprovalRequest| request.is_of(name) && request.question.is_some();
+        self.items().iter().flat_map(Item::approvals).find(|request| is_question(request))?;
+        let key = self.keymap.name(Context::Everywhere, Action::NextNeedsYou);
+        Some(format!(
+            "{name} waits for the answer to its question, and this text would not be the answer: it would be a \
+             message for the run. {key} leads to the question"
+        ))
     }
 
     /// The text of the draft. One with a part of a paste's chip is not sent, and the notice says why: the model would

@@ -199,6 +199,9 @@ impl Hint {
     }
 }
 
+/// Between a notice and the hints.
+const BESIDE: &str = "   ";
+
 /// The action bar as a widget.
 pub struct View<'a> {
     pub notice: Option<&'a Notice>,
@@ -214,7 +217,7 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// Paints the row.
+    /// Paints the row. The hints follow a notice, as far as there is room.
     pub fn render(&self, area: Rect, buf: &mut Buffer) {
         let room = usize::from(area.width);
         let mut spans = vec![Span::raw(" ")];
@@ -232,7 +235,16 @@ impl View<'_> {
             Some(notice) if width(&notice.text) + 2 + width(&self.rest(left)) + right > left => {
                 (self.notice(notice, left), 0)
             }
-            Some(notice) => (self.notice(notice, left), right),
+            Some(notice) => {
+                let mut line = self.notice(notice, left);
+                let room = left.saturating_sub(right + line.width() + BESIDE.len());
+                let hints = self.hints(room);
+                if hints.width() > 0 {
+                    line.spans.push(Span::raw(BESIDE));
+                    line.spans.extend(hints.spans);
+                }
+                (line, right)
+            }
             None => (self.hints(left.saturating_sub(right)), right),
         };
         spans.extend(text.spans.into_iter().map(|span| span.patch_style(text.style)));

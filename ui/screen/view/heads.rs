@@ -25,6 +25,8 @@ const ROOMY: u16 = 100;
 
 /// The rank of the model in the head.
 const MODEL: u8 = 3;
+/// The rank of the words that say that commands are confined.
+const SANDBOX: u8 = 5;
 /// The fewest columns that a shortened name of a model gets.
 const LEAST: usize = 8;
 
@@ -36,11 +38,13 @@ struct Piece {
     rank: u8,
     /// Shortens the text to a width.
     shorten: fn(&str, usize) -> String,
+    /// A shorter text, which is shown before a piece of rank [`SANDBOX`] or less is left out.
+    brief: Option<String>,
 }
 
 impl Piece {
     fn new(text: impl Into<String>, style: Style, rank: u8) -> Self {
-        Self { text: text.into(), style, rank, shorten: cut }
+        Self { text: text.into(), style, rank, shorten: cut, brief: None }
     }
 
     /// The name of a Pod, which is known by its beginning and its end.
@@ -197,6 +201,12 @@ fn head(app: &App, mut left: Vec<Piece>, mut right: Vec<Piece>, area: Rect, buf:
         if rank == 0 {
             break;
         }
+        if rank <= SANDBOX
+            && let Some(piece) = right.iter_mut().find(|piece| piece.brief.is_some())
+        {
+            piece.text = piece.brief.take().unwrap_or_default();
+            continue;
+        }
         let excess = used(&left, &right) - room;
         // The name of a model says much by its beginning.
         if let Some(model) = right.iter_mut().find(|piece| rank == MODEL && piece.rank == MODEL)
@@ -240,27 +250,29 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     let elsewhere = elsewhere(app, info).map(|place| piece(place, theme.warn, 0));
     let mut pieces: Vec<Piece> = elsewhere.into_iter().collect();
     match model(app, info) {
-        Some(model) => pieces.push(piece(model, theme.dim, MODEL)),
+        Some((model, brief)) => {
+            pieces.push(Piece { brief: Some(brief), ..piece(model, theme.dim, MODEL) });
+        }
         None => pieces.push(piece("no model".into(), theme.warn, 0)),
     }
     let sent = if info.effort_unsent.is_some() { " (not sent)" } else { "" };
     let effort = info.effort.map(|effort| format!("effort {}{sent}", effort.name()));
-    pieces.extend(effort.map(|effort| piece(effort, theme.dim, 5)));
-    pieces.extend(info.model_address.clone().map(|address| piece(address, theme.dim, 7)));
-    pieces.extend(info.model_key.clone().map(|key| piece(key, theme.dim, 8)));
+    pieces.extend(effort.map(|effort| piece(effort, theme.dim, 6)));
+    pieces.extend(info.model_address.clone().map(|address| piece(address, theme.dim, 8)));
+    pieces.extend(info.model_key.clone().map(|key| piece(key, theme.dim, 9)));
     if !info.model_why.is_empty() {
-        pieces.push(piece(format!("({})", info.model_why), theme.dim, 9));
+        pieces.push(piece(format!("({})", info.model_why), theme.dim, 10));
     }
     if let Some((full, role)) = context(info) {
         pieces.push(piece(format!("ctx {full}"), theme.style(role), 4));
     }
     if info.cost.is_some() {
-        pieces.push(piece(cost_alone(&Cost::of(info)), theme.dim, 6));
+        pieces.push(piece(cost_alone(&Cost::of(info)), theme.dim, 7));
     }
     if let Some(confined) = info.confined {
         let (style, rank) = match confined {
-            Confined::Enforced => (theme.dim, 10),
-            Confined::Partly => (theme.warn, 10),
+            Confined::Enforced => (theme.dim, SANDBOX),
+            Confined::Partly => (theme.warn, SANDBOX),
             Confined::NotEnforced => (theme.warn, 0),
         };
         pieces.push(piece(format!("sandbox {confined}"), style, rank));
@@ -284,16 +296,16 @@ fn elsewhere(app: &App, info: &PodInfo) -> Option<String> {
     Some(format!("in {}", end(theirs, enough.unwrap_or(parts)).display()))
 }
 
-/// The model as the head names it: without its provider where room is scarce, a script without
-/// its directory.
-fn model(app: &App, info: &PodInfo) -> Option<String> {
+/// The model as the head names it, and the same where room is scarce, without its provider. A script has no directory.
+fn model(app: &App, info: &PodInfo) -> Option<(String, String)> {
     if let Some(script) = info.model.strip_prefix("rehearsal:") {
         let name = script.rsplit('/').next().unwrap_or(script);
-        return Some(format!("rehearsal:{name}"));
+        let name = format!("rehearsal:{name}");
+        return Some((name.clone(), name));
     }
     let short = info.model.split_once('/').map_or(info.model.as_str(), |(_, model)| model);
     let shown = if app.size.0 < ROOMY { short } else { &info.model };
-    (!shown.is_empty()).then(|| shown.to_owned())
+    (!shown.is_empty()).then(|| (shown.to_owned(), short.to_owned()))
 }
 
 /// Why a Pod is in its state, what is to be known about the host, and the notes of the Pod.

@@ -55,6 +55,30 @@ fn a_long_name_of_a_model_is_shortened_in_the_header_and_not_left_out() {
 }
 
 #[test]
+fn the_head_keeps_that_commands_are_confined_before_the_provider_and_the_source_of_the_key() {
+    let model = |vendor: &str| format!("{vendor}/claude-sonnet-5-5");
+    let head = |model: String| {
+        let mut bench = Bench::new(vec![PodInfo {
+            model,
+            model_address: Some("https://gateway.of-the-firm.example/models/v1".into()),
+            model_key: Some("the key in GATEWAY_OF_THE_FIRM_API_KEY".into()),
+            model_why: "config.toml names it".into(),
+            confined: Some(Confined::Enforced),
+            cost: Some(1.25),
+            ..pod("alice", State::Running)
+        }]);
+        bench.size(120, 40);
+        bench.go_to("alice");
+        bench.screen().lines().next().unwrap_or_default().to_owned()
+    };
+    let short = head(model("acme"));
+    assert!(short.contains(&model("acme")) && short.contains("sandbox on"), "{short}");
+    let long = head(model(&"gateway-of-the-firm-".repeat(4)));
+    assert!(long.contains("claude-sonnet-5-5 · ") && long.contains("sandbox on"), "{long}");
+    assert!(!long.contains("gateway-of"), "{long}");
+}
+
+#[test]
 fn the_head_of_a_narrow_screen_keeps_the_name_beside_every_warning() {
     let mut bench = Bench::new(vec![PodInfo {
         model: String::new(),

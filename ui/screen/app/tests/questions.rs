@@ -147,6 +147,86 @@ fn an_open_line_keeps_its_text_and_sends_nothing_once_the_question_is_answered_e
 }
 
 #[test]
+fn a_text_for_a_pod_with_an_open_question_is_sent_into_the_run_only_after_a_yes() {
+    let mut bench = asked(&[question("q", "alice", &[])]);
+    bench.go_to("alice");
+    bench.type_in("total");
+    assert!(calls(&bench.press("enter")).is_empty());
+    let screen = bench.screen();
+    assert!(screen.contains("would not be the answer") && screen.contains("Ctrl+N"), "{screen}");
+    bench.press("esc");
+    assert_eq!(bench.draft(), "total");
+    bench.press("enter");
+    let input = vec![yoi::protocol::Segment::Text { content: "total".into() }];
+    let steer = Method::Steer { id: None, input };
+    assert_eq!(calls(&bench.confirm("enter")), [(Some("alice"), &steer)]);
+
+    let mut bench = asked(&[question("q", "bob", &[])]);
+    bench.go_to("alice");
+    bench.type_in("total");
+    assert_eq!(calls(&bench.press("enter")).len(), 1, "another Pod asks");
+}
+
+#[test]
+fn a_key_that_finds_nothing_to_choose_in_a_line_says_so() {
+    let mut bench = asked(&[question("q", "alice", &[])]);
+    bench.press("a");
+    bench.type_in("total");
+    for key in ["ctrl-n", "ctrl-p", "tab", "up", "down"] {
+        assert!(bench.press(key).is_empty());
+        let said = "there is nothing to choose from here · Esc: back";
+        assert!(bench.screen().contains(said), "{key}: {}", bench.screen());
+        bench.type_in("s");
+        assert!(!bench.screen().contains(said), "{key}: {}", bench.screen());
+    }
+}
+
+#[test]
+fn hints_follow_a_notice_as_far_as_there_is_room() {
+    let mut bench = Bench::new(vec![pod("alice", State::Running)]);
+    bench.size(100, 30);
+    bench.host(
+        Some("alice"),
+        yoi::protocol::Event::Alert(yoi::protocol::Alert {
+            level: yoi::protocol::AlertLevel::Warn,
+            source: yoi::protocol::AlertSource::Pod,
+            message: "the disk is slow".into(),
+            timestamp_ms: 0,
+        }),
+    );
+    let bar = |bench: &mut Bench| bench.screen().lines().last().unwrap_or_default().to_owned();
+    let row = bar(&mut bench);
+    assert!(row.contains("the disk is slow") && row.contains("   Esc pauses · "), "{row}");
+    assert!(row.trim_end().ends_with("F1 help"), "{row}");
+    bench.size(40, 30);
+    let row = bar(&mut bench);
+    assert!(row.contains("the disk is slow") && !row.contains("Ctrl+P"), "{row}");
+}
+
+#[test]
+fn f1_explains_the_line_of_a_key_and_the_keys_after_the_leader() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.size(120, 40);
+    bench.press("ctrl-x");
+    bench.press("f1");
+    assert!(bench.screen().contains("After Ctrl+X"), "{}", bench.screen());
+    bench.press("f1");
+    bench.type_in(":connect anthropic");
+    let effects = bench.press("enter");
+    let [Effect::KeyStep(verb, _)] = effects[..] else { panic!("{effects:?}") };
+    let needs = crate::verb::dialogue::KeyReply::Tried(yoi::llm::trial::Tried::NeedsKey);
+    bench.msg(Msg::KeyStepDone(verb, needs));
+    bench.type_in("sk-0123");
+    bench.press("f1");
+    let screen = bench.screen();
+    for said in ["Typing a key", "leaves the line and forgets", "7 characters, not shown"] {
+        assert!(screen.contains(said), "{said}: {screen}");
+    }
+    bench.press("f1");
+    assert!(!bench.screen().contains("Typing a key"), "{}", bench.screen());
+}
+
+#[test]
 fn a_digit_writes_the_verb_for_a_run_in_circles_and_only_enter_sends_it() {
     let circling = yoi::protocol::Circling {
         kind: yoi::protocol::CircleKind::Failure,

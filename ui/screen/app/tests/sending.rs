@@ -538,6 +538,38 @@ fn the_tour_sends_the_person_away_and_goes_on_when_the_screen_is_opened_again() 
 }
 
 #[test]
+fn the_next_line_of_the_tour_leaves_the_keys_of_an_empty_line_until_the_person_writes() {
+    let tour = |state| PodInfo {
+        workspace: "/tmp/x".into(),
+        model: yoi::llm::rehearsal::TOUR_MODEL.into(),
+        ..pod("tour", state)
+    };
+    let mut bench = Bench::new(vec![]);
+    bench.type_in(":tour");
+    let effects = bench.press("enter");
+    let [Effect::Tour(token)] = &effects[..] else { panic!("{effects:?}") };
+    let info = Box::new(tour(State::Idle));
+    bench.msg(Msg::Answered(Asked::NewTour(token.clone()), Ok(Event::Created { info })));
+    bench.shown(tour(State::Running));
+    bench.shown(tour(State::Idle));
+    let line = "Ask the counter on the network.";
+    assert_eq!(bench.draft(), line);
+    bench.press("tab");
+    assert_eq!(bench.app.focus, Focus::Tree);
+    bench.press("esc");
+    assert_eq!((bench.app.focus, bench.draft().as_str()), (Focus::Composer, line));
+    bench.press(":");
+    assert!(matches!(bench.app.layers.top(), Some(Layer::Prompt(_))));
+    bench.press("esc");
+    bench.wait(1_000);
+    assert!(matches!(bench.press("ctrl-d")[..], [Effect::Quit(_)]));
+    bench.type_in("!");
+    bench.press("tab");
+    assert_eq!(bench.app.focus, Focus::Composer, "the text is the person's now");
+    assert!(bench.press("ctrl-d").is_empty());
+}
+
+#[test]
 fn the_tour_goes_on_after_the_host_left_the_end_of_its_run_out() {
     let run = |since, state| PodInfo { workspace: "/tmp/x".into(), since, ..pod("tour", state) };
     for known in [run(2, State::Running), run(1, State::Idle)] {

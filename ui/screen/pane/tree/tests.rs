@@ -60,6 +60,18 @@ fn children_hang_below_their_parent_in_the_given_order() {
 }
 
 #[test]
+fn the_children_of_the_tour_have_rows_when_they_have_finished() {
+    let rows = |model: &str| {
+        let top = PodInfo { model: model.into(), ..pod("top", State::Idle) };
+        let done =
+            |name| PodInfo { last_result: Some(finished()), ..child(name, "top", State::Idle) };
+        shown(&tree(), &family(vec![top, done("writer"), done("tester")]), Some("top"))
+    };
+    assert_eq!(rows(TOUR_MODEL), ["top", "  writer", "  tester"]);
+    assert_eq!(rows("other/model").len(), 2, "they are one row elsewhere");
+}
+
+#[test]
 fn a_fold_hides_what_is_below() {
     let mut tree = tree();
     tree.fold(PodName::parse("alice").expect("a name"));
