@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
-/// The most that an answer costs beyond a fixed amount, in parts of the largest block; docs/confinement.md says it.
+/// The most that an answer costs beyond a fixed amount, in parts of the largest block; SECURITY.md says it.
 const PARTS: u64 = 8;
 const FIXED: u64 = 32 << 20;
 /// The limits of the test, in MiB: reply, block, arguments. `YOI_LONG` takes the usual ones, which want a release
