@@ -315,7 +315,7 @@ impl Pod {
             Fact::Delivered(messages) => self.delivered(messages).await,
             Fact::MeshChosen(joined) => self.mesh_chosen(joined),
             Fact::Mesh(standing) => self.show_mesh(standing),
-            Fact::PersonSent(message) => self.note(message).await,
+            Fact::Noted(message) => self.note(message).await,
             Fact::AgentRefused(text) => self.agent_refused(text).await,
             Fact::SenderGone(message) => self.sender_gone(message).await,
             Fact::ApprovalDecided(decision) => self.approval_decided(decision).await,

@@ -49,8 +49,9 @@ pub enum MeshCommand {
     Init(mesh_machines::Init),
     /// Connect this machine to the agents of others, with the line that was printed for it
     Join {
-        /// The line; a single `-` reads it from standard input
-        line: String,
+        /// The line, with or without `yoi mesh join`; a single `-` reads it from standard input
+        #[arg(required = true)]
+        line: Vec<String>,
     },
     /// Disconnect this machine from the agents of others
     Leave,

@@ -24,7 +24,7 @@ pub struct Init {
     dir: Option<PathBuf>,
     /// By which the machines reach the server: a host name or an address, with or without a port; the default is
     /// the name of this machine, and port 4223
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["add", "remove"])]
     address: Option<String>,
     /// Admit a machine of this name to the running server, and print the line that connects it
     #[arg(long, value_name = "NAME", value_parser = name)]
@@ -42,8 +42,7 @@ fn name(text: &str) -> Result<MachineName, String> {
 pub async fn init(opening: &Opening, wanted: Init) -> Result<(), Failure> {
     let dir = wanted.dir.unwrap_or_else(|| opening.dirs.data.join(SERVER));
     let dir = opening.cwd.join(dir);
-    let changes = wanted.add.is_some() || wanted.remove.is_some();
-    let mut server = match changes && wanted.address.is_none() {
+    let mut server = match wanted.add.is_some() || wanted.remove.is_some() {
         true => ServerDir::open(&dir).map_err(failed)?,
         false => ServerDir::init(&dir, wanted.address.as_deref()).map_err(failed)?,
     };
@@ -74,17 +73,15 @@ pub async fn init(opening: &Opening, wanted: Init) -> Result<(), Failure> {
 }
 
 /// Connects this machine: the line is tried, then stored; a running host notices.
-pub async fn join(opening: &Opening, line: String) -> Result<(), Failure> {
-    let line = match line.as_str() {
-        "-" => {
-            let mut text = String::new();
-            std::io::stdin().take(LONGEST).read_to_string(&mut text).map_err(failed)?;
-            // The line as it was printed begins with the command.
-            text.trim().trim_start_matches("yoi mesh join").trim().trim_matches('\'').to_owned()
-        }
-        _ => line,
-    };
-    let credentials = Credentials::parse(&line);
+pub async fn join(opening: &Opening, words: Vec<String>) -> Result<(), Failure> {
+    let mut line = words.join(" ");
+    if line == "-" {
+        line.clear();
+        std::io::stdin().take(LONGEST).read_to_string(&mut line).map_err(failed)?;
+    }
+    // The line as it was printed begins with the command.
+    let line = line.trim().trim_start_matches("yoi mesh join").trim().trim_matches('\'');
+    let credentials = Credentials::parse(line);
     let credentials = credentials.map_err(|error| Failure::usage(error.to_string()))?;
     machines::admitted(&credentials).await.map_err(failed)?;
     credentials.write(&opening.dirs.state).map_err(failed)?;

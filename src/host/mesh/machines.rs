@@ -19,8 +19,8 @@ use outgoing::Waiting;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::watch;
-use tokio::time::{Instant, interval, sleep};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Between two tries to connect, at first and at most.
@@ -30,6 +30,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const ANNOUNCE: Duration = Duration::from_secs(60);
 /// A machine that is silent for longer is away.
 const PRESENT: Duration = Duration::from_secs(150);
+/// How long a message waits for a connection that is down.
+const SOON: Duration = Duration::from_secs(3);
 /// The most machines that are remembered as present.
 const MACHINES: usize = 256;
 
@@ -38,6 +40,8 @@ pub(crate) struct Machines {
     state: watch::Sender<Arc<State>>,
     /// The messages whose outcome is not known, by their ids. Held for one step, never across an await.
     waiting: Mutex<HashMap<String, Waiting>>,
+    /// Has a lost connection be opened again at once.
+    wanted: Notify,
     ending: CancellationToken,
 }
 
@@ -65,6 +69,7 @@ impl Machines {
         Self {
             state: watch::Sender::default(),
             waiting: Mutex::default(),
+            wanted: Notify::new(),
             ending: CancellationToken::new(),
         }
     }
@@ -124,6 +129,17 @@ impl Machines {
             present.agents.iter().map(|name| format!("{machine}:{name}")).collect::<Vec<_>>()
         };
         state.present.iter().flat_map(of_one).map(agent).collect()
+    }
+
+    /// What is known, after a moment in which a connection that is down is tried again.
+    async fn connected_soon(&self) -> Arc<State> {
+        let mut state = self.state.subscribe();
+        let is_settled = |state: &Arc<State>| state.link.is_some() || state.own.is_none();
+        if !is_settled(&state.borrow()) {
+            self.wanted.notify_one();
+            let _ = timeout(SOON, state.wait_for(is_settled)).await;
+        }
+        self.state.borrow().clone()
     }
 
     fn link(&self) -> Option<Arc<Link>> {
@@ -192,6 +208,9 @@ impl Task {
                 () = connected => {}
                 () = changed(&changes) => {}
             }
+            if let Some(link) = self.machines().link() {
+                link.leave().await;
+            }
         }
     }
 
@@ -215,7 +234,8 @@ impl Task {
                 state.present.clear();
             });
             self.agents_changed();
-            sleep(backoff.pause()).await;
+            // The pause ends when a message is to be sent.
+            let _ = timeout(backoff.pause(), self.machines().wanted.notified()).await;
         }
     }
 
@@ -260,6 +280,14 @@ impl Task {
                 tracing::warn!(%from, "another machine sent what is no message");
                 link.acknowledge(receipt).await;
             }
+            Arrived::SameName => {
+                let own = self.machines().own();
+                let own = own.as_ref().map_or("", MachineName::as_str);
+                self.shared.add_notice(format!(
+                    "another host is connected as machine `{own}`, too, and each message reaches only one of the two: \
+                     run yoi mesh leave on one of them, and give it a line of its own"
+                ));
+            }
             Arrived::Presence { from, presence } => {
                 if presence.solicits {
                     self.announce(link, false).await;
@@ -273,7 +301,7 @@ impl Task {
     async fn announce(&self, link: &Link, solicits: bool) {
         let seats = self.shared.mesh.seats.borrow().clone();
         let agents = seats.values().map(|seat| seat.pod.to_string()).collect();
-        link.announce(&Presence { agents, solicits, leaves: false }).await;
+        link.announce(Presence { agents, solicits, ..Presence::default() }).await;
     }
 
     fn note_present(&self, from: MachineName, presence: Presence) {

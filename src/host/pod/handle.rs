@@ -108,8 +108,8 @@ pub(crate) enum Fact {
     Delivered(Vec<MailboxMessage>),
     /// A person had the Pod join the mesh, or leave it.
     MeshChosen(bool),
-    /// A person sent this message in the name of the Pod.
-    PersonSent(Notification),
+    /// A person sent this message in the name of the Pod, or one that the Pod sent has arrived.
+    Noted(Notification),
     /// A message of an agent was not taken, and its sender does not learn of it; the sentence says which and why.
     AgentRefused(String),
     /// How the Pod takes part in the mesh now.

@@ -1,7 +1,7 @@
 //! When a mailbox message starts a run, and which messages wait.
 
-use crate::host::pod::{Pod, resolved, waiting};
-use crate::protocol::{PodName, State};
+use crate::host::pod::{Pod, child_events, resolved, waiting};
+use crate::protocol::{PodInfo, PodName, State};
 use crate::run::{Accepted, Input, Start};
 use crate::store::{MailboxKind, MailboxMessage, StoreError};
 use crate::trace::OrLog as _;
@@ -24,9 +24,21 @@ impl Pod {
                 return self.start(Start::MailboxMessage).await;
             }
         }
-        if let Some(row) = self.next_input().await {
-            self.start_queued(row, None).await;
+        match self.next_input().await {
+            Some(row) => self.start_queued(row, None).await,
+            None => self.show_what_waits().await,
         }
+    }
+
+    /// Shows an idle Pod with the messages that wait for it and do not start a run.
+    pub(super) async fn show_what_waits(&mut self) {
+        let is_at_rest = |info: &PodInfo| info.state == State::Idle && info.goes_on_by.is_none();
+        if self.phase.is_running() || !is_at_rest(&self.info.borrow()) {
+            return;
+        }
+        let rows = self.mailbox().await.unwrap_or_default();
+        let why = child_events::waiting(&rows);
+        self.change(|info| info.why = why);
     }
 
     /// The first queued input that may start a run.

@@ -98,6 +98,8 @@ impl Pod {
         }
         if wakes {
             self.wake().await;
+        } else {
+            self.show_what_waits().await;
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::host::tests::pods::{family, name};
 use crate::host::tests::{Bench, start_as};
 use crate::mesh::{Id, Inbox, Member, Sent, Socket, Status, To};
 use crate::protocol::method::{Addressees, NewPod};
-use crate::protocol::{Event, Fact, Method, NotificationSource, SystemItem};
+use crate::protocol::{Event, Fact, Method, NotificationSource, PodInfo, SystemItem};
 use crate::store::Wanted;
 use serde_json::json;
 use serde_json::value::to_raw_value;
@@ -286,6 +286,13 @@ async fn strangers_broadcasts_joins_and_leaves_wake_a_pod_as_the_settings_say() 
             let other = bench.agent("pi-2").await;
             assert_eq!(other.say("alice", "hi").await.status, Status::Received);
             assert_eq!(bench.info(&name("alice")).await.last_result, None);
+            // What waits is shown, also after a run that read what waited before.
+            let waits = |info: &PodInfo| info.why.clone().is_some_and(|why| why.contains("wait"));
+            bench.until("alice", waits).await;
+            bench.turn("alice", "read").await;
+            assert_eq!(bench.info(&name("alice")).await.why, None);
+            assert_eq!(other.say("alice", "more").await.status, Status::Received);
+            bench.until("alice", waits).await;
         }
     }
 }

@@ -93,7 +93,7 @@ impl Verb for SendToAgents {
         if cx.by.is_none()
             && let Some(message) = noted(to, body, &sent)
         {
-            pod.tell(Fact::PersonSent(message)).await;
+            pod.tell(Fact::Noted(message)).await;
         }
         Ok(sent)
     }

@@ -241,7 +241,7 @@ impl Broker {
                 return self.acknowledge(routed.sender, routed.id, ABSENT, b"null", None);
             }
             let hint = if to.contains(':') {
-                ", and this mesh does not reach other machines"
+                "; only Pods reach the agents of other machines"
             } else if to.contains(',') {
                 "; a message to several agents names them in an array"
             } else {

@@ -9,6 +9,7 @@ use async_nats::{
     Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, Request, RequestErrorKind,
     Subject, Subscriber,
 };
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use serde::Deserialize;
 use std::time::{Duration, SystemTime};
@@ -22,6 +23,9 @@ const CONNECT_ALL: Duration = Duration::from_secs(12);
 const PING: Duration = Duration::from_secs(15);
 /// How long the server may take to say that it holds a message.
 const STORED: Duration = Duration::from_secs(5);
+/// How long a machine is looked for that the server does not know, and the pause between two looks.
+const RELOADED: Duration = Duration::from_secs(2);
+const AGAIN: Duration = Duration::from_millis(200);
 /// How long the last words of a connection may take.
 const LAST: Duration = Duration::from_millis(500);
 /// What arrived and waits to be read, in messages of each subscription. More are dropped: those of the stream come
@@ -64,6 +68,8 @@ pub enum NotStored {
 pub struct Link {
     client: Client,
     machine: MachineName,
+    /// Tells this connection from another one under the same name.
+    id: String,
     ended: CancellationToken,
 }
 
@@ -73,6 +79,7 @@ pub struct Incoming {
     delivered: Subscriber,
     presence: Subscriber,
     machine: MachineName,
+    id: String,
     ended: CancellationToken,
 }
 
@@ -98,6 +105,8 @@ pub enum Arrived {
         from: MachineName,
         presence: Presence,
     },
+    /// Another connection works under the name of this machine.
+    SameName,
 }
 
 /// With this the server learns that it need not hold a message any more.
@@ -183,8 +192,9 @@ pub async fn connect(credentials: &Credentials) -> Result<(Link, Incoming), Link
     let delivered = client.subscribe(subject::delivery(&machine)).await;
     let delivered = delivered.map_err(|error| lost(error.to_string()))?;
     client.flush().await.map_err(|error| lost(error.to_string()))?;
-    let link = Link { client, machine: machine.clone(), ended: ended.clone() };
-    Ok((link, Incoming { delivered, presence, machine, ended }))
+    let id = uuid::Uuid::new_v4().to_string();
+    let link = Link { client, machine: machine.clone(), id: id.clone(), ended: ended.clone() };
+    Ok((link, Incoming { delivered, presence, machine, id, ended }))
 }
 
 /// What the server answers when it was given a message.
@@ -214,15 +224,26 @@ impl Link {
             return Err(NotStored::TooLarge(bytes.len(), limit));
         }
         let subject = subject::between(to.as_str(), self.machine.as_str(), Kind::Message);
-        let request = Request::new().payload(bytes.into()).timeout(Some(STORED));
-        let answer = tokio::select! {
-            answer = self.client.send_request(subject, request) => answer,
-            () = self.ended.cancelled() => return Err(NotStored::Unknown),
+        let bytes = Bytes::from(bytes);
+        let end = tokio::time::Instant::now() + RELOADED;
+        let answer = loop {
+            let request = Request::new().payload(bytes.clone()).timeout(Some(STORED));
+            let answer = tokio::select! {
+                answer = self.client.send_request(subject.clone(), request) => answer,
+                () = self.ended.cancelled() => return Err(NotStored::Unknown),
+            };
+            match answer.map_err(|error| error.kind()) {
+                Ok(answer) => break answer,
+                // A server that reads its configuration again has no streams for a moment.
+                Err(RequestErrorKind::NoResponders) if tokio::time::Instant::now() < end => {
+                    tokio::time::sleep(AGAIN).await;
+                }
+                Err(RequestErrorKind::NoResponders) => {
+                    return Err(NotStored::NoSuchMachine(to.clone()));
+                }
+                Err(_) => return Err(NotStored::Unknown),
+            }
         };
-        let answer = answer.map_err(|error| match error.kind() {
-            RequestErrorKind::NoResponders => NotStored::NoSuchMachine(to.clone()),
-            _ => NotStored::Unknown,
-        })?;
         match serde_json::from_slice(&answer.payload) {
             Ok(Answer { error: Some(error), .. }) => Err(NotStored::Refused(error.description)),
             Ok(Answer { error: None, stream: Some(_) }) => Ok(()),
@@ -246,14 +267,15 @@ impl Link {
     }
 
     /// Says to all machines which agents this one has.
-    pub async fn announce(&self, presence: &Presence) {
+    pub async fn announce(&self, presence: Presence) {
+        let presence = Presence { connection: self.id.clone(), ..presence };
         // As above.
-        let _ = self.client.publish(subject::presence(&self.machine), json(presence).into()).await;
+        let _ = self.client.publish(subject::presence(&self.machine), json(&presence).into()).await;
     }
 
     /// Says that this machine leaves, as its last words.
     pub async fn leave(&self) {
-        self.announce(&Presence { leaves: true, ..Presence::default() }).await;
+        self.announce(Presence { leaves: true, ..Presence::default() }).await;
         // Where this fails, the others notice after a while.
         let _ = timeout(LAST, self.client.flush()).await;
     }
@@ -272,7 +294,7 @@ impl Incoming {
             let arrived = if is_delivered {
                 delivered(&self.machine, message)
             } else {
-                present(&self.machine, &message)
+                present(&self.machine, &self.id, &message)
             };
             if let Some(arrived) = arrived {
                 return Some(arrived);
@@ -297,10 +319,14 @@ fn delivered(own: &MachineName, message: async_nats::Message) -> Option<Arrived>
     })
 }
 
-fn present(own: &MachineName, message: &async_nats::Message) -> Option<Arrived> {
-    let from = subject::read_presence(message.subject.as_str()).filter(|from| from != own)?;
+fn present(own: &MachineName, id: &str, message: &async_nats::Message) -> Option<Arrived> {
+    let from = subject::read_presence(message.subject.as_str())?;
     let presence = Presence::read(&message.payload)?;
-    Some(Arrived::Presence { from, presence })
+    if from != *own {
+        return Some(Arrived::Presence { from, presence });
+    }
+    let is_another = presence.connection != id && !presence.leaves;
+    is_another.then_some(Arrived::SameName)
 }
 
 #[cfg(test)]

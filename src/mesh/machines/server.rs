@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a server may take to read its configuration again.
-const RELOAD: Duration = Duration::from_secs(5);
+const RELOAD: Duration = Duration::from_secs(10);
 /// Between two tries to connect meanwhile.
 const AGAIN: Duration = Duration::from_millis(100);
 /// The name of the process.
@@ -158,15 +158,19 @@ impl ServerDir {
     /// The server does not run, or does not take the change up.
     pub async fn add(&mut self, machine: MachineName) -> Result<Credentials, ServerError> {
         let process = self.process()?;
+        // First, so that a server that does not answer changes nothing.
+        let administrator = self.administrator()?;
+        until_taken_up(async || streams::make(&administrator, &machine).await).await?;
         let seed = new_seed()?;
         self.registry.machines.insert(machine.to_string(), public_key(&seed)?);
         self.write()?;
         reload(process);
-        streams::make(&self.administrator()?, &machine).await?;
         let pin = certificate::pin(&self.dir)?;
         let credentials = Credentials { machine, server: self.registry.address.clone(), seed, pin };
         let here = Credentials { server: self.local_address(), ..credentials.clone() };
-        taken_up(&here).await?;
+        until_taken_up(async || link::admitted(&here).await)
+            .await
+            .map_err(ServerError::NotTaken)?;
         Ok(credentials)
     }
 
@@ -181,7 +185,8 @@ impl ServerDir {
         }
         self.write()?;
         reload(process);
-        streams::delete(&self.administrator()?, machine).await
+        let administrator = self.administrator()?;
+        until_taken_up(async || streams::delete(&administrator, machine).await).await
     }
 
     fn administrator(&self) -> Result<Administrator, ServerError> {
@@ -244,16 +249,13 @@ fn reload(process: Pid) {
     let _ = kill_process(process, Signal::HUP);
 }
 
-/// Waits until the server admits a machine.
-async fn taken_up(credentials: &Credentials) -> Result<(), ServerError> {
+/// Repeats what a server refuses or does not answer while it reads its configuration again.
+async fn until_taken_up<T, E>(mut act: impl AsyncFnMut() -> Result<T, E>) -> Result<T, E> {
     let end = tokio::time::Instant::now() + RELOAD;
     loop {
-        match link::admitted(credentials).await {
-            Ok(()) => return Ok(()),
-            Err(error) if tokio::time::Instant::now() > end => {
-                return Err(ServerError::NotTaken(error));
-            }
-            Err(_) => tokio::time::sleep(AGAIN).await,
+        match act().await {
+            Err(_) if tokio::time::Instant::now() < end => tokio::time::sleep(AGAIN).await,
+            outcome => return outcome,
         }
     }
 }

@@ -172,18 +172,44 @@ async fn each_machine_learns_which_agents_the_others_have() {
     // The server answers when it knows the subscriptions that were made before.
     of_trab.send(&name("trab"), &message("to myself")).await.unwrap();
     assert!(matches!(next(&mut incoming).await, Arrived::Message { .. }));
-    let presence = Presence { agents: vec!["alice".into()], solicits: true, leaves: false };
-    link.announce(&presence).await;
+    let presence = Presence { agents: vec!["alice".into()], solicits: true, ..Presence::default() };
+    link.announce(presence.clone()).await;
     link.leave().await;
     for expected in [presence, Presence { leaves: true, ..Presence::default() }] {
         let Arrived::Presence { from, presence } = next(&mut incoming).await else {
             panic!("a presence")
         };
+        let expected = Presence { connection: presence.connection.clone(), ..expected };
         assert_eq!((from, presence), (name("casa"), expected));
     }
     // What a machine says of itself does not come back to it.
     link.send(&name("casa"), &message("to myself")).await.unwrap();
     assert!(matches!(next(&mut own).await, Arrived::Message { .. }));
+}
+
+#[tokio::test]
+async fn a_machine_learns_that_another_connection_has_its_name() {
+    let Some(mut server) = TestServer::start() else { return };
+    let casa = server.admit("casa").await;
+    let (link, mut incoming) = connect(&casa).await.unwrap();
+    let (twin, mut of_twin) = connect(&casa).await.unwrap();
+    link.announce(Presence::default()).await;
+    twin.announce(Presence::default()).await;
+    assert!(matches!(next(&mut incoming).await, Arrived::SameName));
+    assert!(matches!(next(&mut of_twin).await, Arrived::SameName));
+}
+
+#[tokio::test]
+async fn the_others_learn_that_a_machine_was_removed() {
+    let Some(mut server) = TestServer::start() else { return };
+    server.admit("casa").await;
+    let trab = server.admit("trab").await;
+    let (_link, mut incoming) = connect(&trab).await.unwrap();
+    server.dir.remove(&name("casa")).await.unwrap();
+    let Arrived::Presence { from, presence } = next(&mut incoming).await else {
+        panic!("a presence")
+    };
+    assert!(from == name("casa") && presence.leaves, "{from} {presence:?}");
 }
 
 #[tokio::test]

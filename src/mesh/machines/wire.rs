@@ -51,6 +51,9 @@ pub struct Outcome {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
     pub agents: Vec<String>,
+    /// The connection that says it, as a random id.
+    #[serde(default)]
+    pub connection: String,
     /// Whether the machine wants to know the same of the others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub solicits: bool,

@@ -7,6 +7,7 @@ use crate::host::pod::Fact;
 use crate::mesh::machines::{Fate, MachineName, Message, NotStored, Outcome};
 use crate::mesh::{Id, Status};
 use crate::protocol::PodName;
+use crate::run::Notification;
 use crate::text::SafeText;
 use serde_json::value::RawValue;
 use std::time::Duration;
@@ -41,7 +42,7 @@ impl crate::host::Shared {
     /// Sends a message, and waits for what becomes of it if the other machine is present and `waits` says so.
     pub(crate) async fn send_to_machine(&self, sending: Sending<'_>, waits: bool) -> Stored {
         let machines = &self.mesh.machines;
-        let state = machines.state.borrow().clone();
+        let state = machines.connected_soon().await;
         let Some(link) = state.link.clone() else {
             let why = state.why.clone().unwrap_or_else(|| "it is being connected".to_owned());
             return (Status::Refused, Some(format!("no other machine can be reached: {why}")));
@@ -114,7 +115,10 @@ impl Task {
         }
         let named = SafeText::quoted(&agent).into_string();
         let fact = match outcome.fate {
-            Fate::Received => Fact::Notice(format!("{named} has the message {} now", outcome.id)),
+            Fate::Received => {
+                let text = format!("{named} received the message {}, which was queued", outcome.id);
+                Fact::Noted(Notification { message: format!("[agent-network] {text}"), from: None })
+            }
             Fate::Denied => {
                 let why = outcome.reason.unwrap_or_default();
                 let why = SafeText::line(why);

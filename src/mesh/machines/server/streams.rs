@@ -5,6 +5,8 @@ use crate::mesh::machines::link;
 use crate::mesh::machines::name::MachineName;
 use crate::mesh::machines::server::{Administrator, ServerError};
 use crate::mesh::machines::subject::{self, Kind};
+use crate::mesh::machines::wire::{self, Presence};
+use async_nats::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -62,10 +64,17 @@ pub(super) async fn delete(
     machine: &MachineName,
 ) -> Result<(), ServerError> {
     let client = connect(administrator).await?;
-    request(&client, &format!("STREAM.DELETE.{}", subject::stream(machine)), &json!({})).await
+    request(&client, &format!("STREAM.DELETE.{}", subject::stream(machine)), &json!({})).await?;
+    // In its name: it cannot say so any more.
+    let leaves = wire::json(&Presence { leaves: true, ..Presence::default() });
+    let said = client.publish(subject::presence(machine), leaves.into()).await;
+    said.map_err(|error| ServerError::Request("its presence".into(), error.to_string()))?;
+    // Where this fails, the others notice after a while.
+    let _ = client.flush().await;
+    Ok(())
 }
 
-async fn connect(administrator: &Administrator) -> Result<async_nats::Client, ServerError> {
+async fn connect(administrator: &Administrator) -> Result<Client, ServerError> {
     let Administrator { server, seed, pin, .. } = administrator;
     let machine = MachineName::administrator();
     let credentials =
@@ -74,7 +83,7 @@ async fn connect(administrator: &Administrator) -> Result<async_nats::Client, Se
     opened.map_err(ServerError::Administrator)
 }
 
-async fn request(client: &async_nats::Client, what: &str, body: &Value) -> Result<(), ServerError> {
+async fn request(client: &Client, what: &str, body: &Value) -> Result<(), ServerError> {
     let refused = |why: String| ServerError::Request(what.to_owned(), why);
     let answer = client.request(format!("$JS.API.{what}"), body.to_string().into()).await;
     let answer = answer.map_err(|error| refused(error.to_string()))?;
