@@ -142,10 +142,10 @@ async fn what_was_sent_to_a_machine_that_is_away_arrives_once_and_in_order() {
     };
     let messages = here.facts(&name("alice")).await.into_iter().filter_map(message);
     let late: Vec<String> = messages.filter(|text| text.ends_with("which was queued")).collect();
-    let told = |id: &String| {
+    let received = |id: &String| {
         format!("[agent-network] \"trab:bob\" received the message {id}, which was queued")
     };
-    assert_eq!(late, ids.iter().map(told).collect::<Vec<_>>());
+    assert_eq!(late, ids.iter().map(received).collect::<Vec<_>>());
     let mut there = there.restarted().await;
     there.until_machine(|view| view.connected).await;
     there.turn("bob", "again").await;
