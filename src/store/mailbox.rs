@@ -181,18 +181,15 @@ impl Store {
 }
 
 pub fn add(db: &Connection, pod: &PodName, message: &MailboxMessage) -> Result<bool, Failure> {
-    let sql = "SELECT 1 FROM pods WHERE key = ?1";
-    if db.query_row(sql, [pod.key()], |_| Ok(())).optional()?.is_none() {
+    if !db.prepare_cached("SELECT 1 FROM pods WHERE key = ?1")?.exists([pod.key()])? {
         return Err(StoreError::NoSuchPod(pod.clone()).into());
     }
     let sql = "INSERT INTO mail (pod, id, kind, payload, created) VALUES (?1, ?2, ?3, ?4, ?5)
         ON CONFLICT (pod, id) DO NOTHING";
     let payload = message.payload.to_string();
-    let rows = db.execute(
-        sql,
-        params![pod.key(), message.id, message.kind, payload, signed(message.created)],
-    )?;
-    Ok(rows > 0)
+    let created = signed(message.created);
+    let row = params![pod.key(), message.id, message.kind, payload, created];
+    Ok(db.prepare_cached(sql)?.execute(row)? > 0)
 }
 
 /// The row stays, so that its id is not accepted again; its content goes.

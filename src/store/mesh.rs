@@ -125,15 +125,16 @@ fn offer(
 ) -> Result<Vec<Offered>, Failure> {
     let wanted = "SELECT wanted FROM pods WHERE key = ?1";
     let wanted: Option<Wanted> = db.query_row(wanted, [pod.key()], |row| row.get(0)).optional()?;
-    let counts = "SELECT count(*), coalesce(sum(kind = 'agent'), 0) FROM mail
-        WHERE pod = ?1 AND taken = 0";
-    let mut counts: (u64, u64) = db.query_row(counts, [pod.key()], |row| {
-        let count = |at| row.get::<_, i64>(at).map(|count| u64::try_from(count).unwrap_or(0));
-        Ok((count(0)?, count(1)?))
-    })?;
-    let mut each = waiting_of_each(db, pod)?;
+    let all = "SELECT count(*) FROM mail WHERE pod = ?1 AND taken = 0";
+    let all: i64 = db.prepare_cached(all)?.query_row([pod.key()], |row| row.get(0))?;
+    let mut all = all.unsigned_abs();
+    // While all together take at most half of the room of agents, none of its limits is near. To count by agent reads
+    // each row.
+    let fits = (all + offers.len() as u64) * 2 <= room.agents;
+    let mut each = if fits { HashMap::new() } else { waiting_of_each(db, pod)? };
+    let mut agents: u64 = each.values().sum();
     let known = "SELECT 1 FROM mail WHERE pod = ?1 AND id = ?2";
-    let mut known = db.prepare(known)?;
+    let mut known = db.prepare_cached(known)?;
     let mut outcomes = Vec::with_capacity(offers.len());
     for Offer { message, refused } in offers {
         let is_agents = message.kind == MailboxKind::Agent;
@@ -144,13 +145,13 @@ fn offer(
             Offered::Refused(reason)
         } else if wanted != Some(Wanted::Live) {
             Offered::NotLive
-        } else if counts.0 >= room.all {
-            Offered::Full(counts.0)
-        } else if is_agents && counts.1 >= room.agents {
+        } else if all >= room.all {
+            Offered::Full(all)
+        } else if is_agents && agents >= room.agents {
             Offered::FullOfAgents
         } else if let Some(own) = own.as_deref().copied()
             && own > 0
-            && own >= room.agents - counts.1
+            && own >= room.agents - agents
         {
             Offered::FullOfOne(own)
         } else {
@@ -158,7 +159,7 @@ fn offer(
             if let Some(own) = own {
                 *own += 1;
             }
-            counts = (counts.0 + 1, counts.1 + u64::from(is_agents));
+            (all, agents) = (all + 1, agents + u64::from(is_agents));
             Offered::New
         };
         outcomes.push(outcome);
