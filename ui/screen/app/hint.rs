@@ -213,15 +213,18 @@ impl App {
             (Action::AllowTree, tree),
             (Action::Deny, deny.as_str()),
         ];
-        let requests = self.chosen_requests();
-        let once_only = requests.as_ref().is_some_and(|requests| requests.once_only);
-        let of_client = requests.is_some_and(|requests| requests.client.is_some());
-        answers.retain(|(action, does)| match action {
-            Action::AllowPod => !once_only,
-            Action::AllowTree => !once_only && !of_client,
-            _ => !does.is_empty(),
-        });
+        let refused = self.refused_answers();
+        answers.retain(|(action, does)| !does.is_empty() && !refused.contains(action));
         self.list_hints(Context::Inbox, &answers)
+    }
+
+    /// The answers that the chosen request does not take: a rule where it is allowed once only, the children of a client.
+    pub(super) fn refused_answers(&self) -> &'static [Action] {
+        match self.chosen_requests() {
+            Some(requests) if requests.once_only => &[Action::AllowPod, Action::AllowTree],
+            Some(requests) if requests.client.is_some() => &[Action::AllowTree],
+            Some(_) | None => &[],
+        }
     }
 
     /// The key hints of a question. Digits are not in the keymap, so their hint is added here.

@@ -184,6 +184,13 @@ impl App {
 
     /// The keys of a place with what they do now, and the verbs that fit.
     fn rows_of_place(&self, of: Context, columns: usize) -> Vec<PageRow> {
+        let mut own = self.keys_of_place(of);
+        if of == Context::Inbox {
+            let refused = self.refused_answers();
+            let refused = refused.iter().map(|action| self.keymap.label(of, *action));
+            let refused: Vec<String> = refused.collect();
+            own.retain(|help| !refused.contains(&help.keys));
+        }
         // A key of the place itself does something else there.
         let is_own = |keys: &str| self.keymap.list(of).any(|(key, _)| label(key) == keys);
         let everywhere = EVERYWHERE.iter().filter_map(|action| {
@@ -197,8 +204,7 @@ impl App {
                 rows_of_keys(&self.keys_of_line(), &everywhere.collect::<Vec<_>>(), columns)
             }
             _ => {
-                let all: Vec<KeyHelp> =
-                    self.keys_of_place(of).into_iter().chain(everywhere).collect();
+                let all: Vec<KeyHelp> = own.into_iter().chain(everywhere).collect();
                 let (first, second) = all.split_at(all.len().div_ceil(2));
                 rows_of_keys(first, second, columns)
             }

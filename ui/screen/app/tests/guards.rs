@@ -129,6 +129,11 @@ fn a_request_for_a_script_that_its_pod_can_change_is_allowed_once_only() {
     for offered in ["A always", "T always", "with A or T"] {
         assert!(!shown.contains(offered), "{offered}: {shown}");
     }
+    bench.press("f1");
+    let help = bench.screen();
+    assert!(help.contains("Deciding what waits") && help.contains("allow this once"), "{help}");
+    assert!(!help.contains("allow always, for this Pod"), "{help}");
+    bench.press("f1");
     for key in ["A", "T"] {
         assert!(calls(&bench.confirm(key)).is_empty(), "{key}");
         assert!(bench.app.layers.is_empty(), "{key}");

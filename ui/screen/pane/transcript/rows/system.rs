@@ -123,7 +123,8 @@ pub fn size(item: &SystemItem) -> Option<String> {
                 return Some(image.trim().trim_matches(['[', ']']).to_owned());
             }
             Ok(text) => text,
-            Err(why) => return Some(SafeText::spelled(why).into_string()),
+            // The head says it in place of the path.
+            Err(_) => return None,
         },
         SystemItem::Knowledge { body, .. } | SystemItem::Workflow { body, .. } => body,
         _ => return None,
@@ -143,9 +144,12 @@ fn attached(item: &SystemItem) -> Option<Result<&str, &str>> {
 pub fn title(item: &SystemItem) -> (&'static str, String) {
     match item {
         SystemItem::FileAttachment { path, .. } => {
-            let is_attached = attached(item).is_some_and(|text| text.is_ok());
-            let title = if is_attached { "attached" } else { "not attached" };
-            (title, SafeText::spelled(path).into_string())
+            let spelled = |text: &str| SafeText::spelled(text.to_owned()).into_string();
+            match attached(item) {
+                Some(Err(why)) if why.contains(path.as_str()) => ("not attached", spelled(why)),
+                Some(Err(why)) => ("not attached", spelled(&format!("{path}: {why}"))),
+                Some(Ok(_)) | None => ("attached", spelled(path)),
+            }
         }
         SystemItem::Knowledge { slug, .. } => ("knowledge", clean::one_line(slug).into_owned()),
         SystemItem::Workflow { slug, .. } => ("workflow", clean::one_line(slug).into_owned()),
@@ -177,12 +181,16 @@ mod tests {
 
     #[test]
     fn a_file_that_was_not_attached_says_so_and_why() {
-        let why = "path is outside allowed scope: /t/\u{202e}gnp.exe";
-        let (path, images) = ("/t/\u{202e}gnp.exe".to_owned(), Vec::new());
-        let body = format!("[File: {path}]\n[not attached: {why}]");
-        let item = SystemItem::FileAttachment { path, body, images };
-        assert_eq!(title(&item), ("not attached", r"/t/\u{202e}gnp.exe".to_owned()));
-        let said = r"path is outside allowed scope: /t/\u{202e}gnp.exe";
-        assert_eq!(size(&item).as_deref(), Some(said));
+        let path = "/t/\u{202e}gnp.exe";
+        for (why, said) in [
+            (format!("outside: {path}"), r"outside: /t/\u{202e}gnp.exe"),
+            ("is broken".into(), r"/t/\u{202e}gnp.exe: is broken"),
+        ] {
+            let body = format!("[File: {path}]\n[not attached: {why}]");
+            let path = path.to_owned();
+            let item = SystemItem::FileAttachment { path, body, images: Vec::new() };
+            assert_eq!(title(&item), ("not attached", said.to_owned()));
+            assert_eq!(size(&item), None);
+        }
     }
 }
