@@ -1,5 +1,5 @@
 //! The requests of one connection: begun in the order of their lines, each run to its end in a
-//! task of its own, also when its client is gone.
+//! task of its own, also when its client is gone. Only what reads a lot is not begun for a client that is gone.
 
 use crate::protocol::{IN_FLIGHT, MAX_LINE, Refusal};
 use futures_util::FutureExt as _;
@@ -78,6 +78,9 @@ impl<T: From<Refusal> + Send + 'static> Requests<T> {
         let mut request = Box::pin(async move {
             if size == Size::Large {
                 slot._large = large.acquire_owned().await.ok();
+                if replies.is_closed() {
+                    return;
+                }
             }
             let ended = AssertUnwindSafe(request).catch_unwind().await;
             let outcome = ended.unwrap_or_else(|_| T::from(failed()));
@@ -205,6 +208,23 @@ mod tests {
         assert!(replies.try_recv().is_err(), "the large replies are not written yet");
         held.clear();
         assert_eq!(replies.recv().await.map(|r| r.outcome), Some(Outcome::Done(LARGE)));
+    }
+
+    #[tokio::test]
+    async fn a_large_reply_that_waits_is_not_made_for_a_client_that_is_gone() {
+        let (requests, mut replies) = Requests::new();
+        for n in 0..LARGE {
+            requests.begin(None, 10, Size::Large, async move { Outcome::Done(n) }).await;
+        }
+        let held = replies.recv().await.expect("a reply");
+        let (begun, is_begun) = oneshot::channel::<()>();
+        let waits = async move {
+            begun.send(()).expect("the test waits");
+            Outcome::Done(99)
+        };
+        requests.begin(None, 10, Size::Large, waits).await;
+        drop((replies, held));
+        assert!(is_begun.await.is_err(), "its task ended without it");
     }
 
     #[tokio::test]
