@@ -62,6 +62,7 @@ mod unpeer;
 mod who;
 mod zoom;
 
+pub use connect::KEY_IN_HISTORY;
 pub use dialogue::{
     Action, Confirm, Dialogue, End, Known, Next, Pick, Reply, Request, Said, Unasked, VerbId, Why,
 };

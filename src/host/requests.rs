@@ -1,5 +1,5 @@
 //! The requests of one connection: begun in the order of their lines, each run to its end in a
-//! task of its own, also when its client is gone. Only what reads a lot is not begun for a client that is gone.
+//! task of its own, also when its client is gone. A large reply that waits is not made for a client that is gone.
 
 use crate::protocol::{IN_FLIGHT, MAX_LINE, Refusal};
 use futures_util::FutureExt as _;

@@ -128,8 +128,8 @@ fn offer(
     let all = "SELECT count(*) FROM mail WHERE pod = ?1 AND taken = 0";
     let all: i64 = db.prepare_cached(all)?.query_row([pod.key()], |row| row.get(0))?;
     let mut all = all.unsigned_abs();
-    // While all together take at most half of the room of agents, none of its limits is near. To count by agent reads
-    // each row.
+    // As long as all messages together fill at most half of the room for agents, no agent can be at its limit. Counting
+    // by agent reads every row.
     let fits = (all + offers.len() as u64) * 2 <= room.agents;
     let mut each = if fits { HashMap::new() } else { waiting_of_each(db, pod)? };
     let mut agents: u64 = each.values().sum();

@@ -6,7 +6,7 @@ use crate::cli::mesh::MeshCommand;
 use crate::console;
 use crate::headless::Exit;
 use crate::screen::keys::with_default_keys;
-use crate::verb::{self, Verb, Way};
+use crate::verb::{self, KEY_IN_HISTORY, Verb, Way};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -261,17 +261,13 @@ pub fn refused(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// What the shell of a person keeps of a key that was typed in its line.
-pub const IN_HISTORY: &str =
-    "if you typed a key, the history of your shell has it: delete it there, or replace the key";
-
 /// What is wrong with a word in the place where a person may have typed a key; the sentence does not repeat the word.
 fn key_in_line(error: &clap::Error, command: &str) -> Option<String> {
     let reads_unseen = command == "auth" || verb::line::of_unseen(command).is_some();
     let ContextValue::String(word) = error.get(ContextKind::InvalidArg)? else { return None };
     (reads_unseen && !word.starts_with('-')).then(|| {
         format!(
-            "`yoi {command} <provider>` takes no more, and asks for the key unseen; {IN_HISTORY}"
+            "`yoi {command} <provider>` takes no more, and asks for the key unseen; {KEY_IN_HISTORY}, or replace the key"
         )
     })
 }

@@ -1,9 +1,9 @@
 //! `yoi auth`: keys of providers, stored in a file that only its owner can read.
 
-use crate::cli::args::IN_HISTORY;
 use crate::console;
 use crate::headless::{Exit, Failure, unseen};
 use crate::start::Opening;
+use crate::verb::KEY_IN_HISTORY;
 use yoi::config::{Catalogue, Keys, ModelError, Settings};
 
 /// No provider's own name with a digit in it is as long as this, and no key is shorter.
@@ -42,7 +42,7 @@ pub fn set(opening: &Opening, provider: &str) -> Result<(), Failure> {
     let all = Catalogue::with(&settings);
     let known = all.providers.get(provider);
     let unknown = || match looks_like_a_key(provider) {
-        true => format!("no provider has this name; {IN_HISTORY}"),
+        true => format!("no provider has this name; {KEY_IN_HISTORY}, or replace the key"),
         false => {
             ModelError::unknown(&all, provider, opening.dirs.config.join("config.toml")).to_string()
         }

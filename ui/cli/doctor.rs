@@ -158,7 +158,7 @@ fn read_own_files(config: &Path) -> OwnFiles {
     let theme = theme::over(theme, Ground::default());
     let themes = config.join("themes");
     said.extend(Theme::load(theme, Some(&themes)).1);
-    // Those that the person may choose, too.
+    // The themes that the person may choose later are checked, too.
     let others = Theme::names(Some(&themes)).into_iter();
     let others = others.filter(|name| ![theme, theme::AUTO].contains(&name.as_str()));
     said.extend(others.flat_map(|name| Theme::load_for(&name, Some(&themes), Depth::True).1));

@@ -306,12 +306,16 @@ fn has_waiting_message(info: &PodInfo) -> bool {
     info.model.is_empty() && info.segment.is_some()
 }
 
+/// For a person who may have typed a key in a line of a shell.
+pub const KEY_IN_HISTORY: &str =
+    "if you typed a key, the history of your shell has it: delete it there";
+
 /// The word is not repeated: a person may have typed the key in its place.
 fn no_provider(known: &Known<'_>) -> End {
     let list = known.spell("connect");
     let history = match known.way {
-        Way::Shell => "; if you typed a key, the history of your shell has it: delete it there",
-        _ => "",
+        Way::Shell => format!("; {KEY_IN_HISTORY}"),
+        _ => String::new(),
     };
     End::refused(
         Why::Failed,

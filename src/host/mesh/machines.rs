@@ -40,7 +40,7 @@ pub(crate) struct Machines {
     state: watch::Sender<Arc<State>>,
     /// The messages whose outcome is not known, by their ids. Held for one step, never across an await.
     waiting: Mutex<HashMap<String, Waiting>>,
-    /// Has a lost connection be opened again at once.
+    /// Ends the pause before a lost connection is opened again.
     wanted: Notify,
     ending: CancellationToken,
 }
@@ -131,7 +131,7 @@ impl Machines {
         state.present.iter().flat_map(of_one).map(agent).collect()
     }
 
-    /// What is known, after a moment in which a connection that is down is tried again.
+    /// The state. While the connection is down, it is tried again at once, and waited for up to [`SOON`].
     async fn connected_soon(&self) -> Arc<State> {
         let mut state = self.state.subscribe();
         let is_settled = |state: &Arc<State>| state.link.is_some() || state.own.is_none();

@@ -10,9 +10,9 @@ use toml::Spanned;
 
 /// Characters in a delta unless the script says otherwise.
 const CHUNK: usize = 12;
-/// The most bytes of a text that is repeated.
+/// The longest text that `repeat` may make, in bytes.
 const MOST_TEXT: usize = 256 * 1024 * 1024;
-/// The longest time in a script, in seconds: a year. The end of a longer one may have no date.
+/// The longest time in a script, in seconds: a year. The end of a longer one may be beyond the last date.
 const LONGEST_S: u64 = 365 * 24 * 60 * 60;
 
 /// A script that fits.

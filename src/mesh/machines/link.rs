@@ -23,7 +23,7 @@ const CONNECT_ALL: Duration = Duration::from_secs(12);
 const PING: Duration = Duration::from_secs(15);
 /// How long the server may take to say that it holds a message.
 const STORED: Duration = Duration::from_secs(5);
-/// How long a machine is looked for that the server does not know, and the pause between two looks.
+/// How long a message is sent again that no stream takes, and the pause between two attempts.
 const RELOADED: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(200);
 /// How long the last words of a connection may take.
@@ -234,7 +234,7 @@ impl Link {
             };
             match answer.map_err(|error| error.kind()) {
                 Ok(answer) => break answer,
-                // A server that reads its configuration again has no streams for a moment.
+                // While a server reads its configuration again, no stream answers for a moment.
                 Err(RequestErrorKind::NoResponders) if tokio::time::Instant::now() < end => {
                     tokio::time::sleep(AGAIN).await;
                 }

@@ -158,7 +158,7 @@ impl ServerDir {
     /// The server does not run, or does not take the change up.
     pub async fn add(&mut self, machine: MachineName) -> Result<Credentials, ServerError> {
         let process = self.process()?;
-        // First, so that a server that does not answer changes nothing.
+        // The stream comes first: if the server does not answer, no file has changed yet.
         let administrator = self.administrator()?;
         until_taken_up(async || streams::make(&administrator, &machine).await).await?;
         let seed = new_seed()?;
@@ -249,7 +249,7 @@ fn reload(process: Pid) {
     let _ = kill_process(process, Signal::HUP);
 }
 
-/// Repeats what a server refuses or does not answer while it reads its configuration again.
+/// Repeats a request until it succeeds: a server that reads its configuration again refuses some, or does not answer.
 async fn until_taken_up<T, E>(mut act: impl AsyncFnMut() -> Result<T, E>) -> Result<T, E> {
     let end = tokio::time::Instant::now() + RELOAD;
     loop {

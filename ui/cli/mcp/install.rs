@@ -131,7 +131,7 @@ pub enum Change {
 pub fn entries(env: &Env) -> Vec<(PathBuf, String)> {
     let entry = |client: &Client| {
         let file = client.file(env)?;
-        // What cannot be read or changed has an entry only as far as is known: `yoi mcp uninstall` says why.
+        // A file that cannot be read or changed is left out: `yoi mcp uninstall` says why.
         let text = read(&file).ok()??;
         let Ok(Edited::Changed(_)) = client.edit(&text, None) else { return None };
         let name = client.to_possible_value()?.get_name().to_owned();

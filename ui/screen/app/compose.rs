@@ -52,8 +52,8 @@ impl App {
         }
     }
 
-    /// Whether the person wrote what is in the draft. The next line of the tour is no such text while it is as it was
-    /// put there: the keys of an empty line work.
+    /// Whether the person wrote what is in the draft. The line that the tour put there does not count until the person
+    /// changes it, so that the keys of an empty line work.
     pub(super) fn has_own_draft(&self) -> bool {
         let is_tour = || self.info().is_some_and(|info| info.model == TOUR_MODEL);
         let is_its_line =

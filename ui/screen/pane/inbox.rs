@@ -125,7 +125,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// How many the bar counts it as.
+    /// By how many it raises the count in the bar.
     fn count(&self) -> usize {
         self.approvals().len().max(1)
     }
@@ -230,7 +230,8 @@ impl Inbox {
         found.unwrap_or(if self.at < items.len() { self.at } else { 0 })
     }
 
-    /// The number of the chosen item, from 1, and how many there are of its matter. Each request counts, as in the bar.
+    /// The number of the chosen item, from 1, among the items of the same [`Matter`], and how many of these there are. Each
+    /// request counts, as in the bar.
     pub fn place(&self, items: &[Item<'_>]) -> (usize, usize) {
         let (before, rest) = items.split_at(self.position(items));
         let Some(matter) = rest.first().map(Item::matter) else { return (0, 0) };

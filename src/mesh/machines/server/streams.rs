@@ -65,11 +65,11 @@ pub(super) async fn delete(
 ) -> Result<(), ServerError> {
     let client = connect(administrator).await?;
     request(&client, &format!("STREAM.DELETE.{}", subject::stream(machine)), &json!({})).await?;
-    // In its name: it cannot say so any more.
+    // Published in the name of the machine, which cannot publish any more.
     let leaves = wire::json(&Presence { leaves: true, ..Presence::default() });
     let said = client.publish(subject::presence(machine), leaves.into()).await;
     said.map_err(|error| ServerError::Request("its presence".into(), error.to_string()))?;
-    // Where this fails, the others notice after a while.
+    // If this fails, the other machines notice when its presence expires.
     let _ = client.flush().await;
     Ok(())
 }

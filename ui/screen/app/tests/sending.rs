@@ -75,11 +75,7 @@ fn a_new_pod_has_no_part_in_an_interruption_or_a_tour_of_an_older_one_of_its_nam
     assert_eq!(bench.draft(), "", "this screen did not interrupt the new alice");
 
     let mut bench = Bench::new(vec![]);
-    bench.type_in(":tour");
-    let effects = bench.press("enter");
-    let [Effect::Tour(token)] = &effects[..] else { panic!("{effects:?}") };
-    let info = Box::new(pod("tour", State::Idle));
-    bench.msg(Msg::Answered(Asked::NewTour(token.clone()), Ok(Event::Created { info })));
+    begin_tour(&mut bench, pod("tour", State::Idle));
     replace(&mut bench, "tour");
     bench.shown(pod("tour", State::Idle));
     assert_eq!(bench.draft(), "", "the tour ended with its Pod");
@@ -493,14 +489,29 @@ fn a_pod_and_a_file_are_completed_in_the_text_of_a_verb_for_the_pod_that_gets_it
     assert_eq!(yoi::protocol::flatten(input), "see @bold.rs");
 }
 
-#[test]
-fn the_tour_plays_in_a_pod_of_its_own_and_writes_its_next_line() {
-    let mut bench = Bench::new(vec![]);
+/// The Pod of the tour.
+fn tour(state: State) -> PodInfo {
+    PodInfo {
+        workspace: "/tmp/x".into(),
+        model: yoi::llm::rehearsal::TOUR_MODEL.into(),
+        ..pod("tour", state)
+    }
+}
+
+/// Begins the tour in a Pod that the host makes, and returns what follows from the reply of the host.
+fn begin_tour(bench: &mut Bench, info: PodInfo) -> Vec<Effect> {
     bench.type_in(":tour");
     let effects = bench.press("enter");
     let [Effect::Tour(token)] = &effects[..] else { panic!("{effects:?}") };
-    let info = Box::new(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Idle) });
-    let sent = bench.msg(Msg::Answered(Asked::NewTour(token.clone()), Ok(Event::Created { info })));
+    let created = Event::Created { info: Box::new(info) };
+    bench.msg(Msg::Answered(Asked::NewTour(token.clone()), Ok(created)))
+}
+
+#[test]
+fn the_tour_plays_in_a_pod_of_its_own_and_writes_its_next_line() {
+    let mut bench = Bench::new(vec![]);
+    let sent =
+        begin_tour(&mut bench, PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Idle) });
     let [(Some("tour"), Method::Send { .. })] = calls(&sent)[..] else { panic!("{sent:?}") };
     bench.shown(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Running) });
     bench.shown(PodInfo { workspace: "/tmp/x".into(), ..pod("tour", State::Idle) });
@@ -509,17 +520,8 @@ fn the_tour_plays_in_a_pod_of_its_own_and_writes_its_next_line() {
 
 #[test]
 fn the_tour_sends_the_person_away_and_goes_on_when_the_screen_is_opened_again() {
-    let tour = |state| PodInfo {
-        workspace: "/tmp/x".into(),
-        model: yoi::llm::rehearsal::TOUR_MODEL.into(),
-        ..pod("tour", state)
-    };
     let mut bench = Bench::new(vec![]);
-    bench.type_in(":tour");
-    let effects = bench.press("enter");
-    let [Effect::Tour(token)] = &effects[..] else { panic!("{effects:?}") };
-    let info = Box::new(tour(State::Idle));
-    bench.msg(Msg::Answered(Asked::NewTour(token.clone()), Ok(Event::Created { info })));
+    begin_tour(&mut bench, tour(State::Idle));
     for line in &yoi::llm::rehearsal::TOUR_LINES[1..] {
         bench.shown(tour(State::Running));
         bench.shown(tour(State::Idle));
@@ -539,17 +541,8 @@ fn the_tour_sends_the_person_away_and_goes_on_when_the_screen_is_opened_again() 
 
 #[test]
 fn the_next_line_of_the_tour_leaves_the_keys_of_an_empty_line_until_the_person_writes() {
-    let tour = |state| PodInfo {
-        workspace: "/tmp/x".into(),
-        model: yoi::llm::rehearsal::TOUR_MODEL.into(),
-        ..pod("tour", state)
-    };
     let mut bench = Bench::new(vec![]);
-    bench.type_in(":tour");
-    let effects = bench.press("enter");
-    let [Effect::Tour(token)] = &effects[..] else { panic!("{effects:?}") };
-    let info = Box::new(tour(State::Idle));
-    bench.msg(Msg::Answered(Asked::NewTour(token.clone()), Ok(Event::Created { info })));
+    begin_tour(&mut bench, tour(State::Idle));
     bench.shown(tour(State::Running));
     bench.shown(tour(State::Idle));
     let line = "Ask the counter on the network.";
@@ -574,11 +567,7 @@ fn the_tour_goes_on_after_the_host_left_the_end_of_its_run_out() {
     let run = |since, state| PodInfo { workspace: "/tmp/x".into(), since, ..pod("tour", state) };
     for known in [run(2, State::Running), run(1, State::Idle)] {
         let mut bench = Bench::new(vec![]);
-        bench.type_in(":tour");
-        let effects = bench.press("enter");
-        let [Effect::Tour(token)] = &effects[..] else { panic!("{effects:?}") };
-        let info = Box::new(run(1, State::Idle));
-        bench.msg(Msg::Answered(Asked::NewTour(token.clone()), Ok(Event::Created { info })));
+        begin_tour(&mut bench, run(1, State::Idle));
         bench.shown(known);
         let family = |pod| Event::Family {
             pods: vec![pod],

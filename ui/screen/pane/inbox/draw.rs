@@ -165,7 +165,7 @@ impl View<'_> {
         }
     }
 
-    /// The title, and on the right which one of its matter it is and how long it has waited.
+    /// The title, and on the right its place among the items of the same matter and how long it has waited.
     fn head(&self, item: &Item<'_>, columns: usize) -> Line<'static> {
         let title = self.title(item);
         let (shape, style) = (format!("{} ", title.shape), self.theme.style(title.role));
