@@ -139,6 +139,8 @@ pub(crate) struct Pod {
     mesh: Option<Membership>,
     /// The runs in a row that messages of one agent started.
     exchange: Exchange,
+    /// When messages that came are shown as waiting.
+    waiting_shown_at: Option<Instant>,
     /// When the end of a host interrupted the run that waits to go on, in milliseconds since the Unix epoch.
     cut_at: Option<u64>,
     /// The tools of the host, and those of the mesh while the Pod takes part.
@@ -203,6 +205,7 @@ pub(crate) fn spawn(
         listener: None,
         mesh: None,
         exchange: Exchange::default(),
+        waiting_shown_at: None,
         cut_at: None,
         tool_set: watch::Sender::new(shared.tools.borrow().clone()),
         newborn,
@@ -230,6 +233,7 @@ impl Pod {
         loop {
             let deadline = self.phase.deadline();
             let held = self.exchange.next().filter(|_| !self.phase.is_running());
+            let unshown = self.waiting_shown_at;
             tokio::select! {
                 request = inbox.recv() => match request {
                     Some(request) => self.carry_out(request).await,
@@ -244,6 +248,9 @@ impl Pod {
                 }
                 () = sleep_until(held.unwrap_or_else(Instant::now)), if held.is_some() => {
                     self.exchange_goes_on().await;
+                }
+                () = sleep_until(unshown.unwrap_or_else(Instant::now)), if unshown.is_some() => {
+                    self.show_what_waits().await;
                 }
             }
         }

@@ -1,16 +1,31 @@
-//! A thread that owns a connection and does one piece of work after the other.
+//! A thread that owns a connection and does one piece of work after the other. What waits at the same time is one
+//! transaction, because the disk takes longer for a commit than SQLite for a change.
 
 use crate::disk::DiskError;
 use crate::store::StoreError;
-use rusqlite::Connection;
+use rusqlite::{Connection, ffi};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{mpsc, oneshot};
 
 /// Work that waits for the thread; when so much does, the next caller waits.
 const WAITING: usize = 128;
+/// Pieces of work that are committed together, at most.
+const TOGETHER: usize = 64;
 
-type Work = Box<dyn FnOnce(&mut Connection) + Send>;
+/// Work with the connection, or with the reason why it cannot be used.
+type Work = Box<dyn FnOnce(rusqlite::Result<&Connection>) -> Done + Send>;
+
+/// A piece of work that was done, and is committed with others.
+struct Done {
+    /// Whether its changes stay.
+    succeeded: bool,
+    /// The error of SQLite for which it failed.
+    cause: Option<rusqlite::Error>,
+    /// Answers the caller, with the error of the transaction if that has failed.
+    answer: Box<dyn FnOnce(Option<&rusqlite::Error>)>,
+}
 
 enum LaneRequest {
     Do(Work),
@@ -45,7 +60,7 @@ impl Lane {
         let _ = self.guard.set(guard);
     }
 
-    /// Does something with the connection, as one transaction, and gives its result once that is
+    /// Does something with the connection, wholly or not at all, and gives its result once that is
     /// committed. If the caller is cancelled while it waits, the work is done all the same.
     pub async fn run<T: Send + 'static>(
         &self,
@@ -54,17 +69,29 @@ impl Lane {
     ) -> Result<T, StoreError> {
         let (done, outcome) = oneshot::channel();
         let (path, guard) = (Arc::clone(&self.path), Arc::clone(&self.guard));
-        let work = Box::new(move |connection: &mut Connection| {
+        let work = Box::new(move |connection: rusqlite::Result<&Connection>| {
             let result = match guard.get().and_then(|guard| guard()) {
                 Some(why) => Err(StoreError::NotOurs(why).into()),
-                None => transact(connection, work),
+                None => connection.map_err(Failure::from).and_then(work),
             };
-            let result = result.map_err(|failure| match failure {
-                Failure::Sql(error) => StoreError::at(action, &path)(error),
-                Failure::Refused(error) => *error,
+            let succeeded = result.is_ok();
+            let cause = match &result {
+                Err(Failure::Sql(error)) => Some(copy(error)),
+                Ok(_) | Err(Failure::Refused(_)) => None,
+            };
+            let answer = Box::new(move |failed: Option<&rusqlite::Error>| {
+                let result = match (result, failed) {
+                    (Ok(_), Some(error)) => Err(copy(error).into()),
+                    (result, _) => result,
+                };
+                let result = result.map_err(|failure| match failure {
+                    Failure::Sql(error) => StoreError::at(action, &path)(error),
+                    Failure::Refused(error) => *error,
+                });
+                // The caller may have been cancelled meanwhile.
+                let _ = done.send(result);
             });
-            // The caller may have been cancelled meanwhile.
-            let _ = done.send(result);
+            Done { succeeded, cause, answer }
         });
         self.requests.send(LaneRequest::Do(work)).await.map_err(|_| StoreError::Closed)?;
         outcome.await.map_err(|_| StoreError::Closed)?
@@ -81,15 +108,28 @@ impl Lane {
 
 /// Does the work that arrives until it is closed or every handle is gone.
 fn serve(mut connection: Connection, mut waiting: mpsc::Receiver<LaneRequest>) {
-    while let Some(order) = waiting.blocking_recv() {
-        match order {
-            LaneRequest::Do(work) => work(&mut connection),
-            LaneRequest::Close(closed) => {
-                drop(connection);
-                // The caller may have gone.
-                let _ = closed.send(());
-                return;
+    let mut works = VecDeque::new();
+    while let Some(first) = waiting.blocking_recv() {
+        let mut next = Some(first);
+        let mut closing = None;
+        while let Some(request) = next.take() {
+            match request {
+                LaneRequest::Do(work) => works.push_back(work),
+                LaneRequest::Close(closed) => {
+                    closing = Some(closed);
+                    break;
+                }
             }
+            next = if works.len() < TOGETHER { waiting.try_recv().ok() } else { None };
+        }
+        while !works.is_empty() {
+            transact(&mut connection, &mut works);
+        }
+        if let Some(closed) = closing {
+            drop(connection);
+            // The caller may have gone.
+            let _ = closed.send(());
+            return;
         }
     }
 }
@@ -112,12 +152,52 @@ impl From<StoreError> for Failure {
     }
 }
 
-fn transact<T>(
-    connection: &mut Connection,
-    work: impl FnOnce(&Connection) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let transaction = connection.transaction()?;
-    let result = work(&transaction)?;
-    transaction.commit()?;
-    Ok(result)
+/// Does work as one transaction and answers its callers. Where an error ends the transaction, what is left of the work
+/// comes into the next one.
+fn transact(connection: &mut Connection, works: &mut VecDeque<Work>) {
+    let mut done = Vec::with_capacity(works.len());
+    let committed = do_together(connection, works, &mut done);
+    done.into_iter().for_each(|done| (done.answer)(committed.as_ref().err()));
 }
+
+fn do_together(
+    connection: &mut Connection,
+    works: &mut VecDeque<Work>,
+    all: &mut Vec<Done>,
+) -> rusqlite::Result<()> {
+    let mut transaction = match connection.transaction() {
+        Ok(transaction) => transaction,
+        Err(error) => {
+            all.extend(works.drain(..).map(|work| work(Err(copy(&error)))));
+            return Err(error);
+        }
+    };
+    while let Some(work) = works.pop_front() {
+        let savepoint = match transaction.savepoint() {
+            Ok(savepoint) => savepoint,
+            Err(error) => {
+                all.push(work(Err(copy(&error))));
+                return Err(error);
+            }
+        };
+        let done = work(Ok(&savepoint));
+        let ended = match done.succeeded {
+            true => savepoint.commit(),
+            false => savepoint.finish(),
+        };
+        let cause = done.cause.as_ref().map(copy);
+        all.push(done);
+        ended.map_err(|error| cause.unwrap_or(error))?;
+    }
+    transaction.commit()
+}
+
+/// The same error, for another caller.
+fn copy(error: &rusqlite::Error) -> rusqlite::Error {
+    let code = error.sqlite_error().copied();
+    let code = code.unwrap_or_else(|| ffi::Error::new(ffi::SQLITE_ERROR));
+    rusqlite::Error::SqliteFailure(code, Some(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests;

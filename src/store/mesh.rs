@@ -124,14 +124,21 @@ fn offer(
     room: Room,
 ) -> Result<Vec<Offered>, Failure> {
     let wanted = "SELECT wanted FROM pods WHERE key = ?1";
-    let wanted: Option<Wanted> = db.query_row(wanted, [pod.key()], |row| row.get(0)).optional()?;
-    let all = "SELECT count(*) FROM mail WHERE pod = ?1 AND taken = 0";
-    let all: i64 = db.prepare_cached(all)?.query_row([pod.key()], |row| row.get(0))?;
-    let mut all = all.unsigned_abs();
-    // As long as all messages together fill at most half of the room for agents, no agent can be at its limit. Counting
-    // by agent reads every row.
-    let fits = (all + offers.len() as u64) * 2 <= room.agents;
-    let mut each = if fits { HashMap::new() } else { waiting_of_each(db, pod)? };
+    let mut wanted = db.prepare_cached(wanted)?;
+    let wanted: Option<Wanted> = wanted.query_row([pod.key()], |row| row.get(0)).optional()?;
+    let one = |sql: &str| -> rusqlite::Result<u64> {
+        db.prepare_cached(sql)?.query_row([pod.key()], |row| row.get(0)).map(i64::unsigned_abs)
+    };
+    // As long as all messages together fill at most half of the room for agents, no limit can be reached. Counting reads
+    // every row, but no more can wait than there are places.
+    let fits = |all: u64| (all + offers.len() as u64) * 2 <= room.agents.min(room.all);
+    let mut all =
+        one("SELECT ifnull((SELECT max(place) FROM mail WHERE pod = ?1 AND taken = 0) + 1
+            - (SELECT min(place) FROM mail WHERE pod = ?1 AND taken = 0), 0)")?;
+    if !fits(all) {
+        all = one("SELECT count(*) FROM mail WHERE pod = ?1 AND taken = 0")?;
+    }
+    let mut each = if fits(all) { HashMap::new() } else { waiting_of_each(db, pod)? };
     let mut agents: u64 = each.values().sum();
     let known = "SELECT 1 FROM mail WHERE pod = ?1 AND id = ?2";
     let mut known = db.prepare_cached(known)?;

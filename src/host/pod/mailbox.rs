@@ -32,6 +32,7 @@ impl Pod {
 
     /// Shows an idle Pod with the messages that wait for it and do not start a run.
     pub(super) async fn show_what_waits(&mut self) {
+        self.waiting_shown_at = None;
         let is_at_rest = |info: &PodInfo| info.state == State::Idle && info.goes_on_by.is_none();
         if self.phase.is_running() || !is_at_rest(&self.info.borrow()) {
             return;

@@ -7,6 +7,11 @@ use crate::protocol::mesh::MeshStanding;
 use crate::protocol::{AlertSource, Entry, State};
 use crate::run::{Notification, alert};
 use crate::store::{MailboxKind, MailboxMessage};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long messages come together before they are shown as waiting: that reads all that wait.
+const SHOWN_TOGETHER: Duration = Duration::from_millis(50);
 
 impl Pod {
     /// Joins the mesh if a person had the Pod join, or else if the settings say so.
@@ -99,7 +104,7 @@ impl Pod {
         if wakes {
             self.wake().await;
         } else {
-            self.show_what_waits().await;
+            self.waiting_shown_at.get_or_insert_with(|| Instant::now() + SHOWN_TOGETHER);
         }
     }
 }
