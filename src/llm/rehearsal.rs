@@ -29,6 +29,7 @@ mod play;
 mod script;
 
 use crate::llm::{Deltas, Failure, Request};
+use crate::protocol::PodInfo;
 use futures_util::stream;
 use play::Act;
 use script::Script;
@@ -53,6 +54,12 @@ pub fn is_tour_directory(name: &OsStr) -> bool {
         random.len() == TOUR_RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
     })
 }
+
+/// Whether a Pod belongs to a tour.
+pub fn plays_tour(pod: &PodInfo) -> bool {
+    pod.model == TOUR_MODEL
+}
+
 /// The messages of the tour, one for each scene. `:tour` sends the first and writes the others into the line, one after the
 /// other.
 pub const TOUR_LINES: [&str; 5] = [

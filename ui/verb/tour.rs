@@ -6,7 +6,7 @@ use crate::verb::{
     Action, Dialogue, End, Known, Next, Reply, Request, SCREEN, Safety, Verb, Why, of, verb,
 };
 use clap::Args;
-use yoi::llm::rehearsal::TOUR_MODEL;
+use yoi::llm::rehearsal::plays_tour;
 use yoi::protocol::{Method, PodInfo, PodName, State};
 
 pub static VERB: Verb = of::<Tour>(Verb {
@@ -44,7 +44,7 @@ impl Dialogue for Tour {
 
 impl Tour {
     fn begin(&mut self, known: &Known<'_>) -> Next {
-        let of_tour = |info: &&PodInfo| info.model == TOUR_MODEL;
+        let of_tour = |info: &&PodInfo| plays_tour(info);
         let own = known.family.all().iter().filter(|info| !of_tour(info));
         let mut own = own.map(|info| info.name.as_str());
         if let Some(name) = own.find(|name| NAMES.contains(name)) {
@@ -87,6 +87,7 @@ mod tests {
     use crate::verb::tests::known_in;
     use std::collections::BTreeMap;
     use yoi::client::family::Family;
+    use yoi::llm::rehearsal::TOUR_MODEL;
     use yoi::protocol::Event;
 
     fn tour() -> Tour {

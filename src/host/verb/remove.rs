@@ -3,7 +3,7 @@
 use crate::host::pod::{Fact, Handle};
 use crate::host::supervisor::{Family, unfinished};
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::llm::rehearsal::{TOUR_MODEL, is_tour_directory};
+use crate::llm::rehearsal::{is_tour_directory, plays_tour};
 use crate::protocol::{Event, PodName, Refusal};
 use crate::trace::OrLog as _;
 use std::path::Path;
@@ -54,12 +54,9 @@ async fn delete_files(cx: &Cx, (handle, children): Removed) -> Result<(), Refusa
         let text = format!("{} is gone, but {e}; the next start tries again", handle.name);
         Refusal::internal(text)
     })?;
-    let (cwd, model) = {
-        let info = handle.info.borrow();
-        (info.cwd.clone(), info.model.clone())
-    };
-    if model == TOUR_MODEL {
-        delete_tour(cx, &cwd).await;
+    let info = handle.info.borrow().clone();
+    if plays_tour(&info) {
+        delete_tour(cx, &info.cwd).await;
     }
     Ok(())
 }

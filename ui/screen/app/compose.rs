@@ -9,7 +9,7 @@ use crate::screen::pick_list::PickList;
 use crate::verb::words;
 use crossterm::event::{KeyEvent, KeyEventKind};
 use std::path::Path;
-use yoi::llm::rehearsal::{TOUR_LINES, TOUR_MODEL};
+use yoi::llm::rehearsal::{TOUR_LINES, plays_tour};
 use yoi::protocol::{Completion, CompletionKind, Method, PodName};
 use yoi::scope::{Permission, Rule};
 use yoi::text::SafeText;
@@ -55,7 +55,7 @@ impl App {
     /// Whether the person wrote what is in the draft. The line that the tour put there does not count until the person
     /// changes it, so that the keys of an empty line work.
     pub(super) fn has_own_draft(&self) -> bool {
-        let is_tour = || self.info().is_some_and(|info| info.model == TOUR_MODEL);
+        let is_tour = || self.info().is_some_and(plays_tour);
         let is_its_line =
             || TOUR_LINES.contains(&self.composer.draft().message().text.as_str()) && is_tour();
         !self.composer.is_empty() && !is_its_line()

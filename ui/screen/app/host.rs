@@ -9,7 +9,7 @@ use crate::screen::pane::composer::Message;
 use crate::wording::corrected;
 use serde::Deserialize as _;
 use yoi::client::family::MistakeChange;
-use yoi::llm::rehearsal::{TOUR_LINES, TOUR_MODEL, TOUR_RETURN};
+use yoi::llm::rehearsal::{TOUR_LINES, TOUR_RETURN, plays_tour};
 use yoi::protocol::entry::domain;
 use yoi::protocol::{
     Entry, Event, Fact, Method, Outgoing, PodInfo, PodName, Refusal, Segment, SettingsMistake,
@@ -263,7 +263,7 @@ impl App {
         let last = sent.find(|text| TOUR_LINES.contains(text));
         let is_away = last == Some(TOUR_LINES[TOUR_RETURN - 1]);
         drop(sent);
-        let is_tour = self.info().is_some_and(|info| info.model == TOUR_MODEL);
+        let is_tour = self.info().is_some_and(plays_tour);
         if is_tour && is_away && self.composer.is_empty() {
             self.composer.write(&Message::plain(TOUR_LINES[TOUR_RETURN]));
         }

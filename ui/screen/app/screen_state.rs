@@ -10,7 +10,7 @@ use crate::screen::pane::transcript::{Bookmark, Detail};
 use crate::screen::pane::tree::{Place, StoppedPods, Workspaces};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use yoi::llm::rehearsal::TOUR_MODEL;
+use yoi::llm::rehearsal::plays_tour;
 use yoi::protocol::{PodInfo, PodName, State};
 
 /// How many lines of the command line are kept.
@@ -218,7 +218,7 @@ impl App {
     /// Whether a Pod belongs to the workspace of this screen. A visit to another one ends with the screen, but that to a
     /// tour does not: it has a directory of its own, wherever it is played.
     fn is_shown_again(&self, name: &PodName) -> bool {
-        let is_tour = |info: &PodInfo| info.model == TOUR_MODEL && info.state != State::Stopped;
+        let is_tour = |info: &PodInfo| plays_tour(info) && info.state != State::Stopped;
         let info = self.family.get(name);
         info.is_some_and(|info| {
             is_tour(info) || self.family.belongs(info, &self.setup.workspace, None)

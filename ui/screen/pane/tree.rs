@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use yoi::client::family::{Cost, Counts, Family, Sums, has_finished};
-use yoi::llm::rehearsal::TOUR_MODEL;
+use yoi::llm::rehearsal::plays_tour;
 use yoi::protocol::name::folded;
 use yoi::protocol::{PodInfo, PodName, State};
 
@@ -276,7 +276,7 @@ impl<'a> Walk<'a, '_> {
     /// Adds the children of `parent`; two or more that have ended are one row, unless the current Pod or the cursor is
     /// among them or below one of them, or the tour speaks of them.
     fn children(&mut self, parent: &'a PodInfo, shown: Vec<&'a PodInfo>, level: usize) {
-        let may_fold = !self.tree.unfolded.contains(&parent.name) && parent.model != TOUR_MODEL;
+        let may_fold = !self.tree.unfolded.contains(&parent.name) && !plays_tour(parent);
         let (ended, others): (Vec<&PodInfo>, Vec<&PodInfo>) =
             shown.iter().copied().partition(|child| may_fold && self.has_ended(child));
         if ended.len() < 2 || ended.iter().any(|child| self.in_use.contains(&child.name)) {

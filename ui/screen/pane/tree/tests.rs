@@ -5,6 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::Widget as _;
 use std::path::Path;
+use yoi::llm::rehearsal::TOUR_MODEL;
 
 fn family(pods: Vec<PodInfo>) -> Family {
     let mut family = Family::default();
