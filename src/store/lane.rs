@@ -152,8 +152,8 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// Does work as one transaction and answers its callers. Where an error ends the transaction, what is left of the work
-/// comes into the next one.
+/// Does work as one transaction and answers its callers. Where the transaction ends early, what is left of the work comes
+/// into the next one.
 fn transact(connection: &mut Connection, works: &mut VecDeque<Work>) {
     let mut done = Vec::with_capacity(works.len());
     let committed = do_together(connection, works, &mut done);
@@ -172,6 +172,15 @@ fn do_together(
             return Err(error);
         }
     };
+    // The first needs no savepoint, which SQLite pays with a copy of each page: it is alone in the transaction.
+    if let Some(work) = works.pop_front() {
+        let done = work(Ok(&transaction));
+        let succeeded = done.succeeded;
+        all.push(done);
+        if !succeeded {
+            return transaction.rollback();
+        }
+    }
     while let Some(work) = works.pop_front() {
         let savepoint = match transaction.savepoint() {
             Ok(savepoint) => savepoint,

@@ -59,15 +59,15 @@ async fn added(lane: &Lane, numbers: &[i64]) -> (Vec<bool>, Vec<i64>) {
 #[tokio::test]
 async fn work_that_is_refused_takes_nothing_of_its_transaction_along() {
     let lane = lane("");
-    let (outcomes, there) = added(&lane, &[1, 3, 2]).await;
-    assert_eq!((outcomes, there), (vec![true, false, true], vec![1, 2]));
+    let (outcomes, there) = added(&lane, &[3, 1, 3, 2]).await;
+    assert_eq!((outcomes, there), (vec![false, true, false, true], vec![1, 2]));
 }
 
 #[tokio::test]
 async fn where_a_transaction_ends_early_its_work_is_refused_and_the_rest_is_done() {
     let lane = lane("");
-    let (outcomes, there) = added(&lane, &[1, 5, 2]).await;
-    assert_eq!((outcomes, there), (vec![false, false, true], vec![2]));
+    let (outcomes, there) = added(&lane, &[5, 1, 4, 5, 2]).await;
+    assert_eq!((outcomes, there), (vec![false, false, false, false, true], vec![2]));
 }
 
 #[tokio::test]
