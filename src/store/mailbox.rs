@@ -5,7 +5,7 @@ use crate::store::lane::Failure;
 use crate::store::pods::signed;
 use crate::store::{Store, StoreError};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -67,6 +67,21 @@ impl Store {
         self.messages_where(pod, None).await
     }
 
+    /// The same without what they say, but for the events of children.
+    pub async fn messages_to_count(
+        &self,
+        pod: &PodName,
+    ) -> Result<Vec<MailboxMessage>, StoreError> {
+        let key = pod.key();
+        let read = move |db: &Connection| {
+            let sql =
+                "SELECT id, kind, iif(kind = 'pod_event', payload, 'null') AS payload, created
+                FROM mail WHERE pod = ?1 AND taken = 0 ORDER BY place";
+            read_all(db.prepare_cached(sql)?.query([key])?)
+        };
+        self.reader.run("read", read).await
+    }
+
     /// The same, of one kind.
     pub(super) async fn messages_of(
         &self,
@@ -85,9 +100,7 @@ impl Store {
         let read = move |db: &Connection| {
             let sql = "SELECT id, kind, payload, created FROM mail
                 WHERE pod = ?1 AND taken = 0 AND (?2 IS NULL OR kind = ?2) ORDER BY place";
-            let mut statement = db.prepare(sql)?;
-            let rows = statement.query_map(params![key, kind], |row| Ok(read(row)))?;
-            Ok(rows.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+            read_all(db.prepare(sql)?.query(params![key, kind])?)
         };
         self.reader.run("read", read).await
     }
@@ -197,6 +210,11 @@ pub fn end(db: &Connection, key: &str, id: &str) -> rusqlite::Result<bool> {
     let sql = "UPDATE mail SET taken = 1, payload = 'null'
         WHERE pod = ?1 AND id = ?2 AND taken = 0";
     Ok(db.execute(sql, [key, id])? > 0)
+}
+
+fn read_all(rows: Rows<'_>) -> Result<Vec<MailboxMessage>, Failure> {
+    let messages = rows.mapped(|row| Ok(read(row))).collect::<Result<Vec<_>, _>>()?;
+    Ok(messages.into_iter().flatten().collect())
 }
 
 fn read(row: &Row<'_>) -> Option<MailboxMessage> {

@@ -99,13 +99,14 @@ impl Store {
         self.writer.run("write to", write).await
     }
 
-    /// Stores messages for a live Pod in their order, as far as there is room, in one transaction.
+    /// Stores messages for a live Pod in their order, as far as there is room, in one transaction. Returns what became of
+    /// each, and the new ones.
     pub async fn offer_messages(
         &self,
         pod: &PodName,
         offers: Vec<Offer>,
         room: Room,
-    ) -> Result<Vec<Offered>, StoreError> {
+    ) -> Result<(Vec<Offered>, Vec<MailboxMessage>), StoreError> {
         let pod = pod.clone();
         let write = move |db: &Connection| offer(db, &pod, offers, room);
         self.writer.run("write to", write).await
@@ -122,7 +123,7 @@ fn offer(
     pod: &PodName,
     offers: Vec<Offer>,
     room: Room,
-) -> Result<Vec<Offered>, Failure> {
+) -> Result<(Vec<Offered>, Vec<MailboxMessage>), Failure> {
     let wanted = "SELECT wanted FROM pods WHERE key = ?1";
     let mut wanted = db.prepare_cached(wanted)?;
     let wanted: Option<Wanted> = wanted.query_row([pod.key()], |row| row.get(0)).optional()?;
@@ -142,7 +143,7 @@ fn offer(
     let mut agents: u64 = each.values().sum();
     let known = "SELECT 1 FROM mail WHERE pod = ?1 AND id = ?2";
     let mut known = db.prepare_cached(known)?;
-    let mut outcomes = Vec::with_capacity(offers.len());
+    let (mut outcomes, mut new) = (Vec::with_capacity(offers.len()), Vec::new());
     for Offer { message, refused } in offers {
         let is_agents = message.kind == MailboxKind::Agent;
         let own = sender(&message).map(|name| each.entry(name).or_default());
@@ -167,11 +168,12 @@ fn offer(
                 *own += 1;
             }
             (all, agents) = (all + 1, agents + u64::from(is_agents));
+            new.push(message);
             Offered::New
         };
         outcomes.push(outcome);
     }
-    Ok(outcomes)
+    Ok((outcomes, new))
 }
 
 /// How many messages of each agent wait, by its name.

@@ -18,10 +18,7 @@ pub(crate) async fn deliver(
     to: &PodName,
     offers: Vec<Offer>,
 ) -> Result<Vec<Offered>, StoreError> {
-    let messages: Vec<MailboxMessage> = offers.iter().map(|offer| offer.message.clone()).collect();
-    let outcomes = commit(shared, to, offers).await?;
-    let new = messages.into_iter().zip(&outcomes).filter(|(_, outcome)| **outcome == Offered::New);
-    let new: Vec<MailboxMessage> = new.map(|(message, _)| message).collect();
+    let (outcomes, new) = commit(shared, to, offers).await?;
     if !new.is_empty()
         && let Some(handle) = shared.pod(to)
     {
@@ -37,20 +34,21 @@ pub(crate) async fn deliver(
     Ok(outcomes)
 }
 
-/// Commits messages to the mailbox of a live Pod as far as it has room, in their order.
+/// Commits messages to the mailbox of a live Pod as far as it has room, in their order. Returns what became of each, and
+/// the new ones.
 async fn commit(
     shared: &Shared,
     to: &PodName,
     offers: Vec<Offer>,
-) -> Result<Vec<Offered>, StoreError> {
+) -> Result<(Vec<Offered>, Vec<MailboxMessage>), StoreError> {
     let settings = shared.settings.last().settings;
     let room = Room {
         all: settings.limits.mailbox.get().into(),
         agents: settings.mesh.waiting.get().into(),
     };
-    let outcomes = shared.store.offer_messages(to, offers, room).await?;
+    let offered = shared.store.offer_messages(to, offers, room).await?;
     crate::crash_point!("mail-stored");
-    Ok(outcomes)
+    Ok(offered)
 }
 
 /// Commits a message of a person or of a child, whose Pod is the caller. Returns the reason if it was not taken.
@@ -59,7 +57,7 @@ pub(crate) async fn put(
     to: &PodName,
     message: MailboxMessage,
 ) -> Result<Option<String>, StoreError> {
-    let outcomes = commit(shared, to, vec![Offer { message, refused: None }]).await?;
+    let (outcomes, _) = commit(shared, to, vec![Offer { message, refused: None }]).await?;
     Ok(outcomes.first().and_then(|outcome| refusal(shared, to, outcome)))
 }
 

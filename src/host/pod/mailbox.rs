@@ -37,7 +37,9 @@ impl Pod {
         if self.phase.is_running() || !is_at_rest(&self.info.borrow()) {
             return;
         }
-        let rows = self.mailbox().await.unwrap_or_default();
+        let mut rows =
+            self.shared.store.messages_to_count(&self.row.name).await.unwrap_or_default();
+        rows.retain(|row| !self.phase.has_taken(&row.id));
         let why = child_events::waiting(&rows);
         self.change(|info| info.why = why);
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long messages come together before they are shown as waiting: that reads all that wait.
-const SHOWN_TOGETHER: Duration = Duration::from_millis(50);
+const SHOWN_TOGETHER: Duration = Duration::from_millis(100);
 
 impl Pod {
     /// Joins the mesh if a person had the Pod join, or else if the settings say so.

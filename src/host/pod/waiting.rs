@@ -4,6 +4,7 @@ use crate::host::pod::Pod;
 use crate::protocol::{AgentOrigin, Entry, Fact, NotificationSource, SystemItem};
 use crate::store::{MailboxKind, MailboxMessage};
 use serde::Deserialize as _;
+use serde_json::Value;
 
 /// The ids of the messages of other Pods of this host among the rows of a mailbox.
 pub(crate) fn waiting(rows: &[MailboxMessage]) -> Vec<String> {
@@ -14,6 +15,8 @@ pub(crate) fn waiting(rows: &[MailboxMessage]) -> Vec<String> {
 fn id(row: &MailboxMessage) -> Option<String> {
     let from = &row.payload["from"];
     let from = match row.kind {
+        // A message from outside this host: these come by thousands.
+        MailboxKind::Agent if from["pod"] != Value::Bool(true) => return None,
         MailboxKind::Agent => NotificationSource::Agent(AgentOrigin::deserialize(from).ok()?),
         MailboxKind::Notify => Option::<NotificationSource>::deserialize(from).ok()??,
         MailboxKind::Input | MailboxKind::PodEvent => return None,
