@@ -23,9 +23,11 @@ struct Done {
     succeeded: bool,
     /// The error of SQLite for which it failed.
     cause: Option<rusqlite::Error>,
-    /// Answers the caller, with the error of the transaction if that has failed.
-    answer: Box<dyn FnOnce(Option<&rusqlite::Error>)>,
+    answer: Answer,
 }
+
+/// Answers the caller, with the error of the transaction if that has failed.
+type Answer = Box<dyn FnOnce(Option<&rusqlite::Error>)>;
 
 enum LaneRequest {
     Do(Work),
