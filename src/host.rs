@@ -372,7 +372,7 @@ impl Shared {
 
     /// How well commands are confined here; found out once.
     pub(crate) async fn confinement(&self) -> &Confinement {
-        let sandbox = Sandbox { helper: self.helper.clone(), nofile: None };
+        let sandbox = Sandbox { helper: self.helper.clone(), ..Sandbox::default() };
         self.confinement.get_or_init(|| async move { sandbox.probe().await }).await
     }
 

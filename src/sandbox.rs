@@ -16,6 +16,7 @@ mod limits;
 mod linked_tree;
 mod limit_words;
 mod near;
+mod next_helper;
 mod new_repository;
 mod order;
 mod own_repositories;
@@ -53,6 +54,7 @@ pub use landlock::PATH_SOCKETS;
 pub use limit_words::{LimitHint, Trust};
 pub use limits::CommandLimits;
 pub use new_repository::remotes;
+pub use next_helper::NextHelper;
 pub use overview::overview;
 pub use package::changed_package_scripts;
 pub use places::{Person, is_obeyed_by_name};
@@ -71,7 +73,7 @@ pub use world::init::init_main;
 pub(crate) use world::mounts;
 
 use crate::protocol::LimitMet;
-use order::{JsonLine as _, Order, Report};
+use order::{JsonLine as _, MARK, Order, Report, Stages, new_mark};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -105,6 +107,8 @@ const PROBE_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const NONE_LEFT: &str = "this machine allows you no more processes or threads: end some of your programs, then \
                          try again";
 const NOT_REPORTED: &str = "the test command did not report its confinement";
+const KILLED_BEFORE: &str =
+    "the process that watches the command was killed before the command began";
 const WORLD_KILLED: &str = "the process that watches this command was killed, by the kernel when \
 memory runs out or by another program, and everything the command had started ended with it";
 /// The most bytes of output read at once.
@@ -117,6 +121,8 @@ pub struct Sandbox {
     pub helper: PathBuf,
     /// The soft limit of open files a command gets, if the host has raised its own.
     pub nofile: Option<u64>,
+    /// The helper of the next command, shared by the commands of a Pod.
+    pub next: NextHelper,
 }
 
 /// One command, run by `bash -c`.
@@ -189,7 +195,7 @@ fn named(ended: &[String], stuck: &[String]) -> String {
 
 impl Default for Sandbox {
     fn default() -> Self {
-        Self { helper: OWN_PROGRAM.into(), nofile: None }
+        Self { helper: OWN_PROGRAM.into(), nofile: None, next: NextHelper::default() }
     }
 }
 
@@ -201,12 +207,26 @@ impl Sandbox {
         &self,
         command: &Command,
         cancel: &CancellationToken,
-        on_output: impl FnMut(&[u8]) + Send,
+        mut on_output: impl FnMut(&[u8]) + Send,
     ) -> Result<Ended, SandboxError> {
-        let child = self.start(Stdio::piped()).map_err(|error| self.not_started(&error))?;
-        let order = Order::of(command, self.nofile);
-        let phase = Phase::Begins(&command.group);
-        watch_to_end(child, &order, phase, command.timeout, cancel, on_output).await
+        let start = Start { sandbox: self, command };
+        if let Some((child, mark)) = self.next.take(command) {
+            let order = Order::of(command, self.nofile, mark);
+            let mut phase = Phase::Begins(start);
+            let limit = command.timeout;
+            let ended =
+                watch_to_end(child, &order, &mut phase, limit, cancel, &mut on_output).await;
+            // It or a stage may have been killed while it waited. The others of the group have not begun either: they wait
+            // until this command is ready.
+            if ended.is_ok() || !matches!(phase, Phase::Begins(_)) {
+                return ended;
+            }
+        }
+        let child =
+            self.helper(Stdio::piped()).spawn().map_err(|error| self.not_started(&error))?;
+        let order = Order::of(command, self.nofile, new_mark());
+        let (mut phase, limit) = (Phase::Begins(start), command.timeout);
+        watch_to_end(child, &order, &mut phase, limit, cancel, on_output).await
     }
 
     /// Probes the confinement of commands on this machine: runs an empty command in namespaces or,
@@ -236,16 +256,19 @@ impl Sandbox {
         }
     }
 
-    /// Starts the helper; its standard error is where the output of the command goes.
-    fn start(&self, errors: Stdio) -> std::io::Result<Child> {
-        tokio::process::Command::new(&self.helper)
-            .arg(HELPER_ARG)
-            .env_clear()
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(errors)
-            .spawn()
+    /// The start of the helper; its standard error is where the output of the command goes.
+    fn helper(&self, errors: Stdio) -> tokio::process::Command {
+        let mut helper = tokio::process::Command::new(&self.helper);
+        helper.arg(HELPER_ARG).env_clear().current_dir("/");
+        helper.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
+        helper
+    }
+
+    /// The start of a helper that starts these stages before it gets its order.
+    fn helper_ahead(&self, mark: &str, stages: &Stages) -> tokio::process::Command {
+        let mut helper = self.helper(Stdio::piped());
+        helper.arg(stages.line().trim_end()).env(MARK, mark);
+        helper
     }
 
     fn not_started(&self, error: &std::io::Error) -> SandboxError {
@@ -261,7 +284,7 @@ impl Sandbox {
 async fn watch_to_end(
     mut child: Child,
     order: &Order,
-    phase: Phase<'_>,
+    phase: &mut Phase<'_>,
     limit: Duration,
     cancel: &CancellationToken,
     on_output: impl FnMut(&[u8]) + Send,
@@ -271,31 +294,43 @@ async fn watch_to_end(
     };
     let (line, output) = (order.line(), child.stderr.take());
     // A helper that cannot be written to is dead, and its missing report says so.
-    let control = control.write_all(line.as_bytes()).await.is_ok().then_some(control);
+    let sent = timeout(limit, control.write_all(line.as_bytes())).await;
+    let control = matches!(sent, Ok(Ok(()))).then_some(control);
     let reports = BufReader::new(reports.take(order::MOST_BYTES)).lines();
     let watch = Watch { control, reports, output, on_output, phase };
-    match watch.until_report(limit, cancel).await {
-        Some((report, ordered)) => finish(child, report, ordered).await,
-        None => Err(lost(child, &order.mark()).await),
+    if let Some((report, ordered)) = watch.until_report(limit, cancel).await {
+        return finish(child, report, ordered).await;
     }
+    let lost = lost(child, &order.mark()).await;
+    Err(match phase {
+        Phase::Begins(_) | Phase::Waits(_) => SandboxError::NotStarted(KILLED_BEFORE.into()),
+        Phase::Runs | Phase::Ends(..) | Phase::Undoes(..) => lost,
+    })
 }
 
 /// A running command at the host.
-struct Watch<'a, F> {
+struct Watch<'a, 'b, F> {
     control: Option<ChildStdin>,
     reports: Lines<BufReader<Take<ChildStdout>>>,
     output: Option<ChildStderr>,
     on_output: F,
-    phase: Phase<'a>,
+    phase: &'a mut Phase<'b>,
+}
+
+/// What starts a command.
+#[derive(Clone, Copy)]
+struct Start<'a> {
+    sandbox: &'a Sandbox,
+    command: &'a Command,
 }
 
 /// The state of a command.
 #[derive(Clone, Copy)]
 enum Phase<'a> {
     /// Its helper records the state of the guarded paths.
-    Begins(&'a StartGroup),
+    Begins(Start<'a>),
     /// Its helper is ready and waits for those of the group.
-    Waits(&'a StartGroup),
+    Waits(Start<'a>),
     Runs,
     /// It was asked to end: why and when.
     Ends(Outcome, Instant),
@@ -303,7 +338,7 @@ enum Phase<'a> {
     Undoes(Option<Outcome>, Instant),
 }
 
-impl<F: FnMut(&[u8])> Watch<'_, F> {
+impl<F: FnMut(&[u8])> Watch<'_, '_, F> {
     /// Reads output until the helper reports; `None` if the helper ended without a report.
     async fn until_report(
         mut self,
@@ -313,19 +348,19 @@ impl<F: FnMut(&[u8])> Watch<'_, F> {
         let mut deadline = Instant::now() + limit;
         let mut buffer = vec![0; CHUNK];
         let line = loop {
-            let patience = match self.phase {
+            let patience = match *self.phase {
                 Phase::Begins(_) | Phase::Waits(_) | Phase::Runs => deadline,
                 Phase::Ends(_, since) => since + HELPER_GRACE,
                 Phase::Undoes(_, since) => since + UNDO_TIME,
             };
-            let can_end = matches!(self.phase, Phase::Begins(_) | Phase::Waits(_) | Phase::Runs);
+            let can_end = matches!(*self.phase, Phase::Begins(_) | Phase::Waits(_) | Phase::Runs);
             tokio::select! {
                 line = self.reports.next_line() => match line {
                     Ok(Some(line)) if self.on_line(&line) => {}
                     line => break line,
                 },
                 read = read(&mut self.output, &mut buffer) => self.take(read, &buffer),
-                () = all_ready(self.phase) => {
+                () = all_ready(*self.phase) => {
                     self.begin().await;
                     deadline = Instant::now() + limit;
                 }
@@ -338,7 +373,7 @@ impl<F: FnMut(&[u8])> Watch<'_, F> {
         };
         self.drain(&mut buffer).await;
         let report = Report::parse(&line.ok()??)?;
-        let end_request = match self.phase {
+        let end_request = match *self.phase {
             Phase::Ends(why, _) => Some(why),
             Phase::Undoes(why, _) => why,
             Phase::Begins(_) | Phase::Waits(_) | Phase::Runs => None,
@@ -348,8 +383,8 @@ impl<F: FnMut(&[u8])> Watch<'_, F> {
 
     /// Handles a line of the helper. Returns whether it was a message before the report.
     fn on_line(&mut self, line: &str) -> bool {
-        self.phase = match (line, self.phase) {
-            (order::PREPARED, Phase::Begins(group)) => Phase::Waits(group),
+        *self.phase = match (line, *self.phase) {
+            (order::PREPARED, Phase::Begins(start)) => Phase::Waits(start),
             (order::PREPARED, phase) => phase,
             (order::ENDED, Phase::Ends(why, _)) => Phase::Undoes(Some(why), Instant::now()),
             (order::ENDED, _) => Phase::Undoes(None, Instant::now()),
@@ -359,18 +394,21 @@ impl<F: FnMut(&[u8])> Watch<'_, F> {
     }
 
     async fn begin(&mut self) {
-        self.phase = Phase::Runs;
+        let before = std::mem::replace(self.phase, Phase::Runs);
         if let Some(control) = &mut self.control {
             let line = format!("{}\n", order::BEGIN);
             // A helper that cannot be written to is dead, and its missing report says so.
             let _ = control.write_all(line.as_bytes()).await;
+        }
+        if let Phase::Waits(Start { sandbox, command }) = before {
+            sandbox.next.start(sandbox, command);
         }
     }
 
     /// Tells the helper to end the command, by closing its pipe.
     fn end(&mut self, why: Outcome) {
         self.control = None;
-        self.phase = Phase::Ends(why, Instant::now());
+        *self.phase = Phase::Ends(why, Instant::now());
     }
 
     fn take(&mut self, read: usize, buffer: &[u8]) {
@@ -392,7 +430,7 @@ impl<F: FnMut(&[u8])> Watch<'_, F> {
 /// Resolves when a ready command may start; pending for ever in every other phase.
 async fn all_ready(phase: Phase<'_>) {
     match phase {
-        Phase::Waits(group) => group.ready().await,
+        Phase::Waits(start) => start.command.group.ready().await,
         _ => std::future::pending().await,
     }
 }

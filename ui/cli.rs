@@ -37,7 +37,7 @@ pub fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     match words.next().as_deref().and_then(|word| word.to_str()) {
         // Started by a host for a command: no runtime, no argument parser.
-        Some("__run") => return yoi::sandbox::helper_main(),
+        Some("__run") => return yoi::sandbox::helper_main(words),
         Some("__enter") => return yoi::sandbox::enter_main(words),
         Some("__init") => return yoi::sandbox::init_main(),
         Some("__confine") => return yoi::sandbox::confine_main(),

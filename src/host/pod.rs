@@ -14,6 +14,7 @@ use crate::host::pod::resolved::Resolved;
 use crate::mcp::PodServers;
 use crate::protocol::{AlertSource, Effort, EntryId, Lent, PodInfo, Queued};
 use crate::run::{Commands, alert};
+use crate::sandbox::NextHelper;
 use crate::scope::Scope;
 use crate::session::Files;
 use crate::store::{PodRow, Wanted};
@@ -106,6 +107,7 @@ pub(crate) struct Pod {
     /// The MCP servers that the Pod uses.
     used_servers: PodServers,
     path_threads: PathThreads,
+    next_helper: NextHelper,
     /// Notes for a person from when the Pod became live, beside those about its scope.
     notes: Vec<String>,
     /// The notice shown while the rules of the workspace are unknown.
@@ -186,6 +188,7 @@ pub(crate) fn spawn(
         commands: commands.clone(),
         used_servers: servers.clone(),
         path_threads: PathThreads::default(),
+        next_helper: NextHelper::default(),
         notes: Vec::new(),
         rules_note: None,
         row,

@@ -204,7 +204,8 @@ fn program(
     view.private = Some(PodStorage::of(&kept));
     let (program, group) = (format!("exec {line}"), StartGroup::default());
     let command = Box::new(Command { program, cwd, env, timeout: LIFE, view: Some(view), group });
-    let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: ctx.old_nofile };
+    let sandbox =
+        Sandbox { helper: ctx.helper.clone(), nofile: ctx.old_nofile, ..Sandbox::default() };
     Ok((key, Launch::Program { sandbox, command, kept }))
 }
 

@@ -195,7 +195,8 @@ impl ControlGroup {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }
-        let most = limits.most_processes().saturating_add(STAGES * u32::from(MAX_TOGETHER));
+        // The helper of the next command waits beside them.
+        let most = limits.most_processes().saturating_add(STAGES * (u32::from(MAX_TOGETHER) + 1));
         limit(pod, most, limits.memory_of_pod_mib())?;
         set_if_there(pod, "cpu.weight", &WEIGHT.to_string())?;
         enable_controllers(pod);
@@ -205,6 +206,11 @@ impl ControlGroup {
         let most = limits.most_processes().saturating_add(STAGES);
         limit(&group.dir, most, limits.memory_together_mib())?;
         Ok(group)
+    }
+
+    /// The command starts now: what other commands of the Pod met before does not count for it.
+    pub fn begin(&mut self) {
+        self.before = PodEvents::of(self.pod());
     }
 
     fn pod(&self) -> &Path {
@@ -350,7 +356,7 @@ mod tests {
             ["pids.max", "memory.max"].map(|file| fs::read_to_string(dir.join(file)).unwrap())
         };
         assert_eq!(set(group.dir()), ["108".into(), (128 << 20).to_string()]);
-        assert_eq!(set(&pod), ["228".into(), (192 << 20).to_string()]);
+        assert_eq!(set(&pod), ["236".into(), (192 << 20).to_string()]);
         let event = |file: &str, text: &str| fs::write(group.dir().join(file), text).unwrap();
         let of_pod = |file: &str, text: &str| fs::write(pod.join(file), text).unwrap();
         event("memory.events", "low 0\nhigh 0\nmax 31\noom 0\noom_kill 0\n");

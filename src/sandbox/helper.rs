@@ -5,17 +5,19 @@ use crate::disk::remove_tree;
 use crate::sandbox::after::Before;
 use crate::sandbox::control_group::ControlGroup;
 use crate::sandbox::order::{
-    BEGIN, ENDED, Inner, JsonLine as _, Order, PREPARED, Report, Streams, WorldOrder,
+    BEGIN, ENDED, Inner, JsonLine as _, MARK, Order, PREPARED, Report, Stages, Streams, WorldOrder,
 };
 use crate::sandbox::pod_storage::{LayerLock, PodStorage};
 use crate::sandbox::prepare::Prepared;
 use crate::sandbox::reaper::{self, Reaper, Watchers};
 use crate::sandbox::storage_watch::{Excess, StorageWatch};
-use crate::sandbox::view::{CommandView, Grant, Isolation, Network};
+use crate::sandbox::view::{CommandView, Grant, Network};
 use crate::sandbox::world::enter::{GROUP, NETWORK};
 use crate::sandbox::{ENTER_ARG, scripts, stage};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
@@ -25,75 +27,135 @@ use std::process::{Child, ChildStdin, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
 
+const UNREADABLE: &str = "the order is not readable";
+
 /// The main function of the helper, for the first argument [`crate::sandbox::HELPER_ARG`]. Reads
 /// the order from standard input and writes the report to standard output; the command's output
-/// goes to standard error.
-pub fn helper_main() -> ExitCode {
+/// goes to standard error. The word after that argument names the stages that start before there is an order.
+pub fn helper_main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     // Fails only for a group leader, which a fresh child is not; a terminal is lost either way.
     let _ = rustix::process::setsid();
-    let done = match reaper::read_order::<Order>() {
-        None => Err("the order is not readable".into()),
-        Some(mut order) => match order.view.take() {
-            Some(view) if view.isolation == Isolation::Namespaces => in_a_world(order, view),
-            view => beside_others(order, view),
-        },
+    let done = match words.next() {
+        Some(stages) => ahead(&stages),
+        None => at_once(),
     };
-    match done {
-        Ok(code) => code,
-        Err(reason) => stage::failed(reason),
+    done.unwrap_or_else(stage::failed)
+}
+
+/// The stages of a command start while its world is computed.
+fn at_once() -> Result<ExitCode, String> {
+    let mut order = reaper::read_order::<Order>().ok_or(UNREADABLE)?;
+    let view = order.view.take();
+    match (view.as_ref().and_then(Stages::of), view) {
+        (Some(stages), Some(view)) => {
+            let started = Started::of(&order.mark(), &stages)?;
+            in_a_world(order, view, started)
+        }
+        (_, view) => beside_others(order, view),
+    }
+}
+
+/// The stages of a command start before there is an order, which may never come.
+fn ahead(stages: &OsStr) -> Result<ExitCode, String> {
+    let stages = stages.to_str().and_then(Stages::parse).ok_or("its stages are not readable")?;
+    let mark = std::env::var(MARK).unwrap_or_default();
+    let mut started = Started::of(&mark, &stages)?;
+    let mut order = reaper::read_order::<Order>().ok_or(UNREADABLE)?;
+    let is_marked = order.mark() == mark;
+    let view = order.view.take().filter(|view| is_marked && Stages::of(view) == Some(stages));
+    let view = view.ok_or("its stages were started for another command")?;
+    started.group.iter_mut().for_each(ControlGroup::begin);
+    in_a_world(order, view, started)
+}
+
+/// The started stages of a command, which wait for its world. They end when this is dropped.
+struct Started {
+    child: Child,
+    /// The pipe stays open, because closing it means: end everything.
+    input: Arc<Mutex<Option<ChildStdin>>>,
+    group: Option<ControlGroup>,
+}
+
+impl Started {
+    fn of(mark: &str, stages: &Stages) -> Result<Self, String> {
+        // Without a group the other limits still apply.
+        let group = ControlGroup::make(stages.limits, &stages.pod);
+        let child = enter(mark, stages.network, group.as_ref());
+        let mut child = child.map_err(|error| error.to_string())?;
+        let input = Arc::new(Mutex::new(child.stdin.take()));
+        Ok(Self { child, input, group })
+    }
+
+    /// Why they do not wait any more. They close their output when they end, perhaps after a report.
+    fn failed(&mut self) -> Option<String> {
+        let output = self.child.stdout.as_ref()?;
+        let mut ended = [PollFd::new(output, PollFlags::IN)];
+        // An error counts as still waiting: the missing report will say otherwise.
+        let is_over = poll(&mut ended, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+        let ended = || "its stages were killed while they waited".to_owned();
+        is_over.then(|| self.report().and_then(|report| report.failed).unwrap_or_else(ended))
+    }
+
+    /// Starts the command.
+    fn give(&self, order: &WorldOrder) {
+        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(input) = input.as_mut() {
+            // A write error means that the stage has ended, which its missing report shows.
+            let _ = input.write_all(order.line().as_bytes());
+        }
+    }
+
+    /// Waits for their report; `None` if they ended before they could send one.
+    fn report(&mut self) -> Option<Report> {
+        let mut line = String::new();
+        BufReader::new(self.child.stdout.take()?).read_line(&mut line).ok()?;
+        Report::parse(&line)
+    }
+
+    fn end(&mut self) {
+        close(&self.input);
+        // The stage exits right after the first process; its status adds nothing to the report.
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
 /// Runs a command in a world of its own. Its first process watches it; this one waits for the report.
-/// The stages start while the world is computed.
-fn in_a_world(order: Order, view: CommandView) -> Result<ExitCode, String> {
-    // Without a group the other limits still apply.
-    let pod = view.private.as_ref().map_or_else(String::new, PodStorage::key);
-    let group = ControlGroup::make(view.limits, &pod);
-    let child = enter(&order.mark(), view.network, group.as_ref());
-    let mut child = child.map_err(|error| error.to_string())?;
-    let (input, reports) = (child.stdin.take(), child.stdout.take());
+fn in_a_world(order: Order, view: CommandView, mut started: Started) -> Result<ExitCode, String> {
     let (private, limits, streams) = (view.private.clone(), view.limits, order.streams);
-    let input = Arc::new(Mutex::new(input));
     let watch = |private| {
-        let end = input.clone();
+        let end = started.input.clone();
         StorageWatch::start(private, limits, move || close(&end))
     };
     let storage = private.clone().map(watch).transpose()?;
-    let (order, before, hold) = match prepare(order, view) {
-        Ok(prepared) => prepared,
-        Err(reason) => {
-            close(&input);
-            let _ = child.wait();
-            return Err(reason);
-        }
-    };
+    let (order, before, hold) = prepare(order, view)?;
+    if let Some(reason) = started.failed() {
+        return Err(reason);
+    }
     if !may_begin(streams) {
-        close(&input);
-        let _ = child.wait();
+        drop(started);
         return Ok(stage::report(&not_begun()));
     }
     // If the threads cannot start, the order is not sent, and the closed pipe ends the stage.
-    let end = input.clone();
+    let end = started.input.clone();
     reaper::thread(move || {
         reaper::wait_for_end();
         close(&end);
     })?;
-    give(&input, &order);
-    let mut line = String::new();
-    if let Some(reports) = reports {
-        // Without a line it ended before it could report.
-        let _ = BufReader::new(reports).read_line(&mut line);
-    }
+    started.give(&order);
+    let report = started.report();
     storage.iter().for_each(StorageWatch::stop);
-    close(&input);
-    // The stage exits right after the first process; its status adds nothing to the report.
-    let _ = child.wait();
+    started.end();
     let excess = storage.zip(hold.as_ref()).and_then(|(storage, hold)| storage.finish(hold));
     let undone = mended(&before, streams);
-    let mut report = Report::parse(&line).unwrap_or_else(watcher_killed);
+    let mut report = report.unwrap_or_else(watcher_killed);
     report.add_undone(undone);
-    report.limit = group.as_ref().and_then(ControlGroup::limit_met).or(report.limit);
+    report.limit = started.group.as_ref().and_then(ControlGroup::limit_met).or(report.limit);
     if let Some(Excess { met, ended }) = excess {
         report.limit = Some(met);
         report.ended_at_limit = ended;
@@ -149,15 +211,6 @@ fn enter(mark: &str, network: Network, group: Option<&ControlGroup>) -> std::io:
         stage.arg(GROUP).arg(group.dir());
     }
     stage.stdout(Stdio::piped()).stderr(std::io::stderr().as_fd().try_clone_to_owned()?).spawn()
-}
-
-/// The pipe stays open, because closing it means: end everything.
-fn give(input: &Mutex<Option<ChildStdin>>, order: &WorldOrder) {
-    let mut input = input.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(input) = input.as_mut() {
-        // A write error means that the stage has ended, which its missing report shows.
-        let _ = input.write_all(order.line().as_bytes());
-    }
 }
 
 fn close(input: &Mutex<Option<ChildStdin>>) {

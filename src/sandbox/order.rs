@@ -6,8 +6,10 @@
 use crate::protocol::LimitMet;
 use crate::sandbox::Command;
 use crate::sandbox::confinement::Confinement;
+use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::plan::Give;
-use crate::sandbox::view::CommandView;
+use crate::sandbox::pod_storage::PodStorage;
+use crate::sandbox::view::{CommandView, Isolation, Network};
 use crate::sandbox::world::World;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -28,6 +30,15 @@ pub const ENDED: &str = "ended";
 pub const MOST_BYTES: u64 = 4 * 1024 * 1024;
 /// The most bytes of sentences in [`Report::undone`]. In JSON a byte becomes at most six.
 const MOST_UNDONE: usize = 64 * 1024;
+
+/// What must be known of a command before its stages can start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stages {
+    pub network: Network,
+    /// The name of its Pod's control group; empty for a command without a Pod.
+    pub pod: String,
+    pub limits: CommandLimits,
+}
 
 /// The command to run. When the host closes the pipe, the helper ends everything.
 #[derive(Debug, Serialize, Deserialize)]
@@ -151,16 +162,32 @@ impl Inner {
     }
 }
 
+impl Stages {
+    /// Those of a command with this view; `None` if it gets no namespaces.
+    pub fn of(view: &CommandView) -> Option<Self> {
+        (view.isolation == Isolation::Namespaces).then(|| Self {
+            network: view.network,
+            pod: view.private.as_ref().map_or_else(String::new, PodStorage::key),
+            limits: view.limits,
+        })
+    }
+}
+
+/// A new value of [`MARK`].
+pub fn new_mark() -> String {
+    uuid::Uuid::now_v7().to_string()
+}
+
 impl Order {
     /// The mark of the command, which every stage carries.
     pub fn mark(&self) -> String {
         self.env.get(MARK).cloned().unwrap_or_default()
     }
 
-    /// The request for a command, with a mark of its own.
-    pub fn of(command: &Command, nofile: Option<u64>) -> Self {
+    /// The request for a command whose processes have this mark.
+    pub fn of(command: &Command, nofile: Option<u64>, mark: String) -> Self {
         let mut env = command.env.clone();
-        env.insert(MARK.into(), uuid::Uuid::now_v7().to_string());
+        env.insert(MARK.into(), mark);
         let (program, cwd) = (command.program.clone(), command.cwd.clone());
         let (view, streams) = (command.view.clone(), Streams::Output);
         Self { program, cwd, env, nofile, view, streams }
@@ -179,6 +206,7 @@ pub trait JsonLine: Serialize + DeserializeOwned {
     }
 }
 
+impl JsonLine for Stages {}
 impl JsonLine for Order {}
 impl JsonLine for Report {}
 impl JsonLine for WorldOrder {}

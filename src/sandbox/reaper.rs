@@ -10,6 +10,7 @@ use crate::sandbox::process::{self, Process};
 use crate::sandbox::view::Isolation;
 use crate::sandbox::{CONFINE_ARG, stage};
 use nix::sys::signal::{Signal as KillSignal, kill};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Resource, Signal, WaitOptions, WaitStatus};
 use std::collections::BTreeMap;
@@ -113,6 +114,19 @@ pub fn start_last_stage() -> Result<Child, String> {
 pub fn wait_until_started(stage: &mut Child) -> Result<(), String> {
     let answer = stage.stdout.as_mut().ok_or("the last stage has no output")?;
     answer.read_exact(&mut [0]).map_err(|error| format!("the last stage did not start: {error}"))
+}
+
+/// Waits until the order can be read or never comes. The stage waits for it, too, perhaps for long, and the kernel may kill it
+/// when memory runs out.
+pub fn wait_for_order(stage: &Child) -> Result<(), String> {
+    let (input, answer) =
+        (io::stdin(), stage.stdout.as_ref().ok_or("the last stage has no output")?);
+    let mut ready = [PollFd::new(&input, PollFlags::IN), PollFd::new(answer, PollFlags::IN)];
+    poll(&mut ready, None).map_err(|error| error.to_string())?;
+    match ready[1].revents().is_empty() {
+        true => Ok(()),
+        false => Err("the last stage was killed while it waited".into()),
+    }
 }
 
 /// Starts that stage from the helper, and waits until it has executed the command.

@@ -1,6 +1,6 @@
 //! Long-running servers: confined like a command, and connected to the host by three pipes.
 
-use crate::sandbox::order::{Order, Streams};
+use crate::sandbox::order::{Order, Streams, new_mark};
 use crate::sandbox::{Command, Ended, Outcome, Phase, Sandbox, SandboxError, watch_to_end};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -42,12 +42,13 @@ impl Sandbox {
     ) -> Result<(Server, Served), SandboxError> {
         let started = self.start_server().map_err(|error| self.not_started(&error))?;
         let Started { child, server, socket } = started;
-        let order = Order { streams: Streams::Pipes, ..Order::of(command, self.nofile) };
+        let order =
+            Order { streams: Streams::Pipes, ..Order::of(command, self.nofile, new_mark()) };
         let limit = command.timeout;
         let served = async move {
             // The pipes stay in the socket until the last stage receives them.
             let _socket = socket;
-            watch_to_end(child, &order, Phase::Runs, limit, &end, |_| {}).await
+            watch_to_end(child, &order, &mut Phase::Runs, limit, &end, |_| {}).await
         };
         Ok((server, Box::pin(served)))
     }
@@ -56,7 +57,7 @@ impl Sandbox {
         let (ours, theirs) = UnixStream::pair()?;
         let (server, pipes) = pipes()?;
         pipes.send(&ours)?;
-        let child = self.start(OwnedFd::from(theirs).into())?;
+        let child = self.helper(OwnedFd::from(theirs).into()).spawn()?;
         Ok(Started { child, server, socket: ours })
     }
 }

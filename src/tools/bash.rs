@@ -103,7 +103,8 @@ pub async fn bash(
         timeout: limit,
         group: ctx.group.clone(),
     };
-    let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: ctx.old_nofile };
+    let (helper, nofile) = (ctx.helper.clone(), ctx.old_nofile);
+    let sandbox = Sandbox { helper, nofile, next: ctx.next_helper.clone() };
     let (mut live, mut saved) = (LiveOutput::new(live), SavedOutput::new(&ctx.outputs));
     let known = known_files(ctx).await;
     let begun = Instant::now();

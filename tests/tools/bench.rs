@@ -15,7 +15,11 @@ use yoi::tools::{self, Context, Done, Output};
 pub fn walls() -> &'static Confinement {
     static WALLS: OnceLock<Confinement> = OnceLock::new();
     let probe = || {
-        let sandbox = Sandbox { helper: env!("CARGO_BIN_EXE_yoi").into(), nofile: None };
+        let sandbox = Sandbox {
+            helper: env!("CARGO_BIN_EXE_yoi").into(),
+            nofile: None,
+            next: Default::default(),
+        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.unwrap().block_on(sandbox.probe())
     };
@@ -62,6 +66,7 @@ impl Bench {
             tasks: tools::tasks::Tasks::default(),
             helper: env!("CARGO_BIN_EXE_yoi").into(),
             old_nofile: None,
+            next_helper: Default::default(),
             own: Vec::new(),
             command_time: Default::default(),
             command_limits: Default::default(),

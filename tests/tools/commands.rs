@@ -57,7 +57,7 @@ fn command(bench: &Bench, program: &str, seconds: u64) -> Command {
 }
 
 fn sandbox(bench: &Bench) -> Sandbox {
-    Sandbox { helper: bench.ctx.helper.clone(), nofile: None }
+    Sandbox { helper: bench.ctx.helper.clone(), ..Sandbox::default() }
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! Commands that try to get out. Each test names the Landlock it needs; on an older kernel it does
 //! not pass in silence: it says that the way is not covered, and so must the confinement itself.
 
+#[path = "escape/ahead.rs"]
+mod ahead;
 #[path = "escape/cell.rs"]
 pub mod cell;
 #[path = "escape/closed.rs"]

@@ -171,7 +171,7 @@ async fn free(cell: &Cell, program: &str) -> (Outcome, String, Vec<String>) {
     let (cwd, env) = (ctx.cwd.clone(), ctx.env.clone());
     let (timeout, group) = (Duration::from_secs(120), StartGroup::default());
     let command = Command { program: program.into(), cwd, env, timeout, view: None, group };
-    let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: None };
+    let sandbox = Sandbox { helper: ctx.helper.clone(), ..Sandbox::default() };
     let mut bytes = Vec::new();
     let ended = sandbox.run(&command, &cell.bench.cancel, |part| bytes.extend(part)).await;
     (ended.unwrap().outcome, String::from_utf8_lossy(&bytes).into_owned(), Vec::new())

@@ -55,9 +55,10 @@ fn begin() -> Result<(Reaper, Vec<InMemory>), String> {
     let last = reaper::start_last_stage();
     score.restore();
     let mut last = last?;
+    reaper::wait_until_started(&mut last)?;
+    reaper::wait_for_order(&last)?;
     let WorldOrder { mut world, mut inner } =
         reaper::read_order().ok_or("the order is not readable")?;
-    reaper::wait_until_started(&mut last)?;
     world.hold_scripts(&inner.view.scripts)?;
     let Missing { open, cost } = build::build(&world, inner.view.limits.pid_max())
         .map_err(|reason| format!("the world of the command could not be built: {reason}"))?;

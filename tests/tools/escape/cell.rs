@@ -150,7 +150,8 @@ impl Cell {
         let timeout = Duration::from_secs(self.seconds);
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
         let command = Command { program, cwd, env, timeout, view, group: self.group.clone() };
-        let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: None };
+        let (helper, next) = (ctx.helper.clone(), ctx.next_helper.clone());
+        let sandbox = Sandbox { helper, nofile: None, next };
         let mut bytes = Vec::new();
         let ended = sandbox.run(&command, &self.bench.cancel, |part| bytes.extend(part)).await?;
         Ok(Did { ended, text: String::from_utf8_lossy(&bytes).into_owned() })
@@ -163,7 +164,7 @@ impl Cell {
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
         let command =
             Command { program, cwd, env, timeout, view: None, group: StartGroup::default() };
-        let sandbox = Sandbox { helper: ctx.helper.clone(), nofile: None };
+        let sandbox = Sandbox { helper: ctx.helper.clone(), ..Sandbox::default() };
         sandbox.run(&command, &self.bench.cancel, |_| {}).await.unwrap()
     }
 

@@ -131,11 +131,13 @@ async fn a_program_that_wants_more_rights_gets_none() {
 async fn a_probe_says_what_holds_here() {
     let cell = Cell::new();
     let helper = cell.bench.ctx.helper.clone();
-    let confinement = yoi::sandbox::Sandbox { helper, nofile: None }.probe().await;
+    let confinement =
+        yoi::sandbox::Sandbox { helper, ..yoi::sandbox::Sandbox::default() }.probe().await;
     let seen = cell.run(":").await;
     assert_eq!(confinement.abi, seen.confinement().abi);
     assert_eq!(confinement.word == Confined::Enforced, confinement.open.is_empty());
-    let broken = yoi::sandbox::Sandbox { helper: "/bin/false".into(), nofile: None };
+    let broken =
+        yoi::sandbox::Sandbox { helper: "/bin/false".into(), ..yoi::sandbox::Sandbox::default() };
     assert_eq!(broken.probe().await.word, Confined::NotEnforced);
     println!("confinement here: {} (Landlock {})", confinement.text(), confinement.abi);
 }

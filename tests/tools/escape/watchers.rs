@@ -116,7 +116,7 @@ async fn a_report_without_end_is_not_read_whole() {
     let cell = Cell::new();
     let report = |bytes: &str| {
         format!(
-            "#!/bin/sh\nprintf '{{\"ordered\":false,\"ended\":[],\"stuck\":[],\"undone\":[\"'\n\
+            "#!/bin/sh\nread -r _\necho prepared\nread -r _\nprintf '{{\"ordered\":false,\"ended\":[],\"stuck\":[],\"undone\":[\"'\n\
              head -c {bytes} /dev/zero | tr '\\0' x\nprintf '\"]}}\\n'\n"
         )
     };
@@ -127,7 +127,7 @@ async fn a_report_without_end_is_not_read_whole() {
         fs::write(cell.path("ws/made"), report(bytes)).unwrap();
         // A fork of this process could keep a file that it has open for writing, which could not be executed then.
         cell.run("cat made > helper").await.well();
-        let sandbox = Sandbox { helper: helper.clone(), nofile: None };
+        let sandbox = Sandbox { helper: helper.clone(), ..Sandbox::default() };
         let command = Command {
             program: ":".into(),
             cwd: "/".into(),

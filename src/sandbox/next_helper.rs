@@ -1,0 +1,149 @@
+//! The helper of a Pod's next command, started while the command before it runs: four starts of this program are the
+//! largest part of a trivial command. It has started the stages of the command, which have namespaces of their own, and
+//! waits for the order. It knows the limits of the command, but nothing of its scope, and holds nothing of the Pod.
+
+use crate::sandbox::order::{Stages, new_mark};
+use crate::sandbox::view::Network;
+use crate::sandbox::{Command, Sandbox};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::process::Child;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio_util::task::AbortOnDropHandle;
+
+/// How long a helper waits for its command.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The most helpers that wait at a time: each takes about 10 MB with its three stages.
+const MOST: usize = 8;
+/// The mounts of this machine.
+const MOUNTS: &str = "/proc/self/mountinfo";
+
+static PLACES: Semaphore = Semaphore::const_new(MOST);
+
+/// The helper that waits for the next command of a Pod, at most one. It ends after a minute, and with the last clone.
+#[derive(Clone, Debug, Default)]
+pub struct NextHelper(Arc<Mutex<Option<Waiting>>>);
+
+#[derive(Debug)]
+struct Waiting {
+    child: Child,
+    mark: String,
+    stages: Stages,
+    /// The mounts of this machine at its start. Its stages may miss later ones.
+    mounts: Vec<u8>,
+    _place: SemaphorePermit<'static>,
+    _end: AbortOnDropHandle<()>,
+}
+
+impl NextHelper {
+    /// The helper that waits for a command with these stages, and the mark of its processes.
+    pub fn take(&self, command: &Command) -> Option<(Child, String)> {
+        let stages = Stages::of(command.view.as_ref()?)?;
+        let mut waiting = self.slot().take_if(|waiting| waiting.stages == stages)?;
+        let lives = matches!(waiting.child.try_wait(), Ok(None));
+        let fits = lives && mounts().is_some_and(|mounts| mounts == waiting.mounts);
+        fits.then_some((waiting.child, waiting.mark))
+    }
+
+    /// Starts the helper of the command after this one. A command with the network or without a Pod has no such successor.
+    pub fn start(&self, sandbox: &Sandbox, command: &Command) {
+        let stages = command.view.as_ref().and_then(Stages::of);
+        let usual = |stages: &Stages| stages.network == Network::Off && !stages.pod.is_empty();
+        let Some(stages) = stages.filter(usual) else { return };
+        let mut slot = self.slot();
+        if slot.as_ref().is_none_or(|waiting| waiting.stages != stages) {
+            // Without it the next command starts its helper itself.
+            *slot = self.started(sandbox, stages);
+        }
+    }
+
+    fn started(&self, sandbox: &Sandbox, stages: Stages) -> Option<Waiting> {
+        let place = PLACES.try_acquire().ok()?;
+        let (mounts, mark) = (mounts()?, new_mark());
+        let child = sandbox.helper_ahead(&mark, &stages).spawn().ok()?;
+        let (slot, own) = (Arc::downgrade(&self.0), mark.clone());
+        let patience = tokio::time::sleep(PATIENCE);
+        let end = tokio::spawn(async move {
+            patience.await;
+            if let Some(slot) = slot.upgrade() {
+                lock(&slot).take_if(|waiting| waiting.mark == own);
+            }
+        });
+        let end = AbortOnDropHandle::new(end);
+        Some(Waiting { child, mark, stages, mounts, _place: place, _end: end })
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Waiting>> {
+        lock(&self.0)
+    }
+}
+
+fn lock(slot: &Mutex<Option<Waiting>>) -> MutexGuard<'_, Option<Waiting>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn mounts() -> Option<Vec<u8>> {
+    std::fs::read(MOUNTS).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::{Around, CommandView, Isolation, Need, Person, StartGroup};
+    use crate::scope::Scope;
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    /// The command of a Pod with these needs.
+    fn command(needs: &[Need]) -> Command {
+        let (env, scope) = (BTreeMap::new(), Scope::default());
+        let private = Some(Path::new("/private"));
+        let isolation = Isolation::Namespaces;
+        let around = Around::new(&scope, Person { env: &env });
+        let view = Some(CommandView::new(&Around { needs, private, isolation, ..around }));
+        let (program, cwd, timeout) = (":".to_owned(), "/".into(), PATIENCE);
+        Command { program, cwd, env, timeout, view, group: StartGroup::default() }
+    }
+
+    /// A program in the place of the helper that lives until nobody reads what it writes.
+    fn sandbox() -> Sandbox {
+        Sandbox { helper: "yes".into(), ..Sandbox::default() }
+    }
+
+    #[tokio::test]
+    async fn a_helper_that_waits_is_for_the_next_command_of_its_kind() {
+        let (sandbox, next) = (sandbox(), NextHelper::default());
+        next.start(&sandbox, &command(&[Need::Network]));
+        assert!(next.slot().is_none());
+        next.start(&sandbox, &command(&[]));
+        let first = next.slot().as_ref().map(|waiting| waiting.mark.clone()).unwrap();
+        next.start(&sandbox, &command(&[]));
+        assert!(next.take(&command(&[Need::Network])).is_none(), "it has no network");
+        assert_eq!(next.clone().take(&command(&[])).unwrap().1, first, "there is at most one");
+        assert!(next.take(&command(&[])).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_helper_that_ended_or_may_miss_a_mount_is_not_used() {
+        let (sandbox, next) = (sandbox(), NextHelper::default());
+        next.start(&sandbox, &command(&[]));
+        next.slot().as_mut().unwrap().mounts.push(b'\n');
+        assert!(next.take(&command(&[])).is_none());
+        next.start(&sandbox, &command(&[]));
+        let mut slot = next.slot().take();
+        slot.as_mut().unwrap().child.kill().await.unwrap();
+        *next.slot() = slot;
+        assert!(next.take(&command(&[])).is_none() && next.slot().is_none());
+    }
+
+    #[tokio::test]
+    async fn no_more_helpers_wait_than_there_are_places() {
+        let (sandbox, next) = (sandbox(), NextHelper::default());
+        let all = PLACES.acquire_many(u32::try_from(MOST).unwrap()).await.unwrap();
+        next.start(&sandbox, &command(&[]));
+        assert!(next.slot().is_none());
+        drop(all);
+        next.start(&sandbox, &command(&[]));
+        assert!(next.slot().is_some());
+    }
+}
