@@ -235,7 +235,7 @@ impl Family {
     /// The Pods that wait for a person: for the decision of a request, or for something else, such as a key.
     pub fn waiting_for_person(&self) -> HashSet<&PodName> {
         let needs = self.pods.iter().filter(|info| info.state == State::NeedsYou);
-        let requests = self.approvals.iter().filter(|approval| approval.client.is_none());
+        let requests = self.approvals.iter().filter(|approval| approval.is_of_pod());
         needs.map(|info| &info.name).chain(requests.map(|approval| &approval.pod)).collect()
     }
 

@@ -22,13 +22,13 @@ impl Shared {
         self.feed(None, None, &Event::ApprovalRequested { approval: Box::new(approval.clone()) });
     }
 
-    /// Notes that a person put off the request of a client, and publishes that. `false` where it does not wait.
+    /// Notes that a person put off a request that no Pod makes, and publishes that. `false` where it does not wait.
     pub(crate) fn request_put_off(&self, id: &str, at: u64) -> bool {
         let mut put_off = None;
         self.approvals.send_modify(|approvals| {
             let mut all = approvals.as_ref().clone();
-            let of_client = |other: &&mut ApprovalRequest| other.id == id && other.client.is_some();
-            if let Some(approval) = all.iter_mut().find(of_client) {
+            let is_it = |other: &&mut ApprovalRequest| other.id == id && !other.is_of_pod();
+            if let Some(approval) = all.iter_mut().find(is_it) {
                 approval.later = Some(at);
                 put_off = Some(Box::new(approval.clone()));
                 *approvals = Arc::new(all);

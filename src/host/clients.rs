@@ -227,6 +227,7 @@ fn request(client: &McpClient, call: &ClientCall) -> ApprovalRequest {
         id: uuid::Uuid::now_v7().to_string(),
         pod: PodName::from_directory(&client.name),
         client: Some(client.clone()),
+        agent: None,
         lineage: Vec::new(),
         cwd: None,
         call_id: String::new(),

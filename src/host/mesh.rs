@@ -17,6 +17,7 @@ pub(crate) mod view;
 pub(crate) mod sending;
 
 use crate::host::Shared;
+use crate::mesh::machines::address;
 use crate::mesh::{Member, Peer, Standing};
 use crate::protocol::PodName;
 use rates::Rates;
@@ -104,12 +105,15 @@ impl Mesh {
         roster.into_iter().filter(|peer| !own.contains(peer.name.as_str())).collect()
     }
 
+    /// Whether a person blocked an agent, or the machine that it is on.
     pub(crate) fn is_blocked(&self, name: &str) -> bool {
-        self.blocked.borrow().contains(name)
+        let blocked = self.blocked.borrow();
+        blocked.contains(name) || on_blocked_machine(&blocked, name).is_some()
     }
 
-    pub(crate) fn blocked(&self) -> Vec<String> {
-        self.blocked.borrow().iter().cloned().collect()
+    /// The agents and machines that a person blocked.
+    pub(crate) fn blocked(&self) -> Arc<BTreeSet<String>> {
+        self.blocked.borrow().clone()
     }
 
     pub(crate) fn set_blocked(&self, blocked: BTreeSet<String>) {
@@ -130,6 +134,12 @@ impl Mesh {
             tracing::warn!("members of the mesh did not leave within {TO_LEAVE:?}");
         }
     }
+}
+
+/// The machine of an agent, if it is blocked as a whole.
+pub(crate) fn on_blocked_machine<'a>(blocked: &BTreeSet<String>, name: &'a str) -> Option<&'a str> {
+    let (machine, _) = name.split_once(':')?;
+    (address(name).is_some() && blocked.contains(machine)).then_some(machine)
 }
 
 impl Shared {

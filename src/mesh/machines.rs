@@ -24,4 +24,4 @@ pub use credentials::{Credentials, CredentialsError};
 pub use link::{Arrived, Incoming, Link, LinkError, NotStored, Receipt, admitted, connect};
 pub use name::{BadName, MachineName, address};
 pub use server::{ServerDir, ServerError};
-pub use wire::{Fate, Message, Outcome, Presence};
+pub use wire::{Fate, Message, Outcome, Peering, Presence};

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-/// A tool call of a Pod or of an MCP client that waits for a person: for an approval, or for the answer to a question.
+/// A tool call of a Pod or of an MCP client that waits for a person: for an approval, or for the answer to a question. Or
+/// an agent of another machine that asks to become a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalRequest {
     /// The id of the `yoi.asked` entry in the Pod's log; the request of a client is in no log.
@@ -23,6 +24,9 @@ pub struct ApprovalRequest {
     /// The MCP client that asks, where no Pod does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<McpClient>,
+    /// The agent of another machine that asks to become a peer of the Pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Its ancestors, the root first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lineage: Vec<PodName>,
@@ -96,14 +100,20 @@ const MAX_LINE: usize = 80;
 impl ApprovalRequest {
     /// Whether this Pod asks.
     pub fn is_of(&self, pod: &PodName) -> bool {
-        self.client.is_none() && self.pod == *pod
+        self.is_of_pod() && self.pod == *pod
+    }
+
+    /// Whether a Pod asks, and neither an MCP client nor an agent of another machine.
+    pub fn is_of_pod(&self) -> bool {
+        self.client.is_none() && self.agent.is_none()
     }
 
     /// The Pod or the client that asks, in words.
     pub fn asker(&self) -> String {
-        match &self.client {
-            None => self.pod.to_string(),
-            Some(client) => format!("the MCP client {}", SafeText::quoted(&client.name)),
+        match (&self.client, &self.agent) {
+            (Some(client), _) => format!("the MCP client {}", SafeText::quoted(&client.name)),
+            (None, Some(agent)) => format!("the agent {}", SafeText::quoted(agent)),
+            (None, None) => self.pod.to_string(),
         }
     }
 
@@ -300,6 +310,7 @@ mod tests {
             id: "1".into(),
             pod: PodName::parse("alice").unwrap(),
             client: None,
+            agent: None,
             lineage: vec![],
             cwd: None,
             call_id: "c".into(),

@@ -88,6 +88,35 @@ pub struct MeshAgent {
     /// Whether a person blocked the agent: no Pod of this host takes its messages.
     #[serde(default, skip_serializing_if = "is_false")]
     pub blocked: bool,
+    /// The Pods of this host of which an agent of another machine is a peer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<PodName>,
+    /// The Pods of this host that asked it to become a peer, and have no answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<PodName>,
+}
+
+impl MeshAgent {
+    /// An agent of a yoi elsewhere that cannot be reached now.
+    pub fn away(name: String) -> Self {
+        let (reachable, blocked) = (false, false);
+        Self {
+            name,
+            kind: AgentKind::Yoi,
+            reachable,
+            blocked,
+            peers: Vec::new(),
+            asked: Vec::new(),
+        }
+    }
+
+    /// The same as one Pod sees it.
+    #[must_use]
+    pub fn of(mut self, pod: &PodName) -> Self {
+        self.peers.retain(|name| name == pod);
+        self.asked.retain(|name| name == pod);
+        self
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -146,6 +146,7 @@ impl Run {
             id,
             pod: self.setup.pod.clone(),
             client: None,
+            agent: None,
             lineage: self.setup.permissions.relations.lineage(),
             cwd: Some(self.setup.tools.cwd.clone()),
             call_id: call.id.clone(),

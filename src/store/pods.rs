@@ -7,6 +7,7 @@ use crate::scope::Scope;
 use crate::scope::lease::Restrictions;
 use crate::store::discards::mark;
 use crate::store::lane::Failure;
+use crate::store::machine_peers::end_of_pod;
 use crate::store::{Store, StoreError};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
@@ -208,6 +209,7 @@ pub fn existing(pod: &PodName, rows: usize) -> Result<(), Failure> {
 /// Deletes a Pod with everything that is only its own; its session is marked until that is gone.
 pub fn delete(db: &Connection, pod: &PodName) -> Result<(), Failure> {
     mark(db, pod)?;
+    end_of_pod(db, pod)?;
     existing(pod, db.execute("DELETE FROM pods WHERE key = ?1", [pod.key()])?)
 }
 

@@ -187,6 +187,21 @@ pub const MIGRATIONS: &[&str] = &[
     "
     ALTER TABLE pods ADD COLUMN later INTEGER; -- when a person put off what it waits for
 ",
+    "
+    CREATE TABLE machine_peers (               -- Pods and agents of other machines
+        pod    TEXT NOT NULL,                  -- its key; a row outlives the Pod until the other side knows
+        name   TEXT NOT NULL,
+        agent  TEXT NOT NULL,                  -- with its machine
+        generation INTEGER NOT NULL,           -- the next one begins when a side ends it
+        here   INTEGER NOT NULL,               -- whether this side wants it in this generation
+        there  INTEGER NOT NULL,               -- whether the other side does
+        owed   INTEGER NOT NULL,               -- whether the other side has to be told
+        id     TEXT NOT NULL,                  -- of what was said last
+        reason TEXT NOT NULL,
+        since  INTEGER NOT NULL,
+        PRIMARY KEY (pod, agent)
+    ) STRICT, WITHOUT ROWID;
+",
 ];
 
 /// The number of the next row that a person revokes by its number: a rule, a consent, a trust or a

@@ -631,6 +631,7 @@ fn question(id: &str) -> ApprovalRequest {
         id: id.into(),
         pod: name("alice"),
         client: None,
+        agent: None,
         lineage: Vec::new(),
         cwd: None,
         call_id: "c".into(),

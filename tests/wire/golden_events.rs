@@ -357,6 +357,7 @@ fn approval() -> ApprovalRequest {
         id: "a1".into(),
         pod: name("kid"),
         client: None,
+        agent: None,
         lineage: vec![name("alice")],
         cwd: None,
         call_id: "c".into(),
@@ -388,6 +389,15 @@ fn a_request_for_an_external_tool_carries_its_arguments() {
     assert_eq!(serde_json::to_string(&approval).expect("a line"), line);
     let read: ApprovalRequest = serde_json::from_str(&line).expect("a request");
     assert_eq!(read, approval);
+}
+
+#[test]
+fn a_request_to_become_a_peer_names_its_agent() {
+    let approval = ApprovalRequest { agent: Some("casa:kid".into()), ..approval() };
+    let line = APPROVAL.replace(r#""pod":"kid","#, r#""pod":"kid","agent":"casa:kid","#);
+    assert_eq!(serde_json::to_string(&approval).expect("a line"), line);
+    let read: ApprovalRequest = serde_json::from_str(&line).expect("a request");
+    assert!(read == approval && !read.is_of(&name("kid")));
 }
 
 #[test]
@@ -464,7 +474,7 @@ fn every_verdict_has_its_line() {
 }
 
 fn agent() -> MeshAgent {
-    MeshAgent { name: "pi-1".into(), kind: AgentKind::Agent, reachable: true, blocked: false }
+    MeshAgent { kind: AgentKind::Agent, reachable: true, ..MeshAgent::away("pi-1".into()) }
 }
 
 const AGENT: &str = r#"{"name":"pi-1","kind":"agent","reachable":true}"#;
@@ -505,6 +515,16 @@ fn ours() -> Vec<(Event, String)> {
             format!(
                 r#"{{"event":"mesh_roster","data":{{"agents":[{AGENT},{{"name":"pi-1","kind":"agent","reachable":true,"blocked":true}}]}}}}"#
             ),
+        ),
+        (
+            Event::MeshRoster {
+                agents: vec![MeshAgent {
+                    peers: vec![name("alice")],
+                    asked: vec![name("bob")],
+                    ..MeshAgent::away("casa:kid".into())
+                }],
+            },
+            r#"{"event":"mesh_roster","data":{"agents":[{"name":"casa:kid","kind":"yoi","reachable":false,"peers":["alice"],"asked":["bob"]}]}}"#.into(),
         ),
         (
             Event::HostNotices { notices: vec!["a repair".into()], mistakes: vec![] },

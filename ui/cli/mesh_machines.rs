@@ -114,6 +114,7 @@ pub async fn agents(opening: &Opening) -> Vec<String> {
     if let Some(why) = machine.why {
         console::err(&format!("not connected to other machines: {why}"));
     }
-    let names = agents.into_iter().map(|agent| agent.name);
+    let there = agents.into_iter().filter(|agent| agent.reachable);
+    let names = there.map(|agent| agent.name);
     names.filter(|name| machines::address(name).is_some()).collect()
 }

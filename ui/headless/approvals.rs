@@ -7,7 +7,7 @@ use crate::verb::Way;
 use crate::verb::decision::name_of;
 use crate::verb::numbers::Numbers;
 use crate::verb::spell::spell;
-use crate::wording::rule::{ONCE_ONLY, limit};
+use crate::wording::rule::{limit, once_only};
 use crate::wording::{question, scope};
 use std::collections::BTreeSet;
 use std::slice::from_ref;
@@ -144,7 +144,7 @@ impl Inbox {
     }
 
     fn is_handled_here(&self, approval: &ApprovalRequest) -> bool {
-        if approval.client.is_some() {
+        if !approval.is_of_pod() {
             return false;
         }
         let mut chain = std::iter::once(&approval.pod).chain(&approval.lineage);
@@ -302,8 +302,8 @@ fn shown(names: &[String], group: &[&ApprovalRequest], way: Way) -> String {
         ),
     };
     let equal = equal_ones(other_names, others);
-    if group.iter().any(|request| request.is_once_only()) {
-        return format!("{head}{alone}{each} ({ONCE_ONLY}), {deny}{equal}");
+    if let Some(why) = once_only(request) {
+        return format!("{head}{alone}{each} ({why}), {deny}{equal}");
     }
     let outside = request.lease.is_some();
     let once = if outside { " (this call only)" } else { "" };
@@ -323,7 +323,7 @@ fn shown(names: &[String], group: &[&ApprovalRequest], way: Way) -> String {
 
 /// The Pods that ask: `one asks`, `one, two ask`.
 fn askers(group: &[&ApprovalRequest]) -> String {
-    let pods: Vec<&str> = group.iter().map(|request| request.pod.as_str()).collect();
+    let pods: Vec<String> = group.iter().map(|request| request.asker()).collect();
     format!("{} {}", pods.join(", "), if pods.len() == 1 { "asks" } else { "ask" })
 }
 
@@ -388,6 +388,7 @@ fn quoted(rule: &Pattern) -> String {
 mod tests {
     use super::*;
     use crate::verb::{self, End, Known, Next, Said, Why};
+    use crate::wording::rule::ONCE_ONLY;
     use std::collections::BTreeMap;
     use std::ops::{Deref, DerefMut};
     use std::path::Path;
@@ -438,6 +439,7 @@ mod tests {
             id: id.into(),
             pod: name(pod),
             client: None,
+            agent: None,
             lineage: vec![name("top")],
             cwd: None,
             call_id: "c".into(),

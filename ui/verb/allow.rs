@@ -5,7 +5,7 @@ use crate::verb::words::first;
 use crate::verb::{
     Dialogue, End, Known, Next, Reply, Runs, Safety, Verb, WITHOUT_SCREEN, Why, of, verb,
 };
-use crate::wording::rule::ONCE_ONLY;
+use crate::wording::rule::once_only;
 use clap::Args;
 use yoi::protocol::approval::NotAPattern;
 use yoi::protocol::{ApprovalRequest, Pattern, PodName, Verdict};
@@ -77,8 +77,8 @@ fn allowed(request: &ApprovalRequest, words: &str, of: Option<PodName>) -> Resul
     if request.question.is_some() {
         return Err(usage("that request is a question: :answer answers it, :deny declines"));
     }
-    if request.is_once_only() && !matches!(words, "" | "once" | "each") {
-        return Err(usage(ONCE_ONLY));
+    if let Some(why) = once_only(request).filter(|_| !matches!(words, "" | "once" | "each")) {
+        return Err(usage(why));
     }
     let own = Some(own.trim()).filter(|own| !own.is_empty());
     let rule = own.map(str::parse::<Pattern>).transpose();

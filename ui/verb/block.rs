@@ -9,14 +9,15 @@ use yoi::text::SafeText;
 pub static VERB: Verb = of::<Block>(Verb {
     more: &[
         "From then on no Pod of this host accepts messages from this agent, and the agent reads `denied`. yoi \
-         recognises an agent by its name, so under another name it can write again. :mesh also lists blocked agents.",
+         recognises an agent by its name, so under another name it can write again. The name of another machine blocks \
+         all of its agents. :mesh also lists what is blocked.",
     ],
     ..verb("block", "refuse all messages from an agent of the mesh, or accept them again")
 });
 
 #[derive(Args)]
 struct Block {
-    /// The agent, as :mesh lists it
+    /// The agent, as :mesh lists it, or a machine
     agent: String,
     /// Unblock: accept its messages again
     #[arg(long)]

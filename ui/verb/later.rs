@@ -13,7 +13,7 @@ pub static VERB: Verb = of::<Later>(Verb {
     more: &[
         "Moves the card of the Pod to the end of the inbox, on every screen, until the Pod needs something else. \
          This decides nothing.",
-        "To put off the request of an MCP client, name it by the end of its id, which :inbox shows.",
+        "To put off the request of an MCP client or of an agent, name it by the end of its id, which :inbox shows.",
         crate::verb::help::SELECTORS,
     ],
     ..verb("later", "move the cards of Pods to the end of the inbox")
@@ -26,7 +26,7 @@ struct Later {
     pods: Vec<Target>,
     #[arg(skip)]
     several: Several,
-    /// The client whose request is put off.
+    /// The client or agent whose request is put off.
     #[arg(skip)]
     client: Option<String>,
 }
@@ -53,12 +53,11 @@ impl Dialogue for Later {
 }
 
 impl Later {
-    /// The request of a client that the only word names, where it names no Pod.
+    /// The request of a client or an agent that the only word names, where it names no Pod.
     fn request_of_client<'a>(&self, known: &Known<'a>) -> Option<&'a ApprovalRequest> {
         let [Target::Pod(name)] = self.pods.as_slice() else { return None };
-        let of_client = |request: &&ApprovalRequest| {
-            request.client.is_some() && is_named(request, name.as_str())
-        };
+        let of_client =
+            |request: &&ApprovalRequest| !request.is_of_pod() && is_named(request, name.as_str());
         let is_pod = known.family.get(name).is_some();
         known.family.approvals().iter().find(of_client).filter(|_| !is_pod)
     }

@@ -1,7 +1,7 @@
 //! `:mesh`: has a Pod join or leave the agent mesh, or lists the agents that it can reach.
 
 use crate::verb::dialogue::or_end;
-use crate::verb::targets::Target;
+use crate::verb::targets::{Target, few};
 use crate::verb::{CONVERSATION, Dialogue, End, Known, Next, Pick, Reply, Request, Verb, of, verb};
 use clap::{Args, Subcommand};
 use yoi::protocol::mesh::{AgentKind, MachineView, MeshAgent, MeshMember, MeshView};
@@ -160,6 +160,16 @@ fn line(agent: &MeshAgent) -> String {
         AgentKind::Yoi => "agent of another yoi",
         AgentKind::Agent | AgentKind::Unknown => "agent of another program",
     };
-    let stopped = if agent.reachable { "" } else { ", stopped" };
-    format!("{}  {kind}{stopped}", SafeText::line(&agent.name))
+    let of_machine = agent.name.contains(':');
+    let stopped = match agent.reachable {
+        true => "",
+        false if of_machine => ", away",
+        false => ", stopped",
+    };
+    let pods = |what: &str, pods: &[PodName]| match pods {
+        [] => String::new(),
+        pods => format!(", {what} {}", few(pods)),
+    };
+    let (peers, asked) = (pods("peer of", &agent.peers), pods("asked by", &agent.asked));
+    format!("{}  {kind}{peers}{asked}{stopped}", SafeText::line(&agent.name))
 }

@@ -229,8 +229,13 @@ fn usage_names_arguments_then_options() {
 fn help_on_peer_says_that_the_other_side_is_not_asked_and_what_it_gives() {
     let text =
         find("peer").expect("a verb").about(&crate::screen::keys::with_default_keys).join(" ");
-    for said in ["is not asked", "need not be live", "may send each other messages", "nothing else"]
-    {
+    for said in [
+        "is not asked",
+        "need not be live",
+        "may send each other messages",
+        "nothing else",
+        "a person there allows it",
+    ] {
         assert!(text.contains(said), "{said}: {text}");
     }
 }

@@ -1,12 +1,21 @@
 //! The rules of what Pods may do, as people read them.
 
 use std::slice::from_ref;
-use yoi::protocol::{McpClient, Pattern, PodName, Verdict, answer_words};
+use yoi::protocol::{ApprovalRequest, McpClient, Pattern, PodName, Verdict, answer_words};
 use yoi::text::SafeText;
 
-/// Why there is no rule for a request.
+/// Why there is no rule for the request of a Pod.
 pub const ONCE_ONLY: &str =
     "it is allowed once only: the same command may run something else the next time";
+
+/// Why there is no rule for a request; `None`: there is one.
+pub fn once_only(request: &ApprovalRequest) -> Option<&'static str> {
+    let why = match &request.agent {
+        Some(_) => "one yes makes them peers, so there is no rule for it",
+        None => ONCE_ONLY,
+    };
+    request.is_once_only().then_some(why)
+}
 
 /// A rule: the tool, and the pattern that its calls have to match.
 pub fn pattern(rule: &Pattern) -> String {

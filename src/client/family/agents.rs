@@ -14,6 +14,10 @@ pub struct Agent {
     pub shown: SafeText<'static>,
     pub kind: AgentKind,
     pub blocked: bool,
+    /// Whether it is there. An agent of another machine that is a peer is listed while it is away.
+    pub reachable: bool,
+    /// The Pods of which it is a peer.
+    pub peers: Vec<PodName>,
 }
 
 /// The agents, and the most that were there at once.
@@ -34,11 +38,13 @@ pub enum Contact<'a> {
 impl Agents {
     /// Replaces all agents by those that the host sent.
     pub(super) fn replace(&mut self, agents: Vec<MeshAgent>) {
-        let agent = |MeshAgent { name, kind, blocked, .. }: MeshAgent| Agent {
+        let agent = |MeshAgent { name, kind, blocked, reachable, peers, .. }: MeshAgent| Agent {
             shown: SafeText::line(name.as_str()).into_owned(),
             name,
             kind,
             blocked,
+            reachable,
+            peers,
         };
         self.all = agents.into_iter().map(agent).collect();
         self.most = self.most.max(self.all.len());

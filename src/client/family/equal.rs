@@ -17,6 +17,7 @@ pub fn grouped(requests: &[ApprovalRequest]) -> Vec<Vec<&ApprovalRequest>> {
 /// Whether one decision fits both requests.
 pub fn are_equal(one: &ApprovalRequest, other: &ApprovalRequest) -> bool {
     one.client == other.client
+        && one.agent == other.agent
         && one.cwd == other.cwd
         && one.tool == other.tool
         && one.action == other.action
@@ -57,6 +58,7 @@ mod tests {
             id: pod.into(),
             pod: name(pod),
             client: None,
+            agent: None,
             lineage: above.iter().map(|above| name(above)).collect(),
             cwd: None,
             call_id: "c".into(),

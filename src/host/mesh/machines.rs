@@ -5,15 +5,19 @@
 mod outgoing;
 /// A message of an agent of another machine.
 mod incoming;
+/// Agents of other machines as peers of Pods.
+mod peers;
 
 pub(crate) use outgoing::Sending;
+pub(crate) use peers::Asked;
 
 use crate::backoff::Backoff;
 use crate::disk::{Changes, private_dir};
 use crate::host::Shared;
 use crate::host::mesh::roster::{self, Change};
 use crate::mesh::machines::{Arrived, Credentials, Incoming, Link, MachineName, Presence, connect};
-use crate::protocol::mesh::{AgentKind, MachineView, MeshAgent};
+use crate::protocol::Refusal;
+use crate::protocol::mesh::{MachineView, MeshAgent};
 use crate::trace::OrLog as _;
 use outgoing::Waiting;
 use std::collections::{BTreeMap, HashMap};
@@ -42,6 +46,8 @@ pub(crate) struct Machines {
     waiting: Mutex<HashMap<String, Waiting>>,
     /// Ends the pause before a lost connection is opened again.
     wanted: Notify,
+    /// Another machine has to be told something about peers.
+    owes: Notify,
     ending: CancellationToken,
 }
 
@@ -57,6 +63,18 @@ struct State {
     present: BTreeMap<MachineName, Present>,
 }
 
+impl State {
+    /// Why no other machine can be reached, as a sentence.
+    fn unreachable(&self) -> String {
+        let why = match (&self.why, &self.own) {
+            (Some(why), _) => why.as_str(),
+            (None, Some(_)) => "it is being connected",
+            (None, None) => "this machine has joined none, as `yoi mesh join` does",
+        };
+        format!("no other machine can be reached: {why}")
+    }
+}
+
 /// A machine that said lately which agents it has.
 #[derive(Clone)]
 struct Present {
@@ -70,6 +88,7 @@ impl Machines {
             state: watch::Sender::default(),
             waiting: Mutex::default(),
             wanted: Notify::new(),
+            owes: Notify::new(),
             ending: CancellationToken::new(),
         }
     }
@@ -121,9 +140,8 @@ impl Machines {
         let reachable = state.link.is_some();
         let agent = |name: String| MeshAgent {
             blocked: is_blocked(&name),
-            name,
-            kind: AgentKind::Yoi,
             reachable,
+            ..MeshAgent::away(name)
         };
         let of_one = |(machine, present): (&MachineName, &Present)| {
             present.agents.iter().map(|name| format!("{machine}:{name}")).collect::<Vec<_>>()
@@ -140,6 +158,15 @@ impl Machines {
             let _ = timeout(SOON, state.wait_for(is_settled)).await;
         }
         self.state.borrow().clone()
+    }
+
+    /// The refusal where no other machine can be reached.
+    async fn must_reach(&self) -> Result<(), Refusal> {
+        let state = self.connected_soon().await;
+        match state.link {
+            Some(_) => Ok(()),
+            None => Err(Refusal::invalid(state.unreachable())),
+        }
     }
 
     fn link(&self) -> Option<Arc<Link>> {
@@ -171,6 +198,7 @@ impl Task {
     }
 
     async fn run(self) {
+        self.show_requests().await;
         let ending = self.machines().ending.clone();
         ending.run_until_cancelled(self.keep_connected()).await;
         if let Some(link) = self.machines().link() {
@@ -249,6 +277,7 @@ impl Task {
         let mut announce = interval(ANNOUNCE);
         announce.reset();
         self.announce(&link, true).await;
+        self.tell_owed(&link).await;
         loop {
             tokio::select! {
                 arrived = incoming.next() => match arrived {
@@ -259,8 +288,10 @@ impl Task {
                     Ok(()) => self.announce(&link, false).await,
                     Err(_) => return,
                 },
+                () = self.machines().owes.notified() => self.tell_owed(&link).await,
                 _ = announce.tick() => {
                     self.announce(&link, false).await;
+                    self.tell_owed(&link).await;
                     self.forget_silent();
                 }
             }

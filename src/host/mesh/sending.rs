@@ -102,7 +102,7 @@ pub(crate) async fn send(
 }
 
 /// The refusal for a Pod that is not on the mesh.
-fn not_joined(pod: &PodName) -> Refusal {
+pub(crate) fn not_joined(pod: &PodName) -> Refusal {
     Refusal::invalid(format!(
         "pod `{pod}` is not on the mesh; a person has it join with :mesh join"
     ))
@@ -221,7 +221,7 @@ impl Sending<'_> {
     /// To an agent of another machine.
     async fn to_machine(&self, machine: MachineName, agent: &str, waits: bool) -> Outcome {
         let (pod, id, re, body) = (&self.seat.pod, self.id, self.re, &*self.body);
-        let sending = elsewhere::Sending { pod, machine, agent, id, re, body };
+        let sending = elsewhere::Sending { pod, machine, agent, id, re, body, peering: None };
         let (status, reason) = self.shared.send_to_machine(sending, waits).await;
         Outcome::new(status, reason)
     }

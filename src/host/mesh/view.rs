@@ -20,7 +20,7 @@ pub(crate) async fn of_host(shared: &Shared) -> MeshView {
             Some(seat) => outside(shared, &seat).await.unwrap_or_default(),
             None => Vec::new(),
         },
-        blocked: shared.mesh.blocked(),
+        blocked: shared.mesh.blocked().iter().cloned().collect(),
         machine: shared.mesh.machines.view().map(Box::new),
     }
 }
@@ -29,9 +29,12 @@ pub(crate) async fn of_host(shared: &Shared) -> MeshView {
 pub(crate) async fn of_pod(shared: &Shared, pod: &PodName) -> Result<MeshView, Refusal> {
     let mut agents = peers(shared, pod);
     if let Some(seat) = shared.mesh.seat(pod) {
-        agents.extend(outside(shared, &seat).await?);
+        let is_its = |agent: &MeshAgent| agent.reachable || agent.peers.contains(pod);
+        let outside = outside(shared, &seat).await?;
+        agents.extend(outside.into_iter().map(|agent| agent.of(pod)).filter(is_its));
     }
-    let (members, blocked) = (vec![member(shared, pod)], shared.mesh.blocked());
+    let members = vec![member(shared, pod)];
+    let blocked = shared.mesh.blocked().iter().cloned().collect();
     Ok(MeshView { members, agents, blocked, machine: shared.mesh.machines.view().map(Box::new) })
 }
 
@@ -48,7 +51,7 @@ fn peers(shared: &Shared, pod: &PodName) -> Vec<MeshAgent> {
         let state = shared.pod(name)?.info.borrow().state;
         let reachable = !matches!(state, State::Stopped | State::Damaged);
         let name = address(shared, name);
-        Some(MeshAgent { name, kind: AgentKind::Pod, reachable, blocked: false })
+        Some(MeshAgent { kind: AgentKind::Pod, reachable, ..MeshAgent::away(name) })
     };
     others.filter_map(peer).collect()
 }
@@ -66,9 +69,11 @@ pub(super) async fn outside(shared: &Shared, seat: &Seat) -> Result<Vec<MeshAgen
     let agent = |peer: crate::mesh::Peer| {
         let kind = if peer.confirms { AgentKind::Yoi } else { AgentKind::Agent };
         let blocked = shared.mesh.is_blocked(&peer.name);
-        MeshAgent { name: peer.name, kind, reachable: true, blocked }
+        MeshAgent { kind, reachable: true, blocked, ..MeshAgent::away(peer.name) }
     };
     let here = shared.mesh.others(roster).into_iter().map(agent);
     let elsewhere = shared.mesh.machines.agents(|name| shared.mesh.is_blocked(name));
-    Ok(here.chain(elsewhere).collect())
+    let mut agents = here.chain(elsewhere).collect();
+    shared.mark_peers(&mut agents).await?;
+    Ok(agents)
 }

@@ -147,6 +147,7 @@ impl Family {
             Arc::make_mut(peers).retain(|edge| edge.other(&name).is_none());
             peers.len() != before
         });
+        self.shared.peers_of_removed(&name);
         if was_listed || damaged {
             self.feed(&Event::PodRemoved { name });
         }

@@ -52,7 +52,7 @@ impl Bench {
         client
     }
 
-    async fn request(&mut self) -> ApprovalRequest {
+    pub(super) async fn request(&mut self) -> ApprovalRequest {
         let event = self.next(|event| matches!(event, Event::ApprovalRequested { .. })).await;
         let Event::ApprovalRequested { approval } = event else { panic!("{event:?}") };
         *approval

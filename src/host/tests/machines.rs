@@ -3,16 +3,22 @@
 use crate::host::tests::Bench;
 use crate::host::tests::mesh::{send, sent};
 use crate::host::tests::pods::{family, name};
-use crate::mesh::Status;
-use crate::mesh::machines::Credentials;
 use crate::mesh::machines::tests::TestServer;
-use crate::protocol::mesh::{MachineView, MeshView};
+use crate::mesh::machines::{
+    Arrived, Credentials, Incoming, Link, MachineName, Message, Peering, connect,
+};
+use crate::mesh::{Id, Status};
+use crate::protocol::mesh::{MachineView, MeshAgent, MeshView};
 use crate::protocol::method::Addressees;
-use crate::protocol::{Event, Fact, Method, SystemItem};
+use crate::protocol::{
+    ApprovalRequest, Event, Fact, Method, PodInfo, Refusal, State, SystemItem, Verdict,
+};
 use crate::store::Wanted;
 use serde_json::json;
+use serde_json::value::to_raw_value;
 use std::time::Duration;
 
+const NO_AGENT: &str = "no agent of this name takes messages of other machines";
 /// How long a test waits before it says that something hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -43,6 +49,63 @@ impl Bench {
         sent(self.call(&name(pod), send(to, body, None)).await.unwrap())
     }
 
+    /// Has a Pod ask an agent of another machine: what became of it, or why not.
+    async fn peers(&self, pod: &str, agent: &str) -> Result<String, String> {
+        match self.call(&name(pod), Method::Peer { name: agent.into() }).await {
+            Ok(Event::MeshSent { status, .. }) => Ok(status),
+            Ok(Event::Mesh(_)) => Ok("peers".into()),
+            Ok(other) => panic!("{other:?}"),
+            Err(refusal) => Err(refusal.message),
+        }
+    }
+
+    /// What is listed of an agent that is a peer of a Pod.
+    async fn peer_of(&self, pod: &str, agent: &str) -> Option<MeshAgent> {
+        let view = self.call(&name(pod), Method::MeshAgents).await.unwrap();
+        let Event::Mesh(MeshView { agents, .. }) = view else { panic!("the reply is the mesh") };
+        agents.into_iter().find(|found| found.name == agent && !found.peers.is_empty())
+    }
+
+    async fn until_peers(&self, pod: &str, agent: &str) {
+        let peers = async {
+            while self.peer_of(pod, agent).await.is_none() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, peers).await.expect("they become peers");
+    }
+
+    /// Waits for the request of an agent.
+    async fn request_of(&self, agent: &str) -> ApprovalRequest {
+        let is_its = |request: &ApprovalRequest| request.agent.as_deref() == Some(agent);
+        let mut all = self.host.shared.approvals.subscribe();
+        let waits = all.wait_for(|all| all.iter().any(is_its));
+        let all = tokio::time::timeout(PATIENCE, waits).await.expect("a request").unwrap();
+        all.iter().find(|request| is_its(request)).unwrap().clone()
+    }
+
+    async fn decides(&self, request: &ApprovalRequest, verdict: Verdict) {
+        self.call_host(Method::Decide { approval: request.id.clone(), verdict }).await.unwrap();
+    }
+
+    async fn call_host(&self, method: Method) -> Result<Event, Refusal> {
+        self.client.call(None, method).await
+    }
+
+    /// The text of the next alert, once something else is done.
+    async fn next_after(&mut self, done: impl Future<Output = ()>) -> String {
+        done.await;
+        let alert = self.next(|event| matches!(event, Event::Alert(_))).await;
+        let Event::Alert(alert) = alert else { panic!("an alert") };
+        alert.message
+    }
+
+    /// Ends the host; its directory.
+    async fn leaves(self) -> tempfile::TempDir {
+        self.host.end().await;
+        self._root
+    }
+
     /// Waits until so many messages of agents wait for a Pod, then has it read them.
     async fn reads_when(&mut self, pod: &str, count: usize) -> Vec<String> {
         let waits = async {
@@ -56,6 +119,20 @@ impl Bench {
         // Not what a person sent in the name of the Pod.
         read.retain(|message| message.starts_with("[agent-network] message from "));
         read
+    }
+}
+
+fn machine(text: &str) -> MachineName {
+    MachineName::parse(text).unwrap()
+}
+
+/// The reason of the next outcome that denies something.
+async fn outcome(link: &Link, incoming: &mut Incoming) -> Option<String> {
+    loop {
+        if let Arrived::Outcome { outcome, receipt, .. } = incoming.next().await.unwrap() {
+            link.acknowledge(receipt).await;
+            return outcome.reason;
+        }
     }
 }
 
@@ -96,6 +173,10 @@ async fn pods_of_two_machines_see_each_other_write_and_answer() {
         let (_, status, reason) = here.sends("alice", to, "hi").await;
         assert!(status == "denied" && reason.clone().unwrap().contains(why), "{to}: {reason:?}");
     }
+    // A broadcast stays on its machine.
+    let broadcast =
+        Method::MeshSend { to: Addressees::One("broadcast".into()), body: json!("hi"), re: None };
+    assert_eq!(sent(here.call(&name("alice"), broadcast).await.unwrap()).1, "sent");
     let several = Addressees::Many(vec!["trab:bob".into(), "trab:ghost".into()]);
     let several = Method::MeshSend { to: several, body: json!("all"), re: None };
     let (_, status, _) = sent(here.call(&name("alice"), several).await.unwrap());
@@ -173,6 +254,115 @@ async fn agents_of_other_machines_have_the_limits_of_strangers_and_no_local_one_
     let agent = here.agent("trab:bob").await;
     let sent = agent.say("alice", "I am bob").await;
     assert!(sent.status == Status::Denied && sent.reason.unwrap().contains("looks like"));
+}
+
+#[tokio::test]
+async fn pods_of_two_machines_become_peers_when_a_person_of_each_wants_it() {
+    let Some(mut server) = TestServer::start() else { return };
+    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
+    let mut here = Bench::machine("alice", &casa).await;
+    let mut there = Bench::machine("bob", &trab).await;
+    here.sees("trab").await;
+    assert_eq!(here.peers("alice", "trab:ghost").await, Err(NO_AGENT.to_owned()));
+    assert_eq!(here.peers("alice", "trab:bob").await, Ok("received".into()));
+    let request = there.request().await;
+    assert_eq!((request.pod.as_str(), request.agent.as_deref()), ("bob", Some("casa:alice")));
+    assert!(request.asker() == "the agent \"casa:alice\"" && request.is_once_only());
+    // Asking again changes nothing, and the request outlives the host.
+    assert_eq!(here.peers("alice", "trab:bob").await, Ok("received".into()));
+    let mut there = there.restarted().await;
+    let waits = there.request_of("casa:alice").await;
+    assert_eq!(waits, request);
+    let no = Verdict::Deny { reason: "not\u{1b}[2J now".into() };
+    let denied = here.next_after(there.decides(&request, no)).await;
+    assert_eq!(denied, "\"trab:bob\" does not become a peer: not\\x1b[2J now");
+    let late = there.call_host(Method::Decide { approval: request.id, verdict: Verdict::Once });
+    assert!(late.await.unwrap_err().message.contains("decided or withdrawn"));
+    assert_eq!(here.sends("alice", "trab:bob", "a stranger").await.1, "received");
+    assert!(there.reads_when("bob", 1).await.len() == 1, "a stranger wakes nobody");
+
+    here.peers("alice", "trab:bob").await.unwrap();
+    let request = there.request_of("casa:alice").await;
+    there.decides(&request, Verdict::Once).await;
+    here.until_peers("alice", "trab:bob").await;
+    let woken = there.host.shared.pod(&name("bob")).unwrap().info.clone();
+    let before = woken.borrow().last_result.clone();
+    assert_eq!(here.sends("alice", "trab:bob", "wake").await.1, "received");
+    let ran = |info: &PodInfo| info.last_result != before && info.state == State::Idle;
+    let mut woken = woken.clone();
+    let runs = tokio::time::timeout(PATIENCE, woken.wait_for(ran));
+    assert!(runs.await.is_ok_and(|ran| ran.is_ok()), "a message of a peer wakes");
+    // Known while its machine is away, and ended without a server: the other side learns of it later.
+    let there = there.leaves().await;
+    here.until_machine(|view| view.machines.is_empty()).await;
+    let agent = here.peer_of("alice", "trab:bob").await.expect("it is listed");
+    assert!(!agent.reachable && agent.peers == [name("alice")], "{agent:?}");
+    server.end();
+    here.until_machine(|view| view.why.is_some()).await;
+    here.call(&name("alice"), Method::Unpeer { name: "trab:bob".into() }).await.unwrap();
+    assert_eq!(here.peer_of("alice", "trab:bob").await, None);
+    let again = here.call(&name("alice"), Method::Unpeer { name: "trab:bob".into() }).await;
+    assert_eq!(again.unwrap_err().message, "alice and trab:bob are no peers");
+    server.start_again();
+    let mut there = Bench::at(there).await;
+    let ended = there.next(|event| matches!(event, Event::Alert(_))).await;
+    let Event::Alert(ended) = ended else { panic!("an alert") };
+    assert_eq!(ended.message, "\"casa:alice\" is no peer any more");
+}
+
+#[tokio::test]
+async fn two_that_want_each_other_are_peers_and_a_deleted_pod_is_none() {
+    let Some(mut server) = TestServer::start() else { return };
+    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
+    let here = Bench::machine("alice", &casa).await;
+    let mut there = Bench::machine("bob", &trab).await;
+    here.sees("trab").await;
+    there.sees("casa").await;
+    here.peers("alice", "trab:bob").await.unwrap();
+    there.request().await;
+    assert_eq!(there.peers("bob", "casa:alice").await, Ok("peers".into()));
+    assert_eq!(there.host.shared.approvals(), [], "the request is decided by that");
+    here.until_peers("alice", "trab:bob").await;
+    here.call(&name("alice"), Method::StopPods { tree: false, unless_busy: false, silent: false })
+        .await
+        .unwrap();
+    here.call(&name("alice"), Method::Remove).await.unwrap();
+    let ended = there.next(|event| matches!(event, Event::Alert(_))).await;
+    assert!(matches!(&ended, Event::Alert(ended) if ended.message.contains("no peer any more")));
+    assert_eq!(there.peer_of("bob", "casa:alice").await.map(|agent| agent.peers), None);
+}
+
+#[tokio::test]
+async fn a_machine_has_few_requests_waiting_and_is_blocked_as_a_whole() {
+    let Some(mut server) = TestServer::start() else { return };
+    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
+    let there = Bench::machine("bob", &trab).await;
+    // No host: it names its agents as it likes.
+    let (link, mut incoming) = connect(&casa).await.unwrap();
+    let wants_peer = |agent: String| Message {
+        from: agent,
+        to: "bob".into(),
+        id: Id::new().to_string(),
+        re: None,
+        body: to_raw_value("hi").unwrap(),
+        peering: Some(Peering { generation: 1, wants: true }),
+    };
+    let mut refused = Vec::new();
+    for number in 0..6 {
+        link.send(&machine("trab"), &wants_peer(format!("a{number}"))).await.unwrap();
+        refused.extend(outcome(&link, &mut incoming).await);
+    }
+    assert_eq!(refused, ["as many requests to become peers wait for a person there as may"; 2]);
+    assert_eq!(there.host.shared.approvals().len(), 4);
+    let block = |end| Method::MeshBlock { name: "casa".into(), end };
+    there.call_host(block(false)).await.unwrap();
+    link.send(&machine("trab"), &wants_peer("a9".into())).await.unwrap();
+    let blocked = outcome(&link, &mut incoming).await.unwrap();
+    assert_eq!(blocked, "the person of pod `bob` has blocked `casa:a9`");
+    let one = Method::MeshBlock { name: "casa:a9".into(), end: true };
+    let why = there.call_host(one).await.unwrap_err().message;
+    assert_eq!(why, "the whole machine `casa` is blocked: :block casa --end");
+    there.call_host(block(true)).await.unwrap();
 }
 
 #[tokio::test]

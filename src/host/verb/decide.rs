@@ -31,6 +31,10 @@ impl Verb for Decide {
             cx.shared.decide_for_client(client, &id, verdict).await?;
             return Ok(Event::done());
         }
+        if let Some(agent) = &approval.agent {
+            cx.shared.decide_for_agent(&approval, agent, verdict).await?;
+            return Ok(Event::done());
+        }
         let rule = match (&verdict, &approval.question) {
             (Verdict::Answer { values }, Some(question)) => {
                 question.check(values).map_err(Refusal::invalid)?;
@@ -145,7 +149,7 @@ fn written(
 
 /// Whether a rule that was just made lets the call of this request pass.
 fn covers(rule: &StoredRule, approval: &ApprovalRequest) -> bool {
-    let own = approval.client.is_none() && approval.pod.key() == rule.pod.key();
+    let own = approval.is_of_pod() && approval.pod.key() == rule.pod.key();
     let below = rule.tree && approval.lineage.iter().any(|above| above.key() == rule.pod.key());
     let is_question = approval.question.is_some();
     !is_question && (own || below) && matches(&rule.pattern, Action::Allow, &subject_of(approval))

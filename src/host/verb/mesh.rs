@@ -1,6 +1,6 @@
 //! The mesh: a Pod joins or leaves it, agents are listed and blocked, and messages are sent to them.
 
-use crate::host::mesh::{roster, sending, view};
+use crate::host::mesh::{on_blocked_machine, roster, sending, view};
 use crate::host::pod::Fact;
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::mesh::Status;
@@ -10,6 +10,7 @@ use crate::protocol::{Event, NotificationSource, Refusal, SentByPerson, State};
 use crate::run::Notification;
 use crate::text::SafeText;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -120,7 +121,7 @@ fn noted(to: Addressees, body: Value, sent: &Event) -> Option<Notification> {
     Some(Notification { message, from: Some(from) })
 }
 
-/// MeshBlock: no Pod of this host takes messages of an agent, or they do again.
+/// MeshBlock: no Pod of this host takes messages of an agent, or of any agent of a machine, or they do again.
 pub(crate) struct Block {
     pub(crate) name: String,
     pub(crate) end: bool,
@@ -138,17 +139,22 @@ impl Verb for Block {
             );
             return Err(Refusal::invalid(text));
         }
-        if end && !shared.mesh.is_blocked(&name) {
-            return Err(Refusal::invalid(not_blocked(&name, &shared.mesh.blocked())));
+        let blocked = shared.mesh.blocked();
+        if end && !blocked.contains(&name) {
+            return Err(Refusal::invalid(not_blocked(&name, &blocked)));
         }
         shared.store.block_agent(&name, !end).await?;
         shared.mesh.set_blocked(shared.store.blocked_agents().await?);
         roster::changed(shared, roster::Change::Member);
-        Ok(Event::Mesh(MeshView { blocked: shared.mesh.blocked(), ..MeshView::default() }))
+        let blocked = shared.mesh.blocked().iter().cloned().collect();
+        Ok(Event::Mesh(MeshView { blocked, ..MeshView::default() }))
     }
 }
 
-fn not_blocked(name: &str, blocked: &[String]) -> String {
+fn not_blocked(name: &str, blocked: &BTreeSet<String>) -> String {
+    if let Some(machine) = on_blocked_machine(blocked, name) {
+        return format!("the whole machine `{machine}` is blocked: :block {machine} --end");
+    }
     let name = SafeText::quoted(name);
     let blocked: Vec<String> =
         blocked.iter().take(NAMED).map(|name| SafeText::quoted(name).to_string()).collect();

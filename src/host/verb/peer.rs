@@ -1,7 +1,11 @@
-//! Peer: two Pods that may message each other and nothing else.
+//! Peer: two Pods that may message each other and nothing else, or a Pod and an agent of another machine.
 
+use crate::host::mesh::machines::Asked;
+use crate::host::mesh::sending::not_joined;
 use crate::host::supervisor::Family;
 use crate::host::verb::{Caller, Cx, Verb};
+use crate::mesh::machines::{MachineName, address};
+use crate::protocol::mesh::{MeshAgent, MeshView};
 use crate::protocol::name::InvalidName;
 use crate::protocol::{Event, PeerEdge, PeerRegistered, PodName, Refusal};
 
@@ -15,9 +19,13 @@ impl Verb for Peer {
     /// That they are peers already changes nothing.
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let source = cx.to()?.clone();
+        let name = match elsewhere(&cx, &self.name) {
+            Elsewhere::Agent(machine, agent) => return of_machine(&cx, machine, agent).await,
+            Elsewhere::Here(name) => name.to_owned(),
+        };
         crate::crash_point!("peer-asked");
         let result = cx.family(move |family| {
-            let (source, peer) = pair(family, &source, &self.name)?;
+            let (source, peer) = pair(family, &source, &name)?;
             if !are_peers(family, &source, &peer) {
                 family.peer(source.clone(), peer.clone());
             }
@@ -27,6 +35,43 @@ impl Verb for Peer {
         crate::crash_point!("peer-stored");
         Ok(Event::PeerRegistered { result })
     }
+}
+
+/// The two that a name can mean.
+pub(crate) enum Elsewhere<'a> {
+    /// An agent of another machine.
+    Agent(MachineName, &'a str),
+    /// A Pod of this host.
+    Here(&'a str),
+}
+
+pub(crate) fn elsewhere<'a>(cx: &Cx, name: &'a str) -> Elsewhere<'a> {
+    match address(name) {
+        Some((machine, agent)) if cx.shared.mesh.machines.own().as_ref() == Some(&machine) => {
+            Elsewhere::Here(agent)
+        }
+        Some((machine, agent)) => Elsewhere::Agent(machine, agent),
+        None => Elsewhere::Here(name),
+    }
+}
+
+/// Asks an agent of another machine, whose person decides.
+async fn of_machine(cx: &Cx, machine: MachineName, agent: &str) -> Result<Event, Refusal> {
+    let pod = cx.pod()?.name;
+    if cx.shared.mesh.seat(&pod).is_none() {
+        return Err(not_joined(&pod));
+    }
+    let name = format!("{machine}:{agent}");
+    Ok(match cx.shared.request_peer(&pod, machine, agent).await? {
+        Asked::Peers => {
+            let agent = MeshAgent { peers: vec![pod], ..MeshAgent::away(name) };
+            Event::Mesh(MeshView { agents: vec![agent], ..MeshView::default() })
+        }
+        Asked::Sent(id, (status, reason)) => {
+            let (id, status) = (id.to_string(), status.as_str().to_owned());
+            Event::MeshSent { id, status, reason, pods: Vec::new(), handed_over: false }
+        }
+    })
 }
 
 /// Both ends under their own names, if they can be a pair.

@@ -1,4 +1,4 @@
-//! PutOff: a person puts off the request of a client. It still waits, and comes last among what needs a person.
+//! PutOff: a person puts off the request of a client or of an agent. It still waits, and comes last among what needs a person.
 
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Refusal, now_ms};
@@ -15,6 +15,6 @@ impl Verb for PutOff {
         if cx.shared.request_put_off(&self.approval, now_ms()) {
             return Ok(Event::done());
         }
-        Err(Refusal::invalid("that request of a client was decided or withdrawn already"))
+        Err(Refusal::invalid("that request was decided or withdrawn already"))
     }
 }

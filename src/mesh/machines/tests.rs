@@ -84,7 +84,7 @@ pub(crate) fn name(text: &str) -> MachineName {
 fn message(text: &str) -> Message {
     let body = to_raw_value(text).unwrap();
     let id = Id::new().to_string();
-    Message { from: "alice".into(), to: "bob".into(), id, re: None, body }
+    Message { from: "alice".into(), to: "bob".into(), id, re: None, body, peering: None }
 }
 
 /// What arrives next.

@@ -21,6 +21,18 @@ pub struct Message {
     pub re: Option<String>,
     /// The body as its sender wrote it.
     pub body: Box<RawValue>,
+    /// What the host of the sender says about the sender and the addressee as peers; no agent wrote such a message. The
+    /// body is a sentence, which a host that does not know this delivers as a message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peering: Option<Peering>,
+}
+
+/// Whether an agent of the sender's machine wants to be a peer of one of the receiver's. The next generation begins when
+/// one of them does not want it any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peering {
+    pub generation: u64,
+    pub wants: bool,
 }
 
 /// What became of a message, decided for good.

@@ -256,6 +256,7 @@ fn a_stored_request_is_compared_by_all_its_arguments_and_an_old_one_only_by_a_ru
         id: "a".into(),
         pod: PodName::parse("alice").unwrap(),
         client: None,
+        agent: None,
         lineage: Vec::new(),
         cwd: None,
         call_id: "c".into(),

@@ -89,10 +89,15 @@ fn line(agent: &MeshAgent) -> String {
     let name = SafeText::quoted(&agent.name);
     let kind = match agent.kind {
         AgentKind::Pod => "Pod, a peer of yours",
+        AgentKind::Yoi if !agent.peers.is_empty() => "peer of yours on another machine",
         AgentKind::Yoi => "agent of another yoi, says when it has kept a message",
         AgentKind::Agent | AgentKind::Unknown => "agent of another program",
     };
-    let reach = if agent.reachable { "reachable" } else { "stopped" };
+    let reach = match agent.reachable {
+        true => "reachable",
+        false if agent.name.contains(':') => "away, a message is queued",
+        false => "stopped",
+    };
     format!("{name}  {kind}  {reach}")
 }
 

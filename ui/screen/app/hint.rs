@@ -221,7 +221,9 @@ impl App {
     /// The answers that the chosen request does not take: a rule where it is allowed once only, the children of a client.
     pub(super) fn refused_answers(&self) -> &'static [Action] {
         match self.chosen_requests() {
-            Some(requests) if requests.once_only => &[Action::AllowPod, Action::AllowTree],
+            Some(requests) if requests.once_only.is_some() => {
+                &[Action::AllowPod, Action::AllowTree]
+            }
             Some(requests) if requests.client.is_some() => &[Action::AllowTree],
             Some(_) | None => &[],
         }

@@ -47,7 +47,7 @@ pub struct ChosenRequests {
     pub rule: Pattern,
     pub rule_scope: RuleScope,
     /// Whether no rule may come from the decision.
-    pub once_only: bool,
+    pub once_only: Option<&'static str>,
 }
 
 /// The Pods that a rule is written for.
@@ -289,7 +289,7 @@ impl App {
             let pods = distinct(of_pods.map(|approval| approval.pod.clone()));
             let ids = item.approvals().iter().map(|approval| approval.id.clone()).collect();
             let roots = equal::roots(item.approvals());
-            let once_only = item.approvals().iter().any(|approval| approval.is_once_only());
+            let once_only = item.approvals().first().and_then(|approval| rule::once_only(approval));
             let rule_scope = RuleScope::Pod;
             Some(ChosenRequests { ids, pods, client, roots, rule, rule_scope, once_only })
         })
@@ -407,8 +407,10 @@ impl App {
         if question.is_some() && matches!(action, Action::AllowPod | Action::AllowTree) {
             return self.say(Kind::Info, NO_RULE_ANSWERS);
         }
-        if requests.once_only && matches!(action, Action::AllowPod | Action::AllowTree) {
-            return self.say(Kind::Info, rule::ONCE_ONLY);
+        if let Some(why) = requests.once_only
+            && matches!(action, Action::AllowPod | Action::AllowTree)
+        {
+            return self.say(Kind::Info, why);
         }
         if requests.ids.iter().any(|id| self.deciding.contains_key(id)) {
             return self.say(Kind::Info, "its decision is under way");

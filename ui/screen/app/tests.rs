@@ -68,6 +68,7 @@ pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRe
         id: id.into(),
         pod: PodName::parse(pod).expect("a name"),
         client: None,
+        agent: None,
         lineage: Vec::new(),
         cwd: None,
         call_id: format!("call-{id}"),

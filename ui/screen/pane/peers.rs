@@ -123,9 +123,12 @@ impl View<'_> {
 
     fn agent(&self, agent: &Agent, columns: usize) -> Line<'static> {
         // A blocked agent shows that at any width, in place of its kind.
+        let is_peer = self.of.is_some_and(|pod| agent.peers.contains(pod));
+        let kind = if is_peer { "peer" } else { agent.word() };
         let (word, role, last) = match agent.blocked {
             true => ("blocked", Role::Warn, ""),
-            false => ("online", Role::Dim, agent.word()),
+            false if agent.reachable => ("online", Role::Dim, kind),
+            false => ("away", Role::Dim, kind),
         };
         let shape = self.glyphs.pick("◇", "@");
         self.cells(&Cells { shape, name: agent.shown.as_str(), word, role, last }, columns)

@@ -4,7 +4,7 @@
 use crate::host::mesh::delivery;
 use crate::host::mesh::machines::Task;
 use crate::host::pod::Fact;
-use crate::mesh::machines::{Fate, MachineName, Message, NotStored, Outcome};
+use crate::mesh::machines::{Fate, MachineName, Message, NotStored, Outcome, Peering};
 use crate::mesh::{Id, Status};
 use crate::protocol::PodName;
 use crate::run::Notification;
@@ -33,6 +33,8 @@ pub(crate) struct Sending<'a> {
     pub(crate) id: Id,
     pub(crate) re: Option<Id>,
     pub(crate) body: &'a RawValue,
+    /// What this host itself says with it.
+    pub(crate) peering: Option<Peering>,
 }
 
 /// What became of a message, with the reason as a sentence.
@@ -44,16 +46,16 @@ impl crate::host::Shared {
         let machines = &self.mesh.machines;
         let state = machines.connected_soon().await;
         let Some(link) = state.link.clone() else {
-            let why = state.why.clone().unwrap_or_else(|| "it is being connected".to_owned());
-            return (Status::Refused, Some(format!("no other machine can be reached: {why}")));
+            return (Status::Refused, Some(state.unreachable()));
         };
-        let Sending { pod, machine, agent, id, re, body } = sending;
+        let Sending { pod, machine, agent, id, re, body, peering } = sending;
         let message = Message {
             from: pod.to_string(),
             to: agent.to_owned(),
             id: id.to_string(),
             re: re.map(|re| re.to_string()),
             body: body.to_owned(),
+            peering,
         };
         let (done, outcome) = oneshot::channel();
         let waiting = Waiting { pod: pod.clone(), machine: machine.clone(), done: Some(done) };
@@ -109,6 +111,13 @@ impl Task {
             None => outcome,
         };
         let Some(pod) = pod.and_then(|pod| self.shared.pod(&pod)) else { return };
+        let denied =
+            (outcome.fate == Fate::Denied).then(|| outcome.reason.as_deref().unwrap_or_default());
+        match self.took_request(&pod.name, from, &outcome.id, denied).await {
+            Ok(false) => {}
+            Ok(true) => return,
+            Err(error) => tracing::warn!("whether {from} has a request is not known: {error}"),
+        }
         let agent = format!("{from}:{}", outcome.from);
         if !is_known && delivery::denials_are_over_rate(&self.shared, &pod.name, from.as_str()) {
             return;

@@ -1,11 +1,11 @@
 //! The agents of the mesh in the pane of peers.
 
 use super::*;
-use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshStanding};
-use yoi::protocol::{PeerEdge, PodInfo, State};
+use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshStanding, MeshView};
+use yoi::protocol::{ApprovalRequest, PeerEdge, PodInfo, State, Verdict};
 
 fn agent(name: &str, kind: AgentKind) -> MeshAgent {
-    MeshAgent { name: name.into(), kind, reachable: true, blocked: false }
+    MeshAgent { kind, reachable: true, ..MeshAgent::away(name.into()) }
 }
 
 fn joined(name: &str) -> PodInfo {
@@ -94,6 +94,65 @@ fn enter_writes_to_the_agent_and_the_menu_holds_what_can_be_done_with_it() {
     let to = yoi::protocol::method::Addressees::One("proj/a".into());
     let send = Method::MeshSend { to, body: "hello".into(), re: None };
     assert_eq!(calls(&sent), [(Some("alice"), &send)]);
+}
+
+#[test]
+fn a_peer_on_another_machine_is_asked_for_and_stays_while_it_is_away() {
+    let mut bench = bench(two());
+    let line = |bench: &mut Bench, line: &str| {
+        bench.type_in(line);
+        bench.press("enter")
+    };
+    let asked = line(&mut bench, ":peer casa:x");
+    assert_eq!(calls(&asked), [(Some("alice"), &Method::Peer { name: "casa:x".into() })]);
+    let sent = |status: &str, reason: Option<&str>| Event::MeshSent {
+        id: "1".into(),
+        status: status.into(),
+        reason: reason.map(str::to_owned),
+        pods: Vec::new(),
+        handed_over: false,
+    };
+    answer(&mut bench, asked, sent("received", None));
+    assert_eq!(bench.notice(), "asked casa:x: a person there decides in the inbox");
+    let asked = line(&mut bench, ":peer casa:x");
+    answer(&mut bench, asked, sent("queued", Some("casa is away")));
+    assert_eq!(bench.notice(), "casa:x will be asked (queued): casa is away");
+    let peer = MeshAgent { peers: vec![name("alice")], ..MeshAgent::away("casa:x".into()) };
+    let agents = vec![peer.clone()];
+    let asked = line(&mut bench, ":peer casa:x");
+    answer(&mut bench, asked, Event::Mesh(MeshView { agents, ..MeshView::default() }));
+    assert_eq!(bench.notice(), "alice and casa:x are peers");
+    bench.host(None, Event::MeshRoster { agents: vec![peer] });
+    bench.size(120, 40);
+    let rows = pane(&mut bench);
+    assert!(rows[2].contains("casa:x") && rows[2].contains("away"), "{rows:?}");
+    let ended = line(&mut bench, ":unpeer casa:x");
+    assert_eq!(calls(&ended), [(Some("alice"), &Method::Unpeer { name: "casa:x".into() })]);
+}
+
+#[test]
+fn a_request_to_become_a_peer_names_its_agent_and_is_allowed_once() {
+    let mut bench = bench(two());
+    let request = ApprovalRequest {
+        agent: Some("casa:evil\u{1b}[2J".into()),
+        tool: "Peer".into(),
+        once_only: true,
+        ..approval("r1", "alice", "alice")
+    };
+    bench.size(120, 40);
+    bench.host(None, Event::ApprovalRequested { approval: Box::new(request) });
+    bench.press("ctrl-n");
+    bench.wait(1_000);
+    let screen = bench.screen();
+    assert!(screen.contains("the agent \"casa:evil") && !screen.contains('\u{1b}'), "{screen}");
+    let decides = bench.press("A");
+    let why = "one yes makes them peers, so there is no rule for it";
+    assert_eq!((calls(&decides).len(), bench.notice()), (0, why));
+    // A key counts only a while after the one before.
+    bench.wait(1_000);
+    let decided = bench.press("a");
+    let once = Method::Decide { approval: "r1".into(), verdict: Verdict::Once };
+    assert_eq!(calls(&decided), [(None, &once)], "{}", bench.notice());
 }
 
 #[test]

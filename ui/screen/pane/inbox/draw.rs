@@ -8,7 +8,7 @@ use crate::theme::{Role, Theme};
 use crate::wording::duration::elapsed;
 use crate::wording::now::{again, in_circles, needs, wants};
 use crate::wording::plain::plain;
-use crate::wording::rule::{ONCE_ONLY, limit, pattern};
+use crate::wording::rule::{limit, once_only, pattern};
 use crate::wording::{counted, question, scope, state};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -323,10 +323,11 @@ impl View<'_> {
         if !self.has_keys || item.approvals().iter().any(|approval| approval.question.is_some()) {
             return None;
         }
-        if item.approvals().iter().any(|approval| approval.is_once_only()) {
-            return Some(ONCE_ONLY.into());
+        let first = item.approvals().first()?;
+        if let Some(why) = once_only(first) {
+            return Some(why.into());
         }
-        let rule = &item.approvals().first()?.rule;
+        let rule = &first.rule;
         let key = |action| self.keymap.name(Context::Inbox, action);
         let (pod, tree) = (key(Action::AllowPod), key(Action::AllowTree));
         if item.approvals().iter().any(|approval| approval.client.is_some()) {

@@ -1,0 +1,355 @@
+//! Pods of this host and agents of other machines as peers. A person of each side agrees: the one by `:peer`, the other
+//! in the inbox. Messages of a peer wake its Pod; nothing else of the way that they take differs.
+
+use crate::host::Shared;
+use crate::host::mesh::delivery;
+use crate::host::mesh::machines::outgoing::{Sending, Stored};
+use crate::host::mesh::machines::{Task, incoming};
+use crate::host::mesh::roster::{self, Change};
+use crate::host::pod::Fact;
+use crate::mesh::machines::{Link, MachineName, Message, NotStored, Peering, address};
+use crate::mesh::{Id, Status};
+use crate::protocol::mesh::MeshAgent;
+use crate::protocol::{ApprovalRequest, Pattern, PodName, Refusal, Verdict};
+use crate::run::Notification;
+use crate::store::{MachinePeer, PeerChange, PeerState, Said, StoreError};
+use crate::text::SafeText;
+use serde_json::value::to_raw_value;
+use std::time::Instant;
+
+/// The tool that a request to become peers names.
+const PEER: &str = "Peer";
+
+/// Characters that are shown of the reason of another machine.
+const REASON: usize = 200;
+
+/// What became of a person's `:peer`.
+pub(crate) enum Asked {
+    /// They are peers now, or were before.
+    Peers,
+    /// The other side was asked, under this id.
+    Sent(Id, Stored),
+}
+
+impl Shared {
+    /// Makes a Pod the peer of an agent of another machine, if that one asked, or asks it.
+    pub(crate) async fn request_peer(
+        &self,
+        pod: &PodName,
+        machine: MachineName,
+        agent: &str,
+    ) -> Result<Asked, Refusal> {
+        self.mesh.machines.must_reach().await?;
+        let (id, name) = (Id::new(), format!("{machine}:{agent}"));
+        let (before, after) = self.said_here(pod, &name, true, id, "", None).await?;
+        let Some(asked) = after.filter(|pair| pair.state() == Some(PeerState::Asked)) else {
+            self.peers_changed(before, None, &Verdict::Once);
+            return Ok(Asked::Peers);
+        };
+        let (re, peering) = (None, asked.owed());
+        let body = to_raw_value(&sentence(true, "")).map_err(invalid)?;
+        let sending = Sending { pod, machine, agent, id, re, body: &body, peering };
+        let (status, reason) = self.send_to_machine(sending, true).await;
+        match status {
+            Status::Received | Status::Queued => self.store.peer_notified(&asked).await?,
+            // It is not known whether the server has it: it is said again on the next connection.
+            Status::Timeout => {}
+            _ => {
+                self.store.forget_request(&asked).await?;
+                return Err(Refusal::invalid(reason.unwrap_or_default()));
+            }
+        }
+        Ok(Asked::Sent(id, (status, reason)))
+    }
+
+    /// Ends what [`Self::request_peer`] began.
+    pub(crate) async fn end_peer(&self, pod: &PodName, agent: &str) -> Result<(), Refusal> {
+        let (before, after) = self.said_here(pod, agent, false, Id::new(), "", None).await?;
+        if before.as_ref().and_then(MachinePeer::state).is_none() {
+            let agent = SafeText::line(agent);
+            return Err(Refusal::invalid(format!("{pod} and {agent} are no peers")));
+        }
+        self.peers_changed(before, after, &Verdict::Deny { reason: String::new() });
+        Ok(())
+    }
+
+    /// A person decided the request of an agent. The first decision counts.
+    pub(crate) async fn decide_for_agent(
+        &self,
+        approval: &ApprovalRequest,
+        agent: &str,
+        verdict: Verdict,
+    ) -> Result<(), Refusal> {
+        let (wants, reason) = match &verdict {
+            Verdict::Once => (true, ""),
+            Verdict::Deny { reason } => (false, reason.as_str()),
+            _ => return Err(Refusal::invalid("a person allows or denies that two become peers")),
+        };
+        let only_after = Some(approval.id.clone());
+        let said = self.said_here(&approval.pod, agent, wants, Id::new(), reason, only_after);
+        let (before, after) = said.await?;
+        if before == after {
+            return Err(Refusal::invalid("that request was decided or withdrawn already"));
+        }
+        self.peers_changed(before, after, &verdict);
+        Ok(())
+    }
+
+    /// The pair before and after someone here wants it, or not any more.
+    async fn said_here(
+        &self,
+        pod: &PodName,
+        agent: &str,
+        wants: bool,
+        id: Id,
+        reason: &str,
+        only_after: Option<String>,
+    ) -> Result<(Option<MachinePeer>, Option<MachinePeer>), StoreError> {
+        let said = Said::Here { wants, only_after };
+        let change = self.store.record_peer(pod, agent, said, id.to_string(), reason.to_owned());
+        // What is said here makes no request that waits here.
+        Ok(change.await?.map_or((None, None), |PeerChange { before, after }| (before, after)))
+    }
+
+    /// Shows on every screen what changed of a pair here, and has the other side told. `verdict` is the decision if a
+    /// request waited.
+    fn peers_changed(
+        &self,
+        before: Option<MachinePeer>,
+        after: Option<MachinePeer>,
+        verdict: &Verdict,
+    ) {
+        let is_pending = |pair: &MachinePeer| pair.state() == Some(PeerState::Pending);
+        if let Some(request) = before.filter(is_pending) {
+            self.approval_decided(&request.id, verdict);
+        }
+        if let Some(request) = after.filter(is_pending) {
+            self.approval_requested(&card(&request));
+        }
+        self.mesh.machines.owes.notify_one();
+        roster::changed(self, Change::Member);
+    }
+
+    /// The Pod was deleted, and the store has ended its pairs.
+    pub(crate) fn peers_of_removed(&self, pod: &PodName) {
+        let why = "the pod was deleted".to_owned();
+        for request in self.approvals() {
+            if request.agent.is_some() && request.pod.key() == pod.key() {
+                self.approval_decided(&request.id, &Verdict::Withdrawn { why: why.clone() });
+            }
+        }
+        self.mesh.machines.owes.notify_one();
+    }
+
+    /// Marks the agents that are peers of Pods here, and adds those that are away.
+    pub(crate) async fn mark_peers(&self, agents: &mut Vec<MeshAgent>) -> Result<(), StoreError> {
+        for pair in self.store.machine_peers().await? {
+            let at = agents.iter().position(|agent| agent.name == pair.agent);
+            let Some(state @ (PeerState::Peers | PeerState::Asked)) = pair.state() else {
+                continue;
+            };
+            let at = at.unwrap_or_else(|| {
+                let blocked = self.mesh.is_blocked(&pair.agent);
+                agents.push(MeshAgent { blocked, ..MeshAgent::away(pair.agent.clone()) });
+                agents.len() - 1
+            });
+            let agent = &mut agents[at];
+            match state {
+                PeerState::Peers => agent.peers.push(pair.pod),
+                _ => agent.asked.push(pair.pod),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Task {
+    /// Shows the requests that waited when the last host ended.
+    pub(super) async fn show_requests(&self) {
+        match self.shared.store.machine_peers().await {
+            Ok(pairs) => {
+                for pair in pairs.iter().filter(|pair| pair.state() == Some(PeerState::Pending)) {
+                    self.shared.approval_requested(&card(pair));
+                }
+            }
+            Err(error) => tracing::warn!("the peers on other machines are not known: {error}"),
+        }
+    }
+
+    /// Tells the other machines what they have not been told.
+    pub(super) async fn tell_owed(&self, link: &Link) {
+        let pairs = match self.shared.store.machine_peers().await {
+            Ok(pairs) => pairs,
+            Err(error) => return tracing::warn!("other machines are told later: {error}"),
+        };
+        for pair in pairs {
+            let Some(owed) = pair.owed() else { continue };
+            let Some((machine, agent)) = address(&pair.agent) else { continue };
+            let Ok(body) = to_raw_value(&sentence(owed.wants, &pair.reason)) else { continue };
+            let message = Message {
+                from: pair.pod.to_string(),
+                to: agent.to_owned(),
+                id: pair.id.clone(),
+                re: None,
+                body,
+                peering: Some(owed),
+            };
+            let noted = match link.send(&machine, &message).await {
+                Ok(()) | Err(NotStored::NoSuchMachine(_) | NotStored::TooLarge(..)) => {
+                    self.shared.store.peer_notified(&pair).await
+                }
+                Err(NotStored::Refused(_)) => continue,
+                // It is told on the next connection.
+                Err(NotStored::Unknown) => return,
+            };
+            if let Err(error) = noted {
+                tracing::warn!("another machine is told once more: {error}");
+            }
+        }
+    }
+
+    /// Keeps what another host says about a pair. The reason if it is not taken.
+    pub(super) async fn take_peering(
+        &self,
+        from: &MachineName,
+        message: &Message,
+        peering: Peering,
+        at: Instant,
+    ) -> Result<Option<String>, StoreError> {
+        let shared = &self.shared;
+        let agent = format!("{from}:{}", message.from);
+        let pod = match peering.wants {
+            true => self.addressee(message).await?,
+            false => {
+                let pod = PodName::parse(&message.to).ok();
+                pod.map(|pod| shared.pod(&pod).map_or(pod, |handle| handle.name))
+            }
+        };
+        let Some(pod) = pod else { return Ok(Some(incoming::NO_AGENT.to_owned())) };
+        if peering.wants {
+            // All agents of a machine together, which names them as it likes.
+            let refused = delivery::blocked(shared, &pod, &agent)
+                .or_else(|| delivery::refused(shared, &pod, from.as_str(), 0, at));
+            if refused.is_some() {
+                return Ok(refused);
+            }
+        }
+        let reason = serde_json::from_str::<String>(message.body.get()).unwrap_or_default();
+        let (said, id) = (Said::There(peering), Id::new().to_string());
+        let change = shared.store.record_peer(&pod, &agent, said, id, String::new());
+        let Some(PeerChange { before, after }) = change.await? else {
+            let text = "as many requests to become peers wait for a person there as may";
+            return Ok(Some(text.to_owned()));
+        };
+        let [was, is] = [&before, &after].map(|pair| pair.as_ref().and_then(MachinePeer::state));
+        if was != is {
+            let why = "it does not ask any more".to_owned();
+            shared.peers_changed(before, after, &Verdict::Withdrawn { why });
+            self.note(&pod, &agent, was, is, &reason).await;
+        } else if after.is_some_and(|pair| pair.owed().is_some()) {
+            shared.mesh.machines.owes.notify_one();
+        }
+        Ok(None)
+    }
+
+    /// Tells a Pod what became of it and an agent.
+    async fn note(
+        &self,
+        pod: &PodName,
+        agent: &str,
+        was: Option<PeerState>,
+        is: Option<PeerState>,
+        reason: &str,
+    ) {
+        let named = SafeText::quoted(agent);
+        let why = match reason {
+            "" => String::new(),
+            reason => format!(": {}", SafeText::brief(reason, REASON)),
+        };
+        let fact = match (was, is) {
+            (_, Some(PeerState::Peers)) => {
+                let message = format!("[agent-network] {named} is a peer of yours now");
+                Fact::Noted(Notification { message, from: None })
+            }
+            (Some(PeerState::Asked), None) => {
+                Fact::AgentRefused(format!("{named} does not become a peer{why}"))
+            }
+            (Some(PeerState::Peers), None) => {
+                Fact::AgentRefused(format!("{named} is no peer any more{why}"))
+            }
+            _ => return,
+        };
+        if let Some(handle) = self.shared.pod(pod) {
+            handle.post(fact).await;
+        }
+    }
+
+    /// Takes the outcome of a request that was queued; `false`: it is about something else.
+    pub(super) async fn took_request(
+        &self,
+        pod: &PodName,
+        from: &MachineName,
+        id: &str,
+        denied: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let pairs = self.shared.store.machine_peers().await?;
+        let is_from = |pair: &MachinePeer| address(&pair.agent).is_some_and(|(of, _)| of == *from);
+        let is_it =
+            |pair: &&MachinePeer| pair.id == id && pair.pod.key() == pod.key() && is_from(pair);
+        let Some(asked) = pairs.iter().find(is_it) else { return Ok(false) };
+        if let Some(reason) = denied {
+            self.shared.store.forget_request(asked).await?;
+            roster::changed(&self.shared, Change::Member);
+            self.note(pod, &asked.agent, asked.state(), None, reason).await;
+        }
+        Ok(true)
+    }
+}
+
+/// What an older host shows as the message; where a peering ends, the reason.
+fn sentence(wants: bool, reason: &str) -> String {
+    match wants {
+        true => "wants to be a peer, which needs a newer yoi on your machine".into(),
+        false => reason.to_owned(),
+    }
+}
+
+fn invalid(error: serde_json::Error) -> Refusal {
+    Refusal::invalid(error.to_string())
+}
+
+/// The request of an agent as the inbox shows it.
+fn card(pair: &MachinePeer) -> ApprovalRequest {
+    let because = format!(
+        "your consent: the agent {} of another machine wants to become a peer of {}. Its messages then wake that pod; \
+         they still approve nothing, and :unpeer ends it",
+        SafeText::quoted(&pair.agent),
+        pair.pod
+    );
+    ApprovalRequest {
+        id: pair.id.clone(),
+        pod: pair.pod.clone(),
+        client: None,
+        agent: Some(pair.agent.clone()),
+        lineage: Vec::new(),
+        cwd: None,
+        call_id: String::new(),
+        tool: PEER.to_owned(),
+        action: pair.pod.to_string(),
+        question: None,
+        arguments: None,
+        details: None,
+        because,
+        reason: None,
+        said: None,
+        task: None,
+        scope: Vec::new(),
+        lease: None,
+        outside: Vec::new(),
+        scripts: Vec::new(),
+        once_only: true,
+        rule: Pattern { tool: PEER.to_owned(), pattern: pair.pod.to_string() },
+        since: pair.since,
+        later: None,
+    }
+}
