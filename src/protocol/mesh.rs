@@ -68,7 +68,7 @@ pub struct MeshMember {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentMessage {
     pub id: String,
-    /// received, queued, denied, timeout or sent.
+    /// received, queued, denied, timeout, sent or refused.
     pub status: String,
     /// The Pods of this host whose mailbox has the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -83,11 +83,17 @@ pub fn agent_message(from: &AgentOrigin, text: &str) -> String {
 
 /// A message that a person sent in the name of the Pod, as its model reads it.
 pub fn sent_by_person(sent: &SentByPerson, text: &str) -> String {
-    let SentByPerson { to, sent, .. } = sent;
+    let SentByPerson { to, sent, reason } = sent;
     let lines: String = SafeText::lines(text).lines().map(|line| format!("\n> {line}")).collect();
+    let (did, then) = match sent.status.as_str() {
+        "refused" | "denied" => {
+            let why = reason.as_deref().map(|why| format!(": {}", SafeText::line(why)));
+            ("wanted to send", format!("The agent did not get it{}.", why.unwrap_or_default()))
+        }
+        _ => ("sent", "An answer to it comes to you, with this id as its `re`.".to_owned()),
+    };
     format!(
-        "[agent-network] a person sent a message to {} in your name (id={}, {}){lines}\n\nAn answer to it comes to \
-         you, with this id as its `re`.",
+        "[agent-network] a person {did} a message to {} in your name (id={}, {}){lines}\n\n{then}",
         SafeText::quoted(to),
         sent.id,
         sent.status

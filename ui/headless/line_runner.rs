@@ -372,7 +372,7 @@ impl<'a> LineRunner<'a> {
             Said::Refused(why, text) => return Err(Failure::new(Exit::from(why), text)),
         }
         match end.action {
-            None | Some(Action::Prefill(_) | Action::CallByTerminal) => {}
+            None | Some(Action::Prefill(_) | Action::TypeAgain | Action::CallByTerminal) => {}
             // A shell has no current Pod.
             Some(Action::GoTo(_) | Action::Created(_)) if way == Way::Shell => {}
             Some(Action::GoTo(pod)) => self.go_to(client, &pod).await?,

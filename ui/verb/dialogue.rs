@@ -205,6 +205,8 @@ pub enum Action {
     Created(Box<PodInfo>),
     /// Writes this line into the command line.
     Prefill(String),
+    /// Writes the line of this verb into the command line again, unless the person did something else meanwhile.
+    TypeAgain,
     /// The model of Pods that are created from now on.
     ModelOfNewPods(String),
     /// `None` is what the settings name.

@@ -5,7 +5,7 @@ use crate::verb::several::{Each, confirm, ended, names};
 use crate::verb::targets::{Target, list, meant};
 use crate::verb::words;
 use crate::verb::{
-    Dialogue, End, Known, Next, Reply, Request, Runs, Safety, Verb, Way, Why, of, verb,
+    Action, Dialogue, End, Known, Next, Reply, Request, Runs, Safety, Verb, Way, Why, of, verb,
 };
 use clap::Args;
 use yoi::protocol::method::Addressees;
@@ -263,7 +263,10 @@ fn outcome(agent: &str, status: &str, reason: Option<&str>) -> End {
             Why::Failed,
             format!("{agent} did not acknowledge the message, which may have arrived{why}"),
         ),
-        _ => End::refused(Why::Failed, format!("{agent} did not get the message ({status}){why}")),
+        _ => {
+            let text = format!("{agent} did not get the message ({status}){why}");
+            End { action: Some(Action::TypeAgain), ..End::refused(Why::Failed, text) }
+        }
     }
 }
 

@@ -25,7 +25,7 @@ pub fn state(sent: &SentMessage, family: &Family) -> (Role, String) {
         ("sent", _) if gone => said(Role::Dim, "sent"),
         ("sent", pods) => (Role::Dim, format!("sent, {} of {pods} read", pods - waiting)),
         ("queued", _) => said(Role::Dim, "queued"),
-        ("denied", _) => said(Role::Error, "denied"),
+        (word @ ("denied" | "refused"), _) => said(Role::Error, word),
         ("timeout", _) => said(Role::Warn, "timeout"),
         (other, _) => (Role::Warn, SafeText::line(other).into_string()),
     }
@@ -57,5 +57,6 @@ mod tests {
         assert_eq!(word(sent("sent", &[], false)), "sent");
         assert_eq!(word(sent("denied", &[], false)), "denied");
         assert_eq!(word(sent("timeout", &[], false)), "timeout");
+        assert_eq!(word(sent("refused", &[], false)), "refused");
     }
 }

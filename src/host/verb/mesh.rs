@@ -3,7 +3,6 @@
 use crate::host::mesh::{on_blocked_machine, roster, sending, view};
 use crate::host::pod::Fact;
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::mesh::Status;
 use crate::protocol::mesh::{MeshView, SentMessage};
 use crate::protocol::method::Addressees;
 use crate::protocol::{Event, NotificationSource, Refusal, SentByPerson, State};
@@ -100,12 +99,9 @@ impl Verb for SendToAgents {
     }
 }
 
-/// The note in the log of a Pod about a message that a person sent in its name; `None` if the message was not sent.
+/// The note in the log of a Pod about a message of a person in its name, also about one that was refused.
 fn noted(to: Addressees, body: Value, sent: &Event) -> Option<Notification> {
     let Event::MeshSent { id, status, reason, pods, handed_over } = sent else { return None };
-    if status == Status::Refused.as_str() {
-        return None;
-    }
     let to = match to {
         Addressees::One(name) => name,
         Addressees::Many(names) => names.join(", "),

@@ -16,7 +16,12 @@ impl App {
         let entry = self.transcript().and_then(Transcript::entry);
         let entry = entry.map_or(String::new(), |entry| entry.to_string());
         let text = text.replace("{pod}", &named).replace("{entry}", &entry);
-        let prompt = Prompt::new(Purpose::Verb, &text, &self.sources());
+        self.open_typed_line(&text)
+    }
+
+    /// Opens the command line with this text as it is.
+    pub(super) fn open_typed_line(&mut self, text: &str) -> Vec<Effect> {
+        let prompt = Prompt::new(Purpose::Verb, text, &self.sources());
         self.open_layer(Layer::Prompt(prompt))
     }
 

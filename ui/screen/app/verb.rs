@@ -269,6 +269,11 @@ impl App {
             Action::GoTo(pod) => self.make_current(&pod),
             Action::Created(info) => self.go_to_new(*info, &running.token),
             Action::Prefill(line) => self.open_line(&line),
+            // It is in the history of lines as well.
+            Action::TypeAgain if running.way == Way::Line && self.still_waits(&running.token) => {
+                self.open_typed_line(&running.line)
+            }
+            Action::TypeAgain => Vec::new(),
             Action::ModelOfNewPods(model) => {
                 self.model = Some(model);
                 Vec::new()

@@ -97,6 +97,35 @@ fn enter_writes_to_the_agent_and_the_menu_holds_what_can_be_done_with_it() {
 }
 
 #[test]
+fn a_message_that_is_refused_stays_in_the_line() {
+    let mut bench = bench(two());
+    let refused = Event::MeshSent {
+        id: "1".into(),
+        status: "refused".into(),
+        reason: Some("no other machine can be reached".into()),
+        pods: Vec::new(),
+        handed_over: false,
+    };
+    let send = |bench: &mut Bench| {
+        bench.type_in(":send casa:x look at {pod}");
+        bench.press("enter")
+    };
+    let sent = send(&mut bench);
+    answer(&mut bench, sent, refused.clone());
+    let screen = bench.screen();
+    assert!(screen.contains(":send casa:x look at {pod}"), "{screen}");
+    let why = "casa:x did not get the message (refused): no other machine can be reached";
+    assert_eq!(bench.notice(), why);
+    bench.press("esc");
+    // No line opens over something else that the person began.
+    let sent = send(&mut bench);
+    bench.type_in("a draft");
+    answer(&mut bench, sent, refused);
+    assert!(!bench.screen().contains(":send"), "{}", bench.screen());
+    assert_eq!((bench.notice(), bench.draft().as_str()), (why, "a draft"));
+}
+
+#[test]
 fn a_peer_on_another_machine_is_asked_for_and_stays_while_it_is_away() {
     let mut bench = bench(two());
     let line = |bench: &mut Bench, line: &str| {
