@@ -52,6 +52,8 @@ mod mcp_server;
 mod mesh;
 #[path = "program/names.rs"]
 mod names;
+#[path = "program/namespaces.rs"]
+mod namespaces;
 #[path = "program/older_host.rs"]
 mod older_host;
 #[path = "program/outside.rs"]

@@ -70,6 +70,8 @@ impl Done {
 /// A place for one test. Dropping it ends the host that may run in the background.
 pub struct Bench {
     dir: tempfile::TempDir,
+    /// The network namespace in which its programs run, if not in that of the test.
+    pub space: Option<String>,
 }
 
 impl Bench {
@@ -80,7 +82,7 @@ impl Bench {
         }
         fs::write(dir.path().join("script.toml"), SCRIPT).expect("a writable directory");
         hangs::watch(dir.path());
-        Self { dir }
+        Self { dir, space: None }
     }
 
     /// A place below `/tmp` whose path is as long as the one of the directories in `tests/earlier`.
@@ -91,7 +93,12 @@ impl Bench {
             fs::create_dir(dir.path().join(name)).expect("a new directory");
         }
         hangs::watch(dir.path());
-        Self { dir }
+        Self { dir, space: None }
+    }
+
+    /// Notes that the test goes on: a long one does not hang.
+    pub fn goes_on(&self) {
+        hangs::watch(self.dir.path());
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -143,7 +150,7 @@ impl Bench {
 
     /// The program, in the workspace, with nothing of this process's environment but the PATH.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.prepared(Command::new(env!("CARGO_BIN_EXE_yoi")), "");
+        let mut command = self.prepared(env!("CARGO_BIN_EXE_yoi"), "");
         command.args(args);
         command
     }
@@ -156,12 +163,26 @@ impl Bench {
             let program = env!("CARGO_BIN_EXE_yoi");
             std::os::unix::fs::symlink(program, programs.join("yoi")).expect("a new link");
         }
-        let mut command = self.prepared(Command::new("sh"), &format!("{}:", programs.display()));
+        let mut command = self.prepared("sh", &format!("{}:", programs.display()));
         command.args(["-c", line]);
         command
     }
 
-    fn prepared(&self, mut command: Command, programs: &str) -> Command {
+    /// Another program in the same place.
+    pub fn program(&self, program: &str) -> Command {
+        self.prepared(program, "")
+    }
+
+    fn prepared(&self, program: &str, programs: &str) -> Command {
+        let mut command = match &self.space {
+            None => Command::new(program),
+            Some(space) => {
+                let mut command = Command::new("ip");
+                // It replaces itself by the program.
+                command.args(["netns", "exec", space, program]);
+                command
+            }
+        };
         let path = std::env::var("PATH").unwrap_or_default();
         command
             .current_dir(self.ws())

@@ -25,6 +25,16 @@ pub struct Server<'b> {
     process: Child,
 }
 
+/// The program, where it is installed. Debian's package puts it where not every user has a path to.
+fn installed() -> Option<&'static str> {
+    let is_there = |program: &&str| Command::new(program).arg("--version").output().is_ok();
+    let found = ["nats-server", "/usr/sbin/nats-server"].into_iter().find(is_there);
+    if found.is_none() {
+        eprintln!("skipped: nats-server is not installed (Debian: apt-get install nats-server)");
+    }
+    found
+}
+
 impl Drop for Server<'_> {
     fn drop(&mut self) {
         self.kill();
@@ -36,13 +46,18 @@ impl<'b> Server<'b> {
     pub fn start(bench: &'b Bench) -> Option<Self> {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = port.expect("a free port").port();
-        let address = format!("127.0.0.1:{port}");
+        Self::start_at(bench, &format!("127.0.0.1:{port}"))
+    }
+
+    /// The same, at this address.
+    pub fn start_at(bench: &'b Bench, address: &str) -> Option<Self> {
+        let program = installed()?;
         let dir = bench.path("server").display().to_string();
-        let done = bench.yoi(&["mesh", "init", &dir, "--address", &address]);
+        let done = bench.yoi(&["mesh", "init", &dir, "--address", address]);
         assert_eq!(done.code, Some(0), "{done:?}");
         let early = bench.yoi(&["mesh", "init", &dir, "--add", "casa"]);
         assert!(early.code == Some(1) && early.last_words().contains("does not run"), "{early:?}");
-        Some(Self { bench, process: run(bench)? })
+        Some(Self { bench, process: run(bench, program) })
     }
 
     pub fn dir(&self) -> String {
@@ -56,30 +71,22 @@ impl<'b> Server<'b> {
         done.out.trim().to_owned()
     }
 
-    fn kill(&mut self) {
+    pub fn kill(&mut self) {
         // It may have ended by itself.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 
-    fn start_again(&mut self) {
-        self.process = run(self.bench).expect("it ran before");
+    pub fn start_again(&mut self) {
+        self.process = run(self.bench, installed().expect("it ran before"));
     }
 }
 
 /// Runs the server, and waits until it is ready.
-fn run(bench: &Bench) -> Option<Child> {
-    let configuration = bench.path("server/nats-server.conf");
-    let start = |program: &str| {
-        let mut command = Command::new(program);
-        command.arg("-c").arg(&configuration);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().ok()
-    };
-    // Debian's package puts it where not every user has a path to.
-    let Some(mut process) = start("nats-server").or_else(|| start("/usr/sbin/nats-server")) else {
-        eprintln!("skipped: nats-server is not installed (Debian: apt-get install nats-server)");
-        return None;
-    };
+fn run(bench: &Bench, program: &str) -> Child {
+    let mut command = bench.program(program);
+    command.arg("-c").arg(bench.path("server/nats-server.conf")).stdout(Stdio::null());
+    let mut process = command.spawn().expect("a server");
     let mut lines = BufReader::new(process.stderr.take().expect("a pipe")).lines();
     let is_ready = |line: &std::io::Result<String>| {
         line.as_ref().is_ok_and(|line| line.contains("Server is ready"))
@@ -87,15 +94,25 @@ fn run(bench: &Bench) -> Option<Child> {
     assert!(lines.any(|line| is_ready(&line)), "the server did not start");
     // It must not block on a full pipe.
     std::thread::spawn(move || lines.for_each(drop));
-    Some(process)
+    process
 }
 
 /// A machine with one Pod, and its host.
 fn machine(server: &Server<'_>, machine: &str, pod: &str) -> (Bench, Host) {
-    let bench = Bench::new();
+    machine_in(Bench::new(), SETTINGS, server, machine, pod)
+}
+
+/// The same, in this place and with these settings.
+pub fn machine_in(
+    bench: Bench,
+    settings: &str,
+    server: &Server<'_>,
+    machine: &str,
+    pod: &str,
+) -> (Bench, Host) {
     bench.play(SCRIPT);
     let (servers, model) = (bench.without_local_models(), bench.model());
-    bench.settings(&format!("model = \"{model}\"\n{servers}\n{SETTINGS}"));
+    bench.settings(&format!("model = \"{model}\"\n{servers}\n{settings}"));
     let line = server.admit(machine);
     let joined = bench.finish(bench.shell(&line).spawn().expect("a shell"));
     assert_eq!(joined.code, Some(0), "{joined:?}");
@@ -105,16 +122,15 @@ fn machine(server: &Server<'_>, machine: &str, pod: &str) -> (Bench, Host) {
     (bench, host)
 }
 
-/// The messages of agents, in the order of the Pod's history.
-fn history(bench: &Bench, pod: &str) -> Vec<u64> {
+/// The numbers that an agent sent, in the order of the Pod's history.
+pub fn history(bench: &Bench, pod: &str, agent: &str) -> Vec<u64> {
     let log = bench.log(pod);
-    let of_agents =
-        log.iter().filter(|entry| entry["item"]["from"]["agent"]["name"] == "casa:alice");
+    let of_agents = log.iter().filter(|entry| entry["item"]["from"]["agent"]["name"] == agent);
     let texts = of_agents.filter_map(|entry| entry["item"]["message"].as_str());
-    texts.map(|text| text.parse().expect("a number")).collect()
+    texts.filter_map(|text| text.parse().ok()).collect()
 }
 
-async fn connected(bench: &Bench) -> (Client, Events) {
+pub async fn connected(bench: &Bench) -> (Client, Events) {
     find::connect(&bench.data()).await.expect("a host that answers").expect("a host")
 }
 
@@ -151,8 +167,8 @@ fn two_machines_lose_and_repeat_nothing_while_hosts_and_their_server_are_killed(
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let (client, _events) = runtime.block_on(connected(&casa));
     eventually("casa is connected", || runtime.block_on(is_held(&client, 0)));
-    eventually("the first message arrives", || !history(&trab, "bob").is_empty());
-    let first = history(&trab, "bob");
+    eventually("the first message arrives", || !history(&trab, "bob", "casa:alice").is_empty());
+    let first = history(&trab, "bob", "casa:alice");
     let (stop, held) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let sending = {
         let (client, stop, held) = (client.clone(), stop.clone(), held.clone());
@@ -177,9 +193,9 @@ fn two_machines_lose_and_repeat_nothing_while_hosts_and_their_server_are_killed(
     eventually("the last message arrives", || {
         // Pods that only write to each other are slowed down until a person writes.
         assert_eq!(trab.yoi(&["send", "bob", "read"]).code, Some(0));
-        history(&trab, "bob").last().is_some_and(|number| *number >= last)
+        history(&trab, "bob", "casa:alice").last().is_some_and(|number| *number >= last)
     });
-    let arrived = history(&trab, "bob").split_off(first.len());
+    let arrived = history(&trab, "bob", "casa:alice").split_off(first.len());
     let mut sorted = arrived.clone();
     sorted.dedup();
     assert!(

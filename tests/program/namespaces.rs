@@ -1,0 +1,377 @@
+//! Three machines and their server, each in a network namespace of its own, joined by a bridge. Hosts and the server are
+//! killed with SIGKILL, hosts are frozen, and the line to a machine is cut. Whatever happens, each message that was
+//! acknowledged is in the history of its Pod, once and in order, and none is there that was refused.
+//!
+//! `YOI_KILLS` is how many such events there are, and `YOI_MESSAGES` how many messages are received meanwhile at least.
+
+use crate::bench::{Bench, Host, eventually};
+use crate::machines::{Server, history, machine_in};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use tokio::runtime::Runtime;
+use yoi::client::{Client, Events};
+use yoi::protocol::method::Addressees;
+use yoi::protocol::{Event, Method, PodName, Refusal};
+
+/// A Pod that joins, is woken by its peers only, and takes any number of messages.
+const SETTINGS: &str = "[mesh]\njoin = true\nwake = []\nper_minute = 1000000\nwaiting = 100000\n\
+    [limits]\nmailbox = 200000\n";
+const SERVER: &str = "10.231.0.1";
+const MACHINES: [(&str, &str); 3] = [("casa", "alice"), ("trab", "bob"), ("docs", "carol")];
+/// Messages that each Pod has to get through after an event.
+const THROUGH: u64 = 10;
+
+/// Namespaces that end with their test.
+struct Network {
+    tag: String,
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        for space in ["server"].into_iter().chain(MACHINES.map(|(machine, _)| machine)) {
+            ip(&["netns", "del", &self.space(space)]);
+        }
+    }
+}
+
+fn ip(args: &[&str]) -> bool {
+    Command::new("ip").args(args).output().is_ok_and(|done| done.status.success())
+}
+
+impl Network {
+    /// `None`: this user or system cannot make namespaces, which is said.
+    fn new() -> Option<Self> {
+        let network = Self { tag: format!("yoi-{}", std::process::id()) };
+        if network.is_made() {
+            return Some(network);
+        }
+        eprintln!("skipped: no network namespaces can be made here (needs root and iproute2)");
+        None
+    }
+
+    fn is_made(&self) -> bool {
+        let server = self.space("server");
+        let in_server = |args: &[&str]| ip(&[&["-n", &server], args].concat());
+        let mut made = ip(&["netns", "add", &server])
+            && in_server(&["link", "set", "lo", "up"])
+            && in_server(&["link", "add", "bridge", "type", "bridge"])
+            && in_server(&["addr", "add", &format!("{SERVER}/24"), "dev", "bridge"])
+            && in_server(&["link", "set", "bridge", "up"]);
+        for (at, (machine, _)) in MACHINES.iter().enumerate() {
+            let (space, address) = (self.space(machine), format!("10.231.0.{}/24", at + 2));
+            made = made
+                && ip(&["netns", "add", &space])
+                && in_server(&[
+                    "link", "add", machine, "type", "veth", "peer", "name", "line", "netns", &space,
+                ])
+                && in_server(&["link", "set", machine, "master", "bridge", "up"])
+                && ip(&["-n", &space, "link", "set", "lo", "up"])
+                && ip(&["-n", &space, "addr", "add", &address, "dev", "line"])
+                && ip(&["-n", &space, "link", "set", "line", "up"]);
+        }
+        made
+    }
+
+    fn space(&self, machine: &str) -> String {
+        format!("{}-{machine}", self.tag)
+    }
+
+    fn bench(&self, machine: &str) -> Bench {
+        let mut bench = Bench::new();
+        bench.space = Some(self.space(machine));
+        bench
+    }
+
+    /// Cuts the line to a machine, or mends it.
+    fn line(&self, machine: &str, up: bool) {
+        let state = if up { "up" } else { "down" };
+        assert!(
+            ip(&["-n", &self.space(machine), "link", "set", "line", state]),
+            "{machine} {state}"
+        );
+    }
+
+    /// Sends a signal to every process of a machine.
+    fn signal(&self, machine: &str, name: &str) {
+        let pids = Command::new("ip").args(["netns", "pids", &self.space(machine)]).output();
+        let pids = String::from_utf8(pids.expect("ip").stdout).expect("numbers");
+        assert!(!pids.trim().is_empty(), "{machine} runs something");
+        for pid in pids.split_whitespace() {
+            // A process may have ended by itself.
+            let _ = Command::new("kill").args([&format!("-{name}"), pid]).output();
+        }
+    }
+}
+
+/// A machine with its Pod.
+struct Machine {
+    name: &'static str,
+    pod: &'static str,
+    bench: Bench,
+    host: Mutex<Option<Host>>,
+}
+
+impl Machine {
+    fn address(&self) -> String {
+        format!("{}:{}", self.name, self.pod)
+    }
+
+    fn kill(&self) {
+        let mut host = self.host.lock().expect("no test panicked");
+        // Dropping it kills it.
+        *host = None;
+        *host = Some(self.bench.serve());
+    }
+
+    fn client(&self, runtime: &Runtime) -> (Client, Events) {
+        let mut found = None;
+        eventually("the host answers", || {
+            found = runtime.block_on(yoi::client::find::connect(&self.bench.data())).ok().flatten();
+            found.is_some()
+        });
+        found.expect("it was found")
+    }
+
+    fn call(&self, runtime: &Runtime, method: Method) -> Result<Event, Refusal> {
+        let (client, _events) = self.client(runtime);
+        let pod = PodName::parse(self.pod).expect("a name");
+        runtime.block_on(client.call(Some(&pod), method))
+    }
+
+    /// Sends one message: its id, and what became of it.
+    fn send(
+        &self,
+        runtime: &Runtime,
+        to: &str,
+        text: &str,
+        re: Option<String>,
+    ) -> (String, String) {
+        let (to, body) = (Addressees::One(to.into()), json!(text));
+        match self.call(runtime, Method::MeshSend { to, body, re }) {
+            Ok(Event::MeshSent { id, status, .. }) => (id, status),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What a message of an agent says in the history.
+    fn origin(&self, text: &str) -> Option<Value> {
+        let entries = self.bench.log(self.pod).into_iter();
+        let mut items = entries.map(|entry| entry["item"].clone());
+        items.find(|item| item["message"] == text).map(|item| item["from"]["agent"].clone())
+    }
+
+    /// A person writes to the Pod, so that it reads what waits: two that only answer each other are slowed down.
+    fn read(&self) {
+        let done = self.bench.yoi(&["send", self.pod, "read"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+    }
+}
+
+/// A Pod that sends numbers to another one, and what became of each.
+#[derive(Default)]
+struct Sender {
+    held: Mutex<Vec<u64>>,
+    refused: Mutex<BTreeSet<u64>>,
+    received: AtomicU64,
+    /// Messages that did not arrive at once.
+    late: AtomicU64,
+}
+
+impl Sender {
+    fn run(&self, runtime: &Runtime, from: &Machine, to: &str, stop: &AtomicBool) {
+        let pod = PodName::parse(from.pod).expect("a name");
+        let mut connection = from.client(runtime);
+        let mut number = 0;
+        while !stop.load(Ordering::SeqCst) {
+            number += 1;
+            let (to, body) = (Addressees::One(to.into()), json!(number.to_string()));
+            let method = Method::MeshSend { to, body, re: None };
+            let status = match runtime.block_on(connection.0.call(Some(&pod), method)) {
+                Ok(Event::MeshSent { status, .. }) => status,
+                // The host was killed, or has not taken its seat yet.
+                Ok(_) | Err(_) => {
+                    connection = from.client(runtime);
+                    self.late.fetch_add(1, Ordering::SeqCst);
+                    continue;
+                }
+            };
+            match status.as_str() {
+                "received" => drop(self.received.fetch_add(1, Ordering::SeqCst)),
+                _ => drop(self.late.fetch_add(1, Ordering::SeqCst)),
+            }
+            match status.as_str() {
+                "received" | "queued" => self.held.lock().expect("no panic").push(number),
+                "denied" | "refused" => {
+                    self.refused.lock().expect("no panic").insert(number);
+                }
+                // Nothing is known of it.
+                _ => {}
+            }
+        }
+    }
+
+    fn received(&self) -> u64 {
+        self.received.load(Ordering::SeqCst)
+    }
+
+    fn late(&self) -> u64 {
+        self.late.load(Ordering::SeqCst)
+    }
+
+    /// Checks the history of the addressee; the numbers that are missing yet.
+    fn missing(&self, arrived: &[u64]) -> Vec<u64> {
+        let held = self.held.lock().expect("no panic").clone();
+        let refused = self.refused.lock().expect("no panic").clone();
+        let all: BTreeSet<u64> = arrived.iter().copied().collect();
+        assert_eq!(all.len(), arrived.len(), "a message is there twice");
+        let invented: Vec<&u64> = all.intersection(&refused).collect();
+        assert!(invented.is_empty(), "refused, and in the history: {invented:?}");
+        let known: BTreeSet<u64> = held.iter().copied().collect();
+        let order: Vec<u64> = arrived.iter().copied().filter(|n| known.contains(n)).collect();
+        assert!(order.is_sorted(), "out of order: {order:?}");
+        held.into_iter().filter(|number| !all.contains(number)).collect()
+    }
+}
+
+fn setting(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |text| text.parse().expect("a number"))
+}
+
+/// Becoming peers: the one asks, and a person of the other allows it in the inbox.
+fn become_peers(runtime: &Runtime, one: &Machine, other: &Machine) {
+    let asked = one.call(runtime, Method::Peer { name: other.address() });
+    assert!(
+        matches!(&asked, Ok(Event::MeshSent { status, .. }) if status == "received"),
+        "{asked:?}"
+    );
+    let listed = other.bench.yoi(&["inbox"]);
+    let request = format!("the agent \"{}\" asks: Peer {}", one.address(), other.pod);
+    let line = listed.out.lines().find(|line| line.contains(&request));
+    let id = line.and_then(|line| line.strip_prefix('[')?.split(']').next());
+    let id = id.unwrap_or_else(|| panic!("{listed:?}"));
+    assert_eq!(other.bench.yoi(&["allow", id]).code, Some(0));
+    let is_peer = || match one.call(runtime, Method::MeshAgents) {
+        Ok(Event::Mesh(view)) => {
+            view.agents.iter().any(|agent| agent.name == other.address() && !agent.peers.is_empty())
+        }
+        other => panic!("{other:?}"),
+    };
+    eventually("they are peers", is_peer);
+}
+
+/// What happens to a machine or to the server, until its senders notice.
+fn strike(
+    round: u64,
+    network: &Network,
+    server: &mut Server<'_>,
+    of: &Machine,
+    own: &Sender,
+    to: &Sender,
+) {
+    match round % 5 {
+        0 | 3 => of.kill(),
+        1 => {
+            server.kill();
+            server.start_again();
+        }
+        2 => {
+            network.signal(of.name, "STOP");
+            let before = to.late();
+            eventually("a message to a frozen machine is late", || to.late() > before);
+            network.signal(of.name, "CONT");
+        }
+        _ => {
+            network.line(of.name, false);
+            let before = own.late();
+            eventually("a message over a cut line is late", || own.late() > before);
+            network.line(of.name, true);
+        }
+    }
+}
+
+#[test]
+fn three_machines_lose_and_repeat_nothing_whatever_happens_to_one_of_them() {
+    let Some(network) = Network::new() else { return };
+    let home = network.bench("server");
+    let Some(mut server) = Server::start_at(&home, SERVER) else { return };
+    let runtime = Runtime::new().expect("a runtime");
+    let machines = MACHINES.map(|(name, pod)| {
+        let (bench, host) = machine_in(network.bench(name), SETTINGS, &server, name, pod);
+        Machine { name, pod, bench, host: Mutex::new(Some(host)) }
+    });
+    let [casa, trab, docs] = &machines;
+    let all = "alice\ntrab:bob\ndocs:carol\n";
+    let sorted = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+    eventually("each machine sees the others", || {
+        sorted(&casa.bench.yoi(&["mesh", "ls"]).out) == sorted(all)
+    });
+    let (id, status) = casa.send(&runtime, "trab:bob", "are you there?", None);
+    assert_eq!(status, "received");
+    assert_eq!(trab.send(&runtime, "casa:alice", "I am", Some(id.clone())).1, "received");
+    casa.read();
+    eventually("the answer names the message", || {
+        casa.origin("I am").is_some_and(|origin| origin["re"] == id.as_str())
+    });
+    assert_eq!(docs.bench.yoi(&["block", "casa"]).code, Some(0));
+    assert_eq!(casa.send(&runtime, "docs:carol", "blocked", None).1, "denied");
+    assert_eq!(docs.bench.yoi(&["block", "casa", "--end"]).code, Some(0));
+    let ring = [(casa, trab), (trab, docs), (docs, casa)];
+    ring.iter().for_each(|(one, other)| become_peers(&runtime, one, other));
+
+    let (kills, messages) = (setting("YOI_KILLS", 5), setting("YOI_MESSAGES", 0));
+    let senders: [Sender; 3] = Default::default();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // Dropped when something panics, too: the senders end, and so does the scope.
+        let ends = Ends(&stop);
+        for (sender, (from, to)) in senders.iter().zip(ring) {
+            let (runtime, stop) = (&runtime, &stop);
+            scope.spawn(move || sender.run(runtime, from, &to.address(), stop));
+        }
+        for round in 0..kills {
+            let before: Vec<u64> = senders.iter().map(Sender::received).collect();
+            eventually("each gets messages through", || {
+                senders.iter().zip(&before).all(|(sender, n)| sender.received() >= n + THROUGH)
+            });
+            let share = messages * round / kills;
+            eventually("so many are received", || {
+                senders.iter().map(Sender::received).sum::<u64>() >= share
+            });
+            let at = usize::try_from(round % 3).expect("small");
+            // The sender before it in the ring writes to it.
+            let (own, to) = (&senders[at], &senders[(at + 2) % 3]);
+            strike(round, &network, &mut server, &machines[at], own, to);
+            machines.iter().for_each(Machine::read);
+            machines.iter().map(|machine| &machine.bench).chain([&home]).for_each(Bench::goes_on);
+        }
+        let before: Vec<u64> = senders.iter().map(Sender::received).collect();
+        eventually("each gets messages through in the end", || {
+            senders.iter().zip(&before).all(|(sender, n)| sender.received() >= n + THROUGH)
+        });
+        drop(ends);
+    });
+    for (sender, (from, to)) in senders.iter().zip(ring) {
+        let missing = || sender.missing(&history(&to.bench, to.pod, &from.address()));
+        let mut left = Vec::new();
+        eventually("what was acknowledged arrives", || {
+            to.read();
+            left = missing();
+            left.is_empty()
+        });
+        let count = sender.held.lock().expect("no panic").len();
+        eprintln!("{} to {}: {count} acknowledged, {} late", from.name, to.name, sender.late());
+    }
+}
+
+/// Ends the senders.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
