@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// The measured calls of a row, after a first one that is not measured.
 const CALLS: usize = 50;
+/// The time that the model takes before it calls, in milliseconds; a real one takes longer.
+const THINKS: u64 = 200;
 const CACHES: [&str; 8] = [
     ".cache/pip",
     ".cache/uv",
@@ -55,7 +57,7 @@ fn measured(calls: &str, caches: &[&str]) -> Vec<Duration> {
         fs::create_dir_all(home.join(cache)).expect("a new directory");
     }
     let script = dir.path().join("script.toml");
-    let steps = format!("[[when.step]]\ncall = [{calls}]\n").repeat(CALLS + 1);
+    let steps = format!("[[when.step]]\nwait_ms = {THINKS}\ncall = [{calls}]\n").repeat(CALLS + 1);
     fs::write(&script, format!("[[when]]\nany = true\n{steps}[[when.step]]\ntext = \"done\"\n"))
         .expect("a new file");
     times(&ws, &home, &script)

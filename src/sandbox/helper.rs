@@ -148,6 +148,11 @@ fn in_a_world(order: Order, view: CommandView, mut started: Started) -> Result<E
         close(&end);
     })?;
     started.give(&order);
+    let old_work = order.world.private.as_ref().map_or_else(Vec::new, PodStorage::old_work);
+    // What is not removed when this process ends is left to the next command. Names never come back.
+    let remove = move || old_work.iter().for_each(|dir| drop(remove_tree(dir)));
+    // A command can run without this thread.
+    let _ = reaper::thread(remove);
     let report = started.report();
     storage.iter().for_each(StorageWatch::stop);
     started.end();

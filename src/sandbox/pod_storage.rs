@@ -37,6 +37,10 @@ pub struct PodStorage {
     /// The temporary layers of this command while another command locks those of the Pod.
     #[serde(default)]
     aside: Option<PathBuf>,
+    /// The name of this command's work directories. The kernel mounts no overlay with one that an earlier mount left, and
+    /// to clean one up takes longer than to make one.
+    #[serde(default)]
+    work: String,
 }
 
 /// The directories of an overlay over one cache.
@@ -64,7 +68,7 @@ pub struct Size {
 
 impl PodStorage {
     pub fn of(dir: &Path) -> Self {
-        Self { dir: dir.to_owned(), aside: None }
+        Self { dir: dir.to_owned(), aside: None, work: String::new() }
     }
 
     /// A short name for the Pod of these directories.
@@ -101,7 +105,7 @@ impl PodStorage {
             None => kept.clone(),
         };
         let lower = self.aside.is_some().then(|| kept.join(CHANGES));
-        Layer { lower, upper: own.join(CHANGES), work: own.join(WORK) }
+        Layer { lower, upper: own.join(CHANGES), work: own.join(WORK).join(&self.work) }
     }
 
     /// The Pod's layer over the cache at a canonical path.
@@ -113,6 +117,7 @@ impl PodStorage {
     /// time, so a second command of the Pod sees the Pod's layers read-only and writes to temporary
     /// ones, which are deleted with it.
     pub fn lock_layers(&mut self) -> io::Result<LayerLock> {
+        self.work = uuid::Uuid::now_v7().simple().to_string();
         make(&self.tmp())?;
         let caches = self.dir.join(CACHES);
         make(&caches)?;
@@ -142,6 +147,13 @@ impl PodStorage {
             }
         }
         Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    /// The work directories that earlier commands with the Pod's layers left. Whoever has the lock may remove them.
+    pub fn old_work(&self) -> Vec<PathBuf> {
+        let layers = entries(&self.dir.join(CACHES)).filter(|_| self.aside.is_none());
+        let work = layers.flat_map(|layer| entries(&layer.join(WORK)));
+        work.filter(|dir| !dir.ends_with(&self.work)).collect()
     }
 
     /// The directory in which all of it lies.
@@ -314,11 +326,15 @@ mod tests {
         assert_eq!(own.lower, None);
         assert_eq!(aside.lower, Some(own.upper.clone()));
         assert!(aside.upper != own.upper && aside.work != own.work);
+        fs::create_dir_all(&own.work).unwrap();
+        assert_eq!(second.old_work(), [] as [&Path; 0], "the first command works there");
         drop(held);
         // A command that starts while the other one still runs does not remove its directory.
         let kept = beside.aside.clone().unwrap();
         let held = third.lock_layers().unwrap();
-        assert!(kept.is_dir() && third.layer(cache) == own);
+        assert!(kept.is_dir() && third.layer(cache).upper == own.upper);
+        fs::create_dir_all(third.layer(cache).work).unwrap();
+        assert_eq!(third.old_work(), [own.work]);
         drop(beside);
         assert!(!kept.exists());
         fs::create_dir_all(&kept).unwrap();

@@ -38,13 +38,6 @@ const SCRIPT: &str = ".script";
 const NOTHING: &str = "/dev/null";
 /// Lists of keys that the kernel holds for this user, which are in no namespace.
 const KEYS: [&str; 2] = ["/proc/keys", "/proc/key-users"];
-/// The marks that the kernel leaves in the work directory of an overlay mounted with `volatile`: a
-/// file and its directories, inner ones first.
-const VOLATILE_MARK: [(&str, AtFlags); 3] = [
-    ("work/incompat/volatile/dirty", AtFlags::empty()),
-    ("work/incompat/volatile", AtFlags::REMOVEDIR),
-    ("work/incompat", AtFlags::REMOVEDIR),
-];
 /// The first kernel with a separate `pid_max` for each PID namespace.
 const OWN_PID_MAX: (u32, u32) = (6, 14);
 
@@ -199,7 +192,6 @@ impl Build {
             }
             found => found,
         };
-        remove_mark(&layer.work);
         let (upper, work) = (own(&layer.upper)?, own(&layer.work)?);
         // These names hide the paths of the machine in the command's list of mounts.
         let named = |dir: &OwnedFd| format!("{OLD}/proc/self/fd/{}", dir.as_raw_fd());
@@ -372,14 +364,6 @@ fn skip_own(world: &World, path: &Path, done: Result<(), Errno>) -> Result<(), E
             Ok(())
         }
         done => done,
-    }
-}
-
-/// Removes the mark of an earlier mount, which forbids another one. If that fails, the mount fails and
-/// says so.
-fn remove_mark(work: &Path) {
-    for (name, flags) in VOLATILE_MARK {
-        let _ = unlinkat(CWD, below(OLD.as_ref(), &work.join(name)), flags);
     }
 }
 
