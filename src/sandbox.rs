@@ -80,7 +80,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines, Take};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 /// The hidden first argument under which the program is the helper.
@@ -292,19 +292,24 @@ async fn watch_to_end(
     let (Some(mut control), Some(reports)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(SandboxError::NotStarted("its pipes are missing".into()));
     };
-    let (line, output) = (order.line(), child.stderr.take());
+    let (line, output, deadline) = (order.line(), child.stderr.take(), Instant::now() + limit);
     // A helper that cannot be written to is dead, and its missing report says so.
-    let sent = timeout(limit, control.write_all(line.as_bytes())).await;
-    let control = matches!(sent, Ok(Ok(()))).then_some(control);
+    let is_sent = tokio::select! {
+        sent = timeout_at(deadline, control.write_all(line.as_bytes())) => matches!(sent, Ok(Ok(()))),
+        () = cancel.cancelled() => false,
+    };
+    let control = is_sent.then_some(control);
     let reports = BufReader::new(reports.take(order::MOST_BYTES)).lines();
     let watch = Watch { control, reports, output, on_output, phase };
-    if let Some((report, ordered)) = watch.until_report(limit, cancel).await {
+    if let Some((report, ordered)) = watch.until_report((deadline, limit), cancel).await {
         return finish(child, report, ordered).await;
     }
     let lost = lost(child, &order.mark()).await;
     Err(match phase {
-        Phase::Begins(_) | Phase::Waits(_) => SandboxError::NotStarted(KILLED_BEFORE.into()),
-        Phase::Runs | Phase::Ends(..) | Phase::Undoes(..) => lost,
+        Phase::Begins(_) | Phase::Waits(_) | Phase::Ends { begun: false, .. } => {
+            SandboxError::NotStarted(KILLED_BEFORE.into())
+        }
+        Phase::Runs | Phase::Ends { .. } | Phase::Undoes(..) => lost,
     })
 }
 
@@ -332,25 +337,29 @@ enum Phase<'a> {
     /// Its helper is ready and waits for those of the group.
     Waits(Start<'a>),
     Runs,
-    /// It was asked to end: why and when.
-    Ends(Outcome, Instant),
+    /// It was asked to end, perhaps before it began.
+    Ends {
+        why: Outcome,
+        since: Instant,
+        begun: bool,
+    },
     /// All its processes have ended, and its helper undoes changes of guarded files.
     Undoes(Option<Outcome>, Instant),
 }
 
 impl<F: FnMut(&[u8])> Watch<'_, '_, F> {
-    /// Reads output until the helper reports; `None` if the helper ended without a report.
+    /// Reads output until the helper reports; `None` if the helper ended without a report. The command must begin before
+    /// the deadline, and end within the limit after it began.
     async fn until_report(
         mut self,
-        limit: Duration,
+        (mut deadline, limit): (Instant, Duration),
         cancel: &CancellationToken,
     ) -> Option<(Report, Option<Outcome>)> {
-        let mut deadline = Instant::now() + limit;
         let mut buffer = vec![0; CHUNK];
         let line = loop {
             let patience = match *self.phase {
                 Phase::Begins(_) | Phase::Waits(_) | Phase::Runs => deadline,
-                Phase::Ends(_, since) => since + HELPER_GRACE,
+                Phase::Ends { since, .. } => since + HELPER_GRACE,
                 Phase::Undoes(_, since) => since + UNDO_TIME,
             };
             let can_end = matches!(*self.phase, Phase::Begins(_) | Phase::Waits(_) | Phase::Runs);
@@ -374,7 +383,7 @@ impl<F: FnMut(&[u8])> Watch<'_, '_, F> {
         self.drain(&mut buffer).await;
         let report = Report::parse(&line.ok()??)?;
         let end_request = match *self.phase {
-            Phase::Ends(why, _) => Some(why),
+            Phase::Ends { why, .. } => Some(why),
             Phase::Undoes(why, _) => why,
             Phase::Begins(_) | Phase::Waits(_) | Phase::Runs => None,
         };
@@ -386,7 +395,7 @@ impl<F: FnMut(&[u8])> Watch<'_, '_, F> {
         *self.phase = match (line, *self.phase) {
             (order::PREPARED, Phase::Begins(start)) => Phase::Waits(start),
             (order::PREPARED, phase) => phase,
-            (order::ENDED, Phase::Ends(why, _)) => Phase::Undoes(Some(why), Instant::now()),
+            (order::ENDED, Phase::Ends { why, .. }) => Phase::Undoes(Some(why), Instant::now()),
             (order::ENDED, _) => Phase::Undoes(None, Instant::now()),
             _ => return false,
         };
@@ -408,7 +417,8 @@ impl<F: FnMut(&[u8])> Watch<'_, '_, F> {
     /// Tells the helper to end the command, by closing its pipe.
     fn end(&mut self, why: Outcome) {
         self.control = None;
-        *self.phase = Phase::Ends(why, Instant::now());
+        let begun = matches!(self.phase, Phase::Runs);
+        *self.phase = Phase::Ends { why, since: Instant::now(), begun };
     }
 
     fn take(&mut self, read: usize, buffer: &[u8]) {

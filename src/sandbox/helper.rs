@@ -141,6 +141,10 @@ fn in_a_world(order: Order, view: CommandView, mut started: Started) -> Result<E
         drop(started);
         return Ok(stage::report(&not_begun()));
     }
+    // While it waited for the others of its group.
+    if let Some(reason) = started.failed() {
+        return Err(reason);
+    }
     // If the threads cannot start, the order is not sent, and the closed pipe ends the stage.
     let end = started.input.clone();
     reaper::thread(move || {

@@ -5,10 +5,10 @@
 use crate::sandbox::order::{Stages, new_mark};
 use crate::sandbox::view::Network;
 use crate::sandbox::{Command, Sandbox};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::process::Child;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::AbortOnDropHandle;
 
 /// How long a helper waits for its command.
@@ -18,11 +18,21 @@ const MOST: usize = 8;
 /// The mounts of this machine.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-static PLACES: Semaphore = Semaphore::const_new(MOST);
+/// The places of this process.
+static PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MOST)));
 
 /// The helper that waits for the next command of a Pod, at most one. It ends after a minute, and with the last clone.
-#[derive(Clone, Debug, Default)]
-pub struct NextHelper(Arc<Mutex<Option<Waiting>>>);
+#[derive(Clone, Debug)]
+pub struct NextHelper {
+    waiting: Arc<Mutex<Option<Waiting>>>,
+    places: Arc<Semaphore>,
+}
+
+impl Default for NextHelper {
+    fn default() -> Self {
+        Self { waiting: Arc::default(), places: Arc::clone(&PLACES) }
+    }
+}
 
 #[derive(Debug)]
 struct Waiting {
@@ -31,7 +41,7 @@ struct Waiting {
     stages: Stages,
     /// The mounts of this machine at its start. Its stages may miss later ones.
     mounts: Vec<u8>,
-    _place: SemaphorePermit<'static>,
+    _place: OwnedSemaphorePermit,
     _end: AbortOnDropHandle<()>,
 }
 
@@ -52,16 +62,18 @@ impl NextHelper {
         let Some(stages) = stages.filter(usual) else { return };
         let mut slot = self.slot();
         if slot.as_ref().is_none_or(|waiting| waiting.stages != stages) {
+            // Its place is free for the new one.
+            *slot = None;
             // Without it the next command starts its helper itself.
             *slot = self.started(sandbox, stages);
         }
     }
 
     fn started(&self, sandbox: &Sandbox, stages: Stages) -> Option<Waiting> {
-        let place = PLACES.try_acquire().ok()?;
+        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
         let (mounts, mark) = (mounts()?, new_mark());
         let child = sandbox.helper_ahead(&mark, &stages).spawn().ok()?;
-        let (slot, own) = (Arc::downgrade(&self.0), mark.clone());
+        let (slot, own) = (Arc::downgrade(&self.waiting), mark.clone());
         let patience = tokio::time::sleep(PATIENCE);
         let end = tokio::spawn(async move {
             patience.await;
@@ -74,7 +86,7 @@ impl NextHelper {
     }
 
     fn slot(&self) -> MutexGuard<'_, Option<Waiting>> {
-        lock(&self.0)
+        lock(&self.waiting)
     }
 }
 
@@ -105,6 +117,11 @@ mod tests {
         Command { program, cwd, env, timeout, view, group: StartGroup::default() }
     }
 
+    /// As for another process.
+    fn next_helper() -> NextHelper {
+        NextHelper { places: Arc::new(Semaphore::new(MOST)), ..NextHelper::default() }
+    }
+
     /// A program in the place of the helper that lives until nobody reads what it writes.
     fn sandbox() -> Sandbox {
         Sandbox { helper: "yes".into(), ..Sandbox::default() }
@@ -112,7 +129,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_helper_that_waits_is_for_the_next_command_of_its_kind() {
-        let (sandbox, next) = (sandbox(), NextHelper::default());
+        let (sandbox, next) = (sandbox(), next_helper());
         next.start(&sandbox, &command(&[Need::Network]));
         assert!(next.slot().is_none());
         next.start(&sandbox, &command(&[]));
@@ -125,7 +142,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_helper_that_ended_or_may_miss_a_mount_is_not_used() {
-        let (sandbox, next) = (sandbox(), NextHelper::default());
+        let (sandbox, next) = (sandbox(), next_helper());
         next.start(&sandbox, &command(&[]));
         next.slot().as_mut().unwrap().mounts.push(b'\n');
         assert!(next.take(&command(&[])).is_none());
@@ -138,12 +155,19 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_helpers_wait_than_there_are_places() {
-        let (sandbox, next) = (sandbox(), NextHelper::default());
-        let all = PLACES.acquire_many(u32::try_from(MOST).unwrap()).await.unwrap();
+        let (sandbox, next) = (sandbox(), next_helper());
+        let all = next.places.acquire_many(u32::try_from(MOST).unwrap()).await.unwrap();
         next.start(&sandbox, &command(&[]));
         assert!(next.slot().is_none());
         drop(all);
+        let others = next.places.acquire_many(u32::try_from(MOST - 1).unwrap()).await.unwrap();
         next.start(&sandbox, &command(&[]));
         assert!(next.slot().is_some());
+        // The one of a command with another limit takes its place.
+        let mut other = command(&[]);
+        other.view.as_mut().unwrap().limits.memory_mib = 7;
+        next.start(&sandbox, &other);
+        assert!(next.take(&command(&[])).is_none() && next.take(&other).is_some());
+        drop(others);
     }
 }

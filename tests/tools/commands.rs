@@ -4,6 +4,7 @@ use crate::bench::{Bench, content};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -235,6 +236,22 @@ async fn a_command_that_kills_its_helper_is_ended_nevertheless() {
     assert!(ended.iter().any(|name| name.starts_with("sleep 977")), "{ended:?}");
     assert!(stuck.is_empty(), "{stuck:?}");
     all_dead(&bench, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_whose_helper_never_answers_has_changed_nothing() {
+    let bench = Bench::new();
+    let helper = bench.path("helper");
+    fs::write(&helper, "#!/bin/sh\nexec sleep 900\n").unwrap();
+    fs::set_permissions(&helper, fs::Permissions::from_mode(0o700)).unwrap();
+    let sandbox = Sandbox { helper, ..Sandbox::default() };
+    // More than a pipe holds.
+    for size in [1, 200_000] {
+        let program = format!("true {}", "x".repeat(size));
+        let result = sandbox.run(&command(&bench, &program, 60), &bench.cancel, |_| {}).await;
+        let Err(SandboxError::NotStarted(reason)) = result else { panic!("{result:?}") };
+        assert!(reason.ends_with("was killed before the command began"), "{reason}");
+    }
 }
 
 #[tokio::test]

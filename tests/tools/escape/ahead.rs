@@ -6,7 +6,7 @@ use serde_json::json;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use yoi::sandbox::{
     CommandLimits, CommandView, HELPER_ARG, Isolation, Need, PodStorage, StartGroup,
 };
@@ -55,11 +55,14 @@ fn waiting(cell: &Cell) -> Vec<i32> {
 
 /// Waits until a helper waits with its three stages.
 async fn all_wait(cell: &Cell) -> Vec<i32> {
-    loop {
-        let found = waiting(cell);
-        if found.len() == 4 {
-            return found;
-        }
+    until("a helper waits", || waiting(cell).len() == 4).await;
+    waiting(cell)
+}
+
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
         tokio::task::yield_now().await;
     }
 }
@@ -69,9 +72,7 @@ async fn the_next_command_runs_under_the_helper_that_waits_for_it() {
     let Some(cell) = after_a_command().await else { return };
     let before = all_wait(&cell).await;
     let meanwhile = async {
-        while !cell.path("ws/ready").exists() {
-            tokio::task::yield_now().await;
-        }
+        until("the command begins", || cell.path("ws/ready").exists()).await;
         let now: Vec<i32> = processes().into_iter().map(|(pid, ..)| pid).collect();
         assert!(before.iter().all(|pid| now.contains(pid)), "it runs the command");
         fs::write(cell.path("ws/go"), "").unwrap();
@@ -103,9 +104,7 @@ async fn kill_while_it_waits(cell: &Cell, stage: usize) {
     assert!(killed.success());
     // The later ones end with it, and the first process with the last stage.
     let ends = &found[stage.min(2)..];
-    while processes().iter().any(|(pid, ..)| ends.contains(pid)) {
-        tokio::task::yield_now().await;
-    }
+    until("they end", || processes().iter().all(|(pid, ..)| !ends.contains(pid))).await;
 }
 
 /// A state of the guarded files that is recorded while another command changes them would be taken for the person's.
@@ -163,9 +162,7 @@ async fn a_helper_waits_a_minute_and_no_longer() {
     tokio::time::advance(Duration::from_secs(50)).await;
     assert_eq!(waiting(&cell), found);
     tokio::time::advance(Duration::from_millis(10_001)).await;
-    while processes().iter().any(|(pid, ..)| found.contains(pid)) {
-        tokio::task::yield_now().await;
-    }
+    until("they end", || processes().iter().all(|(pid, ..)| !found.contains(pid))).await;
 }
 
 /// The stages that a command of the Pod of this cell gets.
