@@ -153,11 +153,13 @@ fn directories(opening: &Opening, all: bool, plan: bool) -> Result<(), Failure> 
     let usual = Dirs::find(&unnamed, start::usual().as_ref()).ok();
     let dirs = |of: &Dirs| [&of.config, &of.data, &of.state, &of.runtime].map(PathBuf::clone);
     let usual = usual.as_ref().map(dirs).unwrap_or_default();
+    // Afterwards this program is gone.
+    let by = if plan { "--all deletes it" } else { "delete it yourself" };
     let what = "files of a tour";
     for dir in tours() {
         match all {
             true => delete(&dir, plan, disk::remove_tree)?,
-            false => console::out(&format!("stays: {} ({what}); --all deletes it", dir.display())),
+            false => console::out(&format!("stays: {} ({what}): {by}", dir.display())),
         }
     }
     let own = opening.dirs.own();
@@ -169,7 +171,7 @@ fn directories(opening: &Opening, all: bool, plan: bool) -> Result<(), Failure> 
                 let whose = "sockets of another data directory";
                 console::out(&format!("stays: {shown} ({whose}): delete it once no host uses it"));
             }
-            (false, _) => console::out(&format!("stays: {shown} (sockets); --all deletes it")),
+            (false, _) => console::out(&format!("stays: {shown} (sockets): {by}")),
         }
     }
     for (file, line) in mcp::entries(&opening.env) {
@@ -184,7 +186,7 @@ fn directories(opening: &Opening, all: bool, plan: bool) -> Result<(), Failure> 
             (true, true) => delete(&dir, plan, disk::remove_tree)?,
             // It was named by the person, and may hold more.
             (true, false) => console::out(&format!("stays: {shown} ({what}): delete it yourself")),
-            (false, _) => console::out(&format!("stays: {shown} ({what}); --all deletes it")),
+            (false, _) => console::out(&format!("stays: {shown} ({what}): {by}")),
         }
     }
     Ok(())

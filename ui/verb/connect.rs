@@ -253,7 +253,8 @@ impl Connect {
         let id = self.id();
         match (self.is_stored, self.works.key.as_str()) {
             (true, _) => "the key works and is stored".into(),
-            (false, "" | "no key") => format!("{id} answers"),
+            (false, "") => format!("{id} answers"),
+            (false, key) if key.starts_with("no key") => format!("{id} answers without a key"),
             (false, key) => format!("the {key} works"),
         }
     }

@@ -235,8 +235,15 @@ impl App {
         }
         let armed = self.is_armed();
         self.layers.disturbed(self.now);
+        let leaves = Some(&Binding::Do(Action::Leave));
+        let leaves = self.keymap.get(Context::Everywhere, pressed(key)) == leaves;
         match (bound, typed(key)) {
             _ if !armed => self.say(Kind::Info, TOO_EARLY),
+            // The key that asked is an answer, too.
+            _ if leaves && matches!(confirm, Confirm::Leave { .. }) => {
+                self.layers.pop();
+                self.leave_now()
+            }
             (Some(Binding::Do(Action::Choose)), _) => {
                 let (rows, room) = confirm_rows(self, &confirm);
                 match self.unread(&rows, room) {

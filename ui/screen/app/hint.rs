@@ -37,14 +37,14 @@ impl App {
                 let mut hints: Vec<Hint> = found.into_iter().collect();
                 hints.extend(keys((Action::Choose, prompt.purpose.does())));
                 hints.extend(self.other_scope_hint());
-                hints.extend(keys((Action::Back, "back")));
+                hints.extend(keys((Action::Back, self.layer_back("back"))));
                 return hints;
             }
             Some(Layer::Key(line)) => {
                 let typing = matches!(line.state, KeyState::Typing { .. });
                 let tries = (Action::Choose, "tries it");
-                let leaves =
-                    (Action::Back, if typing { "leaves and forgets it" } else { "leaves it" });
+                let leaves = if typing { "leaves and forgets it" } else { "leaves it" };
+                let leaves = (Action::Back, self.layer_back(leaves));
                 let actions = if typing { vec![tries, leaves] } else { vec![leaves] };
                 return self.list_hints(Context::Line, &actions);
             }
@@ -53,7 +53,8 @@ impl App {
                 let choose = [(Action::Choose, "chooses")];
                 hints.extend(self.list_hints(Context::Line, &choose));
                 hints.extend(self.list_hints(Context::Everywhere, &[(Action::PageDown, "more")]));
-                hints.extend(self.list_hints(Context::Line, &[(Action::Back, "back")]));
+                let back = [(Action::Back, self.layer_back("back"))];
+                hints.extend(self.list_hints(Context::Line, &back));
                 return hints;
             }
             None => {}
@@ -75,6 +76,11 @@ impl App {
             Focus::Inbox => self.card_hints(),
             Focus::Page => self.page_hints(),
         }
+    }
+
+    /// The effect of the key that leaves a layer: above it, it closes the help on the layer first.
+    fn layer_back(&self, does: &'static str) -> &'static str {
+        if self.explains_layer() { "closes the help" } else { does }
     }
 
     fn page_hints(&self) -> Vec<Hint> {

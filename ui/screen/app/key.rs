@@ -27,6 +27,24 @@ impl App {
         }
         self.notices.key_pressed(self.kind_of(key), self.now);
         self.end_selection();
+        if self.explains_layer() && self.is_back(key) {
+            self.close_page();
+            self.layers.disturbed(self.now);
+            return Vec::new();
+        }
+        let effects = self.key_below_help(key);
+        // The help on a layer that has ended is of no use.
+        if self.layers.top().is_none() && self.explains_layer() {
+            self.close_page();
+        }
+        effects
+    }
+
+    fn is_back(&self, key: KeyEvent) -> bool {
+        self.keymap.get(Context::Line, pressed(key)) == Some(&Binding::Do(Action::Back))
+    }
+
+    fn key_below_help(&mut self, key: KeyEvent) -> Vec<Effect> {
         if self.leader {
             return self.leader_key(key);
         }

@@ -90,6 +90,13 @@ impl App {
         self.help_on(of)
     }
 
+    /// Whether the page of keys that is open describes a layer, not a pane.
+    pub(in crate::screen::app) fn explains_layer(&self) -> bool {
+        let of_layer =
+            |of| matches!(of, KeysOf::Place(Context::Line) | KeysOf::Confirm | KeysOf::Key);
+        matches!(&self.page, Some(OpenPage { page: Page::Keys(of), .. }) if of_layer(*of))
+    }
+
     /// Opens the page of keys for a place, or closes the page of keys that is open.
     pub(in crate::screen::app) fn help_on(&mut self, of: KeysOf) -> Vec<Effect> {
         let is_open = matches!(&self.page, Some(OpenPage { page: Page::Keys(_), .. }));

@@ -68,6 +68,17 @@ pub(super) const ALL: [(&str, Opens, &[&str]); 6] = [
     ("offered", offered, &["enter", "s"]),
 ];
 
+#[test]
+fn the_key_that_leaves_answers_its_own_question() {
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    leave(&mut bench);
+    assert!(bench.press("ctrl-d").is_empty(), "it may be held down");
+    assert!(matches!(bench.confirm("ctrl-d")[..], [Effect::Quit(_)]));
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), pod("old", State::Stopped)]);
+    several(&mut bench);
+    assert!(bench.confirm("ctrl-d").is_empty() && !bench.app.layers.is_empty());
+}
+
 const EARLY: &str = "press again: that was too soon after this appeared or after the last key";
 
 fn each(check: impl Fn(&str, &mut Bench, &str)) {

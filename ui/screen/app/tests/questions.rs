@@ -227,6 +227,46 @@ fn f1_explains_the_line_of_a_key_and_the_keys_after_the_leader() {
 }
 
 #[test]
+fn escape_closes_the_help_before_the_line_list_or_sheet_that_it_is_about() {
+    for (opens, shows) in [(":stop alice", "stop alice"), ("ctrl-p", "type to search")] {
+        let mut bench = Bench::new(vec![pod("alice", State::Running)]);
+        bench.size(120, 40);
+        match opens {
+            "ctrl-p" => bench.press(opens),
+            _ => bench.type_in(opens),
+        };
+        let is_open =
+            |bench: &mut Bench| !bench.app.layers.is_empty() && bench.screen().contains(shows);
+        bench.press("f1");
+        assert!(is_open(&mut bench) && bench.app.page.is_some(), "{}", bench.screen());
+        bench.press("esc");
+        assert!(is_open(&mut bench) && bench.app.page.is_none(), "{}", bench.screen());
+        bench.press("f1");
+        bench.press("f1");
+        assert!(is_open(&mut bench) && bench.app.page.is_none(), "{}", bench.screen());
+        bench.press("f1");
+        bench.press("esc");
+        bench.press("esc");
+        assert!(bench.app.layers.is_empty(), "{}", bench.screen());
+    }
+    // Typed below its help, a key never reaches the line of a message.
+    let mut bench = Bench::new(vec![pod("alice", State::Idle)]);
+    bench.type_in(":connect anthropic");
+    let effects = bench.press("enter");
+    let [Effect::KeyStep(verb, _)] = effects[..] else { panic!("{effects:?}") };
+    let needs = crate::verb::dialogue::KeyReply::Tried(yoi::llm::trial::Tried::NeedsKey);
+    bench.msg(Msg::KeyStepDone(verb, needs));
+    bench.press("f1");
+    bench.press("esc");
+    bench.type_in("sk-0123");
+    assert!(bench.screen().contains("7 characters, not shown"), "{}", bench.screen());
+    // The help ends with what it is about.
+    bench.press("f1");
+    bench.press("ctrl-c");
+    assert!(bench.app.layers.is_empty() && bench.app.page.is_none(), "{}", bench.screen());
+}
+
+#[test]
 fn a_digit_writes_the_verb_for_a_run_in_circles_and_only_enter_sends_it() {
     let circling = yoi::protocol::Circling {
         kind: yoi::protocol::CircleKind::Failure,
