@@ -35,7 +35,7 @@ pub use counts::{Counts, counts};
 pub use discards::Discard;
 pub use error::StoreError;
 pub use family::{Change, ChildMessage, Relocated};
-pub use machine_peers::{MachinePeer, PeerChange, PeerState, Said};
+pub use machine_peers::{MachinePeer, PeerChange, PeerState, Said, agent_key};
 pub use mailbox::{MailboxKind, MailboxMessage};
 pub use mesh::{Offer, Offered, Room};
 pub use open::Opening;

@@ -17,6 +17,9 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 /// Requests of one machine that may wait for a person at once, and of all machines.
 const WAITING: (i64, i64) = (4, 32);
 
+/// The highest generation that is believed: far beyond any that two hosts come to, so that counting on never overflows.
+const LATEST: u64 = u64::MAX / 4;
+
 /// How a pair stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerState {
@@ -63,6 +66,10 @@ impl Wants {
     fn after_there(self, says: Peering) -> Self {
         let Peering { generation, wants } = says;
         match generation.cmp(&self.generation) {
+            // Both asked before they knew of each other: what this side wants still holds.
+            std::cmp::Ordering::Greater if wants && self.state() == Some(PeerState::Asked) => {
+                Self { generation, here: true, there: true, owed: true }
+            }
             std::cmp::Ordering::Greater => {
                 Self { generation, here: false, there: wants, owed: false }
             }
@@ -132,7 +139,7 @@ impl Store {
         id: String,
         reason: String,
     ) -> Result<Option<PeerChange>, StoreError> {
-        let (pod, agent) = (pod.clone(), agent.to_owned());
+        let (pod, agent) = (pod.clone(), agent_key(agent));
         let record = move |db: &Connection| record(db, &pod, &agent, &said, &id, &reason);
         self.writer.run("write to", record).await
     }
@@ -163,6 +170,23 @@ impl Store {
         self.writer.run("write to", write).await
     }
 
+    /// Forgets every pair if this machine is another one now, or among others than when they were made, and returns what
+    /// is forgotten. `network`: its name, with what identifies the server.
+    pub async fn begin_network(&self, network: String) -> Result<Vec<MachinePeer>, StoreError> {
+        let begin = move |db: &Connection| {
+            let sql = "SELECT 1 FROM machine_network WHERE name = ?1";
+            if db.prepare(sql)?.exists([&network])? {
+                return Ok(Vec::new());
+            }
+            let mut select = db.prepare(&format!("SELECT {COLUMNS} FROM machine_peers"))?;
+            let pairs = select.query_map([], stored)?.collect::<Result<Vec<_>, _>>()?;
+            db.execute_batch("DELETE FROM machine_peers; DELETE FROM machine_network")?;
+            db.execute("INSERT INTO machine_network (name) VALUES (?1)", [&network])?;
+            Ok(pairs.into_iter().flatten().collect())
+        };
+        self.writer.run("write to", begin).await
+    }
+
     /// Every pair, oldest first.
     pub async fn machine_peers(&self) -> Result<Vec<MachinePeer>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM machine_peers ORDER BY since, pod, agent");
@@ -172,13 +196,20 @@ impl Store {
 
     /// Whether a Pod and an agent of another machine are peers.
     pub async fn are_machine_peers(&self, pod: &PodName, agent: &str) -> Result<bool, StoreError> {
-        let (pod, agent) = (pod.clone(), agent.to_owned());
+        let (pod, agent) = (pod.clone(), agent_key(agent));
         let read = move |db: &Connection| {
             let pair = of_pair(db, &pod, &agent)?;
             Ok(pair.is_some_and(|pair| pair.state() == Some(PeerState::Peers)))
         };
         self.reader.run("read", read).await
     }
+}
+
+/// The name of an agent by which it is found: names of Pods are one in upper and lower case.
+pub fn agent_key(agent: &str) -> String {
+    let parts = agent.split_once(':');
+    let pod = parts.and_then(|(machine, name)| Some((machine, PodName::parse(name).ok()?)));
+    pod.map_or_else(|| agent.to_owned(), |(machine, pod)| format!("{machine}:{}", pod.key()))
 }
 
 fn record(
@@ -203,6 +234,7 @@ fn record(
             known.unwrap_or(Wants { generation: now_ms(), ..Wants::default() }).after_here(*wants)
         }
         Said::There(Peering { wants: false, .. }) if known.is_none() => return Ok(unchanged),
+        Said::There(says) if says.generation > LATEST => return Ok(unchanged),
         Said::There(says) => known.unwrap_or_default().after_there(*says),
     };
     let state = known.and_then(Wants::state);
@@ -308,7 +340,14 @@ mod tests {
         for _ in 0..random(16) {
             let at = random(2);
             match random(4) {
-                0 | 1 => sides[at] = sides[at].after_here(random(3) > 0),
+                0 | 1 => {
+                    let wants = random(3) > 0;
+                    // A first request has the time as its generation.
+                    if wants && sides[at] == Wants::default() {
+                        sides[at].generation = random(3) as u64;
+                    }
+                    sides[at] = sides[at].after_here(wants);
+                }
                 2 if sides[at].owed => tell(&mut sides[at], &mut ways[1 - at], random(3) > 0),
                 _ if !ways[at].is_empty() => {
                     let says = random(ways[at].len());
@@ -354,5 +393,36 @@ mod tests {
         assert_eq!(ended, Wants { generation: 8, here: false, there: false, owed: true });
         // What was wanted before counts no more.
         assert_eq!(ended.after_there(peering), ended);
+        // Both asked, the other side later.
+        let earlier = Wants { generation: 5, ..Wants::default() }.after_here(true);
+        let both = earlier.after_there(peering);
+        assert_eq!(both, Wants { generation: 7, here: true, there: true, owed: true });
+        assert_eq!(
+            peers.after_there(Peering { generation: 9, wants: true }).state(),
+            Some(PeerState::Pending)
+        );
+    }
+
+    #[tokio::test]
+    async fn pairs_are_found_in_any_case_and_forgotten_among_other_machines() {
+        let temp = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(&temp.path().join("data/yoi.db")).await.unwrap();
+        let pod = PodName::parse("alice").unwrap();
+        let says = async |agent: &str, generation| {
+            let said = Said::There(Peering { generation, wants: true });
+            store.record_peer(&pod, agent, said, "r1".into(), String::new()).await.unwrap().unwrap()
+        };
+        assert_eq!(store.begin_network("trab pin".into()).await.unwrap(), []);
+        // Counting on from such a generation would overflow.
+        assert_eq!(says("casa:bob", u64::MAX).await.after, None);
+        assert!(says("casa:bob", LATEST).await.after.is_some());
+        let here = Said::Here { wants: true, only_after: None };
+        store.record_peer(&pod, "casa:Bob", here, "r2".into(), String::new()).await.unwrap();
+        assert!(store.are_machine_peers(&pod, "casa:BOB").await.unwrap());
+        assert_eq!(store.machine_peers().await.unwrap().len(), 1);
+        assert_eq!(store.begin_network("trab pin".into()).await.unwrap(), []);
+        let forgotten = store.begin_network("trab other".into()).await.unwrap();
+        assert_eq!(forgotten[0].agent, "casa:bob");
+        assert_eq!(store.machine_peers().await.unwrap(), []);
     }
 }

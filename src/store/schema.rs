@@ -201,6 +201,10 @@ pub const MIGRATIONS: &[&str] = &[
         since  INTEGER NOT NULL,
         PRIMARY KEY (pod, agent)
     ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE machine_network (             -- at most one row: the machines that those rows are about
+        name   TEXT PRIMARY KEY                -- of this machine, with its server's certificate
+    ) STRICT, WITHOUT ROWID;
 ",
 ];
 

@@ -57,6 +57,7 @@ impl Network {
         let server = self.space("server");
         let in_server = |args: &[&str]| ip(&[&["-n", &server], args].concat());
         let mut made = ip(&["netns", "add", &server])
+            && ip(&["netns", "exec", &server, "true"])
             && in_server(&["link", "set", "lo", "up"])
             && in_server(&["link", "add", "bridge", "type", "bridge"])
             && in_server(&["addr", "add", &format!("{SERVER}/24"), "dev", "bridge"])
@@ -263,6 +264,22 @@ fn become_peers(runtime: &Runtime, one: &Machine, other: &Machine) {
     eventually("they are peers", is_peer);
 }
 
+/// A machine whose processes are stopped, until this is dropped.
+struct Frozen<'a>(&'a Network, &'static str);
+
+impl<'a> Frozen<'a> {
+    fn of(network: &'a Network, machine: &'static str) -> Self {
+        network.signal(machine, "STOP");
+        Self(network, machine)
+    }
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        self.0.signal(self.1, "CONT");
+    }
+}
+
 /// What happens to a machine or to the server, until its senders notice.
 fn strike(
     round: u64,
@@ -279,10 +296,10 @@ fn strike(
             server.start_again();
         }
         2 => {
-            network.signal(of.name, "STOP");
+            let frozen = Frozen::of(network, of.name);
             let before = to.late();
             eventually("a message to a frozen machine is late", || to.late() > before);
-            network.signal(of.name, "CONT");
+            drop(frozen);
         }
         _ => {
             network.line(of.name, false);

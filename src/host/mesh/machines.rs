@@ -48,6 +48,8 @@ pub(crate) struct Machines {
     wanted: Notify,
     /// Another machine has to be told something about peers.
     owes: Notify,
+    /// Held while what is known of a pair of peers is stored and shown, so that both happen in one order.
+    pairs: tokio::sync::Mutex<()>,
     ending: CancellationToken,
 }
 
@@ -89,6 +91,7 @@ impl Machines {
             waiting: Mutex::default(),
             wanted: Notify::new(),
             owes: Notify::new(),
+            pairs: tokio::sync::Mutex::default(),
             ending: CancellationToken::new(),
         }
     }
@@ -224,6 +227,9 @@ impl Task {
                 }
                 Err(error) => (None, None, Some(error.to_string())),
             };
+            if let Some(credentials) = &credentials {
+                self.begin_network(credentials).await;
+            }
             self.machines().change(|now| *now = State { own, why, ..State::default() });
             self.agents_changed();
             let connected = async {

@@ -248,6 +248,9 @@ async fn agents_of_other_machines_have_the_limits_of_strangers_and_no_local_one_
     there.client.call(None, block(true)).await.unwrap();
     let (_, status, reason) = here.sends("alice", "trab:bob", &long).await;
     assert!(status == "refused" && reason.unwrap().contains("at most 64 KiB"));
+    let waiting = here.host.shared.store.messages(&name("alice")).await.unwrap();
+    let noted = format!("{:?}{waiting:?}", here.transcript(&name("alice")).await);
+    assert!(noted.contains(&"x".repeat(150)) && !noted.contains(&"x".repeat(300)), "{noted}");
     there.call(&name("bob"), Method::MeshLeave).await.unwrap();
     let (_, status, _) = here.sends("alice", "trab:bob", "hi").await;
     assert_eq!(status, "denied");

@@ -1,6 +1,7 @@
 //! The mesh: a Pod joins or leaves it, agents are listed and blocked, and messages are sent to them.
 
-use crate::host::mesh::{on_blocked_machine, roster, sending, view};
+use crate::host::Shared;
+use crate::host::mesh::{delivery, on_blocked_machine, roster, sending, view};
 use crate::host::pod::Fact;
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::mesh::{MeshView, SentMessage};
@@ -13,6 +14,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::timeout;
 
+/// Characters of a message that is too large to be sent, in the log.
+const TOO_LARGE: usize = 200;
 /// Blocked agents that a refusal names.
 const NAMED: usize = 5;
 /// How long a person waits to see that a Pod joined.
@@ -91,11 +94,23 @@ impl Verb for SendToAgents {
         let Self { to, body, re } = self;
         let sent = sending::send(&cx.shared, &pod.name, to.clone(), &body, re).await?;
         if cx.by.is_none()
-            && let Some(message) = noted(to, body, &sent)
+            && let Some(message) = noted(to, to_note(&cx.shared, body), &sent)
         {
             pod.tell(Fact::Noted(message)).await;
         }
         Ok(sent)
+    }
+}
+
+/// The text of a message for the log; of one that is larger than any may be, the beginning.
+fn to_note(shared: &Shared, body: Value) -> Value {
+    let text = match &body {
+        Value::String(text) => text.as_str(),
+        other => &other.to_string(),
+    };
+    match delivery::over_size(shared, text.len()) {
+        Some(_) => Value::String(SafeText::brief(text, TOO_LARGE).to_string()),
+        None => body,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::mesh::machines::{MachineName, address};
 use crate::protocol::mesh::{MeshAgent, MeshView};
 use crate::protocol::name::InvalidName;
 use crate::protocol::{Event, PeerEdge, PeerRegistered, PodName, Refusal};
+use crate::text::SafeText;
 
 pub(crate) struct Peer {
     pub(crate) name: String,
@@ -60,6 +61,12 @@ async fn of_machine(cx: &Cx, machine: MachineName, agent: &str) -> Result<Event,
     let pod = cx.pod()?.name;
     if cx.shared.mesh.seat(&pod).is_none() {
         return Err(not_joined(&pod));
+    }
+    if PodName::parse(agent).is_err() {
+        let agent = SafeText::quoted(agent);
+        return Err(Refusal::invalid(format!(
+            "{agent} is the name of no Pod, and only Pods are peers"
+        )));
     }
     let name = format!("{machine}:{agent}");
     Ok(match cx.shared.request_peer(&pod, machine, agent).await? {

@@ -82,6 +82,11 @@ impl Credentials {
         format!("nats://{}:{}@{}/{}", self.machine, self.seed, self.server, self.pin)
     }
 
+    /// What tells these machines from others: the name of this one, and the certificate of the server.
+    pub fn network(&self) -> String {
+        format!("{} {}", self.machine, self.pin)
+    }
+
     /// The directory of the file.
     pub fn dir(state: &Path) -> PathBuf {
         state.join(DIR)

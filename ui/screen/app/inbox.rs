@@ -188,8 +188,10 @@ impl App {
 
     /// Puts off what the card is about. The next card comes without the keys, as after an answer.
     fn put_off(&mut self) -> Vec<Effect> {
-        // A client has no Pod: its request is named by its id.
-        let name = |item: &Item<'_>| Some(item.pod().map_or_else(|| item.id(), PodName::to_string));
+        // A request of no Pod is named by its id.
+        let name = |item: &Item<'_>| {
+            Some(item.put_off_with().map_or_else(|| item.id(), PodName::to_string))
+        };
         let Some(name) = self.chosen_item(name) else { return Vec::new() };
         self.choose_item(self.inbox.position(&self.items()) + 1);
         self.card_sleeps();

@@ -112,6 +112,17 @@ impl<'a> Item<'a> {
         }
     }
 
+    /// The Pod with which a person puts it off; `None` where one request is put off.
+    pub fn put_off_with(&self) -> Option<&'a PodName> {
+        match self {
+            Self::Approval(approvals) => {
+                let first = approvals.first().copied();
+                first.filter(|approval| approval.is_of_pod()).map(|approval| &approval.pod)
+            }
+            Self::Pod(info, _) => Some(&info.name),
+        }
+    }
+
     /// Whether it waits for a person, and is counted in the bar.
     pub fn needs_person(&self) -> bool {
         self.matter() == Matter::Needs
@@ -132,9 +143,9 @@ impl<'a> Item<'a> {
 
     /// When a person put it off. What came after a person put its Pod off is not put off.
     pub fn put_off(&self, family: &Family) -> Option<u64> {
-        let of_client = self.approvals().first().and_then(|approval| approval.later);
-        let of_pod = || family.get(self.pod()?)?.later;
-        of_client.or_else(of_pod).filter(|at| *at >= self.since())
+        let of_one = self.approvals().first().and_then(|approval| approval.later);
+        let of_pod = || family.get(self.put_off_with()?)?.later;
+        of_one.or_else(of_pod).filter(|at| *at >= self.since())
     }
 
     /// The Pod whose result was not looked at.

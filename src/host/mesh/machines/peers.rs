@@ -7,12 +7,12 @@ use crate::host::mesh::machines::outgoing::{Sending, Stored};
 use crate::host::mesh::machines::{Task, incoming};
 use crate::host::mesh::roster::{self, Change};
 use crate::host::pod::Fact;
-use crate::mesh::machines::{Link, MachineName, Message, NotStored, Peering, address};
+use crate::mesh::machines::{Credentials, Link, MachineName, Message, NotStored, Peering, address};
 use crate::mesh::{Id, Status};
 use crate::protocol::mesh::MeshAgent;
 use crate::protocol::{ApprovalRequest, Pattern, PodName, Refusal, Verdict};
 use crate::run::Notification;
-use crate::store::{MachinePeer, PeerChange, PeerState, Said, StoreError};
+use crate::store::{MachinePeer, PeerChange, PeerState, Said, StoreError, agent_key};
 use crate::text::SafeText;
 use serde_json::value::to_raw_value;
 use std::time::Instant;
@@ -41,11 +41,13 @@ impl Shared {
     ) -> Result<Asked, Refusal> {
         self.mesh.machines.must_reach().await?;
         let (id, name) = (Id::new(), format!("{machine}:{agent}"));
+        let changing = self.mesh.machines.pairs.lock().await;
         let (before, after) = self.said_here(pod, &name, true, id, "", None).await?;
         let Some(asked) = after.filter(|pair| pair.state() == Some(PeerState::Asked)) else {
             self.peers_changed(before, None, &Verdict::Once);
             return Ok(Asked::Peers);
         };
+        drop(changing);
         let (re, peering) = (None, asked.owed());
         let body = to_raw_value(&sentence(true, "")).map_err(invalid)?;
         let sending = Sending { pod, machine, agent, id, re, body: &body, peering };
@@ -64,6 +66,7 @@ impl Shared {
 
     /// Ends what [`Self::request_peer`] began.
     pub(crate) async fn end_peer(&self, pod: &PodName, agent: &str) -> Result<(), Refusal> {
+        let _changing = self.mesh.machines.pairs.lock().await;
         let (before, after) = self.said_here(pod, agent, false, Id::new(), "", None).await?;
         if before.as_ref().and_then(MachinePeer::state).is_none() {
             let agent = SafeText::line(agent);
@@ -85,6 +88,7 @@ impl Shared {
             Verdict::Deny { reason } => (false, reason.as_str()),
             _ => return Err(Refusal::invalid("a person allows or denies that two become peers")),
         };
+        let _changing = self.mesh.machines.pairs.lock().await;
         let only_after = Some(approval.id.clone());
         let said = self.said_here(&approval.pod, agent, wants, Id::new(), reason, only_after);
         let (before, after) = said.await?;
@@ -144,7 +148,7 @@ impl Shared {
     /// Marks the agents that are peers of Pods here, and adds those that are away.
     pub(crate) async fn mark_peers(&self, agents: &mut Vec<MeshAgent>) -> Result<(), StoreError> {
         for pair in self.store.machine_peers().await? {
-            let at = agents.iter().position(|agent| agent.name == pair.agent);
+            let at = agents.iter().position(|agent| agent_key(&agent.name) == pair.agent);
             let Some(state @ (PeerState::Peers | PeerState::Asked)) = pair.state() else {
                 continue;
             };
@@ -164,8 +168,24 @@ impl Shared {
 }
 
 impl Task {
+    /// Forgets the pairs of other machines than those that this one is among now.
+    pub(super) async fn begin_network(&self, credentials: &Credentials) {
+        let _changing = self.machines().pairs.lock().await;
+        match self.shared.store.begin_network(credentials.network()).await {
+            Ok(forgotten) => {
+                let why = "this machine has joined others".to_owned();
+                for pair in forgotten {
+                    self.shared
+                        .approval_decided(&pair.id, &Verdict::Withdrawn { why: why.clone() });
+                }
+            }
+            Err(error) => tracing::warn!("peers on other machines may be of others: {error}"),
+        }
+    }
+
     /// Shows the requests that waited when the last host ended.
     pub(super) async fn show_requests(&self) {
+        let _changing = self.machines().pairs.lock().await;
         match self.shared.store.machine_peers().await {
             Ok(pairs) => {
                 for pair in pairs.iter().filter(|pair| pair.state() == Some(PeerState::Pending)) {
@@ -234,6 +254,7 @@ impl Task {
                 return Ok(refused);
             }
         }
+        let _changing = self.machines().pairs.lock().await;
         let reason = serde_json::from_str::<String>(message.body.get()).unwrap_or_default();
         let (said, id) = (Said::There(peering), Id::new().to_string());
         let change = shared.store.record_peer(&pod, &agent, said, id, String::new());

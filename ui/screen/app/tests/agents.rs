@@ -185,6 +185,18 @@ fn a_request_to_become_a_peer_names_its_agent_and_is_allowed_once() {
 }
 
 #[test]
+fn a_request_to_become_a_peer_is_put_off_without_its_pod() {
+    let mut bench = bench(two());
+    let agent = Some("casa:reviewer".into());
+    let request = ApprovalRequest { agent, ..approval("r1", "alice", "alice") };
+    bench.host(None, Event::ApprovalRequested { approval: Box::new(request) });
+    bench.press("ctrl-n");
+    bench.wait(1_000);
+    let put_off = Method::PutOff { approval: "r1".into() };
+    assert_eq!(calls(&bench.press("z")), [(None, &put_off)]);
+}
+
+#[test]
 fn names_of_agents_are_shown_safe_and_in_their_columns() {
     let hostile = "evil\u{1b}[2J\u{202e}\nname";
     let names = ["日本語のエージェント・長い名前", hostile, &"long-".repeat(40)];
