@@ -1,6 +1,6 @@
 //! The helper of a Pod's next command, started while the command before it runs: four starts of this program are the
 //! largest part of a trivial command. It has started the stages of the command, which have namespaces of their own, and
-//! waits for the order. It knows the limits of the command, but nothing of its scope, and holds nothing of the Pod.
+//! waits for the order. It knows the limits of the command, but nothing of its scope, and has none of the Pod's files.
 
 use crate::sandbox::order::{Stages, new_mark};
 use crate::sandbox::view::Network;
@@ -46,7 +46,8 @@ struct Waiting {
 }
 
 impl NextHelper {
-    /// The helper that waits for a command with these stages, and the mark of its processes.
+    /// The helper that waits for a command with these stages, and the mark of its processes. One that has ended, or whose
+    /// stages may miss a mount, is dropped.
     pub fn take(&self, command: &Command) -> Option<(Child, String)> {
         let stages = Stages::of(command.view.as_ref()?)?;
         let mut waiting = self.slot().take_if(|waiting| waiting.stages == stages)?;
@@ -55,7 +56,7 @@ impl NextHelper {
         fits.then_some((waiting.child, waiting.mark))
     }
 
-    /// Starts the helper of the command after this one. A command with the network or without a Pod has no such successor.
+    /// Starts the helper of the next command, if this one belongs to a Pod, has namespaces, and is without the network.
     pub fn start(&self, sandbox: &Sandbox, command: &Command) {
         let stages = command.view.as_ref().and_then(Stages::of);
         let usual = |stages: &Stages| stages.network == Network::Off && !stages.pod.is_empty();
@@ -117,7 +118,7 @@ mod tests {
         Command { program, cwd, env, timeout, view, group: StartGroup::default() }
     }
 
-    /// As for another process.
+    /// With places of its own.
     fn next_helper() -> NextHelper {
         NextHelper { places: Arc::new(Semaphore::new(MOST)), ..NextHelper::default() }
     }

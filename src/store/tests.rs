@@ -1,4 +1,5 @@
 use crate::config::Destination;
+use crate::mesh::machines::Peering;
 use crate::protocol::entry::{Entry, Fact, SegmentOrigin, domain};
 use crate::protocol::name::EntryId;
 use crate::protocol::name::{PodName, SegmentId, SessionId};
@@ -8,7 +9,7 @@ use crate::scope::{Permission, Rule, Scope};
 use crate::session::Files;
 use crate::store::open::open;
 use crate::store::schema::MIGRATIONS;
-use crate::store::{Change, Decided, Discard, StoredApproval, StoredRule};
+use crate::store::{Change, Decided, Discard, Said, StoredApproval, StoredRule};
 use crate::store::{
     DamagedRow, MailboxKind, MailboxMessage, PodRow, Store, StoreError, Wanted, recover,
 };
@@ -776,4 +777,28 @@ async fn what_one_model_at_one_address_refused_can_be_forgotten() {
     let mut kept = kept;
     kept.sort();
     assert_eq!(known, kept);
+}
+
+#[tokio::test]
+async fn pairs_are_found_in_any_case_and_forgotten_among_other_machines() {
+    let (bench, alice) = (Bench::new(), name("alice"));
+    let store = bench.open().await;
+    let record = async |said, agent: &str| {
+        store.record_peer(&alice, agent, said, "r1".into(), String::new()).await
+    };
+    let says = |generation| Said::There(Peering { generation, wants: true });
+    let refused = record(says(7), "casa:bob").await.unwrap_err();
+    assert!(matches!(refused, StoreError::NoSuchPod(_)), "{refused}");
+    store.create_pod(pod("alice")).await.unwrap();
+    assert_eq!(store.begin_network("trab pin".into()).await.unwrap(), []);
+    // Counting on from such a generation would overflow.
+    assert_eq!(record(says(u64::MAX), "casa:bob").await.unwrap().unwrap().after, None);
+    assert!(record(says(1 << 60), "casa:bob").await.unwrap().unwrap().after.is_some());
+    record(Said::Here { wants: true, only_after: None }, "casa:Bob").await.unwrap();
+    assert!(store.are_machine_peers(&alice, "casa:BOB").await.unwrap());
+    assert_eq!(store.machine_peers().await.unwrap().len(), 1);
+    assert_eq!(store.begin_network("trab pin".into()).await.unwrap(), []);
+    let forgotten = store.begin_network("trab other".into()).await.unwrap();
+    assert_eq!(forgotten[0].agent, "casa:bob");
+    assert_eq!(store.machine_peers().await.unwrap(), []);
 }

@@ -158,7 +158,7 @@ impl Machine {
         }
     }
 
-    /// What a message of an agent says in the history.
+    /// The recorded sender of the message with this text.
     fn origin(&self, text: &str) -> Option<Value> {
         let entries = self.bench.log(self.pod).into_iter();
         let mut items = entries.map(|entry| entry["item"].clone());
@@ -178,7 +178,7 @@ struct Sender {
     held: Mutex<Vec<u64>>,
     refused: Mutex<BTreeSet<u64>>,
     received: AtomicU64,
-    /// Messages that did not arrive at once.
+    /// Messages of which it is not known at once that they arrived.
     late: AtomicU64,
 }
 
@@ -321,10 +321,18 @@ fn three_machines_lose_and_repeat_nothing_whatever_happens_to_one_of_them() {
         Machine { name, pod, bench, host: Mutex::new(Some(host)) }
     });
     let [casa, trab, docs] = &machines;
-    let all = "alice\ntrab:bob\ndocs:carol\n";
-    let sorted = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+    let seen = |machine: &Machine| -> BTreeSet<String> {
+        machine.bench.yoi(&["mesh", "ls"]).out.lines().map(str::to_owned).collect()
+    };
+    let all = |machine: &Machine| -> BTreeSet<String> {
+        let name = |other: &Machine| match other.name == machine.name {
+            true => other.pod.to_owned(),
+            false => other.address(),
+        };
+        machines.iter().map(name).collect()
+    };
     eventually("each machine sees the others", || {
-        sorted(&casa.bench.yoi(&["mesh", "ls"]).out) == sorted(all)
+        machines.iter().all(|machine| seen(machine) == all(machine))
     });
     let (id, status) = casa.send(&runtime, "trab:bob", "are you there?", None);
     assert_eq!(status, "received");

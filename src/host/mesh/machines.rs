@@ -227,9 +227,14 @@ impl Task {
                 }
                 Err(error) => (None, None, Some(error.to_string())),
             };
-            if let Some(credentials) = &credentials {
-                self.begin_network(credentials).await;
-            }
+            let (credentials, why) = match credentials {
+                None => (None, why),
+                Some(found) => match self.begin_network(&found).await {
+                    Ok(()) => (Some(found), why),
+                    // Connected, it would take agents of other machines for peers.
+                    Err(error) => (None, Some(error.to_string())),
+                },
+            };
             self.machines().change(|now| *now = State { own, why, ..State::default() });
             self.agents_changed();
             let connected = async {

@@ -59,6 +59,10 @@ pub(crate) fn elsewhere<'a>(cx: &Cx, name: &'a str) -> Elsewhere<'a> {
 /// Asks an agent of another machine, whose person decides.
 async fn of_machine(cx: &Cx, machine: MachineName, agent: &str) -> Result<Event, Refusal> {
     let pod = cx.pod()?.name;
+    if cx.by.is_some() {
+        let text = "a person asks for peers on other machines, with :peer";
+        return Err(Refusal::invalid(text));
+    }
     if cx.shared.mesh.seat(&pod).is_none() {
         return Err(not_joined(&pod));
     }

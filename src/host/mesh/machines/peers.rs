@@ -57,14 +57,25 @@ impl Shared {
             // It is not known whether the server has it: it is said again on the next connection.
             Status::Timeout => {}
             _ => {
-                self.store.forget_request(&asked).await?;
+                self.request_refused(&asked).await?;
                 return Err(Refusal::invalid(reason.unwrap_or_default()));
             }
         }
+        roster::changed(self, Change::Member);
         Ok(Asked::Sent(id, (status, reason)))
     }
 
-    /// Ends what [`Self::request_peer`] began.
+    /// The other side does not take what this one asks or agreed to. It may know of an earlier request.
+    async fn request_refused(&self, of: &MachinePeer) -> Result<(), StoreError> {
+        let _changing = self.mesh.machines.pairs.lock().await;
+        let only_after = Some(of.id.clone());
+        let said = self.said_here(&of.pod, &of.agent, false, Id::new(), "", only_after);
+        let (before, after) = said.await?;
+        self.peers_changed(before, after, &Verdict::Once);
+        Ok(())
+    }
+
+    /// Ends a pair, takes a request back, or denies one.
     pub(crate) async fn end_peer(&self, pod: &PodName, agent: &str) -> Result<(), Refusal> {
         let _changing = self.mesh.machines.pairs.lock().await;
         let (before, after) = self.said_here(pod, agent, false, Id::new(), "", None).await?;
@@ -84,13 +95,13 @@ impl Shared {
         verdict: Verdict,
     ) -> Result<(), Refusal> {
         let (wants, reason) = match &verdict {
-            Verdict::Once => (true, ""),
-            Verdict::Deny { reason } => (false, reason.as_str()),
+            Verdict::Once => (true, String::new()),
+            Verdict::Deny { reason } => (false, SafeText::brief(reason, REASON).to_string()),
             _ => return Err(Refusal::invalid("a person allows or denies that two become peers")),
         };
         let _changing = self.mesh.machines.pairs.lock().await;
         let only_after = Some(approval.id.clone());
-        let said = self.said_here(&approval.pod, agent, wants, Id::new(), reason, only_after);
+        let said = self.said_here(&approval.pod, agent, wants, Id::new(), &reason, only_after);
         let (before, after) = said.await?;
         if before == after {
             return Err(Refusal::invalid("that request was decided or withdrawn already"));
@@ -168,19 +179,14 @@ impl Shared {
 }
 
 impl Task {
-    /// Forgets the pairs of other machines than those that this one is among now.
-    pub(super) async fn begin_network(&self, credentials: &Credentials) {
+    /// Forgets the pairs of another network than that of these credentials.
+    pub(super) async fn begin_network(&self, credentials: &Credentials) -> Result<(), StoreError> {
         let _changing = self.machines().pairs.lock().await;
-        match self.shared.store.begin_network(credentials.network()).await {
-            Ok(forgotten) => {
-                let why = "this machine has joined others".to_owned();
-                for pair in forgotten {
-                    self.shared
-                        .approval_decided(&pair.id, &Verdict::Withdrawn { why: why.clone() });
-                }
-            }
-            Err(error) => tracing::warn!("peers on other machines may be of others: {error}"),
+        let why = "this machine has joined another network".to_owned();
+        for pair in self.shared.store.begin_network(credentials.network()).await? {
+            self.shared.approval_decided(&pair.id, &Verdict::Withdrawn { why: why.clone() });
         }
+        Ok(())
     }
 
     /// Shows the requests that waited when the last host ended.
@@ -215,10 +221,11 @@ impl Task {
                 peering: Some(owed),
             };
             let noted = match link.send(&machine, &message).await {
-                Ok(()) | Err(NotStored::NoSuchMachine(_) | NotStored::TooLarge(..)) => {
-                    self.shared.store.peer_notified(&pair).await
-                }
-                Err(NotStored::Refused(_)) => continue,
+                Ok(()) => self.shared.store.peer_notified(&pair).await,
+                // It is owed until that machine can be told.
+                Err(
+                    NotStored::NoSuchMachine(_) | NotStored::TooLarge(..) | NotStored::Refused(_),
+                ) => continue,
                 // It is told on the next connection.
                 Err(NotStored::Unknown) => return,
             };
@@ -259,6 +266,7 @@ impl Task {
         let (said, id) = (Said::There(peering), Id::new().to_string());
         let change = shared.store.record_peer(&pod, &agent, said, id, String::new());
         let Some(PeerChange { before, after }) = change.await? else {
+            roster::changed(shared, Change::Member);
             let text = "as many requests to become peers wait for a person there as may";
             return Ok(Some(text.to_owned()));
         };
@@ -298,6 +306,9 @@ impl Task {
             (Some(PeerState::Peers), None) => {
                 Fact::AgentRefused(format!("{named} is no peer any more{why}"))
             }
+            (Some(PeerState::Peers), Some(PeerState::Pending)) => {
+                Fact::AgentRefused(format!("{named} is no peer any more, and asks anew"))
+            }
             _ => return,
         };
         if let Some(handle) = self.shared.pod(pod) {
@@ -305,7 +316,7 @@ impl Task {
         }
     }
 
-    /// Takes the outcome of a request that was queued; `false`: it is about something else.
+    /// Takes the outcome of a request or of an agreement that was queued; `false`: it is about something else.
     pub(super) async fn took_request(
         &self,
         pod: &PodName,
@@ -319,8 +330,7 @@ impl Task {
             |pair: &&MachinePeer| pair.id == id && pair.pod.key() == pod.key() && is_from(pair);
         let Some(asked) = pairs.iter().find(is_it) else { return Ok(false) };
         if let Some(reason) = denied {
-            self.shared.store.forget_request(asked).await?;
-            roster::changed(&self.shared, Change::Member);
+            self.shared.request_refused(asked).await?;
             self.note(pod, &asked.agent, asked.state(), None, reason).await;
         }
         Ok(true)
