@@ -336,6 +336,28 @@ async fn two_that_want_each_other_are_peers_and_a_deleted_pod_is_none() {
 }
 
 #[tokio::test]
+async fn an_agreement_that_comes_too_late_makes_peers_of_neither() {
+    let Some(mut server) = TestServer::start() else { return };
+    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
+    let here = Bench::machine("alice", &casa).await;
+    let there = Bench::machine("bob", &trab).await;
+    here.sees("trab").await;
+    here.peers("alice", "trab:bob").await.unwrap();
+    let request = there.request_of("casa:alice").await;
+    here.call(&name("alice"), Method::MeshLeave).await.unwrap();
+    there.decides(&request, Verdict::Once).await;
+    let ended = async {
+        for bench in [&here, &there] {
+            let pairs = async || bench.host.shared.store.machine_peers().await.unwrap();
+            while pairs().await.iter().any(|pair| pair.state().is_some()) {
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.expect("both sides know");
+}
+
+#[tokio::test]
 async fn a_machine_has_few_requests_waiting_and_is_blocked_as_a_whole() {
     let Some(mut server) = TestServer::start() else { return };
     let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
