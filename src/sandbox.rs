@@ -256,7 +256,7 @@ impl Sandbox {
         }
     }
 
-    /// The start of the helper; its standard error is where the output of the command goes.
+    /// The command line of the helper; its standard error is where the output of the command goes.
     fn helper(&self, errors: Stdio) -> tokio::process::Command {
         let mut helper = tokio::process::Command::new(&self.helper);
         helper.arg(HELPER_ARG).env_clear().current_dir("/");
@@ -264,7 +264,7 @@ impl Sandbox {
         helper
     }
 
-    /// The start of a helper that starts these stages before it gets its order.
+    /// The command line of a helper that starts these stages at once, and then waits for its order.
     fn helper_ahead(&self, mark: &str, stages: &Stages) -> tokio::process::Command {
         let mut helper = self.helper(Stdio::piped());
         helper.arg(stages.line().trim_end()).env(MARK, mark);

@@ -223,31 +223,16 @@ fn request(client: &McpClient, call: &ClientCall) -> ApprovalRequest {
          may list, read and send to the Pods that work in that folder, and start Pods whose scope stays inside it",
         SafeText::quoted(&client.name)
     );
+    let id = uuid::Uuid::now_v7().to_string();
+    let rule = Pattern { tool: TOOLS.to_owned(), pattern: format!("in {folder}") };
     ApprovalRequest {
-        id: uuid::Uuid::now_v7().to_string(),
-        pod: PodName::from_directory(&client.name),
         client: Some(client.clone()),
-        agent: None,
-        lineage: Vec::new(),
-        cwd: None,
-        call_id: String::new(),
-        tool: call.tool.to_owned(),
         action: call.action.clone(),
-        question: None,
-        arguments: None,
         details: call.details.clone(),
         because,
-        reason: None,
-        said: None,
-        task: None,
         scope: vec![Rule::new(&client.folder, Permission::Write)],
-        lease: None,
-        outside: Vec::new(),
-        scripts: Vec::new(),
-        once_only: false,
-        rule: Pattern { tool: TOOLS.to_owned(), pattern: format!("in {folder}") },
         since: now_ms(),
-        later: None,
+        ..ApprovalRequest::new(id, PodName::from_directory(&client.name), call.tool, rule)
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) mod view;
 pub(crate) mod sending;
 
 use crate::host::Shared;
-use crate::mesh::machines::address;
+use crate::mesh::machines::{MachineName, address};
 use crate::mesh::{Member, Peer, Standing};
 use crate::protocol::PodName;
 use rates::Rates;
@@ -136,10 +136,10 @@ impl Mesh {
     }
 }
 
-/// The machine of an agent, if it is blocked as a whole.
-pub(crate) fn on_blocked_machine<'a>(blocked: &BTreeSet<String>, name: &'a str) -> Option<&'a str> {
-    let (machine, _) = name.split_once(':')?;
-    (address(name).is_some() && blocked.contains(machine)).then_some(machine)
+/// The machine of this agent, if a person blocked the machine.
+pub(crate) fn on_blocked_machine(blocked: &BTreeSet<String>, name: &str) -> Option<MachineName> {
+    let (machine, _) = address(name)?;
+    blocked.contains(machine.as_str()).then_some(machine)
 }
 
 impl Shared {

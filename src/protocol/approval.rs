@@ -98,6 +98,36 @@ pub const CHANGED_TOOLS: &str = "McpTools";
 const MAX_LINE: usize = 80;
 
 impl ApprovalRequest {
+    /// A request without anything that only some have.
+    pub fn new(id: String, pod: PodName, tool: &str, rule: Pattern) -> Self {
+        Self {
+            id,
+            pod,
+            client: None,
+            agent: None,
+            lineage: Vec::new(),
+            cwd: None,
+            call_id: String::new(),
+            tool: tool.to_owned(),
+            action: String::new(),
+            question: None,
+            arguments: None,
+            details: None,
+            because: String::new(),
+            reason: None,
+            said: None,
+            task: None,
+            scope: Vec::new(),
+            lease: None,
+            outside: Vec::new(),
+            scripts: Vec::new(),
+            once_only: false,
+            rule,
+            since: 0,
+            later: None,
+        }
+    }
+
     /// Whether this Pod asks.
     pub fn is_of(&self, pod: &PodName) -> bool {
         self.is_of_pod() && self.pod == *pod

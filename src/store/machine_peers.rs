@@ -10,7 +10,7 @@ use crate::mesh::machines::Peering;
 use crate::protocol::name::PodName;
 use crate::protocol::now_ms;
 use crate::store::lane::Failure;
-use crate::store::pods::signed;
+use crate::store::pods::{must_exist, signed};
 use crate::store::rows::number;
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -51,7 +51,7 @@ impl Wants {
         }
     }
 
-    /// After a person here wants it, or does not any more.
+    /// The row after a person here has said whether they want it.
     fn after_here(self, wants: bool) -> Self {
         match (wants, self.state()) {
             (true, Some(PeerState::Peers)) | (false, None) => self,
@@ -63,7 +63,7 @@ impl Wants {
         }
     }
 
-    /// After the other side told what it wants.
+    /// The row after the other side has said what it wants.
     fn after_there(self, says: Peering) -> Self {
         let Peering { generation, wants } = says;
         match generation.cmp(&self.generation) {
@@ -127,7 +127,6 @@ pub struct PeerChange {
     pub after: Option<MachinePeer>,
 }
 
-const EXISTS: &str = "SELECT 1 FROM pods WHERE key = ?1";
 const COLUMNS: &str = "name, agent, generation, here, there, owed, id, reason, since";
 
 impl Store {
@@ -183,6 +182,21 @@ impl Store {
         Ok(rows.into_iter().flatten().collect())
     }
 
+    /// The pair of a Pod in which this is the id of what was said last.
+    pub async fn pair_of(
+        &self,
+        pod: &PodName,
+        id: String,
+    ) -> Result<Option<MachinePeer>, StoreError> {
+        let key = pod.key();
+        let read = move |db: &Connection| {
+            let sql = format!("SELECT {COLUMNS} FROM machine_peers WHERE pod = ?1 AND id = ?2");
+            let row = db.prepare_cached(&sql)?.query_row([key, id], stored).optional()?;
+            Ok(row.flatten())
+        };
+        self.reader.run("read", read).await
+    }
+
     /// Whether a Pod and an agent of another machine are peers.
     pub async fn are_machine_peers(&self, pod: &PodName, agent: &str) -> Result<bool, StoreError> {
         let (pod, agent) = (pod.clone(), agent_key(agent));
@@ -210,25 +224,13 @@ fn record(
     reason: &str,
 ) -> Result<Option<PeerChange>, Failure> {
     let before = of_pair(db, pod, agent)?;
-    let unchanged = Some(PeerChange { before: before.clone(), after: before.clone() });
     let known = before.as_ref().map(|pair| pair.wants);
-    let next = match said {
-        Said::Here { only_after: Some(id), .. }
-            if before.as_ref().is_none_or(|pair| pair.id != *id) =>
-        {
-            return Ok(unchanged);
-        }
-        // Later than what an earlier row said that is forgotten.
-        Said::Here { wants, .. } => {
-            known.unwrap_or(Wants { generation: now_ms(), ..Wants::default() }).after_here(*wants)
-        }
-        Said::There(Peering { wants: false, .. }) if known.is_none() => return Ok(unchanged),
-        Said::There(says) if says.generation > LATEST => return Ok(unchanged),
-        Said::There(says) => known.unwrap_or_default().after_there(*says),
+    let Some(next) = after(said, before.as_ref()) else {
+        return Ok(Some(PeerChange { before: before.clone(), after: before }));
     };
     let state = known.and_then(Wants::state);
-    if next.state().is_some() && !db.prepare_cached(EXISTS)?.exists([pod.key()])? {
-        return Err(StoreError::NoSuchPod(pod.clone()).into());
+    if next.state().is_some() {
+        must_exist(db, pod)?;
     }
     if next.state() == Some(PeerState::Pending) && state != next.state() && is_full(db, agent)? {
         // That the other side ended the pair before it asked anew holds nevertheless.
@@ -238,7 +240,7 @@ fn record(
         return Ok(None);
     }
     if known == Some(next) && !next.owed || known.is_none() && next.state().is_none() {
-        return Ok(unchanged);
+        return Ok(Some(PeerChange { before: before.clone(), after: before }));
     }
     if next.state().is_none() && !next.owed && known.is_some_and(|known| !known.here) {
         // Only the other side ever wanted it, under names that it invents as it likes.
@@ -248,6 +250,35 @@ fn record(
         )?;
         return Ok(Some(PeerChange { before, after: None }));
     }
+    write(db, (pod, agent), next, before.as_ref(), (id, reason))?;
+    let after = of_pair(db, pod, agent)?;
+    Ok(Some(PeerChange { before, after }))
+}
+
+/// What a pair wants after this was said; `None`: it changes nothing.
+fn after(said: &Said, before: Option<&MachinePeer>) -> Option<Wants> {
+    let known = before.map(|pair| pair.wants);
+    match said {
+        Said::Here { only_after: Some(id), .. } if before.is_none_or(|pair| pair.id != *id) => None,
+        // Higher than the generation of a row that was deleted.
+        Said::Here { wants, .. } => {
+            let known = known.unwrap_or(Wants { generation: now_ms(), ..Wants::default() });
+            Some(known.after_here(*wants))
+        }
+        Said::There(Peering { wants: false, .. }) if known.is_none() => None,
+        Said::There(says) if says.generation > LATEST => None,
+        Said::There(says) => Some(known.unwrap_or_default().after_there(*says)),
+    }
+}
+
+/// Writes the row of a pair.
+fn write(
+    db: &Connection,
+    (pod, agent): (&PodName, &str),
+    next: Wants,
+    before: Option<&MachinePeer>,
+    (id, reason): (&str, &str),
+) -> Result<(), Failure> {
     let sql = "INSERT INTO machine_peers
         (pod, name, agent, generation, here, there, owed, id, reason, since)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (pod, agent) DO UPDATE SET
@@ -255,20 +286,17 @@ fn record(
         there = excluded.there, owed = excluded.owed, id = excluded.id, reason = excluded.reason,
         since = excluded.since";
     let Wants { generation, here, there, owed } = next;
+    let same = before.filter(|pair| pair.state() == next.state());
     // A request that waits keeps its id.
-    let keeps =
-        |pair: &&MachinePeer| pair.state() == Some(PeerState::Pending) && state == next.state();
-    let id = before.as_ref().filter(keeps).map_or(id, |pair| &pair.id);
-    let since =
-        before.as_ref().filter(|_| state == next.state()).map_or(now_ms(), |pair| pair.since);
-    let stays = |pair: &&MachinePeer| reason.is_empty() && pair.state() == next.state();
-    let reason = before.as_ref().filter(stays).map_or(reason, |pair| &pair.reason);
+    let waits = same.filter(|pair| pair.state() == Some(PeerState::Pending));
+    let id = waits.map_or(id, |pair| &pair.id);
+    let since = same.map_or_else(now_ms, |pair| pair.since);
+    let reason = same.filter(|_| reason.is_empty()).map_or(reason, |pair| &pair.reason);
     let (key, name, since) = (pod.key(), pod.as_str(), signed(since));
     let values =
         params![key, name, agent, signed(generation), here, there, owed, id, reason, since];
     db.execute(sql, values)?;
-    let after = of_pair(db, pod, agent)?;
-    Ok(Some(PeerChange { before, after }))
+    Ok(())
 }
 
 /// Whether as many requests wait as may.

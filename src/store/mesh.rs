@@ -5,7 +5,7 @@ use crate::protocol::name::PodName;
 use crate::protocol::now_ms;
 use crate::store::lane::Failure;
 use crate::store::mailbox::add;
-use crate::store::pods::signed;
+use crate::store::pods::{must_exist, signed};
 use crate::store::{MailboxKind, MailboxMessage, Store, StoreError, Wanted};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::{BTreeSet, HashMap};
@@ -60,10 +60,7 @@ impl Store {
     pub async fn set_mesh_choice(&self, pod: &PodName, joined: bool) -> Result<(), StoreError> {
         let pod = pod.clone();
         let write = move |db: &Connection| {
-            let sql = "SELECT 1 FROM pods WHERE key = ?1";
-            if db.query_row(sql, [pod.key()], |_| Ok(())).optional()?.is_none() {
-                return Err(StoreError::NoSuchPod(pod.clone()).into());
-            }
+            must_exist(db, &pod)?;
             let sql = "INSERT INTO mesh_choices (pod, joined) VALUES (?1, ?2)
                 ON CONFLICT (pod) DO UPDATE SET joined = excluded.joined";
             db.execute(sql, params![pod.key(), joined])?;

@@ -4,9 +4,9 @@ use crate::protocol::PeerEdge;
 use crate::protocol::name::PodName;
 use crate::protocol::now_ms;
 use crate::store::lane::Failure;
-use crate::store::pods::signed;
+use crate::store::pods::{must_exist, signed};
 use crate::store::{Store, StoreError};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 impl Store {
     /// Makes two Pods peers. Returns whether they were not before. Both must be there.
@@ -35,10 +35,7 @@ impl Store {
 
 pub fn add_edge(db: &Connection, edge: &PeerEdge) -> Result<bool, Failure> {
     for pod in [&edge.a, &edge.b] {
-        let sql = "SELECT 1 FROM pods WHERE key = ?1";
-        if db.query_row(sql, [pod.key()], |_| Ok(())).optional()?.is_none() {
-            return Err(StoreError::NoSuchPod(pod.clone()).into());
-        }
+        must_exist(db, pod)?;
     }
     let sql = "INSERT INTO peers (a, b, since) VALUES (?1, ?2, ?3) ON CONFLICT (a, b) DO NOTHING";
     Ok(db.execute(sql, params![edge.a.key(), edge.b.key(), signed(now_ms())])? > 0)

@@ -206,6 +206,12 @@ pub fn existing(pod: &PodName, rows: usize) -> Result<(), Failure> {
     if rows == 0 { Err(StoreError::NoSuchPod(pod.clone()).into()) } else { Ok(()) }
 }
 
+/// Fails unless there is a row of the Pod.
+pub fn must_exist(db: &Connection, pod: &PodName) -> Result<(), Failure> {
+    let exists = db.prepare_cached("SELECT 1 FROM pods WHERE key = ?1")?.exists([pod.key()])?;
+    existing(pod, usize::from(exists))
+}
+
 /// Deletes a Pod with everything that is only its own; its session is marked until that is gone.
 pub fn delete(db: &Connection, pod: &PodName) -> Result<(), Failure> {
     mark(db, pod)?;
@@ -215,10 +221,7 @@ pub fn delete(db: &Connection, pod: &PodName) -> Result<(), Failure> {
 
 pub fn insert(db: &Connection, row: &PodRow) -> Result<(), Failure> {
     if let Some(parent) = &row.parent {
-        let sql = "SELECT 1 FROM pods WHERE key = ?1";
-        if db.query_row(sql, [parent.key()], |_| Ok(())).optional()?.is_none() {
-            return Err(StoreError::NoSuchPod(parent.clone()).into());
-        }
+        must_exist(db, parent)?;
     }
     let sql = "INSERT INTO pods (key, name, parent, wanted, cwd, workspace, session, segment,
             config, scope, env, created, since, seen, last, gaps, last_run,

@@ -189,7 +189,7 @@ pub const MIGRATIONS: &[&str] = &[
 ",
     "
     CREATE TABLE machine_peers (               -- Pods and agents of other machines
-        pod    TEXT NOT NULL,                  -- its key; a row outlives the Pod until the other side knows
+        pod    TEXT NOT NULL,                  -- its key; a row outlives the Pod, so that the other side is told
         name   TEXT NOT NULL,
         agent  TEXT NOT NULL,                  -- with its machine
         generation INTEGER NOT NULL,           -- the next one begins when a side ends it

@@ -223,17 +223,14 @@ impl Task {
             let (own, credentials, why) = match Credentials::read(state) {
                 Ok(None) => (None, None, None),
                 Ok(Some(found)) => {
-                    (Some((found.machine.clone(), found.server.clone())), Some(found), None)
+                    let own = Some((found.machine.clone(), found.server.clone()));
+                    match self.begin_network(&found).await {
+                        Ok(()) => (own, Some(found), None),
+                        // Connected, it would take agents of other machines for peers.
+                        Err(error) => (own, None, Some(error.to_string())),
+                    }
                 }
                 Err(error) => (None, None, Some(error.to_string())),
-            };
-            let (credentials, why) = match credentials {
-                None => (None, why),
-                Some(found) => match self.begin_network(&found).await {
-                    Ok(()) => (Some(found), why),
-                    // Connected, it would take agents of other machines for peers.
-                    Err(error) => (None, Some(error.to_string())),
-                },
             };
             self.machines().change(|now| *now = State { own, why, ..State::default() });
             self.agents_changed();

@@ -37,10 +37,8 @@ impl Pod {
         if self.phase.is_running() || !is_at_rest(&self.info.borrow()) {
             return;
         }
-        let mut rows =
-            self.shared.store.messages_to_count(&self.row.name).await.unwrap_or_default();
-        rows.retain(|row| !self.phase.has_taken(&row.id));
-        let why = child_events::waiting(&rows);
+        let rows = self.shared.store.messages_to_count(&self.row.name).await;
+        let why = child_events::waiting(&self.not_taken(rows.unwrap_or_default()));
         self.change(|info| info.why = why);
     }
 
@@ -107,9 +105,12 @@ impl Pod {
     /// The messages that wait. A row that the history holds does not wait, even when the store did
     /// not mark it yet, or could not.
     pub(super) async fn mailbox(&self) -> Result<Vec<MailboxMessage>, StoreError> {
-        let mut rows = self.shared.store.messages(&self.row.name).await?;
+        Ok(self.not_taken(self.shared.store.messages(&self.row.name).await?))
+    }
+
+    fn not_taken(&self, mut rows: Vec<MailboxMessage>) -> Vec<MailboxMessage> {
         rows.retain(|row| !self.phase.has_taken(&row.id));
-        Ok(rows)
+        rows
     }
 
     /// Shows the queued inputs, and which messages of other Pods wait.

@@ -94,7 +94,7 @@ impl Verb for SendToAgents {
         let Self { to, body, re } = self;
         let sent = sending::send(&cx.shared, &pod.name, to.clone(), &body, re).await?;
         if cx.by.is_none()
-            && let Some(message) = noted(to, to_note(&cx.shared, body), &sent)
+            && let Some(message) = noted(&cx.shared, to, body, &sent)
         {
             pod.tell(Fact::Noted(message)).await;
         }
@@ -102,20 +102,9 @@ impl Verb for SendToAgents {
     }
 }
 
-/// The text of a message for the log; of one that is larger than any may be, the beginning.
-fn to_note(shared: &Shared, body: Value) -> Value {
-    let text = match &body {
-        Value::String(text) => text.as_str(),
-        other => &other.to_string(),
-    };
-    match delivery::over_size(shared, text.len()) {
-        Some(_) => Value::String(SafeText::brief(text, TOO_LARGE).to_string()),
-        None => body,
-    }
-}
-
-/// The note in the log of a Pod about a message of a person in its name, also about one that was refused.
-fn noted(to: Addressees, body: Value, sent: &Event) -> Option<Notification> {
+/// The note in the log of a Pod about a message of a person in its name, also about one that was refused. Of a message
+/// that is larger than any may be, it has the beginning.
+fn noted(shared: &Shared, to: Addressees, body: Value, sent: &Event) -> Option<Notification> {
     let Event::MeshSent { id, status, reason, pods, handed_over } = sent else { return None };
     let to = match to {
         Addressees::One(name) => name,
@@ -124,6 +113,10 @@ fn noted(to: Addressees, body: Value, sent: &Event) -> Option<Notification> {
     let message = match body {
         Value::String(text) => text,
         other => other.to_string(),
+    };
+    let message = match delivery::over_size(shared, message.len()) {
+        Some(_) => SafeText::brief(&message, TOO_LARGE).to_string(),
+        None => message,
     };
     let (id, status, pods) = (id.clone(), status.clone(), pods.clone());
     let sent = SentMessage { id, status, pods, handed_over: *handed_over };

@@ -1,8 +1,7 @@
 //! Unpeer: two Pods are no peers any more.
 
-use crate::host::verb::peer::{are_peers, pair};
+use crate::host::verb::peer::{Elsewhere, are_peers, elsewhere, pair};
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::mesh::machines::address;
 use crate::protocol::{Event, Refusal};
 
 pub(crate) struct Unpeer {
@@ -15,14 +14,12 @@ impl Verb for Unpeer {
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let source = cx.to()?.clone();
         // What is said to another machine waits until it is connected again.
-        let own = cx.shared.mesh.machines.own();
-        let name = match address(&self.name) {
-            Some((machine, agent)) if own.as_ref() == Some(&machine) => agent.to_owned(),
-            Some(_) => {
+        let name = match elsewhere(&cx, &self.name) {
+            Elsewhere::Agent(..) => {
                 cx.shared.end_peer(&cx.pod()?.name, &self.name).await?;
                 return Ok(Event::done());
             }
-            None => self.name,
+            Elsewhere::Here(name) => name.to_owned(),
         };
         let ended = cx.family(move |family| {
             let (source, peer) = pair(family, &source, &name)?;

@@ -324,13 +324,11 @@ impl Task {
         id: &str,
         denied: Option<&str>,
     ) -> Result<bool, StoreError> {
-        let pairs = self.shared.store.machine_peers().await?;
+        let pair = self.shared.store.pair_of(pod, id.to_owned()).await?;
         let is_from = |pair: &MachinePeer| address(&pair.agent).is_some_and(|(of, _)| of == *from);
-        let is_it =
-            |pair: &&MachinePeer| pair.id == id && pair.pod.key() == pod.key() && is_from(pair);
-        let Some(asked) = pairs.iter().find(is_it) else { return Ok(false) };
+        let Some(asked) = pair.filter(is_from) else { return Ok(false) };
         if let Some(reason) = denied {
-            self.shared.request_refused(asked).await?;
+            self.shared.request_refused(&asked).await?;
             self.note(pod, &asked.agent, asked.state(), None, reason).await;
         }
         Ok(true)
@@ -357,30 +355,13 @@ fn card(pair: &MachinePeer) -> ApprovalRequest {
         SafeText::quoted(&pair.agent),
         pair.pod
     );
+    let rule = Pattern { tool: PEER.to_owned(), pattern: pair.pod.to_string() };
     ApprovalRequest {
-        id: pair.id.clone(),
-        pod: pair.pod.clone(),
-        client: None,
         agent: Some(pair.agent.clone()),
-        lineage: Vec::new(),
-        cwd: None,
-        call_id: String::new(),
-        tool: PEER.to_owned(),
         action: pair.pod.to_string(),
-        question: None,
-        arguments: None,
-        details: None,
         because,
-        reason: None,
-        said: None,
-        task: None,
-        scope: Vec::new(),
-        lease: None,
-        outside: Vec::new(),
-        scripts: Vec::new(),
         once_only: true,
-        rule: Pattern { tool: PEER.to_owned(), pattern: pair.pod.to_string() },
         since: pair.since,
-        later: None,
+        ..ApprovalRequest::new(pair.id.clone(), pair.pod.clone(), PEER, rule)
     }
 }
