@@ -337,30 +337,14 @@ mod tests {
     #[test]
     fn an_approval_request_is_one_line_with_what_it_needs() {
         let mut approval = ApprovalRequest {
-            id: "1".into(),
-            pod: PodName::parse("alice").unwrap(),
-            client: None,
-            agent: None,
-            lineage: vec![],
-            cwd: None,
             call_id: "c".into(),
-            tool: "Bash".into(),
             action: "cargo fetch".into(),
-            question: None,
-            arguments: None,
-            details: None,
-            because: String::new(),
-            reason: None,
-            said: None,
-            task: None,
-            scope: vec![],
-            lease: None,
-            outside: vec![],
-            scripts: vec![],
-            once_only: false,
-            rule: Pattern { tool: "Bash+network".into(), pattern: "cargo fetch".into() },
-            since: 0,
-            later: None,
+            ..ApprovalRequest::new(
+                "1".into(),
+                PodName::parse("alice").unwrap(),
+                "Bash",
+                Pattern { tool: "Bash+network".into(), pattern: "cargo fetch".into() },
+            )
         };
         assert_eq!(approval.line(), "Bash cargo fetch (network)");
         approval.action = "cd x\nmake".into();

@@ -629,30 +629,16 @@ async fn a_change_of_the_family_is_made_whole_or_not_at_all() {
 /// An approval request of alice.
 fn question(id: &str) -> ApprovalRequest {
     ApprovalRequest {
-        id: id.into(),
-        pod: name("alice"),
-        client: None,
-        agent: None,
-        lineage: Vec::new(),
-        cwd: None,
         call_id: "c".into(),
-        tool: "Bash".into(),
         action: "cargo fetch".into(),
-        question: None,
-        arguments: None,
-        details: None,
         because: "it needs the network".into(),
-        reason: None,
-        said: None,
-        task: None,
-        scope: Vec::new(),
-        lease: None,
-        outside: vec![],
-        scripts: vec![],
-        once_only: false,
-        rule: Pattern { tool: "Bash".into(), pattern: "cargo *".into() },
         since: 4,
-        later: None,
+        ..ApprovalRequest::new(
+            id.into(),
+            name("alice"),
+            "Bash",
+            Pattern { tool: "Bash".into(), pattern: "cargo *".into() },
+        )
     }
 }
 

@@ -436,30 +436,17 @@ mod tests {
 
     fn approval(id: &str, pod: &str) -> ApprovalRequest {
         ApprovalRequest {
-            id: id.into(),
-            pod: name(pod),
-            client: None,
-            agent: None,
             lineage: vec![name("top")],
-            cwd: None,
             call_id: "c".into(),
-            tool: "Bash".into(),
             action: "cargo fetch".into(),
-            question: None,
-            arguments: None,
-            details: None,
             because: "network access".into(),
             reason: Some("crates".into()),
-            said: None,
-            task: None,
-            scope: vec![],
-            lease: None,
-            outside: vec![],
-            scripts: vec![],
-            once_only: false,
-            rule: Pattern { tool: "Bash+network".into(), pattern: "cargo fetch".into() },
-            since: 0,
-            later: None,
+            ..ApprovalRequest::new(
+                id.into(),
+                name(pod),
+                "Bash",
+                Pattern { tool: "Bash+network".into(), pattern: "cargo fetch".into() },
+            )
         }
     }
 

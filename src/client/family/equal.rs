@@ -55,30 +55,16 @@ mod tests {
     /// A request of a Pod with these above it.
     fn below(above: &[&str], pod: &str) -> ApprovalRequest {
         ApprovalRequest {
-            id: pod.into(),
-            pod: name(pod),
-            client: None,
-            agent: None,
             lineage: above.iter().map(|above| name(above)).collect(),
-            cwd: None,
             call_id: "c".into(),
-            tool: "Bash".into(),
             action: "cargo fetch".into(),
-            question: None,
-            arguments: None,
-            details: None,
             because: "network access".into(),
-            reason: None,
-            said: None,
-            task: None,
-            scope: vec![],
-            lease: None,
-            outside: vec![],
-            scripts: vec![],
-            once_only: false,
-            rule: Pattern { tool: "Bash".into(), pattern: "cargo fetch".into() },
-            since: 0,
-            later: None,
+            ..ApprovalRequest::new(
+                pod.into(),
+                name(pod),
+                "Bash",
+                Pattern { tool: "Bash".into(), pattern: "cargo fetch".into() },
+            )
         }
     }
 

@@ -253,30 +253,15 @@ fn a_stored_request_is_compared_by_all_its_arguments_and_an_old_one_only_by_a_ru
     let arguments = json!({ "command": "rm -rf ~", "name": "ls" });
     let rule = Pattern { tool: "mcp__sh__run".into(), pattern: "*".into() };
     let stored = |arguments: Option<Value>| ApprovalRequest {
-        id: "a".into(),
-        pod: PodName::parse("alice").unwrap(),
-        client: None,
-        agent: None,
-        lineage: Vec::new(),
-        cwd: None,
         call_id: "c".into(),
-        tool: "mcp__sh__run".into(),
         action: arguments.as_ref().map_or("ls".into(), Value::to_string),
-        question: None,
         arguments,
-        details: None,
-        because: String::new(),
-        reason: None,
-        said: None,
-        task: None,
-        scope: Vec::new(),
-        lease: None,
-        outside: Vec::new(),
-        scripts: Vec::new(),
-        once_only: false,
-        rule: rule.clone(),
-        since: 0,
-        later: None,
+        ..ApprovalRequest::new(
+            "a".into(),
+            PodName::parse("alice").unwrap(),
+            "mcp__sh__run",
+            rule.clone(),
+        )
     };
     let allows = |rule: &str, stored: &ApprovalRequest| {
         let stored = serde_json::from_str(&serde_json::to_string(stored).unwrap()).unwrap();

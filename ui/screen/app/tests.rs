@@ -65,30 +65,18 @@ fn child(of: &str, child: &str, state: State) -> PodInfo {
 /// An approval request for this command, made at noon.
 pub fn approval(id: &str, pod: &str, command: &str) -> yoi::protocol::ApprovalRequest {
     yoi::protocol::ApprovalRequest {
-        id: id.into(),
-        pod: PodName::parse(pod).expect("a name"),
-        client: None,
-        agent: None,
-        lineage: Vec::new(),
-        cwd: None,
         call_id: format!("call-{id}"),
-        tool: "Bash".into(),
         action: command.into(),
-        question: None,
-        arguments: None,
-        details: None,
         because: "network access".into(),
         reason: Some("fetch what is missing".into()),
-        said: None,
-        task: None,
         scope: vec![yoi::scope::Rule::new("/repo", yoi::scope::Permission::Write)],
-        lease: None,
-        outside: vec![],
-        scripts: vec![],
-        once_only: false,
-        rule: yoi::protocol::Pattern { tool: "Bash".into(), pattern: command.into() },
         since: NOON,
-        later: None,
+        ..yoi::protocol::ApprovalRequest::new(
+            id.into(),
+            PodName::parse(pod).expect("a name"),
+            "Bash",
+            yoi::protocol::Pattern { tool: "Bash".into(), pattern: command.into() },
+        )
     }
 }
 
