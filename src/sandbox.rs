@@ -25,8 +25,10 @@ mod package;
 mod places;
 mod plan;
 mod powers;
+mod keeper;
 mod prepare;
 mod pod_storage;
+mod pod_world;
 mod process;
 mod project;
 mod reaper;
@@ -50,15 +52,16 @@ pub use control_group::Delegated;
 pub use env::{command_env, short_env};
 pub use guard::is_named;
 pub use helper::helper_main;
+pub use keeper::keeper_main;
 pub use landlock::PATH_SOCKETS;
 pub use limit_words::{LimitHint, Trust};
 pub use limits::CommandLimits;
 pub use new_repository::remotes;
-pub use next_helper::NextHelper;
 pub use overview::overview;
 pub use package::changed_package_scripts;
 pub use places::{Person, is_obeyed_by_name};
 pub use pod_storage::PodStorage;
+pub use pod_world::PodWorld;
 pub use process::is_ours;
 pub use project::{is_behind_project_file, is_project_file};
 pub use scripts::script_hash;
@@ -72,8 +75,8 @@ pub use world::enter::enter_main;
 pub use world::init::init_main;
 pub(crate) use world::mounts;
 
-use crate::protocol::LimitMet;
-use order::{JsonLine as _, MARK, Order, Report, Stages, new_mark};
+use crate::protocol::{LimitKind, LimitMet};
+use order::{JsonLine as _, KeptWorld, MARK, Order, Report, Stages, new_mark};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -85,6 +88,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The hidden first argument under which the program is the helper.
 pub const HELPER_ARG: &str = "__run";
+/// The hidden first argument of the keeper of a Pod's world.
+pub const KEEPER_ARG: &str = "__keep";
 /// The hidden first argument of the stage that enters namespaces of its own.
 pub const ENTER_ARG: &str = "__enter";
 /// The hidden first argument of the first process in them.
@@ -121,8 +126,8 @@ pub struct Sandbox {
     pub helper: PathBuf,
     /// The soft limit of open files a command gets, if the host has raised its own.
     pub nofile: Option<u64>,
-    /// The helper of the next command, shared by the commands of a Pod.
-    pub next: NextHelper,
+    /// What the commands of a Pod share.
+    pub world: PodWorld,
 }
 
 /// One command, run by `bash -c`.
@@ -176,6 +181,9 @@ pub enum SandboxError {
     /// Nothing was started.
     #[error("the command could not be started: {0}")]
     NotStarted(String),
+    /// Nothing was started, because the kept world of the Pod cannot be used any more.
+    #[error("the command could not be started: {0}")]
+    WorldLost(String),
     /// The helper was killed; its processes are ended, as far as they were found.
     #[error(
         "the process that watches the command was killed{}; what the command changed in files that git and other \
@@ -193,9 +201,16 @@ fn named(ended: &[String], stuck: &[String]) -> String {
     list("ended", ended) + &list("could not be ended and still runs", stuck)
 }
 
+impl Ended {
+    /// Whether its Pod keeps too much, or what cannot be measured.
+    fn met_space(&self) -> bool {
+        self.limit.as_ref().is_some_and(|met| met.kind == LimitKind::Space)
+    }
+}
+
 impl Default for Sandbox {
     fn default() -> Self {
-        Self { helper: OWN_PROGRAM.into(), nofile: None, next: NextHelper::default() }
+        Self { helper: OWN_PROGRAM.into(), nofile: None, world: PodWorld::default() }
     }
 }
 
@@ -209,24 +224,45 @@ impl Sandbox {
         cancel: &CancellationToken,
         mut on_output: impl FnMut(&[u8]) + Send,
     ) -> Result<Ended, SandboxError> {
-        let start = Start { sandbox: self, command };
-        if let Some((child, mark)) = self.next.take(command) {
-            let order = Order::of(command, self.nofile, mark);
-            let mut phase = Phase::Begins(start);
+        let mut joined = tokio::select! {
+            joined = self.world.join(self, command) => joined,
+            // The command is then cancelled before it begins.
+            () = cancel.cancelled() => None,
+        };
+        let keeper = joined.as_ref().map(|joined| &joined.world.keeper);
+        let mut waiting = self.world.next.take(command, keeper);
+        loop {
+            let had_waited = waiting.is_some();
+            let (child, mark) = match waiting.take() {
+                Some(waiting) => waiting,
+                None => (self.helper().spawn().map_err(|e| self.not_started(&e))?, new_mark()),
+            };
+            let kept = joined.as_ref().map(|joined| &joined.world);
+            let order = Order { kept: kept.cloned(), ..Order::of(command, self.nofile, mark) };
+            let mut phase = Phase::Begins(Start { sandbox: self, command, kept });
             let limit = command.timeout;
             let ended =
                 watch_to_end(child, &order, &mut phase, limit, cancel, &mut on_output).await;
-            // It or a stage may have been killed while it waited. The others of the group have not begun either: they wait
-            // until this command is ready.
-            if ended.is_ok() || !matches!(phase, Phase::Begins(_)) {
-                return ended;
+            // The others of the group have not begun either: they wait until this command is ready.
+            let may_retry = matches!(phase, Phase::Begins(_));
+            match (&ended, joined.take()) {
+                (Err(SandboxError::WorldLost(_)), Some(lost)) if may_retry => {
+                    self.world.end_lost(&lost.world).await;
+                }
+                // The helper or a stage may have been killed while it waited.
+                (Err(_), kept) if may_retry && had_waited => joined = kept,
+                (result, Some(joined)) => {
+                    if matches!(result, Err(SandboxError::NotStarted(_))) && !may_retry {
+                        self.world.end_lost(&joined.world).await;
+                    }
+                    if result.as_ref().is_ok_and(Ended::met_space) {
+                        joined.make_measurable();
+                    }
+                    return ended;
+                }
+                (_, None) => return ended,
             }
         }
-        let child =
-            self.helper(Stdio::piped()).spawn().map_err(|error| self.not_started(&error))?;
-        let order = Order::of(command, self.nofile, new_mark());
-        let (mut phase, limit) = (Phase::Begins(start), command.timeout);
-        watch_to_end(child, &order, &mut phase, limit, cancel, on_output).await
     }
 
     /// Probes the confinement of commands on this machine: runs an empty command in namespaces or,
@@ -256,17 +292,28 @@ impl Sandbox {
         }
     }
 
-    /// The command line of the helper; its standard error is where the output of the command goes.
-    fn helper(&self, errors: Stdio) -> tokio::process::Command {
-        let mut helper = tokio::process::Command::new(&self.helper);
-        helper.arg(HELPER_ARG).env_clear().current_dir("/");
-        helper.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
-        helper
+    /// The command line of the helper; the output of the command goes to its standard error.
+    fn helper(&self) -> tokio::process::Command {
+        self.process(HELPER_ARG)
+    }
+
+    /// The command line of a keeper, which is killed when it is dropped. It says nothing on standard error.
+    fn keeper(&self) -> tokio::process::Command {
+        let mut keeper = self.process(KEEPER_ARG);
+        keeper.stderr(Stdio::null()).kill_on_drop(true);
+        keeper
+    }
+
+    fn process(&self, argument: &str) -> tokio::process::Command {
+        let mut process = tokio::process::Command::new(&self.helper);
+        process.arg(argument).env_clear().current_dir("/");
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        process
     }
 
     /// The command line of a helper that starts these stages at once, and then waits for its order.
     fn helper_ahead(&self, mark: &str, stages: &Stages) -> tokio::process::Command {
-        let mut helper = self.helper(Stdio::piped());
+        let mut helper = self.helper();
         helper.arg(stages.line().trim_end()).env(MARK, mark);
         helper
     }
@@ -327,6 +374,7 @@ struct Watch<'a, 'b, F> {
 struct Start<'a> {
     sandbox: &'a Sandbox,
     command: &'a Command,
+    kept: Option<&'a KeptWorld>,
 }
 
 /// The state of a command.
@@ -409,8 +457,9 @@ impl<F: FnMut(&[u8])> Watch<'_, '_, F> {
             // A helper that cannot be written to is dead, and its missing report says so.
             let _ = control.write_all(line.as_bytes()).await;
         }
-        if let Phase::Waits(Start { sandbox, command }) = before {
-            sandbox.next.start(sandbox, command);
+        if let Phase::Waits(Start { sandbox, command, kept }) = before {
+            let keeper = kept.map(|kept| &kept.keeper);
+            sandbox.world.next.start(sandbox, command, keeper);
         }
     }
 
@@ -466,7 +515,9 @@ async fn finish(
         let _ = timeout(DRAIN, child.wait()).await;
     }
     if let Some(reason) = report.failed {
-        return Err(SandboxError::NotStarted(reason));
+        let is_lost = report.world_lost;
+        let why = if is_lost { SandboxError::WorldLost } else { SandboxError::NotStarted };
+        return Err(why(reason));
     }
     let outcome = match (report.ordered, ordered, report.signal) {
         _ if report.ended_at_limit => Outcome::AtLimit,

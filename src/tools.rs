@@ -44,7 +44,7 @@ use crate::protocol::mesh::SentMessage;
 use crate::protocol::{
     EntryId, FileMark, LimitMet, LinesChanged, OutsidePath, PodName, QUESTION_TOOL, ScriptHash,
 };
-use crate::sandbox::{CommandLimits, Isolation, Need, NextHelper, Person, PodStorage, StartGroup};
+use crate::sandbox::{CommandLimits, Isolation, Need, Person, PodStorage, PodWorld, StartGroup};
 use crate::scope::Scope;
 use fault::Fault;
 use serde_json::Value;
@@ -177,8 +177,8 @@ pub struct Context {
     pub helper: PathBuf,
     /// The soft limit of open files that commands get back; `None` leaves it.
     pub old_nofile: Option<u64>,
-    /// The helper of the Pod's next command.
-    pub next_helper: NextHelper,
+    /// What the Pod's commands share.
+    pub pod_world: PodWorld,
     /// yoi's own directories: no command can access them, whatever its grants.
     pub own: Vec<PathBuf>,
     /// The time limits of commands.

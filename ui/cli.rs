@@ -38,6 +38,7 @@ pub fn main() -> ExitCode {
     match words.next().as_deref().and_then(|word| word.to_str()) {
         // Started by a host for a command: no runtime, no argument parser.
         Some("__run") => return yoi::sandbox::helper_main(words),
+        Some("__keep") => return yoi::sandbox::keeper_main(),
         Some("__enter") => return yoi::sandbox::enter_main(words),
         Some("__init") => return yoi::sandbox::init_main(),
         Some("__confine") => return yoi::sandbox::confine_main(),

@@ -14,7 +14,7 @@ use crate::host::pod::resolved::Resolved;
 use crate::mcp::PodServers;
 use crate::protocol::{AlertSource, Effort, EntryId, Lent, PodInfo, Queued};
 use crate::run::{Commands, alert};
-use crate::sandbox::NextHelper;
+use crate::sandbox::PodWorld;
 use crate::scope::Scope;
 use crate::session::Files;
 use crate::store::{PodRow, Wanted};
@@ -107,7 +107,7 @@ pub(crate) struct Pod {
     /// The MCP servers that the Pod uses.
     used_servers: PodServers,
     path_threads: PathThreads,
-    next_helper: NextHelper,
+    pod_world: PodWorld,
     /// Notes for a person from when the Pod became live, beside those about its scope.
     notes: Vec<String>,
     /// The notice shown while the rules of the workspace are unknown.
@@ -188,7 +188,7 @@ pub(crate) fn spawn(
         commands: commands.clone(),
         used_servers: servers.clone(),
         path_threads: PathThreads::default(),
-        next_helper: NextHelper::default(),
+        pod_world: PodWorld::default(),
         notes: Vec::new(),
         rules_note: None,
         row,

@@ -12,7 +12,7 @@ use crate::sandbox::prepare::Prepared;
 use crate::sandbox::reaper::{self, Reaper, Watchers};
 use crate::sandbox::storage_watch::{Excess, StorageWatch};
 use crate::sandbox::view::{CommandView, Grant, Network};
-use crate::sandbox::world::enter::{GROUP, NETWORK};
+use crate::sandbox::world::enter::{GROUP, KEEPER, NETWORK};
 use crate::sandbox::{ENTER_ARG, scripts, stage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
@@ -45,8 +45,8 @@ pub fn helper_main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
 /// The stages of a command start while its world is computed.
 fn at_once() -> Result<ExitCode, String> {
     let mut order = reaper::read_order::<Order>().ok_or(UNREADABLE)?;
-    let view = order.view.take();
-    match (view.as_ref().and_then(Stages::of), view) {
+    let stages = order.stages();
+    match (stages, order.view.take()) {
         (Some(stages), Some(view)) => {
             let started = Started::of(&order.mark(), &stages)?;
             in_a_world(order, view, started)
@@ -61,8 +61,8 @@ fn ahead(stages: &OsStr) -> Result<ExitCode, String> {
     let mark = std::env::var(MARK).unwrap_or_default();
     let mut started = Started::of(&mark, &stages)?;
     let mut order = reaper::read_order::<Order>().ok_or(UNREADABLE)?;
-    let is_marked = order.mark() == mark;
-    let view = order.view.take().filter(|view| is_marked && Stages::of(view) == Some(stages));
+    let fits = order.mark() == mark && order.stages() == Some(stages);
+    let view = order.view.take().filter(|_| fits);
     let view = view.ok_or("its stages were started for another command")?;
     started.group.iter_mut().for_each(ControlGroup::begin);
     in_a_world(order, view, started)
@@ -74,26 +74,31 @@ struct Started {
     /// The pipe stays open, because closing it means: end everything.
     input: Arc<Mutex<Option<ChildStdin>>>,
     group: Option<ControlGroup>,
+    /// Held from before they enter a kept world until they have ended.
+    share: Option<LayerLock>,
 }
 
 impl Started {
     fn of(mark: &str, stages: &Stages) -> Result<Self, String> {
+        let share = stages.keeper.as_ref().map(|keeper| keeper.storage.share_layers()).transpose();
+        let share = share.map_err(cannot_lock)?;
         // Without a group the other limits still apply.
         let group = ControlGroup::make(stages.limits, &stages.pod);
-        let child = enter(mark, stages.network, group.as_ref());
+        let child = enter(mark, stages, group.as_ref());
         let mut child = child.map_err(|error| error.to_string())?;
         let input = Arc::new(Mutex::new(child.stdin.take()));
-        Ok(Self { child, input, group })
+        Ok(Self { child, input, group, share })
     }
 
-    /// Why they do not wait any more. They close their output when they end, perhaps after a report.
-    fn failed(&mut self) -> Option<String> {
+    /// What to report if they do not wait any more. They close their output when they end, perhaps after a report.
+    fn failed(&mut self) -> Option<Report> {
         let output = self.child.stdout.as_ref()?;
         let mut ended = [PollFd::new(output, PollFlags::IN)];
         // An error counts as still waiting: the missing report will say otherwise.
         let is_over = poll(&mut ended, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
-        let ended = || "its stages were killed while they waited".to_owned();
-        is_over.then(|| self.report().and_then(|report| report.failed).unwrap_or_else(ended))
+        let ended = || Report::failed("its stages were killed while they waited".into());
+        let report = |report: &Report| report.failed.is_some();
+        is_over.then(|| self.report().filter(report).unwrap_or_else(ended))
     }
 
     /// Starts the command.
@@ -126,24 +131,31 @@ impl Drop for Started {
 }
 
 /// Runs a command in a world of its own. Its first process watches it; this one waits for the report.
-fn in_a_world(order: Order, view: CommandView, mut started: Started) -> Result<ExitCode, String> {
+fn in_a_world(
+    mut order: Order,
+    view: CommandView,
+    mut started: Started,
+) -> Result<ExitCode, String> {
     let (private, limits, streams) = (view.private.clone(), view.limits, order.streams);
     let watch = |private| {
         let end = started.input.clone();
         StorageWatch::start(private, limits, move || close(&end))
     };
     let storage = private.clone().map(watch).transpose()?;
-    let (order, before, hold) = prepare(order, view)?;
-    if let Some(reason) = started.failed() {
-        return Err(reason);
+    let kept = order.kept.take();
+    let (mut order, before, hold) = prepare(order, view, kept.is_some())?;
+    let lost = kept.and_then(|kept| order.share(kept).err());
+    let failed = lost.map(|reason| Report::world_lost(&reason)).or_else(|| started.failed());
+    if let Some(report) = failed {
+        return Ok(stage::report(&report));
     }
     if !may_begin(streams) {
         drop(started);
         return Ok(stage::report(&not_begun()));
     }
     // While it waited for the others of its group.
-    if let Some(reason) = started.failed() {
-        return Err(reason);
+    if let Some(report) = started.failed() {
+        return Ok(stage::report(&report));
     }
     // If the threads cannot start, the order is not sent, and the closed pipe ends the stage.
     let end = started.input.clone();
@@ -160,7 +172,8 @@ fn in_a_world(order: Order, view: CommandView, mut started: Started) -> Result<E
     let report = started.report();
     storage.iter().for_each(StorageWatch::stop);
     started.end();
-    let excess = storage.zip(hold.as_ref()).and_then(|(storage, hold)| storage.finish(hold));
+    let hold = hold.as_ref().or(started.share.as_ref());
+    let excess = storage.zip(hold).and_then(|(storage, hold)| storage.finish(hold));
     let undone = mended(&before, streams);
     let mut report = report.unwrap_or_else(watcher_killed);
     report.add_undone(undone);
@@ -168,7 +181,7 @@ fn in_a_world(order: Order, view: CommandView, mut started: Started) -> Result<E
     if let Some(Excess { met, ended }) = excess {
         report.limit = Some(met);
         report.ended_at_limit = ended;
-        let both = private.zip(hold.as_ref());
+        let both = private.zip(hold);
         if let Some(Err(error)) = both.map(|(private, hold)| private.make_measurable(hold)) {
             report.undone.push(format!(
                 "the /tmp and caches of this Pod can be neither read nor emptied: {error}"
@@ -200,21 +213,29 @@ fn watcher_killed() -> Report {
     Report { signal, ordered: true, world_killed: true, ..Report::default() }
 }
 
-/// Locks the layers of the Pod and computes the world.
+/// Locks the layers of the Pod, unless those of a keeper are used, and computes the world.
 fn prepare(
     order: Order,
     mut view: CommandView,
+    is_kept: bool,
 ) -> Result<(WorldOrder, Before, Option<LayerLock>), String> {
-    let hold = view.private.as_mut().map(PodStorage::lock_layers).transpose();
-    let hold = hold.map_err(|error| format!("the caches of its Pod cannot be locked: {error}"))?;
+    let own = view.private.as_mut().filter(|_| !is_kept);
+    let hold = own.map(PodStorage::lock_layers).transpose().map_err(cannot_lock)?;
     let (order, before) = Prepared::of(view).world(order)?;
     Ok((order, before, hold))
 }
 
-fn enter(mark: &str, network: Network, group: Option<&ControlGroup>) -> std::io::Result<Child> {
+fn cannot_lock(error: std::io::Error) -> String {
+    format!("the caches of its Pod cannot be locked: {error}")
+}
+
+fn enter(mark: &str, stages: &Stages, group: Option<&ControlGroup>) -> std::io::Result<Child> {
     let mut stage = stage::first(ENTER_ARG, mark);
-    if network == Network::On {
+    if stages.network == Network::On {
         stage.arg(NETWORK);
+    }
+    if let Some(keeper) = &stages.keeper {
+        stage.arg(KEEPER).arg(keeper.line().trim_end());
     }
     if let Some(group) = group {
         stage.arg(GROUP).arg(group.dir());

@@ -1,20 +1,23 @@
 //! The helper of a Pod's next command, started while the command before it runs: four starts of this program are the
 //! largest part of a trivial command. It has started the stages of the command, which have namespaces of their own, and
-//! waits for the order. It knows the limits of the command, but nothing of its scope, and has none of the Pod's files.
+//! waits for the order. It knows the limits of the command, but nothing of its scope.
 
-use crate::sandbox::order::{Stages, new_mark};
+use crate::sandbox::order::{Keeper, Stages, new_mark};
 use crate::sandbox::view::Network;
 use crate::sandbox::{Command, Sandbox};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::process::Child;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 /// How long a helper waits for its command.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The most helpers that wait at a time: each takes about 10 MB with its three stages.
 const MOST: usize = 8;
+/// How long it may take to end with its stages.
+const END: Duration = Duration::from_secs(5);
 /// The mounts of this machine.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
@@ -48,8 +51,8 @@ struct Waiting {
 impl NextHelper {
     /// The helper that waits for a command with these stages, and the mark of its processes. One that has ended, or whose
     /// stages may miss a mount, is dropped.
-    pub fn take(&self, command: &Command) -> Option<(Child, String)> {
-        let stages = Stages::of(command.view.as_ref()?)?;
+    pub fn take(&self, command: &Command, keeper: Option<&Keeper>) -> Option<(Child, String)> {
+        let stages = Stages::of(command.view.as_ref()?, keeper)?;
         let mut waiting = self.slot().take_if(|waiting| waiting.stages == stages)?;
         let lives = matches!(waiting.child.try_wait(), Ok(None));
         let fits = lives && mounts().is_some_and(|mounts| mounts == waiting.mounts);
@@ -57,8 +60,8 @@ impl NextHelper {
     }
 
     /// Starts the helper of the next command, if this one belongs to a Pod, has namespaces, and is without the network.
-    pub fn start(&self, sandbox: &Sandbox, command: &Command) {
-        let stages = command.view.as_ref().and_then(Stages::of);
+    pub fn start(&self, sandbox: &Sandbox, command: &Command, keeper: Option<&Keeper>) {
+        let stages = command.view.as_ref().and_then(|view| Stages::of(view, keeper));
         let usual = |stages: &Stages| stages.network == Network::Off && !stages.pod.is_empty();
         let Some(stages) = stages.filter(usual) else { return };
         let mut slot = self.slot();
@@ -67,6 +70,16 @@ impl NextHelper {
             *slot = None;
             // Without it the next command starts its helper itself.
             *slot = self.started(sandbox, stages);
+        }
+    }
+
+    /// Ends the helper that waits in the world of this keeper, and waits until its stages are gone, too.
+    pub async fn end(&self, keeper: &Keeper) {
+        let is_its = |waiting: &mut Waiting| waiting.stages.keeper.as_ref() == Some(keeper);
+        let Some(mut waiting) = self.slot().take_if(is_its) else { return };
+        // Its input closes first. An error means that it has ended.
+        if timeout(END, waiting.child.wait()).await.is_err() {
+            let _ = waiting.child.kill().await;
         }
     }
 
@@ -131,44 +144,48 @@ mod tests {
     #[tokio::test]
     async fn a_helper_that_waits_is_for_the_next_command_of_its_kind() {
         let (sandbox, next) = (sandbox(), next_helper());
-        next.start(&sandbox, &command(&[Need::Network]));
+        next.start(&sandbox, &command(&[Need::Network]), None);
         assert!(next.slot().is_none());
-        next.start(&sandbox, &command(&[]));
+        next.start(&sandbox, &command(&[]), None);
         let first = next.slot().as_ref().map(|waiting| waiting.mark.clone()).unwrap();
-        next.start(&sandbox, &command(&[]));
-        assert!(next.take(&command(&[Need::Network])).is_none(), "it has no network");
-        assert_eq!(next.clone().take(&command(&[])).unwrap().1, first, "there is at most one");
-        assert!(next.take(&command(&[])).is_none());
+        next.start(&sandbox, &command(&[]), None);
+        assert!(next.take(&command(&[Need::Network]), None).is_none(), "it has no network");
+        assert_eq!(
+            next.clone().take(&command(&[]), None).unwrap().1,
+            first,
+            "there is at most one"
+        );
+        assert!(next.take(&command(&[]), None).is_none());
     }
 
     #[tokio::test]
     async fn a_helper_that_ended_or_may_miss_a_mount_is_not_used() {
         let (sandbox, next) = (sandbox(), next_helper());
-        next.start(&sandbox, &command(&[]));
+        next.start(&sandbox, &command(&[]), None);
         next.slot().as_mut().unwrap().mounts.push(b'\n');
-        assert!(next.take(&command(&[])).is_none());
-        next.start(&sandbox, &command(&[]));
+        assert!(next.take(&command(&[]), None).is_none());
+        next.start(&sandbox, &command(&[]), None);
         let mut slot = next.slot().take();
         slot.as_mut().unwrap().child.kill().await.unwrap();
         *next.slot() = slot;
-        assert!(next.take(&command(&[])).is_none() && next.slot().is_none());
+        assert!(next.take(&command(&[]), None).is_none() && next.slot().is_none());
     }
 
     #[tokio::test]
     async fn no_more_helpers_wait_than_there_are_places() {
         let (sandbox, next) = (sandbox(), next_helper());
         let all = next.places.acquire_many(u32::try_from(MOST).unwrap()).await.unwrap();
-        next.start(&sandbox, &command(&[]));
+        next.start(&sandbox, &command(&[]), None);
         assert!(next.slot().is_none());
         drop(all);
         let others = next.places.acquire_many(u32::try_from(MOST - 1).unwrap()).await.unwrap();
-        next.start(&sandbox, &command(&[]));
+        next.start(&sandbox, &command(&[]), None);
         assert!(next.slot().is_some());
         // The one of a command with another limit takes its place.
         let mut other = command(&[]);
         other.view.as_mut().unwrap().limits.memory_mib = 7;
-        next.start(&sandbox, &other);
-        assert!(next.take(&command(&[])).is_none() && next.take(&other).is_some());
+        next.start(&sandbox, &other, None);
+        assert!(next.take(&command(&[]), None).is_none() && next.take(&other, None).is_some());
         drop(others);
     }
 }

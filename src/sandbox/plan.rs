@@ -350,6 +350,7 @@ mod tests {
             network: Network::Off,
             sockets: Sockets::Refused,
             isolation: Isolation::Namespaces,
+            shares_world: false,
             outputs: None,
             private: None,
             limits: CommandLimits::default(),

@@ -4,7 +4,9 @@ use crate::sandbox::HELPER_ARG;
 use crate::text::SafeText;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
@@ -17,7 +19,7 @@ const ROUNDS: usize = 50;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A process: its start time distinguishes it from a later one with the same pid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Process {
     pub pid: i32,
     /// Clock ticks since boot.
@@ -132,12 +134,23 @@ impl Process {
     /// Sends a signal to exactly this process; does nothing if it has ended or belongs to another
     /// user.
     pub fn signal(self, signal: Signal) {
-        let Some(pid) = Pid::from_raw(self.pid) else { return };
-        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
-        if stat(self.pid).is_some_and(|stat| stat.start == self.start) {
+        if let Some(handle) = self.open() {
             // It may have ended meanwhile; a process of another user is reported as stuck.
             let _ = pidfd_send_signal(handle, signal);
         }
+    }
+
+    /// This process; `None` if `/proc` does not list it.
+    pub fn own() -> Option<Self> {
+        let pid = rustix::process::getpid().as_raw_nonzero().get();
+        Some(Self { pid, start: stat(pid)?.start })
+    }
+
+    /// A handle of exactly this process; `None` if it has ended.
+    pub fn open(self) -> Option<OwnedFd> {
+        let handle = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
+        // Checked after the handle was opened: it is of this process, or of none that lives.
+        stat(self.pid).is_some_and(|stat| stat.start == self.start).then_some(handle)
     }
 
     /// Its command line, cut, and its pid.

@@ -57,7 +57,7 @@ impl Sandbox {
         let (ours, theirs) = UnixStream::pair()?;
         let (server, pipes) = pipes()?;
         pipes.send(&ours)?;
-        let child = self.helper(OwnedFd::from(theirs).into()).spawn()?;
+        let child = self.helper().stderr(OwnedFd::from(theirs)).spawn()?;
         Ok(Started { child, server, socket: ours })
     }
 }

@@ -37,6 +37,6 @@ pub fn send(line: &str) -> io::Result<()> {
 
 /// Reports why the command did not start.
 pub fn failed(reason: String) -> ExitCode {
-    report(&Report { failed: Some(reason), ..Report::default() });
+    report(&Report::failed(reason));
     ExitCode::FAILURE
 }

@@ -104,7 +104,7 @@ pub async fn bash(
         group: ctx.group.clone(),
     };
     let (helper, nofile) = (ctx.helper.clone(), ctx.old_nofile);
-    let sandbox = Sandbox { helper, nofile, next: ctx.next_helper.clone() };
+    let sandbox = Sandbox { helper, nofile, world: ctx.pod_world.clone() };
     let (mut live, mut saved) = (LiveOutput::new(live), SavedOutput::new(&ctx.outputs));
     let known = known_files(ctx).await;
     let begun = Instant::now();

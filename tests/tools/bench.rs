@@ -18,7 +18,7 @@ pub fn walls() -> &'static Confinement {
         let sandbox = Sandbox {
             helper: env!("CARGO_BIN_EXE_yoi").into(),
             nofile: None,
-            next: Default::default(),
+            world: Default::default(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.unwrap().block_on(sandbox.probe())
@@ -66,7 +66,7 @@ impl Bench {
             tasks: tools::tasks::Tasks::default(),
             helper: env!("CARGO_BIN_EXE_yoi").into(),
             old_nofile: None,
-            next_helper: Default::default(),
+            pod_world: Default::default(),
             own: Vec::new(),
             command_time: Default::default(),
             command_limits: Default::default(),

@@ -21,6 +21,8 @@ mod guard;
 mod holes;
 #[path = "escape/home.rs"]
 mod home;
+#[path = "escape/kept.rs"]
+mod kept;
 #[path = "escape/limits.rs"]
 mod limits;
 #[path = "escape/linked.rs"]

@@ -254,7 +254,7 @@ impl Pod {
             tasks: tools::tasks::Tasks::default(),
             helper: self.shared.helper.clone(),
             old_nofile: self.shared.old_nofile,
-            next_helper: self.next_helper.clone(),
+            pod_world: self.pod_world.clone(),
             own: self.shared.dirs.own(),
             command_time: command_time(settings),
             command_limits: command_limits(settings),

@@ -1,9 +1,12 @@
 //! Builds the world of a command and makes it the root directory of this process. Must be called
 //! with one thread, in mount and PID namespaces of its own.
 
+use crate::disk::FileId;
 use crate::sandbox::after::beside;
 use crate::sandbox::confinement;
 use crate::sandbox::limits::FILES_PER_MIB;
+use crate::sandbox::order::KeptLayer;
+use crate::sandbox::pod_storage::PodStorage;
 use crate::sandbox::view::Level;
 use crate::sandbox::world::mountinfo;
 use crate::sandbox::world::{Part, World};
@@ -79,7 +82,7 @@ fn words(error: Errno) -> String {
 
 /// A world that is being built.
 struct Build {
-    old: OwnedFd,
+    machine: Machine,
     new: OwnedFd,
 }
 
@@ -101,8 +104,8 @@ impl Build {
             let options = format!("mode=0755,size={}m,nr_inodes=65536", 8 + script_mib);
             let options = CString::new(options).map_err(|_| Errno::INVAL)?;
             mount("yoi", NEW, "tmpfs", PLAIN, options.as_c_str())?;
-            let open = |path| openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-            Ok(Self { old: open(OLD)?, new: open(NEW)? })
+            let new = openat(CWD, NEW, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+            Ok(Self { machine: Machine::at(OLD)?, new })
         };
         begin().map_err(|error| step("mounting a root directory", error))
     }
@@ -173,47 +176,24 @@ impl Build {
 
     /// Bind-mounts `source` of the old root at `path`. No link is followed.
     fn bind(&self, world: &World, source: &Path, path: &Path) -> Result<(), Errno> {
-        let from = open(&self.old, source)?;
+        let from = self.machine.open(source)?;
         let kind = FileType::from_raw_mode(fstat(&from)?.st_mode);
         attach(&copy(&from)?, &self.point(world, path, kind)?)
     }
 
-    /// Mounts an overlay of the Pod's layer over a cache of the person, or the layer alone if the
-    /// kernel refuses the overlay.
+    /// Mounts the keeper's layer over a cache of the person, or a new one.
     fn layer(&self, world: &World, path: &Path, missing: &mut Missing) -> Result<(), Errno> {
-        let layer = world.private.as_ref().ok_or(Errno::INVAL)?.layer(path);
         let place = self.point(world, path, FileType::Directory)?;
-        let own = |dir: &Path| match open(&self.old, dir) {
-            Err(Errno::NOENT) => {
-                let made =
-                    DirBuilder::new().recursive(true).mode(0o700).create(below(OLD.as_ref(), dir));
-                made.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-                open(&self.old, dir)
-            }
-            found => found,
+        let private = world.private.as_ref().ok_or(Errno::INVAL)?;
+        let Some(kept) = &world.kept else {
+            missing.cost.extend(self.machine.mount_layer(private, path, &place)?);
+            return Ok(());
         };
-        let (upper, work) = (own(&layer.upper)?, own(&layer.work)?);
-        // These names hide the paths of the machine in the command's list of mounts.
-        let named = |dir: &OwnedFd| format!("{OLD}/proc/self/fd/{}", dir.as_raw_fd());
-        let kept = layer.lower.and_then(|kept| open(&self.old, &kept).ok());
-        let real = open(&self.old, path)?;
-        let lower: Vec<String> = kept.iter().chain([&real]).map(named).collect();
-        // Without `volatile` each command would end only after a sync of the whole file system.
-        let options = format!(
-            "userxattr,volatile,index=off,lowerdir={},upperdir={},workdir={}",
-            lower.join(":"),
-            named(&upper),
-            named(&work)
-        );
-        let options = CString::new(options).map_err(|_| Errno::INVAL)?;
-        match mount("yoi", below(NEW.as_ref(), path), "overlay", PLAIN, options.as_c_str()) {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                let (path, error) = (path.display(), words(error));
-                missing.cost.push(format!("what you have in {path} is not shown ({error})"));
-                attach(&copy(&upper)?, &place)
-            }
-        }
+        let tree = copy(&self.machine.open(&private.layer(path).mounted)?)?;
+        // Without the mount there is an empty directory, and what is written there is lost.
+        let id = identity(open(&tree, Path::new("/"))?)?;
+        let is_kept = kept.iter().any(|kept| kept.cache == path && kept.layer == id);
+        if is_kept { attach(&tree, &place) } else { Err(Errno::STALE) }
     }
 
     /// Mounts the copy of a script over the script. The copy has no other name in the world.
@@ -226,7 +206,7 @@ impl Build {
         let written = file
             .write_all(&copy_of.bytes)
             .and_then(|()| file.set_permissions(fs::Permissions::from_mode(copy_of.mode)));
-        written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        written.map_err(|error| errno(&error))?;
         drop(file);
         let tree = copy(&open(&self.new, Path::new(SCRIPT))?)?;
         attach(&tree, &place)?;
@@ -255,7 +235,7 @@ impl Build {
                 let flags = PLAIN | MountFlags::NOEXEC;
                 mount("yoi", below(NEW.as_ref(), path), "tmpfs", flags, options)
             }
-            _ => attach(&copy(&open(&self.old, Path::new(NOTHING))?)?, &place),
+            _ => attach(&copy(&self.machine.open(Path::new(NOTHING))?)?, &place),
         }
     }
 
@@ -332,6 +312,102 @@ impl Build {
             }
         }
         Ok(())
+    }
+}
+
+/// Mounts the Pod's layers in the mount namespace of a keeper, in directories of the Pod's storage: the caches of the person
+/// stay as they are there, for grants of what lies in them. Returns the layers, and what they prevent.
+pub fn mount_layers(
+    private: &PodStorage,
+    caches: &[PathBuf],
+) -> Result<(Vec<KeptLayer>, Vec<String>), String> {
+    let mut cost = Vec::new();
+    let mut begin = || {
+        // What a person unmounts is unmounted here, too.
+        mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)?;
+        let machine = Machine::at("/")?;
+        let mut layer = |cache: &PathBuf| {
+            let below = identity(machine.open(cache)?)?;
+            let target = private.layer(cache).mounted;
+            cost.extend(machine.mount_layer(private, cache, &machine.made(&target)?)?);
+            let layer = identity(machine.open(&target)?)?;
+            Ok(KeptLayer { cache: cache.clone(), below, layer })
+        };
+        caches.iter().map(&mut layer).collect::<Result<_, Errno>>()
+    };
+    let layers = begin().map_err(|error| format!("layers of caches: {}", words(error)))?;
+    Ok((layers, cost))
+}
+
+fn identity(place: OwnedFd) -> Result<FileId, Errno> {
+    FileId::of(&fs::File::from(place)).map_err(|error| errno(&error))
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+/// The root directory of the machine, and its path in the mount namespace of this process.
+struct Machine {
+    root: OwnedFd,
+    path: &'static str,
+}
+
+impl Machine {
+    fn at(path: &'static str) -> Result<Self, Errno> {
+        let root = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { root, path })
+    }
+
+    fn open(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        open(&self.root, path)
+    }
+
+    /// Opens a directory of the Pod, which is created if it is missing.
+    fn made(&self, dir: &Path) -> Result<OwnedFd, Errno> {
+        match self.open(dir) {
+            Err(Errno::NOENT) => {
+                let dir_here = below(self.path.as_ref(), dir);
+                let made = DirBuilder::new().recursive(true).mode(0o700).create(dir_here);
+                made.map_err(|error| errno(&error))?;
+                self.open(dir)
+            }
+            found => found,
+        }
+    }
+
+    /// Mounts an overlay of the Pod's layer and a cache of the person, or the layer alone if the kernel refuses the
+    /// overlay: then it returns why.
+    fn mount_layer(
+        &self,
+        private: &PodStorage,
+        cache: &Path,
+        place: &OwnedFd,
+    ) -> Result<Option<String>, Errno> {
+        let layer = private.layer(cache);
+        let (upper, work) = (self.made(&layer.upper)?, self.made(&layer.work)?);
+        // These names hide the paths of the machine in the command's list of mounts.
+        let fds = below(self.path.as_ref(), Path::new("/proc/self/fd"));
+        let named = |dir: &OwnedFd| format!("{}/{}", fds.display(), dir.as_raw_fd());
+        let kept = layer.lower.and_then(|kept| self.open(&kept).ok());
+        let real = self.open(cache)?;
+        let lower: Vec<String> = kept.iter().chain([&real]).map(named).collect();
+        // Without `volatile` each command would end only after a sync of the whole file system.
+        let options = format!(
+            "userxattr,volatile,index=off,lowerdir={},upperdir={},workdir={}",
+            lower.join(":"),
+            named(&upper),
+            named(&work)
+        );
+        let options = CString::new(options).map_err(|_| Errno::INVAL)?;
+        match mount("yoi", named(place), "overlay", PLAIN, options.as_c_str()) {
+            Ok(()) => Ok(None),
+            Err(error) => {
+                attach(&copy(&upper)?, place)?;
+                let (cache, error) = (cache.display(), words(error));
+                Ok(Some(format!("what you have in {cache} is not shown ({error})")))
+            }
+        }
     }
 }
 

@@ -1,17 +1,20 @@
 //! The stage that creates the namespaces and starts the first process in them. It always has one
 //! thread.
 
+use crate::disk::FileId;
+use crate::sandbox::order::{JsonLine as _, Keeper, Report};
 use crate::sandbox::view::Network;
 use crate::sandbox::{INIT_ARG, control_group, reaper, stage};
-use nix::sched::{CloneFlags, unshare};
+use nix::sched::{CloneFlags, setns, unshare};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socket_with};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead, Read, Write};
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode};
 use std::time::Duration;
 
@@ -25,6 +28,8 @@ const KEPT: [CapabilitySet; 3] =
 pub const NETWORK: &str = "network";
 /// The argument before the control group in which the command is started.
 pub const GROUP: &str = "group";
+/// The argument before the keeper whose namespaces the command gets.
+pub const KEEPER: &str = "keeper";
 
 /// How long the first process of a world may take to end everything in it before it is killed:
 /// longer than it needs to report processes that could not be ended.
@@ -35,15 +40,27 @@ pub const GRACE: Duration = Duration::from_secs(reaper::LONGEST_END.as_secs() + 
 pub fn enter_main(words: impl Iterator<Item = OsString>) -> ExitCode {
     let words: Vec<OsString> = words.collect();
     let network = if words.iter().any(|word| word == NETWORK) { Network::On } else { Network::Off };
-    if let Some([_, group]) = words.windows(2).find(|pair| pair[0] == GROUP) {
+    let after = |name| words.windows(2).find(|pair| pair[0] == name).map(|pair| &pair[1]);
+    if let Some(group) = after(GROUP) {
         // Without a group the other limits hold.
         let _ = control_group::enter(group.as_ref());
     }
-    let mut child = match enter(network) {
+    // The first process changes the root directory of this one, too, so this one opens nothing
+    // afterwards.
+    let null = match fs::File::options().write(true).open("/dev/null") {
+        Ok(null) => null,
+        Err(error) => return stage::failed(format!("/dev/null: {error}")),
+    };
+    let entered = match after(KEEPER) {
+        Some(keeper) => namespaces_in(keeper).map_err(|reason| Report::world_lost(&reason)),
+        None => namespaces(network).map_err(Report::failed),
+    };
+    if let Err(report) = entered {
+        return stage::report(&report);
+    }
+    let mut child = match start(&null) {
         Ok(child) => child,
-        Err(reason) => {
-            return stage::failed(reason);
-        }
+        Err(reason) => return stage::failed(reason),
     };
     let mut input = std::io::stdin().lock();
     let mut line = String::new();
@@ -77,19 +94,15 @@ fn ends_within(child: &Child, limit: Duration) -> bool {
     poll(&mut ended, Some(&limit)).is_ok_and(|ready| ready > 0)
 }
 
-fn enter(network: Network) -> Result<Child, String> {
-    // The first process changes the root directory of this one, too, so this one opens nothing
-    // afterwards.
-    let null = fs::File::options().write(true).open("/dev/null");
-    let null = null.map_err(|error| format!("/dev/null: {error}"))?;
-    namespaces(network)?;
+/// Starts the first process. `null` takes the place of its streams in this one.
+fn start(null: &fs::File) -> Result<Child, String> {
     // This process dies with the helper. A change of capabilities clears the signal, so it is set after
     // that. If the helper is gone already, the closed pipe of the order ends this process.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let child = first_process().map_err(|error| format!("its first process: {error}"))?;
     // The reader of these streams sees end of file when the first process ends.
-    rustix::stdio::dup2_stdout(&null).map_err(|error| error.to_string())?;
-    rustix::stdio::dup2_stderr(&null).map_err(|error| error.to_string())?;
+    rustix::stdio::dup2_stdout(null).map_err(|error| error.to_string())?;
+    rustix::stdio::dup2_stderr(null).map_err(|error| error.to_string())?;
     Ok(child)
 }
 
@@ -100,22 +113,64 @@ fn first_process() -> std::io::Result<Child> {
         .spawn()
 }
 
-/// Creates namespaces for this process and its children. Root needs no user namespace, unless it
-/// lacks `CAP_SYS_ADMIN`.
+/// The namespaces that each command has of its own. Shared memory of System V ends with the command, as its processes do.
+const OWN: CloneFlags = CloneFlags::CLONE_NEWNS
+    .union(CloneFlags::CLONE_NEWPID)
+    .union(CloneFlags::CLONE_NEWIPC)
+    .union(CloneFlags::CLONE_NEWUTS);
+/// The namespaces of a keeper, besides the user namespace of an ordinary user.
+const KEPT_WORLD: CloneFlags = CloneFlags::CLONE_NEWNS.union(CloneFlags::CLONE_NEWNET);
+
+/// Creates namespaces for this process and its children.
 fn namespaces(network: Network) -> Result<(), String> {
-    let mut flags = CloneFlags::CLONE_NEWNS
-        | CloneFlags::CLONE_NEWPID
-        | CloneFlags::CLONE_NEWIPC
-        | CloneFlags::CLONE_NEWUTS;
-    if network == Network::Off {
-        flags |= CloneFlags::CLONE_NEWNET;
-    }
-    if !(rustix::process::geteuid().is_root() && unshare(flags).is_ok()) {
-        as_ordinary_user(flags)?;
-    }
     match network {
-        Network::Off => loopback().map_err(|error| format!("its own network: {error}")),
-        Network::On => Ok(()),
+        Network::Off => with_loopback(OWN | KEPT_WORLD),
+        Network::On => create(OWN),
+    }
+}
+
+/// Creates the namespaces of a keeper, which has one thread.
+pub fn kept_namespaces() -> Result<(), String> {
+    with_loopback(KEPT_WORLD)
+}
+
+fn with_loopback(flags: CloneFlags) -> Result<(), String> {
+    create(flags)?;
+    loopback().map_err(|error| format!("its own network: {error}"))
+}
+
+/// Root needs no user namespace, unless it lacks `CAP_SYS_ADMIN`.
+fn create(flags: CloneFlags) -> Result<(), String> {
+    if rustix::process::geteuid().is_root() && unshare(flags).is_ok() {
+        return Ok(());
+    }
+    as_ordinary_user(flags)
+}
+
+/// Enters the namespaces of a keeper and creates the command's own ones in them. An ordinary user gets one more user
+/// namespace: it counts the processes of this command alone, and gives it no power over the keeper.
+fn namespaces_in(keeper: &OsStr) -> Result<(), String> {
+    let keeper = keeper.to_str().and_then(Keeper::parse).ok_or("it is not readable")?.process;
+    let handle = keeper.open().ok_or("its keeper has ended")?;
+    let sentence = |error: std::io::Error| error.to_string();
+    let dir = PathBuf::from(format!("/proc/{}/ns", keeper.pid));
+    let is_own = |name: &str| {
+        let link = |dir: &Path| fs::read_link(dir.join(name)).map_err(sentence);
+        Ok::<_, String>(link(&dir)? == link(Path::new("/proc/self/ns"))?)
+    };
+    if is_own("mnt")? || is_own("net")? {
+        return Err("its keeper has namespaces of the machine".into());
+    }
+    let root = || FileId::at(Path::new("/")).map_err(sentence);
+    let (is_of_root, before) = (is_own("user")?, root()?);
+    let user = if is_of_root { CloneFlags::empty() } else { CloneFlags::CLONE_NEWUSER };
+    setns(handle, user | KEPT_WORLD).map_err(|error| sentence(error.into()))?;
+    if root()? != before {
+        return Err("its keeper has another root directory".into());
+    }
+    match is_of_root {
+        true => create(OWN),
+        false => as_ordinary_user(OWN),
     }
 }
 

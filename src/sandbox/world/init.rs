@@ -31,7 +31,7 @@ pub fn init_main() -> ExitCode {
             let limit = report.limit.or_else(|| full(&places));
             Report { limit, ..report }
         }
-        Err(reason) => Report { failed: Some(reason), ..Report::default() },
+        Err(reason) => Report::failed(reason),
     };
     stage::report(&report)
 }

@@ -150,8 +150,8 @@ impl Cell {
         let timeout = Duration::from_secs(self.seconds);
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
         let command = Command { program, cwd, env, timeout, view, group: self.group.clone() };
-        let (helper, next) = (ctx.helper.clone(), ctx.next_helper.clone());
-        let sandbox = Sandbox { helper, nofile: None, next };
+        let (helper, world) = (ctx.helper.clone(), ctx.pod_world.clone());
+        let sandbox = Sandbox { helper, nofile: None, world };
         let mut bytes = Vec::new();
         let ended = sandbox.run(&command, &self.bench.cancel, |part| bytes.extend(part)).await?;
         Ok(Did { ended, text: String::from_utf8_lossy(&bytes).into_owned() })
