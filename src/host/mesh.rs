@@ -105,7 +105,8 @@ impl Mesh {
         roster.into_iter().filter(|peer| !own.contains(peer.name.as_str())).collect()
     }
 
-    /// Whether a person blocked an agent, or the machine that it is on.
+    /// Whether a person blocked an agent, or the machine that it is on. A machine is blocked as `casa:`, an agent of this
+    /// machine as `casa`.
     pub(crate) fn is_blocked(&self, name: &str) -> bool {
         let blocked = self.blocked.borrow();
         blocked.contains(name) || on_blocked_machine(&blocked, name).is_some()
@@ -139,7 +140,7 @@ impl Mesh {
 /// The machine of this agent, if a person blocked the machine.
 pub(crate) fn on_blocked_machine(blocked: &BTreeSet<String>, name: &str) -> Option<MachineName> {
     let (machine, _) = address(name)?;
-    blocked.contains(machine.as_str()).then_some(machine)
+    blocked.contains(&format!("{machine}:")).then_some(machine)
 }
 
 impl Shared {

@@ -15,8 +15,10 @@ use crate::store::rows::number;
 use crate::store::{Store, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-/// Requests of one machine that may wait for a person at once, and of all machines.
-const WAITING: (i64, i64) = (4, 32);
+/// Requests that may wait for a person at once: of one machine, for one Pod, and in all.
+const OF_MACHINE: i64 = 4;
+const FOR_POD: i64 = 8;
+const IN_ALL: i64 = 32;
 
 /// The highest generation that is believed: far beyond any that two hosts come to, so that counting on never overflows.
 const LATEST: u64 = u64::MAX / 4;
@@ -117,7 +119,11 @@ pub enum Said {
         wants: bool,
         only_after: Option<String>,
     },
-    There(Peering),
+    /// The other side says this. Unless it `may_ask`, it becomes no request that waits for a person.
+    There {
+        peering: Peering,
+        may_ask: bool,
+    },
 }
 
 /// A pair before and after something was said.
@@ -130,8 +136,8 @@ pub struct PeerChange {
 const COLUMNS: &str = "name, agent, generation, here, there, owed, id, reason, since";
 
 impl Store {
-    /// Stores what a side said about a pair, under this id and with this reason. `None`: too many requests wait
-    /// already.
+    /// Stores what a side said about a pair, under this id and with this reason. `None`: it is a request, and too many
+    /// wait already, or it may not be made.
     pub async fn record_peer(
         &self,
         pod: &PodName,
@@ -232,7 +238,8 @@ fn record(
     if next.state().is_some() {
         must_exist(db, pod)?;
     }
-    if next.state() == Some(PeerState::Pending) && state != next.state() && is_full(db, agent)? {
+    let is_request = next.state() == Some(PeerState::Pending) && state != next.state();
+    if is_request && (!may_ask(said) || is_full(db, pod, agent)?) {
         // That the other side ended the pair before it asked anew holds nevertheless.
         let sql =
             "UPDATE machine_peers SET here = 0, there = 0, owed = 0 WHERE pod = ?1 AND agent = ?2";
@@ -265,9 +272,9 @@ fn after(said: &Said, before: Option<&MachinePeer>) -> Option<Wants> {
             let known = known.unwrap_or(Wants { generation: now_ms(), ..Wants::default() });
             Some(known.after_here(*wants))
         }
-        Said::There(Peering { wants: false, .. }) if known.is_none() => None,
-        Said::There(says) if says.generation > LATEST => None,
-        Said::There(says) => Some(known.unwrap_or_default().after_there(*says)),
+        Said::There { peering, .. } if peering.generation > LATEST => None,
+        Said::There { peering, .. } if !peering.wants && known.is_none() => None,
+        Said::There { peering, .. } => Some(known.unwrap_or_default().after_there(*peering)),
     }
 }
 
@@ -299,14 +306,18 @@ fn write(
     Ok(())
 }
 
+fn may_ask(said: &Said) -> bool {
+    matches!(said, Said::There { may_ask: true, .. })
+}
+
 /// Whether as many requests wait as may.
-fn is_full(db: &Connection, agent: &str) -> Result<bool, Failure> {
+fn is_full(db: &Connection, pod: &PodName, agent: &str) -> Result<bool, Failure> {
     let machine = agent.split_inclusive(':').next().unwrap_or_default();
-    let sql = "SELECT count(*) FILTER (WHERE substr(agent, 1, length(?1)) = ?1), count(*)
+    let sql = "SELECT count(*) FILTER (WHERE substr(agent, 1, length(?1)) = ?1) >= ?3
+            OR count(*) FILTER (WHERE pod = ?2) >= ?4 OR count(*) >= ?5
         FROM machine_peers WHERE there AND NOT here";
-    let (own, all): (i64, i64) =
-        db.query_row(sql, [machine], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(own >= WAITING.0 || all >= WAITING.1)
+    let values = params![machine, pod.key(), OF_MACHINE, FOR_POD, IN_ALL];
+    Ok(db.query_row(sql, values, |row| row.get(0))?)
 }
 
 /// Ends every pair of a Pod that is deleted. The other sides are still told.

@@ -772,7 +772,8 @@ async fn pairs_are_found_in_any_case_and_forgotten_among_other_machines() {
     let record = async |said, agent: &str| {
         store.record_peer(&alice, agent, said, "r1".into(), String::new()).await
     };
-    let says = |generation| Said::There(Peering { generation, wants: true });
+    let says =
+        |generation| Said::There { peering: Peering { generation, wants: true }, may_ask: true };
     let refused = record(says(7), "casa:bob").await.unwrap_err();
     assert!(matches!(refused, StoreError::NoSuchPod(_)), "{refused}");
     store.create_pod(pod("alice")).await.unwrap();
@@ -787,4 +788,28 @@ async fn pairs_are_found_in_any_case_and_forgotten_among_other_machines() {
     let forgotten = store.begin_network("trab other".into()).await.unwrap();
     assert_eq!(forgotten[0].agent, "casa:bob");
     assert_eq!(store.machine_peers().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn requests_of_other_machines_are_few_for_one_pod_and_none_while_they_may_not_ask() {
+    let (bench, alice) = (Bench::new(), name("alice"));
+    let store = bench.open().await;
+    store.create_pod(pod("alice")).await.unwrap();
+    let asks = async |agent: &str, may_ask: bool| {
+        let said = Said::There { peering: Peering { generation: 1, wants: true }, may_ask };
+        let change = store.record_peer(&alice, agent, said, "r1".into(), String::new());
+        change.await.unwrap().is_some_and(|change| change.after.is_some())
+    };
+    assert!(!asks("casa:a", false).await);
+    let mut taken = Vec::new();
+    for machine in ["casa", "trab", "docs"] {
+        for number in 0..5 {
+            let agent = format!("{machine}:a{number}");
+            if asks(&agent, true).await {
+                taken.push(agent);
+            }
+        }
+    }
+    let all = ["casa", "trab"].iter().flat_map(|of| (0..4).map(move |n| format!("{of}:a{n}")));
+    assert_eq!(taken, all.collect::<Vec<_>>(), "four of a machine, and eight for a Pod");
 }

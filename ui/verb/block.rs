@@ -9,15 +9,15 @@ use yoi::text::SafeText;
 pub static VERB: Verb = of::<Block>(Verb {
     more: &[
         "From then on no Pod of this host accepts messages from this agent, and the agent reads `denied`. yoi \
-         recognises an agent by its name, so under another name it can write again. The name of another machine blocks \
-         all of its agents. :mesh also lists what is blocked.",
+         recognises an agent by its name, so under another name it can write again. The name of another machine with a \
+         colon, as in casa:, blocks all of its agents. :mesh also lists what is blocked.",
     ],
     ..verb("block", "refuse all messages from an agent of the mesh, or accept them again")
 });
 
 #[derive(Args)]
 struct Block {
-    /// The agent, as :mesh lists it, or a machine
+    /// The agent, as :mesh lists it, or a machine as in casa:
     agent: String,
     /// Unblock: accept its messages again
     #[arg(long)]
@@ -32,9 +32,13 @@ impl Dialogue for Block {
         };
         or_end(reply.single().map(|_| {
             let name = SafeText::line(&self.agent);
-            Next::End(End::done(match self.end {
-                true => format!("{name} is no longer blocked"),
-                false => format!("{name} is blocked: no Pod accepts its messages"),
+            Next::End(End::done(match (self.end, self.agent.strip_suffix(':')) {
+                (true, _) => format!("{name} is no longer blocked"),
+                (false, None) => format!("{name} is blocked: no Pod accepts its messages"),
+                (false, Some(machine)) => {
+                    let machine = SafeText::line(machine);
+                    format!("the machine {machine} is blocked: no Pod accepts messages of its agents")
+                }
             }))
         }))
     }

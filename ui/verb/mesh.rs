@@ -4,6 +4,7 @@ use crate::verb::dialogue::or_end;
 use crate::verb::targets::{Target, few};
 use crate::verb::{CONVERSATION, Dialogue, End, Known, Next, Pick, Reply, Request, Verb, of, verb};
 use clap::{Args, Subcommand};
+use yoi::mesh::machines::address;
 use yoi::protocol::mesh::{AgentKind, MachineView, MeshAgent, MeshMember, MeshView};
 use yoi::protocol::{ClientKind, Event, Method, PodName, State};
 use yoi::text::SafeText;
@@ -160,7 +161,7 @@ fn line(agent: &MeshAgent) -> String {
         AgentKind::Yoi => "agent of another yoi",
         AgentKind::Agent | AgentKind::Unknown => "agent of another program",
     };
-    let of_machine = agent.name.contains(':');
+    let of_machine = address(&agent.name).is_some();
     let stopped = match agent.reachable {
         true => "",
         false if of_machine => ", away",

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, interval, timeout};
+use tokio::time::{Instant, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Between two tries to connect, at first and at most.
@@ -50,6 +50,8 @@ pub(crate) struct Machines {
     owes: Notify,
     /// Held while what is known of a pair of peers is stored and shown, so that both happen in one order.
     pairs: tokio::sync::Mutex<()>,
+    /// When a person denied that an agent of a machine becomes a peer of a Pod, by its [`key`](crate::protocol::PodName::key). Held for one step, never across an await.
+    denied: Mutex<HashMap<(MachineName, String), Instant>>,
     ending: CancellationToken,
 }
 
@@ -92,6 +94,7 @@ impl Machines {
             wanted: Notify::new(),
             owes: Notify::new(),
             pairs: tokio::sync::Mutex::default(),
+            denied: Mutex::default(),
             ending: CancellationToken::new(),
         }
     }
@@ -104,6 +107,11 @@ impl Machines {
     /// The name of this machine, if it is connected to others or tries to be.
     pub(crate) fn own(&self) -> Option<MachineName> {
         self.state.borrow().own.as_ref().map(|(own, _)| own.clone())
+    }
+
+    /// Whether a machine of this name is present.
+    pub(crate) fn knows(&self, machine: &str) -> bool {
+        self.state.borrow().present.keys().any(|name| name.as_str() == machine)
     }
 
     /// How this machine takes part; `None`: it reaches no others.
@@ -219,6 +227,7 @@ impl Task {
         if connections.wait_for(|connections| connections.is_lasting).await.is_err() {
             return;
         }
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let (own, credentials, why) = match Credentials::read(state) {
                 Ok(None) => (None, None, None),
@@ -232,11 +241,16 @@ impl Task {
                 }
                 Err(error) => (None, None, Some(error.to_string())),
             };
+            let is_tried_again = own.is_some();
             self.machines().change(|now| *now = State { own, why, ..State::default() });
             self.agents_changed();
             let connected = async {
                 match &credentials {
-                    Some(credentials) => self.connected(credentials).await,
+                    Some(credentials) => {
+                        backoff.reset();
+                        self.connected(credentials).await;
+                    }
+                    None if is_tried_again => sleep(backoff.pause()).await,
                     None => std::future::pending().await,
                 }
             };

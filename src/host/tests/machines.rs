@@ -13,7 +13,7 @@ use crate::protocol::method::Addressees;
 use crate::protocol::{
     ApprovalRequest, Event, Fact, Method, PodInfo, Refusal, State, SystemItem, Verdict,
 };
-use crate::store::Wanted;
+use crate::store::{MachinePeer, Wanted};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use std::time::Duration;
@@ -64,6 +64,16 @@ impl Bench {
         let view = self.call(&name(pod), Method::MeshAgents).await.unwrap();
         let Event::Mesh(MeshView { agents, .. }) = view else { panic!("the reply is the mesh") };
         agents.into_iter().find(|found| found.name == agent && !found.peers.is_empty())
+    }
+
+    /// Waits until what is stored about pairs of peers fits.
+    async fn until_pairs(&self, fits: impl Fn(&[MachinePeer]) -> bool) {
+        let fitting = async {
+            while !fits(&self.host.shared.store.machine_peers().await.unwrap()) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, fitting).await.expect("they fit in time");
     }
 
     async fn until_peers(&self, pod: &str, agent: &str) {
@@ -284,10 +294,16 @@ async fn pods_of_two_machines_become_peers_when_a_person_of_each_wants_it() {
     assert_eq!(here.sends("alice", "trab:bob", "a stranger").await.1, "received");
     assert!(there.reads_when("bob", 1).await.len() == 1, "a stranger wakes nobody");
 
-    here.peers("alice", "trab:bob").await.unwrap();
-    let request = there.request_of("casa:alice").await;
-    there.decides(&request, Verdict::Once).await;
+    // A person who denied it is not asked again at once, and can still ask.
+    let paused = "a person there denied such a request; the next one can be made in 10 min";
+    assert_eq!(here.peers("alice", "trab:bob").await, Err(paused.to_owned()));
+    assert_eq!(there.host.shared.approvals(), []);
+    there.until_pairs(<[MachinePeer]>::is_empty).await;
+    assert_eq!(there.peers("bob", "casa:alice").await, Ok("received".into()));
+    let request = here.request_of("trab:bob").await;
+    here.decides(&request, Verdict::Once).await;
     here.until_peers("alice", "trab:bob").await;
+    there.until_peers("bob", "casa:alice").await;
     let woken = there.host.shared.pod(&name("bob")).unwrap().info.clone();
     let before = woken.borrow().last_result.clone();
     assert_eq!(here.sends("alice", "trab:bob", "wake").await.1, "received");
@@ -346,15 +362,9 @@ async fn an_agreement_that_comes_too_late_makes_peers_of_neither() {
     let request = there.request_of("casa:alice").await;
     here.call(&name("alice"), Method::MeshLeave).await.unwrap();
     there.decides(&request, Verdict::Once).await;
-    let ended = async {
-        for bench in [&here, &there] {
-            let pairs = async || bench.host.shared.store.machine_peers().await.unwrap();
-            while pairs().await.iter().any(|pair| pair.state().is_some()) {
-                tokio::task::yield_now().await;
-            }
-        }
-    };
-    tokio::time::timeout(PATIENCE, ended).await.expect("both sides know");
+    for bench in [&here, &there] {
+        bench.until_pairs(|pairs| pairs.iter().all(|pair| pair.state().is_none())).await;
+    }
 }
 
 #[tokio::test]
@@ -379,15 +389,85 @@ async fn a_machine_has_few_requests_waiting_and_is_blocked_as_a_whole() {
     }
     assert_eq!(refused, ["as many requests to become peers wait for a person there as may"; 2]);
     assert_eq!(there.host.shared.approvals().len(), 4);
-    let block = |end| Method::MeshBlock { name: "casa".into(), end };
+    let block = |end| Method::MeshBlock { name: "casa:".into(), end };
     there.call_host(block(false)).await.unwrap();
+    assert_eq!(there.host.shared.approvals(), [], "requests of a blocked machine are denied");
     link.send(&machine("trab"), &wants_peer("a9".into())).await.unwrap();
     let blocked = outcome(&link, &mut incoming).await.unwrap();
     assert_eq!(blocked, "the person of pod `bob` has blocked `casa:a9`");
     let one = Method::MeshBlock { name: "casa:a9".into(), end: true };
     let why = there.call_host(one).await.unwrap_err().message;
-    assert_eq!(why, "the whole machine `casa` is blocked: :block casa --end");
+    assert_eq!(why, "the whole machine `casa` is blocked: :block casa: --end");
+    // An agent of this machine with the same name is another one.
+    let agent = there.agent("casa").await;
+    assert_eq!(agent.say("bob", "hi").await.status, Status::Received);
     there.call_host(block(true)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_machine_and_an_agent_of_its_name_are_blocked_apart() {
+    let Some(mut server) = TestServer::start() else { return };
+    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
+    let here = Bench::machine("alice", &casa).await;
+    let mut there = Bench::machine("bob", &trab).await;
+    here.sees("trab").await;
+    there.sees("casa").await;
+    let block = Method::MeshBlock { name: "casa".into(), end: false };
+    let why = there.call_host(block.clone()).await.unwrap_err().message;
+    assert_eq!(why, "`casa` is a machine: `:block casa:` blocks all of its agents");
+    let agent = there.agent("casa").await;
+    let lists = |event: &Event| {
+        matches!(event, Event::MeshRoster { agents } if agents.iter().any(|agent| agent.name == "casa"))
+    };
+    there.next(lists).await;
+    there.call_host(block).await.unwrap();
+    assert_eq!(agent.say("bob", "hi").await.status, Status::Denied);
+    assert_eq!(here.sends("alice", "trab:bob", "hi").await.1, "received");
+    here.peers("alice", "trab:bob").await.unwrap();
+    there.request_of("casa:alice").await;
+    let block = Method::MeshBlock { name: "casa:alice".into(), end: false };
+    there.call_host(block).await.unwrap();
+    assert_eq!(there.host.shared.approvals(), [], "the request of a blocked agent is denied");
+    here.until_pairs(|pairs| pairs.iter().all(|pair| pair.state().is_none())).await;
+}
+
+#[tokio::test]
+async fn a_host_that_knows_no_peers_reads_a_sentence_where_a_request_is_withdrawn() {
+    let Some(mut server) = TestServer::start() else { return };
+    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
+    let there = Bench::machine("bob", &trab).await;
+    let (link, mut incoming) = connect(&casa).await.unwrap();
+    assert_eq!(there.peers("bob", "casa:x").await, Ok("queued".into()));
+    there.call(&name("bob"), Method::Unpeer { name: "casa:x".into() }).await.unwrap();
+    let mut bodies = Vec::new();
+    while bodies.len() < 2 {
+        if let Arrived::Message { message, receipt, .. } = incoming.next().await.unwrap() {
+            bodies.push(message.body.get().to_owned());
+            link.acknowledge(receipt).await;
+        }
+    }
+    assert_eq!(
+        bodies,
+        [
+            "\"wants to be a peer, which needs a newer yoi on your machine\"",
+            "\"is no peer of yours, and asks no more to become one\"",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_machine_whose_peers_cannot_be_stored_connects_as_soon_as_they_can() {
+    let Some(mut server) = TestServer::start() else { return };
+    let casa = server.admit("casa").await;
+    let mut bench = family(&[("alice", None, Wanted::Live)], &[]).await;
+    bench.joins("alice").await;
+    let db = rusqlite::Connection::open(bench.host.shared.dirs.data.join("yoi.db")).unwrap();
+    db.execute_batch("ALTER TABLE machine_network RENAME TO elsewhere").unwrap();
+    casa.write(&bench.host.shared.dirs.state).unwrap();
+    let view = bench.until_machine(|view| view.why.is_some()).await;
+    assert!(view.why.unwrap().contains("machine_network"), "it says why");
+    db.execute_batch("ALTER TABLE elsewhere RENAME TO machine_network").unwrap();
+    bench.until_machine(|view| view.connected).await;
 }
 
 #[tokio::test]

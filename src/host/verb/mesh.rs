@@ -143,21 +143,32 @@ impl Verb for Block {
             );
             return Err(Refusal::invalid(text));
         }
+        if !end && is_machine_only(shared, &name) {
+            let text = format!("`{name}` is a machine: `:block {name}:` blocks all of its agents");
+            return Err(Refusal::invalid(text));
+        }
         let blocked = shared.mesh.blocked();
         if end && !blocked.contains(&name) {
             return Err(Refusal::invalid(not_blocked(&name, &blocked)));
         }
         shared.store.block_agent(&name, !end).await?;
         shared.mesh.set_blocked(shared.store.blocked_agents().await?);
+        shared.deny_blocked().await?;
         roster::changed(shared, roster::Change::Member);
         let blocked = shared.mesh.blocked().iter().cloned().collect();
         Ok(Event::Mesh(MeshView { blocked, ..MeshView::default() }))
     }
 }
 
+/// Whether another machine has this name, and no agent of this machine.
+fn is_machine_only(shared: &Shared, name: &str) -> bool {
+    let is_agent = || shared.mesh.roster.agents().iter().any(|agent| agent.name == name);
+    shared.mesh.machines.knows(name) && !is_agent()
+}
+
 fn not_blocked(name: &str, blocked: &BTreeSet<String>) -> String {
     if let Some(machine) = on_blocked_machine(blocked, name) {
-        return format!("the whole machine `{machine}` is blocked: :block {machine} --end");
+        return format!("the whole machine `{machine}` is blocked: :block {machine}: --end");
     }
     let name = SafeText::quoted(name);
     let blocked: Vec<String> =

@@ -59,6 +59,13 @@ pub(crate) fn elsewhere<'a>(cx: &Cx, name: &'a str) -> Elsewhere<'a> {
 /// Asks an agent of another machine, whose person decides.
 async fn of_machine(cx: &Cx, machine: MachineName, agent: &str) -> Result<Event, Refusal> {
     let pod = cx.pod()?.name;
+    if cx.shared.mesh.machines.own().is_none() {
+        // These are the words of the predecessor, because programs may compare them, and the reason.
+        let name = SafeText::line(format!("{machine}:{agent}"));
+        return Err(Refusal::invalid(format!(
+            "pod store error: invalid pod name: {name} (this machine has joined no others, as `yoi mesh join` does)"
+        )));
+    }
     if cx.by.is_some() {
         let text = "a person asks for peers on other machines, with :peer";
         return Err(Refusal::invalid(text));

@@ -1,6 +1,7 @@
 //! `list_peers` and `agent_send`: the agents of the mesh, and a message to them. A Pod has these tools while it
 //! takes part in the mesh.
 
+use crate::mesh::machines::address;
 use crate::protocol::mesh::{AgentKind, MeshAgent, MeshView, SentMessage};
 use crate::protocol::method::Addressees;
 use crate::protocol::{Event, Method, PodName};
@@ -95,7 +96,7 @@ fn line(agent: &MeshAgent) -> String {
     };
     let reach = match agent.reachable {
         true => "reachable",
-        false if agent.name.contains(':') => "away, a message is queued",
+        false if address(&agent.name).is_some() => "away, a message is queued",
         false => "stopped",
     };
     format!("{name}  {kind}  {reach}")

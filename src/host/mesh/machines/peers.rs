@@ -4,7 +4,7 @@
 use crate::host::Shared;
 use crate::host::mesh::delivery;
 use crate::host::mesh::machines::outgoing::{Sending, Stored};
-use crate::host::mesh::machines::{Task, incoming};
+use crate::host::mesh::machines::{Machines, Task, incoming};
 use crate::host::mesh::roster::{self, Change};
 use crate::host::pod::Fact;
 use crate::mesh::machines::{Credentials, Link, MachineName, Message, NotStored, Peering, address};
@@ -15,13 +15,19 @@ use crate::run::Notification;
 use crate::store::{MachinePeer, PeerChange, PeerState, Said, StoreError, agent_key};
 use crate::text::SafeText;
 use serde_json::value::to_raw_value;
-use std::time::Instant;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 /// The tool that a request to become peers names.
 const PEER: &str = "Peer";
 
 /// Characters that are shown of the reason of another machine.
 const REASON: usize = 200;
+
+/// How long agents of a machine may not ask for a Pod after a person denied that to one of them.
+const PAUSE: Duration = Duration::from_secs(600);
+/// What an older host shows as the message where a peering ends without a reason.
+const NO_REASON: &str = "is no peer of yours, and asks no more to become one";
 
 /// What became of a person's `:peer`.
 pub(crate) enum Asked {
@@ -106,7 +112,24 @@ impl Shared {
         if before == after {
             return Err(Refusal::invalid("that request was decided or withdrawn already"));
         }
+        if !wants && let Some((machine, _)) = address(agent) {
+            self.mesh.machines.note_denied(machine, &approval.pod);
+        }
         self.peers_changed(before, after, &verdict);
+        Ok(())
+    }
+
+    /// Denies the requests of agents that a person has blocked.
+    pub(crate) async fn deny_blocked(&self) -> Result<(), StoreError> {
+        let _changing = self.mesh.machines.pairs.lock().await;
+        for pair in self.store.machine_peers().await? {
+            if pair.state() == Some(PeerState::Pending) && self.mesh.is_blocked(&pair.agent) {
+                let said = self.said_here(&pair.pod, &pair.agent, false, Id::new(), "", None);
+                let (before, after) = said.await?;
+                let why = "you blocked the agent that asked".to_owned();
+                self.peers_changed(before, after, &Verdict::Withdrawn { why });
+            }
+        }
         Ok(())
     }
 
@@ -175,6 +198,22 @@ impl Shared {
             }
         }
         Ok(())
+    }
+}
+
+impl Machines {
+    fn note_denied(&self, machine: MachineName, pod: &PodName) {
+        // Each step leaves the map whole.
+        let mut denied = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
+        denied.retain(|_, at| at.elapsed() < PAUSE);
+        denied.insert((machine, pod.key()), tokio::time::Instant::now());
+    }
+
+    /// How long agents of a machine may not ask for a Pod yet, if a person has denied it.
+    fn pause_after_denial(&self, machine: &MachineName, pod: &PodName) -> Option<Duration> {
+        let denied = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = denied.get(&(machine.clone(), pod.key()))?;
+        PAUSE.checked_sub(at.elapsed()).filter(|left| !left.is_zero())
     }
 }
 
@@ -253,6 +292,8 @@ impl Task {
             }
         };
         let Some(pod) = pod else { return Ok(Some(incoming::NO_AGENT.to_owned())) };
+        // A request that is stored is seen by who blocks its agent.
+        let _changing = self.machines().pairs.lock().await;
         if peering.wants {
             // All agents of a machine together, which names them as it likes.
             let refused = delivery::blocked(shared, &pod, &agent)
@@ -261,14 +302,22 @@ impl Task {
                 return Ok(refused);
             }
         }
-        let _changing = self.machines().pairs.lock().await;
-        let reason = serde_json::from_str::<String>(message.body.get()).unwrap_or_default();
-        let (said, id) = (Said::There(peering), Id::new().to_string());
-        let change = shared.store.record_peer(&pod, &agent, said, id, String::new());
+        let mut reason = serde_json::from_str::<String>(message.body.get()).unwrap_or_default();
+        if reason == NO_REASON {
+            reason.clear();
+        }
+        let pause = self.machines().pause_after_denial(from, &pod);
+        let (says, id) = (Said::There { peering, may_ask: pause.is_none() }, Id::new().to_string());
+        let change = shared.store.record_peer(&pod, &agent, says, id, String::new());
         let Some(PeerChange { before, after }) = change.await? else {
             roster::changed(shared, Change::Member);
-            let text = "as many requests to become peers wait for a person there as may";
-            return Ok(Some(text.to_owned()));
+            return Ok(Some(match pause {
+                None => "as many requests to become peers wait for a person there as may".to_owned(),
+                Some(left) => format!(
+                    "a person there denied such a request; the next one can be made in {} min",
+                    left.as_secs().div_ceil(60)
+                ),
+            }));
         };
         let [was, is] = [&before, &after].map(|pair| pair.as_ref().and_then(MachinePeer::state));
         if was != is {
@@ -339,6 +388,7 @@ impl Task {
 fn sentence(wants: bool, reason: &str) -> String {
     match wants {
         true => "wants to be a peer, which needs a newer yoi on your machine".into(),
+        false if reason.is_empty() => NO_REASON.into(),
         false => reason.to_owned(),
     }
 }
