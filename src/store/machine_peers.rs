@@ -115,15 +115,9 @@ impl MachinePeer {
 #[derive(Clone, Debug)]
 pub enum Said {
     /// Someone here wants it, or not any more; with `only_after` only if this is the id of what was said last.
-    Here {
-        wants: bool,
-        only_after: Option<String>,
-    },
+    Here { wants: bool, only_after: Option<String> },
     /// The other side says this. Unless it `may_ask`, it becomes no request that waits for a person.
-    There {
-        peering: Peering,
-        may_ask: bool,
-    },
+    There { peering: Peering, may_ask: bool },
 }
 
 /// A pair before and after something was said.
@@ -179,6 +173,24 @@ impl Store {
             Ok(pairs.into_iter().flatten().collect())
         };
         self.writer.run("write to", begin).await
+    }
+
+    /// The place of the message that was taken last, in the stream of this machine; 0: none was.
+    pub async fn taken_of_stream(&self) -> Result<u64, StoreError> {
+        let read = |db: &Connection| {
+            let sql = "SELECT taken FROM machine_network";
+            Ok(db.query_row(sql, [], |row| number(row, 0)).optional()?.unwrap_or(0))
+        };
+        self.reader.run("read", read).await
+    }
+
+    /// Stores that all messages of the stream up to this place were taken.
+    pub async fn note_taken_of_stream(&self, place: u64) -> Result<(), StoreError> {
+        let write = move |db: &Connection| {
+            db.execute("UPDATE machine_network SET taken = ?1", [signed(place)])?;
+            Ok(())
+        };
+        self.writer.run("write to", write).await
     }
 
     /// Every pair, oldest first.

@@ -206,6 +206,13 @@ pub const MIGRATIONS: &[&str] = &[
         name   TEXT PRIMARY KEY                -- of this machine, with its server's certificate
     ) STRICT, WITHOUT ROWID;
 ",
+    "
+    -- The place of the message that was taken last, in the stream of this machine.
+    ALTER TABLE machine_network ADD COLUMN taken INTEGER NOT NULL DEFAULT 0;
+    -- A machine is blocked as `casa:`, an agent as `casa`, which meant both.
+    INSERT OR IGNORE INTO mesh_blocks (name, created) SELECT name || ':', created FROM mesh_blocks
+        WHERE name NOT LIKE '%:%' AND EXISTS (SELECT 1 FROM machine_network);
+",
 ];
 
 /// The number of the next row that a person revokes by its number: a rule, a consent, a trust or a

@@ -37,7 +37,9 @@ impl Dialogue for Block {
                 (false, None) => format!("{name} is blocked: no Pod accepts its messages"),
                 (false, Some(machine)) => {
                     let machine = SafeText::line(machine);
-                    format!("the machine {machine} is blocked: no Pod accepts messages of its agents")
+                    format!(
+                        "the machine {machine} is blocked: no Pod accepts messages of its agents"
+                    )
                 }
             }))
         }))

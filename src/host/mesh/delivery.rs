@@ -167,7 +167,7 @@ pub(crate) fn refused(
 }
 
 /// Counts a message that was sent at `at`; the sentence that refuses it, if its sender sends too many.
-fn over_rate(shared: &Shared, to: &PodName, from: &str, at: Instant) -> Option<String> {
+pub(crate) fn over_rate(shared: &Shared, to: &PodName, from: &str, at: Instant) -> Option<String> {
     let per_minute = shared.settings.last().settings.mesh.per_minute.get();
     let may = shared.mesh.rates().count(&to.key(), from, per_minute, at);
     (!may).then(|| format!("pod `{to}` takes {per_minute} messages of one agent in a minute"))

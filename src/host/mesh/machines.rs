@@ -15,7 +15,9 @@ use crate::backoff::Backoff;
 use crate::disk::{Changes, private_dir};
 use crate::host::Shared;
 use crate::host::mesh::roster::{self, Change};
-use crate::mesh::machines::{Arrived, Credentials, Incoming, Link, MachineName, Presence, connect};
+use crate::mesh::machines::{
+    Arrived, Credentials, InOrder, Incoming, Link, MachineName, Presence, connect,
+};
 use crate::protocol::Refusal;
 use crate::protocol::mesh::{MachineView, MeshAgent};
 use crate::trace::OrLog as _;
@@ -36,6 +38,8 @@ const ANNOUNCE: Duration = Duration::from_secs(60);
 const PRESENT: Duration = Duration::from_secs(150);
 /// How long a message waits for a connection that is down.
 const SOON: Duration = Duration::from_secs(3);
+/// What is taken together at most.
+const BATCH: usize = 64;
 /// The most machines that are remembered as present.
 const MACHINES: usize = 256;
 
@@ -300,10 +304,18 @@ impl Task {
         announce.reset();
         self.announce(&link, true).await;
         self.tell_owed(&link).await;
+        let taken = self.shared.store.taken_of_stream().await.unwrap_or_else(|error| {
+            tracing::warn!("messages of other machines are kept back for a moment: {error}");
+            0
+        });
+        let mut order = InOrder::after(taken);
         loop {
             tokio::select! {
                 arrived = incoming.next() => match arrived {
-                    Some(arrived) => self.take(&link, arrived).await,
+                    Some(first) => {
+                        let more = std::iter::from_fn(|| incoming.try_next()).take(BATCH - 1);
+                        self.take(&link, &mut order, std::iter::once(first).chain(more)).await;
+                    }
                     None => return,
                 },
                 changed = seats.changed() => match changed {
@@ -320,19 +332,34 @@ impl Task {
         }
     }
 
-    async fn take(&self, link: &Link, arrived: Arrived) {
+    /// Takes what has arrived, in the order of the stream.
+    async fn take(
+        &self,
+        link: &Link,
+        order: &mut InOrder<Arrived>,
+        arrived: impl Iterator<Item = Arrived>,
+    ) {
+        let (before, mut due) = (order.taken(), Vec::new());
+        for arrived in arrived {
+            match arrived.receipt() {
+                Some(receipt) => {
+                    due.extend(order.admit(receipt.place, receipt.is_repeated, arrived));
+                }
+                None => self.take_presence(link, arrived).await,
+            }
+        }
+        if let Err(place) = self.take_in_order(link, due).await {
+            order.go_back(place);
+        }
+        if order.taken() != before {
+            let noted = self.shared.store.note_taken_of_stream(order.taken()).await;
+            noted.or_log("note up to where the messages of other machines were taken");
+        }
+    }
+
+    async fn take_presence(&self, link: &Link, arrived: Arrived) {
         match arrived {
-            Arrived::Message { from, message, receipt } => {
-                self.take_message(link, from, message, receipt).await;
-            }
-            Arrived::Outcome { from, outcome, receipt } => {
-                self.take_outcome(&from, outcome).await;
-                link.acknowledge(receipt).await;
-            }
-            Arrived::Unreadable { from, receipt } => {
-                tracing::warn!(%from, "another machine sent what is no message");
-                link.acknowledge(receipt).await;
-            }
+            Arrived::Message { .. } | Arrived::Outcome { .. } | Arrived::Unreadable { .. } => {}
             Arrived::SameName => {
                 let own = self.machines().own();
                 let own = own.as_ref().map_or("", MachineName::as_str);

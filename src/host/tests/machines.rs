@@ -244,6 +244,44 @@ async fn what_was_sent_to_a_machine_that_is_away_arrives_once_and_in_order() {
 }
 
 #[tokio::test]
+async fn what_a_lost_connection_mixes_up_arrives_once_and_in_order() {
+    let Some(mut server) = TestServer::start() else { return };
+    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
+    let (link, _incoming) = connect(&casa).await.unwrap();
+    let (of_trab, mut incoming) = connect(&trab).await.unwrap();
+    let send = async |number: u32| {
+        let body = to_raw_value(&number.to_string()).unwrap();
+        let (from, to, id) = ("alice".into(), "bob".into(), Id::new().to_string());
+        let message = Message { from, to, id, re: None, body, peering: None };
+        link.send(&machine("trab"), &message).await.unwrap();
+    };
+    for number in 0..10 {
+        send(number).await;
+    }
+    // Handed over and not acknowledged: the server repeats these after it has gone on with the others.
+    for _ in 0..10 {
+        let arrived = tokio::time::timeout(PATIENCE, incoming.next()).await.expect("in time");
+        assert!(matches!(arrived, Some(Arrived::Message { .. })));
+    }
+    drop((of_trab, incoming));
+    for number in 10..20 {
+        send(number).await;
+    }
+    let mut there = Bench::machine("bob", &trab).await;
+    let read = there.reads_when("bob", 20).await;
+    let said = |message: &String| message.lines().nth(1).unwrap().to_owned();
+    let expected: Vec<String> = (0..20).map(|number| format!("> {number}")).collect();
+    assert_eq!(read.iter().map(said).collect::<Vec<_>>(), expected);
+    // The next start knows where it was.
+    let taken = async {
+        while there.host.shared.store.taken_of_stream().await.unwrap() < 20 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, taken).await.expect("it is noted");
+}
+
+#[tokio::test]
 async fn agents_of_other_machines_have_the_limits_of_strangers_and_no_local_one_has_their_names() {
     let Some(mut server) = TestServer::start() else { return };
     let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
@@ -416,9 +454,7 @@ async fn a_machine_and_an_agent_of_its_name_are_blocked_apart() {
     let why = there.call_host(block.clone()).await.unwrap_err().message;
     assert_eq!(why, "`casa` is a machine: `:block casa:` blocks all of its agents");
     let agent = there.agent("casa").await;
-    let lists = |event: &Event| {
-        matches!(event, Event::MeshRoster { agents } if agents.iter().any(|agent| agent.name == "casa"))
-    };
+    let lists = |event: &Event| matches!(event, Event::MeshRoster { agents } if agents.iter().any(|agent| agent.name == "casa"));
     there.next(lists).await;
     there.call_host(block).await.unwrap();
     assert_eq!(agent.say("bob", "hi").await.status, Status::Denied);

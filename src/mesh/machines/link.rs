@@ -10,7 +10,7 @@ use async_nats::{
     Subject, Subscriber,
 };
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use serde::Deserialize;
 use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
@@ -30,7 +30,7 @@ const AGAIN: Duration = Duration::from_millis(200);
 const LAST: Duration = Duration::from_millis(500);
 /// What arrived and waits to be read, in messages of each subscription. More are dropped: those of the stream come
 /// again, and who is present is said again.
-const WAITING: usize = 64;
+const WAITING: usize = 2 * subject::IN_FLIGHT;
 
 /// Why this machine is not connected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -113,18 +113,35 @@ pub enum Arrived {
 #[derive(Clone, Debug)]
 pub struct Receipt {
     subject: Subject,
+    /// The place of the message in the stream, from 1 on.
+    pub place: u64,
+    /// Whether the server has handed it over before.
+    pub is_repeated: bool,
     /// When the server took the message, by its clock.
     pub taken: SystemTime,
 }
 
+impl Arrived {
+    /// That of what the stream of this machine held; `None`: no stream held it.
+    pub fn receipt(&self) -> Option<&Receipt> {
+        match self {
+            Self::Message { receipt, .. }
+            | Self::Outcome { receipt, .. }
+            | Self::Unreadable { receipt, .. } => Some(receipt),
+            Self::Presence { .. } | Self::SameName => None,
+        }
+    }
+}
+
 impl Receipt {
-    /// The subject is `$JS.ACK.<stream>.<consumer>.<deliveries>.<place>.<place>.<nanoseconds since 1970>.<waiting>`.
+    /// The subject is `$JS.ACK.<stream>.<consumer>.<deliveries>.<place in the stream>.<count>.<nanoseconds since 1970>.<waiting>`.
     fn read(subject: Subject, machine: &MachineName) -> Option<Self> {
         let own = format!("$JS.ACK.{}.{}.", subject::stream(machine), subject::CONSUMER);
         let parts = subject.as_str().strip_prefix(&own)?;
-        let nanoseconds: u64 = parts.split('.').nth(3)?.parse().ok()?;
-        let taken = SystemTime::UNIX_EPOCH + Duration::from_nanos(nanoseconds);
-        Some(Self { subject, taken })
+        let mut numbers = parts.split('.').map(|part| part.parse::<u64>().ok());
+        let (deliveries, place) = (numbers.next()??, numbers.next()??);
+        let taken = SystemTime::UNIX_EPOCH + Duration::from_nanos(numbers.nth(1)??);
+        Some(Self { subject, place, is_repeated: deliveries > 1, taken })
     }
 }
 
@@ -303,6 +320,13 @@ impl Incoming {
     }
 }
 
+impl Incoming {
+    /// What has arrived already; `None`: nothing, or the connection is lost.
+    pub fn try_next(&mut self) -> Option<Arrived> {
+        self.next().now_or_never().flatten()
+    }
+}
+
 /// What the server handed over. Anything that is not from the stream of this machine is dropped.
 fn delivered(own: &MachineName, message: async_nats::Message) -> Option<Arrived> {
     let receipt = Receipt::read(message.reply?, own)?;
@@ -339,6 +363,8 @@ mod tests {
         let read = |subject: &str| Receipt::read(subject.into(), &machine);
         let receipt = read("$JS.ACK.yoi_trab.host.1.7.9.1500000000.3").unwrap();
         assert_eq!(receipt.taken, SystemTime::UNIX_EPOCH + Duration::from_millis(1500));
+        assert_eq!((receipt.place, receipt.is_repeated), (7, false));
+        assert!(read("$JS.ACK.yoi_trab.host.2.7.9.1500000000.3").unwrap().is_repeated);
         for other in [
             "yoi.trab.docs.msg",
             "$JS.ACK.yoi_docs.host.1.7.9.1500000000.3",

@@ -11,6 +11,10 @@ pub(super) const PRESENCE_OF_ALL: &str = "yoi.all.*.presence";
 /// The consumer of each stream.
 pub(super) const CONSUMER: &str = "host";
 
+/// The most messages that the server hands over to a machine before the first of them is acknowledged. Each has up to
+/// 1 MiB.
+pub(super) const IN_FLIGHT: usize = 64;
+
 /// What lies below a pair of machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {

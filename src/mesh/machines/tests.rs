@@ -4,11 +4,14 @@ mod attacks;
 
 use crate::mesh::Id;
 use crate::mesh::machines::server::ServerDir;
+use crate::mesh::machines::subject::IN_FLIGHT;
 use crate::mesh::machines::{
     Arrived, Credentials, Fate, Incoming, Link, LinkError, MachineName, Message, NotStored,
     Outcome, Presence, admitted, connect,
 };
+use futures_util::future::join_all;
 use serde_json::value::to_raw_value;
+use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -128,12 +131,41 @@ async fn messages_wait_for_a_machine_that_is_away_and_for_a_server_that_was_kill
     // One that was handed over and not acknowledged comes first on the next connection.
     let Arrived::Message { message, .. } = next(&mut incoming).await else { panic!("a message") };
     assert_eq!(message.body.get(), "\"10\"");
+    // The server has the acknowledgements before the connection ends.
+    link.leave().await;
     drop((link, incoming));
     let (link, mut incoming) = connect(&trab).await.unwrap();
     for number in 10..20 {
         let expected = ("casa".to_owned(), format!("\"{number}\""));
         assert_eq!(take(&link, &mut incoming).await, expected);
     }
+}
+
+#[tokio::test]
+async fn many_messages_are_on_their_way_before_the_first_one_is_acknowledged() {
+    let Some(mut server) = TestServer::start() else { return };
+    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
+    let (sender, _incoming) = connect(&casa).await.unwrap();
+    let (link, mut incoming) = connect(&trab).await.unwrap();
+    let messages: Vec<Message> = (0..2 * IN_FLIGHT).map(|at| message(&at.to_string())).collect();
+    let trab = name("trab");
+    let sent = join_all(messages.iter().map(|message| sender.send(&trab, message))).await;
+    assert!(sent.iter().all(Result::is_ok), "{sent:?}");
+    let mut receipts = VecDeque::new();
+    for expected in &messages {
+        if receipts.len() == IN_FLIGHT {
+            assert!(incoming.try_next().is_none(), "no more without an acknowledgement");
+            link.acknowledge(receipts.pop_front().unwrap()).await;
+        }
+        let Arrived::Message { message, receipt, .. } = next(&mut incoming).await else {
+            panic!("a message")
+        };
+        assert_eq!(message.id, expected.id);
+        receipts.push_back(receipt);
+    }
+    let places: Vec<u64> = receipts.iter().map(|receipt| receipt.place).collect();
+    let last = 2 * IN_FLIGHT as u64;
+    assert_eq!(places, (last - IN_FLIGHT as u64 + 1..=last).collect::<Vec<_>>());
 }
 
 #[tokio::test]

@@ -1,75 +1,130 @@
-//! A message of an agent of another machine. It comes into the mailbox on the path of every message of an agent, with
-//! the same limits. Only then its sender's machine learns that it is received.
+//! Messages of agents of other machines. They come into the mailbox on the path of every message of an agent, with the
+//! same limits. Only then their sender's machine learns that they are received.
 
 use crate::config::settings::Wake;
 use crate::host::mesh::delivery;
 use crate::host::mesh::machines::Task;
 use crate::host::mesh::membership;
-use crate::mesh::machines::{Fate, Link, MachineName, Message, Outcome, Peering, Receipt};
+use crate::mesh::machines::{Arrived, Fate, Link, MachineName, Message, Outcome, Peering, Receipt};
 use crate::protocol::{AgentOrigin, PodName};
 use crate::run::AgentMessage;
-use crate::store::{MailboxKind, StoreError};
+use crate::store::{MailboxKind, Offer, StoreError};
+use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime};
 
 /// The reason why a message to a name that no agent has is denied.
 pub(super) const NO_AGENT: &str = "no agent of this name takes messages of other machines";
 
+/// A message with the machine that sent it.
+struct Taken {
+    from: MachineName,
+    message: Message,
+    receipt: Receipt,
+}
+
 impl Task {
-    /// Commits a message, and says what became of it. One that cannot be stored now comes again.
-    pub(super) async fn take_message(
+    /// Takes what is due of the stream, in this order.
+    ///
+    /// # Errors
+    /// The place of the first message that cannot be stored now. It comes again, with those that follow it.
+    pub(super) async fn take_in_order(
         &self,
         link: &Link,
-        from: MachineName,
-        message: Message,
-        receipt: Receipt,
-    ) {
-        let (id, pod, sender) = (message.id.clone(), message.to.clone(), message.from.clone());
-        let peering = message.peering;
-        let taken = match peering {
-            Some(peering) => self.take_peering(&from, &message, peering, when(receipt.taken)).await,
-            None => self.commit(&from, message, receipt.taken).await,
-        };
-        let reason = match taken {
-            Ok(reason) => reason,
-            Err(error) => {
-                tracing::warn!(%from, "a message of another machine cannot be stored now: {error}");
-                return;
+        due: Vec<(u64, Arrived)>,
+    ) -> Result<(), u64> {
+        let mut together = Vec::new();
+        for (place, arrived) in due {
+            match arrived {
+                Arrived::Message { from, message, receipt } if message.peering.is_none() => {
+                    together.push(Taken { from, message, receipt });
+                    continue;
+                }
+                other => {
+                    self.take_messages(link, std::mem::take(&mut together)).await?;
+                    self.take_alone(link, other).await.map_err(|()| place)?;
+                }
             }
-        };
-        if matches!(peering, Some(Peering { wants: false, .. })) {
-            return link.acknowledge(receipt).await;
         }
-        let fate = if reason.is_some() { Fate::Denied } else { Fate::Received };
-        let outcome = Outcome { id, to: sender, from: pod, fate, reason };
-        link.decided(&from, &outcome, receipt).await;
+        self.take_messages(link, together).await
     }
 
-    /// Commits a message to the mailbox of its Pod. The reason if it was not taken.
-    async fn commit(
-        &self,
-        from: &MachineName,
-        message: Message,
-        taken: SystemTime,
-    ) -> Result<Option<String>, StoreError> {
-        let shared = &self.shared;
-        let Some(name) = self.addressee(&message).await? else {
-            return Ok(Some(NO_AGENT.to_owned()));
-        };
-        let sender = format!("{from}:{}", message.from);
+    /// Takes what is no message of an agent.
+    async fn take_alone(&self, link: &Link, arrived: Arrived) -> Result<(), ()> {
+        match arrived {
+            Arrived::Message { from, message, receipt } => {
+                let Some(peering) = message.peering else { return Ok(()) };
+                let taken = self.take_peering(&from, &message, peering, when(receipt.taken)).await;
+                let reason = taken.map_err(|error| not_stored(&error))?;
+                match peering {
+                    Peering { wants: false, .. } => link.acknowledge(receipt).await,
+                    _ => decided(link, Taken { from, message, receipt }, reason).await,
+                }
+            }
+            Arrived::Outcome { from, outcome, receipt } => {
+                self.take_outcome(&from, outcome).await;
+                link.acknowledge(receipt).await;
+            }
+            Arrived::Unreadable { from, receipt } => {
+                tracing::warn!(%from, "another machine sent what is no message");
+                link.acknowledge(receipt).await;
+            }
+            Arrived::Presence { .. } | Arrived::SameName => {}
+        }
+        Ok(())
+    }
+
+    /// Commits messages, those to one Pod together, and says what became of each.
+    async fn take_messages(&self, link: &Link, messages: Vec<Taken>) -> Result<(), u64> {
+        // By the Pod, with the numbers of the messages.
+        let mut offers: BTreeMap<String, (PodName, Vec<usize>, Vec<Offer>)> = BTreeMap::new();
+        let mut reasons: Vec<Result<Option<String>, ()>> = Vec::new();
+        for (number, taken) in messages.iter().enumerate() {
+            let offered = self.offer(taken).await.map_err(|error| not_stored(&error));
+            reasons.push(offered.map(|offered| match offered {
+                None => Some(NO_AGENT.to_owned()),
+                Some((pod, offer)) => {
+                    let of_pod = offers.entry(pod.key()).or_insert((pod, Vec::new(), Vec::new()));
+                    of_pod.1.push(number);
+                    of_pod.2.push(offer);
+                    None
+                }
+            }));
+        }
+        for (pod, numbers, offers) in offers.into_values() {
+            let outcomes = delivery::deliver(&self.shared, &pod, offers).await;
+            let outcomes = outcomes.map_err(|error| not_stored(&error));
+            for (at, number) in numbers.into_iter().enumerate() {
+                let reason = |outcomes: &Vec<_>| {
+                    outcomes.get(at).and_then(|of| delivery::refusal(&self.shared, &pod, of))
+                };
+                reasons[number] = outcomes.as_ref().map(reason).map_err(|()| ());
+            }
+        }
+        for (taken, reason) in messages.into_iter().zip(reasons) {
+            let reason = reason.map_err(|()| taken.receipt.place)?;
+            decided(link, taken, reason).await;
+        }
+        Ok(())
+    }
+
+    /// A message as it is offered to the mailbox of its Pod; `None`: no Pod takes it.
+    async fn offer(&self, taken: &Taken) -> Result<Option<(PodName, Offer)>, StoreError> {
+        let (shared, message) = (&self.shared, &taken.message);
+        let Some(name) = self.addressee(message).await? else { return Ok(None) };
+        let sender = format!("{}:{}", taken.from, message.from);
         let body = message.body.get().to_owned();
-        let refused = delivery::refused(shared, &name, &sender, body.len(), when(taken));
-        let from = AgentOrigin { name: sender, id: message.id, re: message.re, pod: false };
+        let at = when(taken.receipt.taken);
+        let refused = delivery::refused(shared, &name, &sender, body.len(), at);
+        let (id, re) = (message.id.clone(), message.re.clone());
+        let from = AgentOrigin { name: sender, id, re, pod: false };
         let strangers = shared.settings.last().settings.mesh.wake.contains(&Wake::Strangers);
         let wakes = strangers || shared.store.are_machine_peers(&name, &from.name).await?;
         let message = AgentMessage { from, body, wakes };
         let mut offer = delivery::offer(message.row(), MailboxKind::Agent, message.payload());
         offer.refused = refused;
-        let outcomes = delivery::deliver(shared, &name, vec![offer]).await?;
-        Ok(outcomes.first().and_then(|outcome| delivery::refusal(shared, &name, outcome)))
+        Ok(Some((name, offer)))
     }
-}
 
-impl Task {
     /// The Pod that takes a message, if it takes part in the mesh.
     pub(super) async fn addressee(&self, message: &Message) -> Result<Option<PodName>, StoreError> {
         let pod = PodName::parse(&message.to).ok().and_then(|pod| self.shared.pod(&pod));
@@ -79,6 +134,18 @@ impl Task {
         let is_wanted = membership::is_wanted(&self.shared, &pod.name, is_own).await?;
         Ok(is_wanted.then_some(pod.name))
     }
+}
+
+/// Says what became of a message.
+async fn decided(link: &Link, taken: Taken, reason: Option<String>) {
+    let Taken { from, message, receipt } = taken;
+    let fate = if reason.is_some() { Fate::Denied } else { Fate::Received };
+    let Message { id, from: sender, to: pod, .. } = message;
+    link.decided(&from, &Outcome { id, to: sender, from: pod, fate, reason }, receipt).await;
+}
+
+fn not_stored(error: &StoreError) {
+    tracing::warn!("a message of another machine cannot be stored now: {error}");
 }
 
 /// The time of a message for its sender's rate: when the server took it, so that what waited for a machine that was

@@ -297,7 +297,7 @@ impl Task {
         if peering.wants {
             // All agents of a machine together, which names them as it likes.
             let refused = delivery::blocked(shared, &pod, &agent)
-                .or_else(|| delivery::refused(shared, &pod, from.as_str(), 0, at));
+                .or_else(|| delivery::over_rate(shared, &pod, from.as_str(), at));
             if refused.is_some() {
                 return Ok(refused);
             }
@@ -312,7 +312,9 @@ impl Task {
         let Some(PeerChange { before, after }) = change.await? else {
             roster::changed(shared, Change::Member);
             return Ok(Some(match pause {
-                None => "as many requests to become peers wait for a person there as may".to_owned(),
+                None => {
+                    "as many requests to become peers wait for a person there as may".to_owned()
+                }
                 Some(left) => format!(
                     "a person there denied such a request; the next one can be made in {} min",
                     left.as_secs().div_ceil(60)

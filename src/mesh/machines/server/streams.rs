@@ -19,11 +19,20 @@ const AGAIN_NS: u64 = 5_000_000_000;
 /// What the server says of a stream that is not there.
 const NO_STREAM: u64 = 10_059;
 
-/// Makes the stream and the consumer, unless they are there.
+/// Makes the stream and the consumer of each machine, unless they are there. A consumer that an older program made gets
+/// what this one wants of it.
 pub(super) async fn make(
     administrator: &Administrator,
-    machine: &MachineName,
+    machines: &[MachineName],
 ) -> Result<(), ServerError> {
+    let client = connect(administrator).await?;
+    for machine in machines {
+        make_one(&client, machine).await?;
+    }
+    Ok(())
+}
+
+async fn make_one(client: &Client, machine: &MachineName) -> Result<(), ServerError> {
     let (name, own) = (subject::stream(machine), machine.as_str());
     let stream = json!({
         "name": name,
@@ -40,22 +49,20 @@ pub(super) async fn make(
         "discard_new_per_subject": true,
         "num_replicas": 1,
     });
-    // One message at a time: the next one comes when the last is acknowledged, so that order survives a lost
-    // connection.
+    // The machine restores the order that a lost connection mixes up.
     let consumer = json!({ "stream_name": name, "config": {
         "durable_name": subject::CONSUMER,
         "deliver_subject": subject::delivery(machine),
         "deliver_policy": "all",
         "ack_policy": "explicit",
         "ack_wait": AGAIN_NS,
-        "max_ack_pending": 1,
+        "max_ack_pending": subject::IN_FLIGHT,
         "max_deliver": -1,
         "replay_policy": "instant",
     } });
-    let client = connect(administrator).await?;
-    request(&client, &format!("STREAM.CREATE.{name}"), &stream).await?;
+    request(client, &format!("STREAM.CREATE.{name}"), &stream).await?;
     let create = format!("CONSUMER.DURABLE.CREATE.{name}.{}", subject::CONSUMER);
-    request(&client, &create, &consumer).await
+    request(client, &create, &consumer).await
 }
 
 /// Deletes the stream with what it holds.
