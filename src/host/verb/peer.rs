@@ -63,7 +63,7 @@ async fn of_machine(cx: &Cx, machine: MachineName, agent: &str) -> Result<Event,
         // These are the words of the predecessor, because programs may compare them, and the reason.
         let name = SafeText::line(format!("{machine}:{agent}"));
         return Err(Refusal::invalid(format!(
-            "pod store error: invalid pod name: {name} (this machine has joined no others, as `yoi mesh join` does)"
+            "pod store error: invalid pod name: {name} (this machine is connected to no others)"
         )));
     }
     if cx.by.is_some() {
