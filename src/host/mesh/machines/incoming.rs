@@ -94,10 +94,12 @@ impl Task {
             let outcomes = delivery::deliver(&self.shared, &pod, offers).await;
             let outcomes = outcomes.map_err(|error| not_stored(&error));
             for (at, number) in numbers.into_iter().enumerate() {
-                let reason = |outcomes: &Vec<_>| {
-                    outcomes.get(at).and_then(|of| delivery::refusal(&self.shared, &pod, of))
+                reasons[number] = match &outcomes {
+                    Ok(all) => {
+                        Ok(all.get(at).and_then(|of| delivery::refusal(&self.shared, &pod, of)))
+                    }
+                    Err(()) => Err(()),
                 };
-                reasons[number] = outcomes.as_ref().map(reason).map_err(|()| ());
             }
         }
         for (taken, reason) in messages.into_iter().zip(reasons) {
