@@ -116,8 +116,8 @@ impl MachinePeer {
 pub enum Said {
     /// Someone here wants it, or not any more; with `only_after` only if this is the id of what was said last.
     Here { wants: bool, only_after: Option<String> },
-    /// The other side says this. Unless it `may_ask`, it becomes no request that waits for a person.
-    There { peering: Peering, may_ask: bool },
+    /// The other side says this. Unless it `may_request`, it becomes no request that waits for a person.
+    There { peering: Peering, may_request: bool },
 }
 
 /// A pair before and after something was said.
@@ -251,7 +251,7 @@ fn record(
         must_exist(db, pod)?;
     }
     let is_request = next.state() == Some(PeerState::Pending) && state != next.state();
-    if is_request && (!may_ask(said) || is_full(db, pod, agent)?) {
+    if is_request && (!may_request(said) || is_full(db, pod, agent)?) {
         // That the other side ended the pair before it asked anew holds nevertheless.
         let sql =
             "UPDATE machine_peers SET here = 0, there = 0, owed = 0 WHERE pod = ?1 AND agent = ?2";
@@ -318,8 +318,8 @@ fn write(
     Ok(())
 }
 
-fn may_ask(said: &Said) -> bool {
-    matches!(said, Said::There { may_ask: true, .. })
+fn may_request(said: &Said) -> bool {
+    matches!(said, Said::There { may_request: true, .. })
 }
 
 /// Whether as many requests wait as may.

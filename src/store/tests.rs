@@ -772,8 +772,10 @@ async fn pairs_are_found_in_any_case_and_forgotten_among_other_machines() {
     let record = async |said, agent: &str| {
         store.record_peer(&alice, agent, said, "r1".into(), String::new()).await
     };
-    let says =
-        |generation| Said::There { peering: Peering { generation, wants: true }, may_ask: true };
+    let says = |generation| Said::There {
+        peering: Peering { generation, wants: true },
+        may_request: true,
+    };
     let refused = record(says(7), "casa:bob").await.unwrap_err();
     assert!(matches!(refused, StoreError::NoSuchPod(_)), "{refused}");
     store.create_pod(pod("alice")).await.unwrap();
@@ -791,21 +793,21 @@ async fn pairs_are_found_in_any_case_and_forgotten_among_other_machines() {
 }
 
 #[tokio::test]
-async fn requests_of_other_machines_are_few_for_one_pod_and_none_while_they_may_not_ask() {
+async fn requests_of_other_machines_are_few_for_one_pod_and_none_while_they_may_make_none() {
     let (bench, alice) = (Bench::new(), name("alice"));
     let store = bench.open().await;
     store.create_pod(pod("alice")).await.unwrap();
-    let asks = async |agent: &str, may_ask: bool| {
-        let said = Said::There { peering: Peering { generation: 1, wants: true }, may_ask };
+    let requests = async |agent: &str, may_request: bool| {
+        let said = Said::There { peering: Peering { generation: 1, wants: true }, may_request };
         let change = store.record_peer(&alice, agent, said, "r1".into(), String::new());
         change.await.unwrap().is_some_and(|change| change.after.is_some())
     };
-    assert!(!asks("casa:a", false).await);
+    assert!(!requests("casa:a", false).await);
     let mut taken = Vec::new();
     for machine in ["casa", "trab", "docs"] {
         for number in 0..5 {
             let agent = format!("{machine}:a{number}");
-            if asks(&agent, true).await {
+            if requests(&agent, true).await {
                 taken.push(agent);
             }
         }

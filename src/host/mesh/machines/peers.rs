@@ -307,7 +307,8 @@ impl Task {
             reason.clear();
         }
         let pause = self.machines().pause_after_denial(from, &pod);
-        let (says, id) = (Said::There { peering, may_ask: pause.is_none() }, Id::new().to_string());
+        let (says, id) =
+            (Said::There { peering, may_request: pause.is_none() }, Id::new().to_string());
         let change = shared.store.record_peer(&pod, &agent, says, id, String::new());
         let Some(PeerChange { before, after }) = change.await? else {
             roster::changed(shared, Change::Member);
