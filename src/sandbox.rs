@@ -98,6 +98,8 @@ pub const INIT_ARG: &str = "__init";
 pub const CONFINE_ARG: &str = "__confine";
 /// The program itself, also when its file was replaced since it started.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
+/// The name by which lists of processes show the program, started in that way.
+pub const OWN_NAME: &str = "yoi";
 
 /// How long the helper may take to end everything after a request, before it is killed itself:
 /// longer than the first process of a world may take.
@@ -306,7 +308,7 @@ impl Sandbox {
 
     fn process(&self, argument: &str) -> tokio::process::Command {
         let mut process = tokio::process::Command::new(&self.helper);
-        process.arg(argument).env_clear().current_dir("/");
+        process.arg0(OWN_NAME).arg(argument).env_clear().current_dir("/");
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         process
     }

@@ -18,6 +18,7 @@ use yoi::client::{Client, ConnectError, Events, find};
 use yoi::config::dirs::{Dirs, Env, Usual};
 use yoi::host::{Ending, Host, HostError, HostLockError, IdleExit, Options, Reader};
 use yoi::protocol::{ClientKind, Method, PodName};
+use yoi::sandbox::{OWN_NAME, OWN_PROGRAM};
 use yoi::text::SafeText;
 
 /// The hidden command under which this program is a background host.
@@ -145,11 +146,11 @@ pub async fn stop(
 /// Starts a background host and waits until it can be reached, or says why it cannot. A host for a brief client is
 /// returned with its process id and a pipe to it: that client cannot come too late.
 fn start(kind: ClientKind) -> anyhow::Result<Option<(u32, StdStream)>> {
-    let mut host = std::process::Command::new(yoi::sandbox::OWN_PROGRAM);
+    let mut host = std::process::Command::new(OWN_PROGRAM);
     if !gives_back() {
         host.env(GIVE_BACK.0, GIVE_BACK.1);
     }
-    host.arg(HOST_ARG).stdin(Stdio::null());
+    host.arg0(OWN_NAME).arg(HOST_ARG).stdin(Stdio::null());
     let pipe = match kind {
         ClientKind::Lasting => None,
         ClientKind::Brief => {
@@ -194,7 +195,7 @@ pub fn again_as_host() {
     }
     let mut words = std::env::args_os();
     let name = words.next().unwrap_or_else(|| "yoi".into());
-    let mut again = std::process::Command::new(yoi::sandbox::OWN_PROGRAM);
+    let mut again = std::process::Command::new(OWN_PROGRAM);
     again.arg0(name).args(words).env(GIVE_BACK.0, GIVE_BACK.1);
     let error = again.exec();
     tracing::warn!("cannot begin anew as a host: {error}");
@@ -212,7 +213,7 @@ fn options(opening: &Opening, idle_exit: IdleExit) -> Options {
     Options {
         dirs: opening.dirs.clone(),
         env: opening.env.clone(),
-        helper: yoi::sandbox::OWN_PROGRAM.into(),
+        helper: OWN_PROGRAM.into(),
         old_nofile: raise_nofile(),
         idle_exit,
     }
@@ -257,6 +258,8 @@ pub fn dashboard_runtime() -> std::io::Result<tokio::runtime::Runtime> {
 pub fn host_main() -> ExitCode {
     // A process that leads a session already keeps it.
     let _ = rustix::process::setsid();
+    // Tools such as pgrep(1) find a process by the name of its file, which is `exe` here.
+    let _ = rustix::thread::set_name(c"yoi");
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&format!("cannot start the host: {error}")),

@@ -1,9 +1,10 @@
 //! The stages before a command starts: each is this program with an argument of its own.
 
-use crate::sandbox::OWN_PROGRAM;
 use crate::sandbox::order::{JsonLine as _, MARK, Report};
+use crate::sandbox::{OWN_NAME, OWN_PROGRAM};
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode, Stdio};
 
 /// Starts the first stage after the helper, with only the mark of the command in its environment,
@@ -19,7 +20,13 @@ pub fn next(argument: &str) -> Command {
 
 fn stage(argument: &str, mark: &OsStr) -> Command {
     let mut stage = Command::new(OWN_PROGRAM);
-    stage.arg(argument).env_clear().env(MARK, mark).current_dir("/").stdin(Stdio::piped());
+    stage
+        .arg0(OWN_NAME)
+        .arg(argument)
+        .env_clear()
+        .env(MARK, mark)
+        .current_dir("/")
+        .stdin(Stdio::piped());
     stage
 }
 
