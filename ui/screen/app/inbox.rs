@@ -147,6 +147,7 @@ impl App {
     /// one. The current Pod and its draft stay.
     pub(super) fn next_needs_you(&mut self) -> Vec<Effect> {
         match self.focus {
+            Focus::Inbox if self.is_less_urgent() => self.choose_item(0),
             Focus::Inbox => self.choose_item(self.inbox.position(&self.items()) + 1),
             _ if self.has_card() => {}
             _ => self.choose_item(0),
@@ -156,6 +157,7 @@ impl App {
 
     /// Shows the card of the item at a place; behind the last comes the first.
     fn choose_item(&mut self, at: usize) {
+        self.notices.end(TOO_EARLY);
         self.with_items(|inbox, items| inbox.choose(items, at % items.len().max(1)));
     }
 

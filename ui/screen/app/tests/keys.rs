@@ -316,6 +316,24 @@ fn ctrl_n_goes_to_the_longest_waiting() {
 }
 
 #[test]
+fn ctrl_n_goes_from_a_result_to_what_came_meanwhile_and_needs_the_person() {
+    let done = |name: &str| PodInfo { unseen: true, ..pod(name, State::Idle) };
+    let mut bench = Bench::new(vec![done("a"), done("b"), done("c")]);
+    bench.press("ctrl-n");
+    bench.press("ctrl-n");
+    assert!(bench.screen().contains("✓ b  done"), "{}", bench.screen());
+    bench.press("a");
+    assert!(bench.notice().starts_with("press again"), "{}", bench.notice());
+    bench.shown(pod("d", State::NeedsYou));
+    assert!(bench.screen().contains("✓ b  done"), "a card that has the keys stays");
+    bench.press("ctrl-n");
+    assert!(bench.screen().contains("▲ d  needs you"), "{}", bench.screen());
+    assert_eq!(bench.notice(), "", "that was about the card before");
+    bench.press("ctrl-n");
+    assert!(bench.screen().contains("✓ a  done"), "{}", bench.screen());
+}
+
+#[test]
 fn leaving_during_a_run_wants_one_confirmation() {
     let mut bench = alice(State::Running);
     bench.type_in(":quit");
