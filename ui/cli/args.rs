@@ -308,13 +308,20 @@ fn mistyped(error: &clap::Error) -> Option<String> {
     let is_first = std::env::args().nth(1).as_ref() == Some(word);
     let message =
         format!("a message to a Pod has several words in quotes, or follows `--`: `yoi -- {word}`");
-    Some(match verb::line::nearest(word).filter(|_| is_first) {
+    Some(match meant(word).filter(|_| is_first) {
         Some(name) => {
             format!("no command `{word}`; did you mean `yoi {name}`? Otherwise, {message}")
         }
         None if is_first => format!("no command `{word}`: `yoi --help` lists them; {message}"),
         None => return None,
     })
+}
+
+/// The command that is most like a word.
+fn meant(word: &str) -> Option<String> {
+    let all = command();
+    let shown = all.get_subcommands().filter(|one| !one.is_hide_set());
+    verb::line::nearest(word, shown.map(clap::Command::get_name)).map(str::to_owned)
 }
 
 fn verb_elsewhere(error: &clap::Error) -> Option<&'static Verb> {
@@ -391,6 +398,13 @@ mod tests {
             assert_eq!(message(&["fix it", option]), Err(ErrorKind::ArgumentConflict), "{option}");
         }
         assert_eq!(message(&["stop", "fix it"]), Err(ErrorKind::ValueValidation), "no name");
+    }
+
+    #[test]
+    fn a_mistyped_word_may_mean_any_command_of_the_shell_and_none_of_the_screen() {
+        let meant = |word: &str| super::meant(word).unwrap_or_default();
+        assert_eq!(["stpo", "doctro", "isntall"].map(meant), ["stop", "doctor", "install"]);
+        assert_eq!(["tuor", "them", "hi"].map(meant), ["", "", ""], "`:tour` is for the screen");
     }
 
     #[test]

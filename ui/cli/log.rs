@@ -218,7 +218,10 @@ struct Said {
 
 fn said(entry: &Entry, pod: &PodName, calls: &mut Calls) -> Option<Said> {
     let (speaker, text) = match &entry.fact {
-        Fact::UserInput { segments, .. } => ("you".into(), flatten(segments)),
+        Fact::UserInput { segments, from, .. } => {
+            let speaker = from.as_ref().map_or_else(|| "you".into(), PodName::to_string);
+            (speaker, flatten(segments))
+        }
         Fact::SystemItem { item, .. } => ("system".into(), item.body().to_owned()),
         Fact::AssistantItem { item, .. } => match item {
             Item::Message { role: Role::Assistant, .. } => (pod.to_string(), item.text()?),
@@ -260,6 +263,7 @@ fn said(entry: &Entry, pod: &PodName, calls: &mut Calls) -> Option<Said> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use yoi::protocol::Segment;
 
     fn text(piece: Piece) -> String {
         match piece {
@@ -277,6 +281,15 @@ mod tests {
         let mut calls = Calls::default();
         let Said { speaker, text, judged } = said(&entry, &pod, &mut calls).expect("a text");
         assert_eq!((speaker.as_str(), text.as_str(), judged), ("alice\n", "one\ntwo", false));
+        let mut input = |from| {
+            let segments = vec![Segment::Text { content: "go".into() }];
+            let entry = Entry::new(Fact::UserInput { segments, taken: None, from });
+            said(&entry, &pod, &mut calls).expect("a text").speaker.into_string()
+        };
+        assert_eq!(
+            (input(None), input(PodName::parse("lead").ok())),
+            ("you\n".into(), "lead\n".into())
+        );
         assert_eq!(said(&Entry::new(Fact::TurnEnd { turn_count: 1 }), &pod, &mut calls), None);
     }
 

@@ -673,6 +673,8 @@ mod tests {
         assert_eq!(given(&mut inbox, &format!("allow {one}"), Way::Shell), once(one));
         let none = "no request `1` waits: `yoi inbox` shows those that do".to_owned();
         assert_eq!(given(&mut inbox, "allow 1", Way::Shell), Err(none));
+        let of_pod = given(&mut inbox, "allow alice", Way::Shell).expect_err("a Pod is no request");
+        assert!(of_pod.starts_with("say the id of the request, such as `0aaaaaa1`"), "{of_pod}");
         let unnamed = "say which request: :inbox shows those that wait".to_owned();
         assert_eq!(given(&mut inbox, "allow", Way::Command), Err(unnamed));
         let question = "always allow Bash+network: cargo fetch for bob and its children?";

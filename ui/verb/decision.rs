@@ -137,7 +137,7 @@ fn find<'a>(known: &Known<'a>, verb: &'static str, text: &'a str) -> Result<Name
     // A short number of a conversation is never read as an id.
     let number = known.numbers.and_then(|_| word.parse().ok()).filter(|_| word.len() < SHORTEST);
     let is_meant = |request: &&ApprovalRequest| {
-        let by_pod = verb == "answer" && is_question_of(request, word);
+        let by_pod = verb == "answer" && request.question.is_some() && is_of(request, word);
         number.is_none() && (is_named(request, word) || by_pod)
     };
     let by_id = open.iter().filter(is_meant);
@@ -151,8 +151,16 @@ fn find<'a>(known: &Known<'a>, verb: &'static str, text: &'a str) -> Result<Name
         _ => return Err(usage(format!("more than one id ends with `{word}`: type more of it"))),
     }
     let Some(numbers) = known.numbers else {
-        return Err(usage(match word {
-            "" => format!("say which request: {list} shows those that wait"),
+        let of_pod = open.iter().find(|request| is_of(request, word));
+        return Err(usage(match (word, of_pod) {
+            ("", _) => format!("say which request: {list} shows those that wait"),
+            // By the name, a request would be decided that came after the one that the person read.
+            (_, Some(request)) => {
+                let id = name_of(request, open);
+                format!(
+                    "say the id of the request, such as `{id}`, in place of a Pod's name: {list} shows what it wants"
+                )
+            }
             _ => format!("no request `{word}` waits: {list} shows those that do"),
         }));
     };
@@ -170,10 +178,9 @@ pub fn is_named(request: &ApprovalRequest, word: &str) -> bool {
     request.id == word || is_long && request.id.ends_with(word)
 }
 
-/// Whether a request is the question of the Pod with this name.
-fn is_question_of(request: &ApprovalRequest, word: &str) -> bool {
-    let is_its_name = |name: PodName| name.key() == request.pod.key();
-    request.question.is_some() && PodName::parse(word).is_ok_and(is_its_name)
+/// Whether a request is one of the Pod with this name.
+fn is_of(request: &ApprovalRequest, word: &str) -> bool {
+    PodName::parse(word).is_ok_and(|name| name.key() == request.pod.key())
 }
 
 /// The shortest name of a request that means no other one of these.

@@ -114,7 +114,7 @@ pub fn not_here(verb: &Verb, way: Way) -> String {
 }
 
 fn unknown(word: &str) -> String {
-    match nearest(word) {
+    match nearest(word, LIST.iter().map(|verb| verb.name)) {
         Some(name) => format!("no verb :{word}; did you mean :{name}?"),
         None => format!("no verb :{word}; :help lists them"),
     }
@@ -175,12 +175,10 @@ fn one_of(values: &[String]) -> String {
     }
 }
 
-/// The one verb that is most like `word`, for a hint; `None` if none is like it, or several are equally.
-/// The verb whose name is most like a word, if one is.
-pub fn nearest(word: &str) -> Option<&'static str> {
-    let likeness = |name: &str| strsim::jaro_winkler(name, word);
+/// The one of these names that is most like `word`, for a hint; `None` if none is like it, or several are equally.
+pub fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut like: Vec<(f64, &str)> =
-        LIST.iter().map(|verb| (likeness(verb.name), verb.name)).collect();
+        names.map(|name| (strsim::jaro_winkler(name, word), name)).collect();
     like.sort_by(|a, b| b.0.total_cmp(&a.0));
     match like[..] {
         [(best, name), (second, _), ..] if best >= ALIKE && best > second => Some(name),
