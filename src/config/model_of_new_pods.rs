@@ -22,8 +22,9 @@ pub fn write(config: &Path, model: &str) -> Result<String, String> {
         Err(why) if why.kind() == io::ErrorKind::NotFound && !file.is_symlink() => String::new(),
         Err(why) => return Err(failed(why)),
     };
-    let mut document: DocumentMut =
-        text.parse().map_err(|_| format!("{} has a mistake: `yoi doctor`", file.display()))?;
+    let mut document: DocumentMut = text
+        .parse()
+        .map_err(|_| format!("{} has a mistake, which `yoi doctor` names", file.display()))?;
     if let Some(named) = document.get(KEY) {
         let one = named.as_str().map(str::to_owned);
         return Ok(one.unwrap_or_else(|| named.to_string().trim().to_owned()));

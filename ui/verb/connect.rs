@@ -159,7 +159,7 @@ impl Connect {
                 self.counts = match used {
                     Ok(model) if model == self.spec() => ", as config.toml says now".into(),
                     Ok(other) => format!(" until this screen closes: config.toml names {other}"),
-                    Err(why) => format!(" until this screen closes: {why}"),
+                    Err(why) => format!(" in this screen only: {why}"),
                 };
                 self.use_it(known)
             }
