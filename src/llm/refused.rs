@@ -29,6 +29,11 @@ pub fn elements(
     let whole = body(request.input.len())?;
     let path = place(&words, &whole)?;
     let refused = unmarked(whole.pointer(&path)?);
+    let is_refused = |found: Option<&Value>| found.map(unmarked).as_ref() == Some(&refused);
+    // The system prompt, and what a wire adds, is also in the body of a request without input.
+    if is_refused(body(0)?.pointer(&path)) {
+        return None;
+    }
     // A body begins like one with less input, so the shortest beginning that has the place shows what made it.
     let first = |has: &dyn Fn(Option<&Value>) -> bool| {
         let (mut without, mut with) = (0, request.input.len());
@@ -42,7 +47,7 @@ pub fn elements(
         }
         with
     };
-    let end = first(&|found| found.map(unmarked).as_ref() == Some(&refused));
+    let end = first(&is_refused);
     let is_part = path.matches('/').count() > 2;
     let opening = first_part(&refused);
     let begin = match is_part {
@@ -160,6 +165,7 @@ mod tests {
             (Responses, "Invalid 'input[4].output': too long", Some(4..5)),
             (Responses, "No tool output found for function call call_aa.", Some(4..5)),
             (Chat, "Invalid 'messages[3].content': bad", Some(4..5)),
+            (Chat, "Invalid 'messages[0].content': bad", None),
             (Chat, "[{'loc': ['body', 'messages', 4, 'content'], 'msg': 'bad'}]", Some(5..6)),
             (Chat, "tool_call_id call_bb is bad", Some(5..6)),
             (Gemini, "Invalid value at 'contents[2].parts[1]' (oneof), bad", Some(5..6)),

@@ -95,15 +95,14 @@ impl Decoder {
             "data" => self.data(value),
             "id" | "retry" => {}
             "event" => {
-                if self.has_data {
-                    // The blank line between two events is missing.
-                    self.dispatch(events);
-                }
+                self.dispatch_whole(events);
                 value.clone_into(&mut self.event.name);
             }
             // An object without its field, or behind a damaged one.
             _ if !field.is_empty() && line.contains('{') => {
-                events.push(Event { name: String::new(), data: line.into_owned() });
+                self.dispatch_whole(events);
+                let name = std::mem::take(&mut self.event.name);
+                events.push(Event { name, data: line.into_owned() });
             }
             _ => {}
         }
@@ -114,6 +113,13 @@ impl Decoder {
             self.event.data.push('\n');
         }
         self.event.data.push_str(value);
+    }
+
+    /// Dispatches an event that has its data: the blank line behind it is missing.
+    fn dispatch_whole(&mut self, events: &mut Vec<Event>) {
+        if self.has_data {
+            self.dispatch(events);
+        }
     }
 
     fn dispatch(&mut self, events: &mut Vec<Event>) {
@@ -169,6 +175,8 @@ mod tests {
     #[test]
     fn an_event_without_data_is_none_and_leaves_no_name_behind() {
         assert_eq!(decode([&b"event: a\n\ndata: 1\n\n"[..]]), [event("", "1")]);
+        let bare = decode([&b"data: 1\n{\"c\": 2}\n\nevent: error\n{\"m\": 1}\n\n"[..]]);
+        assert_eq!(bare, [event("", "1"), event("", "{\"c\": 2}"), event("error", "{\"m\": 1}")]);
         assert_eq!(decode([&b"data\n\n"[..]]), [event("", "")]);
     }
 

@@ -33,14 +33,14 @@ pub trait Decode: Send {
 pub enum Progress {
     /// The model is still at it.
     Open,
-    /// The model has finished; accounts may follow.
+    /// The model has finished; token counts may follow.
     Answered,
     /// Nothing of use follows.
     Ended,
 }
 
-/// What a decoder knows of the end of its answer. A reason is an end, and so is the last event of a wire: servers
-/// leave out either of them.
+/// What a decoder knows about the end of its answer. A stop reason ends it, and so does the last event of the wire: some
+/// servers leave one of them out.
 #[derive(Default)]
 pub struct Ending {
     reason: Option<Stop>,
@@ -96,7 +96,7 @@ pub enum Fault {
     TooMany,
 }
 
-/// What items that `model` says are marked with.
+/// The origin that marks the items of `model`.
 pub fn origin(model: &Model) -> Origin {
     Origin {
         wire: model.wire.name().into(),
@@ -135,6 +135,7 @@ fn reported_in(event: &Event, data: &Value) -> Option<Fault> {
     let data = data.get(0).unwrap_or(data);
     let error = at(data, "error");
     let is_empty = error.is_null()
+        || error == &Value::Bool(false)
         || error.as_str().is_some_and(str::is_empty)
         || error.as_object().is_some_and(Map::is_empty);
     if !is_empty {
@@ -144,16 +145,15 @@ fn reported_in(event: &Event, data: &Value) -> Option<Fault> {
     let is_bare = || {
         const OF_AN_ERROR: [&str; 8] =
             ["object", "message", "msg", "detail", "type", "code", "status", "param"];
-        let fields = data.as_object()?;
         let is_known = |key: &String| OF_AN_ERROR.contains(&key.as_str());
         let has_words = ["message", "msg", "detail"].iter().any(|key| !text(data, key).is_empty());
         let has_code = ["code", "status", "detail"].iter().any(|key| !at(data, key).is_null());
-        (has_words && has_code && fields.keys().all(is_known)).then_some(())
+        has_words && has_code && data.as_object().is_some_and(|it| it.keys().all(is_known))
     };
-    (is_named || text(data, "object") == "error" || is_bare().is_some()).then(|| reported(data))
+    (is_named || text(data, "object") == "error" || is_bare()).then(|| reported(data))
 }
 
-/// A value of the provider that is kept until its block is complete, as a delta that counts it.
+/// Counts the memory of a value that the decoder keeps until its block is complete.
 pub fn kept(value: &Value) -> Delta {
     Delta::Unseen(value_memory(value))
 }
@@ -168,7 +168,7 @@ pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or("")
 }
 
-/// The object of `key`, null when there is none.
+/// The value at `key`, null when there is none.
 pub fn at<'a>(value: &'a Value, key: &str) -> &'a Value {
     const NULL: &Value = &Value::Null;
     value.get(key).unwrap_or(NULL)
@@ -202,9 +202,8 @@ pub fn arguments_text(raw: &str) -> String {
     Value::Object(arguments(raw)).to_string()
 }
 
-/// The arguments of a received call for the log: an object as it came, `{}` for none, in strict JSON what is nearly an
-/// object, and every other text as it came, so that the call is refused with what stands there. [`arguments_text`] is
-/// what is sent back.
+/// The arguments of a received call for the log: an object as it came, `{}` for none, loosely written JSON made strict.
+/// Any other text stays as it came, so that the refusal can quote it. [`arguments_text`] is what is sent back.
 pub fn received_arguments(raw: &str) -> String {
     let text = raw.trim();
     if text.is_empty() || text == "null" {
@@ -237,7 +236,7 @@ pub fn marked_result_text(summary: &str, content: Option<&str>, is_error: bool) 
     if is_error && !says_so { format!("error: {text}") } else { text }
 }
 
-/// The media type of an image by its bytes, and they in base64; or the words that stand in its place.
+/// The media type that the bytes of an image show, and the bytes in base64; or a text to send in place of the image.
 pub fn picture(
     request: &Request,
     model: &Model,
@@ -259,7 +258,7 @@ pub fn picture(
         None => return Err(format!("[a file that is no image: {}]", path.display())),
     };
     let data = BASE64_STANDARD.encode(bytes);
-    // Anthropic counts the letters.
+    // Anthropic's limit counts the characters of base64, not the bytes.
     if data.len() > files::MAX_PICTURE {
         return Err(format!(
             "[an image ({kind}) that is too large: {} bytes in base64]",
@@ -281,9 +280,10 @@ pub fn call_id_of(bytes: &[u8]) -> String {
     hash.as_bytes()[..9].iter().map(|byte| char::from(DIGITS[usize::from(*byte) % 62])).collect()
 }
 
-/// Whether an error inside a stream may pass by itself. What names no cause is given the chance.
-pub fn passing(code: &Value) -> bool {
-    const LASTING: [&str; 12] = [
+/// Whether an error inside a stream, with this code and these words, may pass by itself. What names no cause is given
+/// the chance.
+fn passing(code: &Value, words: &str) -> bool {
+    const LASTING: [&str; 13] = [
         "invalid",
         "authentication",
         "permission",
@@ -296,14 +296,20 @@ pub fn passing(code: &Value) -> bool {
         "content",
         "unsupported",
         "denied",
+        "balance",
     ];
+    let lasts = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        LASTING.iter().any(|lasting| text.contains(lasting))
+    };
     let number = code.as_u64().or_else(|| code.as_str()?.parse().ok());
     match (number, code.as_str()) {
-        (Some(status), _) => crate::llm::retry::passing_status(u16::try_from(status).unwrap_or(0)),
-        (None, Some(word)) => {
-            let word = word.to_ascii_lowercase();
-            !LASTING.iter().any(|lasting| word.contains(lasting))
+        (Some(status @ 100..=599), _) => {
+            crate::llm::retry::passing_status(u16::try_from(status).unwrap_or(0))
         }
+        // A code of the provider's own: Z.AI sends 1302 for a rate limit, and 1113 where the account has no balance.
+        (Some(_), _) => !lasts(words),
+        (None, Some(word)) => !lasts(word),
         (None, None) => true,
     }
 }
@@ -340,10 +346,11 @@ pub fn is_too_long(words: &str) -> bool {
 
 /// The error a provider reported inside its stream.
 pub fn reported(error: &Value) -> Fault {
-    let is_code = |code: &&Value| !code.is_null() && code.as_str() != Some("error");
+    let is_code = |code: &&Value| !code.is_null() && !matches!(code.as_str(), Some("" | "error"));
     let code = ["code", "status", "type"].iter().map(|key| at(error, key)).find(is_code);
     let words = words_of(error);
     let code = code.unwrap_or(&Value::Null);
+    let retryable = passing(code, &words);
     let named = code.as_str().map_or_else(|| code.to_string(), str::to_owned);
     let message = match (words.is_empty(), code.is_null()) {
         (false, true) => words,
@@ -351,7 +358,7 @@ pub fn reported(error: &Value) -> Fault {
         (true, false) => named,
         (true, true) => "no reason given".to_owned(),
     };
-    Fault::Reported { message, retryable: passing(code) }
+    Fault::Reported { message, retryable }
 }
 
 fn words_of(error: &Value) -> String {
@@ -396,12 +403,17 @@ mod tests {
     #[test]
     fn an_error_inside_a_stream_passes_or_lasts_by_its_code() {
         for code in [json!("overloaded_error"), json!("server_error"), json!(503), json!("429")] {
-            assert!(passing(&code), "{code}");
+            assert!(passing(&code, ""), "{code}");
         }
         for code in [json!("invalid_request_error"), json!("insufficient_quota"), json!(400)] {
-            assert!(!passing(&code), "{code}");
+            assert!(!passing(&code, ""), "{code}");
         }
-        assert!(passing(&Value::Null));
+        assert!(passing(&Value::Null, ""));
+        assert!(passing(&json!("1302"), "Rate limit reached for requests"));
+        assert!(!passing(&json!("1113"), "Insufficient balance or no resource package"));
+        let empty = json!({ "message": "bad", "type": "invalid_request_error", "code": "" });
+        let Fault::Reported { message, retryable } = reported(&empty) else { panic!("no report") };
+        assert_eq!((message.as_str(), retryable), ("bad (invalid_request_error)", false));
     }
 
     #[test]
@@ -465,6 +477,7 @@ mod tests {
         }
         for data in [
             r#"{"choices":[],"error":null}"#,
+            r#"{"choices":[],"error":false}"#,
             r#"{"choices":[],"error":""}"#,
             r#"{"choices":[],"error":{}}"#,
             r#"{"type":"ping","message":"hello"}"#,

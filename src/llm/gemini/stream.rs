@@ -35,11 +35,12 @@ impl Decode for Decoder {
             out.push(Delta::Unknown(data));
             return Ok(());
         }
-        if let Some(candidate) = list(&data, "candidates").first() {
-            self.candidate(candidate, out)?;
-        }
+        // First, because a reply that breaks off costs, too.
         if let Some(usage) = data.get("usageMetadata") {
             out.push(Delta::Usage(count(usage)));
+        }
+        if let Some(candidate) = list(&data, "candidates").first() {
+            self.candidate(candidate, out)?;
         }
         Ok(())
     }
@@ -79,8 +80,8 @@ impl Decoder {
             | "IMAGE_SAFETY"
             | "IMAGE_PROHIBITED_CONTENT"
             | "IMAGE_RECITATION") => Stop::Refusal(refusal(words, reason)),
-            // The model stumbled over its own call, or broke off for no reason that is named; asked again it
-            // rarely does.
+            // The model made an invalid call, or stopped without a named reason. The same request usually succeeds when
+            // it is sent again.
             reason @ ("MALFORMED_FUNCTION_CALL"
             | "MALFORMED_RESPONSE"
             | "UNEXPECTED_TOOL_CALL"
