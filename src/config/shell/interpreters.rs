@@ -51,7 +51,7 @@ pub enum Takes {
     File,
     /// A file that runs if the value is a path; otherwise a name that is searched elsewhere.
     Module,
-    /// The program itself, or one that is started: no argument after it is the script.
+    /// The text of the program, or a program that is started. An interpreter then takes no script from its operands.
     Code,
     /// Nothing; it writes files.
     Writes,
@@ -128,10 +128,11 @@ const OTHERS: &[&str] = &[
     "wish",
     "xonsh",
 ];
-/// The signs of a program of `sed` that only prints or leaves out lines.
-const OF_LINES: &str = "0123456789,;dpq";
+/// The characters of `sed` programs that only print or delete lines.
+const PRINTING: &str = "0123456789,;dpq";
 
-/// Versions (`python3.12`, `gcc-14`) count as the program.
+/// The known programs; one row for those with the same options. [`of`] also finds versions such as `python3.12` and
+/// `gcc-14`.
 const TABLE: &[Interpreter] = &[
     row(
         &["fish"],
@@ -140,7 +141,8 @@ const TABLE: &[Interpreter] = &[
         Nothing,
     ),
     row(SHELLS, Script, &[("c", Code), ("o O", Value), ("rcfile init-file", File)], Nothing),
-    // `.` is also an argument, as in `find . -name x`.
+    // A program that starts another one may have `.` among its arguments: the option of `find . -name x` shows that it is
+    // a directory.
     row(&[".", "source"], Script, &[], Code),
     row(
         &["python", "pypy"],
@@ -201,12 +203,19 @@ const TABLE: &[Interpreter] = &[
         Nothing,
     ),
     row(
-        &["make", "gmake", "ninja", "rake"],
+        &["make", "gmake", "ninja"],
+        Data,
+        &[("f file makefile", File), ("C directory I include-dir o W", Value), ("eval E", Code)],
+        Nothing,
+    ),
+    row(
+        &["rake"],
         Data,
         &[
-            ("f file makefile rakefile", File),
-            ("C directory I include-dir o W", Value),
-            ("eval E", Code),
+            ("f rakefile", File),
+            ("r require", Takes::Module),
+            ("e execute p execute-print E execute-continue", Code),
+            ("C directory I libdir R rakelib rakelibdir", Value),
         ],
         Nothing,
     ),
@@ -278,7 +287,7 @@ pub fn is_option(word: &str, option: &str) -> bool {
 }
 
 impl Interpreter {
-    /// Whether it runs a program that its arguments are or name, as its purpose.
+    /// Whether its purpose is to run the program that its arguments are or name.
     pub fn is_interpreter(&self) -> bool {
         !matches!(self.operand, Operand::Text | Other | Bundle | Compiler)
     }
@@ -334,9 +343,12 @@ impl Interpreter {
                     return spelled;
                 }
                 before = if has_next { takes } else { Nothing };
+            } else if self.operand == Data && word.contains('=') {
+                // A variable of a build can name or run a program: `SHELL=x`, `X:=$(shell x)`.
+                spelled = at + 1;
             } else if operands > 0 {
                 let prints =
-                    self.operand == Operand::Code && word.chars().all(|c| OF_LINES.contains(c));
+                    self.operand == Operand::Code && word.chars().all(|c| PRINTING.contains(c));
                 spelled = if prints { spelled } else { at + 1 };
                 operands -= usize::from(!perhaps_value);
                 if operands == 0 && runs_operand {

@@ -8,7 +8,8 @@ use std::str::Chars;
 
 /// The file that a redirection may name without reading or writing anything.
 const NULL_DEVICE: &str = "/dev/null";
-/// The most digits of a descriptor; bash takes more for a word.
+/// The most digits of a descriptor that is read. Bash takes a number beyond its integers for a word; a line near that limit
+/// is not worth reading.
 const MAX_DIGITS: usize = 2;
 
 /// A word without its quotes.
@@ -77,11 +78,11 @@ impl Word {
 enum End {
     /// `&&`, `||`, `|`: another command follows.
     Joins,
-    /// `;`, `&`, the end of a row.
+    /// `;` or `&`.
     Ends,
-    /// The end of the row without an operator.
+    /// A line feed.
     Row,
-    /// The end of the line.
+    /// The end of the whole text.
     Line,
 }
 
@@ -92,13 +93,12 @@ struct Pending {
     words: Vec<Word>,
     /// Whether a redirection reads or writes a file, or gives a text.
     redirects: bool,
-    /// Whether it has any redirection.
-    any: bool,
+    has_redirection: bool,
 }
 
 impl Pending {
     fn is_empty(&self) -> bool {
-        self.assignments.is_empty() && self.words.is_empty() && !self.any
+        self.assignments.is_empty() && self.words.is_empty() && !self.has_redirection
     }
 
     fn word(&mut self, word: Word) -> Option<()> {
@@ -201,7 +201,7 @@ fn joined(words: &[&Word]) -> Vec<Piece> {
     words.join(&Piece::Blank)
 }
 
-/// Reads a line. `None` of its functions is a form that is not read.
+/// Reads a line. Its functions return `None` at a form that is not read.
 pub struct Reader<'a> {
     chars: Source<'a>,
 }
@@ -284,7 +284,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The operator behind its first character; inside of it, `None` is the `&` of `&>`.
+    /// The rest of an operator. The inner `None` means that `first` is the `&` of `&>`, a redirection.
     fn operator(&mut self, first: char) -> Option<Option<End>> {
         let next = self.chars.peek();
         Some(match (first, next) {
@@ -311,16 +311,14 @@ impl<'a> Reader<'a> {
         if !["<", ">", ">>", ">|", "<>", "<<<", "<&", ">&"].contains(&operator.as_str()) {
             return None;
         }
-        // `<(` and `>(` start commands.
         while self.chars.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
+        // No word begins at `(`: `<(` and `>(` start commands.
         let target = self.word()?;
-        if target.pieces.iter().any(|piece| matches!(piece, Piece::Expands(_) | Piece::Unknown)) {
-            return None;
-        }
+        // A pattern or a variable may name several files, or none.
         let text = target.literal()?;
         let is_descriptor = operator.ends_with('&')
             && text.trim_end_matches('-').chars().all(|c| c.is_ascii_digit());
-        command.any = true;
+        command.has_redirection = true;
         command.redirects |= !is_descriptor && (operator == "<<<" || text != NULL_DEVICE);
         Some(())
     }
@@ -338,8 +336,7 @@ impl<'a> Reader<'a> {
                 '"' => self.double(&mut word)?,
                 '\\' => word.pieces.push(Piece::Char(self.chars.next().filter(|c| printable(*c))?)),
                 '$' => self.variable(&mut word)?,
-                '*' | '?' | '[' => word.pieces.push(Piece::Expands(c)),
-                '~' => word.pieces.push(Piece::Expands(c)),
+                '*' | '?' | '[' | '~' => word.pieces.push(Piece::Expands(c)),
                 '`' | '(' | ')' | '{' | '}' | '!' => return None,
                 c if c.is_ascii_graphic() => word.pieces.push(Piece::Char(c)),
                 _ => return None,
