@@ -4,12 +4,13 @@ use crate::config::workspace_settings::{WorkspaceSettings, file_of};
 use crate::host::models::consent_listed;
 use crate::host::rules;
 use crate::host::verb::{Caller, Cx, Verb};
+use crate::protocol::family::Confined;
 use crate::protocol::{Action, Event, Pattern, PolicyClient, PolicyRule, PolicyTrust, Refusal};
 use crate::run::policy::in_force;
 use crate::store::{StoredClient, StoredRule, StoredTrust};
 
 /// The defaults of the program, where neither a rule nor a decision applies, as they are listed.
-const DEFAULTS: [(&str, &str, Action); 9] = [
+const DEFAULTS: [(&str, &str, Action); 10] = [
     ("Bash+network", "*", Action::Ask),
     ("Bash+git", "*", Action::Ask),
     ("Bash+outside", "*", Action::Ask),
@@ -22,6 +23,7 @@ const DEFAULTS: [(&str, &str, Action); 9] = [
         Action::Ask,
     ),
     ("RestorePod", "(a peer)", Action::Ask),
+    ("mcp__*", "(servers over HTTP or with the network)", Action::Ask),
     ("*", "*", Action::Allow),
 ];
 
@@ -60,6 +62,10 @@ impl Verb for ListPolicy {
         all.append(&mut trusted);
         if let Some((action, file)) = user.default.map(|action| (action, file)).or(default) {
             all.push(listed("*", "*", action, &format!("`default` in {file}")));
+        }
+        if shared.confinement().await.word == Confined::NotEnforced {
+            let why = "the program, because the sandbox is off";
+            all.push(listed("Bash", "*", Action::Ask, why));
         }
         let defaults = DEFAULTS.iter();
         all.extend(defaults.map(|(tool, text, action)| listed(tool, text, *action, "the program")));
