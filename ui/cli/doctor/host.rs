@@ -8,8 +8,10 @@ use yoi::protocol::{Event, Method};
 
 const ABOUT: &str = "host";
 const NAME: &str = "host";
-/// The way out where another host would do better.
+/// What to do where a new host would help.
 const STOP: &str = "yoi host stop, then yoi: no Pod is lost by it";
+const NONE: &str = "none runs; the next `yoi` starts one";
+const NEWER: &str = "start that newer yoi, or update this one";
 /// How long a host may take to answer.
 const ANSWER: Duration = Duration::from_secs(2);
 /// From this time on an answer counts as slow.
@@ -27,10 +29,10 @@ pub async fn finding(data: &Path) -> (Finding, Option<Reached>) {
     let held = find::held(data);
     let holder = match held {
         find::Held::NoHost => {
-            return (Finding::ok(ABOUT, NAME, "none runs; the next `yoi` starts one"), None);
+            return (Finding::ok(ABOUT, NAME, NONE), None);
         }
         find::Held::Starting => {
-            let text = "one holds the lock of the data directory and does not say where it is";
+            let text = "a process holds the lock of the data directory but has not written its address yet";
             let way_out = "try again in a moment; else end the process that holds host.lock";
             return (Finding::warning(ABOUT, NAME, text, way_out), None);
         }
@@ -38,36 +40,44 @@ pub async fn finding(data: &Path) -> (Finding, Option<Reached>) {
     };
     let begun = Instant::now();
     let connect = async {
-        let kill = |reason: String| (reason, format!("kill {}, then start yoi", holder.pid));
+        let kill = |reason: String| (reason, kill(holder.pid));
         let found = find::connect(data).await.map_err(|error| match error {
             ConnectError::OtherVersion(other) if other.is_older() => {
                 (other.to_string(), STOP.to_owned())
             }
+            ConnectError::OtherVersion(other) => (other.to_string(), NEWER.to_owned()),
             error => kill(error.to_string()),
         })?;
-        let (client, events) = found.ok_or_else(|| kill("it just ended".into()))?;
+        let Some((client, events)) = found else { return Ok(None) };
         let reached = Reached { client, _events: events };
         match reached.client.call(None, Method::HostStatus).await {
-            Ok(Event::Host { version, .. }) => Ok((reached, version)),
+            Ok(Event::Host { version, .. }) => Ok(Some((reached, version))),
             Ok(_) => Err(kill("it answers with another event".into())),
             Err(refusal) => Err(kill(refusal.message)),
         }
     };
     let process = format!("process {}", holder.pid);
     match tokio::time::timeout(ANSWER, connect).await {
-        Ok(Ok((reached, version))) => (running(&process, &version, begun.elapsed()), Some(reached)),
+        Ok(Ok(None)) => (Finding::ok(ABOUT, NAME, NONE), None),
+        Ok(Ok(Some((reached, version)))) => {
+            (running(&process, &version, begun.elapsed()), Some(reached))
+        }
         Ok(Err((reason, way_out))) => {
             let text = format!("{process}, version {}: {reason}", holder.version);
             (Finding::broken(ABOUT, NAME, text, way_out), None)
         }
         Err(_) => {
             let text = format!("{process} does not answer within {} s", ANSWER.as_secs());
-            (
-                Finding::broken(ABOUT, NAME, text, format!("kill {}, then start yoi", holder.pid)),
-                None,
-            )
+            (Finding::broken(ABOUT, NAME, text, kill(holder.pid)), None)
         }
     }
+}
+
+/// How a host ends that answers nobody: a stopped or hung process does not read the signal that asks it to end.
+fn kill(pid: u32) -> String {
+    format!(
+        "kill -CONT {pid} if you stopped it, else kill -9 {pid}; then start yoi: no Pod is lost"
+    )
 }
 
 fn running(process: &str, version: &str, took: Duration) -> Finding {
@@ -108,6 +118,6 @@ mod tests {
         let (finding, reached) = finding(temp.path()).await;
         assert!(reached.is_none());
         assert_eq!(finding.level, Level::Broken);
-        assert_eq!(finding.way_out.as_deref(), Some("kill 4711, then start yoi"));
+        assert_eq!(finding.way_out.as_deref(), Some(kill(4711).as_str()));
     }
 }
