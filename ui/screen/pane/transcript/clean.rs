@@ -7,23 +7,43 @@ use yoi::text::{SafeStream, SafeText};
 /// Cells between tab stops.
 const TAB: usize = 4;
 
-/// Written text of several lines.
+/// Text of a person or a model, with its lines.
 pub fn words(text: &str) -> Cow<'_, str> {
-    fill_tabs(SafeText::lines(text).into())
+    fill_tabs(SafeText::lines(text).into(), &mut 0)
 }
 
 /// The output of a command.
 pub fn output(text: &str) -> Cow<'_, str> {
-    fill_tabs(SafeText::output(text).into())
+    fill_tabs(SafeText::output(text).into(), &mut 0)
 }
 
-/// The next piece of written text that streams.
-pub fn piece(stream: &mut SafeStream, delta: &str) -> String {
-    fill_tabs(stream.push(delta).into()).into_owned()
+/// The same of a text that streams.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    safe: SafeStream,
+    /// The cells before the next character of its line.
+    column: usize,
 }
 
-/// The argument of a tool call. Its lines stay, and every hidden character is spelled out, because a
-/// person decides by this text.
+impl Stream {
+    /// A stream that begins behind a part of its text, at the border of a line.
+    pub fn behind(safe: SafeStream) -> Self {
+        Self { safe, column: 0 }
+    }
+
+    /// The next delta of the text.
+    pub fn push(&mut self, delta: &str) -> String {
+        fill_tabs(self.safe.push(delta).into(), &mut self.column).into_owned()
+    }
+
+    /// What follows is another part of the text.
+    pub fn begin_part(&mut self) {
+        self.column = 0;
+    }
+}
+
+/// The argument of a tool call. Its lines stay, and every hidden character but the first half of a CRLF line end is
+/// spelled out, because a person decides by this text.
 pub fn argument(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for line in text.split_inclusive(['\n', '\t']) {
@@ -32,36 +52,32 @@ pub fn argument(text: &str) -> String {
         shown.push_str(&SafeText::spelled_row(body.unwrap_or(&line[..end])));
         shown.push_str(&line[end..]);
     }
-    fill_tabs(shown.into()).into_owned()
+    fill_tabs(shown.into(), &mut 0).into_owned()
 }
 
 /// The first line that is not blank.
 pub fn one_line(text: &str) -> Cow<'_, str> {
-    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
-    words(line)
+    let lines = text.lines().map(|line| words(line.trim()));
+    lines.into_iter().find(|line| !line.trim().is_empty()).unwrap_or_default()
 }
 
-/// Puts spaces up to the next tab stop in place of each tab.
-fn fill_tabs(text: Cow<'_, str>) -> Cow<'_, str> {
-    if !text.contains('\t') {
-        return text;
-    }
+/// Puts spaces up to the next tab stop in place of each tab. `column` is where the text begins, and then where it ends.
+fn fill_tabs<'a>(text: Cow<'a, str>, column: &mut usize) -> Cow<'a, str> {
     let mut out = String::with_capacity(text.len() + 16);
-    let mut column = 0;
     for c in text.chars() {
         match c {
             '\t' => {
-                let wide = TAB - column % TAB;
+                let wide = TAB - *column % TAB;
                 out.extend(std::iter::repeat_n(' ', wide));
-                column += wide;
+                *column += wide;
             }
             '\n' => {
                 out.push(c);
-                column = 0;
+                *column = 0;
             }
             c => {
                 out.push(c);
-                column += c.width().unwrap_or(0);
+                *column += c.width().unwrap_or(0);
             }
         }
     }
@@ -76,6 +92,9 @@ mod tests {
     fn a_tab_fills_up_to_the_next_stop() {
         assert_eq!(words("a\tb\n日\tc"), "a   b\n日  c");
         assert_eq!(output("10%\r100%\t|"), "100%    |");
+        let mut stream = Stream::default();
+        let streamed: Vec<String> = ["a", "\tb\n", "日", "\tc"].map(|it| stream.push(it)).into();
+        assert_eq!(streamed.concat(), "a   b\n日  c");
     }
 
     #[test]
@@ -87,5 +106,6 @@ mod tests {
     #[test]
     fn one_line_is_the_first_that_is_not_blank() {
         assert_eq!(one_line("\n  \n a\u{1b}[31mb \nc"), "ab");
+        assert_eq!(one_line("\u{1b}[0m\nno space"), "no space");
     }
 }

@@ -6,7 +6,6 @@ use crate::screen::pane::transcript::parts::{Begin, LongText, PartTable, beginni
 use std::rc::Rc;
 use yoi::protocol::item::Item;
 use yoi::protocol::{Entry, Fact, Segment};
-use yoi::text::SafeStream;
 
 /// The parts of a long text behind its beginning.
 #[derive(Default)]
@@ -154,8 +153,8 @@ impl Block {
         let shown = match form {
             Form::Output => clean::output(text).into_owned(),
             _ => {
-                let mut safe = begin.safe.as_deref().cloned().unwrap_or_else(SafeStream::default);
-                clean::piece(&mut safe, text)
+                let safe = begin.safe.as_deref().cloned().unwrap_or_default();
+                clean::Stream::behind(safe).push(text)
             }
         };
         let part_text = PartText { text: shown, form, raw: text.len(), begin, partial };

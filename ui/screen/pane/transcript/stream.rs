@@ -4,7 +4,6 @@ use crate::screen::pane::transcript::block::{Block, Kind};
 use crate::screen::pane::transcript::clean;
 use crate::screen::pane::transcript::parts::{Begin, PART, Splitter, beginning};
 use crate::screen::pane::transcript::rest::Form;
-use yoi::text::SafeStream;
 
 /// How much of a long text the host sends with its entry, in bytes.
 const KEPT: usize = 8 * 1024;
@@ -12,7 +11,7 @@ const KEPT: usize = 8 * 1024;
 /// The state of a text that streams.
 #[derive(Default)]
 pub struct LiveText {
-    safe: SafeStream,
+    shown: clean::Stream,
     /// The whole text, while it is short.
     raw: String,
     /// Divides the text, once it is long.
@@ -37,7 +36,7 @@ impl LiveText {
         }
         self.raw.push_str(delta);
         if self.raw.len() <= PART {
-            return vec![Piece::Text(clean::piece(&mut self.safe, delta), delta.len())];
+            return vec![Piece::Text(self.shown.push(delta), delta.len())];
         }
         self.become_long()
     }
@@ -46,8 +45,8 @@ impl LiveText {
     fn become_long(&mut self) -> Vec<Piece> {
         let raw = std::mem::take(&mut self.raw);
         let (kept, rest) = raw.split_at(beginning(&raw[..raw.floor_char_boundary(KEPT)]));
-        self.safe = SafeStream::default();
-        let mut pieces = vec![Piece::Beginning(clean::piece(&mut self.safe, kept))];
+        self.shown = clean::Stream::default();
+        let mut pieces = vec![Piece::Beginning(self.shown.push(kept))];
         let mut splitter = Splitter::behind(kept.len());
         pieces.extend(splitter.push(kept).into_iter().map(|(_, begin)| Piece::Part(begin)));
         let borders = splitter.push(rest);
@@ -62,6 +61,7 @@ impl LiveText {
         for (at, begin) in borders {
             pieces.push(self.piece(&text[from..at]));
             pieces.push(Piece::Part(begin));
+            self.shown.begin_part();
             from = at;
         }
         pieces.push(self.piece(&text[from..]));
@@ -69,7 +69,7 @@ impl LiveText {
     }
 
     fn piece(&mut self, text: &str) -> Piece {
-        Piece::Text(clean::piece(&mut self.safe, text), text.len())
+        Piece::Text(self.shown.push(text), text.len())
     }
 }
 

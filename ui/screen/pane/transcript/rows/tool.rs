@@ -96,7 +96,12 @@ fn change(tool: &Tool, around: usize, cells: usize, out: &mut Vec<Row>) -> bool 
         return false;
     };
     let first = tool.first_line(&new);
+    let are_equal = old == new;
     let (old, new) = (clean::argument(&old), clean::argument(&new));
+    if old == new && !are_equal {
+        below("only line ends change", Role::Dim, cells, out);
+        return true;
+    }
     Change { old: &old, new: &new, first, around }.rows(cells, out);
     true
 }
