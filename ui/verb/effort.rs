@@ -17,7 +17,8 @@ pub static VERB: Verb = of::<ChooseEffort>(Verb {
         "The choice takes effect with the next request, also in a run that is under way. yoi sends none to a \
          model that has no such setting.",
         "If no Pod is selected, the choice is for new Pods. In a shell, set `effort` in config.toml for new Pods.",
-        "The APIs of OpenAI get xhigh for max and none for off; Gemini gets high for max and low for off.",
+        "The APIs of OpenAI get xhigh for max and none for off; Gemini gets high for max and low for off. Models that \
+         take a number of tokens get 2048 to 24576; off sends them none, Gemini 128.",
         "default goes back to what `effort` in config.toml says. If that says nothing, yoi sends no effort, and the \
          provider's default for the model applies.",
         "After the effort you can name the Pods that are to use it, or a selector such as @idle or alice/**. \
@@ -37,6 +38,9 @@ struct ChooseEffort {
     /// The Pods; without any, the selected one
     #[arg(value_name = "POD")]
     pods: Vec<Target>,
+    /// The effort of each Pod before the choice.
+    #[arg(skip)]
+    former: Vec<(PodName, Option<Effort>)>,
     #[arg(skip)]
     several: Several,
 }
@@ -72,6 +76,8 @@ impl ChooseEffort {
     fn begin(&mut self, known: &Known<'_>) -> Result<Next, End> {
         match (&self.effort, known.selected) {
             (Some(_), selected) if selected.is_some() || !self.pods.is_empty() => {
+                let all = known.family.all().iter();
+                self.former = all.map(|info| (info.name.clone(), info.effort)).collect();
                 Ok(self.of_pods(known, None))
             }
             (None, Some(name)) => {
@@ -89,7 +95,8 @@ impl ChooseEffort {
 
     /// The next step for Pods that are to use the effort.
     fn of_pods(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
-        let each = EachPod(self.effort.clone().unwrap_or_default());
+        let word = self.effort.as_deref().unwrap_or_default();
+        let each = EachPod { word, former: &self.former };
         self.several.next(known, last, &self.pods, &each)
     }
 
@@ -117,31 +124,38 @@ impl ChooseEffort {
     }
 }
 
-/// With the word that was typed.
-struct EachPod(String);
+struct EachPod<'a> {
+    /// As it was typed.
+    word: &'a str,
+    /// The effort of each Pod before.
+    former: &'a [(PodName, Option<Effort>)],
+}
 
-impl EachPod {
+impl EachPod<'_> {
     /// The sentence about one Pod, without its name.
     fn sentence(&self, known: &Known<'_>, pod: &PodName, event: &Event) -> String {
-        let word = &self.0;
+        let word = self.word;
         let Event::ModelFound { model, effort: settings, .. } = event else { return String::new() };
         let why = model.as_ref().and_then(|found| found.effort_unsent.as_deref());
         if let Some(why) = why.filter(|_| of_word(word).or(*settings).is_some()) {
             return format!("effort {word}{}", unsent(Some(why)));
         }
-        // This provider's cache is of requests with one effort.
-        let is_cached = known
-            .find(pod)
-            .is_ok_and(|info| info.context_tokens > 0 && info.model.starts_with("anthropic/"));
+        // Anthropic reads a cached prompt only for a request with the same effort.
+        let now = of_word(word).or(*settings);
+        let is_same = self.former.iter().any(|(name, former)| name == pod && *former == now);
+        let is_cached = !is_same
+            && known
+                .find(pod)
+                .is_ok_and(|info| info.context_tokens > 0 && info.model.starts_with("anthropic/"));
         let cost =
             if is_cached { "; that request reads nothing from the prompt cache" } else { "" };
         format!("effort {word} from the next request on{cost}")
     }
 }
 
-impl Each for EachPod {
+impl Each for EachPod<'_> {
     fn method(&self) -> Method {
-        Method::SetEffort { effort: of_word(&self.0) }
+        Method::SetEffort { effort: of_word(self.word) }
     }
 
     fn fits(&self, info: &PodInfo) -> bool {
@@ -149,7 +163,7 @@ impl Each for EachPod {
     }
 
     fn question(&self, pods: &str) -> String {
-        format!("effort {} for {pods}?", self.0)
+        format!("effort {} for {pods}?", self.word)
     }
 
     fn enter(&self) -> &'static str {

@@ -831,12 +831,13 @@ fn a_message_goes_to_an_agent_whatever_its_name_is_and_to_a_pod_of_that_name_fir
 
 #[test]
 fn a_new_effort_names_the_cost_to_the_prompt_cache_once_something_was_sent() {
-    use yoi::protocol::PodInfo;
-    let said = |model: &str, context_tokens| {
+    use yoi::protocol::{Effort, PodInfo};
+    let said = |model: &str, context_tokens, effort| {
         let mut family = Family::default();
         family.set(PodInfo {
             model: model.to_owned(),
             context_tokens,
+            effort,
             ..crate::screen::app::tests::pod("alice", State::Idle)
         });
         let (env, selected) = (BTreeMap::new(), pod("alice"));
@@ -851,9 +852,10 @@ fn a_new_effort_names_the_cost_to_the_prompt_cache_once_something_was_sent() {
     };
     let plain = "alice: effort high from the next request on";
     let cost = "; that request reads nothing from the prompt cache";
-    assert_eq!(said("anthropic/m", 0), plain);
-    assert_eq!(said("anthropic/m", 900), format!("{plain}{cost}"));
-    assert_eq!(said("mine/m", 900), plain);
+    assert_eq!(said("anthropic/m", 0, None), plain);
+    assert_eq!(said("anthropic/m", 900, None), format!("{plain}{cost}"));
+    assert_eq!(said("anthropic/m", 900, Some(Effort::High)), plain, "it changes nothing");
+    assert_eq!(said("mine/m", 900, None), plain);
 }
 
 #[test]
