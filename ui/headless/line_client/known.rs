@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use yoi::client::family::{Family, MistakeChange};
 use yoi::protocol::{Alert, Begun, Event, Outgoing, PodInfo, PodName, SettingsMistake, State};
 
-/// Awaited events are shown.
+/// The Pods whose events are printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum View {
     NoOne,
@@ -151,6 +151,7 @@ impl LineClient {
         self.runs.remove(pod);
         self.follows.remove(pod);
         self.stale.remove(pod);
+        self.noted.retain(|(of, _)| of != pod);
     }
 
     /// Notes that events were missed: the ends of runs are read from the transcripts.
@@ -191,6 +192,10 @@ impl LineClient {
         let Some(now) = self.family.get(&before.name).filter(|now| self.is_ours(now)) else {
             return;
         };
+        // A note that went is new when it comes back.
+        for gone in before.notes.iter().filter(|note| !now.notes.contains(note)) {
+            self.noted.remove(&(before.name.clone(), gone.clone()));
+        }
         let is_new = |note: &&String| !before.notes.contains(note);
         let new: Vec<String> = now.notes.iter().filter(is_new).cloned().collect();
         for note in new {
