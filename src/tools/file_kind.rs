@@ -22,7 +22,7 @@ const BY_BYTES: &[(&[u8], &str, &str)] = &[
     (b"\0\0\xfe\xff", "text in UTF-32", "iconv -f UTF-32 -t UTF-8 {}"),
 ];
 const HEX: &str = "od -A x -t x1z {} | head -n 40";
-const CELLS: &str = "jq -r '.cells[] | \"# \" + .cell_type, (.source | if type == \"array\" then add else . end)' {}";
+const CELLS: &str = "jq -r '.cells[] | \"# \" + .cell_type, (.source | if type == \"array\" then join(\"\") else . end)' {}";
 
 /// Why a file is not shown as text: its kind, its size, and a command that reads it. `None` for text
 /// in UTF-8 or in a similar encoding.
@@ -44,14 +44,16 @@ pub fn not_written(path: &Path, encoding: &str) -> String {
     let from = match encoding.split_once(' ') {
         Some(("UTF-16", _)) => "UTF-16",
         Some(("UTF-8", _)) => "UTF-8 -c",
-        _ => "WINDOWS-1252",
+        // Which 8-bit encoding it is cannot be seen.
+        _ => "ENCODING",
     };
+    let named = if from == "ENCODING" { " (name its encoding for ENCODING)" } else { "" };
     let mut beside = path.as_os_str().to_owned();
     beside.push(".utf8");
     let (shown, beside, path) = (path.display(), quoted(Path::new(&beside)), quoted(path));
     format!(
         "{shown} is in {encoding}: Write and Edit change text in UTF-8 only; change it with a command that keeps its \
-         encoding, or, if it may be UTF-8 from now on, convert it with Bash: \
+         encoding, or, if it may be UTF-8 from now on, convert it with Bash{named}: \
          iconv -f {from} -t UTF-8 {path} > {beside} && cat {beside} > {path} && rm {beside}"
     )
 }
