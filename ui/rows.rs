@@ -3,11 +3,13 @@
 mod cut;
 mod link;
 mod measure;
+mod paint;
 mod wrap;
 
 pub use cut::{cut, cut_front, cut_middle, pad, right, shorten};
 pub use link::Link;
 pub use measure::{columns, row_width, width};
+pub use paint::paint;
 pub use wrap::{Break, Paragraph, half, wrap, wrap_anywhere, wrap_text};
 
 use crate::theme::Role;

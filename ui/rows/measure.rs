@@ -24,9 +24,14 @@ pub fn cells(cluster: &str) -> usize {
     if cluster.contains(char::is_control) { 0 } else { usize::from(cluster.cell_width()) }
 }
 
+/// Whether a text is printable ASCII: each byte takes one cell.
+pub fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
 /// Cells that a text takes on one line.
 pub fn width(text: &str) -> usize {
-    if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+    if is_plain(text) {
         return text.len();
     }
     clusters(text).map(|(_, cluster)| cells(cluster)).sum()

@@ -7,7 +7,7 @@ use crate::screen::notice::Notice;
 use crate::screen::pane::glyph::Glyphs;
 use crate::screen::pane::{actionbar, transcript};
 use ratatui::Frame;
-use ratatui::buffer::Buffer;
+use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::{Position, Rect};
 use ratatui::widgets::Widget as _;
 use yoi::protocol::PodName;
@@ -77,7 +77,8 @@ fn selection(app: &App, frame: &mut Frame<'_>) {
 
 /// Replaces every shape that a terminal without UTF-8 cannot show.
 fn plain(frame: &mut Frame<'_>) {
-    for cell in &mut frame.buffer_mut().content {
+    let shapes = |cell: &&mut Cell| !cell.symbol().is_ascii();
+    for cell in frame.buffer_mut().content.iter_mut().filter(shapes) {
         if let Some(sign) = Glyphs::sign(cell.symbol()) {
             cell.set_symbol(sign);
         }

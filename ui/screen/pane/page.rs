@@ -1,7 +1,7 @@
 //! A page: rows of text in the place of the transcript. Some rows have a target, and the cursor goes from one of those to
 //! the next; a page without any is only read.
 
-use crate::rows::{Piece, cut, shorten, width};
+use crate::rows::{Piece, cut, paint, shorten, width};
 use crate::screen::pane::glyph::Glyphs;
 use crate::theme::{Role, Theme};
 use crate::wording::lines::Target;
@@ -172,11 +172,7 @@ impl View<'_> {
         let text: Vec<Piece> =
             row.text.iter().map(|piece| piece.part(&self.glyphs.plain(&piece.text))).collect();
         let room = columns.saturating_sub(if wide == 0 { 0 } else { wide + 1 });
-        let mut x = line.x;
-        for piece in shorten(&text, room) {
-            let style = self.theme.style(piece.style.role).add_modifier(piece.style.emphasis);
-            x = buf.set_stringn(x, line.y, &piece.text, room, style).0;
-        }
+        paint(&shorten(&text, room), self.theme, (line.x, line.y), line.right(), buf);
         let at = u16::try_from(columns - wide).unwrap_or(0);
         buf.set_stringn(line.x + at, line.y, aside, wide, self.theme.style(Role::Dim));
     }

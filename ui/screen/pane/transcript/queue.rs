@@ -1,6 +1,6 @@
 //! The messages that no run has taken yet, below the end of a transcript.
 
-use crate::rows::{Piece, row_width, shorten};
+use crate::rows::{Piece, paint, row_width, shorten};
 use crate::screen::pane::transcript::rows::named;
 use crate::screen::pane::transcript::scroll::Columns;
 use crate::theme::{Role, Theme};
@@ -53,15 +53,11 @@ impl Widget for Queue<'_> {
             let enters = [Piece::new(enters, Role::Dim)];
             let words = SafeText::line(flatten(&queued.input).replace('\n', " ")).into_string();
             let room = cells.saturating_sub(row_width(&enters) + 2);
-            let row = shorten(&named("you", &words, Role::Text), room);
+            let mut row = shorten(&named("you", &words, Role::Text), room);
             let gap = cells.saturating_sub(row_width(&row) + row_width(&enters));
-            let gap = [Piece::new(" ".repeat(gap), Role::Text)];
-            let mut x = area.x + text;
-            for piece in row.iter().chain(&gap).chain(&enters) {
-                let left = usize::from((area.x + right).saturating_sub(x));
-                let style = self.theme.style(piece.style.role);
-                (x, _) = buf.set_stringn(x, y, &piece.text, left, style);
-            }
+            row.push(Piece::new(" ".repeat(gap), Role::Text));
+            row.extend(enters);
+            paint(&row, self.theme, (area.x + text, y), area.x + right, buf);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A transcript on the screen: its rows in view, the cursor, matches of the search, and how much is new
 //! below.
 
-use crate::rows::{Link, Piece, Row, cut_front, row_width, shorten, width};
+use crate::rows::{Link, Piece, Row, cut_front, paint, row_width, shorten, width};
 use crate::screen::pane::transcript::block::{Block, Kind};
 use crate::screen::pane::transcript::find::find_in;
 use crate::screen::pane::transcript::long::LeftOut;
@@ -329,13 +329,7 @@ impl View<'_> {
             cut = shorten(row, cells);
             &cut
         };
-        let mut x = line.x + from.min(line.width);
-        for piece in row {
-            let mut style = self.theme.style(piece.style.role).add_modifier(piece.style.emphasis);
-            style.underline_color = piece.link.as_ref().map(Link::mark).or(style.underline_color);
-            let left = usize::from(line.right().saturating_sub(x));
-            (x, _) = buf.set_stringn(x, line.y, &piece.text, left, style);
-        }
+        paint(row, self.theme, (line.x + from.min(line.width), line.y), line.right(), buf);
     }
 
     /// Marks the row of the cursor, with a sign that says whether its block unfolds or folds.
