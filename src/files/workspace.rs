@@ -8,7 +8,7 @@ use crate::scope::{Permission, Scope};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Reads such files, and follows no link out of the workspace.
+/// Reads instructions and settings of a workspace, and follows no link out of it.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkspaceFiles<'a> {
     root: &'a Path,

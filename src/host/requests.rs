@@ -1,5 +1,5 @@
-//! The requests of one connection: begun in the order of their lines, each run to its end in a
-//! task of its own, also when its client is gone. A large reply that waits is not made for a client that is gone.
+//! The requests of one connection: those with small replies are begun in the order of their lines; each is run to its end
+//! in a task of its own, also when its client is gone. A large reply that waits is not made for a client that is gone.
 
 use crate::protocol::{IN_FLIGHT, MAX_LINE, Refusal};
 use futures_util::FutureExt as _;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Bytes of request lines in flight on one connection: one line of the longest kind, so each line
-/// that may be read can be begun, and sixty-four of them do not add up.
+/// Bytes of request lines in flight on one connection: as many as the longest line has. So every line that is read can be
+/// begun, but 64 of the longest are never held at once.
 const LINE_BYTES: usize = MAX_LINE;
 /// Requests in flight whose replies can be large (pages, whole entries). The others wait, so a
 /// client that requests many and reads none costs this many replies.
@@ -64,8 +64,8 @@ impl<T: From<Refusal> + Send + 'static> Requests<T> {
     /// Begins the request of a line of `bytes` bytes. Waits while too much is in flight; the
     /// connection is not read on meanwhile.
     ///
-    /// The first step of the request is taken here: it enters the queue of its Pod or of the
-    /// supervisor, so the lines of a connection arrive there in their order. The rest is a task.
+    /// The first step of the request is taken here: a small one enters the queue of its Pod or of the supervisor, so small
+    /// requests arrive there in the order of their lines. A large one may wait for its turn first. The rest is a task.
     pub(crate) async fn begin(
         &self,
         id: Option<String>,

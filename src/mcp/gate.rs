@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::watch;
 
-/// Bytes of unasked messages that a server may send at once, and in a second from then on.
+/// Bytes of unasked messages that a server may send at once, and the bytes in each second after that.
 const BURST: f64 = 8.0 * 1024.0 * 1024.0;
 const RATE: f64 = 1024.0 * 1024.0;
 /// The least size that a message counts as, in bytes.
 const LEAST: usize = 1024;
 
-/// Why a connection ended, as a sentence without a subject; the first one counts.
+/// Why a connection ended, as a sentence about the server ("it …"); the first one counts.
 #[derive(Clone, Debug, Default)]
 pub struct Why(Arc<Mutex<Option<String>>>);
 
@@ -139,7 +139,8 @@ impl Gate {
             return Admit::Pass;
         }
         drop(state);
-        self.why.set("it floods: it sent more than 8 MiB of what it was not asked for");
+        self.why.set("it floods: it sent too many messages that answer no request (8 MiB at once, then 1 MiB a second; each counts as at \
+             least 1 KiB)");
         Admit::End
     }
 

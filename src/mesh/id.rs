@@ -1,13 +1,13 @@
 //! The ids of envelopes: the text of a UUID of any version, kept as it was written. New ones are of version 7.
 
+use crate::protocol::now_ms;
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The length of an id, in bytes.
 const LENGTH: usize = 36;
 /// Random bytes of one id.
 const RANDOM: usize = 10;
-/// Ids that are made of one call to the kernel. `getrandom` gives up to 256 bytes whole.
+/// How many ids one call to the kernel supplies with random bytes: `getrandom` returns up to 256 bytes whole.
 const AT_ONCE: usize = 25;
 
 /// The id of an envelope: 8-4-4-4-12 hexadecimal digits in any case.
@@ -38,7 +38,7 @@ impl Id {
     }
 
     pub fn as_str(&self) -> &str {
-        // Both ways to make an id take ASCII only.
+        // `parse` and `of` let only ASCII in.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
@@ -91,10 +91,4 @@ impl Ids {
         let id = uuid::Builder::from_unix_timestamp_millis(now_ms(), &random);
         Id::of(id.into_uuid())
     }
-}
-
-/// Milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

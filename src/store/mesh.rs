@@ -21,25 +21,26 @@ pub struct Offer {
 /// What became of an [`Offer`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offered {
-    /// It is in the mailbox now.
+    /// Stored now.
     New,
-    /// It was there before, taken or not.
+    /// The mailbox knows its id: the message waits or was taken.
     Known,
-    /// For the reason that came with the offer.
+    /// Not stored, for the reason in [`Offer::refused`].
     Refused(String),
-    /// So many messages wait already.
+    /// Not stored: this many messages wait, the limit.
     Full(u64),
-    /// As many messages of agents wait as may.
+    /// Not stored: the messages of agents have reached their limit.
     FullOfAgents,
-    /// This many messages of the sender wait already; the rest of the room is for others.
+    /// Not stored: this many messages of the sender wait; the rest of the room is for others.
     FullOfOne(u64),
+    /// Not stored: the Pod is stopped or missing.
     NotLive,
 }
 
 /// How many messages may wait in one mailbox.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// Of every kind.
+    /// The most messages of all kinds.
     pub all: u64,
     /// The most messages of agents; one agent fills at most half of the room that others leave.
     pub agents: u64,
@@ -79,7 +80,7 @@ impl Store {
         self.reader.run("read", read).await
     }
 
-    /// Stores that a person blocked this agent, or does so no more.
+    /// Stores that a person blocked this agent, or unblocked it.
     pub async fn block_agent(&self, name: &str, blocked: bool) -> Result<(), StoreError> {
         let name = name.to_owned();
         let write = move |db: &Connection| {

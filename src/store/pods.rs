@@ -297,7 +297,9 @@ fn read_columns(row: &Row<'_>) -> Result<PodRow, String> {
         created: time(row, "created")?,
         since: time(row, "since")?,
         seen: column(row, "seen")?,
-        later: column::<Option<i64>>(row, "later")?.map(i64::unsigned_abs),
+        later: column::<Option<i64>>(row, "later")?
+            .map(|time| u64::try_from(time).map_err(|error| format!("later: {error}")))
+            .transpose()?,
         last: column(row, "last")?,
         restrictions: decoded(row, "gaps")?,
         last_run: last_run(row)?,
@@ -333,16 +335,17 @@ fn optional<T: FromStr<Err: std::fmt::Display>>(
 
 fn decoded<T: DeserializeOwned>(row: &Row<'_>, name: &'static str) -> Result<T, String> {
     let text: String = column(row, name)?;
-    serde_json::from_str(&text)
+    from_json(name, &text)
+}
+
+fn from_json<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, String> {
+    serde_json::from_str(text)
         .map_err(|error| format!("{name}: {}", without_value(&error.to_string())))
 }
 
 fn last_run(row: &Row<'_>) -> Result<Option<LastRun>, String> {
     let text: Option<String> = column(row, "last_run")?;
-    let run = text.map(|text| serde_json::from_str(&text)).transpose();
-    run.map_err(|error: serde_json::Error| {
-        format!("last_run: {}", without_value(&error.to_string()))
-    })
+    text.map(|text| from_json("last_run", &text)).transpose()
 }
 
 fn path(row: &Row<'_>, name: &'static str) -> Result<PathBuf, String> {
@@ -360,7 +363,7 @@ pub fn signed(time: u64) -> i64 {
     i64::try_from(time).unwrap_or(i64::MAX)
 }
 
-/// Maps of texts and rules always encode.
+/// The value as JSON. The types that are stored here always encode.
 pub fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

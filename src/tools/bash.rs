@@ -163,7 +163,7 @@ fn with_reason(name: &str, arguments: &str) -> Result<Input, Fault> {
     if !needs.is_empty() && input.reason.as_ref().is_none_or(|text| text.trim().is_empty()) {
         return Err(Fault::argument("needs want a reason: say in a sentence what they are for"));
     }
-    match outside::misfit(&needs, &input.outside) {
+    match outside::why_needs_do_not_fit(&needs, &input.outside) {
         Some(why) => Err(Fault::Argument(why)),
         None => Ok(input),
     }

@@ -35,7 +35,7 @@ pub struct Named {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandNeeds {
     pub needs: Vec<Need>,
-    /// In order, each once.
+    /// Sorted, without duplicates.
     pub outside: Vec<OutsidePath>,
     /// The paths as the call names them, where these contain links.
     pub names: Vec<PathBuf>,
@@ -69,20 +69,21 @@ pub fn command_needs(arguments: &str, ctx: &Context) -> CommandNeeds {
 }
 
 /// Why the needs of a call do not fit its paths, as the model reads it.
-pub fn misfit(needs: &[Need], named: &[Named]) -> Option<String> {
+pub fn why_needs_do_not_fit(needs: &[Need], named: &[Named]) -> Option<String> {
     if needs.contains(&Need::Outside) && named.is_empty() {
         return Some(format!(
             "needs outside opens only the paths that the call names: add {FORM}, each path absolute and as \
              narrow as possible"
         ));
     }
-    (named.len() > MOST)
-        .then(|| format!("outside names more than {MOST} paths: name what holds them"))
+    (named.len() > MOST).then(|| {
+        format!("outside names more than {MOST} paths: name a directory that contains them")
+    })
 }
 
 /// Resolves the paths of a call on this disk.
 pub fn find(ctx: &Context, named: &[Named], needs: &[Need]) -> Result<CommandNeeds, String> {
-    if let Some(why) = misfit(needs, named) {
+    if let Some(why) = why_needs_do_not_fit(needs, named) {
         return Err(why);
     }
     let mut found = CommandNeeds { needs: needs.to_vec(), ..CommandNeeds::default() };
@@ -95,16 +96,16 @@ pub fn find(ctx: &Context, named: &[Named], needs: &[Need]) -> Result<CommandNee
     }
     found.outside.sort_unstable();
     found.outside.dedup();
-    apart(&found.outside)?;
-    reached_alone(ctx, &found.outside)?;
+    refuse_socket_with_directory(&found.outside)?;
+    refuse_unconfined_socket(ctx, &found.outside)?;
     let view = bash::view(ctx, &found);
     for path in &found.outside {
         let wanted = match path.access {
             OutsideAccess::Read => crate::sandbox::Level::Read,
             OutsideAccess::Write | OutsideAccess::Socket => crate::sandbox::Level::Write,
         };
-        if view.level(&path.path) < wanted || is_anothers(ctx, path) {
-            return Err(shut(ctx, path));
+        if view.level(&path.path) < wanted || is_written_by_another_pod(ctx, path) {
+            return Err(why_not_granted(ctx, path));
         }
     }
     Ok(found)
@@ -126,7 +127,7 @@ fn one(ctx: &Context, named: &Named) -> Result<OutsidePath, String> {
         );
     }
     let need = if named.write { Permission::Write } else { Permission::Read };
-    if let Some(why) = guard::closed(ctx, &path, need).or_else(|| kernels(&path)) {
+    if let Some(why) = guard::closed(ctx, &path, need).or_else(|| device_refusal(&path)) {
         return Err(format!("outside: {why}"));
     }
     let access = access(&meta, named.write).ok_or_else(|| {
@@ -145,14 +146,15 @@ fn access(meta: &Metadata, write: bool) -> Option<OutsideAccess> {
     }
 }
 
-fn kernels(path: &Path) -> Option<String> {
+/// Why a device is refused; `None` for any other path.
+fn device_refusal(path: &Path) -> Option<String> {
     path.starts_with(DEVICES)
         .then(|| format!("devices cannot be granted to a command: {}", path.display()))
 }
 
 /// Refuses a socket together with a directory: before Landlock 9 the command could connect to other
 /// sockets in the directory.
-fn apart(outside: &[OutsidePath]) -> Result<(), String> {
+fn refuse_socket_with_directory(outside: &[OutsidePath]) -> Result<(), String> {
     let socket = outside.iter().find(|path| path.access == OutsideAccess::Socket);
     let directory = outside.iter().find(|path| path.path.is_dir());
     match (socket, directory) {
@@ -168,7 +170,7 @@ fn apart(outside: &[OutsidePath]) -> Result<(), String> {
 
 /// Refuses a socket unless namespaces hide the other sockets or Landlock restricts them: otherwise
 /// one approval would grant connections to every listening program of the person.
-fn reached_alone(ctx: &Context, outside: &[OutsidePath]) -> Result<(), String> {
+fn refuse_unconfined_socket(ctx: &Context, outside: &[OutsidePath]) -> Result<(), String> {
     if ctx.isolation == Isolation::Namespaces || ctx.landlock >= PATH_SOCKETS {
         return Ok(());
     }
@@ -184,7 +186,7 @@ fn reached_alone(ctx: &Context, outside: &[OutsidePath]) -> Result<(), String> {
 }
 
 /// Whether another Pod may write a path that the command wants to write.
-fn is_anothers(ctx: &Context, OutsidePath { path, access }: &OutsidePath) -> bool {
+fn is_written_by_another_pod(ctx: &Context, OutsidePath { path, access }: &OutsidePath) -> bool {
     let own = || ctx.scope.permission(path) == Some(Permission::Write);
     *access == OutsideAccess::Write
         && ctx.others.iter().any(|other| path.starts_with(other))
@@ -192,12 +194,16 @@ fn is_anothers(ctx: &Context, OutsidePath { path, access }: &OutsidePath) -> boo
 }
 
 /// Why a named path cannot be granted.
-fn shut(ctx: &Context, named: &OutsidePath) -> String {
+fn why_not_granted(ctx: &Context, named: &OutsidePath) -> String {
     let OutsidePath { path, access } = named;
     let shown = path.display();
     let person = crate::sandbox::Person { env: &ctx.env };
     let around = |dirs: Vec<PathBuf>| dirs.into_iter().find(|dir| path.starts_with(dir));
-    let why = match (is_anothers(ctx, named), around(person.programs()), around(person.obeyed())) {
+    let why = match (
+        is_written_by_another_pod(ctx, named),
+        around(person.programs()),
+        around(person.obeyed()),
+    ) {
         (true, ..) => "another pod works there".to_owned(),
         (false, Some(dir), _) => {
             format!("it is in a directory on PATH; name that directory, {}", dir.display())

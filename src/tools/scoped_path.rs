@@ -106,7 +106,7 @@ pub fn meant(ctx: &Context, given: &Path) -> PathBuf {
     if there(&own) >= there(TMP.as_ref()) { own.join(rest) } else { given.to_owned() }
 }
 
-/// Opens a file for a search: `None` if it is not a readable regular file of bounded size.
+/// Opens a file for a search: `None` if it is no regular file, or the Pod may not read it.
 pub fn open_for_search(ctx: &Context, path: &Path) -> Option<File> {
     let root = permitted(ctx, path, Permission::Read)?;
     files::open_file(&root, path).ok()

@@ -17,7 +17,7 @@ pub(crate) struct Peer {
 impl Verb for Peer {
     const ALLOWED: Caller = Caller::Itself;
 
-    /// That they are peers already changes nothing.
+    /// Changes nothing if the two are peers already.
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let source = cx.to()?.clone();
         let name = match elsewhere(&cx, &self.name) {
@@ -67,7 +67,7 @@ async fn of_machine(cx: &Cx, machine: MachineName, agent: &str) -> Result<Event,
         )));
     }
     if cx.by.is_some() {
-        let text = "a person asks for peers on other machines, with :peer";
+        let text = "only a person can ask for a peer on another machine, with `:peer`";
         return Err(Refusal::invalid(text));
     }
     if cx.shared.mesh.seat(&pod).is_none() {
@@ -76,7 +76,7 @@ async fn of_machine(cx: &Cx, machine: MachineName, agent: &str) -> Result<Event,
     if PodName::parse(agent).is_err() {
         let agent = SafeText::quoted(agent);
         return Err(Refusal::invalid(format!(
-            "{agent} is the name of no Pod, and only Pods are peers"
+            "{agent} cannot be the name of a Pod, and only Pods can be peers"
         )));
     }
     let name = format!("{machine}:{agent}");

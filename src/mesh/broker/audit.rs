@@ -6,7 +6,8 @@
 //! status `none`, and an acknowledgement that comes later gets a line of its own.
 
 use crate::disk::RotatedFile;
-use crate::mesh::id::{Id, now_ms};
+use crate::mesh::id::Id;
+use crate::protocol::now_ms;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;

@@ -20,7 +20,8 @@ use std::sync::Arc;
 /// `"broker"` as JSON.
 const BROKER_JSON: &[u8] = b"\"broker\"";
 
-/// Of a message that is sent again: its addressee cannot take it now, so it is to be sent once more.
+/// The status of a message that a member sends again to a new leader while the addressee cannot take it: the member has to
+/// send it once more.
 pub(crate) const ABSENT: &str = "absent";
 
 /// Messages that a member may leave unconfirmed.
@@ -363,7 +364,7 @@ impl Broker {
     pub(super) fn close(&mut self, key: u64) {
         let Some(mut connection) = self.connections.remove(&key) else { return };
         self.queued -= connection.queue.len();
-        // Whoever waits for this connection to be ready is woken, and finds it gone.
+        // Wakes the task that waits until this socket is ready; the task finds that the connection is gone.
         let _ = shutdown(&connection.stream, Shutdown::Both);
         let undelivered = connection.queue.undelivered();
         let Stage::Member(member) = connection.stage else { return };
@@ -377,9 +378,7 @@ impl Broker {
             self.forget(key, &member.name, member.joined);
         }
     }
-}
 
-impl Broker {
     /// As `decided`, for a message whose addressee has left. Members of other programs get no message about it.
     fn fail(&mut self, receipt: &Receipt, status: &'static str, reason: &str) {
         let sender = self.connections.get(&receipt.sender).and_then(|found| found.registered());

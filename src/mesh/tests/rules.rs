@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 #[test]
 fn ids_are_uuids_of_version_7_in_the_order_of_their_milliseconds() {
-    let (first, before) = (Id::new(), crate::mesh::id::now_ms());
-    while crate::mesh::id::now_ms() <= before {
+    let (first, before) = (Id::new(), crate::protocol::now_ms());
+    while crate::protocol::now_ms() <= before {
         std::thread::yield_now();
     }
     let later = Id::new();

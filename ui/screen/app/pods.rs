@@ -94,7 +94,7 @@ impl App {
         Vec::new()
     }
 
-    /// Goes to the next pane. A text is not left by this key, whose letters would be keys there.
+    /// Goes to the next or the previous pane. A draft stops it: in another pane the letters that follow would act as keys.
     pub(super) fn next_pane(&mut self, action: Action) -> Vec<Effect> {
         if self.focus == Focus::Composer && self.has_own_draft() {
             let text = "{everywhere next-pane} leaves only an empty line · {everywhere leader} leads to panes";
@@ -111,7 +111,7 @@ impl App {
             Focus::Peers => !zoomed && self.family.has_contacts(),
             Focus::Beside => beside,
             Focus::Composer | Focus::Transcript | Focus::Inbox => true,
-            // A page has no other pane in its round.
+            // An open page and the line take turns, as above.
             Focus::Page => false,
         };
         let round: Vec<Focus> = ROUND.into_iter().filter(there).collect();
@@ -196,7 +196,7 @@ impl App {
         }
     }
 
-    /// Gives rows to what the row under the cursor stands for. Where that row goes, the cursor is on the first of them.
+    /// Unfolds the row under the cursor. If that row disappears, the cursor goes to the first row that replaced it.
     fn unfold_row(&mut self) {
         let before: Vec<Place> = self.tree_rows().iter().map(TreeRow::place).collect();
         match self.tree.cursor.clone() {

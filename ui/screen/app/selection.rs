@@ -36,7 +36,7 @@ enum Button {
     /// Down, and the pointer has not moved since.
     Down,
     Dragged,
-    /// Up: the next frame is read.
+    /// Released: the text is read from the next painted frame.
     Released,
 }
 
@@ -49,7 +49,8 @@ pub struct SelectedRow {
 }
 
 impl SelectedRow {
-    /// Its text, and whether it holds the beginning of what stands in that row: then the cells before it belong to it.
+    /// Its text, and whether only blanks stand before it in the pane. Then the text includes these blanks, so that the
+    /// indentation is kept.
     fn text(&self, frame: &Buffer) -> (String, bool) {
         let (mut text, mut begins, mut x) = (String::new(), true, self.left);
         while x <= *self.columns.end() {
@@ -168,7 +169,7 @@ impl App {
         }
     }
 
-    /// Forgets what is selected: the text may stand elsewhere now.
+    /// Drops the selection, because the text may have moved; a transcript that followed its tail follows it again.
     pub(super) fn end_selection(&mut self) {
         let followed = self.selection.take().and_then(|selection| selection.followed);
         if let Some(transcript) = followed.and_then(|name| self.transcripts.get_mut(&name)) {

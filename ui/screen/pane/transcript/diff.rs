@@ -6,8 +6,8 @@ use similar::algorithms::{Capture, Compact, Replace, myers};
 use similar::{ChangeTag, DiffOp};
 use std::time::{Duration, Instant};
 
-/// The time limit of the exact comparison; after it a coarser one is used.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// How long the exact comparison may take; after that a coarser one is used.
+const TIME_LIMIT: Duration = Duration::from_millis(50);
 
 /// A change of a text.
 pub struct Change<'a> {
@@ -56,11 +56,11 @@ fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
-/// The changes, in groups with the lines around them. The algorithm is named because the crate's
-/// `TextDiff` brings all six of them: 600 KB of the program.
+/// The changes, in groups with the lines around them. `myers` is called directly, because `TextDiff` links all six
+/// algorithms: 600 KB of the program.
 fn changes(old: &[&str], new: &[&str], around: usize) -> Vec<Vec<DiffOp>> {
     let mut ops = Compact::new(Replace::new(Capture::new()), old, new);
-    let deadline = Some(Instant::now() + PATIENCE);
+    let deadline = Some(Instant::now() + TIME_LIMIT);
     let all = (0..old.len(), 0..new.len());
     match myers::diff_deadline(&mut ops, old, all.0, new, all.1, deadline) {
         Ok(()) => ops.into_inner().into_inner().into_grouped_ops(around),
