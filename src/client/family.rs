@@ -17,6 +17,7 @@ pub use matter::Matter;
 pub use mistakes::{MistakeChange, Mistakes};
 pub use sums::{Cost, Counts, Sum, Sums};
 
+use crate::protocol::mesh::MachineView;
 use crate::protocol::{
     ApprovalRequest, Event, LastRun, PeerEdge, PodInfo, PodName, RunResult, State,
 };
@@ -34,6 +35,7 @@ pub struct Family {
     peers: Vec<PeerEdge>,
     approvals: Vec<ApprovalRequest>,
     agents: agents::Agents,
+    machine: Option<Box<MachineView>>,
     /// When the last event of each Pod came; milliseconds since the Unix epoch.
     received: HashMap<PodName, u64>,
     known: bool,
@@ -65,6 +67,7 @@ impl Family {
                 self.agents.replace(agents.clone());
             }
             Event::MeshRoster { agents } => self.agents.replace(agents.clone()),
+            Event::Machine { machine } => self.machine.clone_from(machine),
             Event::PodChanged { info } => pod = self.set((**info).clone()),
             Event::PodRemoved { name } => self.remove(name),
             Event::Peered { source, peer } => self.peered(source.clone(), peer.clone()),
@@ -85,7 +88,7 @@ impl Family {
     ) {
         (self.pods, self.peers, self.approvals) = (pods, peers, approvals);
         self.known = true;
-        self.agents = agents::Agents::default();
+        (self.agents, self.machine) = (agents::Agents::default(), None);
         self.approvals.sort_by_key(|approval| approval.since);
         self.find_places();
     }
@@ -94,6 +97,7 @@ impl Family {
     pub fn lose(&mut self) {
         self.approvals.clear();
         self.agents.lose();
+        self.machine = None;
         for pod in self.pods.iter_mut().filter(|pod| pod.state != State::Stopped) {
             pod.state = State::Unknown;
             (pod.why, pod.activity, pod.retry_at) = (None, None, None);
@@ -117,6 +121,11 @@ impl Family {
     /// The time of the last sign of life of a Pod: an event, an activity or a change of state.
     pub fn silent_since(&self, info: &PodInfo) -> u64 {
         self.last_activity(info).max(info.since)
+    }
+
+    /// How this machine takes part among others; `None`: it reaches none.
+    pub fn machine(&self) -> Option<&MachineView> {
+        self.machine.as_deref()
     }
 
     /// Whether the host has sent the family.

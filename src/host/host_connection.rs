@@ -315,7 +315,15 @@ impl Feed {
         // Also when there are none any more: the event that said so may be among those left out.
         lines.extend(encode_event(None, None, None, &self.shared.all_notices()));
         lines.extend(encode_event(None, None, None, &self.shared.whole_family()));
+        lines.extend(self.machine());
         lines
+    }
+
+    /// How this machine takes part among others, if it does.
+    fn machine(&self) -> Vec<u8> {
+        let machine = self.shared.mesh.machines.view().map(Box::new);
+        let event = machine.map(|machine| Event::Machine { machine: Some(machine) });
+        event.map(|event| encode_event(None, None, None, &event)).unwrap_or_default()
     }
 
     /// The family, behind what a person has to know about the host.
@@ -323,7 +331,7 @@ impl Feed {
         let notices = self.shared.host_notices();
         let mut lines = notices.map(|event| encode_event(None, None, None, &event));
         let family = encode_event(None, None, None, &self.shared.whole_family());
-        lines.get_or_insert_default().extend(family);
+        lines.get_or_insert_default().extend(family.into_iter().chain(self.machine()));
         lines.unwrap_or_default()
     }
 

@@ -7,11 +7,11 @@ mod connection;
 mod queue;
 mod routing;
 
+pub(crate) use audit::{Audit, Entry as AuditEntry};
 pub(crate) use routing::{ABSENT, read_ack};
 
 use crate::mesh::{Admits, Socket};
 use crate::protocol::Framer;
-use audit::Audit;
 use connection::{Connection, Stage};
 use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};

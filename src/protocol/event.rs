@@ -9,7 +9,7 @@ use crate::protocol::entry::{Entry, Fact, SystemItem, Trigger, domain};
 use crate::protocol::family::{Lent, PeerEdge, PodInfo, is_false};
 use crate::protocol::item::Effort;
 use crate::protocol::matter::TriedWay;
-use crate::protocol::mesh::{MeshAgent, MeshView};
+use crate::protocol::mesh::{MachineView, MeshAgent, MeshView};
 use crate::protocol::method::Segment;
 use crate::protocol::name::{EntryId, PodName, SegmentId};
 use crate::protocol::piece::LineShape;
@@ -203,6 +203,12 @@ pub enum Event {
     /// the mesh reaches them. There are at most 1,024, and each name has at most 256 bytes.
     MeshRoster {
         agents: Vec<MeshAgent>,
+    },
+    /// How this machine takes part among others, sent after `family` if it does, and whenever it changes; without a machine,
+    /// it does not any more.
+    Machine {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        machine: Option<Box<MachineView>>,
     },
     /// All current notices about the host: repaired damage, why the host ends, and the mistakes in its settings. Sent
     /// before `family` if there are any, and whenever they change.
@@ -482,6 +488,7 @@ impl Event {
             Self::Accepted { .. }
                 | Self::Family { .. }
                 | Self::MeshRoster { .. }
+                | Self::Machine { .. }
                 | Self::HostNotices { .. }
                 | Self::PodChanged { .. }
                 | Self::PodRemoved { .. }

@@ -52,6 +52,49 @@ pub struct MachineView {
     /// The other machines that are present.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<String>,
+    /// The last 100 messages to other machines since the host began, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<MachineMessage>,
+}
+
+/// A message of a Pod of this host to an agent of another machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineMessage {
+    pub id: String,
+    pub pod: PodName,
+    /// The agent with its machine, as in `casa:reviewer`.
+    pub to: String,
+    pub state: MessageState,
+    /// Since when, in milliseconds since the Unix epoch.
+    pub at: u64,
+}
+
+/// What became of a message to another machine. Later ones follow earlier ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageState {
+    /// The server holds it.
+    Queued,
+    /// It is in the mailbox of its addressee.
+    Received,
+    /// The model of its addressee has got it.
+    Read,
+    Denied,
+    /// From a newer host.
+    #[serde(other)]
+    Unknown,
+}
+
+impl MessageState {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Received => "received",
+            Self::Read => "read",
+            Self::Denied => "denied",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// A Pod of this host on the mesh.

@@ -3,7 +3,7 @@
 //!
 //! `YOI_KILLS` is how many kills there are.
 
-use crate::bench::{Bench, Host, eventually};
+use crate::bench::{Bench, Done, Host, eventually};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -219,8 +219,25 @@ fn a_person_sends_to_a_pod_of_another_machine_that_is_away_and_back() {
     let _host = trab.serve();
     let has_it = |entry: &Value| entry["item"]["message"] == "1";
     eventually("it is read", || trab.log("bob").iter().any(has_it));
+    // The newest comes first.
+    let is_read = |listed: &Done| {
+        let newest = listed.out.lines().find(|row| row.starts_with("alice to trab:bob"));
+        newest.is_some_and(|row| row.ends_with(", read"))
+    };
+    eventually("it is known to be read", || is_read(&casa.yoi(&["-c", ":mesh"])));
     let listed = casa.yoi(&["-c", ":mesh"]);
     assert!(listed.out.contains("casa  on 127.0.0.1:"), "{listed:?}");
+    // Each change is in the audit, and on the other machine that it was taken.
+    let audited = |bench: &Bench, pair: &str| -> String {
+        let audit = bench.yoi(&["mesh", "audit"]);
+        let rest = audit.out.lines().filter_map(|row| row.split_once(pair));
+        let words: Vec<&str> = rest.filter_map(|(_, rest)| rest.split(' ').next()).collect();
+        words.join(" ")
+    };
+    eventually("the audit says so", || {
+        audited(&casa, " alice -> trab:bob: ").ends_with("queued received read")
+    });
+    assert!(audited(&trab, " casa:alice -> bob: ").ends_with("received"));
     let listed = casa.yoi(&["mesh", "ls"]);
     assert_eq!(listed.out, "alice\ntrab:bob\n", "{listed:?}");
 }

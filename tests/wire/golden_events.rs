@@ -4,7 +4,10 @@ use crate::{every_variant, golden};
 use serde_json::json;
 use yoi::protocol::event::Line;
 use yoi::protocol::family::Confined;
-use yoi::protocol::mesh::{AgentKind, MachineView, MeshAgent, MeshMember, MeshStanding, MeshView};
+use yoi::protocol::mesh::{
+    AgentKind, MachineMessage, MachineView, MeshAgent, MeshMember, MeshStanding, MeshView,
+    MessageState,
+};
 use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Choice, CircleKind, Circling,
     Comeback, CommandSheet, Completion, CompletionKind, Entry, ErrorCode, Event, Fact, Field,
@@ -527,6 +530,27 @@ fn ours() -> Vec<(Event, String)> {
             r#"{"event":"mesh_roster","data":{"agents":[{"name":"casa:kid","kind":"yoi","reachable":false,"peers":["alice"],"asked":["bob"]}]}}"#.into(),
         ),
         (
+            Event::Machine {
+                machine: Some(Box::new(MachineView {
+                    name: "casa".into(),
+                    server: "h:4223".into(),
+                    connected: true,
+                    messages: vec![MachineMessage {
+                        id: ID.into(),
+                        pod: name("alice"),
+                        to: "trab:bob".into(),
+                        state: MessageState::Read,
+                        at: 5,
+                    }],
+                    ..MachineView::default()
+                })),
+            },
+            format!(
+                r#"{{"event":"machine","data":{{"machine":{{"name":"casa","server":"h:4223","connected":true,"messages":[{{"id":"{ID}","pod":"alice","to":"trab:bob","state":"read","at":5}}]}}}}}}"#
+            ),
+        ),
+        (Event::Machine { machine: None }, r#"{"event":"machine","data":{}}"#.into()),
+        (
             Event::HostNotices { notices: vec!["a repair".into()], mistakes: vec![] },
             r#"{"event":"host_notices","data":{"notices":["a repair"]}}"#.into(),
         ),
@@ -880,6 +904,7 @@ fn ours() -> Vec<(Event, String)> {
                     connected: false,
                     why: Some("no route".into()),
                     machines: vec!["trab".into()],
+                    messages: vec![],
                 })),
             }),
             r#"{"event":"mesh","data":{"members":[{"pod":"alice","standing":{"name":"alice#2","leads":true,"led_by_yoi":true}}],"agents":[{"name":"pi-1","kind":"agent","reachable":true}],"blocked":["spam"],"machine":{"name":"casa","server":"h:4223","connected":false,"why":"no route","machines":["trab"]}}}"#
@@ -948,7 +973,7 @@ fn every_event_has_its_line() {
         LlmContinuation TextDelta TextDone ThinkingStart ThinkingDelta ThinkingDone ToolCallStart
         ToolCallArgsDelta ToolCallDone ToolResult Usage RunEnd Error Snapshot SegmentRotated Status
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
-        MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family MeshRoster HostNotices PodChanged
+        MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family MeshRoster Machine HostNotices PodChanged
         PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host ModelFound NotifyTried Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
         PodsStopped Output Plan Relocated Holders Since CommandSheet PathLent Reclaimed Policy WorkspaceFile Mesh MeshSent McpServers
         Lagged Unknown

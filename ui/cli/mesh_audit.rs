@@ -40,6 +40,9 @@ enum Line {
         re: Option<String>,
         delivered: Vec<String>,
         ack_status: String,
+        /// Why a message from or to another machine was denied.
+        #[serde(default)]
+        why: Option<String>,
     },
     /// Lines that the leader could not write.
     Lost { ts: i64, lost: u64 },
@@ -201,14 +204,15 @@ impl Line {
             at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S%.3f").to_string()
         };
         match self {
-            Self::Routed { ts, from, to, id, re, delivered, ack_status } => {
+            Self::Routed { ts, from, to, id, re, delivered, ack_status, why } => {
                 let state = state(ack_status, to, delivered);
                 let to = match to {
                     Addressee::One(name) => name.clone(),
                     Addressee::Many(names) => names.join(","),
                 };
                 let re = re.as_ref().map(|re| format!(" re={re}")).unwrap_or_default();
-                let line = format!("{} {from} -> {to}: {state} id={id}{re}", time(*ts));
+                let why = why.as_ref().map(|why| format!(" why: {why}")).unwrap_or_default();
+                let line = format!("{} {from} -> {to}: {state} id={id}{re}{why}", time(*ts));
                 SafeText::line(line).into_string()
             }
             Self::Lost { ts, lost } => {

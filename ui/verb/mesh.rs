@@ -5,7 +5,9 @@ use crate::verb::targets::{Target, few};
 use crate::verb::{CONVERSATION, Dialogue, End, Known, Next, Pick, Reply, Request, Verb, of, verb};
 use clap::{Args, Subcommand};
 use yoi::mesh::machines::address;
-use yoi::protocol::mesh::{AgentKind, MachineView, MeshAgent, MeshMember, MeshView};
+use yoi::protocol::mesh::{
+    AgentKind, MachineMessage, MachineView, MeshAgent, MeshMember, MeshView,
+};
 use yoi::protocol::{ClientKind, Event, Method, PodName, State};
 use yoi::text::SafeText;
 
@@ -111,7 +113,10 @@ fn list(view: &MeshView) -> Next {
     let agents = view.agents.iter().map(|agent| (line(agent), String::new()));
     let blocked = view.blocked.iter();
     let blocked = blocked.map(|name| (format!("{}  blocked", SafeText::line(name)), String::new()));
-    let rows: Vec<_> = machine.chain(members).chain(agents).chain(blocked).collect();
+    let messages = view.machine.iter().flat_map(|machine| machine.messages.iter().rev());
+    let messages = messages.map(|message| (line_of_message(message), String::new()));
+    let rows: Vec<_> =
+        machine.chain(members).chain(agents).chain(blocked).chain(messages).collect();
     if rows.is_empty() {
         return Next::End(End::shown(
             "no Pod of this host is on the mesh · type :mesh join to add one",
@@ -139,7 +144,7 @@ fn line_of(member: &MeshMember) -> String {
 }
 
 fn line_of_machine(machine: &MachineView) -> String {
-    let MachineView { name, server, connected, why, machines } = machine;
+    let MachineView { name, server, connected, why, machines, .. } = machine;
     let name = if name.is_empty() { "this machine" } else { name };
     let (name, server) = (SafeText::line(name), SafeText::line(server));
     match (connected, why) {
@@ -153,6 +158,11 @@ fn line_of_machine(machine: &MachineView) -> String {
         (false, Some(why)) => format!("{name}  not connected to others: {}", SafeText::line(why)),
         (false, None) => format!("{name}  is connecting to {server}"),
     }
+}
+
+fn line_of_message(message: &MachineMessage) -> String {
+    let MachineMessage { id, pod, to, state, .. } = message;
+    format!("{pod} to {}  message {}, {}", SafeText::line(to), SafeText::line(id), state.as_str())
 }
 
 fn line(agent: &MeshAgent) -> String {

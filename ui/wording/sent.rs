@@ -2,11 +2,11 @@
 
 use crate::theme::Role;
 use yoi::client::family::Family;
-use yoi::protocol::mesh::SentMessage;
+use yoi::protocol::mesh::{MessageState, SentMessage};
 use yoi::text::SafeText;
 
-/// The state of a message in a word or two. A Pod of this host has read a message that is in its history. An agent
-/// elsewhere only confirms that it has the message.
+/// The state of a message in a word or two. A Pod of this host has read a message that is in its history, and so has one
+/// of another machine that says so. Any other agent only confirms that it has the message.
 pub fn state(sent: &SentMessage, family: &Family) -> (Role, String) {
     let waits = |pod: &&yoi::protocol::PodName| {
         family.get(pod).is_some_and(|info| info.waiting.contains(&sent.id))
@@ -14,6 +14,11 @@ pub fn state(sent: &SentMessage, family: &Family) -> (Role, String) {
     let waiting = sent.pods.iter().filter(waits).count();
     let gone = sent.pods.iter().any(|pod| family.get(pod).is_none());
     let said = |role, word: &str| (role, word.to_owned());
+    let machine = family.machine().into_iter().flat_map(|machine| &machine.messages);
+    if let Some(known) = machine.rev().find(|known| known.id == sent.id) {
+        let role = if known.state == MessageState::Denied { Role::Error } else { Role::Dim };
+        return said(role, known.state.as_str());
+    }
     match (sent.status.as_str(), sent.pods.len()) {
         ("received", 0) if sent.handed_over => said(Role::Warn, "handed over"),
         ("received", 0) => said(Role::Dim, "received"),
@@ -35,7 +40,8 @@ pub fn state(sent: &SentMessage, family: &Family) -> (Role, String) {
 mod tests {
     use super::*;
     use crate::screen::app::tests::pod;
-    use yoi::protocol::{PodInfo, PodName, State};
+    use yoi::protocol::mesh::{MachineMessage, MachineView};
+    use yoi::protocol::{Event, PodInfo, PodName, State};
 
     #[test]
     fn a_message_is_queued_until_its_pod_has_read_it_and_of_agents_received_is_all() {
@@ -47,7 +53,7 @@ mod tests {
             let pods = pods.iter().map(name).collect();
             SentMessage { id: "m".into(), status: status.into(), pods, handed_over }
         };
-        let word = |sent| state(&sent, &family).1;
+        let word = |sent: SentMessage| state(&sent, &family).1;
         assert_eq!(word(sent("received", &["bob"], false)), "queued");
         assert_eq!(word(sent("received", &["carol"], false)), "read");
         assert_eq!(word(sent("received", &["deleted"], false)), "received");
@@ -58,5 +64,15 @@ mod tests {
         assert_eq!(word(sent("denied", &[], false)), "denied");
         assert_eq!(word(sent("timeout", &[], false)), "timeout");
         assert_eq!(word(sent("refused", &[], false)), "refused");
+        let message = MachineMessage {
+            id: "m".into(),
+            pod: PodName::parse("alice").expect("a name"),
+            to: "casa:bob".into(),
+            state: MessageState::Read,
+            at: 0,
+        };
+        let machine = MachineView { messages: vec![message], ..MachineView::default() };
+        family.apply(&Event::Machine { machine: Some(Box::new(machine)) });
+        assert_eq!(state(&sent("queued", &[], false), &family).1, "read");
     }
 }

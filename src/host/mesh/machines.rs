@@ -7,6 +7,8 @@ mod outgoing;
 mod incoming;
 /// Agents of other machines as peers of Pods.
 mod peers;
+/// What becomes of messages, for screens and in the audit.
+mod record;
 
 pub(crate) use outgoing::Sending;
 pub(crate) use peers::Asked;
@@ -18,8 +20,8 @@ use crate::host::mesh::roster::{self, Change};
 use crate::mesh::machines::{
     Arrived, Credentials, InOrder, Incoming, Link, MachineName, Presence, connect,
 };
-use crate::protocol::Refusal;
 use crate::protocol::mesh::{MachineView, MeshAgent};
+use crate::protocol::{Event, Refusal};
 use crate::trace::OrLog as _;
 use outgoing::Waiting;
 use std::collections::{BTreeMap, HashMap};
@@ -36,6 +38,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const ANNOUNCE: Duration = Duration::from_secs(60);
 /// A machine that is silent for longer is away.
 const PRESENT: Duration = Duration::from_secs(150);
+/// How long changes are collected before screens are shown them.
+const COLLECT: Duration = Duration::from_millis(250);
 /// How long a message waits for a connection that is down.
 const SOON: Duration = Duration::from_secs(3);
 /// What is taken together at most.
@@ -56,6 +60,10 @@ pub(crate) struct Machines {
     pairs: tokio::sync::Mutex<()>,
     /// When a person denied that an agent of a machine becomes a peer of a Pod, by its [`key`](crate::protocol::PodName::key). Held for one step, never across an await.
     denied: Mutex<HashMap<(MachineName, String), Instant>>,
+    /// Held for one step, never across an await.
+    record: Mutex<record::Record>,
+    /// Another machine has to be told that a message was read.
+    read: Notify,
     ending: CancellationToken,
 }
 
@@ -99,6 +107,8 @@ impl Machines {
             owes: Notify::new(),
             pairs: tokio::sync::Mutex::default(),
             denied: Mutex::default(),
+            record: Mutex::default(),
+            read: Notify::new(),
             ending: CancellationToken::new(),
         }
     }
@@ -129,7 +139,8 @@ impl Machines {
         };
         let machines = state.present.keys().map(ToString::to_string).collect();
         let why = state.why.clone().filter(|_| state.link.is_none());
-        Some(MachineView { name, server, connected: state.link.is_some(), why, machines })
+        let (connected, messages) = (state.link.is_some(), self.sent());
+        Some(MachineView { name, server, connected, why, machines, messages })
     }
 
     /// Waits until what is known fits.
@@ -201,6 +212,26 @@ impl Machines {
 /// Connects as soon as this machine has a server, until the host ends.
 pub(crate) fn start(shared: &Shared) {
     shared.mesh.members.spawn(Task { shared: shared.clone() }.run());
+    let shared = shared.clone();
+    tokio::spawn(async move {
+        let ending = shared.mesh.machines.ending.clone();
+        ending.run_until_cancelled(show(&shared)).await;
+    });
+}
+
+/// Shows every screen how this machine takes part, whenever that changes; many changes at once are one event.
+async fn show(shared: &Shared) {
+    let machines = &shared.mesh.machines;
+    let (mut state, mut shown) = (machines.state.subscribe(), None);
+    while state.changed().await.is_ok() {
+        sleep(COLLECT).await;
+        state.mark_unchanged();
+        let view = machines.view();
+        if view != shown {
+            shown.clone_from(&view);
+            shared.feed(None, None, &Event::Machine { machine: view.map(Box::new) });
+        }
+    }
 }
 
 struct Task {
@@ -219,6 +250,9 @@ impl Task {
         if let Some(link) = self.machines().link() {
             link.leave().await;
         }
+        let shared = self.shared.clone();
+        // A thread writes the audit; if that fails, its last lines are lost and nothing else.
+        let _ = tokio::task::spawn_blocking(move || shared.mesh.machines.end_audit()).await;
     }
 
     async fn keep_connected(&self) {
@@ -270,6 +304,7 @@ impl Task {
 
     /// Keeps a connection up. It never ends by itself.
     async fn connected(&self, credentials: &Credentials) {
+        self.machines().begin_audit(&self.shared);
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let why = match connect(credentials).await {
@@ -304,6 +339,7 @@ impl Task {
         announce.reset();
         self.announce(&link, true).await;
         self.tell_owed(&link).await;
+        self.tell_read(&link).await;
         let taken = self.shared.store.taken_of_stream().await.unwrap_or_else(|error| {
             tracing::warn!("messages of other machines are kept back for a moment: {error}");
             0
@@ -323,6 +359,7 @@ impl Task {
                     Err(_) => return,
                 },
                 () = self.machines().owes.notified() => self.tell_owed(&link).await,
+                () = self.machines().read.notified() => self.tell_read(&link).await,
                 _ = announce.tick() => {
                     self.announce(&link, false).await;
                     self.tell_owed(&link).await;
@@ -354,6 +391,13 @@ impl Task {
         if order.taken() != before {
             let noted = self.shared.store.note_taken_of_stream(order.taken()).await;
             noted.or_log("note up to where the messages of other machines were taken");
+        }
+    }
+
+    /// Tells other machines which of their messages were read.
+    async fn tell_read(&self, link: &Link) {
+        while let Some((machine, outcome)) = self.machines().next_read() {
+            link.tell(&machine, &outcome).await;
         }
     }
 

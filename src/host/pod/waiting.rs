@@ -60,6 +60,9 @@ impl Pod {
                 if let Some(run) = self.phase.run_mut() {
                     run.taken.insert(row.clone());
                 }
+                if let NotificationSource::Agent(agent) = from {
+                    self.shared.mesh.machines.note_read(&self.row.name, agent);
+                }
                 read.extend(of(from, row));
             }
         }

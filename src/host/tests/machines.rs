@@ -8,7 +8,7 @@ use crate::mesh::machines::{
     Arrived, Credentials, Incoming, Link, MachineName, Message, Peering, connect,
 };
 use crate::mesh::{Id, Status};
-use crate::protocol::mesh::{MachineView, MeshAgent, MeshView};
+use crate::protocol::mesh::{MachineMessage, MachineView, MeshAgent, MeshView, MessageState};
 use crate::protocol::method::Addressees;
 use crate::protocol::{
     ApprovalRequest, Event, Fact, Method, PodInfo, Refusal, State, SystemItem, Verdict,
@@ -166,6 +166,13 @@ async fn pods_of_two_machines_see_each_other_write_and_answer() {
     let head =
         format!("[agent-network] message from \"casa:alice\" (id={id})\n> hi\n> [Notification]\n");
     assert!(read.len() == 1 && read[0].starts_with(&head), "{read:?}");
+    // It was given to the model of its Pod, which its sender learns.
+    let is_read =
+        |message: &MachineMessage| message.id == id && message.state == MessageState::Read;
+    let view = here.until_machine(|view| view.messages.iter().any(is_read)).await;
+    assert_eq!((view.messages.len(), view.messages[0].to.as_str()), (1, "trab:bob"));
+    let shown = here.next(|event| matches!(event, Event::Machine { machine: Some(view) } if view.messages.iter().any(is_read)));
+    tokio::time::timeout(PATIENCE, shown).await.expect("screens are shown it");
     let answer = send("casa:alice", "hi yourself", Some(id.clone()));
     let (_, status, _) = sent(there.call(&name("bob"), answer).await.unwrap());
     assert_eq!(status, "received");

@@ -48,6 +48,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) id: Id,
     pub(crate) re: Option<Id>,
     pub(crate) status: &'static str,
+    /// Why it was denied, as JSON, where that is noted.
+    pub(crate) why: Option<&'a [u8]>,
 }
 
 /// A message to one member that is not acknowledged yet.
@@ -93,7 +95,7 @@ impl Held {
 impl Message {
     fn write(&self, lines: &mut Vec<u8>, ts: u64, status: &'static str) {
         let Self { from, to, id, re } = self;
-        let entry = Entry { from, to, id: *id, re: *re, status };
+        let entry = Entry { from, to, id: *id, re: *re, status, why: None };
         // A denied message reached no agent.
         let delivered: &[u8] = if status == "denied" { b"" } else { to };
         entry.write(lines, ts, |names| names.extend_from_slice(delivered));
@@ -122,7 +124,12 @@ impl Entry<'_> {
         delivered(lines);
         lines.extend_from_slice(b"],\"ack_status\":\"");
         lines.extend_from_slice(self.status.as_bytes());
-        lines.extend_from_slice(b"\",\"via\":\"uds\"}\n");
+        lines.extend_from_slice(b"\",\"via\":\"uds\"");
+        if let Some(why) = self.why {
+            lines.extend_from_slice(b",\"why\":");
+            lines.extend_from_slice(why);
+        }
+        lines.extend_from_slice(b"}\n");
     }
 }
 
@@ -303,7 +310,14 @@ mod tests {
             let (first, second) = (message("a"), message("b"));
             let of_first = audit.add_unacknowledged(first.clone());
             let of_second = audit.add_unacknowledged(second.clone());
-            let many = Entry { from: b"\"c\"", to: b"[]", id: first.id, re: None, status: "none" };
+            let many = Entry {
+                from: b"\"c\"",
+                to: b"[]",
+                id: first.id,
+                re: None,
+                status: "none",
+                why: None,
+            };
             audit.add(&many, |_| {});
             audit.acknowledged(of_second, &second, "received");
             assert!(audit.lines.is_empty());

@@ -55,7 +55,7 @@ impl Routed<'_> {
     }
 
     fn entry<'a>(&'a self, to: &'a [u8], status: &'static str) -> Entry<'a> {
-        Entry { from: self.from, to, id: self.id, re: self.re, status }
+        Entry { from: self.from, to, id: self.id, re: self.re, status, why: None }
     }
 }
 

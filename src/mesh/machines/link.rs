@@ -271,10 +271,15 @@ impl Link {
     /// Says what became of a message, and has the server drop it. If the connection is lost before, the message comes
     /// again.
     pub async fn decided(&self, to: &MachineName, outcome: &Outcome, receipt: Receipt) {
+        self.tell(to, outcome).await;
+        self.acknowledge(receipt).await;
+    }
+
+    /// Says what became of a message.
+    pub async fn tell(&self, to: &MachineName, outcome: &Outcome) {
         let subject = subject::between(to.as_str(), self.machine.as_str(), Kind::Outcome);
         // A connection that is lost ends, and then this is said again.
         let _ = self.client.publish(subject, json(outcome).into()).await;
-        self.acknowledge(receipt).await;
     }
 
     /// Has the server drop a message.

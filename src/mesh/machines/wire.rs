@@ -35,13 +35,15 @@ pub struct Peering {
     pub wants: bool,
 }
 
-/// What became of a message, decided for good.
+/// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
     /// It is committed to the mailbox of its addressee.
     Received,
     Denied,
+    /// The model of its addressee has got it. It follows `Received`; a host that does not know it drops it.
+    Read,
 }
 
 /// What the machine of an addressee says about a message.
@@ -145,6 +147,8 @@ mod tests {
         let text =
             format!(r#"{{"id":"{ID}","to":"a","from":"b","fate":"denied","reason":"{reason}"}}"#);
         assert_eq!(Outcome::read(text.as_bytes()).unwrap().reason.unwrap().len(), 500);
+        // A host drops an outcome that it does not know, as one that knows no `read` drops that.
+        assert_eq!(Outcome::read(text.replace("denied", "later").as_bytes()), None);
         let presence = Presence::read(br#"{"agents":["a","","b\n"]}"#).unwrap();
         assert_eq!(presence, Presence { agents: vec!["a".into()], ..Presence::default() });
     }

@@ -147,6 +147,7 @@ pub(super) fn is_of_the_family(event: &Event) -> bool {
         Event::Lagged
             | Event::Family { .. }
             | Event::MeshRoster { .. }
+            | Event::Machine { .. }
             | Event::HostNotices { .. }
             | Event::PodChanged { .. }
             | Event::PodRemoved { .. }

@@ -57,7 +57,7 @@ impl Task {
                 let reason = taken.map_err(|error| not_stored(&error))?;
                 match peering {
                     Peering { wants: false, .. } => link.acknowledge(receipt).await,
-                    _ => decided(link, Taken { from, message, receipt }, reason).await,
+                    _ => self.decided(link, Taken { from, message, receipt }, reason).await,
                 }
             }
             Arrived::Outcome { from, outcome, receipt } => {
@@ -104,9 +104,19 @@ impl Task {
         }
         for (taken, reason) in messages.into_iter().zip(reasons) {
             let reason = reason.map_err(|()| taken.receipt.place)?;
-            decided(link, taken, reason).await;
+            self.decided(link, taken, reason).await;
         }
         Ok(())
+    }
+
+    /// Says what became of a message.
+    async fn decided(&self, link: &Link, taken: Taken, reason: Option<String>) {
+        let Taken { from, message, receipt } = taken;
+        let fate = if reason.is_some() { Fate::Denied } else { Fate::Received };
+        let Message { id, from: sender, to: pod, .. } = message;
+        let outcome = Outcome { id, to: sender, from: pod, fate, reason };
+        self.machines().note_taken(&from, &outcome);
+        link.decided(&from, &outcome, receipt).await;
     }
 
     /// A message as it is offered to the mailbox of its Pod; `None`: no Pod takes it.
@@ -136,14 +146,6 @@ impl Task {
         let is_wanted = membership::is_wanted(&self.shared, &pod.name, is_own).await?;
         Ok(is_wanted.then_some(pod.name))
     }
-}
-
-/// Says what became of a message.
-async fn decided(link: &Link, taken: Taken, reason: Option<String>) {
-    let Taken { from, message, receipt } = taken;
-    let fate = if reason.is_some() { Fate::Denied } else { Fate::Received };
-    let Message { id, from: sender, to: pod, .. } = message;
-    link.decided(&from, &Outcome { id, to: sender, from: pod, fate, reason }, receipt).await;
 }
 
 fn not_stored(error: &StoreError) {

@@ -62,6 +62,7 @@ impl crate::host::Shared {
         if machines.waiting().len() < MOST_WAITING {
             machines.waiting().insert(message.id.clone(), waiting);
         }
+        let is_of_agent = message.peering.is_none();
         if let Err(error) = link.send(&machine, &message).await {
             machines.waiting().remove(&message.id);
             let status = match error {
@@ -70,6 +71,9 @@ impl crate::host::Shared {
                 NotStored::Unknown => Status::Timeout,
             };
             return (status, Some(error.to_string()));
+        }
+        if is_of_agent {
+            machines.note_queued(pod, &machine, &message);
         }
         if !waits {
             return (Status::Queued, None);
@@ -86,7 +90,7 @@ impl crate::host::Shared {
 
 fn status(fate: Fate) -> Status {
     match fate {
-        Fate::Received => Status::Received,
+        Fate::Received | Fate::Read => Status::Received,
         Fate::Denied => Status::Denied,
     }
 }
@@ -94,6 +98,10 @@ fn status(fate: Fate) -> Status {
 impl Task {
     /// Hands an outcome to the call that waits for it; a late one is told to the Pod that sent the message.
     pub(super) async fn take_outcome(&self, from: &MachineName, outcome: Outcome) {
+        self.machines().note_outcome(from, &outcome);
+        if outcome.fate == Fate::Read {
+            return;
+        }
         let waiting = {
             let mut waiting = self.machines().waiting();
             let is_its = waiting.get(&outcome.id).is_some_and(|sent| sent.machine == *from);
@@ -124,7 +132,7 @@ impl Task {
         }
         let named = SafeText::quoted(&agent).into_string();
         let fact = match outcome.fate {
-            Fate::Received => {
+            Fate::Received | Fate::Read => {
                 let text = format!("{named} received the message {}, which was queued", outcome.id);
                 Fact::Noted(Notification { message: format!("[agent-network] {text}"), from: None })
             }

@@ -1,7 +1,7 @@
 //! The agents of the mesh in the pane of peers.
 
 use super::*;
-use yoi::protocol::mesh::{AgentKind, MeshAgent, MeshStanding, MeshView};
+use yoi::protocol::mesh::{AgentKind, MachineView, MeshAgent, MeshStanding, MeshView};
 use yoi::protocol::{ApprovalRequest, PeerEdge, PodInfo, State, Verdict};
 
 fn agent(name: &str, kind: AgentKind) -> MeshAgent {
@@ -233,4 +233,21 @@ fn a_thousand_agents_show_as_many_as_there_is_room_for_and_how_many_there_are() 
     bench.press("e");
     bench.press("G");
     assert!(pane(&mut bench).iter().any(|row| row.contains("a1023")), "{}", bench.screen());
+}
+
+#[test]
+fn the_tree_says_how_many_other_machines_are_there() {
+    let mut bench = bench(Vec::new());
+    let foot = |bench: &mut Bench, connected, machines: &[&str]| {
+        let machines = machines.iter().map(|&name| name.into()).collect();
+        let view =
+            MachineView { name: "casa".into(), connected, machines, ..MachineView::default() };
+        bench.host(None, Event::Machine { machine: Some(Box::new(view)) });
+        bench.screen()
+    };
+    assert!(foot(&mut bench, true, &["docs", "trab"]).contains("2 other machines"));
+    assert!(foot(&mut bench, true, &["trab"]).contains("1 other machine"));
+    assert!(foot(&mut bench, false, &[]).contains("no other machine: :mesh"));
+    bench.host(None, Event::Machine { machine: None });
+    assert!(!bench.screen().contains("other machine"));
 }

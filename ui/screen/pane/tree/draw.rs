@@ -108,7 +108,8 @@ impl View<'_> {
         let numbers = numbers.into_iter().filter(|(_, count)| *count > 0);
         let more = numbers.map(|(sign, count)| format!("{sign}{count}"));
         let needs = self.hidden_needs(pane, elsewhere);
-        pane.foot = Foot { needs, more: more.chain(self.foot(elsewhere)).collect() };
+        let more = more.chain(self.foot(elsewhere)).chain(self.machines());
+        pane.foot = Foot { needs, more: more.collect() };
     }
 
     /// The Pods that need a person and are shown by no row in view: those of rows above and below, those without a row
@@ -145,6 +146,16 @@ impl View<'_> {
             more => format!("{more} workspaces"),
         };
         (pods > 0).then(|| format!("{pods} more in {places}{}", self.workspaces_key()))
+    }
+
+    /// How many other machines are there, where this one takes part.
+    fn machines(&self) -> Option<String> {
+        let machine = self.family.machine()?;
+        Some(match (machine.connected, machine.machines.len()) {
+            (false, _) => "no other machine: :mesh".into(),
+            (true, 1) => "1 other machine".into(),
+            (true, count) => format!("{count} other machines"),
+        })
     }
 
     /// The key that changes between all workspaces and this one, while the tree has the keys: elsewhere it types a letter.
