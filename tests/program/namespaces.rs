@@ -1,13 +1,16 @@
 //! Three machines and their server, each in a network namespace of its own, joined by a bridge. Hosts and the server are
-//! killed with SIGKILL, hosts are frozen, and the line to a machine is cut. Whatever happens, each message that was
-//! acknowledged is in the history of its Pod, once and in order, and none is there that was refused.
+//! killed with SIGKILL, hosts are frozen, the line to a machine is cut, and the disk of the server becomes full. Whatever
+//! happens, each message that was acknowledged is in the history of its Pod, once and in order, and none is there that
+//! was refused.
 //!
-//! `YOI_KILLS` is how many such events there are, and `YOI_MESSAGES` how many messages are received meanwhile at least.
+//! `YOI_KILLS` is how many such events there are at least, and `YOI_MESSAGES` how many messages are acknowledged
+//! meanwhile. An ordinary user makes the namespaces below one of its own, where the system allows that.
 
 use crate::bench::{Bench, Host, eventually};
 use crate::machines::{Server, history, machine_in};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,8 +25,12 @@ const SETTINGS: &str = "[mesh]\njoin = true\nwake = []\nper_minute = 1000000\nwa
     [limits]\nmailbox = 200000\n";
 const SERVER: &str = "10.231.0.1";
 const MACHINES: [(&str, &str); 3] = [("casa", "alice"), ("trab", "bob"), ("docs", "carol")];
-/// Messages that each Pod has to get through after an event.
-const THROUGH: u64 = 10;
+/// Of so many messages one is waited for until its addressee has it.
+const WAITED_FOR: u64 = 16;
+/// Events of a round.
+const EVENTS: u64 = 7;
+/// Set in the process that runs a test as root of namespaces of its own.
+const INSIDE: &str = "YOI_IN_NAMESPACES";
 
 /// Namespaces that end with their test.
 struct Network {
@@ -42,14 +49,38 @@ fn ip(args: &[&str]) -> bool {
     Command::new("ip").args(args).output().is_ok_and(|done| done.status.success())
 }
 
+/// Runs a test of this file as root of namespaces of its own, in which it must pass; `false`: there can be none.
+fn run_inside(test: &str) -> bool {
+    let inside = |words: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--net", "--mount", "sh", "-c"]);
+        command.args(["mount -t tmpfs tmpfs /run && exec \"$@\"", "sh"]).args(words);
+        command.env(INSIDE, "1").status()
+    };
+    if !inside(&["ip", "netns", "add", "probe"]).is_ok_and(|status| status.success()) {
+        return false;
+    }
+    let program = std::env::current_exe().expect("this program");
+    let program = program.to_str().expect("a path that is text");
+    let name = format!("namespaces::{test}");
+    let status = inside(&[program, "--exact", &name, "--nocapture"]).expect("it ran before");
+    assert!(status.success(), "{test} in namespaces of its own: {status}");
+    true
+}
+
 impl Network {
-    /// `None`: this user or system cannot make namespaces, which is said.
-    fn new() -> Option<Self> {
+    /// `None`: this user cannot make namespaces. Then the test was run below one of its own, or it is said that none can be
+    /// made here.
+    fn new(test: &str) -> Option<Self> {
         let network = Self { tag: format!("yoi-{}", std::process::id()) };
         if network.is_made() {
             return Some(network);
         }
-        eprintln!("skipped: no network namespaces can be made here (needs root and iproute2)");
+        if std::env::var_os(INSIDE).is_some() || !run_inside(test) {
+            eprintln!(
+                "skipped: no network namespaces can be made here (needs iproute2, and root or user namespaces)"
+            );
+        }
         None
     }
 
@@ -178,7 +209,7 @@ struct Sender {
     held: Mutex<Vec<u64>>,
     refused: Mutex<BTreeSet<u64>>,
     received: AtomicU64,
-    /// Messages of which it is not known at once that they arrived.
+    /// Messages of which it is not known at once that the server holds them.
     late: AtomicU64,
 }
 
@@ -189,30 +220,40 @@ impl Sender {
         let mut number = 0;
         while !stop.load(Ordering::SeqCst) {
             number += 1;
-            let (to, body) = (Addressees::One(to.into()), json!(number.to_string()));
-            let method = Method::MeshSend { to, body, re: None };
-            let status = match runtime.block_on(connection.0.call(Some(&pod), method)) {
-                Ok(Event::MeshSent { status, .. }) => status,
+            // What goes to several is not waited for.
+            let to = match number % WAITED_FOR {
+                0 => Addressees::One(to.into()),
+                _ => Addressees::Many(vec![to.into()]),
+            };
+            let method = Method::MeshSend { to, body: json!(number.to_string()), re: None };
+            match runtime.block_on(connection.0.call(Some(&pod), method)) {
+                Ok(Event::MeshSent { status, reason, .. }) => self.note(number, &status, reason),
                 // The host was killed, or has not taken its seat yet.
                 Ok(_) | Err(_) => {
                     connection = from.client(runtime);
                     self.late.fetch_add(1, Ordering::SeqCst);
-                    continue;
                 }
-            };
-            match status.as_str() {
-                "received" => drop(self.received.fetch_add(1, Ordering::SeqCst)),
-                _ => drop(self.late.fetch_add(1, Ordering::SeqCst)),
-            }
-            match status.as_str() {
-                "received" | "queued" => self.held.lock().expect("no panic").push(number),
-                "denied" | "refused" => {
-                    self.refused.lock().expect("no panic").insert(number);
-                }
-                // Nothing is known of it.
-                _ => {}
             }
         }
+    }
+
+    fn note(&self, number: u64, status: &str, reason: Option<String>) {
+        match status {
+            "received" => drop(self.received.fetch_add(1, Ordering::SeqCst)),
+            "sent" if reason.is_none() => {}
+            _ => drop(self.late.fetch_add(1, Ordering::SeqCst)),
+        }
+        match status {
+            "received" | "queued" => self.held.lock().expect("no panic").push(number),
+            "sent" if reason.is_none() => self.held.lock().expect("no panic").push(number),
+            "denied" | "refused" => drop(self.refused.lock().expect("no panic").insert(number)),
+            // Nothing is known of it.
+            _ => {}
+        }
+    }
+
+    fn held(&self) -> u64 {
+        self.held.lock().expect("no panic").len() as u64
     }
 
     fn received(&self) -> u64 {
@@ -280,39 +321,37 @@ impl Drop for Frozen<'_> {
     }
 }
 
-/// What happens to a machine or to the server, until its senders notice.
+/// One round of events: of the machines one is killed, one is frozen and one is cut off, each is killed while it comes
+/// back, and so is the server.
 fn strike(
     round: u64,
     network: &Network,
     server: &mut Server<'_>,
-    of: &Machine,
-    own: &Sender,
-    to: &Sender,
+    machines: &[Machine; 3],
+    senders: &[Sender; 3],
 ) {
-    match round % 5 {
-        0 | 3 => of.kill(),
-        1 => {
-            server.kill();
-            server.start_again();
-        }
-        2 => {
-            let frozen = Frozen::of(network, of.name);
-            let before = to.late();
-            eventually("a message to a frozen machine is late", || to.late() > before);
-            drop(frozen);
-        }
-        _ => {
-            network.line(of.name, false);
-            let before = own.late();
-            eventually("a message over a cut line is late", || own.late() > before);
-            network.line(of.name, true);
-        }
+    let at = |offset: u64| usize::try_from((round + offset) % 3).expect("small");
+    let [killed, frozen, cut] = [at(0), at(1), at(2)];
+    let stopped = Frozen::of(network, machines[frozen].name);
+    network.line(machines[cut].name, false);
+    machines[killed].kill();
+    server.kill();
+    server.start_again();
+    machines[killed].kill();
+    if round % 4 == 3 {
+        let before = senders[cut].late();
+        eventually("a message over a cut line is late", || senders[cut].late() > before);
     }
+    drop(stopped);
+    network.line(machines[cut].name, true);
+    machines[frozen].kill();
+    machines[cut].kill();
 }
 
 #[test]
 fn three_machines_lose_and_repeat_nothing_whatever_happens_to_one_of_them() {
-    let Some(network) = Network::new() else { return };
+    let test = "three_machines_lose_and_repeat_nothing_whatever_happens_to_one_of_them";
+    let Some(network) = Network::new(test) else { return };
     let home = network.bench("server");
     let Some(mut server) = Server::start_at(&home, SERVER) else { return };
     let runtime = Runtime::new().expect("a runtime");
@@ -347,9 +386,19 @@ fn three_machines_lose_and_repeat_nothing_whatever_happens_to_one_of_them() {
     let ring = [(casa, trab), (trab, docs), (docs, casa)];
     ring.iter().for_each(|(one, other)| become_peers(&runtime, one, other));
 
-    let (kills, messages) = (setting("YOI_KILLS", 5), setting("YOI_MESSAGES", 0));
+    let (kills, messages) = (setting("YOI_KILLS", 50), setting("YOI_MESSAGES", 0));
+    let rounds = kills.div_ceil(EVENTS);
     let senders: [Sender; 3] = Default::default();
     let stop = AtomicBool::new(false);
+    let go_on = || {
+        machines.iter().map(|machine| &machine.bench).chain([&home]).for_each(Bench::goes_on);
+    };
+    let all_get_through = || {
+        let before: Vec<u64> = senders.iter().map(Sender::received).collect();
+        eventually("each gets a message through", || {
+            senders.iter().zip(&before).all(|(sender, n)| sender.received() > *n)
+        });
+    };
     thread::scope(|scope| {
         // Dropped when something panics, too: the senders end, and so does the scope.
         let ends = Ends(&stop);
@@ -357,26 +406,19 @@ fn three_machines_lose_and_repeat_nothing_whatever_happens_to_one_of_them() {
             let (runtime, stop) = (&runtime, &stop);
             scope.spawn(move || sender.run(runtime, from, &to.address(), stop));
         }
-        for round in 0..kills {
-            let before: Vec<u64> = senders.iter().map(Sender::received).collect();
-            eventually("each gets messages through", || {
-                senders.iter().zip(&before).all(|(sender, n)| sender.received() >= n + THROUGH)
-            });
-            let share = messages * round / kills;
-            eventually("so many are received", || {
-                senders.iter().map(Sender::received).sum::<u64>() >= share
-            });
-            let at = usize::try_from(round % 3).expect("small");
-            // The sender before it in the ring writes to it.
-            let (own, to) = (&senders[at], &senders[(at + 2) % 3]);
-            strike(round, &network, &mut server, &machines[at], own, to);
+        all_get_through();
+        for round in 0..rounds {
+            strike(round, &network, &mut server, &machines, &senders);
+            all_get_through();
+            let share = messages * (round + 1) / rounds;
+            while senders.iter().map(Sender::held).sum::<u64>() < share {
+                all_get_through();
+                machines.iter().for_each(Machine::read);
+                go_on();
+            }
             machines.iter().for_each(Machine::read);
-            machines.iter().map(|machine| &machine.bench).chain([&home]).for_each(Bench::goes_on);
+            go_on();
         }
-        let before: Vec<u64> = senders.iter().map(Sender::received).collect();
-        eventually("each gets messages through in the end", || {
-            senders.iter().zip(&before).all(|(sender, n)| sender.received() >= n + THROUGH)
-        });
         drop(ends);
     });
     for (sender, (from, to)) in senders.iter().zip(ring) {
@@ -399,4 +441,94 @@ impl Drop for Ends<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
+}
+
+/// A file system in memory that is taken away with its test.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn at(path: PathBuf) -> Self {
+        std::fs::create_dir_all(&path).expect("a writable directory");
+        let disk = Self(path);
+        disk.mount(&["-t", "tmpfs", "-o", "size=8g", "tmpfs"]);
+        disk
+    }
+
+    fn resize(&self, size: &str) {
+        self.mount(&["-o", &format!("remount,size={size}")]);
+    }
+
+    fn mount(&self, args: &[&str]) {
+        let done = Command::new("mount").args(args).arg(&self.0).output().expect("mount");
+        assert!(done.status.success(), "{done:?}");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // What still uses it ends with the test.
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn a_server_whose_disk_is_full_loses_nothing_and_a_person_reads_why_it_takes_no_more() {
+    let test = "a_server_whose_disk_is_full_loses_nothing_and_a_person_reads_why_it_takes_no_more";
+    let Some(network) = Network::new(test) else { return };
+    let home = network.bench("server");
+    let disk = Disk::at(home.path("server/store"));
+    let Some(mut server) = Server::start_at(&home, SERVER) else { return };
+    let runtime = Runtime::new().expect("a runtime");
+    let [casa, trab] = [MACHINES[0], MACHINES[1]].map(|(name, pod)| {
+        let (bench, host) = machine_in(network.bench(name), SETTINGS, &server, name, pod);
+        Machine { name, pod, bench, host: Mutex::new(Some(host)) }
+    });
+    eventually("they see each other", || casa.bench.yoi(&["mesh", "ls"]).out.contains("trab:bob"));
+    *trab.host.lock().expect("no test panicked") = None;
+    disk.resize("2m");
+    let (client, _events) = casa.client(&runtime);
+    let pod = PodName::parse(casa.pod).expect("a name");
+    // A number with some bytes behind it that fill the disk.
+    let send = |number: u64, filling: usize| {
+        let body = json!(format!("{number}{}", " ".repeat(filling)));
+        let method = Method::MeshSend { to: Addressees::One("trab:bob".into()), body, re: None };
+        match runtime.block_on(client.call(Some(&pod), method)) {
+            Ok(Event::MeshSent { status, reason, .. }) => (status, reason.unwrap_or_default()),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (mut held, mut number) = (Vec::new(), 0);
+    let why = loop {
+        number += 1;
+        match send(number, 60_000) {
+            (status, _) if status == "queued" => held.push(number),
+            (status, why) => {
+                assert_eq!(status, "timeout", "{why}");
+                break why;
+            }
+        }
+    };
+    assert!(held.len() > 5 && why.contains("its disk may be full"), "{} held: {why}", held.len());
+    disk.resize("8g");
+    // As the sentence says: this server takes nothing more, even with room, until it is started again.
+    server.kill();
+    server.start_again();
+    eventually("it is taken again", || {
+        number += 1;
+        let is_held = send(number, 0).0 == "queued";
+        if is_held {
+            held.push(number);
+        }
+        is_held
+    });
+    *trab.host.lock().expect("no test panicked") = Some(trab.bench.serve());
+    let mut arrived = Vec::new();
+    eventually("what was acknowledged arrives", || {
+        trab.read();
+        arrived = history(&trab.bench, trab.pod, &casa.address());
+        arrived.last() >= held.last()
+    });
+    let known: BTreeSet<u64> = held.iter().copied().collect();
+    arrived.retain(|number| known.contains(number));
+    assert_eq!(arrived, held, "once and in order");
 }

@@ -58,6 +58,16 @@ pub enum NotStored {
     TooLarge(usize, usize),
     #[error("the server did not take it: {0}")]
     Refused(String),
+    #[error(
+        "the server holds as many messages of this machine for {0} as it may; it takes more when {0} has taken some"
+    )]
+    Full(MachineName),
+    /// It may be on its way or not, as with [`NotStored::Unknown`].
+    #[error(
+        "the server did not say within {} s that it holds the message; if it says so of none, its disk may be full: make \
+         room there, then kill it and start it again", STORED.as_secs()
+    )]
+    Silent,
     /// It may be on its way or not.
     #[error("the connection to the server was lost before it said that it holds the message")]
     Unknown,
@@ -229,6 +239,13 @@ struct AnswerError {
     description: String,
 }
 
+impl AnswerError {
+    /// Whether the stream holds as many messages or bytes as it may, of one machine or in all.
+    fn is_about_room(&self) -> bool {
+        self.description.starts_with("maximum ") && self.description.ends_with(" exceeded")
+    }
+}
+
 impl Link {
     /// Has the server hold a message for a machine. It is on its way then, whatever happens to this process.
     ///
@@ -258,10 +275,14 @@ impl Link {
                 Err(RequestErrorKind::NoResponders) => {
                     return Err(NotStored::NoSuchMachine(to.clone()));
                 }
+                Err(RequestErrorKind::TimedOut) => return Err(NotStored::Silent),
                 Err(_) => return Err(NotStored::Unknown),
             }
         };
         match serde_json::from_slice(&answer.payload) {
+            Ok(Answer { error: Some(error), .. }) if error.is_about_room() => {
+                Err(NotStored::Full(to.clone()))
+            }
             Ok(Answer { error: Some(error), .. }) => Err(NotStored::Refused(error.description)),
             Ok(Answer { error: None, stream: Some(_) }) => Ok(()),
             Ok(_) | Err(_) => Err(NotStored::Unknown),

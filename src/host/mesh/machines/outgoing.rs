@@ -66,9 +66,11 @@ impl crate::host::Shared {
         if let Err(error) = link.send(&machine, &message).await {
             machines.waiting().remove(&message.id);
             let status = match error {
-                NotStored::TooLarge(..) | NotStored::Refused(_) => Status::Refused,
+                NotStored::TooLarge(..) | NotStored::Refused(_) | NotStored::Full(_) => {
+                    Status::Refused
+                }
                 NotStored::NoSuchMachine(_) => Status::Denied,
-                NotStored::Unknown => Status::Timeout,
+                NotStored::Silent | NotStored::Unknown => Status::Timeout,
             };
             return (status, Some(error.to_string()));
         }

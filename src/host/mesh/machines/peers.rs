@@ -263,10 +263,13 @@ impl Task {
                 Ok(()) => self.shared.store.peer_notified(&pair).await,
                 // It is owed until that machine can be told.
                 Err(
-                    NotStored::NoSuchMachine(_) | NotStored::TooLarge(..) | NotStored::Refused(_),
+                    NotStored::NoSuchMachine(_)
+                    | NotStored::TooLarge(..)
+                    | NotStored::Refused(_)
+                    | NotStored::Full(_),
                 ) => continue,
-                // It is told on the next connection.
-                Err(NotStored::Unknown) => return,
+                // It is told later.
+                Err(NotStored::Silent | NotStored::Unknown) => return,
             };
             if let Err(error) = noted {
                 tracing::warn!("another machine is told once more: {error}");
