@@ -20,6 +20,7 @@ use crate::host::Shared;
 use crate::mesh::machines::{MachineName, address};
 use crate::mesh::{Member, Peer, Standing};
 use crate::protocol::PodName;
+use crate::store::agent_key;
 use rates::Rates;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -109,7 +110,7 @@ impl Mesh {
     /// machine as `casa`.
     pub(crate) fn is_blocked(&self, name: &str) -> bool {
         let blocked = self.blocked.borrow();
-        blocked.contains(name) || on_blocked_machine(&blocked, name).is_some()
+        stored_block(&blocked, name).is_some() || on_blocked_machine(&blocked, name).is_some()
     }
 
     /// The agents and machines that a person blocked.
@@ -135,6 +136,12 @@ impl Mesh {
             tracing::warn!("members of the mesh did not leave within {TO_LEAVE:?}");
         }
     }
+}
+
+/// The name under which a person blocked this agent or machine. Names of Pods of other machines ignore case.
+pub(crate) fn stored_block<'a>(blocked: &'a BTreeSet<String>, name: &str) -> Option<&'a str> {
+    let key = agent_key(name);
+    blocked.iter().find(|stored| agent_key(stored) == key).map(String::as_str)
 }
 
 /// The machine of this agent, if a person blocked the machine.

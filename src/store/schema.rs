@@ -211,7 +211,8 @@ pub const MIGRATIONS: &[&str] = &[
     ALTER TABLE machine_network ADD COLUMN taken INTEGER NOT NULL DEFAULT 0;
     -- A machine is blocked as `casa:`, an agent as `casa`, which meant both.
     INSERT OR IGNORE INTO mesh_blocks (name, created) SELECT name || ':', created FROM mesh_blocks
-        WHERE name NOT LIKE '%:%' AND EXISTS (SELECT 1 FROM machine_network);
+        WHERE name NOT GLOB '*[^a-z0-9-]*' AND length(name) <= 32
+        AND EXISTS (SELECT 1 FROM machine_network);
 ",
 ];
 

@@ -3,6 +3,7 @@
 use crate::verb::dialogue::or_end;
 use crate::verb::{Dialogue, End, Known, Next, Reply, Request, Verb, of, verb};
 use clap::Args;
+use yoi::mesh::machines::MachineName;
 use yoi::protocol::Method;
 use yoi::text::SafeText;
 
@@ -25,7 +26,7 @@ struct Block {
 }
 
 impl Dialogue for Block {
-    fn next(&mut self, _: &Known<'_>, last: Option<Reply>) -> Next {
+    fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next {
         let Some(reply) = last else {
             let method = Method::MeshBlock { name: self.agent.clone(), end: self.end };
             return Next::call(Request::host(method));
@@ -34,7 +35,12 @@ impl Dialogue for Block {
             let name = SafeText::line(&self.agent);
             Next::End(End::done(match (self.end, self.agent.strip_suffix(':')) {
                 (true, _) => format!("{name} is no longer blocked"),
-                (false, None) => format!("{name} is blocked: no Pod accepts its messages"),
+                (false, None) => {
+                    let other =
+                        known.family.machine().is_some() && MachineName::parse(&self.agent).is_ok();
+                    let machine = if other { " · a machine is blocked with a colon" } else { "" };
+                    format!("{name} is blocked: no Pod accepts its messages{machine}")
+                }
                 (false, Some(machine)) => {
                     let machine = SafeText::line(machine);
                     format!(

@@ -172,3 +172,8 @@ pub(crate) fn over_rate(shared: &Shared, to: &PodName, from: &str, at: Instant) 
     let may = shared.mesh.rates().count(&to.key(), from, per_minute, at);
     (!may).then(|| format!("pod `{to}` takes {per_minute} messages of one agent in a minute"))
 }
+
+/// Takes back that a message was counted: it comes again, or came before.
+pub(crate) fn not_sent(shared: &Shared, to: &PodName, from: &str) {
+    shared.mesh.rates().give_back(&to.key(), from);
+}

@@ -1,10 +1,13 @@
 //! How many messages each agent may send to each Pod: a number in a minute, all of them at once if it likes.
 
+use crate::mesh::machines::address;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// Pairs that are remembered. When there are as many, those whose minute is over are forgotten.
 const PAIRS: usize = 4096;
+/// Of these, pairs of agents of one other machine that are told apart.
+const NAMES: usize = 64;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The counts of the pairs of receiver and sender.
@@ -21,14 +24,14 @@ impl Rates {
     /// Counts a message; whether the sender may send it.
     pub(crate) fn count(&mut self, to: &str, from: &str, per_minute: u32, now: Instant) -> bool {
         let full = f64::from(per_minute);
-        if self.0.len() >= PAIRS {
+        let key = self.key(to, from);
+        if !self.0.contains_key(&key) && self.0.len() >= PAIRS {
             self.0.retain(|_, count| now.duration_since(count.at) < MINUTE);
+            if self.0.len() >= PAIRS {
+                // That many senders in one minute are a flood of names.
+                return false;
+            }
         }
-        if self.0.len() >= PAIRS {
-            // That many senders in one minute are a flood of names.
-            return false;
-        }
-        let key = (to.to_owned(), from.to_owned());
         let count = self.0.entry(key).or_insert(Count { left: full, at: now });
         let grown = now.duration_since(count.at).as_secs_f64() * full / MINUTE.as_secs_f64();
         count.left = (count.left + grown).min(full);
@@ -39,6 +42,26 @@ impl Rates {
         }
         count.left -= 1.0;
         true
+    }
+
+    /// Takes back that a message was counted.
+    pub(crate) fn give_back(&mut self, to: &str, from: &str) {
+        let key = self.key(to, from);
+        if let Some(count) = self.0.get_mut(&key) {
+            count.left += 1.0;
+        }
+    }
+
+    /// Under which a pair is counted. Another machine names its agents as it likes: those beyond the first few share one
+    /// count.
+    fn key(&self, to: &str, from: &str) -> (String, String) {
+        let key = (to.to_owned(), from.to_owned());
+        let Some((machine, _)) = address(from).filter(|_| !self.0.contains_key(&key)) else {
+            return key;
+        };
+        let all = format!("{machine}:");
+        let names = self.0.keys().filter(|(_, name)| name.starts_with(&all)).count();
+        if names < NAMES { key } else { (to.to_owned(), all) }
     }
 }
 
@@ -67,5 +90,27 @@ mod tests {
         assert!(!rates.count("a", "one more", 6, now));
         assert!(rates.count("a", "one more", 6, now + MINUTE));
         assert_eq!(rates.0.len(), 1);
+    }
+
+    #[test]
+    fn names_that_a_machine_invents_share_a_count_and_shut_out_no_other_sender() {
+        let (mut rates, now) = (Rates::default(), Instant::now());
+        let mut sent = |from: &str| rates.count("a", from, 6, now);
+        assert!(sent("pi"));
+        let taken = (0..2 * PAIRS).filter(|number| sent(&format!("casa:{number}"))).count();
+        assert_eq!(taken, NAMES + 6);
+        assert!(sent("pi") && sent("new") && sent("trab:x"));
+    }
+
+    #[test]
+    fn a_known_sender_goes_on_in_a_flood_and_what_was_not_sent_is_given_back() {
+        let (mut rates, now) = (Rates::default(), Instant::now());
+        for number in 0..PAIRS {
+            assert!(rates.count("a", &number.to_string(), 2, now));
+        }
+        assert!(!rates.count("a", "one more", 2, now));
+        assert!(rates.count("a", "7", 2, now) && !rates.count("a", "7", 2, now));
+        rates.give_back("a", "7");
+        assert!(rates.count("a", "7", 2, now) && !rates.count("a", "7", 2, now));
     }
 }

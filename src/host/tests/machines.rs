@@ -432,7 +432,7 @@ async fn a_machine_has_few_requests_waiting_and_is_blocked_as_a_whole() {
         link.send(&machine("trab"), &wants_peer(format!("a{number}"))).await.unwrap();
         refused.extend(outcome(&link, &mut incoming).await);
     }
-    assert_eq!(refused, ["as many requests to become peers wait for a person there as may"; 2]);
+    assert_eq!(refused, ["too many requests to become peers wait there already"; 2]);
     assert_eq!(there.host.shared.approvals().len(), 4);
     let block = |end| Method::MeshBlock { name: "casa:".into(), end };
     there.call_host(block(false)).await.unwrap();
@@ -468,9 +468,20 @@ async fn a_machine_and_an_agent_of_its_name_are_blocked_apart() {
     assert_eq!(here.sends("alice", "trab:bob", "hi").await.1, "received");
     here.peers("alice", "trab:bob").await.unwrap();
     there.request_of("casa:alice").await;
-    let block = Method::MeshBlock { name: "casa:alice".into(), end: false };
-    there.call_host(block).await.unwrap();
+    let block = |name: &str, end| Method::MeshBlock { name: name.into(), end };
+    there.call_host(block("casa:Alice", false)).await.unwrap();
     assert_eq!(there.host.shared.approvals(), [], "the request of a blocked agent is denied");
+    assert_eq!(
+        here.sends("alice", "trab:bob", "hi").await.1,
+        "denied",
+        "case makes no other agent"
+    );
+    there.call_host(block("casa:ALICE", true)).await.unwrap();
+    assert_eq!(here.sends("alice", "trab:bob", "hi").await.1, "received");
+    for (name, why) in [("Casa:", "a machine has a name of"), ("trab:", "`trab` is this machine")] {
+        let refused = there.call_host(block(name, false)).await.unwrap_err().message;
+        assert!(refused.starts_with(why), "{refused}");
+    }
     here.until_pairs(|pairs| pairs.iter().all(|pair| pair.state().is_none())).await;
 }
 

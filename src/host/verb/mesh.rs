@@ -1,9 +1,10 @@
 //! The mesh: a Pod joins or leaves it, agents are listed and blocked, and messages are sent to them.
 
 use crate::host::Shared;
-use crate::host::mesh::{delivery, on_blocked_machine, roster, sending, view};
+use crate::host::mesh::{delivery, on_blocked_machine, roster, sending, stored_block, view};
 use crate::host::pod::Fact;
 use crate::host::verb::{Caller, Cx, Verb};
+use crate::mesh::machines::MachineName;
 use crate::protocol::mesh::{MeshView, SentMessage};
 use crate::protocol::method::Addressees;
 use crate::protocol::{Event, NotificationSource, Refusal, SentByPerson, State};
@@ -143,14 +144,23 @@ impl Verb for Block {
             );
             return Err(Refusal::invalid(text));
         }
+        if !end && let Some(machine) = name.strip_suffix(':') {
+            let machine = MachineName::parse(machine);
+            let machine = machine.map_err(|error| Refusal::invalid(error.to_string()))?;
+            if shared.mesh.machines.own().as_ref() == Some(&machine) {
+                return Err(Refusal::invalid(format!("`{machine}` is this machine")));
+            }
+        }
         if !end && is_machine_only(shared, &name) {
             let text = format!("`{name}` is a machine: `:block {name}:` blocks all of its agents");
             return Err(Refusal::invalid(text));
         }
         let blocked = shared.mesh.blocked();
-        if end && !blocked.contains(&name) {
+        let stored = stored_block(&blocked, &name).map(str::to_owned);
+        if end && stored.is_none() {
             return Err(Refusal::invalid(not_blocked(&name, &blocked)));
         }
+        let name = stored.unwrap_or(name);
         shared.store.block_agent(&name, !end).await?;
         shared.mesh.set_blocked(shared.store.blocked_agents().await?);
         shared.deny_blocked().await?;

@@ -30,11 +30,11 @@ impl<T> InOrder<T> {
     /// it is kept back. `is_repeated`: the server has handed it over before.
     pub fn admit(&mut self, place: u64, is_repeated: bool, message: T) -> Vec<(u64, T)> {
         if place < self.next {
-            if !is_repeated {
-                // The server lost what it knew, or has a new stream: it begins with this one.
-                *self = Self::after(place);
+            if is_repeated {
+                return vec![(place, message)];
             }
-            return vec![(place, message)];
+            // The server lost what it knew, or has a new stream: earlier messages may still come.
+            *self = Self::after(0);
         }
         let comes_again = self.early.insert(place, message).is_some();
         if !comes_again {
@@ -102,6 +102,8 @@ mod tests {
 
     #[test]
     fn a_new_stream_is_taken_from_its_beginning() {
+        let mut order = InOrder::after(500);
+        assert_eq!(taken(&mut order, &[(4, false), (1, true), (2, true), (3, true)]), [1, 2, 3, 4]);
         let mut order = InOrder::after(500);
         assert_eq!(taken(&mut order, &[(1, false), (3, false), (2, true)]), [1, 2, 3]);
     }

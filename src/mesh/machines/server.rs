@@ -160,10 +160,7 @@ impl ServerDir {
         let process = self.process()?;
         // The stream comes first: if the server does not answer, no file has changed yet.
         let administrator = self.administrator()?;
-        // Those of the others, too: an older program may have made them.
-        let others = self.machines().filter_map(|name| MachineName::parse(name).ok());
-        let all: Vec<MachineName> = others.chain([machine.clone()]).collect();
-        until_taken_up(async || streams::make(&administrator, &all).await).await?;
+        until_taken_up(async || streams::make(&administrator, &machine).await).await?;
         let seed = new_seed()?;
         self.registry.machines.insert(machine.to_string(), public_key(&seed)?);
         self.write()?;

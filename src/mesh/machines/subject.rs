@@ -11,9 +11,10 @@ pub(super) const PRESENCE_OF_ALL: &str = "yoi.all.*.presence";
 /// The consumer of each stream.
 pub(super) const CONSUMER: &str = "host";
 
-/// The most messages that the server hands over to a machine before the first of them is acknowledged. Each has up to
-/// 1 MiB.
-pub(super) const IN_FLIGHT: usize = 64;
+/// The most messages that the server hands over to a machine before the first of them is acknowledged.
+pub(super) const IN_FLIGHT: usize = 32;
+/// The most bytes of a message, so that those in flight do not fill a slow line for longer than the server waits.
+pub(super) const MOST_BYTES: u32 = 128 * 1024;
 
 /// What lies below a pair of machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

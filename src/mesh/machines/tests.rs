@@ -120,7 +120,7 @@ async fn messages_wait_for_a_machine_that_is_away_and_for_a_server_that_was_kill
     );
     let large = message(&"x".repeat(1 << 20));
     let refused = sender.send(&name("trab"), &large).await.unwrap_err().to_string();
-    assert!(refused.ends_with("and the server takes at most 1048576"), "{refused}");
+    assert!(refused.ends_with("and the server takes at most 131072"), "{refused}");
     server.end();
     server.start_again();
     let (link, mut incoming) = connect(&trab).await.unwrap();

@@ -8,7 +8,7 @@ use crate::host::mesh::membership;
 use crate::mesh::machines::{Arrived, Fate, Link, MachineName, Message, Outcome, Peering, Receipt};
 use crate::protocol::{AgentOrigin, PodName};
 use crate::run::AgentMessage;
-use crate::store::{MailboxKind, Offer, StoreError};
+use crate::store::{MailboxKind, Offer, Offered, StoreError};
 use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime};
 
@@ -79,8 +79,15 @@ impl Task {
         let mut offers: BTreeMap<String, (PodName, Vec<usize>, Vec<Offer>)> = BTreeMap::new();
         let mut reasons: Vec<Result<Option<String>, ()>> = Vec::new();
         for (number, taken) in messages.iter().enumerate() {
-            let offered = self.offer(taken).await.map_err(|error| not_stored(&error));
-            reasons.push(offered.map(|offered| match offered {
+            // What follows a message that cannot be offered must not come before it.
+            let offered = match self.offer(taken).await {
+                Ok(offered) => offered,
+                Err(error) => {
+                    reasons.push(Err(not_stored(&error)));
+                    break;
+                }
+            };
+            reasons.push(Ok(match offered {
                 None => Some(NO_AGENT.to_owned()),
                 Some((pod, offer)) => {
                     let of_pod = offers.entry(pod.key()).or_insert((pod, Vec::new(), Vec::new()));
@@ -91,13 +98,18 @@ impl Task {
             }));
         }
         for (pod, numbers, offers) in offers.into_values() {
+            let counted: Vec<bool> = offers.iter().map(|offer| offer.refused.is_none()).collect();
             let outcomes = delivery::deliver(&self.shared, &pod, offers).await;
             let outcomes = outcomes.map_err(|error| not_stored(&error));
             for (at, number) in numbers.into_iter().enumerate() {
-                reasons[number] = match &outcomes {
-                    Ok(all) => {
-                        Ok(all.get(at).and_then(|of| delivery::refusal(&self.shared, &pod, of)))
-                    }
+                let outcome = outcomes.as_ref().map(|all| all.get(at));
+                if counted[at] && matches!(outcome, Err(()) | Ok(Some(Offered::Known))) {
+                    // It comes again, or came before.
+                    let Taken { from, message, .. } = &messages[number];
+                    delivery::not_sent(&self.shared, &pod, &format!("{from}:{}", message.from));
+                }
+                reasons[number] = match outcome {
+                    Ok(of) => Ok(of.and_then(|of| delivery::refusal(&self.shared, &pod, of))),
                     Err(()) => Err(()),
                 };
             }
@@ -134,6 +146,10 @@ impl Task {
         let message = AgentMessage { from, body, wakes };
         let mut offer = delivery::offer(message.row(), MailboxKind::Agent, message.payload());
         offer.refused = refused;
+        if offer.refused.is_some() {
+            // Not stored, so it need not be held.
+            offer.message.payload = serde_json::Value::Null;
+        }
         Ok(Some((name, offer)))
     }
 

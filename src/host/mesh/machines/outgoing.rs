@@ -129,7 +129,9 @@ impl Task {
             Err(error) => tracing::warn!("whether {from} has a request is not known: {error}"),
         }
         let agent = format!("{from}:{}", outcome.from);
-        if !is_known && delivery::denials_are_over_rate(&self.shared, &pod.name, from.as_str()) {
+        if !is_known
+            && delivery::denials_are_over_rate(&self.shared, &pod.name, &format!("{from}:"))
+        {
             return;
         }
         let named = SafeText::quoted(&agent).into_string();

@@ -89,6 +89,10 @@ impl Shared {
             let agent = SafeText::line(agent);
             return Err(Refusal::invalid(format!("{pod} and {agent} are no peers")));
         }
+        let was_request = before.as_ref().and_then(MachinePeer::state) == Some(PeerState::Pending);
+        if was_request && let Some((machine, _)) = address(agent) {
+            self.mesh.machines.note_denied(machine, pod);
+        }
         self.peers_changed(before, after, &Verdict::Deny { reason: String::new() });
         Ok(())
     }
@@ -300,7 +304,7 @@ impl Task {
         if peering.wants {
             // All agents of a machine together, which names them as it likes.
             let refused = delivery::blocked(shared, &pod, &agent)
-                .or_else(|| delivery::over_rate(shared, &pod, from.as_str(), at));
+                .or_else(|| delivery::over_rate(shared, &pod, &format!("{from}:"), at));
             if refused.is_some() {
                 return Ok(refused);
             }
@@ -316,9 +320,7 @@ impl Task {
         let Some(PeerChange { before, after }) = change.await? else {
             roster::changed(shared, Change::Member);
             return Ok(Some(match pause {
-                None => {
-                    "as many requests to become peers wait for a person there as may".to_owned()
-                }
+                None => "too many requests to become peers wait there already".to_owned(),
                 Some(left) => format!(
                     "a person there denied such a request; the next one can be made in {} min",
                     left.as_secs().div_ceil(60)

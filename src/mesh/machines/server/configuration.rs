@@ -16,10 +16,12 @@ pub(super) fn text(dir: &Path, registry: &Registry, administrator: &str) -> Stri
          listen: \"{listen}:{port}\"\n\
          server_name: \"yoi-mesh\"\n\
          pid_file: \"{}\"\n\
+         max_payload: {}\n\
          tls {{ cert_file: \"{}\", key_file: \"{}\", timeout: 5 }}\n\
          jetstream {{ store_dir: \"{}\" }}\n\
          accounts {{ MESH {{ jetstream: enabled, users: [\n  {{ nkey: \"{administrator}\" }}\n",
         below(PROCESS),
+        subject::MOST_BYTES,
         below(certificate::FILE),
         below(certificate::KEY),
         below("store"),

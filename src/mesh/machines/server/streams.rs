@@ -19,20 +19,12 @@ const AGAIN_NS: u64 = 5_000_000_000;
 /// What the server says of a stream that is not there.
 const NO_STREAM: u64 = 10_059;
 
-/// Makes the stream and the consumer of each machine, unless they are there. A consumer that an older program made gets
-/// what this one wants of it.
+/// Makes the stream and the consumer of a machine, unless they are there. A consumer that an older program made gets what
+/// this one wants of it.
 pub(super) async fn make(
     administrator: &Administrator,
-    machines: &[MachineName],
+    machine: &MachineName,
 ) -> Result<(), ServerError> {
-    let client = connect(administrator).await?;
-    for machine in machines {
-        make_one(&client, machine).await?;
-    }
-    Ok(())
-}
-
-async fn make_one(client: &Client, machine: &MachineName) -> Result<(), ServerError> {
     let (name, own) = (subject::stream(machine), machine.as_str());
     let stream = json!({
         "name": name,
@@ -60,9 +52,10 @@ async fn make_one(client: &Client, machine: &MachineName) -> Result<(), ServerEr
         "max_deliver": -1,
         "replay_policy": "instant",
     } });
-    request(client, &format!("STREAM.CREATE.{name}"), &stream).await?;
+    let client = connect(administrator).await?;
+    request(&client, &format!("STREAM.CREATE.{name}"), &stream).await?;
     let create = format!("CONSUMER.DURABLE.CREATE.{name}.{}", subject::CONSUMER);
-    request(client, &create, &consumer).await
+    request(&client, &create, &consumer).await
 }
 
 /// Deletes the stream with what it holds.
