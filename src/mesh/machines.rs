@@ -23,7 +23,7 @@ mod server;
 pub(crate) mod tests;
 
 pub use credentials::{Credentials, CredentialsError};
-pub use link::{Arrived, Incoming, Link, LinkError, NotStored, Receipt, admitted, connect};
+pub use link::{Arrived, Incoming, Link, LinkError, NotStored, Receipt, admitted, connect, tried};
 pub use name::{BadName, MachineName, address};
 pub use order::InOrder;
 pub use server::{ServerDir, ServerError};

@@ -55,6 +55,9 @@ pub struct MachineView {
     /// The last 100 messages to other machines since the host began, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<MachineMessage>,
+    /// By how many milliseconds the clock of the server is ahead of this machine's; `None`: it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ms: Option<i64>,
 }
 
 /// A message of a Pod of this host to an agent of another machine.

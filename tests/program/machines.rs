@@ -88,10 +88,12 @@ fn run(bench: &Bench, program: &str) -> Child {
     command.arg("-c").arg(bench.path("server/nats-server.conf")).stdout(Stdio::null());
     let mut process = command.spawn().expect("a server");
     let mut lines = BufReader::new(process.stderr.take().expect("a pipe")).lines();
-    let is_ready = |line: &std::io::Result<String>| {
-        line.as_ref().is_ok_and(|line| line.contains("Server is ready"))
-    };
-    assert!(lines.any(|line| is_ready(&line)), "the server did not start");
+    let mut said = Vec::new();
+    let is_ready = lines.by_ref().map_while(Result::ok).any(|line| {
+        said.push(line);
+        said.last().is_some_and(|line| line.contains("Server is ready"))
+    });
+    assert!(is_ready, "the server did not start: {said:#?}");
     // It must not block on a full pipe.
     std::thread::spawn(move || lines.for_each(drop));
     process
@@ -245,4 +247,8 @@ fn a_person_sends_to_a_pod_of_another_machine_that_is_away_and_back() {
     assert_eq!(audited(&trab, " casa:alice -> bob: "), ["received"]);
     let listed = casa.yoi(&["mesh", "ls"]);
     assert_eq!(listed.out, "alice\ntrab:bob\n", "{listed:?}");
+    let looks = casa.yoi(&["doctor"]).out;
+    for says in ["admits casa; TLS", "takes messages of casa", "the clock of the server is 0."] {
+        assert!(looks.contains(says), "{says}: {looks}");
+    }
 }

@@ -905,9 +905,10 @@ fn ours() -> Vec<(Event, String)> {
                     why: Some("no route".into()),
                     machines: vec!["trab".into()],
                     messages: vec![],
+                    clock_ms: Some(-7),
                 })),
             }),
-            r#"{"event":"mesh","data":{"members":[{"pod":"alice","standing":{"name":"alice#2","leads":true,"led_by_yoi":true}}],"agents":[{"name":"pi-1","kind":"agent","reachable":true}],"blocked":["spam"],"machine":{"name":"casa","server":"h:4223","connected":false,"why":"no route","machines":["trab"]}}}"#
+            r#"{"event":"mesh","data":{"members":[{"pod":"alice","standing":{"name":"alice#2","leads":true,"led_by_yoi":true}}],"agents":[{"name":"pi-1","kind":"agent","reachable":true}],"blocked":["spam"],"machine":{"name":"casa","server":"h:4223","connected":false,"why":"no route","machines":["trab"],"clock_ms":-7}}}"#
                 .into(),
         ),
         (

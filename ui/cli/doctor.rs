@@ -67,7 +67,7 @@ pub async fn doctor(wanted: Doctor) -> Result<(), Failure> {
         machine::sockets(&dirs),
         machine::walls(),
         host::finding(&dirs.data),
-        machines::finding(&dirs.state),
+        machines::findings(&dirs.state),
     );
     let mut all = program();
     all.append(&mut findings);
@@ -79,6 +79,7 @@ pub async fn doctor(wanted: Doctor) -> Result<(), Failure> {
     all.extend(walls);
     all.extend([host, sockets]);
     all.extend(machines);
+    all.extend(machines::clock(reached.as_ref()).await);
     all.extend(directories);
     all.extend(machine::limits());
     let page = Page::new(all);

@@ -17,8 +17,9 @@ use crate::backoff::Backoff;
 use crate::disk::{Changes, private_dir};
 use crate::host::Shared;
 use crate::host::mesh::roster::{self, Change};
+use crate::mesh::Id;
 use crate::mesh::machines::{
-    Arrived, Credentials, InOrder, Incoming, Link, MachineName, Presence, connect,
+    Arrived, Credentials, InOrder, Incoming, Link, MachineName, Outcome, Presence, Receipt, connect,
 };
 use crate::protocol::mesh::{MachineView, MeshAgent};
 use crate::protocol::{Event, Refusal};
@@ -26,7 +27,7 @@ use crate::trace::OrLog as _;
 use outgoing::Waiting;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -77,6 +78,10 @@ struct State {
     /// Why it is not up.
     why: Option<String>,
     present: BTreeMap<MachineName, Present>,
+    /// The outcome that this machine sent itself, and when.
+    sent_itself: Option<(Id, SystemTime)>,
+    /// By how many milliseconds the clock of the server is ahead of this one's.
+    clock_ms: Option<i64>,
 }
 
 impl State {
@@ -139,8 +144,8 @@ impl Machines {
         };
         let machines = state.present.keys().map(ToString::to_string).collect();
         let why = state.why.clone().filter(|_| state.link.is_none());
-        let (connected, messages) = (state.link.is_some(), self.sent());
-        Some(MachineView { name, server, connected, why, machines, messages })
+        let (connected, messages, clock_ms) = (state.link.is_some(), self.sent(), state.clock_ms);
+        Some(MachineView { name, server, connected, why, machines, messages, clock_ms })
     }
 
     /// Waits until what is known fits.
@@ -334,6 +339,7 @@ impl Task {
             state.link = Some(link.clone());
             state.why = None;
         });
+        self.send_itself(&link).await;
         let mut seats = self.shared.mesh.seats.subscribe();
         let mut announce = interval(ANNOUNCE);
         announce.reset();
@@ -401,6 +407,27 @@ impl Task {
         }
     }
 
+    /// Sends this machine itself an outcome, which comes back with the time of the server.
+    async fn send_itself(&self, link: &Link) {
+        let before = SystemTime::now();
+        let id = link.tell_itself().await;
+        self.machines().change(|state| state.sent_itself = Some((id, before)));
+    }
+
+    /// Compares the clocks when the outcome is back that this machine sent itself: the server took it in between.
+    async fn compare_clocks(&self, link: &Link, outcome: &Outcome, receipt: &Receipt) {
+        let sent = self.machines().state.borrow().sent_itself;
+        let Some((_, before)) = sent.filter(|(id, _)| id.to_string() == outcome.id) else { return };
+        match SystemTime::now().duration_since(before) {
+            Ok(took) if took < SOON && !receipt.is_repeated => {
+                let ahead = ahead_ms(receipt.taken, before + took / 2);
+                self.machines().change(|state| state.clock_ms = Some(ahead));
+            }
+            // That is too long to tell.
+            _ => self.send_itself(link).await,
+        }
+    }
+
     async fn take_presence(&self, link: &Link, arrived: Arrived) {
         match arrived {
             Arrived::Message { .. } | Arrived::Outcome { .. } | Arrived::Unreadable { .. } => {}
@@ -461,6 +488,15 @@ impl Task {
 
     fn agents_changed(&self) {
         roster::changed(&self.shared, Change::Member);
+    }
+}
+
+/// By how many milliseconds one time is later than another.
+fn ahead_ms(one: SystemTime, other: SystemTime) -> i64 {
+    let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    match one.duration_since(other) {
+        Ok(ahead) => ms(ahead),
+        Err(behind) => -ms(behind.duration()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A connection to the server. It ends when it is lost: whoever holds it connects again, so each attempt can say why it
 //! failed.
 
+use crate::mesh::Id;
 use crate::mesh::machines::credentials::Credentials;
 use crate::mesh::machines::name::MachineName;
 use crate::mesh::machines::subject::{self, Kind};
@@ -206,6 +207,19 @@ pub async fn admitted(credentials: &Credentials) -> Result<(), LinkError> {
     open(credentials, CancellationToken::new()).await.map(drop)
 }
 
+/// Whether the server takes what a machine publishes and has a stream for it: the stream gets an outcome that the host of
+/// the machine drops.
+///
+/// # Errors
+/// As of [`connect`]; and why the server does not take it.
+pub async fn tried(credentials: &Credentials) -> Result<Result<(), NotStored>, LinkError> {
+    let (ended, machine) = (CancellationToken::new(), credentials.machine.clone());
+    let client = open(credentials, ended.clone()).await?;
+    let link = Link { client, machine: machine.clone(), id: String::new(), ended };
+    let outcome = Outcome::about_itself(&machine, Id::new());
+    Ok(link.store(&machine, Kind::Outcome, json(&outcome)).await)
+}
+
 /// Connects, and takes what the server holds for this machine from now on.
 ///
 /// # Errors
@@ -252,12 +266,15 @@ impl Link {
     /// # Errors
     /// It is not on its way, or that is not known.
     pub async fn send(&self, to: &MachineName, message: &Message) -> Result<(), NotStored> {
-        let bytes = json(message);
+        self.store(to, Kind::Message, json(message)).await
+    }
+
+    async fn store(&self, to: &MachineName, kind: Kind, bytes: Vec<u8>) -> Result<(), NotStored> {
         let limit = self.client.max_payload();
         if bytes.len() > limit {
             return Err(NotStored::TooLarge(bytes.len(), limit));
         }
-        let subject = subject::between(to.as_str(), self.machine.as_str(), Kind::Message);
+        let subject = subject::between(to.as_str(), self.machine.as_str(), kind);
         let bytes = Bytes::from(bytes);
         let end = tokio::time::Instant::now() + RELOADED;
         let answer = loop {
@@ -301,6 +318,13 @@ impl Link {
         let subject = subject::between(to.as_str(), self.machine.as_str(), Kind::Outcome);
         // A connection that is lost ends, and then this is said again.
         let _ = self.client.publish(subject, json(outcome).into()).await;
+    }
+
+    /// Sends an outcome to this machine itself, which comes back with the time of the server, and returns its id.
+    pub async fn tell_itself(&self) -> Id {
+        let id = Id::new();
+        self.tell(&self.machine, &Outcome::about_itself(&self.machine, id)).await;
+        id
     }
 
     /// Has the server drop a message.

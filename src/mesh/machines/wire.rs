@@ -2,6 +2,7 @@
 
 use crate::mesh::Id;
 use crate::mesh::broker::MAX_MEMBERS;
+use crate::mesh::machines::name::MachineName;
 use crate::mesh::name::MAX_NAME;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -91,6 +92,12 @@ impl Message {
 }
 
 impl Outcome {
+    /// One that a machine sends itself. It is about no message, so whoever gets it drops it.
+    pub(super) fn about_itself(machine: &MachineName, id: Id) -> Self {
+        let (to, from) = (machine.to_string(), machine.to_string());
+        Self { id: id.to_string(), to, from, fate: Fate::Read, reason: None }
+    }
+
     /// `None`: the bytes are no outcome. They come from another machine.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let mut outcome: Self = serde_json::from_slice(bytes).ok()?;

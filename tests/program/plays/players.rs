@@ -181,7 +181,7 @@ pub fn two_machines_are_connected(place: &Place, _line: &str) {
     let Some(server) = Server::start(&place.bench) else { return };
     let joins = server.admit("casa");
     assert!(place.does(&joins).contains("this machine is casa"));
-    assert!(place.does("yoi doctor").contains("casa is admitted by"));
+    assert!(place.does("yoi doctor").contains("admits casa"));
     let joins = server.admit("trab");
     let done = place.run_reading("yoi mesh join -", &joins);
     assert!(done.code == Some(0) && done.out.contains("this machine is trab"), "{done:?}");

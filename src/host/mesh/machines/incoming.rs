@@ -61,7 +61,11 @@ impl Task {
                 }
             }
             Arrived::Outcome { from, outcome, receipt } => {
-                self.take_outcome(&from, outcome).await;
+                if self.machines().own().as_ref() == Some(&from) {
+                    self.compare_clocks(link, &outcome, &receipt).await;
+                } else {
+                    self.take_outcome(&from, outcome).await;
+                }
                 link.acknowledge(receipt).await;
             }
             Arrived::Unreadable { from, receipt } => {
