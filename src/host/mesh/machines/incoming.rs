@@ -87,7 +87,8 @@ impl Task {
             let offered = match self.offer(taken).await {
                 Ok(offered) => offered,
                 Err(error) => {
-                    reasons.push(Err(not_stored(&error)));
+                    not_stored(&error);
+                    reasons.push(Err(()));
                     break;
                 }
             };
