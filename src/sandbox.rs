@@ -75,8 +75,10 @@ pub use world::enter::enter_main;
 pub use world::init::init_main;
 pub(crate) use world::mounts;
 
-use crate::protocol::{LimitKind, LimitMet};
-use order::{JsonLine as _, KeptWorld, MARK, Order, Report, Stages, new_mark};
+use crate::protocol::LimitMet;
+use order::{JsonLine as _, MARK, Order, Report, Stages, new_mark};
+use pod_world::Joined;
+use process::Process;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -88,7 +90,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The hidden first argument under which the program is the helper.
 pub const HELPER_ARG: &str = "__run";
-/// The hidden first argument of the keeper of a Pod's world.
+/// The hidden first argument of the keeper of a Pod's network.
 pub const KEEPER_ARG: &str = "__keep";
 /// The hidden first argument of the stage that enters namespaces of its own.
 pub const ENTER_ARG: &str = "__enter";
@@ -183,9 +185,9 @@ pub enum SandboxError {
     /// Nothing was started.
     #[error("the command could not be started: {0}")]
     NotStarted(String),
-    /// Nothing was started, because the kept world of the Pod cannot be used any more.
+    /// Nothing was started, because the network of the Pod's keeper could not be entered.
     #[error("the command could not be started: {0}")]
-    WorldLost(String),
+    KeeperLost(String),
     /// The helper was killed; its processes are ended, as far as they were found.
     #[error(
         "the process that watches the command was killed{}; what the command changed in files that git and other \
@@ -201,13 +203,6 @@ fn named(ended: &[String], stuck: &[String]) -> String {
         names => format!("; {what}: {}", names.join(", ")),
     };
     list("ended", ended) + &list("could not be ended and still runs", stuck)
-}
-
-impl Ended {
-    /// Whether its Pod keeps too much, or what cannot be measured.
-    fn met_space(&self) -> bool {
-        self.limit.as_ref().is_some_and(|met| met.kind == LimitKind::Space)
-    }
 }
 
 impl Default for Sandbox {
@@ -231,38 +226,30 @@ impl Sandbox {
             // The command is then cancelled before it begins.
             () = cancel.cancelled() => None,
         };
-        let keeper = joined.as_ref().map(|joined| &joined.world.keeper);
-        let mut waiting = self.world.next.take(command, keeper);
+        let keeper = |joined: &Option<Joined>| joined.as_ref().map(|joined| joined.keeper);
+        let mut waiting = self.world.next.take(command, keeper(&joined));
         loop {
             let had_waited = waiting.is_some();
             let (child, mark) = match waiting.take() {
                 Some(waiting) => waiting,
                 None => (self.helper().spawn().map_err(|e| self.not_started(&e))?, new_mark()),
             };
-            let kept = joined.as_ref().map(|joined| &joined.world);
-            let order = Order { kept: kept.cloned(), ..Order::of(command, self.nofile, mark) };
-            let mut phase = Phase::Begins(Start { sandbox: self, command, kept });
+            let keeper = keeper(&joined);
+            let order = Order { keeper, ..Order::of(command, self.nofile, mark) };
+            let mut phase = Phase::Begins(Start { sandbox: self, command, keeper });
             let limit = command.timeout;
             let ended =
                 watch_to_end(child, &order, &mut phase, limit, cancel, &mut on_output).await;
             // The others of the group have not begun either: they wait until this command is ready.
             let may_retry = matches!(phase, Phase::Begins(_));
-            match (&ended, joined.take()) {
-                (Err(SandboxError::WorldLost(_)), Some(lost)) if may_retry => {
-                    self.world.end_lost(&lost.world).await;
+            match (&ended, keeper) {
+                (Err(SandboxError::KeeperLost(_)), Some(keeper)) if may_retry => {
+                    self.world.lost(keeper).await;
+                    joined = None;
                 }
                 // The helper or a stage may have been killed while it waited.
-                (Err(_), kept) if may_retry && had_waited => joined = kept,
-                (result, Some(joined)) => {
-                    if matches!(result, Err(SandboxError::NotStarted(_))) && !may_retry {
-                        self.world.end_lost(&joined.world).await;
-                    }
-                    if result.as_ref().is_ok_and(Ended::met_space) {
-                        joined.make_measurable();
-                    }
-                    return ended;
-                }
-                (_, None) => return ended,
+                (Err(_), _) if may_retry && had_waited => {}
+                _ => return ended,
             }
         }
     }
@@ -376,7 +363,7 @@ struct Watch<'a, 'b, F> {
 struct Start<'a> {
     sandbox: &'a Sandbox,
     command: &'a Command,
-    kept: Option<&'a KeptWorld>,
+    keeper: Option<Process>,
 }
 
 /// The state of a command.
@@ -459,8 +446,7 @@ impl<F: FnMut(&[u8])> Watch<'_, '_, F> {
             // A helper that cannot be written to is dead, and its missing report says so.
             let _ = control.write_all(line.as_bytes()).await;
         }
-        if let Phase::Waits(Start { sandbox, command, kept }) = before {
-            let keeper = kept.map(|kept| &kept.keeper);
+        if let Phase::Waits(Start { sandbox, command, keeper }) = before {
             sandbox.world.next.start(sandbox, command, keeper);
         }
     }
@@ -517,8 +503,8 @@ async fn finish(
         let _ = timeout(DRAIN, child.wait()).await;
     }
     if let Some(reason) = report.failed {
-        let is_lost = report.world_lost;
-        let why = if is_lost { SandboxError::WorldLost } else { SandboxError::NotStarted };
+        let is_lost = report.keeper_lost;
+        let why = if is_lost { SandboxError::KeeperLost } else { SandboxError::NotStarted };
         return Err(why(reason));
     }
     let outcome = match (report.ordered, ordered, report.signal) {

@@ -1,6 +1,5 @@
 //! Which file or directory it is, whatever its path is now.
 
-use serde::{Deserialize, Serialize};
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -9,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 /// The identity of a file or directory: its device and inode. Two files have the same one only when
 /// they are one file. It is unique while the file is held open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileId {
     device: u64,
     inode: u64,

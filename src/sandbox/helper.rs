@@ -74,20 +74,16 @@ struct Started {
     /// The pipe stays open, because closing it means: end everything.
     input: Arc<Mutex<Option<ChildStdin>>>,
     group: Option<ControlGroup>,
-    /// Held from before they enter a kept world until they have ended.
-    share: Option<LayerLock>,
 }
 
 impl Started {
     fn of(mark: &str, stages: &Stages) -> Result<Self, String> {
-        let share = stages.keeper.as_ref().map(|keeper| keeper.storage.share_layers()).transpose();
-        let share = share.map_err(cannot_lock)?;
         // Without a group the other limits still apply.
         let group = ControlGroup::make(stages.limits, &stages.pod);
         let child = enter(mark, stages, group.as_ref());
         let mut child = child.map_err(|error| error.to_string())?;
         let input = Arc::new(Mutex::new(child.stdin.take()));
-        Ok(Self { child, input, group, share })
+        Ok(Self { child, input, group })
     }
 
     /// What to report if they do not wait any more. They close their output when they end, perhaps after a report.
@@ -131,22 +127,15 @@ impl Drop for Started {
 }
 
 /// Runs a command in a world of its own. Its first process watches it; this one waits for the report.
-fn in_a_world(
-    mut order: Order,
-    view: CommandView,
-    mut started: Started,
-) -> Result<ExitCode, String> {
+fn in_a_world(order: Order, view: CommandView, mut started: Started) -> Result<ExitCode, String> {
     let (private, limits, streams) = (view.private.clone(), view.limits, order.streams);
     let watch = |private| {
         let end = started.input.clone();
         StorageWatch::start(private, limits, move || close(&end))
     };
     let storage = private.clone().map(watch).transpose()?;
-    let kept = order.kept.take();
-    let (mut order, before, hold) = prepare(order, view, kept.is_some())?;
-    let lost = kept.and_then(|kept| order.share(kept).err());
-    let failed = lost.map(|reason| Report::world_lost(&reason)).or_else(|| started.failed());
-    if let Some(report) = failed {
+    let (order, before, hold) = prepare(order, view)?;
+    if let Some(report) = started.failed() {
         return Ok(stage::report(&report));
     }
     if !may_begin(streams) {
@@ -172,8 +161,7 @@ fn in_a_world(
     let report = started.report();
     storage.iter().for_each(StorageWatch::stop);
     started.end();
-    let hold = hold.as_ref().or(started.share.as_ref());
-    let excess = storage.zip(hold).and_then(|(storage, hold)| storage.finish(hold));
+    let excess = storage.zip(hold.as_ref()).and_then(|(storage, hold)| storage.finish(hold));
     let undone = mended(&before, streams);
     let mut report = report.unwrap_or_else(watcher_killed);
     report.add_undone(undone);
@@ -181,7 +169,7 @@ fn in_a_world(
     if let Some(Excess { met, ended }) = excess {
         report.limit = Some(met);
         report.ended_at_limit = ended;
-        let both = private.zip(hold);
+        let both = private.zip(hold.as_ref());
         if let Some(Err(error)) = both.map(|(private, hold)| private.make_measurable(hold)) {
             report.undone.push(format!(
                 "the /tmp and caches of this Pod can be neither read nor emptied: {error}"
@@ -213,20 +201,15 @@ fn watcher_killed() -> Report {
     Report { signal, ordered: true, world_killed: true, ..Report::default() }
 }
 
-/// Locks the layers of the Pod, unless those of a keeper are used, and computes the world.
+/// Locks the layers of the Pod and computes the world.
 fn prepare(
     order: Order,
     mut view: CommandView,
-    is_kept: bool,
 ) -> Result<(WorldOrder, Before, Option<LayerLock>), String> {
-    let own = view.private.as_mut().filter(|_| !is_kept);
-    let hold = own.map(PodStorage::lock_layers).transpose().map_err(cannot_lock)?;
+    let hold = view.private.as_mut().map(PodStorage::lock_layers).transpose();
+    let hold = hold.map_err(|error| format!("the caches of its Pod cannot be locked: {error}"))?;
     let (order, before) = Prepared::of(view).world(order)?;
     Ok((order, before, hold))
-}
-
-fn cannot_lock(error: std::io::Error) -> String {
-    format!("the caches of its Pod cannot be locked: {error}")
 }
 
 fn enter(mark: &str, stages: &Stages, group: Option<&ControlGroup>) -> std::io::Result<Child> {

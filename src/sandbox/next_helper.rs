@@ -1,23 +1,21 @@
 //! The helper of a Pod's next command, started while the command before it runs: four starts of this program are the
 //! largest part of a trivial command. It has started the stages of the command, which have namespaces of their own, and
-//! waits for the order. It knows the limits of the command, but nothing of its scope.
+//! waits for the order. It knows the limits of the command, but nothing of its scope, and has none of the Pod's files.
 
-use crate::sandbox::order::{Keeper, Stages, new_mark};
+use crate::sandbox::order::{Stages, new_mark};
+use crate::sandbox::process::Process;
 use crate::sandbox::view::Network;
 use crate::sandbox::{Command, Sandbox};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::process::Child;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 /// How long a helper waits for its command.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The most helpers that wait at a time: each takes about 10 MB with its three stages.
 const MOST: usize = 8;
-/// How long it may take to end with its stages.
-const END: Duration = Duration::from_secs(5);
 /// The mounts of this machine.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
@@ -51,7 +49,7 @@ struct Waiting {
 impl NextHelper {
     /// The helper that waits for a command with these stages, and the mark of its processes. One that has ended, or whose
     /// stages may miss a mount, is dropped.
-    pub fn take(&self, command: &Command, keeper: Option<&Keeper>) -> Option<(Child, String)> {
+    pub fn take(&self, command: &Command, keeper: Option<Process>) -> Option<(Child, String)> {
         let stages = Stages::of(command.view.as_ref()?, keeper)?;
         let mut waiting = self.slot().take_if(|waiting| waiting.stages == stages)?;
         let lives = matches!(waiting.child.try_wait(), Ok(None));
@@ -60,7 +58,7 @@ impl NextHelper {
     }
 
     /// Starts the helper of the next command, if this one belongs to a Pod, has namespaces, and is without the network.
-    pub fn start(&self, sandbox: &Sandbox, command: &Command, keeper: Option<&Keeper>) {
+    pub fn start(&self, sandbox: &Sandbox, command: &Command, keeper: Option<Process>) {
         let stages = command.view.as_ref().and_then(|view| Stages::of(view, keeper));
         let usual = |stages: &Stages| stages.network == Network::Off && !stages.pod.is_empty();
         let Some(stages) = stages.filter(usual) else { return };
@@ -70,16 +68,6 @@ impl NextHelper {
             *slot = None;
             // Without it the next command starts its helper itself.
             *slot = self.started(sandbox, stages);
-        }
-    }
-
-    /// Ends the helper that waits in the world of this keeper, and waits until its stages are gone, too.
-    pub async fn end(&self, keeper: &Keeper) {
-        let is_its = |waiting: &mut Waiting| waiting.stages.keeper.as_ref() == Some(keeper);
-        let Some(mut waiting) = self.slot().take_if(is_its) else { return };
-        // Its input closes first. An error means that it has ended.
-        if timeout(END, waiting.child.wait()).await.is_err() {
-            let _ = waiting.child.kill().await;
         }
     }
 

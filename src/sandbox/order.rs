@@ -3,10 +3,8 @@
 //! processes of the command have ended, and its report when changes of guarded files are undone. A
 //! server starts at once, and its helper sends only the report.
 
-use crate::disk::FileId;
 use crate::protocol::LimitMet;
 use crate::sandbox::Command;
-use crate::sandbox::any_path;
 use crate::sandbox::confinement::Confinement;
 use crate::sandbox::limits::CommandLimits;
 use crate::sandbox::plan::Give;
@@ -41,44 +39,8 @@ pub struct Stages {
     /// The name of its Pod's control group; empty for a command without a Pod.
     pub pod: String,
     pub limits: CommandLimits,
-    /// The keeper whose world they enter; `None` gives them namespaces of their own.
-    pub keeper: Option<Keeper>,
-}
-
-/// The process that holds the kept world of a Pod, and the storage whose layers it has mounted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keeper {
-    pub process: Process,
-    pub storage: PodStorage,
-}
-
-/// The order of a keeper. When the host closes the pipe, the keeper ends.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Keep {
-    pub view: CommandView,
-    pub env: BTreeMap<String, String>,
-    /// The layers may hold directories that cannot be listed.
-    pub make_measurable: bool,
-}
-
-/// What a keeper holds for the commands of its Pod, beside a network.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptWorld {
-    pub keeper: Keeper,
-    pub layers: Vec<KeptLayer>,
-    /// Legitimate actions that its layers prevent.
-    pub cost: Vec<String>,
-}
-
-/// A layer of the Pod over a cache, mounted by a keeper.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptLayer {
-    #[serde(with = "any_path")]
-    pub cache: PathBuf,
-    /// The person's directory below it.
-    pub below: FileId,
-    /// The root directory of the layer.
-    pub layer: FileId,
+    /// The keeper whose network they enter; `None` gives them one of their own.
+    pub keeper: Option<Process>,
 }
 
 /// The command to run. When the host closes the pipe, the helper ends everything.
@@ -94,8 +56,8 @@ pub struct Order {
     pub view: Option<CommandView>,
     #[serde(default)]
     pub streams: Streams,
-    /// The kept world of its Pod; `None` gives the command a world of its own.
-    pub kept: Option<KeptWorld>,
+    /// The keeper of the network that it shares with other commands of its Pod.
+    pub keeper: Option<Process>,
 }
 
 /// The standard streams of a command.
@@ -176,9 +138,9 @@ pub struct Report {
     pub confinement: Option<Confinement>,
     /// Why nothing was started.
     pub failed: Option<String>,
-    /// It was not started because the kept world of its Pod cannot be used.
+    /// It was not started because the network of its keeper cannot be entered.
     #[serde(default)]
-    pub world_lost: bool,
+    pub keeper_lost: bool,
 }
 
 impl Report {
@@ -187,9 +149,9 @@ impl Report {
         Self { failed: Some(reason), ..Self::default() }
     }
 
-    /// The command cannot start in the kept world of its Pod.
-    pub fn world_lost(reason: &str) -> Self {
-        Self { world_lost: true, ..Self::failed(format!("the kept world of its Pod: {reason}")) }
+    /// The network of a keeper cannot be entered.
+    pub fn keeper_lost(reason: &str) -> Self {
+        Self { keeper_lost: true, ..Self::failed(format!("the network of its Pod: {reason}")) }
     }
 
     /// Adds the sentences that fit, and the number of those that do not.
@@ -218,29 +180,14 @@ impl Inner {
     }
 }
 
-impl WorldOrder {
-    /// Builds the world in the namespaces of a keeper, if that has exactly the layers that this world needs.
-    pub fn share(&mut self, kept: KeptWorld) -> Result<(), String> {
-        let is_below =
-            |kept: &KeptLayer| FileId::at(&kept.cache).ok().flatten() == Some(kept.below);
-        let is_same = self.world.caches().eq(kept.layers.iter().map(|layer| &layer.cache));
-        if !is_same || !kept.layers.iter().all(is_below) {
-            return Err("it has other caches".into());
-        }
-        self.inner.cost.extend(kept.cost);
-        self.world.kept = Some(kept.layers);
-        Ok(())
-    }
-}
-
 impl Stages {
     /// Those of a command with this view; `None` if it gets no namespaces.
-    pub fn of(view: &CommandView, keeper: Option<&Keeper>) -> Option<Self> {
+    pub fn of(view: &CommandView, keeper: Option<Process>) -> Option<Self> {
         (view.isolation == Isolation::Namespaces).then(|| Self {
             network: view.network,
             pod: view.private.as_ref().map_or_else(String::new, PodStorage::key),
             limits: view.limits,
-            keeper: keeper.cloned(),
+            keeper,
         })
     }
 }
@@ -258,7 +205,7 @@ impl Order {
 
     /// The stages of the command; `None` if it gets no namespaces.
     pub fn stages(&self) -> Option<Stages> {
-        Stages::of(self.view.as_ref()?, self.kept.as_ref().map(|kept| &kept.keeper))
+        Stages::of(self.view.as_ref()?, self.keeper)
     }
 
     /// The request for a command whose processes have this mark.
@@ -267,7 +214,7 @@ impl Order {
         env.insert(MARK.into(), mark);
         let (program, cwd) = (command.program.clone(), command.cwd.clone());
         let (view, streams) = (command.view.clone(), Streams::Output);
-        Self { program, cwd, env, nofile, view, streams, kept: None }
+        Self { program, cwd, env, nofile, view, streams, keeper: None }
     }
 }
 
@@ -284,10 +231,9 @@ pub trait JsonLine: Serialize + DeserializeOwned {
 }
 
 impl JsonLine for Stages {}
-impl JsonLine for Keeper {}
-impl JsonLine for Keep {}
+impl JsonLine for Process {}
 /// The answer of a keeper; the error is a sentence.
-impl JsonLine for Result<KeptWorld, String> {}
+impl JsonLine for Result<Process, String> {}
 impl JsonLine for Order {}
 impl JsonLine for Report {}
 impl JsonLine for WorldOrder {}

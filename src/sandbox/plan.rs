@@ -350,7 +350,7 @@ mod tests {
             network: Network::Off,
             sockets: Sockets::Refused,
             isolation: Isolation::Namespaces,
-            shares_world: false,
+            shares_network: false,
             outputs: None,
             private: None,
             limits: CommandLimits::default(),

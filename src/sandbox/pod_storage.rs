@@ -22,11 +22,9 @@ const ASIDE: &str = "aside";
 const MOVED: &str = "moved";
 const SCAN: &str = "scan";
 const REPOSITORIES: &str = "repositories";
-/// The layer over one cache, and the work directories of the overlay.
+/// The layer over one cache, and the work directory of the overlay.
 const CHANGES: &str = "changes";
 const WORK: &str = "work";
-/// Where a keeper mounts the overlay.
-const MOUNTED: &str = "mounted";
 /// The most attempts to create a directory while another command removes it as a leftover.
 const TRIES: usize = 100;
 /// Only the Pod's user can enter these directories.
@@ -52,26 +50,13 @@ pub struct Layer {
     pub lower: Option<PathBuf>,
     pub upper: PathBuf,
     pub work: PathBuf,
-    /// Where a keeper mounts it. An empty directory without the keeper.
-    pub mounted: PathBuf,
 }
 
-/// The lock of one command, or of a keeper, on the layers of its [`PodStorage`], released on drop.
+/// The lock of one command on the layers of its [`PodStorage`], released on drop.
 #[derive(Debug)]
 pub struct LayerLock {
-    layers: Layers,
+    aside: Option<PathBuf>,
     _lock: File,
-}
-
-/// The layers to which a command writes.
-#[derive(Debug, PartialEq, Eq)]
-enum Layers {
-    /// Those of its Pod, which nobody else has mounted.
-    Own,
-    /// Temporary ones.
-    Aside(PathBuf),
-    /// Those that the keeper of its Pod has mounted.
-    Kept,
 }
 
 /// Bytes in `/tmp` and in the layers over caches.
@@ -120,8 +105,7 @@ impl PodStorage {
             None => kept.clone(),
         };
         let lower = self.aside.is_some().then(|| kept.join(CHANGES));
-        let work = own.join(WORK).join(&self.work);
-        Layer { lower, upper: own.join(CHANGES), work, mounted: own.join(MOUNTED) }
+        Layer { lower, upper: own.join(CHANGES), work: own.join(WORK).join(&self.work) }
     }
 
     /// The Pod's layer over the cache at a canonical path.
@@ -129,40 +113,25 @@ impl PodStorage {
         Self::of(&self.dir).layer(cache).upper
     }
 
-    /// Creates the directories and locks the Pod's layers, to mount them; `None` while they are mounted elsewhere.
-    pub fn lock_own_layers(&mut self) -> io::Result<Option<LayerLock>> {
+    /// Creates the directories and locks the layers. An overlay must not be mounted twice at a
+    /// time, so a second command of the Pod sees the Pod's layers read-only and writes to temporary
+    /// ones, which are deleted with it.
+    pub fn lock_layers(&mut self) -> io::Result<LayerLock> {
         self.work = uuid::Uuid::now_v7().simple().to_string();
         make(&self.tmp())?;
         let caches = self.dir.join(CACHES);
         make(&caches)?;
-        // Commands in a kept world may outlive its keeper, and share a lock of the whole directory.
-        let is_free = |_: &File| matches!(locked(&self.dir), Ok(Some(_)));
-        let Some(lock) = locked(&caches)?.filter(is_free) else { return Ok(None) };
-        for left in entries(&self.dir.join(ASIDE)) {
-            // A running command holds the lock of its directory. The next command removes what
-            // cannot be removed now.
-            if let Ok(Some(_lock)) = locked(&left) {
-                let _ = remove_tree(&left);
-            }
-        }
-        Ok(Some(LayerLock { layers: Layers::Own, _lock: lock }))
-    }
-
-    /// The lock of a command in the world of a keeper. While there is one, the layers are not mounted a second time.
-    pub fn share_layers(&self) -> io::Result<LayerLock> {
-        let lock = opened(&self.dir)?;
-        flock(&lock, FlockOperation::LockShared)?;
-        Ok(LayerLock { layers: Layers::Kept, _lock: lock })
-    }
-
-    /// Creates the directories and locks the layers. An overlay must not be mounted twice at a
-    /// time, so a command sees the Pod's layers read-only while they are mounted elsewhere, and writes to temporary
-    /// ones, which are deleted with it.
-    pub fn lock_layers(&mut self) -> io::Result<LayerLock> {
-        if let Some(lock) = self.lock_own_layers()? {
-            return Ok(lock);
-        }
         let asides = self.dir.join(ASIDE);
+        if let Some(lock) = locked(&caches)? {
+            for left in fs::read_dir(&asides).into_iter().flatten().flatten() {
+                // A running command holds the lock of its directory. The next command removes what
+                // cannot be removed now.
+                if let Ok(Some(_lock)) = locked(&left.path()) {
+                    let _ = remove_tree(&left.path());
+                }
+            }
+            return Ok(LayerLock { aside: None, _lock: lock });
+        }
         for _ in 0..TRIES {
             let own = asides.join(uuid::Uuid::now_v7().simple().to_string());
             make(&own)?;
@@ -170,7 +139,7 @@ impl PodStorage {
             match locked(&own) {
                 Ok(Some(lock)) if FileId::is_at(&lock, &own) => {
                     self.aside = Some(own.clone());
-                    return Ok(LayerLock { layers: Layers::Aside(own), _lock: lock });
+                    return Ok(LayerLock { aside: Some(own), _lock: lock });
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -180,11 +149,9 @@ impl PodStorage {
         Err(io::ErrorKind::WouldBlock.into())
     }
 
-    /// The work directories that earlier mounts of the Pod's layers left. Only who has locked these layers may remove
-    /// them; for a command in a kept world there are none.
+    /// The work directories that earlier commands with the Pod's layers left. Whoever has the lock may remove them.
     pub fn old_work(&self) -> Vec<PathBuf> {
-        let is_own = self.aside.is_none() && !self.work.is_empty();
-        let layers = entries(&self.dir.join(CACHES)).filter(|_| is_own);
+        let layers = entries(&self.dir.join(CACHES)).filter(|_| self.aside.is_none());
         let work = layers.flat_map(|layer| entries(&layer.join(WORK)));
         work.filter(|dir| !dir.ends_with(&self.work)).collect()
     }
@@ -200,22 +167,17 @@ impl PodStorage {
     }
 
     /// The size when a command is over: directories that it left closed to their owner are opened, because files in
-    /// them may have grown through descriptors. Layers of commands that still run may hold a few. Layers that a keeper
-    /// has mounted are not changed below the mount, so those with a closed directory have no size.
+    /// them may have grown through descriptors. Layers of commands that still run may hold a few.
     pub fn size_at_end(&self, hold: &LayerLock) -> Size {
         let whole = self.sized(Closed::Never);
         if whole.tmp.is_ok() && whole.caches.is_ok() {
             return whole;
         }
-        for dir in std::iter::once(self.tmp()).chain(self.layers(hold)) {
+        for dir in std::iter::once(self.tmp()).chain(changes_in(&self.layers(hold))) {
             // A directory that cannot be opened has no size, which is reported.
             let _ = open_up(&dir);
         }
-        let caches = match hold.layers {
-            Layers::Kept => whole.caches,
-            Layers::Own | Layers::Aside(_) => self.size().caches,
-        };
-        Size { tmp: tree_size([self.tmp()], Closed::Few), caches }
+        self.size()
     }
 
     fn sized(&self, closed: Closed) -> Size {
@@ -223,13 +185,9 @@ impl PodStorage {
         Size { tmp, caches: tree_size(self.changes(), closed) }
     }
 
-    /// The layers that whoever has this lock may change: nobody else has them mounted.
-    fn layers(&self, hold: &LayerLock) -> Vec<PathBuf> {
-        match &hold.layers {
-            Layers::Own => changes_in(&self.dir.join(CACHES)),
-            Layers::Aside(aside) => changes_in(aside),
-            Layers::Kept => Vec::new(),
-        }
+    /// The layers to which the command with this lock writes.
+    fn layers(&self, hold: &LayerLock) -> PathBuf {
+        hold.aside.clone().unwrap_or_else(|| self.dir.join(CACHES))
     }
 
     /// The directories to which commands of this Pod write instead of to the caches.
@@ -240,11 +198,11 @@ impl PodStorage {
     }
 
     /// Makes storage measurable again, so that the next command can run: restores the owner's
-    /// permissions of its directories and, if that does not suffice, empties it. Layers that are mounted
-    /// elsewhere are not changed, and `/tmp` stays the same directory for them.
+    /// permissions of its directories and, if that does not suffice, empties it. Layers of running
+    /// commands are not changed, and `/tmp` stays the same directory for them.
     pub fn make_measurable(&self, hold: &LayerLock) -> io::Result<()> {
-        for dirs in [vec![self.tmp()], self.layers(hold)] {
-            if tree_size(&dirs, Closed::Never).is_ok() {
+        for dirs in [vec![self.tmp()], changes_in(&self.layers(hold))] {
+            if tree_size(&dirs, Closed::Few).is_ok() {
                 continue;
             }
             let opened = dirs.iter().try_for_each(|dir| open_up(dir));
@@ -289,7 +247,7 @@ fn empty(dir: &Path) -> io::Result<()> {
 
 impl Drop for LayerLock {
     fn drop(&mut self) {
-        if let Layers::Aside(aside) = &self.layers {
+        if let Some(aside) = &self.aside {
             // The next command that locks the Pod's layers removes the rest.
             let _ = remove_tree(aside);
         }
@@ -334,14 +292,10 @@ fn make(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(OWNER_ONLY).create(dir)
 }
 
-fn opened(dir: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(File::from(openat(CWD, dir, flags, Mode::empty())?))
-}
-
 /// An exclusive lock on a directory; `None` while another process holds it.
 fn locked(dir: &Path) -> io::Result<Option<File>> {
-    let dir = opened(dir)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let dir = File::from(openat(CWD, dir, flags, Mode::empty())?);
     match flock(&dir, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(dir)),
         Err(Errno::WOULDBLOCK) => Ok(None),
@@ -376,8 +330,7 @@ mod tests {
         assert_eq!(second.old_work(), [] as [&Path; 0], "the first command works there");
         drop(held);
         // A command that starts while the other one still runs does not remove its directory.
-        let Layers::Aside(kept) = &beside.layers else { panic!("{beside:?}") };
-        let kept = kept.clone();
+        let kept = beside.aside.clone().unwrap();
         let held = third.lock_layers().unwrap();
         assert!(kept.is_dir() && third.layer(cache).upper == own.upper);
         fs::create_dir_all(third.layer(cache).work).unwrap();
@@ -388,23 +341,6 @@ mod tests {
         drop(held);
         drop(private.clone().lock_layers().unwrap());
         assert!(!kept.exists(), "what a command left that was killed is swept");
-    }
-
-    #[test]
-    fn layers_that_commands_of_a_kept_world_use_are_not_locked_again() {
-        let (_top, private) = private();
-        let mut keeper = private.clone();
-        let kept = keeper.lock_own_layers().unwrap().unwrap();
-        let (one, two) = (private.share_layers().unwrap(), private.share_layers().unwrap());
-        fs::create_dir_all(keeper.layer(Path::new("/h/.npm")).work).unwrap();
-        assert_eq!(private.old_work(), [] as [&Path; 0], "a command of the world removes none");
-        drop((kept, one));
-        let mut next = private.clone();
-        assert!(next.lock_own_layers().unwrap().is_none());
-        let aside = next.clone().lock_layers().unwrap();
-        assert!(matches!(aside.layers, Layers::Aside(_)));
-        drop(two);
-        assert_eq!(next.lock_own_layers().unwrap().unwrap().layers, Layers::Own);
     }
 
     #[test]

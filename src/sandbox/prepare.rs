@@ -35,13 +35,6 @@ pub struct Prepared {
 impl ViewOnDisk {
     /// Looks for what is granted and for repositories. Missing directories of caches are made.
     pub fn of(asked: CommandView) -> Self {
-        let mut disk = Self::without_repositories(asked);
-        disk.found = guard::find(&disk.asked, &disk.view);
-        disk
-    }
-
-    /// As [`ViewOnDisk::of`], without repositories, which take nothing from caches.
-    pub fn without_repositories(asked: CommandView) -> Self {
         let mut asked = asked;
         let mut view = resolve::resolved(asked.clone());
         let (grants, parts) = linked_tree::of(&view);
@@ -51,7 +44,8 @@ impl ViewOnDisk {
         let holes = near::holes(&asked, &view);
         let asked = CommandView { holes: holes.clone(), ..asked };
         let view = CommandView { holes, ..view };
-        Self { asked, view, found: Found::default() }
+        let found = guard::find(&asked, &view);
+        Self { asked, view, found }
     }
 
     /// The holes that are there and take something away, and what cannot be protected, in words. Missing

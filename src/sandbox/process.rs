@@ -146,6 +146,13 @@ impl Process {
         Some(Self { pid, start: stat(pid)?.start })
     }
 
+    /// The memory that it alone uses, in KiB; `None` if it has ended.
+    pub fn memory_kib(self) -> Option<u64> {
+        let file = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid)).ok()?;
+        let own = file.lines().filter(|line| line.starts_with("Private_"));
+        Some(own.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum())
+    }
+
     /// A handle of exactly this process; `None` if it has ended.
     pub fn open(self) -> Option<OwnedFd> {
         let handle = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;

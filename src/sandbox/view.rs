@@ -193,8 +193,8 @@ pub struct CommandView {
     pub network: Network,
     pub sockets: Sockets,
     pub isolation: Isolation,
-    /// Whether it has no needs, and so may share a network and caches with the other commands of its Pod.
-    pub shares_world: bool,
+    /// Whether it has no needs, and so may share a network with the other commands of its Pod.
+    pub shares_network: bool,
     /// The directory of long output of earlier commands, readable.
     pub outputs: Option<PathBuf>,
     /// The Pod's storage for its commands; without it caches are read-only.
@@ -339,7 +339,7 @@ impl CommandView {
             network: if granted(Need::Network) { Network::On } else { Network::Off },
             sockets: if socket { Sockets::Named } else { Sockets::Refused },
             isolation: around.isolation,
-            shares_world: around.needs.is_empty(),
+            shares_network: around.needs.is_empty(),
             outputs: around.outputs.map(Path::to_owned),
             private: around.private.map(PodStorage::of),
             limits: around.limits,

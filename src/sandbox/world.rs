@@ -12,7 +12,6 @@ pub(crate) use mountinfo::mounts;
 use crate::files::{Limit, WorkspaceFiles, canonical, links_on};
 use crate::protocol::ScriptHash;
 use crate::sandbox::any_path::AnyPath;
-use crate::sandbox::order::KeptLayer;
 use crate::sandbox::places::{Person, of_the_system};
 use crate::sandbox::plan::{self, Give, Kind, Right};
 use crate::sandbox::pod_storage::PodStorage;
@@ -79,8 +78,6 @@ pub struct World {
     pub tmp: PathBuf,
     /// The Pod's storage for its commands.
     pub private: Option<PodStorage>,
-    /// The layers of the keeper in whose namespaces it is built; `None` without a keeper.
-    pub kept: Option<Vec<KeptLayer>>,
     /// Legitimate actions that the world prevents.
     pub cost: Vec<String>,
 }
@@ -93,21 +90,19 @@ struct WrittenWorld {
     files: Vec<(AnyPath, String)>,
     tmp: AnyPath,
     private: Option<PodStorage>,
-    kept: Option<Vec<KeptLayer>>,
     cost: Vec<String>,
 }
 
 impl From<World> for WrittenWorld {
     fn from(world: World) -> Self {
         // Scripts are not sent; they are read when the world is built, right before the command.
-        let World { parts, links, files, tmp, private, kept, cost, scripts: _ } = world;
+        let World { parts, links, files, tmp, private, cost, scripts: _ } = world;
         Self {
             parts: parts.into_iter().map(|(path, part)| (AnyPath(path), part)).collect(),
             links: links.into_iter().map(|(path, to)| (AnyPath(path), AnyPath(to))).collect(),
             files: files.into_iter().map(|(path, text)| (AnyPath(path), text)).collect(),
             tmp: AnyPath(tmp),
             private,
-            kept,
             cost,
         }
     }
@@ -115,7 +110,7 @@ impl From<World> for WrittenWorld {
 
 impl From<WrittenWorld> for World {
     fn from(world: WrittenWorld) -> Self {
-        let WrittenWorld { parts, links, files, tmp, private, kept, cost } = world;
+        let WrittenWorld { parts, links, files, tmp, private, cost } = world;
         Self {
             parts: parts.into_iter().map(|(path, part)| (path.0, part)).collect(),
             links: links.into_iter().map(|(path, to)| (path.0, to.0)).collect(),
@@ -123,7 +118,6 @@ impl From<WrittenWorld> for World {
             scripts: BTreeMap::new(),
             tmp: tmp.0,
             private,
-            kept,
             cost,
         }
     }
@@ -144,11 +138,6 @@ impl World {
         world.follow(asked, person);
         world.cost.extend(plan::sealed_cost(view, holes));
         world
-    }
-
-    /// The caches of the person to which the Pod adds a layer, in order.
-    pub fn caches(&self) -> impl Iterator<Item = &PathBuf> {
-        self.parts.iter().filter(|(_, part)| **part == Part::Layered).map(|(path, _)| path)
     }
 
     /// The most memory for the copies of scripts, in MiB, rounded up to pages.

@@ -27,8 +27,8 @@ together: up to 30 kB whole, else the first and the last 15 kB and the path of a
 of it, for Read or Grep. Everything the command started is ended when it ends, background \
 processes too. To look at files, Read, Glob and Grep are better. Commands are confined: they read \
 the system, toolchains and your scope, write your scope and /tmp, which is yours alone and the same \
-for Read and Write, and reach on the network only what the same command started, on 127.0.0.1. The \
-home directory begins empty each time, but what toolchains cache stays, for you alone. Nothing else \
+for Read and Write, and reach on the network only what your commands that run now started, on \
+127.0.0.1. The home directory begins empty each time, but what toolchains cache stays, for you alone. Nothing else \
 is there: what is outside looks missing. A command that needs more says so in needs or outside, with \
 a reason.";
 

@@ -1,11 +1,9 @@
 //! Builds the world of a command and makes it the root directory of this process. Must be called
 //! with one thread, in mount and PID namespaces of its own.
 
-use crate::disk::FileId;
 use crate::sandbox::after::beside;
 use crate::sandbox::confinement;
 use crate::sandbox::limits::FILES_PER_MIB;
-use crate::sandbox::order::KeptLayer;
 use crate::sandbox::pod_storage::PodStorage;
 use crate::sandbox::view::Level;
 use crate::sandbox::world::mountinfo;
@@ -181,19 +179,12 @@ impl Build {
         attach(&copy(&from)?, &self.point(world, path, kind)?)
     }
 
-    /// Mounts the keeper's layer over a cache of the person, or a new one.
+    /// Mounts a layer of the Pod over a cache of the person.
     fn layer(&self, world: &World, path: &Path, missing: &mut Missing) -> Result<(), Errno> {
         let place = self.point(world, path, FileType::Directory)?;
         let private = world.private.as_ref().ok_or(Errno::INVAL)?;
-        let Some(kept) = &world.kept else {
-            missing.cost.extend(self.machine.mount_layer(private, path, &place)?);
-            return Ok(());
-        };
-        let tree = copy(&self.machine.open(&private.layer(path).mounted)?)?;
-        // Without the mount there is an empty directory, and what is written there is lost.
-        let id = identity(open(&tree, Path::new("/"))?)?;
-        let is_kept = kept.iter().any(|kept| kept.cache == path && kept.layer == id);
-        if is_kept { attach(&tree, &place) } else { Err(Errno::STALE) }
+        missing.cost.extend(self.machine.mount_layer(private, path, &place)?);
+        Ok(())
     }
 
     /// Mounts the copy of a script over the script. The copy has no other name in the world.
@@ -313,34 +304,6 @@ impl Build {
         }
         Ok(())
     }
-}
-
-/// Mounts the Pod's layers in the mount namespace of a keeper, in directories of the Pod's storage: the caches of the person
-/// stay as they are there, for grants of what lies in them. Returns the layers, and what they prevent.
-pub fn mount_layers(
-    private: &PodStorage,
-    caches: &[PathBuf],
-) -> Result<(Vec<KeptLayer>, Vec<String>), String> {
-    let mut cost = Vec::new();
-    let mut begin = || {
-        // What a person unmounts is unmounted here, too.
-        mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)?;
-        let machine = Machine::at("/")?;
-        let mut layer = |cache: &PathBuf| {
-            let below = identity(machine.open(cache)?)?;
-            let target = private.layer(cache).mounted;
-            cost.extend(machine.mount_layer(private, cache, &machine.made(&target)?)?);
-            let layer = identity(machine.open(&target)?)?;
-            Ok(KeptLayer { cache: cache.clone(), below, layer })
-        };
-        caches.iter().map(&mut layer).collect::<Result<_, Errno>>()
-    };
-    let layers = begin().map_err(|error| format!("layers of caches: {}", words(error)))?;
-    Ok((layers, cost))
-}
-
-fn identity(place: OwnedFd) -> Result<FileId, Errno> {
-    FileId::of(&fs::File::from(place)).map_err(|error| errno(&error))
 }
 
 fn errno(error: &std::io::Error) -> Errno {

@@ -1,8 +1,8 @@
 //! The stage that creates the namespaces and starts the first process in them. It always has one
 //! thread.
 
-use crate::disk::FileId;
-use crate::sandbox::order::{JsonLine as _, Keeper, Report};
+use crate::sandbox::order::{JsonLine as _, Report};
+use crate::sandbox::process::Process;
 use crate::sandbox::view::Network;
 use crate::sandbox::{INIT_ARG, control_group, reaper, stage};
 use nix::sched::{CloneFlags, setns, unshare};
@@ -28,7 +28,7 @@ const KEPT: [CapabilitySet; 3] =
 pub const NETWORK: &str = "network";
 /// The argument before the control group in which the command is started.
 pub const GROUP: &str = "group";
-/// The argument before the keeper whose namespaces the command gets.
+/// The argument before the keeper whose network the command gets.
 pub const KEEPER: &str = "keeper";
 
 /// How long the first process of a world may take to end everything in it before it is killed:
@@ -52,7 +52,7 @@ pub fn enter_main(words: impl Iterator<Item = OsString>) -> ExitCode {
         Err(error) => return stage::failed(format!("/dev/null: {error}")),
     };
     let entered = match after(KEEPER) {
-        Some(keeper) => namespaces_in(keeper).map_err(|reason| Report::world_lost(&reason)),
+        Some(keeper) => namespaces_beside(keeper).map_err(|reason| Report::keeper_lost(&reason)),
         None => namespaces(network).map_err(Report::failed),
     };
     if let Err(report) = entered {
@@ -118,24 +118,18 @@ const OWN: CloneFlags = CloneFlags::CLONE_NEWNS
     .union(CloneFlags::CLONE_NEWPID)
     .union(CloneFlags::CLONE_NEWIPC)
     .union(CloneFlags::CLONE_NEWUTS);
-/// The namespaces of a keeper, besides the user namespace of an ordinary user.
-const KEPT_WORLD: CloneFlags = CloneFlags::CLONE_NEWNS.union(CloneFlags::CLONE_NEWNET);
 
 /// Creates namespaces for this process and its children.
 fn namespaces(network: Network) -> Result<(), String> {
     match network {
-        Network::Off => with_loopback(OWN | KEPT_WORLD),
+        Network::Off => with_network(OWN),
         Network::On => create(OWN),
     }
 }
 
-/// Creates the namespaces of a keeper, which has one thread.
-pub fn kept_namespaces() -> Result<(), String> {
-    with_loopback(KEPT_WORLD)
-}
-
-fn with_loopback(flags: CloneFlags) -> Result<(), String> {
-    create(flags)?;
+/// Creates these namespaces and one for a network with only loopback.
+pub fn with_network(flags: CloneFlags) -> Result<(), String> {
+    create(flags | CloneFlags::CLONE_NEWNET)?;
     loopback().map_err(|error| format!("its own network: {error}"))
 }
 
@@ -147,10 +141,10 @@ fn create(flags: CloneFlags) -> Result<(), String> {
     as_ordinary_user(flags)
 }
 
-/// Enters the namespaces of a keeper and creates the command's own ones in them. An ordinary user gets one more user
-/// namespace: it counts the processes of this command alone, and gives it no power over the keeper.
-fn namespaces_in(keeper: &OsStr) -> Result<(), String> {
-    let keeper = keeper.to_str().and_then(Keeper::parse).ok_or("it is not readable")?.process;
+/// Enters the network of a keeper, then creates the command's own namespaces. An ordinary user gets one more user namespace
+/// in that of the keeper: it counts the processes of this command alone, and gives it no power over the keeper.
+fn namespaces_beside(keeper: &OsStr) -> Result<(), String> {
+    let keeper = keeper.to_str().and_then(Process::parse).ok_or("it is not readable")?;
     let handle = keeper.open().ok_or("its keeper has ended")?;
     let sentence = |error: std::io::Error| error.to_string();
     let dir = PathBuf::from(format!("/proc/{}/ns", keeper.pid));
@@ -158,20 +152,13 @@ fn namespaces_in(keeper: &OsStr) -> Result<(), String> {
         let link = |dir: &Path| fs::read_link(dir.join(name)).map_err(sentence);
         Ok::<_, String>(link(&dir)? == link(Path::new("/proc/self/ns"))?)
     };
-    if is_own("mnt")? || is_own("net")? {
-        return Err("its keeper has namespaces of the machine".into());
+    if is_own("net")? {
+        return Err("its keeper has the network of the machine".into());
     }
-    let root = || FileId::at(Path::new("/")).map_err(sentence);
-    let (is_of_root, before) = (is_own("user")?, root()?);
+    let is_of_root = is_own("user")?;
     let user = if is_of_root { CloneFlags::empty() } else { CloneFlags::CLONE_NEWUSER };
-    setns(handle, user | KEPT_WORLD).map_err(|error| sentence(error.into()))?;
-    if root()? != before {
-        return Err("its keeper has another root directory".into());
-    }
-    match is_of_root {
-        true => create(OWN),
-        false => as_ordinary_user(OWN),
-    }
+    setns(handle, user | CloneFlags::CLONE_NEWNET).map_err(|error| sentence(error.into()))?;
+    if is_of_root { create(OWN) } else { as_ordinary_user(OWN) }
 }
 
 fn as_ordinary_user(flags: CloneFlags) -> Result<(), String> {

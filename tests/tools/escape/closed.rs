@@ -15,7 +15,7 @@ for power in (1, 2):
 os.execv(HELPER, [HELPER, *sys.argv[1:]])
 ";
 
-pub fn without_power() -> Cell {
+fn without_power() -> Cell {
     let mut cell = Cell::outside_of_tmp();
     let python = std::env::split_paths(&std::env::var("PATH").unwrap())
         .map(|dir| dir.join("python3"))

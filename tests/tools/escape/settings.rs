@@ -54,7 +54,7 @@ const OPEN: [(&str, &[&str]); 9] = [
     (
         ways::CACHES,
         &[
-            "private::commands_that_run_at_once_use_one_mount_or_different_layers",
+            "private::commands_that_run_at_once_write_to_different_layers",
             "private::what_a_pod_writes_to_a_cache_neither_another_pod_nor_the_person_gets",
         ],
     ),
