@@ -6,7 +6,7 @@ use crate::sandbox::confinement;
 use crate::sandbox::limits::FILES_PER_MIB;
 use crate::sandbox::pod_storage::PodStorage;
 use crate::sandbox::view::Level;
-use crate::sandbox::world::mountinfo;
+use crate::sandbox::world::mountinfo::{self, Mount};
 use crate::sandbox::world::{Part, World};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, renameat,
@@ -18,6 +18,7 @@ use rustix::mount::{
     mount_change, mount_remount, move_mount, open_tree, unmount,
 };
 use rustix::process::pivot_root;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::fs::{self, DirBuilder};
 use std::io::Write as _;
@@ -42,6 +43,10 @@ const KEYS: [&str; 2] = ["/proc/keys", "/proc/key-users"];
 /// The first kernel with a separate `pid_max` for each PID namespace.
 const OWN_PID_MAX: (u32, u32) = (6, 14);
 
+/// What this process has open, by number.
+const FDS: &str = "/proc/self/fd";
+const INFO: &str = "/proc/self/fdinfo";
+
 const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
 /// Non-fatal gaps, which are reported.
@@ -53,16 +58,17 @@ pub struct Missing {
 
 /// Builds the world, makes it the root directory, and detaches the old root.
 pub fn build(world: &World, pid_max: u32) -> Result<Missing, String> {
-    let build = Build::begin(world.script_mib())?;
+    let mut build = Build::begin(world.script_mib())?;
     let mut missing = Missing::default();
     for (path, part) in &world.parts {
         let done = build.place(world, path, *part, pid_max, &mut missing);
+        let done = done.and_then(|()| build.note(world, path, *part));
         done.map_err(|error| format!("mounting {}: {}", path.display(), words(error)))?;
     }
     for (path, text) in world.files.iter().filter(|(path, _)| world.owns(path)) {
         let done = build.point(world, path, FileType::RegularFile).map_err(words);
-        let done = done.and_then(|_| {
-            fs::write(below(NEW.as_ref(), path), text).map_err(|error| error.to_string())
+        let done = done.and_then(|file| {
+            fs::write(build.machine.named(&file), text).map_err(|error| error.to_string())
         });
         done.map_err(|error| format!("writing {}: {error}", path.display()))?;
     }
@@ -78,10 +84,15 @@ fn words(error: Errno) -> String {
     std::io::Error::from(error).to_string()
 }
 
-/// A world that is being built.
+/// A world that is being built. Other commands of its Pod write to the same directory of temporary files meanwhile, and may
+/// move the parents of mount points in it: so mounts are known by their ids, and reached by descriptors.
 struct Build {
     machine: Machine,
     new: OwnedFd,
+    /// The path of each mount of this world, by its id.
+    own: BTreeMap<u64, PathBuf>,
+    /// These paths.
+    parts: BTreeSet<PathBuf>,
 }
 
 impl Build {
@@ -103,7 +114,9 @@ impl Build {
             let options = CString::new(options).map_err(|_| Errno::INVAL)?;
             mount("yoi", NEW, "tmpfs", PLAIN, options.as_c_str())?;
             let new = openat(CWD, NEW, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-            Ok(Self { machine: Machine::at(OLD)?, new })
+            let machine = Machine::at(OLD)?;
+            let own = BTreeMap::from([(machine.mount_of(&new)?, PathBuf::from("/"))]);
+            Ok(Self { machine, new, own, parts: BTreeSet::new() })
         };
         begin().map_err(|error| step("mounting a root directory", error))
     }
@@ -118,8 +131,8 @@ impl Build {
     ) -> Result<(), Errno> {
         match part {
             Part::Bind(_) | Part::Device => self.bind(world, path, path),
-            Part::Pinned => skip_own(world, path, self.pin(path)),
-            Part::Hidden => skip_own(world, path, self.hide(path)),
+            Part::Pinned => skip_own(world, path, self.pin(path), ()),
+            Part::Hidden => skip_own(world, path, self.hide(path), ()),
             Part::Layered => self.layer(world, path, missing),
             Part::Kept => {
                 let private = world.private.as_ref().ok_or(Errno::INVAL)?;
@@ -159,6 +172,24 @@ impl Build {
         }
     }
 
+    /// Notes the mount of a part that was placed. The mount of another part at its path means that its parents were moved.
+    fn note(&mut self, world: &World, path: &Path, part: Part) -> Result<(), Errno> {
+        if part == Part::Directory {
+            return Ok(());
+        }
+        let id = open(&self.new, path).and_then(|place| self.machine.mount_of(&place));
+        let Some(id) = skip_own(world, path, id.map(Some), None)? else { return Ok(()) };
+        if let Some(other) = self.own.get(&id) {
+            // A hole in a layer that lacks the path is no mount.
+            let is_no_mount =
+                matches!(part, Part::Hidden | Part::Pinned) && is_layered(world, path);
+            return if is_no_mount && path.starts_with(other) { Ok(()) } else { Err(Errno::STALE) };
+        }
+        self.own.insert(id, path.to_owned());
+        self.parts.insert(path.to_owned());
+        Ok(())
+    }
+
     fn mount(
         &self,
         world: &World,
@@ -167,9 +198,9 @@ impl Build {
         flags: MountFlags,
         options: &str,
     ) -> Result<(), Errno> {
-        self.point(world, path, FileType::Directory)?;
+        let place = self.point(world, path, FileType::Directory)?;
         let options = CString::new(options).map_err(|_| Errno::INVAL)?;
-        mount("yoi", below(NEW.as_ref(), path), kind, flags, options.as_c_str())
+        mount("yoi", self.machine.named(&place), kind, flags, options.as_c_str())
     }
 
     /// Bind-mounts `source` of the old root at `path`. No link is followed.
@@ -224,7 +255,7 @@ impl Build {
                 // Files of yoi that a command may see need mount points in it.
                 let options = c"size=64k,nr_inodes=64,mode=0755";
                 let flags = PLAIN | MountFlags::NOEXEC;
-                mount("yoi", below(NEW.as_ref(), path), "tmpfs", flags, options)
+                mount("yoi", self.machine.named(&place), "tmpfs", flags, options)
             }
             _ => attach(&copy(&self.machine.open(Path::new(NOTHING))?)?, &place),
         }
@@ -283,20 +314,18 @@ impl Build {
         }
     }
 
-    /// Remounts every mount with the flags that its part needs: a read-only part is read-only with
-    /// all mounts in it.
+    /// Remounts every mount with the flags that its part needs: a read-only part is read-only with all mounts in it.
     fn restrict(&self, world: &World) -> Result<(), String> {
         let table = Path::new(OLD).join("proc/self/mountinfo");
         let table = fs::read(table).map_err(|error| format!("mountinfo: {error}"))?;
-        for mount in mountinfo::mounts(&table) {
-            let (place, flags) = (&mount.point, mount.flags());
-            let Ok(inner) = place.strip_prefix(NEW) else { continue };
-            let path = Path::new("/").join(inner);
-            let own = path.parent().is_none() || world.parts.contains_key(&path);
-            match mount_remount(place, MountFlags::BIND | flags | taken(world, &path), c"") {
+        let all: Mounts<'_> = mountinfo::mounts(&table).map(|mount| (mount.id, mount)).collect();
+        for mount in all.values().filter(|mount| mount.point.starts_with(NEW)) {
+            let path = self.path_of(mount, &all).ok_or("a mount was moved meanwhile")?;
+            match self.remount(mount, &path, taken(world, &path)) {
                 Ok(()) => {}
-                // Another mount covers it now, or it cannot be entered at all.
-                Err(Errno::INVAL | Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if !own => {}
+                // It cannot be entered at all.
+                Err(Errno::ACCESS) if !self.own.contains_key(&mount.id) => {}
+                Err(_) if is_covered(mount, &all) => {}
                 Err(error) => {
                     return Err(format!("restricting {}: {}", path.display(), words(error)));
                 }
@@ -304,6 +333,50 @@ impl Build {
         }
         Ok(())
     }
+
+    /// The path of a mount in this world. `None` if it does not lie in the part that it is made for, or in none.
+    fn path_of(&self, mount: &Mount<'_>, all: &Mounts<'_>) -> Option<PathBuf> {
+        let is_part = |mount: &&Mount<'_>| self.own.contains_key(&mount.id);
+        let around = || on(all.get(&mount.parent), all).find(is_part);
+        let Some(path) = self.own.get(&mount.id) else {
+            let part = around()?;
+            let inner = mount.point.strip_prefix(&part.point).ok()?;
+            return Some(self.own.get(&part.id)?.join(inner));
+        };
+        let is_mount = |dir: &&Path| *dir == Path::new("/") || self.parts.contains(*dir);
+        let wanted = path.ancestors().skip(1).find(is_mount);
+        let is_there =
+            wanted.is_none() || wanted == self.own.get(&around()?.id).map(PathBuf::as_path);
+        is_there.then(|| path.clone())
+    }
+
+    /// Sets the flags of a mount, which must be the one at this path.
+    fn remount(&self, mount: &Mount<'_>, path: &Path, taken: MountFlags) -> Result<(), Errno> {
+        let place = open(&self.new, path)?;
+        if self.machine.mount_of(&place)? != mount.id {
+            return Err(Errno::STALE);
+        }
+        mount_remount(self.machine.named(&place), MountFlags::BIND | mount.flags() | taken, c"")
+    }
+}
+
+/// Mounts by their ids.
+type Mounts<'a> = BTreeMap<u64, Mount<'a>>;
+
+/// A mount, the one that it is mounted on, and so on.
+fn on<'a>(
+    mount: Option<&'a Mount<'a>>,
+    all: &'a Mounts<'a>,
+) -> impl Iterator<Item = &'a Mount<'a>> {
+    // The first mount of a machine is on itself.
+    let below = |mount: &&'a Mount<'a>| all.get(&mount.parent).filter(|on| on.id != mount.id);
+    std::iter::successors(mount, below)
+}
+
+/// Whether the way to a mount leads to another one, which covers it.
+fn is_covered(mount: &Mount<'_>, all: &Mounts<'_>) -> bool {
+    let below: Vec<u64> = on(Some(mount), all).map(|mount| mount.id).collect();
+    all.values().any(|other| mount.point.starts_with(&other.point) && !below.contains(&other.id))
 }
 
 fn errno(error: &std::io::Error) -> Errno {
@@ -324,6 +397,19 @@ impl Machine {
 
     fn open(&self, path: &Path) -> Result<OwnedFd, Errno> {
         open(&self.root, path)
+    }
+
+    /// A name of what is open: the kernel follows no link from it, and no mount that came since.
+    fn named(&self, open: &OwnedFd) -> String {
+        format!("{}/{}", below(self.path.as_ref(), FDS.as_ref()).display(), open.as_raw_fd())
+    }
+
+    /// The id of the mount in which something open lies.
+    fn mount_of(&self, open: &OwnedFd) -> Result<u64, Errno> {
+        let info = below(self.path.as_ref(), INFO.as_ref()).join(open.as_raw_fd().to_string());
+        let info = fs::read_to_string(info).map_err(|error| errno(&error))?;
+        let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:"));
+        id.and_then(|id| id.trim().parse().ok()).ok_or(Errno::NOTSUP)
     }
 
     /// Opens a directory of the Pod, which is created if it is missing.
@@ -350,8 +436,7 @@ impl Machine {
         let layer = private.layer(cache);
         let (upper, work) = (self.made(&layer.upper)?, self.made(&layer.work)?);
         // These names hide the paths of the machine in the command's list of mounts.
-        let fds = below(self.path.as_ref(), Path::new("/proc/self/fd"));
-        let named = |dir: &OwnedFd| format!("{}/{}", fds.display(), dir.as_raw_fd());
+        let named = |dir: &OwnedFd| self.named(dir);
         let kept = layer.lower.and_then(|kept| self.open(&kept).ok());
         let real = self.open(cache)?;
         let lower: Vec<String> = kept.iter().chain([&real]).map(named).collect();
@@ -395,15 +480,15 @@ fn fits(place: &OwnedFd, kind: FileType) -> Result<bool, Errno> {
 
 /// Ignores a missing mount point in a layered cache: the Pod removed or replaced that path in its
 /// layer, so no file of the person is visible there.
-fn skip_own(world: &World, path: &Path, done: Result<(), Errno>) -> Result<(), Errno> {
+fn skip_own<T>(world: &World, path: &Path, done: Result<T, Errno>, skipped: T) -> Result<T, Errno> {
     match done {
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
-            if path.ancestors().any(|dir| world.parts.get(dir) == Some(&Part::Layered)) =>
-        {
-            Ok(())
-        }
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) if is_layered(world, path) => Ok(skipped),
         done => done,
     }
+}
+
+fn is_layered(world: &World, path: &Path) -> bool {
+    path.ancestors().any(|dir| world.parts.get(dir) == Some(&Part::Layered))
 }
 
 /// An absolute path below another root.

@@ -8,6 +8,9 @@ use std::path::PathBuf;
 /// The used fields of a line of mountinfo. Paths are bytes, because they may have any encoding.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Mount<'a> {
+    pub id: u64,
+    /// The mount that it is mounted on.
+    pub parent: u64,
     /// The mounted directory of the file system.
     pub root: PathBuf,
     pub point: PathBuf,
@@ -21,13 +24,16 @@ pub(crate) fn mounts(table: &[u8]) -> impl Iterator<Item = Mount<'_>> {
 }
 
 fn mount(line: &[u8]) -> Option<Mount<'_>> {
-    let mut fields = line.split(|byte| *byte == b' ').skip(3);
+    let mut fields = line.split(|byte| *byte == b' ');
+    let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
+    let (id, parent) = (number()?, number()?);
+    let mut fields = fields.skip(1);
     let root = unescaped(fields.next()?).into();
     let point = unescaped(fields.next()?).into();
     let options = fields.next()?;
     // A variable number of fields precedes the type of the file system.
     let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-    Some(Mount { root, point, options, kind: std::str::from_utf8(kind).ok()? })
+    Some(Mount { id, parent, root, point, options, kind: std::str::from_utf8(kind).ok()? })
 }
 
 impl Mount<'_> {

@@ -264,3 +264,46 @@ async fn a_command_that_ended_by_itself_is_measured_at_its_end() {
         assert!(!output.is_error && output.limit.is_none(), "{output:?}");
     }
 }
+
+/// Exchanges the directory above the workspace with another one, in the `/tmp` that all commands of the Pod share, until a
+/// file tells it to end.
+const SWAPPER: &str = r#"
+import os, sys
+above, stop = sys.argv[1:]
+fake, aside = '/tmp/fake', '/tmp/aside'
+os.makedirs(fake + '/ws/.yoi', exist_ok=True)
+while not os.path.exists(stop):
+    for of, to in (above, aside), (fake, above), (above, fake), (aside, above):
+        try:
+            os.rename(of, to)
+        except OSError:
+            # A command that begins made a directory there.
+            pass
+"#;
+
+#[tokio::test]
+async fn no_mount_of_a_command_goes_to_another_place_while_one_beside_it_moves_directories() {
+    let cell = Cell::new();
+    if no_world_to_test() {
+        return;
+    }
+    fs::create_dir_all(cell.path("ws/.yoi")).unwrap();
+    fs::write(cell.path("ws/swapper.py"), SWAPPER).unwrap();
+    cell.run("true").await.well();
+    let above = cell.path("ws").parent().unwrap().display().to_string();
+    let swaps = format!("python3 swapper.py {above} /tmp/stop");
+    let swapper = async { cell.run(&swaps).await };
+    let others = async {
+        let mut began = 0;
+        for _ in 0..40 {
+            // One that finds a directory in another place does not begin, or writes there.
+            began += u32::from(cell.try_run("echo x > .yoi/written; true").await.is_ok());
+            assert!(!cell.path("ws/.yoi/written").exists());
+        }
+        while cell.try_run("touch /tmp/stop").await.is_err() {}
+        began
+    };
+    let (swapped, began) = tokio::join!(swapper, others);
+    swapped.well();
+    println!("{began} of 40 commands began");
+}
