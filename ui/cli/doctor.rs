@@ -147,7 +147,7 @@ async fn own_files(dirs: &Dirs) -> OwnFiles {
 fn read_own_files(config: &Path) -> OwnFiles {
     let (settings, diagnostics) = Settings::load(config);
     let unread = settings.unread.iter().map(|text| {
-        let way_out = "mend it; until then no Pod runs, because what its rules forbid is not known";
+        let way_out = "mend it; a host that starts now runs no Pod, because it does not know the rules; one that runs keeps the former settings";
         Finding::broken("settings", "settings", text.clone(), way_out)
     });
     let said = diagnostics.iter().map(ToString::to_string);

@@ -284,9 +284,15 @@ fn not_begun(work: &Work) -> Option<String> {
     }
 }
 
-/// What happened since a screen was left, in one sentence for the next one; `None` where that is little.
-pub fn returned(family: &Family, workspace: &Path, left: u64, now: u64) -> Option<String> {
-    let here = family.all().iter().filter(|info| family.belongs(info, workspace, None));
+/// What happened since a screen was left, in one sentence for the next one; `None` where that is little. `current` is the
+/// Pod that this one shows.
+pub fn returned(
+    family: &Family,
+    (workspace, current): (&Path, Option<&PodName>),
+    left: u64,
+    now: u64,
+) -> Option<String> {
+    let here = family.all().iter().filter(|info| family.belongs(info, workspace, current));
     let (mut needs, mut failed, mut done, mut cut) = (0_usize, 0_usize, 0_usize, 0_usize);
     for info in here {
         let ended = info.last_result.as_ref().is_some_and(|run| run.at > left);
@@ -436,7 +442,7 @@ mod tests {
     fn a_screen_that_opens_counts_what_happened_since_the_last_one_and_says_so_only_then() {
         let (family, _) = shop();
         let place = PathBuf::from(&family.all()[0].workspace);
-        let said = |left| returned(&family, &place, left, NOON);
+        let said = |left| returned(&family, (&place, None), left, NOON);
         assert_eq!(
             said(NOON - 7 * HOUR).as_deref(),
             Some(
@@ -448,6 +454,6 @@ mod tests {
             Some("while you were away (1 h): 1 Pod needs you · :since lists them")
         );
         assert_eq!(said(NOON - HOUR), None, "it came to need the person before");
-        assert_eq!(returned(&family, &PathBuf::from("/elsewhere"), NOON - 7 * HOUR, NOON), None);
+        assert_eq!(returned(&family, (Path::new("/elsewhere"), None), NOON - 7 * HOUR, NOON), None);
     }
 }

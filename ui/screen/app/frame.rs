@@ -66,6 +66,9 @@ impl App {
     }
 
     fn prepare_transcript(&mut self, name: PodName, area: Option<Rect>) -> Vec<Effect> {
+        if self.is_gone(&name) {
+            return Vec::new();
+        }
         // A result behind a page is not looked at, and one that the cursor of a list passes is not read.
         let is_read = self.current.as_ref() == Some(&name)
             || self.beside() == Some(&name)

@@ -341,6 +341,7 @@ impl App {
         }
         let mut hints = match self.info() {
             Some(info) => self.pod_hints(info),
+            None if self.current.is_some() => Vec::new(),
             None if !self.composer.is_empty() => vec![Hint::new(self.send_key(), "starts it")],
             None if self.lacks_model() => vec![Hint::new(self.send_key(), "connects a model")],
             None => Vec::new(),

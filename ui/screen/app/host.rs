@@ -180,7 +180,8 @@ impl App {
         self.opened.remove(name);
         self.forget_the_gone();
         if self.current.as_ref() == Some(name) {
-            if self.family.all().is_empty() && self.composer.is_empty() {
+            let others = self.family.likely(&self.setup.workspace);
+            if others.is_none() && self.composer.is_empty() {
                 self.current = None;
                 return self.say(Kind::Info, format!("{name} is gone"));
             }
@@ -427,6 +428,8 @@ impl App {
     fn refused(&mut self, asked: Asked, refusal: &Refusal) -> Vec<Effect> {
         match asked {
             Asked::Silently => return Vec::new(),
+            // The notice that it is gone says all.
+            Asked::Page(pod) | Asked::Parts(pod, _) if self.is_gone(&pod) => return Vec::new(),
             Asked::FirstModel => {
                 self.first_model(Err(refusal.clone()));
                 return Vec::new();
@@ -482,6 +485,11 @@ impl App {
             return Vec::new();
         }
         self.say(Kind::Refused, refusal.message.clone())
+    }
+
+    /// Whether it is known that no Pod has this name.
+    pub(super) fn is_gone(&self, pod: &PodName) -> bool {
+        self.family.is_known() && self.family.get(pod).is_none()
     }
 
     fn page(&mut self, pod: &PodName, reply: Event) {

@@ -232,9 +232,11 @@ impl App {
         RequestToken { moment: self.moment, selected: self.selected().cloned() }
     }
 
-    /// Whether the person has done nothing else since the request was made.
+    /// Whether the person has done nothing else since the request was made. A Pod that was deleted meanwhile is not
+    /// selected any more.
     pub(super) fn still_waits(&self, token: &RequestToken) -> bool {
-        token.moment == self.moment && token.selected.as_ref() == self.selected()
+        let selected = self.selected();
+        token.moment == self.moment && (selected.is_none() || token.selected.as_ref() == selected)
     }
 
     /// Notes that the person does something else: no reply to an earlier request opens a layer any more.

@@ -328,7 +328,8 @@ impl App {
     pub(super) fn look_back(&mut self, typed: bool) -> Option<Effect> {
         self.back = self.now;
         let left = self.left?;
-        let sentence = since::returned(&self.family, &self.setup.workspace, left, self.now)?;
+        let place = (self.setup.workspace.as_path(), self.current.as_ref());
+        let sentence = since::returned(&self.family, place, left, self.now)?;
         if typed {
             self.say(Kind::Info, sentence);
             return None;
@@ -354,7 +355,8 @@ impl App {
         if let Some(since) = page {
             return self.show_page(Page::Since(since));
         }
-        let returned = since::returned(&self.family, &self.setup.workspace, left, self.now);
+        let place = (self.setup.workspace.as_path(), self.current.as_ref());
+        let returned = since::returned(&self.family, place, left, self.now);
         if let Some(sentence) = returned {
             self.say(Kind::Info, sentence);
         }

@@ -3,8 +3,10 @@
 use super::*;
 use crate::screen::app::Zoom;
 use crate::screen::pane::tree::StoppedPods;
+use crate::wording::since;
+use yoi::client::family::Family;
 use yoi::protocol::event::Line;
-use yoi::protocol::{Entry, Fact, Item, Role};
+use yoi::protocol::{Entry, Fact, Item, LastRun, Refusal, Role};
 
 /// Entries of a page.
 const PAGE: usize = 3;
@@ -142,6 +144,39 @@ fn the_place_in_a_transcript_is_found_pages_above_its_end() {
     let mut next = self::next(&bench, 80, 24, family());
     serve(&mut next, &other);
     assert!(next.screen().contains("answer 29 row 7"), "{}", next.screen());
+}
+
+#[test]
+fn the_last_pod_here_that_is_deleted_leaves_the_first_screen_and_no_refusal() {
+    let far = PodInfo { workspace: "/far".into(), ..pod("far", State::Idle) };
+    let mut bench = Bench::new(vec![pod("alice", State::Idle), far]);
+    assert_eq!(bench.app.current.as_ref().map(PodName::as_str), Some("alice"));
+    let name = PodName::parse("alice").expect("a name");
+    bench.host(Some("alice"), Event::PodRemoved { name: name.clone() });
+    let refused = Err(Refusal::invalid("no pod named `alice`"));
+    bench.msg(Msg::Answered(Asked::Page(name), refused));
+    assert_eq!(bench.notice(), "alice is gone");
+    assert_eq!(bench.app.current, None);
+    assert!(bench.app.is_first_screen(), "{}", bench.screen());
+}
+
+#[test]
+fn what_pods_of_another_directory_did_is_told_on_a_screen_that_shows_one_of_them() {
+    let done = |parent: Option<&str>, name: &str| PodInfo {
+        parent: parent.map(|parent| PodName::parse(parent).expect("a name")),
+        workspace: "/tmp/tour".into(),
+        unseen: true,
+        last_result: Some(LastRun { at: NOON, ..finished() }),
+        ..pod(name, State::Idle)
+    };
+    let mut family = Family::default();
+    for info in [done(None, "tour"), done(Some("tour"), "tester")] {
+        family.set(info);
+    }
+    let tour = PodName::parse("tour").expect("a name");
+    let said = |current| since::returned(&family, ("/here".as_ref(), current), 0, NOON);
+    assert_eq!(said(None), None);
+    assert!(said(Some(&tour)).is_some_and(|said| said.contains("2 finished")));
 }
 
 #[test]
