@@ -161,7 +161,7 @@ fn the_last_pod_here_that_is_deleted_leaves_the_first_screen_and_no_refusal() {
 }
 
 #[test]
-fn what_pods_of_another_directory_did_is_told_on_a_screen_that_shows_one_of_them() {
+fn a_screen_that_shows_a_pod_of_another_directory_says_what_its_family_did() {
     let done = |parent: Option<&str>, name: &str| PodInfo {
         parent: parent.map(|parent| PodName::parse(parent).expect("a name")),
         workspace: "/tmp/tour".into(),
