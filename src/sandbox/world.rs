@@ -216,6 +216,12 @@ impl World {
         !matches!(self.around(path), Some(Part::Bind(_) | Part::Pinned))
     }
 
+    /// Whether something else of this world lies in a directory.
+    fn has_more_in(&self, dir: &Path) -> bool {
+        let parts = self.parts.keys().chain(self.files.keys()).chain(self.links.keys());
+        parts.into_iter().any(|path| path != dir && path.starts_with(dir))
+    }
+
     fn bind_grants(&mut self, view: &CommandView, holes: &[Hole]) {
         let mut whole: BTreeMap<&Path, Level> = BTreeMap::new();
         let mut caches: BTreeSet<&Path> = BTreeSet::new();

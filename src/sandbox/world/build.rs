@@ -62,12 +62,13 @@ pub fn build(world: &World, pid_max: u32) -> Result<Missing, String> {
     let mut missing = Missing::default();
     for (path, part) in &world.parts {
         let done = build.place(world, path, *part, pid_max, &mut missing);
-        let done = done.and_then(|()| build.note(world, path, *part));
+        let done = done.and_then(|id| build.note(world, path, *part, id));
         done.map_err(|error| format!("mounting {}: {}", path.display(), words(error)))?;
     }
     for (path, text) in world.files.iter().filter(|(path, _)| world.owns(path)) {
         let done = build.point(world, path, FileType::RegularFile).map_err(words);
         let done = done.and_then(|file| {
+            build.must_lie_in_its_part(&file, path).map_err(words)?;
             fs::write(build.machine.named(&file), text).map_err(|error| error.to_string())
         });
         done.map_err(|error| format!("writing {}: {error}", path.display()))?;
@@ -93,6 +94,9 @@ struct Build {
     own: BTreeMap<u64, PathBuf>,
     /// These paths.
     parts: BTreeSet<PathBuf>,
+    /// Those that lie right in the directory of temporary files and have others in them: what is in them is reached from
+    /// here, wherever their parents go.
+    held: BTreeMap<PathBuf, OwnedFd>,
 }
 
 impl Build {
@@ -116,11 +120,12 @@ impl Build {
             let new = openat(CWD, NEW, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
             let machine = Machine::at(OLD)?;
             let own = BTreeMap::from([(machine.mount_of(&new)?, PathBuf::from("/"))]);
-            Ok(Self { machine, new, own, parts: BTreeSet::new() })
+            Ok(Self { machine, new, own, parts: BTreeSet::new(), held: BTreeMap::new() })
         };
         begin().map_err(|error| step("mounting a root directory", error))
     }
 
+    /// Mounts a part, and returns the id of the mount if that is known before it is at its path.
     fn place(
         &self,
         world: &World,
@@ -128,17 +133,17 @@ impl Build {
         part: Part,
         pid_max: u32,
         missing: &mut Missing,
-    ) -> Result<(), Errno> {
+    ) -> Result<Option<u64>, Errno> {
         match part {
-            Part::Bind(_) | Part::Device => self.bind(world, path, path),
-            Part::Pinned => skip_own(world, path, self.pin(path), ()),
+            Part::Bind(_) | Part::Device => return self.bind(world, path, path).map(Some),
+            Part::Pinned => return skip_own(world, path, self.pin(path).map(Some), None),
             Part::Hidden => skip_own(world, path, self.hide(path), ()),
             Part::Layered => self.layer(world, path, missing),
             Part::Kept => {
                 let private = world.private.as_ref().ok_or(Errno::INVAL)?;
-                self.bind(world, &private.tmp(), path)
+                return self.bind(world, &private.tmp(), path).map(Some);
             }
-            Part::Script => self.script(world, path),
+            Part::Script => return self.script(world, path).map(Some),
             Part::Directory => self.point(world, path, FileType::Directory).map(drop),
             Part::Memory(mib) => {
                 let inodes = u64::from(mib) * FILES_PER_MIB;
@@ -170,24 +175,63 @@ impl Build {
                 }
             }
         }
+        .map(|()| None)
     }
 
-    /// Notes the mount of a part that was placed. The mount of another part at its path means that its parents were moved.
-    fn note(&mut self, world: &World, path: &Path, part: Part) -> Result<(), Errno> {
+    /// Notes the mount of a part that was placed; `known` is its id. Another mount at its path means that its parents were
+    /// moved.
+    fn note(
+        &mut self,
+        world: &World,
+        path: &Path,
+        part: Part,
+        known: Option<u64>,
+    ) -> Result<(), Errno> {
         if part == Part::Directory {
             return Ok(());
         }
-        let id = open(&self.new, path).and_then(|place| self.machine.mount_of(&place));
-        let Some(id) = skip_own(world, path, id.map(Some), None)? else { return Ok(()) };
+        let Some(place) = skip_own(world, path, self.reach(path).map(Some), None)? else {
+            return Ok(());
+        };
+        let id = self.machine.mount_of(&place)?;
+        if known.is_some_and(|known| known != id) {
+            return Err(Errno::STALE);
+        }
         if let Some(other) = self.own.get(&id) {
             // A hole in a layer that lacks the path is no mount.
             let is_no_mount =
                 matches!(part, Part::Hidden | Part::Pinned) && is_layered(world, path);
             return if is_no_mount && path.starts_with(other) { Ok(()) } else { Err(Errno::STALE) };
         }
+        if self.around(path).is_some_and(|dir| world.parts.get(dir) == Some(&Part::Kept))
+            && world.has_more_in(path)
+        {
+            self.held.insert(path.to_owned(), place);
+        }
         self.own.insert(id, path.to_owned());
         self.parts.insert(path.to_owned());
         Ok(())
+    }
+
+    /// The nearest mount above a path; `None` above the root.
+    fn around<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        let is_mount = |dir: &&Path| *dir == Path::new("/") || self.parts.contains(*dir);
+        path.ancestors().skip(1).find(is_mount)
+    }
+
+    /// Opens a path of this world.
+    fn reach(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let held = path.ancestors().skip(1).find_map(|dir| Some((dir, self.held.get(dir)?)));
+        match held {
+            Some((dir, held)) => open(held, path.strip_prefix(dir).unwrap_or(path)),
+            None => open(&self.new, path),
+        }
+    }
+
+    /// Refuses what lies in another mount than the nearest one above its path: a parent was moved there.
+    fn must_lie_in_its_part(&self, open: &OwnedFd, path: &Path) -> Result<(), Errno> {
+        let part = self.own.get(&self.machine.mount_of(open)?);
+        if part.map(PathBuf::as_path) == self.around(path) { Ok(()) } else { Err(Errno::STALE) }
     }
 
     fn mount(
@@ -204,10 +248,16 @@ impl Build {
     }
 
     /// Bind-mounts `source` of the old root at `path`. No link is followed.
-    fn bind(&self, world: &World, source: &Path, path: &Path) -> Result<(), Errno> {
+    fn bind(&self, world: &World, source: &Path, path: &Path) -> Result<u64, Errno> {
         let from = self.machine.open(source)?;
         let kind = FileType::from_raw_mode(fstat(&from)?.st_mode);
-        attach(&copy(&from)?, &self.point(world, path, kind)?)
+        self.attach(&copy(&from)?, &self.point(world, path, kind)?)
+    }
+
+    /// Mounts a detached tree, and returns the id of its mount.
+    fn attach(&self, tree: &OwnedFd, place: &OwnedFd) -> Result<u64, Errno> {
+        attach(tree, place)?;
+        self.machine.mount_of(tree)
     }
 
     /// Mounts a layer of the Pod over a cache of the person.
@@ -219,7 +269,7 @@ impl Build {
     }
 
     /// Mounts the copy of a script over the script. The copy has no other name in the world.
-    fn script(&self, world: &World, path: &Path) -> Result<(), Errno> {
+    fn script(&self, world: &World, path: &Path) -> Result<u64, Errno> {
         let copy_of = world.scripts.get(path).ok_or(Errno::INVAL)?;
         let place = self.point(world, path, FileType::RegularFile)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -231,13 +281,14 @@ impl Build {
         written.map_err(|error| errno(&error))?;
         drop(file);
         let tree = copy(&open(&self.new, Path::new(SCRIPT))?)?;
-        attach(&tree, &place)?;
-        unlinkat(&self.new, SCRIPT, AtFlags::empty())
+        let id = self.attach(&tree, &place)?;
+        unlinkat(&self.new, SCRIPT, AtFlags::empty())?;
+        Ok(id)
     }
 
-    fn pin(&self, path: &Path) -> Result<(), Errno> {
-        let place = open(&self.new, path)?;
-        attach(&copy(&place)?, &place)
+    fn pin(&self, path: &Path) -> Result<u64, Errno> {
+        let place = self.reach(path)?;
+        self.attach(&copy(&place)?, &place)
     }
 
     fn hide_keys(&self) -> Result<(), Errno> {
@@ -249,7 +300,7 @@ impl Build {
     }
 
     fn hide(&self, path: &Path) -> Result<(), Errno> {
-        let place = open(&self.new, path)?;
+        let place = self.reach(path)?;
         match FileType::from_raw_mode(fstat(&place)?.st_mode) {
             FileType::Directory => {
                 // Files of yoi that a command may see need mount points in it.
@@ -278,7 +329,7 @@ impl Build {
 
     fn made_point(&self, world: &World, path: &Path, kind: FileType) -> Result<OwnedFd, Errno> {
         let own = path.parent().is_some_and(|dir| world.owns(dir));
-        let is_there = match open(&self.new, path) {
+        let is_there = match self.reach(path) {
             Ok(place) if !own || fits(&place, kind)? => return Ok(place),
             Err(error) if !own => return Err(error),
             Err(Errno::NOENT) => false,
@@ -286,6 +337,7 @@ impl Build {
         };
         let (parent, name) = (path.parent().ok_or(Errno::INVAL)?, path.file_name());
         let parent = self.point(world, parent, FileType::Directory)?;
+        self.must_lie_in_its_part(&parent, path)?;
         let name = name.ok_or(Errno::INVAL)?;
         // The removal of another obstacle may have removed this one, too.
         let removed = || match unlinkat(&parent, name, AtFlags::empty()) {
@@ -303,13 +355,15 @@ impl Build {
                 openat(&parent, name, flags, 0o644.into()).map(drop)?;
             }
         }
-        open(&self.new, path)
+        self.reach(path)
     }
 
     /// Creates a link. Errors are ignored, because the target can be reached at its own path.
     fn link(&self, world: &World, path: &Path, target: &Path) {
         let Some((parent, name)) = path.parent().zip(path.file_name()) else { return };
-        if let Ok(parent) = self.point(world, parent, FileType::Directory) {
+        if let Ok(parent) = self.point(world, parent, FileType::Directory)
+            && self.must_lie_in_its_part(&parent, path).is_ok()
+        {
             let _ = rustix::fs::symlinkat(target, &parent, name);
         }
     }
@@ -319,13 +373,16 @@ impl Build {
         let table = Path::new(OLD).join("proc/self/mountinfo");
         let table = fs::read(table).map_err(|error| format!("mountinfo: {error}"))?;
         let all: Mounts<'_> = mountinfo::mounts(&table).map(|mount| (mount.id, mount)).collect();
+        if self.own.keys().any(|id| !all.contains_key(id)) {
+            return Err("a mount was removed meanwhile".into());
+        }
         for mount in all.values().filter(|mount| mount.point.starts_with(NEW)) {
             let path = self.path_of(mount, &all).ok_or("a mount was moved meanwhile")?;
             match self.remount(mount, &path, taken(world, &path)) {
                 Ok(()) => {}
                 // It cannot be entered at all.
                 Err(Errno::ACCESS) if !self.own.contains_key(&mount.id) => {}
-                Err(_) if is_covered(mount, &all) => {}
+                Err(_) if !self.own.contains_key(&mount.id) && is_covered(mount, &all) => {}
                 Err(error) => {
                     return Err(format!("restricting {}: {}", path.display(), words(error)));
                 }
@@ -334,25 +391,21 @@ impl Build {
         Ok(())
     }
 
-    /// The path of a mount in this world. `None` if it does not lie in the part that it is made for, or in none.
+    /// The path of a mount in this world. `None` if it, or the part that it lies in, is not where it was made.
     fn path_of(&self, mount: &Mount<'_>, all: &Mounts<'_>) -> Option<PathBuf> {
-        let is_part = |mount: &&Mount<'_>| self.own.contains_key(&mount.id);
-        let around = || on(all.get(&mount.parent), all).find(is_part);
-        let Some(path) = self.own.get(&mount.id) else {
-            let part = around()?;
-            let inner = mount.point.strip_prefix(&part.point).ok()?;
-            return Some(self.own.get(&part.id)?.join(inner));
-        };
-        let is_mount = |dir: &&Path| *dir == Path::new("/") || self.parts.contains(*dir);
-        let wanted = path.ancestors().skip(1).find(is_mount);
-        let is_there =
-            wanted.is_none() || wanted == self.own.get(&around()?.id).map(PathBuf::as_path);
-        is_there.then(|| path.clone())
+        let part = on(Some(mount), all).find(|mount| self.own.contains_key(&mount.id))?;
+        let path = self.own.get(&part.id)?;
+        let around = on(all.get(&part.parent), all).find_map(|mount| self.own.get(&mount.id));
+        let is_there = part.point == below(NEW.as_ref(), path)
+            && (path == Path::new("/") || around.map(PathBuf::as_path) == self.around(path));
+        let inner = mount.point.strip_prefix(&part.point).ok().filter(|_| is_there)?;
+        // A joined path of no components would end in a slash.
+        Some(if inner.as_os_str().is_empty() { path.clone() } else { path.join(inner) })
     }
 
     /// Sets the flags of a mount, which must be the one at this path.
     fn remount(&self, mount: &Mount<'_>, path: &Path, taken: MountFlags) -> Result<(), Errno> {
-        let place = open(&self.new, path)?;
+        let place = self.reach(path)?;
         if self.machine.mount_of(&place)? != mount.id {
             return Err(Errno::STALE);
         }
@@ -474,8 +527,8 @@ fn taken(world: &World, path: &Path) -> MountFlags {
 /// Whether a file of this kind can be mounted here.
 fn fits(place: &OwnedFd, kind: FileType) -> Result<bool, Errno> {
     let found = FileType::from_raw_mode(fstat(place)?.st_mode);
-    Ok((found == FileType::Directory) == (kind == FileType::Directory)
-        && found != FileType::Symlink)
+    // A FIFO that another command left there would be waited for.
+    Ok(found == kind || kind != FileType::Directory && found == FileType::RegularFile)
 }
 
 /// Ignores a missing mount point in a layered cache: the Pod removed or replaced that path in its

@@ -33,7 +33,8 @@ fn mount(line: &[u8]) -> Option<Mount<'_>> {
     let options = fields.next()?;
     // A variable number of fields precedes the type of the file system.
     let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-    Some(Mount { id, parent, root, point, options, kind: std::str::from_utf8(kind).ok()? })
+    let kind = std::str::from_utf8(kind).unwrap_or_default();
+    Some(Mount { id, parent, root, point, options, kind })
 }
 
 impl Mount<'_> {

@@ -307,3 +307,16 @@ async fn no_mount_of_a_command_goes_to_another_place_while_one_beside_it_moves_d
     swapped.well();
     println!("{began} of 40 commands began");
 }
+
+#[tokio::test]
+async fn a_pipe_in_the_place_of_a_generated_file_stops_no_command() {
+    let cell = Cell::new();
+    if no_world_to_test() {
+        return;
+    }
+    cell.only_in_a_world();
+    fs::write(cell.path("home/.gitconfig"), "[user]\n\tname = Ann\n").unwrap();
+    let pipe = "rm -f ~/.gitconfig && mkfifo ~/.gitconfig && test -p ~/.gitconfig";
+    cell.run(pipe).await.well();
+    assert_eq!(cell.run("git config user.name").await.well().trim(), "Ann");
+}

@@ -48,6 +48,7 @@ const OPEN: [(&str, &[&str]); 9] = [
             "private::a_command_ends_when_its_pod_keeps_too_much",
             "private::commands_that_run_at_the_same_time_are_ended_together_and_each_result_says_so",
             "private::a_command_that_ended_by_itself_is_measured_at_its_end",
+            "private::a_pipe_in_the_place_of_a_generated_file_stops_no_command",
             "private::no_mount_of_a_command_goes_to_another_place_while_one_beside_it_moves_directories",
         ],
     ),
