@@ -48,6 +48,11 @@ any = true
 text = "heard: {1}"
 "#;
 
+/// The program under test. `YOI` may name another build of it, so that a long run is that of a released one.
+fn program() -> String {
+    std::env::var("YOI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_yoi").to_owned())
+}
+
 /// What a run of the program ended with.
 #[derive(Debug)]
 pub struct Done {
@@ -150,7 +155,7 @@ impl Bench {
 
     /// The program, in the workspace, with nothing of this process's environment but the PATH.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.prepared(env!("CARGO_BIN_EXE_yoi"), "");
+        let mut command = self.prepared(&program(), "");
         command.args(args);
         command
     }
@@ -160,8 +165,7 @@ impl Bench {
         let programs = self.path("bin");
         if !programs.is_dir() {
             fs::create_dir(&programs).expect("a new directory");
-            let program = env!("CARGO_BIN_EXE_yoi");
-            std::os::unix::fs::symlink(program, programs.join("yoi")).expect("a new link");
+            std::os::unix::fs::symlink(program(), programs.join("yoi")).expect("a new link");
         }
         let mut command = self.prepared("sh", &format!("{}:", programs.display()));
         command.args(["-c", line]);
