@@ -2,11 +2,15 @@
 //! processor time for a message, its memory with a member that never reads. Messages to Pods are acknowledged when
 //! they are committed to the mailbox, so they have rows of their own.
 //!
-//! `cargo bench --bench mesh` measures everything and prints a table. `YOI` may name another build of the program. The
+//! `cargo bench --bench mesh` measures everything and prints tables; words after `--` choose: `agents pods machines`. `YOI`
+//! may name another build of the program. The
 //! leader is a process of its own, with its audit on; members are threads of this one. The sizes and patterns are those
 //! with which the broker of remote-pi 0.4.2 was measured.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a table is what this program is for")]
+
+#[path = "mesh/machines.rs"]
+mod machines;
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -17,6 +21,27 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn main() {
+    // Cargo adds `--bench`.
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let is_wanted = |name: &str| words.is_empty() || words.iter().any(|word| word == name);
+    if is_wanted("agents") {
+        agents();
+    }
+    if is_wanted("pods") {
+        pods();
+    }
+    if is_wanted("machines") {
+        machines::measure();
+    }
+}
+
+/// The program under test.
+fn program() -> String {
+    std::env::var("YOI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_yoi").to_owned())
+}
+
+/// Messages between raw members.
+fn agents() {
     let leader = Leader::start();
     println!("| pattern | messages/s | ack p50 | ack p99 | leader CPU/message |");
     println!("|---|---|---|---|---|");
@@ -48,6 +73,10 @@ fn main() {
         println!("{}", load.measure(&leader));
     }
     println!("{}", never_reads(&leader));
+}
+
+/// Messages of raw members to Pods of one host.
+fn pods() {
     let host = Leader::with_pods(POD_PAIRS);
     println!(
         "\n| committed to the mailbox of a Pod | messages/s | ack p50 | ack p99 | host CPU/message |"
@@ -77,14 +106,13 @@ const POD_SETTINGS: &str = "[mesh]\njoin = true\nwaiting = 1000000\nper_minute =
 struct Leader {
     process: Child,
     socket: PathBuf,
-    _home: tempfile::TempDir,
+    home: tempfile::TempDir,
 }
 
 impl Leader {
     fn start() -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
-        let program = std::env::var("YOI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_yoi").to_owned());
-        let mut process = Command::new(program)
+        let mut process = Command::new(program())
             .args(["mesh", "tail", "--name", "leader"])
             .env("YOI_HOME", home.path())
             .stdin(Stdio::null())
@@ -98,7 +126,7 @@ impl Leader {
         assert!(line.contains("leads the mesh"), "{line}");
         // It says who joins and leaves; a full pipe would stop it.
         std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
-        Self { process, socket: home.path().join("run/.mesh/sock"), _home: home }
+        Self { process, socket: home.path().join("run/.mesh/sock"), home }
     }
 
     /// A host with so many Pods, `pod0` and on, each of which is a member of the mesh that the host leads.
@@ -112,9 +140,8 @@ impl Leader {
         let script = path("script.toml");
         std::fs::write(&script, "[[when]]\nany = true\ntext = \"done\"\n")
             .expect("a writable directory");
-        let program = std::env::var("YOI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_yoi").to_owned());
         let yoi = |args: &[String]| {
-            let mut command = Command::new(&program);
+            let mut command = Command::new(program());
             command.args(args).env("YOI_HOME", home.path()).env("HOME", home.path());
             command.current_dir(path("ws")).stdin(Stdio::null()).stdout(Stdio::null());
             command
@@ -140,7 +167,18 @@ impl Leader {
             String::from_utf8_lossy(&names).lines().filter(|name| name.starts_with("pod")).count()
         };
         until("the Pods join", &|| joined() == count);
-        Self { process, socket, _home: home }
+        Self { process, socket, home }
+    }
+
+    fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// How many messages were committed to the mailbox of a Pod.
+    fn committed(&self, pod: &str) -> usize {
+        let db = rusqlite::Connection::open(self.home().join("data/yoi.db")).expect("a database");
+        let sql = "SELECT count(*) FROM mail WHERE pod = ?1";
+        db.query_row(sql, [pod], |row| row.get(0)).expect("a count")
     }
 
     /// Processor time of the leader so far.
@@ -227,7 +265,7 @@ impl Load {
             }
             senders.into_iter().flat_map(|sender| sender.join().expect("a sender")).collect()
         });
-        self.row(times, begun.elapsed(), leader.cpu() - cpu)
+        row(self.name, times, begun.elapsed(), leader.cpu() - cpu)
     }
 
     /// The same with Pods as receivers.
@@ -246,21 +284,7 @@ impl Load {
             let threads: Vec<_> = senders.iter().map(|(sender, pod)| send((sender, pod))).collect();
             threads.into_iter().flat_map(|thread| thread.join().expect("a sender")).collect()
         });
-        self.row(times, begun.elapsed(), host.cpu() - cpu)
-    }
-
-    /// A row of the table.
-    fn row(&self, mut times: Vec<Duration>, took: Duration, cpu: Duration) -> String {
-        times.sort_unstable();
-        let count = times.len();
-        format!(
-            "| {} | {:.0} | {:.0} us | {:.0} us | {:.1} us |",
-            self.name,
-            count as f64 / took.as_secs_f64(),
-            times[count / 2].as_secs_f64() * 1e6,
-            times[count * 99 / 100].as_secs_f64() * 1e6,
-            cpu.as_secs_f64() * 1e6 / count as f64,
-        )
+        row(self.name, times, begun.elapsed(), host.cpu() - cpu)
     }
 
     /// Sends all messages; the time to each acknowledgement. They come in the order of the messages.
@@ -291,6 +315,19 @@ impl Load {
             received += lines_in(stream, &mut buffer);
         }
     }
+}
+
+/// A row of a table.
+fn row(name: &str, mut times: Vec<Duration>, took: Duration, cpu: Duration) -> String {
+    times.sort_unstable();
+    let count = times.len();
+    format!(
+        "| {name} | {:.0} | {:.0} us | {:.0} us | {:.1} us |",
+        count as f64 / took.as_secs_f64(),
+        times[count / 2].as_secs_f64() * 1e6,
+        times[count * 99 / 100].as_secs_f64() * 1e6,
+        cpu.as_secs_f64() * 1e6 / count as f64,
+    )
 }
 
 /// How many lines end in what is read next.
