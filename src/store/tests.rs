@@ -793,6 +793,41 @@ async fn pairs_are_found_in_any_case_and_forgotten_among_other_machines() {
 }
 
 #[tokio::test]
+async fn a_database_of_before_the_machines_opens_and_one_with_them_keeps_what_is_blocked() {
+    let at = |table: &str| MIGRATIONS.iter().position(|sql| sql.contains(table)).unwrap();
+    let before = at("CREATE TABLE machine_peers");
+    let bench = Bench::new();
+    let (older, _, _) = open(&bench.path, &MIGRATIONS[..before]).unwrap();
+    older.execute_batch("INSERT INTO mesh_blocks (name, created) VALUES ('casa', 1)").unwrap();
+    drop(older);
+    let store = bench.open().await;
+    assert_eq!(store.machine_peers().await.unwrap(), []);
+    assert_eq!(store.taken_of_stream().await.unwrap(), 0);
+    assert_eq!(store.begin_network("trab pin".into()).await.unwrap(), []);
+    store.note_taken_of_stream(7).await.unwrap();
+    assert_eq!(store.taken_of_stream().await.unwrap(), 7);
+    // It had no machines, so an agent is meant.
+    assert_eq!(store.blocked_agents().await.unwrap(), ["casa".to_owned()].into());
+
+    let bench = Bench::new();
+    let (older, _, _) = open(&bench.path, &MIGRATIONS[..=before]).unwrap();
+    let rows = "INSERT INTO pods (key, name, wanted, cwd, workspace, session, config, scope, env,
+            created, since, seen)
+        VALUES ('alice', 'alice', 'live', x'', x'', '', '', '', '', 1, 1, 1);
+        INSERT INTO machine_network (name) VALUES ('trab pin');
+        INSERT INTO machine_peers VALUES ('alice', 'alice', 'casa:bob', 3, 1, 1, 0, 'r1', '', 5);
+        INSERT INTO mesh_blocks (name, created) VALUES ('docs', 1), ('docs:eve', 1), ('Pi 1', 1)";
+    older.execute_batch(rows).unwrap();
+    drop(older);
+    let store = bench.open().await;
+    assert!(store.are_machine_peers(&name("alice"), "casa:bob").await.unwrap());
+    assert_eq!(store.begin_network("trab pin".into()).await.unwrap(), [], "it is the same one");
+    assert_eq!(store.taken_of_stream().await.unwrap(), 0);
+    let blocked = ["Pi 1", "docs", "docs:", "docs:eve"].map(str::to_owned);
+    assert_eq!(store.blocked_agents().await.unwrap(), blocked.into());
+}
+
+#[tokio::test]
 async fn requests_of_other_machines_are_few_for_one_pod_and_none_while_they_may_make_none() {
     let (bench, alice) = (Bench::new(), name("alice"));
     let store = bench.open().await;
