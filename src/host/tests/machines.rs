@@ -14,6 +14,7 @@ use crate::protocol::{
     ApprovalRequest, Event, Fact, Method, PodInfo, Refusal, State, SystemItem, Verdict,
 };
 use crate::store::{MachinePeer, Wanted};
+use crate::trace::tests::capture;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use std::time::Duration;
@@ -25,7 +26,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 impl Bench {
     /// A host with one Pod on the mesh, as the machine that the credentials name.
     async fn machine(pod: &str, credentials: &Credentials) -> Self {
+        Self::machine_with("", pod, credentials).await
+    }
+
+    /// The same with these settings of the mesh.
+    async fn machine_with(settings: &str, pod: &str, credentials: &Credentials) -> Self {
         let mut bench = family(&[(pod, None, Wanted::Live)], &[]).await;
+        let config = bench.root.join("home/config/config.toml");
+        std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+        std::fs::write(config, format!("[mesh]\n{settings}\n")).unwrap();
         bench.joins(pod).await;
         credentials.write(&bench.host.shared.dirs.state).unwrap();
         bench.until_machine(|view| view.connected).await;
@@ -38,6 +47,12 @@ impl Bench {
         let until = machines.until(|view| view.as_ref().is_some_and(&fits));
         let view = tokio::time::timeout(PATIENCE, until).await.expect("it fits in time");
         view.expect("a machine")
+    }
+
+    /// Changes the database of this host behind its back.
+    fn changes_database(&self, sql: &str) {
+        let path = self.host.shared.dirs.data.join("yoi.db");
+        rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap();
     }
 
     async fn sees(&self, machine: &str) {
@@ -289,6 +304,113 @@ async fn what_a_lost_connection_mixes_up_arrives_once_and_in_order() {
         }
     };
     tokio::time::timeout(PATIENCE, taken).await.expect("it is noted");
+}
+
+/// A message that another machine sends with a client of its own.
+fn from_alice(text: &str) -> Message {
+    let body = to_raw_value(text).unwrap();
+    let (from, to, id) = ("alice".into(), "bob".into(), Id::new().to_string());
+    Message { from, to, id, re: None, body, peering: None }
+}
+
+/// Has a host fail to store messages, and the connection lost meanwhile: the server has kept what was not stored, and that
+/// comes first, although the server hands over a later message before.
+async fn messages_are_kept_while_a_host_cannot_store_them(breaks: &str, mends: &str) {
+    let Some(mut server) = TestServer::start() else { return };
+    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
+    let (captured, _guard) = capture();
+    let mut there = Bench::machine_with("per_minute = 4", "bob", &trab).await;
+    let (link, mut incoming) = connect(&casa).await.unwrap();
+    let trab = machine("trab");
+    link.send(&trab, &from_alice("0")).await.unwrap();
+    assert_eq!(outcome(&link, &mut incoming).await, None);
+    there.changes_database(breaks);
+    link.send(&trab, &from_alice("1")).await.unwrap();
+    link.send(&trab, &from_alice("2")).await.unwrap();
+    let fails = async {
+        let says = |line: &String| line.contains("a message of the machine casa cannot be stored");
+        while !captured.lines().iter().any(says) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, fails).await.expect("it fails");
+    server.end();
+    there.until_machine(|view| view.why.is_some()).await;
+    there.changes_database(mends);
+    server.start_again();
+    let (link, mut incoming) = connect(&casa).await.unwrap();
+    link.send(&trab, &from_alice("3")).await.unwrap();
+    let read = there.reads_when("bob", 4).await;
+    let said = |message: &String| message.lines().nth(1).unwrap().to_owned();
+    assert_eq!(read.iter().map(said).collect::<Vec<_>>(), ["> 0", "> 1", "> 2", "> 3"]);
+    // A message that was not stored used up none of those that its sender may send.
+    link.send(&trab, &from_alice("4")).await.unwrap();
+    let refused = loop {
+        if let Some(reason) = outcome(&link, &mut incoming).await {
+            break reason;
+        }
+    };
+    assert_eq!(refused, "pod `bob` takes 4 messages of one agent in a minute");
+}
+
+#[tokio::test]
+async fn messages_are_kept_while_it_cannot_be_read_which_pods_take_part() {
+    let [breaks, mends] = [("mesh_choices", "away"), ("away", "mesh_choices")]
+        .map(|(from, to)| format!("ALTER TABLE {from} RENAME TO {to}"));
+    messages_are_kept_while_a_host_cannot_store_them(&breaks, &mends).await;
+}
+
+#[tokio::test]
+async fn messages_are_kept_while_it_cannot_be_read_which_agents_are_peers() {
+    let [breaks, mends] = [("machine_peers", "away"), ("away", "machine_peers")]
+        .map(|(from, to)| format!("ALTER TABLE {from} RENAME TO {to}"));
+    messages_are_kept_while_a_host_cannot_store_them(&breaks, &mends).await;
+}
+
+#[tokio::test]
+async fn messages_are_kept_while_the_mailbox_cannot_be_written() {
+    let breaks = "CREATE TRIGGER broken BEFORE INSERT ON mail
+        BEGIN SELECT RAISE(ABORT, 'broken'); END";
+    messages_are_kept_while_a_host_cannot_store_them(breaks, "DROP TRIGGER broken").await;
+}
+
+#[tokio::test]
+async fn a_message_that_came_before_uses_up_none_of_those_that_its_sender_may_send() {
+    let Some(mut server) = TestServer::start() else { return };
+    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
+    let _there = Bench::machine_with("per_minute = 2", "bob", &trab).await;
+    let (link, mut incoming) = connect(&casa).await.unwrap();
+    let once = from_alice("once");
+    let mut reasons = Vec::new();
+    for message in [&once, &once, &once, &from_alice("second"), &from_alice("third")] {
+        link.send(&machine("trab"), message).await.unwrap();
+        reasons.push(outcome(&link, &mut incoming).await);
+    }
+    let over_rate = "pod `bob` takes 2 messages of one agent in a minute";
+    assert_eq!(reasons, [None, None, None, None, Some(over_rate.to_owned())]);
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_large_is_refused_with_the_sizes_and_kept_nowhere() {
+    let Some(mut server) = TestServer::start() else { return };
+    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
+    let here = Bench::machine_with("message_kib = 1024", "alice", &casa).await;
+    let there = Bench::machine("bob", &trab).await;
+    here.sees("trab").await;
+    // Beyond what the server takes: it gets nothing of it.
+    let (_, status, reason) = here.sends("alice", "trab:bob", &"x".repeat(200 << 10)).await;
+    let reason = reason.unwrap();
+    let size = reason.strip_prefix("the message has ").and_then(|rest| {
+        rest.strip_suffix(" bytes, and the server takes at most 131072")?.parse::<usize>().ok()
+    });
+    assert!(status == "refused" && size.is_some_and(|size| size > 200 << 10), "{reason}");
+    let view = here.host.shared.mesh.machines.view().unwrap();
+    assert_eq!(view.messages, []);
+    // Beyond what the other Pod takes.
+    let (_, status, reason) = here.sends("alice", "trab:bob", &"x".repeat(100 << 10)).await;
+    let expected = "the body of a message to pod `bob` has at most 64 KiB";
+    assert_eq!((status.as_str(), reason.as_deref()), ("denied", Some(expected)));
+    assert_eq!(there.host.shared.store.messages(&name("bob")).await.unwrap(), []);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use crate::mesh::machines::{Arrived, Fate, Link, MachineName, Message, Outcome, 
 use crate::protocol::{AgentOrigin, PodName};
 use crate::run::AgentMessage;
 use crate::store::{MailboxKind, Offer, Offered, StoreError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Instant, SystemTime};
 
 /// The reason why a message to a name that no agent has is denied.
@@ -54,7 +54,7 @@ impl Task {
             Arrived::Message { from, message, receipt } => {
                 let Some(peering) = message.peering else { return Ok(()) };
                 let taken = self.take_peering(&from, &message, peering, when(receipt.taken)).await;
-                let reason = taken.map_err(|error| not_stored(&error))?;
+                let reason = taken.map_err(|error| not_stored(&from, &error))?;
                 match peering {
                     Peering { wants: false, .. } => link.acknowledge(receipt).await,
                     _ => self.decided(link, Taken { from, message, receipt }, reason).await,
@@ -87,7 +87,7 @@ impl Task {
             let offered = match self.offer(taken).await {
                 Ok(offered) => offered,
                 Err(error) => {
-                    not_stored(&error);
+                    not_stored(&taken.from, &error);
                     reasons.push(Err(()));
                     break;
                 }
@@ -105,7 +105,11 @@ impl Task {
         for (pod, numbers, offers) in offers.into_values() {
             let counted: Vec<bool> = offers.iter().map(|offer| offer.refused.is_none()).collect();
             let outcomes = delivery::deliver(&self.shared, &pod, offers).await;
-            let outcomes = outcomes.map_err(|error| not_stored(&error));
+            let outcomes = outcomes.map_err(|error| {
+                let from = numbers.iter().map(|number| &messages[*number].from);
+                let from: BTreeSet<&MachineName> = from.collect();
+                from.into_iter().for_each(|machine| not_stored(machine, &error));
+            });
             for (at, number) in numbers.into_iter().enumerate() {
                 let outcome = outcomes.as_ref().map(|all| all.get(at));
                 if counted[at] && matches!(outcome, Err(()) | Ok(Some(Offered::Known))) {
@@ -143,11 +147,12 @@ impl Task {
         let sender = format!("{}:{}", taken.from, message.from);
         let body = message.body.get().to_owned();
         let at = when(taken.receipt.taken);
+        let strangers = shared.settings.last().settings.mesh.wake.contains(&Wake::Strangers);
+        let wakes = strangers || shared.store.are_machine_peers(&name, &sender).await?;
+        // It counts the message, so no step that follows it fails.
         let refused = delivery::refused(shared, &name, &sender, body.len(), at);
         let (id, re) = (message.id.clone(), message.re.clone());
         let from = AgentOrigin { name: sender, id, re, pod: false };
-        let strangers = shared.settings.last().settings.mesh.wake.contains(&Wake::Strangers);
-        let wakes = strangers || shared.store.are_machine_peers(&name, &from.name).await?;
         let message = AgentMessage { from, body, wakes };
         let mut offer = delivery::offer(message.row(), MailboxKind::Agent, message.payload());
         offer.refused = refused;
@@ -169,8 +174,8 @@ impl Task {
     }
 }
 
-fn not_stored(error: &StoreError) {
-    tracing::warn!("a message of another machine cannot be stored now: {error}");
+fn not_stored(from: &MachineName, error: &StoreError) {
+    tracing::warn!("a message of the machine {from} cannot be stored now: {error}");
 }
 
 /// The time of a message for its sender's rate: when the server took it, so that what waited for a machine that was
