@@ -19,7 +19,8 @@ use crate::host::Shared;
 use crate::host::mesh::roster::{self, Change};
 use crate::mesh::Id;
 use crate::mesh::machines::{
-    Arrived, Credentials, InOrder, Incoming, Link, MachineName, Outcome, Presence, Receipt, connect,
+    Arrived, Credentials, InOrder, Incoming, Link, MachineName, Outcome, Presence, Receipt,
+    address, connect,
 };
 use crate::protocol::mesh::{MachineView, MeshAgent};
 use crate::protocol::{Event, Refusal};
@@ -96,6 +97,14 @@ impl State {
     }
 }
 
+/// Where a name says that its agent is.
+pub(crate) enum Named<'a> {
+    /// On this machine, by this name.
+    OfThisMachine(&'a str),
+    /// On another machine, if there are any, by this name there.
+    OfAnother(MachineName, &'a str),
+}
+
 /// A machine that said lately which agents it has.
 #[derive(Clone)]
 struct Present {
@@ -126,6 +135,22 @@ impl Machines {
     /// The name of this machine, if it is connected to others or tries to be.
     pub(crate) fn own(&self) -> Option<MachineName> {
         self.state.borrow().own.as_ref().map(|(own, _)| own.clone())
+    }
+
+    /// Where a name says that its agent is. That of this machine before it says nothing more.
+    pub(crate) fn named<'a>(&self, name: &'a str) -> Named<'a> {
+        match address(name) {
+            Some((machine, agent)) if self.own().as_ref() == Some(&machine) => {
+                Named::OfThisMachine(agent)
+            }
+            Some((machine, agent)) => Named::OfAnother(machine, agent),
+            None => Named::OfThisMachine(name),
+        }
+    }
+
+    /// Why no other machine can be reached, as a sentence.
+    pub(crate) fn unreachable(&self) -> String {
+        self.state.borrow().unreachable()
     }
 
     /// Whether a machine of this name is present.

@@ -4,9 +4,10 @@
 use crate::config::settings::Wake;
 use crate::host::Shared;
 use crate::host::authority;
-use crate::host::mesh::{Seat, delivery, machines as elsewhere, view};
+use crate::host::mesh::machines::{self, Named};
+use crate::host::mesh::{Seat, delivery, view};
 use crate::host::verb::Caller;
-use crate::mesh::machines::{self, MachineName};
+use crate::mesh::machines::MachineName;
 use crate::mesh::{Id, Status, To};
 use crate::protocol::method::Addressees;
 use crate::protocol::{AgentOrigin, Event, PeerEdge, PodName, Refusal};
@@ -32,7 +33,7 @@ enum Target {
     /// An agent of the mesh, by its name there.
     Agent(String),
     /// An agent of another machine.
-    Elsewhere(MachineName, String),
+    OfAnotherMachine(MachineName, String),
 }
 
 /// The outcome of a message.
@@ -113,7 +114,9 @@ impl Sending<'_> {
         match self.target(name) {
             Target::Itself => Ok(Outcome::refused("a message to oneself is not sent")),
             Target::Pod(pod) => self.to_pod(&pod, true).await,
-            Target::Elsewhere(machine, agent) => Ok(self.to_machine(machine, &agent, true).await),
+            Target::OfAnotherMachine(machine, agent) => {
+                Ok(self.to_machine(machine, &agent, true).await)
+            }
             Target::Agent(name) => {
                 let sent = self.over_mesh(To::One(name)).await;
                 let handed_over =
@@ -141,7 +144,9 @@ impl Sending<'_> {
                     continue;
                 }
                 Target::Pod(pod) => self.to_pod(&pod, true).await?,
-                Target::Elsewhere(machine, agent) => self.to_machine(machine, &agent, false).await,
+                Target::OfAnotherMachine(machine, agent) => {
+                    self.to_machine(machine, &agent, false).await
+                }
                 Target::Itself => continue,
             };
             pods.extend(outcome.pods);
@@ -173,14 +178,14 @@ impl Sending<'_> {
     /// belong to another agent there.
     fn target(&self, name: &str) -> Target {
         let mesh = &self.shared.mesh;
-        let mut name = name;
-        if let (Some(own), Some((machine, agent))) = (mesh.machines.own(), machines::address(name))
-        {
-            if machine != own {
-                return Target::Elsewhere(machine, agent.to_owned());
+        let name = match mesh.machines.named(name) {
+            Named::OfAnother(machine, agent) if mesh.machines.own().is_some() => {
+                return Target::OfAnotherMachine(machine, agent.to_owned());
             }
-            name = agent;
-        }
+            // Another program that leads the mesh of this machine may know other machines.
+            Named::OfAnother(..) => name,
+            Named::OfThisMachine(name) => name,
+        };
         let pod = mesh.pod_named(name).or_else(|| {
             let pod = self.shared.pod(&PodName::parse(name).ok()?)?.name;
             let renamed = |seat: Seat| !seat.standing.name.eq_ignore_ascii_case(name);
@@ -221,7 +226,7 @@ impl Sending<'_> {
     /// To an agent of another machine.
     async fn to_machine(&self, machine: MachineName, agent: &str, waits: bool) -> Outcome {
         let (pod, id, re, body) = (&self.seat.pod, self.id, self.re, &*self.body);
-        let sending = elsewhere::Sending { pod, machine, agent, id, re, body, peering: None };
+        let sending = machines::Sending { pod, machine, agent, id, re, body, peering: None };
         let (status, reason) = self.shared.send_to_machine(sending, waits).await;
         Outcome::new(status, reason)
     }

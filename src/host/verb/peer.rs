@@ -1,10 +1,10 @@
 //! Peer: two Pods that may message each other and nothing else, or a Pod and an agent of another machine.
 
-use crate::host::mesh::machines::Asked;
+use crate::host::mesh::machines::{Asked, Named};
 use crate::host::mesh::sending::not_joined;
 use crate::host::supervisor::Family;
 use crate::host::verb::{Caller, Cx, Verb};
-use crate::mesh::machines::{MachineName, address};
+use crate::mesh::machines::MachineName;
 use crate::protocol::mesh::{MeshAgent, MeshView};
 use crate::protocol::name::InvalidName;
 use crate::protocol::{Event, PeerEdge, PeerRegistered, PodName, Refusal};
@@ -20,9 +20,9 @@ impl Verb for Peer {
     /// Changes nothing if the two are peers already.
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let source = cx.to()?.clone();
-        let name = match elsewhere(&cx, &self.name) {
-            Elsewhere::Agent(machine, agent) => return of_machine(&cx, machine, agent).await,
-            Elsewhere::Here(name) => name.to_owned(),
+        let name = match cx.shared.mesh.machines.named(&self.name) {
+            Named::OfAnother(machine, agent) => return of_machine(&cx, machine, agent).await,
+            Named::OfThisMachine(name) => name.to_owned(),
         };
         crate::crash_point!("peer-asked");
         let result = cx.family(move |family| {
@@ -38,33 +38,14 @@ impl Verb for Peer {
     }
 }
 
-/// The two that a name can mean.
-pub(crate) enum Elsewhere<'a> {
-    /// An agent of another machine.
-    Agent(MachineName, &'a str),
-    /// A Pod of this host.
-    Here(&'a str),
-}
-
-pub(crate) fn elsewhere<'a>(cx: &Cx, name: &'a str) -> Elsewhere<'a> {
-    match address(name) {
-        Some((machine, agent)) if cx.shared.mesh.machines.own().as_ref() == Some(&machine) => {
-            Elsewhere::Here(agent)
-        }
-        Some((machine, agent)) => Elsewhere::Agent(machine, agent),
-        None => Elsewhere::Here(name),
-    }
-}
-
 /// Asks an agent of another machine, whose person decides.
 async fn of_machine(cx: &Cx, machine: MachineName, agent: &str) -> Result<Event, Refusal> {
-    let pod = cx.pod()?.name;
-    if cx.shared.mesh.machines.own().is_none() {
+    let (pod, machines) = (cx.pod()?.name, &cx.shared.mesh.machines);
+    if machines.own().is_none() {
         // These are the words of the predecessor, because programs may compare them, and the reason.
         let name = SafeText::line(format!("{machine}:{agent}"));
-        return Err(Refusal::invalid(format!(
-            "pod store error: invalid pod name: {name} (this machine is connected to no others)"
-        )));
+        let why = machines.unreachable();
+        return Err(Refusal::invalid(format!("pod store error: invalid pod name: {name} ({why})")));
     }
     if cx.by.is_some() {
         let text = "only a person can ask for a peer on another machine, with `:peer`";

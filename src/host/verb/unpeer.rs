@@ -1,6 +1,7 @@
 //! Unpeer: two Pods are no peers any more.
 
-use crate::host::verb::peer::{Elsewhere, are_peers, elsewhere, pair};
+use crate::host::mesh::machines::Named;
+use crate::host::verb::peer::{are_peers, pair};
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, Refusal};
 
@@ -14,12 +15,12 @@ impl Verb for Unpeer {
     async fn run(self, cx: Cx) -> Result<Event, Refusal> {
         let source = cx.to()?.clone();
         // What is said to another machine waits until it is connected again.
-        let name = match elsewhere(&cx, &self.name) {
-            Elsewhere::Agent(..) => {
+        let name = match cx.shared.mesh.machines.named(&self.name) {
+            Named::OfAnother(..) => {
                 cx.shared.end_peer(&cx.pod()?.name, &self.name).await?;
                 return Ok(Event::done());
             }
-            Elsewhere::Here(name) => name.to_owned(),
+            Named::OfThisMachine(name) => name.to_owned(),
         };
         let ended = cx.family(move |family| {
             let (source, peer) = pair(family, &source, &name)?;
