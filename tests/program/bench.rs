@@ -12,6 +12,12 @@ use std::time::{Duration, Instant};
 /// How long a test waits for the program before it says that the program hangs.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The same, or as many seconds as `YOI_PATIENCE` says: a long run makes long logs.
+fn patience() -> Duration {
+    let seconds = std::env::var("YOI_PATIENCE").ok().and_then(|text| text.parse().ok());
+    seconds.map_or(PATIENCE, Duration::from_secs)
+}
+
 /// What the scripted model does in most tests.
 pub const SCRIPT: &str = r#"
 [[when]]
@@ -229,9 +235,9 @@ impl Bench {
         let pid = child.id();
         let (send, ended) = std::sync::mpsc::channel();
         std::thread::spawn(move || send.send(child.wait_with_output()));
-        let Ok(output) = ended.recv_timeout(PATIENCE) else {
+        let Ok(output) = ended.recv_timeout(patience()) else {
             signal(pid, "KILL");
-            panic!("the program did not end within {PATIENCE:?}");
+            panic!("the program did not end within {:?}", patience());
         };
         let output = output.expect("a program that ran");
         Done {
@@ -331,9 +337,10 @@ pub fn alive(pid: u32) -> bool {
 
 /// Waits until something outside this process is so; fails when it does not become so.
 pub fn eventually(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let patience = patience();
+    let deadline = Instant::now() + patience;
     while !so() {
-        assert!(Instant::now() < deadline, "in {PATIENCE:?} it did not happen that {what}");
+        assert!(Instant::now() < deadline, "in {patience:?} it did not happen that {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -425,6 +425,7 @@ fn three_machines_lose_and_repeat_nothing_whatever_happens_to_one_of_them() {
         let missing = || sender.missing(&history(&to.bench, to.pod, &from.address()));
         let mut left = Vec::new();
         eventually("what was acknowledged arrives", || {
+            go_on();
             to.read();
             left = missing();
             left.is_empty()
