@@ -40,8 +40,8 @@ fn name(text: &str) -> Result<MachineName, String> {
 
 /// Makes a server, or changes which machines it admits.
 pub async fn init(opening: &Opening, wanted: Init) -> Result<(), Failure> {
-    let dir = wanted.dir.unwrap_or_else(|| opening.dirs.data.join(SERVER));
-    let dir = opening.cwd.join(dir);
+    let named = wanted.dir.as_ref().map(|dir| opening.cwd.join(dir));
+    let dir = named.clone().unwrap_or_else(|| opening.dirs.data.join(SERVER));
     let mut server = match wanted.add.is_some() || wanted.remove.is_some() {
         true => ServerDir::open(&dir).map_err(failed)?,
         false => ServerDir::init(&dir, wanted.address.as_deref()).map_err(failed)?,
@@ -61,14 +61,17 @@ pub async fn init(opening: &Opening, wanted: Init) -> Result<(), Failure> {
     }
     let configuration = server.configuration();
     let configuration = configuration.to_string_lossy();
-    let dir = dir.to_string_lossy();
+    let dir = named.map(|dir| format!("{} ", shell_word(&dir.to_string_lossy())));
     console::out(&format!("wrote {configuration}"));
     console::err(&format!(
         "machines reach it at {}; another address: --address <host>:<port>",
         server.address()
     ));
     console::err(&format!("start it: nats-server -c {}", shell_word(&configuration)));
-    console::err(&format!("admit a machine: yoi mesh init {} --add <name>", shell_word(&dir)));
+    console::err(&format!(
+        "admit a machine: yoi mesh init {}--add <name>",
+        dir.unwrap_or_default()
+    ));
     Ok(())
 }
 

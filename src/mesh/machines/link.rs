@@ -65,8 +65,9 @@ pub enum NotStored {
     Full(MachineName),
     /// It may be on its way or not, as with [`NotStored::Unknown`].
     #[error(
-        "the server did not say within {} s that it holds the message; if it says so of none, its disk may be full: make \
-         room there, then kill it and start it again", STORED.as_secs()
+        "the server did not say within {} s that it holds the message: the line to it may be cut; if it says so of no \
+         message of any machine, its disk may be full: make room there, then kill it and start it again",
+        STORED.as_secs()
     )]
     Silent,
     /// It may be on its way or not.
