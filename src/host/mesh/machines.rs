@@ -7,10 +7,12 @@ mod outgoing;
 mod incoming;
 /// Agents of other machines as peers of Pods.
 mod peers;
+/// Agents of other machines as members of the mesh of this one.
+mod stand_ins;
 /// What becomes of messages, for screens and in the audit.
 mod record;
 
-pub(crate) use outgoing::Sending;
+pub(crate) use outgoing::{Sender, Sending};
 pub(crate) use peers::Asked;
 
 use crate::backoff::Backoff;
@@ -64,6 +66,8 @@ pub(crate) struct Machines {
     denied: Mutex<HashMap<(MachineName, String), Instant>>,
     /// Held for one step, never across an await.
     record: Mutex<record::Record>,
+    /// Held for one step, never across an await.
+    stand_ins: Mutex<stand_ins::StandIns>,
     /// Another machine has to be told that a message was read.
     read: Notify,
     ending: CancellationToken,
@@ -122,6 +126,7 @@ impl Machines {
             pairs: tokio::sync::Mutex::default(),
             denied: Mutex::default(),
             record: Mutex::default(),
+            stand_ins: Mutex::default(),
             read: Notify::new(),
             ending: CancellationToken::new(),
         }
@@ -276,7 +281,9 @@ impl Task {
     async fn run(self) {
         self.show_requests().await;
         let ending = self.machines().ending.clone();
-        ending.run_until_cancelled(self.keep_connected()).await;
+        let connected = async { tokio::join!(self.keep_connected(), self.keep_stand_ins()) };
+        ending.run_until_cancelled(connected).await;
+        self.machines().end_stand_ins();
         if let Some(link) = self.machines().link() {
             link.leave().await;
         }

@@ -3,7 +3,6 @@
 use crate::mesh::broker::{ABSENT, read_ack};
 use crate::mesh::envelope::{Addressed, Envelope, Roster, Text, To, confirming, text_of};
 use crate::mesh::id::Id;
-use crate::mesh::member::seen::Fate;
 use crate::mesh::member::session::Session;
 use crate::mesh::member::{Message, Peer, Received, Status};
 use crate::mesh::name::{BROADCAST, BROKER, is_broker};
@@ -68,9 +67,8 @@ impl Session {
         match seen.note(&message.from, message.id) {
             None => return true,
             // It is confirmed when it is kept.
-            Some(Fate::Open) => {}
-            Some(Fate::Kept) => self.confirm(message.id, None),
-            Some(Fate::Denied(reason)) => self.confirm(message.id, Some(&reason)),
+            Some(None) => {}
+            Some(Some(fate)) => self.confirm(message.id, &fate),
         }
         false
     }
@@ -158,6 +156,8 @@ impl Session {
 fn status(word: &str) -> Option<Status> {
     match word {
         "received" => Some(Status::Received),
+        // Of leaders of yoi only: the addressee is on another machine.
+        "queued" => Some(Status::Queued),
         // Leaders before 0.4.2 dropped a message to a busy agent.
         "denied" | "busy" => Some(Status::Denied),
         // Of leaders of yoi only: the addressee left and had not confirmed.

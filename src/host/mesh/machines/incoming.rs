@@ -4,6 +4,7 @@
 use crate::config::settings::Wake;
 use crate::host::mesh::delivery;
 use crate::host::mesh::machines::Task;
+use crate::host::mesh::machines::stand_ins::Handed;
 use crate::host::mesh::membership;
 use crate::mesh::machines::{Arrived, Fate, Link, MachineName, Message, Outcome, Peering, Receipt};
 use crate::protocol::{AgentOrigin, PodName};
@@ -16,10 +17,20 @@ use std::time::{Instant, SystemTime};
 pub(super) const NO_AGENT: &str = "no agent of this name takes messages of other machines";
 
 /// A message with the machine that sent it.
-struct Taken {
-    from: MachineName,
-    message: Message,
-    receipt: Receipt,
+pub(super) struct Taken {
+    pub(super) from: MachineName,
+    pub(super) message: Message,
+    pub(super) receipt: Receipt,
+}
+
+/// What is done with a message that was offered.
+enum Done {
+    /// It is in the mailbox, or not taken for this reason.
+    Decided(Option<String>),
+    /// It cannot be stored now.
+    Failed,
+    /// No Pod has its name: an agent that is none may.
+    ForAgent,
 }
 
 impl Task {
@@ -81,26 +92,26 @@ impl Task {
     async fn take_messages(&self, link: &Link, messages: Vec<Taken>) -> Result<(), u64> {
         // By the Pod, with the numbers of the messages.
         let mut offers: BTreeMap<String, (PodName, Vec<usize>, Vec<Offer>)> = BTreeMap::new();
-        let mut reasons: Vec<Result<Option<String>, ()>> = Vec::new();
+        let mut all_done: Vec<Done> = Vec::new();
         for (number, taken) in messages.iter().enumerate() {
             // What follows a message that cannot be offered must not come before it.
             let offered = match self.offer(taken).await {
                 Ok(offered) => offered,
                 Err(error) => {
                     not_stored(&taken.from, &error);
-                    reasons.push(Err(()));
+                    all_done.push(Done::Failed);
                     break;
                 }
             };
-            reasons.push(Ok(match offered {
-                None => Some(NO_AGENT.to_owned()),
+            all_done.push(match offered {
+                None => Done::ForAgent,
                 Some((pod, offer)) => {
                     let of_pod = offers.entry(pod.key()).or_insert((pod, Vec::new(), Vec::new()));
                     of_pod.1.push(number);
                     of_pod.2.push(offer);
-                    None
+                    Done::Decided(None)
                 }
-            }));
+            });
         }
         for (pod, numbers, offers) in offers.into_values() {
             let counted: Vec<bool> = offers.iter().map(|offer| offer.refused.is_none()).collect();
@@ -117,21 +128,38 @@ impl Task {
                     let Taken { from, message, .. } = &messages[number];
                     delivery::not_sent(&self.shared, &pod, &format!("{from}:{}", message.from));
                 }
-                reasons[number] = match outcome {
-                    Ok(of) => Ok(of.and_then(|of| delivery::refusal(&self.shared, &pod, of))),
-                    Err(()) => Err(()),
+                all_done[number] = match outcome {
+                    Ok(of) => {
+                        Done::Decided(of.and_then(|of| delivery::refusal(&self.shared, &pod, of)))
+                    }
+                    Err(()) => Done::Failed,
                 };
             }
         }
-        for (taken, reason) in messages.into_iter().zip(reasons) {
-            let reason = reason.map_err(|()| taken.receipt.place)?;
-            self.decided(link, taken, reason).await;
+        for (taken, done) in messages.into_iter().zip(all_done) {
+            match done {
+                Done::Decided(reason) => self.decided(link, taken, reason).await,
+                Done::Failed => return Err(taken.receipt.place),
+                Done::ForAgent => self.give_to_agent(link, taken).await,
+            }
         }
         Ok(())
     }
 
+    /// Has the stand-in of its sender give a message to an agent of this machine that is no Pod, and say what became of it.
+    async fn give_to_agent(&self, link: &Link, taken: Taken) {
+        let (shared, Taken { from, message, receipt }) = (&self.shared, &taken);
+        let sender = format!("{from}:{}", message.from);
+        let why = delivery::refused_for_agent(shared, &message.to, &sender, when(receipt.taken));
+        let handed = Handed { message: message.clone(), receipt: receipt.clone() };
+        let given = why.map_or_else(|| self.machines().hand_over(&sender, handed), Err);
+        if let Err(why) = given {
+            self.decided(link, taken, Some(why)).await;
+        }
+    }
+
     /// Says what became of a message.
-    async fn decided(&self, link: &Link, taken: Taken, reason: Option<String>) {
+    pub(super) async fn decided(&self, link: &Link, taken: Taken, reason: Option<String>) {
         let Taken { from, message, receipt } = taken;
         let fate = if reason.is_some() { Fate::Denied } else { Fate::Received };
         let Message { id, from: sender, to: pod, .. } = message;
