@@ -178,7 +178,8 @@ impl Leader {
     fn committed(&self, pod: &str) -> usize {
         let db = rusqlite::Connection::open(self.home().join("data/yoi.db")).expect("a database");
         let sql = "SELECT count(*) FROM mail WHERE pod = ?1";
-        db.query_row(sql, [pod], |row| row.get(0)).expect("a count")
+        let count: u32 = db.query_row(sql, [pod], |row| row.get(0)).expect("a count");
+        count as usize
     }
 
     /// Processor time of the leader so far.

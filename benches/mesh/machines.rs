@@ -225,11 +225,11 @@ impl Load {
     fn measure(&self, runtime: &Runtime, host: &Leader, machine: &str) -> String {
         let clients: Vec<(Client, Events)> =
             (0..self.pairs).map(|_| connected(runtime, host)).collect();
-        for number in 0..self.pairs {
-            let to = format!("{machine}:pod{number}");
+        for (number, (client, _)) in clients.iter().enumerate() {
+            let (from, to) = (pod(number), format!("{machine}:pod{number}"));
             let begun = Instant::now();
             let is_there = || {
-                let sent = send(&clients[number].0, &pod(number), &to, "hi", true);
+                let sent = send(client, &from, &to, "hi", true);
                 runtime.block_on(sent).0 == "received"
             };
             while !is_there() {
