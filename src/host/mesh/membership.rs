@@ -261,14 +261,18 @@ impl Task {
     /// Why a message is not taken, whatever room there is.
     fn refused(&self, message: &Message) -> Option<String> {
         let (shared, from) = (&self.shared, &message.from);
-        let is_of_machine = machines::address(from).is_some();
-        if is_of_machine && shared.mesh.machines.own().is_some() {
+        if self.is_of_machine(from) {
             return Some(format!(
                 "{} looks like an agent of another machine, and is one of this machine's",
                 SafeText::quoted(from)
             ));
         }
         delivery::refused(shared, &self.pod, from, message.body.get().len(), Instant::now())
+    }
+
+    /// Whether a name is one of another machine, where this one has joined others.
+    fn is_of_machine(&self, name: &str) -> bool {
+        machines::address(name).is_some() && self.shared.mesh.machines.own().is_some()
     }
 
     fn roster_changed(&self, change: Change) {
@@ -282,7 +286,8 @@ impl Task {
     /// Tells the Pod that an agent joined or left, if the settings say that this wakes it.
     async fn presence(&self, name: &str, wake: Wake, word: &str) {
         let own = self.shared.mesh.pod_named(name).is_some();
-        if own || !self.wakes(wake) || self.shared.mesh.is_blocked(name) {
+        if own || self.is_of_machine(name) || !self.wakes(wake) || self.shared.mesh.is_blocked(name)
+        {
             return;
         }
         if delivery::presence_is_over_rate(&self.shared, &self.pod, name) {

@@ -30,7 +30,9 @@ impl Agent {
     /// Waits until a name is among the members that the leader lists, or is not.
     pub(super) async fn until_listed(&self, name: &str, is_there: bool) {
         let listed = async {
-            while self.member.peers().await.unwrap().iter().any(|peer| peer == name) != is_there {
+            // A leader that leaves answers nothing more.
+            let says_so = |peers: Vec<String>| peers.iter().any(|peer| peer == name) == is_there;
+            while !self.member.peers().await.is_ok_and(says_so) {
                 tokio::task::yield_now().await;
             }
         };
