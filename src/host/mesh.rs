@@ -103,7 +103,7 @@ impl Mesh {
     pub(crate) fn others(&self, roster: Vec<Peer>) -> Vec<Peer> {
         let seats = self.seats.borrow();
         let own: BTreeSet<&str> = seats.values().map(|seat| seat.standing.name.as_str()).collect();
-        let is_other = |name: &str| !own.contains(name) && !self.machines.is_stand_in(name);
+        let is_other = |name: &str| !own.contains(name) && !self.machines.is_proxy(name);
         roster.into_iter().filter(|peer| is_other(&peer.name)).collect()
     }
 

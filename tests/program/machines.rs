@@ -248,10 +248,10 @@ fn a_person_sends_to_a_pod_of_another_machine_that_is_away_and_back() {
     let asked = || trab.yoi(&["mesh", "audit", "casa:pi-1"]).out.contains(": received ");
     eventually("it has written", asked);
     let log = || trab.log("bob").into_iter().map(|entry| entry["item"].clone());
-    let asks = |item: &Value| item["from"]["agent"]["name"] == "casa:pi-1";
+    let is_question = |item: &Value| item["from"]["agent"]["name"] == "casa:pi-1";
     let mut question = None;
     eventually("the question is read", || {
-        question = log().find(asks);
+        question = log().find(is_question);
         question.is_some()
     });
     let id = question.expect("it was found")["from"]["agent"]["id"].clone();

@@ -8,7 +8,7 @@ mod incoming;
 /// Agents of other machines as peers of Pods.
 mod peers;
 /// Agents of other machines as members of the mesh of this one.
-mod stand_ins;
+mod proxies;
 /// What becomes of messages, for screens and in the audit.
 mod record;
 
@@ -67,7 +67,7 @@ pub(crate) struct Machines {
     /// Held for one step, never across an await.
     record: Mutex<record::Record>,
     /// Held for one step, never across an await.
-    stand_ins: Mutex<stand_ins::StandIns>,
+    proxies: Mutex<proxies::Proxies>,
     /// Another machine has to be told that a message was read.
     read: Notify,
     ending: CancellationToken,
@@ -126,7 +126,7 @@ impl Machines {
             pairs: tokio::sync::Mutex::default(),
             denied: Mutex::default(),
             record: Mutex::default(),
-            stand_ins: Mutex::default(),
+            proxies: Mutex::default(),
             read: Notify::new(),
             ending: CancellationToken::new(),
         }
@@ -281,9 +281,9 @@ impl Task {
     async fn run(self) {
         self.show_requests().await;
         let ending = self.machines().ending.clone();
-        let connected = async { tokio::join!(self.keep_connected(), self.keep_stand_ins()) };
+        let connected = async { tokio::join!(self.keep_connected(), self.keep_proxies()) };
         ending.run_until_cancelled(connected).await;
-        self.machines().end_stand_ins();
+        self.machines().end_proxies();
         if let Some(link) = self.machines().link() {
             link.leave().await;
         }

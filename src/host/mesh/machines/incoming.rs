@@ -4,7 +4,7 @@
 use crate::config::settings::Wake;
 use crate::host::mesh::delivery;
 use crate::host::mesh::machines::Task;
-use crate::host::mesh::machines::stand_ins::Handed;
+use crate::host::mesh::machines::proxies::Handed;
 use crate::host::mesh::membership;
 use crate::mesh::machines::{Arrived, Fate, Link, MachineName, Message, Outcome, Peering, Receipt};
 use crate::protocol::{AgentOrigin, PodName};

@@ -31,15 +31,15 @@ const OUTCOME: Duration = Duration::from_secs(3);
 const KNOWN: usize = 256;
 
 /// All of them, by their names.
-pub(super) type StandIns = HashMap<String, StandIn>;
+pub(super) type Proxies = HashMap<String, Proxy>;
 
 /// Dropping it leaves the mesh.
-pub(super) struct StandIn {
+pub(super) struct Proxy {
     messages: mpsc::Sender<Handed>,
     leaving: CancellationToken,
 }
 
-impl Drop for StandIn {
+impl Drop for Proxy {
     fn drop(&mut self) {
         self.leaving.cancel();
     }
@@ -52,19 +52,19 @@ pub(super) struct Handed {
 }
 
 impl Machines {
-    fn stand_ins(&self) -> MutexGuard<'_, StandIns> {
+    fn proxies(&self) -> MutexGuard<'_, Proxies> {
         // Each step leaves the map whole.
-        self.stand_ins.lock().unwrap_or_else(PoisonError::into_inner)
+        self.proxies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has all of them leave.
-    pub(super) fn end_stand_ins(&self) {
-        self.stand_ins().clear();
+    pub(super) fn end_proxies(&self) {
+        self.proxies().clear();
     }
 
     /// Whether a member of the mesh of this machine stands for an agent of another one.
-    pub(crate) fn is_stand_in(&self, name: &str) -> bool {
-        self.stand_ins().contains_key(name)
+    pub(crate) fn is_proxy(&self, name: &str) -> bool {
+        self.proxies().contains_key(name)
     }
 
     /// Gives a message of another machine to the stand-in of its sender.
@@ -72,7 +72,7 @@ impl Machines {
     /// # Errors
     /// Why it is not taken, as a sentence.
     pub(super) fn hand_over(&self, sender: &str, handed: Handed) -> Result<(), String> {
-        let messages = self.stand_ins().get(sender).map(|found| found.messages.clone());
+        let messages = self.proxies().get(sender).map(|found| found.messages.clone());
         let messages = messages.ok_or(NO_AGENT)?;
         messages.try_send(handed).map_err(|_| {
             format!("{WAITING} messages wait for agents there; try again when some are taken")
@@ -80,7 +80,7 @@ impl Machines {
     }
 
     /// The agents that are to have one, with their machines.
-    fn wanted_stand_ins(&self) -> BTreeSet<String> {
+    fn wanted_proxies(&self) -> BTreeSet<String> {
         let state = self.state.borrow();
         let all = state.present.iter().flat_map(|(machine, present)| {
             // Another machine names its agents as it likes.
@@ -93,12 +93,12 @@ impl Machines {
 
 impl Task {
     /// Keeps a stand-in for each agent of the machines that are present, while a Pod of this host is on the mesh.
-    pub(super) async fn keep_stand_ins(&self) {
+    pub(super) async fn keep_proxies(&self) {
         let (mut state, mut seats) =
             (self.machines().state.subscribe(), self.shared.mesh.seats.subscribe());
         loop {
             state.mark_unchanged();
-            self.renew_stand_ins(!seats.borrow_and_update().is_empty());
+            self.renew_proxies(!seats.borrow_and_update().is_empty());
             // Both senders live as long as this host.
             let _ = tokio::select! {
                 changed = state.changed() => changed,
@@ -108,23 +108,23 @@ impl Task {
         }
     }
 
-    fn renew_stand_ins(&self, is_on_mesh: bool) {
+    fn renew_proxies(&self, is_on_mesh: bool) {
         let machines = self.machines();
-        let wanted = if is_on_mesh { machines.wanted_stand_ins() } else { BTreeSet::new() };
-        let mut stand_ins = machines.stand_ins();
-        stand_ins.retain(|name, _| wanted.contains(name));
+        let wanted = if is_on_mesh { machines.wanted_proxies() } else { BTreeSet::new() };
+        let mut proxies = machines.proxies();
+        proxies.retain(|name, _| wanted.contains(name));
         for name in wanted {
             if let Some((machine, agent)) = address(&name)
-                && !stand_ins.contains_key(&name)
+                && !proxies.contains_key(&name)
             {
                 let agent = agent.to_owned();
-                stand_ins.insert(name.clone(), start(&self.shared, name, machine, agent));
+                proxies.insert(name.clone(), start(&self.shared, name, machine, agent));
             }
         }
     }
 }
 
-fn start(shared: &Shared, name: String, machine: MachineName, agent: String) -> StandIn {
+fn start(shared: &Shared, name: String, machine: MachineName, agent: String) -> Proxy {
     let (messages, waiting) = mpsc::channel(WAITING);
     let leaving = CancellationToken::new();
     let task = Actor {
@@ -137,7 +137,7 @@ fn start(shared: &Shared, name: String, machine: MachineName, agent: String) -> 
         known: VecDeque::new(),
     };
     shared.mesh.members.spawn(task.run(waiting));
-    StandIn { messages, leaving }
+    Proxy { messages, leaving }
 }
 
 /// What became of a message to an agent of this machine: the reason if it was not taken.
