@@ -63,25 +63,31 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
 
 /// Puts spaces up to the next tab stop in place of each tab. `column` is where the text begins, and then where it ends.
 fn fill_tabs<'a>(text: Cow<'a, str>, column: &mut usize) -> Cow<'a, str> {
+    if !text.contains('\t') {
+        let line = text.rsplit('\n').next().unwrap_or_default();
+        let before = if line.len() == text.len() { *column } else { 0 };
+        *column = before + cells(line);
+        return text;
+    }
     let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            '\t' => {
-                let wide = TAB - *column % TAB;
-                out.extend(std::iter::repeat_n(' ', wide));
-                *column += wide;
-            }
-            '\n' => {
-                out.push(c);
-                *column = 0;
-            }
-            c => {
-                out.push(c);
-                *column += c.width().unwrap_or(0);
-            }
+    for piece in text.split_inclusive(['\t', '\n']) {
+        let words = piece.trim_end_matches(['\t', '\n']);
+        out.push_str(words);
+        *column += cells(words);
+        if piece.ends_with('\t') {
+            let wide = TAB - *column % TAB;
+            out.extend(std::iter::repeat_n(' ', wide));
+            *column += wide;
+        } else if piece.ends_with('\n') {
+            out.push('\n');
+            *column = 0;
         }
     }
     Cow::Owned(out)
+}
+
+fn cells(words: &str) -> usize {
+    words.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
 #[cfg(test)]
