@@ -76,6 +76,6 @@ pub fn size(bytes: u64) -> String {
     if unit == 0 {
         return format!("{bytes} bytes");
     }
-    let tenths = bytes * 10 / scale;
+    let tenths = u128::from(bytes) * 10 / u128::from(scale);
     format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
 }

@@ -5,6 +5,7 @@
 mod cleaner;
 mod decoded;
 mod hidden;
+mod nearest;
 mod spelled;
 mod terminal;
 mod typed;
@@ -18,6 +19,7 @@ use std::fmt;
 use std::ops::Deref;
 
 pub use decoded::{BYTE_ORDER_MARK, Decoded, without_cut_character};
+pub use nearest::nearest;
 pub use terminal::Terminal;
 pub use typed::{shell_quoted, shell_word, verb_word};
 

@@ -3,7 +3,8 @@
 use crate::config::models::{Dialect, Model, Price, Reasoning, Wire};
 use crate::config::settings::Settings;
 use crate::config::url;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -24,6 +25,7 @@ pub struct Provider {
     /// The version segment, such as `v1`; empty for none.
     pub version: Option<String>,
     /// Environment variables that may hold the key, the first that is set counts.
+    #[serde(deserialize_with = "variables")]
     pub key_env: Option<Names>,
     /// The command that prints the key and its arguments. Only the person's own settings may name one.
     pub key_command: Option<Vec<String>>,
@@ -40,6 +42,18 @@ pub struct Provider {
     pub reasoning: Option<Reasoning>,
     /// What its API demands beyond the Chat wire.
     pub dialect: Option<Dialect>,
+}
+
+/// Names of environment variables. A key in their place is refused, because a name is shown.
+fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Names>, D::Error> {
+    let names = Names::deserialize(from)?;
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    match names.all().iter().all(|name| !name.is_empty() && name.chars().all(is_of_name)) {
+        true => Ok(Some(names)),
+        false => Err(D::Error::custom(
+            "expected the name of a variable, of letters, digits and `_`; `yoi auth <provider>` stores a key",
+        )),
+    }
 }
 
 /// One model's facts; each overrides its provider's.

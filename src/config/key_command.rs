@@ -139,9 +139,13 @@ impl KeyCommand {
             .argv
             .split_first()
             .ok_or_else(|| not_started(io::Error::other("it names no program")))?;
-        let mut command = Command::new(program);
+        let of_home = |word: &String| match (word.strip_prefix("~/"), self.env.get("HOME")) {
+            (Some(rest), Some(home)) => Path::new(home).join(rest).into_os_string(),
+            _ => word.into(),
+        };
+        let mut command = Command::new(of_home(program));
         command
-            .args(args)
+            .args(args.iter().map(of_home))
             .env_clear()
             .envs(self.env.iter())
             .current_dir("/")

@@ -9,6 +9,7 @@ use crate::config::settings::Settings;
 use crate::config::url::{self, BadUrl};
 use crate::config::workspace_settings::WorkspaceSettings;
 use crate::protocol::SettingsMistake;
+use crate::text::nearest;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -84,14 +85,16 @@ impl ModelContext<'_> {
 /// The model that was named cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
+    #[error("there is no provider {asked}; did you mean {near}?")]
+    MisspelledProvider { asked: String, near: String },
     #[error("there is no provider {asked} (known: {known})\n{}", example(asked, config))]
     UnknownProvider { asked: String, known: String, config: PathBuf },
     #[error("{0} is not of the form provider/model")]
     Form(String),
     #[error("{0} has no default model: name one, such as {0}/<model>")]
     NoDefault(String),
-    #[error("{provider} has no base URL: set {variable}, or base_url in [provider.{provider}]")]
-    NoBaseUrl { provider: String, variable: String },
+    #[error("{provider} has no base URL: set {variables}base_url in [provider.{provider}]")]
+    NoBaseUrl { provider: String, variables: String },
     #[error(
         "{0} has no wire: set it in [provider.{0}] to anthropic, openai_responses, openai_chat or gemini"
     )]
@@ -110,7 +113,8 @@ impl ModelError {
     /// The provider that the settings do not describe as far as a request needs it.
     fn undescribed(&self) -> Option<&str> {
         match self {
-            Self::UnknownProvider { asked: provider, .. }
+            Self::MisspelledProvider { asked: provider, .. }
+            | Self::UnknownProvider { asked: provider, .. }
             | Self::NoBaseUrl { provider, .. }
             | Self::NoWire(provider)
             | Self::NoDefault(provider) => Some(provider),
@@ -138,6 +142,10 @@ impl ModelError {
 
     /// The provider is not among those that are known.
     pub fn unknown(all: &Catalogue, asked: &str, config: PathBuf) -> Self {
+        let names = all.providers.keys().map(String::as_str);
+        if let Some(near) = nearest(&asked.to_lowercase(), names) {
+            return Self::MisspelledProvider { asked: asked.to_owned(), near: near.to_owned() };
+        }
         let known = all.providers.keys().cloned().collect::<Vec<_>>().join(", ");
         Self::UnknownProvider { asked: asked.to_owned(), known, config }
     }
@@ -420,9 +428,8 @@ fn address(id: &str, provider: &Provider, env: &Env) -> Result<Address, ModelErr
         Some((format!("[provider.{id}]"), base))
     };
     let Some((from, base)) = of_variable.or_else(in_settings) else {
-        let variable = provider.url_variables().first().cloned();
-        let variable = variable.unwrap_or_else(|| "a base URL variable".into());
-        return Err(ModelError::NoBaseUrl { provider: id.into(), variable });
+        let variables = provider.url_variables().iter().map(|name| format!("{name}, or "));
+        return Err(ModelError::NoBaseUrl { provider: id.into(), variables: variables.collect() });
     };
     let version = provider.version.as_deref().unwrap_or(match provider.wire {
         Some(Wire::Gemini) => "v1beta",

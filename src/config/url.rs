@@ -6,7 +6,7 @@ use reqwest::Url;
 /// A base URL cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadUrl {
-    #[error("{0} is not a URL of the form https://host or https://host/path")]
+    #[error("`{0}` is not a URL of the form https://host or https://host/path")]
     Malformed(String),
     /// The text does not repeat the URL, which holds a secret.
     #[error(

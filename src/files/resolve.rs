@@ -93,7 +93,9 @@ fn unresolvable(given: &Path, error: &Error) -> FileError {
 }
 
 fn refuse_broken_link(path: &Path) -> Result<(), FileError> {
-    let Ok(target) = path.read_link() else { return Ok(()) };
+    // Of a path that ends with a slash, the system reads what the link leads to.
+    let link: PathBuf = path.components().collect();
+    let Ok(target) = link.read_link() else { return Ok(()) };
     Err(FileError::Refused(format!(
         "broken symbolic link: {} -> {}; create its target or remove the link first",
         path.display(),

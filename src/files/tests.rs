@@ -102,6 +102,7 @@ fn a_missing_file_is_missing_and_a_broken_link_is_named() {
     assert!(bench.read("real.md/none").unwrap_err().contains("not a directory"));
     symlink("gone", bench.path("ws/broken")).unwrap();
     assert!(bench.read("broken").unwrap_err().starts_with("broken symbolic link: "));
+    assert!(bench.read("broken/").unwrap_err().starts_with("broken symbolic link: "));
 }
 
 #[test]

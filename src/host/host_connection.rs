@@ -272,7 +272,7 @@ async fn look_at_settings(shared: Shared) {
 }
 
 /// The request with a limit on its reply.
-fn sized(method: Method) -> (Size, Method) {
+pub(crate) fn sized(method: Method) -> (Size, Method) {
     match method {
         Method::Page { before, max_bytes } => {
             (Size::Large, Method::Page { before, max_bytes: max_bytes.min(PAGE) })

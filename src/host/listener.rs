@@ -7,16 +7,19 @@ use crate::host::host_lock::HostLock;
 use crate::host::{Shared, host_connection, pod, pod_connection, supervisor};
 use crate::protocol::PodName;
 use crate::trace::OrLog as _;
+use futures_util::future::join_all;
 use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle};
+use tokio_util::task::AbortOnDropHandle;
 
 /// Why a socket could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +53,8 @@ const OWN: u64 = 8;
 
 /// The most connections that have not greeted.
 const SILENT: u64 = 256;
+/// How long a socket that was made again stays unnamed while Pods make theirs: clients wait longer for it.
+const PODS_REMADE: Duration = Duration::from_secs(1);
 
 /// How many files this process may have open; `None`: any number.
 fn limit() -> Option<u64> {
@@ -235,24 +240,26 @@ pub(crate) fn refresh_on_signal(
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
         let Ok(mut asked) = signal(SignalKind::user_defined1()) else { return };
-        let mut listener: Option<JoinHandle<()>> = None;
+        let mut listener = None;
         while asked.recv().await.is_some() {
             if shared.sockets().host_socket().exists() || !shared.end_if_lost().await {
                 continue;
             }
             match open(&shared, &steps) {
-                Ok(new) => drop(listener.replace(new).inspect(JoinHandle::abort)),
+                Ok(new) => drop(listener.replace(AbortOnDropHandle::new(new))),
                 Err(error) => {
                     tracing::warn!("the socket cannot be made again: {error}");
                     continue;
                 }
             }
             let members = shared.members.borrow().clone();
-            for handle in members.0.values() {
+            let told = tokio::spawn(async move {
                 // Each Pod that is live opens its socket again; the others stay closed.
-                handle.tell(pod::Fact::SocketVanished).await;
-            }
-            // Last: who reads the file finds everything in place.
+                let pods = members.0.values();
+                join_all(pods.map(|handle| handle.tell(pod::Fact::SocketVanished))).await
+            });
+            // A client that reads the file finds everything in place, but for the socket of a Pod that is busy.
+            let _ = tokio::time::timeout(PODS_REMADE, told).await;
             if let Some(lock) = lock.upgrade() {
                 lock.hold(&shared.sockets().host_socket()).or_log("name the new socket");
             }

@@ -292,7 +292,11 @@ impl Pod {
             }
             PodRequest::PrepareStop { answer } => self.prepare_stop(answer).await,
             PodRequest::PrepareStopIfIdle { answer } => {
-                let _ = answer.send(self.prepare_stop_if_idle().await);
+                let is_prepared = self.prepare_stop_if_idle().await;
+                // The stop was given up while the Pod was busy.
+                if answer.send(is_prepared).is_err() && is_prepared {
+                    self.stop_refused();
+                }
             }
             PodRequest::StopRefused => self.stop_refused(),
             PodRequest::HostEnds { answer } => self.host_ends(answer).await,

@@ -1,6 +1,7 @@
 //! Requests of Pods' own tools: each is carried out like a person's, in the name of the Pod.
 
 use crate::client::pod_api::Request;
+use crate::host::requests::caught;
 use crate::host::verb::carry_out;
 use crate::host::{Shared, supervisor};
 use crate::protocol::Refusal;
@@ -20,8 +21,8 @@ pub(crate) async fn serve(
         };
         let shared = shared.clone();
         tokio::spawn(async move {
-            let result = carry_out(&shared, &steps, Some(by), pod, method).await;
-            let _ = answer.send(result);
+            let result = caught(carry_out(&shared, &steps, Some(by), pod, method)).await;
+            let _ = answer.send(result.flatten());
         });
     }
 }

@@ -5,11 +5,11 @@
 //! writes.
 
 use crate::host::events::{Classic, Content, Published, Rewound};
-use crate::host::host_connection::too_long;
+use crate::host::host_connection::{sized, too_long};
 use crate::host::line_writer::write;
 use crate::host::pod::{Handle, Subscription};
 use crate::host::request_log::logged;
-use crate::host::requests::{Replies, Requests, Size};
+use crate::host::requests::{Replies, Requests};
 use crate::host::splice::{LogRange, write_entries};
 use crate::host::subscribers::{Queue, Queued};
 use crate::protocol::frame::{Lines, encode_event};
@@ -101,6 +101,7 @@ async fn begin(line: &[u8], requests: &Requests<Outcome>, handle: &Handle, exten
         extended.store(true, Ordering::Relaxed);
     }
     let handle = handle.clone();
+    let (size, method) = sized(method);
     let request = async move {
         match method {
             Method::Rewind { target, expected_head_entries } => {
@@ -113,7 +114,7 @@ async fn begin(line: &[u8], requests: &Requests<Outcome>, handle: &Handle, exten
             }
         }
     };
-    requests.begin(id, line.len(), Size::Small, request).await;
+    requests.begin(id, line.len(), size, request).await;
 }
 
 /// The writing half of a connection.

@@ -18,23 +18,21 @@ pub(crate) enum Relation {
 /// What `other` is to `me` now. Costs as much as `other` has Pods above it.
 pub(crate) fn relation(shared: &Shared, me: &PodName, other: &PodName) -> Relation {
     let mut parents = HashMap::new();
-    let mut at = other.key();
+    let mut at = other.clone();
     while let Some(parent) = parent(shared, &at) {
-        let above = parent.key();
-        if parents.insert(at, above.clone()).is_some() {
+        if parents.insert(at.key(), parent.key()).is_some() {
             // A circle of parents, which only a damaged store can hold.
             break;
         }
-        at = above;
+        at = parent;
     }
     Relations { parents, peers: shared.peers.borrow().clone() }.relation(me, other)
 }
 
-fn parent(shared: &Shared, key: &str) -> Option<PodName> {
-    let name = PodName::parse(key).ok()?;
-    match shared.any_pod(&name) {
+fn parent(shared: &Shared, name: &PodName) -> Option<PodName> {
+    match shared.any_pod(name) {
         Some(handle) => handle.info.borrow().parent.clone(),
-        None => shared.damaged_row(&name)?.parent,
+        None => shared.damaged_row(name)?.parent,
     }
 }
 

@@ -82,8 +82,7 @@ impl<T: From<Refusal> + Send + 'static> Requests<T> {
                     return;
                 }
             }
-            let ended = AssertUnwindSafe(request).catch_unwind().await;
-            let outcome = ended.unwrap_or_else(|_| T::from(failed()));
+            let outcome = caught(request).await.unwrap_or_else(T::from);
             // A connection that is gone wants no reply.
             let _ = replies.try_send(Reply { id, outcome, _slot: slot });
         });
@@ -108,6 +107,11 @@ impl<T: From<Refusal> + Send + 'static> Requests<T> {
             _large: None,
         }
     }
+}
+
+/// The outcome of a request, or a refusal if it panics.
+pub(crate) async fn caught<T>(request: impl Future<Output = T>) -> Result<T, Refusal> {
+    AssertUnwindSafe(request).catch_unwind().await.map_err(|_| failed())
 }
 
 /// The reply to a request that panicked.

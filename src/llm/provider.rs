@@ -1,13 +1,15 @@
 //! A model with its key, ready to be asked: which address, which headers, which wire.
 
+use crate::config::dirs::Env;
 use crate::config::key_command::KeyCommand;
 use crate::config::keys::Secret;
 use crate::config::models::{KeySource, Model, Wire};
-use crate::config::url;
+use crate::config::settings::Settings;
+use crate::config::{template, url};
 use crate::llm::adjust::{self, Adjustment, Learned};
 use crate::llm::calls::OwnIds;
 use crate::llm::gate::Gate;
-use crate::llm::http::{Call, Http, MAX_SHOWN, Timeouts, Who};
+use crate::llm::http::{Call, Http, MAX_SHOWN, Timeouts, Who, header_map};
 use crate::llm::refused;
 use crate::llm::wire::{self, Decode};
 use crate::llm::{Delta, Deltas, Failure, Request, anthropic, chat, gemini, rehearsal, responses};
@@ -334,6 +336,14 @@ pub(crate) fn who(model: &Model, secret: Option<&Secret>) -> Result<Who, Failure
     let (host, url) = (Who::host_of(&url), url::shown(url.as_str()).to_owned());
     let secret = secret.cloned();
     Ok(Who { provider: model.provider.clone(), host, url, key, secret })
+}
+
+/// The headers that a person's own settings give the requests to a provider; an error is a sentence.
+pub fn own_headers(settings: &Settings, provider: &str, env: &Env) -> Result<HeaderMap, String> {
+    let own = settings.provider.get(provider).and_then(|own| own.headers.as_ref());
+    let Some(templates) = own else { return Ok(HeaderMap::new()) };
+    let values = template::values("header", templates, env).map_err(|why| why.to_string())?;
+    header_map(&values)
 }
 
 pub(crate) fn headers(model: &Model, key: Option<&Secret>) -> Result<HeaderMap, Failure> {

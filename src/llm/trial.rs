@@ -1,16 +1,17 @@
 //! Tries a key: asks a provider for the list of its models, which costs nothing.
 
 use crate::config::dirs::Env;
-use crate::config::keys::{Keys, Secret};
+use crate::config::keys::{Keys, MissingKey, Secret};
 use crate::config::model_select::{ModelContext, resolve};
 use crate::config::models::{KeySource, Model, Wire};
 use crate::config::settings::Settings;
 use crate::config::workspace_settings::WorkspaceSettings;
 use crate::config::{Catalogue, url};
 use crate::llm::http::Http;
-use crate::llm::provider::{headers, who};
+use crate::llm::provider::{headers, own_headers, who};
 use crate::llm::{Failure, Timeouts};
 use reqwest::Url;
+use reqwest::header::HeaderMap;
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -80,8 +81,14 @@ pub async fn try_key(config: &Path, env: &Env, provider: &str, key: Option<&Secr
             ));
         }
     };
+    let own = match own_headers(&settings, provider, env) {
+        Ok(own) => own,
+        Err(why) => {
+            return Tried::Failed(MissingKey::Headers(provider.to_owned(), why).to_string());
+        }
+    };
     let http = Http::new(&Timeouts { connect: TIME, ..Timeouts::default() });
-    match list_models(&http, &model, key.or(of_environment.as_ref()), key.is_some()).await {
+    match list_models(&http, &model, own, key.or(of_environment.as_ref()), key.is_some()).await {
         Ok(models) => Tried::Works(Works {
             key: if key.is_some() { String::new() } else { model.key.in_words() },
             models,
@@ -102,6 +109,7 @@ pub async fn try_key(config: &Path, env: &Env, provider: &str, key: Option<&Secr
 async fn list_models(
     http: &Http,
     model: &Model,
+    own: HeaderMap,
     key: Option<&Secret>,
     is_typed: bool,
 ) -> Result<Vec<String>, Failure> {
@@ -121,7 +129,8 @@ async fn list_models(
     }
     // A key that is typed goes as a key, whatever variable a token would come from.
     let source = if is_typed { KeySource::File(model.provider.clone()) } else { model.key.clone() };
-    let headers = headers(&Model { key: source, ..model.clone() }, key)?;
+    let mut headers = headers(&Model { key: source, ..model.clone() }, key)?;
+    headers.extend(own);
     let body = http.get(&who, address, headers, TIME).await?;
     let json: Value = serde_json::from_str(&body).unwrap_or(Value::Null);
     match json.is_object() {
@@ -155,6 +164,12 @@ fn with_advice(failure: &Failure, model: &Model, is_typed: bool) -> String {
             let provider = &model.provider;
             format!(
                 "so yoi cannot test a key there; in a shell, `yoi auth {provider}` stores one without testing it"
+            )
+        }
+        (Failure::Status { status: 403, .. }, _) => {
+            format!(
+                "check that it may be used for this, and the headers that {} wants",
+                model.provider
             )
         }
         (_, KeySource::Env(name)) if is_wrong_key(failure) && !is_typed => {

@@ -9,6 +9,7 @@ use crate::protocol::{CompletionKind, RewindTargetId};
 use crate::scope::Rule;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -463,12 +464,12 @@ pub enum Segment {
 
 impl Segment {
     /// What the model reads.
-    pub fn flat(&self) -> String {
+    pub fn flat(&self) -> Cow<'_, str> {
         match self {
-            Self::Text { content } | Self::Paste { content, .. } => content.clone(),
-            Self::FileRef { path } => format!("@{path}"),
-            Self::KnowledgeRef { slug } => format!("#{slug}"),
-            Self::WorkflowInvoke { slug } => format!("/{slug}"),
+            Self::Text { content } | Self::Paste { content, .. } => content.into(),
+            Self::FileRef { path } => format!("@{path}").into(),
+            Self::KnowledgeRef { slug } => format!("#{slug}").into(),
+            Self::WorkflowInvoke { slug } => format!("/{slug}").into(),
             Self::Unknown(_) => "[unknown input segment]".into(),
         }
     }

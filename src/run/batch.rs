@@ -139,6 +139,16 @@ impl Run {
         self.conclude(call, context::refused(&call.id, why), Vec::new(), None).await
     }
 
+    /// The same for a call that cannot be run as the model wrote it.
+    pub(crate) async fn refuse_unusable(
+        &mut self,
+        call: &Call,
+        why: String,
+    ) -> Result<(), Stopped> {
+        self.watch_for_circles(call, Ending::failed(&why, None)).await;
+        self.conclude(call, context::refused(&call.id, why), Vec::new(), None).await
+    }
+
     /// Runs allowed calls, after their leases are added to the scope.
     async fn allowed(&mut self, calls: Vec<Allowed<'_>>) -> Result<(), Stopped> {
         if let [Allowed { call, grant: Grant { lease: Some(rule), .. } }] = calls.as_slice() {

@@ -47,9 +47,13 @@ impl Ending {
         let failed =
             output.is_error || (call.name == "Bash" && !output.summary.starts_with(SUCCEEDED));
         match failed {
-            true => Self::Failed(output_hash(&output.summary, output.content.as_deref())),
+            true => Self::failed(&output.summary, output.content.as_deref()),
             false => Self::Succeeded,
         }
+    }
+
+    pub(super) fn failed(summary: &str, content: Option<&str>) -> Self {
+        Self::Failed(output_hash(summary, content))
     }
 }
 
@@ -187,7 +191,7 @@ mod tests {
     }
 
     fn fails(output: &str) -> Ending {
-        Ending::Failed(output_hash("Exit 101 after 1.0 s", Some(output)))
+        Ending::failed("Exit 101 after 1.0 s", Some(output))
     }
 
     const OK: Ending = Ending::Succeeded;

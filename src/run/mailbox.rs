@@ -7,6 +7,7 @@ use crate::run::attach::{alert, references};
 use crate::run::{AgentMessage, Input, Notification, Run, Stopped, prompt, sender};
 use crate::store::{MailboxKind, MailboxMessage};
 use crate::trace::OrLog as _;
+use std::iter;
 
 /// Messages of agents that enter the history before one request.
 const BATCH: usize = 64;
@@ -20,11 +21,13 @@ impl Run {
     /// The trigger of a run that mailbox messages start, and the messages that start it.
     pub(super) async fn commit_invoke_for_mailbox(&mut self) -> Result<(), Stopped> {
         let waiting = self.waiting().await?;
-        let child = waiting.first().is_some_and(|mailbox| mailbox.kind == MailboxKind::PodEvent);
+        let begins = |row: &&MailboxMessage| row.kind != MailboxKind::Input && row.wakes();
+        let first = waiting.iter().find(begins);
+        let child = first.is_some_and(|row| row.kind == MailboxKind::PodEvent);
         let trigger = if child { Trigger::PodEvent } else { Trigger::Notify };
         self.trigger = Some(trigger);
         self.commit(vec![Entry::new(Fact::Invoke { trigger })]).await?;
-        // Messages of agents are taken as a batch, before the request.
+        // Inputs start runs of their own; messages of agents are taken as a batch, before the request.
         let others =
             |row: &MailboxMessage| !matches!(row.kind, MailboxKind::Input | MailboxKind::Agent);
         for mailbox in waiting.into_iter().filter(others) {
@@ -37,7 +40,7 @@ impl Run {
         Ok(self.setup.store.messages(&self.setup.pod).await?)
     }
 
-    /// Takes the messages that arrived meanwhile into the history, before a request that is made in any case.
+    /// Takes the messages that arrived meanwhile into the history, before the next request; none of them causes it.
     pub(super) async fn drain_mailbox(&mut self) -> Result<(), Stopped> {
         while let Ok(mailbox) = self.ports.mailbox.try_recv() {
             self.take(mailbox).await?;
@@ -47,15 +50,13 @@ impl Run {
     }
 
     /// The same when the model is done; returns whether another request follows. What agents and other Pods sent
-    /// waits in the store and starts the next run, so that the Pod counts those runs.
+    /// causes none: it waits in the store and starts the next run, so that the Pod counts those runs.
     pub(super) async fn drain_at_end(&mut self) -> Result<bool, Stopped> {
+        let arrived = iter::from_fn(|| self.ports.mailbox.try_recv().ok()).collect();
         let mut any = false;
-        while let Ok(mailbox) = self.ports.mailbox.try_recv() {
-            if mailbox.kind != MailboxKind::Input && sender(&mailbox).is_some() {
-                continue;
-            }
-            let wakes = mailbox.wakes();
-            any |= self.take(mailbox).await? && wakes;
+        for row in taken_at_end(arrived) {
+            let wakes = row.wakes();
+            any |= self.take(row).await? && wakes;
         }
         Ok(any)
     }
@@ -71,6 +72,7 @@ impl Run {
     /// batch waits for the next request.
     async fn take_agent_messages(&mut self, waiting: Vec<MailboxMessage>) -> Result<(), Stopped> {
         let (mut entries, mut rows, mut size) = (Vec::new(), Vec::new(), 0);
+        let mut is_unread = false;
         for row in waiting.into_iter().take(BATCH) {
             // A row that cannot be read is marked as taken: it would wait for ever.
             if let Some(read) = AgentMessage::read(row.payload) {
@@ -83,6 +85,8 @@ impl Run {
                 let from = Some(NotificationSource::Agent(read.from));
                 let item = SystemItem::Notification { message, body, from };
                 entries.push(Entry::new(Fact::SystemItem { item, taken: Some(row.id.clone()) }));
+            } else {
+                is_unread = true;
             }
             rows.push(row.id);
         }
@@ -92,11 +96,14 @@ impl Run {
         crate::crash_point!("mail-received");
         if !entries.is_empty() {
             self.commit(entries).await?;
+            self.acted = true;
         }
         crate::crash_point!("mail-taken");
         self.mark_taken(rows).await;
         crate::crash_point!("mail-marked");
-        self.acted = true;
+        if is_unread {
+            self.publish(alert(AlertSource::Pod, UNREADABLE)).await;
+        }
         Ok(())
     }
 
@@ -153,6 +160,16 @@ impl Run {
     }
 }
 
+/// The rows among these that a run takes whose model is done. Where one of them lets the run go on, all are taken, so
+/// that the model reads them in the order in which they came.
+fn taken_at_end(mut arrived: Vec<MailboxMessage>) -> Vec<MailboxMessage> {
+    let of_agent = |row: &MailboxMessage| row.kind != MailboxKind::Input && sender(row).is_some();
+    if !arrived.iter().any(|row| row.wakes() && !of_agent(row)) {
+        arrived.retain(|row| !of_agent(row));
+    }
+    arrived
+}
+
 /// The entry of the history that a row becomes; `None` if it cannot be read.
 fn fact(mailbox: MailboxMessage) -> Option<Fact> {
     let taken = Some(mailbox.id);
@@ -172,4 +189,28 @@ fn fact(mailbox: MailboxMessage) -> Option<Fact> {
         }
         MailboxKind::Agent => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::PodName;
+
+    fn row(id: &str, kind: MailboxKind, from: Option<NotificationSource>) -> MailboxMessage {
+        let payload = Notification { message: id.into(), from }.payload();
+        MailboxMessage { id: id.into(), kind, payload, created: 0 }
+    }
+
+    #[test]
+    fn what_a_peer_sent_is_taken_in_its_place_where_the_run_goes_on_anyway() {
+        let peer = || Some(NotificationSource::Peer(PodName::parse("bob").unwrap()));
+        let of_peer = || row("peer", MailboxKind::Notify, peer());
+        let of_child = || row("child", MailboxKind::PodEvent, None);
+        let of_person = || row("person", MailboxKind::Notify, None);
+        let taken =
+            |rows| -> Vec<String> { taken_at_end(rows).into_iter().map(|r| r.id).collect() };
+        assert_eq!(taken(vec![of_peer()]), Vec::<String>::new(), "it starts the next run");
+        assert_eq!(taken(vec![of_peer(), of_child()]), ["peer", "child"]);
+        assert_eq!(taken(vec![of_person(), of_peer()]), ["person", "peer"]);
+    }
 }

@@ -45,7 +45,7 @@ impl Run {
         let mut whole = Vec::with_capacity(calls.len());
         for call in calls {
             match unusable(&call.arguments, cut_calls.contains(&call.id), &stop) {
-                Some(why) => self.refuse(&call, why).await?,
+                Some(why) => self.refuse_unusable(&call, why).await?,
                 None => whole.push(call),
             }
         }

@@ -270,7 +270,7 @@ fn line_of(files: &Files, at: LogPosition) -> Result<Vec<u8>, LogError> {
 
 /// The beginning of an input, on one line.
 fn preview(segments: &[Segment]) -> String {
-    let text: Vec<String> = segments.iter().map(Segment::flat).collect();
+    let text: Vec<_> = segments.iter().map(Segment::flat).collect();
     let words: Vec<&str> = text.iter().flat_map(|flat| flat.split_whitespace()).collect();
     SafeText::brief(words.join(" "), PREVIEW).into_string()
 }

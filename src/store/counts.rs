@@ -1,6 +1,6 @@
 //! How much a database holds, for a bug report: numbers of rows and names of Pods, no contents.
 
-use crate::store::StoreError;
+use crate::store::{StoreError, copy};
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
@@ -19,8 +19,18 @@ pub struct Counts {
     pub pods: Vec<(String, String)>,
 }
 
-/// Reads a database without changing it, also one that a host uses. Blocking.
+/// Reads a database without changing its content, also one that a host uses. SQLite may leave its log and its index
+/// beside it; where it cannot, a private copy is read. Blocking.
 pub fn counts(path: &Path) -> Result<Counts, StoreError> {
+    let counted = counts_of(path);
+    if !matches!(counted, Err(StoreError::Database { .. })) {
+        return counted;
+    }
+    let Ok(private) = copy(path) else { return counted };
+    counts_of(&private.path().join(path.file_name().unwrap_or_default())).or(counted)
+}
+
+fn counts_of(path: &Path) -> Result<Counts, StoreError> {
     let at = |action| StoreError::at(action, path);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let database = Connection::open_with_flags(path, flags).map_err(at("open"))?;

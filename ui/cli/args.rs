@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use yoi::config::policy::check_tool;
 use yoi::protocol::{Effort, Pattern, PodName};
+use yoi::text::nearest;
 
 /// The exit codes in `--help`.
 const EXIT_CODES: &str = "Exit codes without a screen:
@@ -23,7 +24,7 @@ const EXIT_CODES: &str = "Exit codes without a screen:
   3    refused by policy or by a provider's filter, or no person was there to decide or answer
   4    stopped early: limit reached, paused or cancelled
   5    no such Pod, or a host of another version
-  69   no model
+  69   no model, or no key for it
   128+n  ended by signal n";
 
 /// A full-screen terminal dashboard for a family of LLM agents ("Pods").
@@ -321,7 +322,7 @@ fn mistyped(error: &clap::Error) -> Option<String> {
 fn meant(word: &str) -> Option<String> {
     let all = command();
     let shown = all.get_subcommands().filter(|one| !one.is_hide_set());
-    verb::line::nearest(word, shown.map(clap::Command::get_name)).map(str::to_owned)
+    nearest(word, shown.map(clap::Command::get_name)).map(str::to_owned)
 }
 
 fn verb_elsewhere(error: &clap::Error) -> Option<&'static Verb> {

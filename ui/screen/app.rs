@@ -260,6 +260,7 @@ pub struct App {
     outside: notify::Outside,
     /// Verbs that wait for results or for the person.
     verbs: BTreeMap<VerbId, verb::RunningVerb>,
+    last_verb: Option<VerbId>,
     /// A Pod is being created for a message.
     creating: bool,
     /// Counts what the person does; a [`RequestToken`] holds the count of its request.

@@ -16,14 +16,17 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// Reads `NO_COLOR`, `COLORTERM` and `TERM` through `env`.
+    /// Reads `NO_COLOR`, `COLORTERM`, `TERM` and the variables of multiplexers through `env`.
     pub fn detect(env: impl Fn(&str) -> Option<String>) -> Self {
         if why_mono(&env).is_some() {
             return Self::Mono;
         }
         let of = |key: &str| env(key).unwrap_or_default();
         let term = of("TERM");
-        if matches!(of("COLORTERM").as_str(), "truecolor" | "24bit") || term.ends_with("-direct") {
+        // GNU screen reads a colour of 24 bits as several attributes.
+        let in_screen = !of("STY").is_empty() && of("TMUX").is_empty();
+        let inherited = matches!(of("COLORTERM").as_str(), "truecolor" | "24bit");
+        if inherited && !in_screen || term.ends_with("-direct") {
             return Self::True;
         }
         if term.contains("256color") { Self::Palette } else { Self::Ansi }

@@ -40,6 +40,10 @@ fn the_terminal_says_how_many_colours_it_has() {
     };
     assert_eq!(depth(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")]), Depth::True);
     assert_eq!(depth(&[("TERM", "tmux-256color")]), Depth::Palette);
+    let in_screen = [("STY", "1.pts"), ("TERM", "screen-256color"), ("COLORTERM", "truecolor")];
+    assert_eq!(depth(&in_screen), Depth::Palette);
+    let tmux_in_screen = [in_screen[0], ("TMUX", "/tmp/tmux,1,0"), in_screen[1], in_screen[2]];
+    assert_eq!(depth(&tmux_in_screen), Depth::True);
     assert_eq!(depth(&[("TERM", "linux")]), Depth::Ansi);
     assert_eq!(depth(&[("TERM", "xterm-256color"), ("NO_COLOR", "1")]), Depth::Mono);
     assert_eq!(depth(&[("TERM", "xterm-256color"), ("NO_COLOR", "")]), Depth::Palette);

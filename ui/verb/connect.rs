@@ -9,6 +9,7 @@ use clap::Args;
 use yoi::config::Secret;
 use yoi::llm::trial::{Tried, Works};
 use yoi::protocol::{Event, Method, PodInfo, State};
+use yoi::text::nearest;
 
 pub static VERB: Verb = of::<Connect>(Verb {
     ways: UNSEEN,
@@ -138,7 +139,7 @@ impl Connect {
                 self.key = Some(key);
                 self.try_key()
             }
-            KeyReply::Tried(Tried::NoProvider) => Next::End(no_provider(known)),
+            KeyReply::Tried(Tried::NoProvider) => Next::End(no_provider(&self.id(), known)),
             KeyReply::Tried(Tried::NeedsKey) => self.type_key(self.about()),
             KeyReply::Tried(Tried::Failed(why)) => {
                 let is_typed = self.key.take().is_some();
@@ -281,6 +282,11 @@ impl Connect {
         }
         let is_this = |spec: &str| spec.split_once('/').is_some_and(|(of, _)| of == id);
         let end = match found {
+            Some(found) if is_this(&found.model) && self.lacks(&found.model) => End::done(format!(
+                "{said} · it does not list {}, which new Pods use; {}",
+                found.model,
+                self.name_another()
+            )),
             Some(found) if is_this(&found.model) => {
                 End::done(format!("{said} · new Pods use {}{}", found.model, self.counts))
             }
@@ -289,9 +295,7 @@ impl Connect {
                 found.model, found.why
             )),
             None if known.way == Way::Shell => {
-                let text =
-                    format!("{said} · name its model in config.toml: model = \"{id}/<name>\"");
-                End::done(text)
+                End::done(format!("{said} · {}", self.name_another()))
             }
             None => End::done(format!("{said} · :model {id}/<name> chooses its model")),
         };
@@ -299,6 +303,30 @@ impl Connect {
             Some(_) => Next::End(end.and(Action::ModelOfNewPods(self.spec()))),
             None => Next::End(end),
         }
+    }
+}
+
+/// The most names of models in a sentence.
+const MODELS: usize = 5;
+
+impl Connect {
+    /// Whether the provider lists models, and not this one.
+    fn lacks(&self, spec: &str) -> bool {
+        let models = &self.works.models;
+        let name = spec.split_once('/').map_or(spec, |(_, name)| name);
+        !models.is_empty() && !models.iter().any(|model| model == name)
+    }
+
+    /// How a person who reads this in a shell chooses a model.
+    fn name_another(&self) -> String {
+        let (id, models) = (self.id(), &self.works.models);
+        let listed = models[..models.len().min(MODELS)].join(", ");
+        let listed = match models.len() {
+            0 => String::new(),
+            few if few <= MODELS => format!("; it lists {listed}"),
+            many => format!("; it lists {listed} and {} more", many - MODELS),
+        };
+        format!("name its model in config.toml: model = \"{id}/<name>\"{listed}")
     }
 }
 
@@ -312,7 +340,25 @@ pub const KEY_IN_HISTORY: &str =
     "if you typed a key, the history of your shell has it: delete it there";
 
 /// The word is not repeated: a person may have typed the key in its place.
-fn no_provider(known: &Known<'_>) -> End {
+fn no_provider(asked: &str, known: &Known<'_>) -> End {
+    if asked.starts_with("http://") || asked.starts_with("https://") {
+        let again = known.spell("connect mine");
+        return End::refused(
+            Why::Failed,
+            format!(
+                "a server is connected by a name: write [provider.mine] with wire = \"openai_chat\" and base_url = its \
+                 address into config.toml, then {again}"
+            ),
+        );
+    }
+    let names = KNOWN.iter().map(|(id, ..)| *id).chain(known.providers.iter().map(String::as_str));
+    if let Some(near) = nearest(&asked.to_lowercase(), names) {
+        let again = known.spell(&format!("connect {near}"));
+        return End::refused(
+            Why::Failed,
+            format!("no provider has this name; did you mean {again}?"),
+        );
+    }
     let list = known.spell("connect");
     let history = match known.way {
         Way::Shell => format!("; {KEY_IN_HISTORY}"),
@@ -439,6 +485,46 @@ mod tests {
             let (text, _) = said(connect.next(&known, found("ollama/a")));
             let Said::Done(text) = text else { panic!("{text:?}") };
             assert_eq!(text.contains("the one that waits goes with it"), waits, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_shell_names_the_models_of_a_server_that_lacks_the_usual_one() {
+        let used = |models: &[&str], chosen: &str| {
+            let mut connect = begin(Some("deepseek"));
+            let step = drive(&mut connect, Way::Shell, vec![None, works(models, Some("flash"))]);
+            assert!(matches!(step, Next::Call(_)), "{step:?}");
+            let (family, env) = (Family::default(), BTreeMap::new());
+            let known = known_in(&family, &env, Way::Shell);
+            match said(connect.next(&known, found(chosen))).0 {
+                Said::Done(text) => text,
+                other => panic!("{other:?}"),
+            }
+        };
+        let lacks = used(&["chat", "reasoner"], "deepseek/flash");
+        assert!(lacks.contains("it does not list deepseek/flash"), "{lacks}");
+        assert!(lacks.ends_with("model = \"deepseek/<name>\"; it lists chat, reasoner"), "{lacks}");
+        assert!(
+            used(&["chat", "flash"], "deepseek/flash").ends_with("new Pods use deepseek/flash")
+        );
+        let many = used(&["a", "b", "c", "d", "e", "f", "g"], "deepseek/flash");
+        assert!(many.ends_with("it lists a, b, c, d, e and 2 more"), "{many}");
+    }
+
+    #[test]
+    fn an_address_or_a_misspelled_name_is_answered_with_what_is_meant() {
+        for (asked, words) in [
+            ("http://127.0.0.1:8000/v1", "[provider.mine]"),
+            ("Anthropic", "did you mean"),
+            ("sk-0123456789", "lists them"),
+        ] {
+            let mut connect = begin(Some(asked));
+            let none = key(KeyReply::Tried(Tried::NoProvider));
+            let Next::End(end) = drive(&mut connect, Way::Shell, vec![None, none]) else {
+                panic!("{asked}: it goes on")
+            };
+            let Said::Refused(_, text) = end.said else { panic!("{asked}: {end:?}") };
+            assert!(text.contains(words) && !text.contains("0123456789"), "{asked}: {text}");
         }
     }
 

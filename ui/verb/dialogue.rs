@@ -21,12 +21,12 @@ pub trait Dialogue {
     fn next(&mut self, known: &Known<'_>, last: Option<Reply>) -> Next;
 }
 
-/// Names a dialogue among those that a front end carries out at the same time.
+/// Names a dialogue. A screen gives no name twice: what comes late is not taken for an answer to another dialogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VerbId(u64);
 
 impl VerbId {
-    /// The name that follows the last one in use.
+    /// The name that follows the last one given.
     pub fn after(last: Option<Self>) -> Self {
         Self(last.map_or(0, |last| last.0 + 1))
     }

@@ -7,9 +7,7 @@ use crate::verb::{Dialogue, LIST, SCREEN, UNSEEN, Verb, Way, find, help, reached
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 use std::error::Error as _;
-
-/// From which Jaro-Winkler likeness on (0 to 1) a verb is offered for an unknown word.
-const ALIKE: f64 = 0.8;
+use yoi::text::nearest;
 
 /// A line that was understood.
 pub struct Line {
@@ -172,17 +170,6 @@ fn one_of(values: &[String]) -> String {
     match values {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         few => few.concat(),
-    }
-}
-
-/// The one of these names that is most like `word`, for a hint; `None` if none is like it, or several are equally.
-pub fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let mut like: Vec<(f64, &str)> =
-        names.map(|name| (strsim::jaro_winkler(name, word), name)).collect();
-    like.sort_by(|a, b| b.0.total_cmp(&a.0));
-    match like[..] {
-        [(best, name), (second, _), ..] if best >= ALIKE && best > second => Some(name),
-        _ => None,
     }
 }
 

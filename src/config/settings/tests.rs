@@ -94,7 +94,7 @@ fn while_a_rule_cannot_be_used_the_rules_are_not_known() {
         ),
         (
             "patern = \"x\"\naction = \"deny\"",
-            ":4:1: unknown field `patern`, expected one of `tool`",
+            ":4:1: unknown field `patern`: did you mean `pattern`?",
         ),
         ("tool = 3\naction = \"deny\"", ":4:8: `permissions.rule.tool` is 3, but must be a text"),
         ("tool = \"Bash\"", ":3:1: `permissions.rule`: missing field `action`"),
@@ -122,6 +122,7 @@ fn while_a_rule_cannot_be_used_the_rules_are_not_known() {
     let (settings, said) =
         read("modle = \"a/b\"\nlimits.depth = 0\n[profil.quick]\nmodel = \"a/b\"");
     assert_eq!((said.len(), settings.unread.len()), (3, 0), "no rule is meant: {said:#?}");
+    assert!(said[1].ends_with("unknown field `modle`: did you mean `model`?"), "{said:#?}");
 }
 
 #[test]

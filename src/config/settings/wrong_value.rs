@@ -1,7 +1,7 @@
 //! Sentences about values of the settings file that cannot be used.
 
 use crate::config::settings::limits::Limits;
-use crate::text::SafeText;
+use crate::text::{SafeText, nearest};
 use crate::trace::redact;
 
 /// The most characters of a value that are shown.
@@ -13,8 +13,8 @@ const UNITS: [(&str, &str); 4] =
 /// A sentence that names the key with its tables, the value in the file, and the expected values
 /// with their unit. `message` is that of the parser.
 pub fn sentence(message: &str, key: &str, text: &str, error: &toml::de::Error) -> String {
-    if message.starts_with("unknown field") {
-        return message.to_owned();
+    if let Some(field) = message.strip_prefix("unknown field `") {
+        return meant(field).unwrap_or_else(|| message.to_owned());
     }
     let expected = message.strip_prefix("expected ");
     let expected = expected.or_else(|| message.split_once(", expected ").map(|(_, rest)| rest));
@@ -33,9 +33,17 @@ pub fn sentence(message: &str, key: &str, text: &str, error: &toml::de::Error) -
     format!("`{key}` is {found}, but must be {expected}{measure}{default}")
 }
 
-/// Whether values of this key are variables or headers, which are not shown.
+/// The sentence about an unknown field that is much like one of those that the parser expects.
+fn meant(field: &str) -> Option<String> {
+    let (field, expected) = field.split_once("`, expected ")?;
+    let known = expected.split('`').skip(1).step_by(2);
+    let near = nearest(field, known)?;
+    Some(format!("unknown field `{field}`: did you mean `{near}`?"))
+}
+
+/// Whether values of this key may be secrets, which are not shown.
 fn holds_secrets(key: &str) -> bool {
-    key.split('.').any(|part| matches!(part, "env" | "headers"))
+    key.split('.').any(|part| matches!(part, "env" | "headers" | "key_env"))
 }
 
 /// The beginning of a value without secrets.

@@ -142,10 +142,11 @@ impl Pod {
         if self.listener.is_none() {
             return;
         }
-        if let Ok(new) = self.open_listener()
-            && let Some(old) = self.listener.replace(new)
-        {
-            old.abort();
+        match self.open_listener() {
+            Ok(new) => drop(self.listener.replace(new).inspect(JoinHandle::abort)),
+            Err(error) => {
+                tracing::warn!(pod = %self.row.name, "the socket cannot be made again: {error}");
+            }
         }
     }
 

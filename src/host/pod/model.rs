@@ -6,15 +6,13 @@ use crate::config::keys::{Keys, MissingKey};
 use crate::config::model_select::{self, ModelChoice, ModelContext, WantedModel};
 use crate::config::models::{KeySource, Model};
 use crate::config::settings::Settings;
-use crate::config::template;
 use crate::config::workspace_settings::WorkspaceSettings;
 use crate::host::Answer;
 use crate::host::models::{self, Local, Search};
 use crate::host::pod::calls::reply;
 use crate::host::pod::resolved::Resolved;
 use crate::host::pod::{Pod, resolved};
-use crate::llm::http::header_map;
-use crate::llm::provider::Access;
+use crate::llm::provider::{Access, own_headers};
 use crate::llm::{Key, Provider};
 use crate::protocol::{AlertSource, Effort, Event, Refusal, State};
 use crate::run::{Models, Start, alert};
@@ -344,11 +342,8 @@ impl Pod {
     /// The headers that the person's own settings give a provider.
     fn headers(&self, model: &Model) -> Result<HeaderMap, MissingKey> {
         let settings = self.shared.settings.last().settings;
-        let own = settings.provider.get(&model.provider).and_then(|own| own.headers.as_ref());
-        let Some(templates) = own else { return Ok(HeaderMap::new()) };
-        let values = template::values("header", templates, &self.whole_env());
-        let map = values.map_err(|why| why.to_string()).and_then(|values| header_map(&values));
-        map.map_err(|why| MissingKey::Headers(model.provider.clone(), why))
+        own_headers(&settings, &model.provider, &self.whole_env())
+            .map_err(|why| MissingKey::Headers(model.provider.clone(), why))
     }
 
     /// The key of a model: from the environment that clients offered this Pod, else from the one

@@ -2,6 +2,7 @@
 //! read, and child events.
 
 use crate::host::output::{self, Reader};
+use crate::host::relations::{Relation, relation};
 use crate::host::tests::Bench;
 use crate::host::verb::carry_out;
 use crate::host::{listing, notify_parent};
@@ -595,6 +596,16 @@ async fn a_message_goes_to_a_live_peer_only_and_under_the_senders_name() {
     ] {
         assert_eq!(refusal(&bench, other, hello()).await, text);
     }
+}
+
+#[tokio::test]
+async fn a_child_belongs_to_its_parent_whatever_letters_its_name_has() {
+    // In lower case, the first two characters have a composed form.
+    let kid = "H\u{331}asan";
+    let pods = [("alice", None, Wanted::Live), (kid, Some("alice"), Wanted::Live)];
+    let bench = family(&pods, &[]).await;
+    let relation = relation(&bench.host.shared, &name("alice"), &name(kid));
+    assert_eq!(relation, Relation::Below);
 }
 
 #[tokio::test]

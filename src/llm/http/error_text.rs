@@ -49,6 +49,9 @@ pub(super) fn unreachable(who: &Who, error: &reqwest::Error, connect: Duration) 
     if !error.is_connect() {
         return cut(who, &cause(error));
     }
+    if let Some(what) = tls_error(error) {
+        return Failure::Unusable(format!("{who} cannot be reached: {what}"));
+    }
     Failure::Connect(match io_kind(error) {
         Some(io::ErrorKind::ConnectionRefused) => {
             format!("{who} refused the connection: {WAY_OUT}")
@@ -125,7 +128,8 @@ pub(super) fn refused(who: &Who, status: StatusCode, headers: &HeaderMap, body: 
             let provider_text = String::new();
             return Failure::Status { status: code, retry_after: None, message, provider_text };
         }
-        401 | 403 => format!("{who} refused {} ({code})", who.key),
+        401 => format!("{who} refused {} ({code})", who.key),
+        403 => format!("{who} refused {}, or this use of it ({code})", who.key),
         404 | 405 => format!("{} has no such model or address ({code})", who.at_url()),
         429 => format!("{who} is limiting requests ({code})"),
         529 => format!("{who} is overloaded ({code})"),
@@ -176,15 +180,30 @@ pub(crate) fn cause(error: &reqwest::Error) -> String {
     one_line(&inner.to_string(), MAX_SHOWN)
 }
 
-fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
-    let mut next = error.source();
-    while let Some(inner) = next {
-        if let Some(io) = inner.downcast_ref::<io::Error>() {
-            return Some(io.kind());
+/// What is wrong with the encryption of a connection, which another attempt would not change.
+fn tls_error(error: &reqwest::Error) -> Option<String> {
+    use rustls::{CertificateError, Error as Tls, InvalidMessage};
+    let io = sources(error).find_map(|inner| inner.downcast_ref::<io::Error>())?;
+    Some(match io.get_ref()?.downcast_ref::<Tls>()? {
+        Tls::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            "no TLS is spoken there; use http:// in its base URL if that is meant".into()
         }
-        next = inner.source();
-    }
-    None
+        Tls::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "its certificate is of no authority that this machine trusts; SSL_CERT_FILE, where the host is started, \
+             names a file with further ones"
+                .into()
+        }
+        Tls::InvalidCertificate(why) => format!("its certificate is not valid ({why})"),
+        _ => return None,
+    })
+}
+
+fn sources<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(error.source(), |inner| (*inner).source())
+}
+
+fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
+    sources(error).find_map(|inner| inner.downcast_ref::<io::Error>()).map(io::Error::kind)
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

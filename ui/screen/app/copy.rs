@@ -66,7 +66,12 @@ impl App {
     }
 
     fn copy_from_log(&mut self, copy: LogCopy) -> Vec<Effect> {
-        let Some(pod) = self.selected().cloned() else { return Vec::new() };
+        let Some(pod) = self.selected().cloned() else {
+            return self.say(
+                Kind::Refused,
+                "not copied: so long a text goes to a file of a Pod, and none is selected",
+            );
+        };
         self.say(Kind::Info, "copying: the text is being read from the log …");
         vec![Effect::CopyFromLog(pod, copy)]
     }

@@ -322,7 +322,7 @@ impl App {
         self.search = Search::default();
         self.set_bookmarks();
         self.transcripts.clear();
-        self.verbs.clear();
+        self.verbs.retain(|_, verb| !verb.waits_for_results());
         self.seen.clear();
         self.known_shown = None;
         let watch = Effect::Call { pod: None, method: Method::Watch, asked: Asked::Watch };

@@ -168,10 +168,14 @@ impl App {
         let rows = self.tree_rows();
         let last = rows.len().saturating_sub(1);
         let at = self.tree.position(&rows).unwrap_or(0);
-        let parent = self.tree.chosen().and_then(|name| self.family.get(name)?.parent.clone());
+        let chosen = self.tree.chosen().and_then(|name| self.family.get(name));
+        let lineage = chosen.into_iter().flat_map(|info| self.family.lineage(info));
+        let above = lineage.filter_map(|name| self.family.get(name));
+        let ended = above.chain(chosen).filter(|info| self.family.is_done(info));
+        let opened: Vec<PodName> = ended.filter_map(|info| info.parent.clone()).collect();
         let place = rows.get(at.saturating_add_signed(by).min(last)).map(TreeRow::place);
-        // Rows beside the cursor stay where they are when it goes on.
-        self.tree.unfolded.extend(parent);
+        // Ended Pods that have rows because of the cursor keep them when it goes on.
+        self.tree.unfolded.extend(opened);
         self.tree.cursor = place;
     }
 

@@ -183,9 +183,10 @@ impl App {
 
     /// Keeps a verb until its results or the person's reply come. Verbs whose layer was closed are dropped.
     fn keep(&mut self, running: RunningVerb) -> VerbId {
-        let Self { verbs, layers, .. } = self;
+        let Self { verbs, layers, last_verb, .. } = self;
         verbs.retain(|id, verb| verb.waits_for_results() || layers.request_for(*id));
-        let id = VerbId::after(verbs.keys().next_back().copied());
+        let id = VerbId::after(*last_verb);
+        *last_verb = Some(id);
         verbs.insert(id, running);
         id
     }

@@ -68,6 +68,13 @@ impl Source {
             Some((_, Err(error))) if error.kind() == ErrorKind::NotFound && !self.is_named => {
                 Vec::new()
             }
+            Some((file, Err(error))) if error.kind() == ErrorKind::NotFound => {
+                let names = names().collect::<Vec<_>>().join(", ");
+                vec![format!(
+                    "{}: there is no such file, and the built-in keymaps are {names}",
+                    file.display()
+                )]
+            }
             Some((file, Err(error))) => vec![format!("{}: {error}", file.display())],
             None => Vec::new(),
         };

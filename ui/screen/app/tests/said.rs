@@ -263,6 +263,13 @@ pub fn a_key_is_on_no_frame_and_in_no_history_and_esc_forgets_it() {
     let works = Tried::Works(Works::default());
     let late = bench.msg(Msg::KeyStepDone(verb, KeyReply::Tried(works)));
     assert!(key_steps(&late).is_empty(), "a key that was left is not stored");
+    // The next line for a key gets no answer that was meant for the last one.
+    let next = opens(&mut bench);
+    assert_ne!(next, verb);
+    bench.type_in(KEY);
+    bench.msg(Msg::KeyStepDone(verb, KeyReply::Tried(Tried::NoProvider)));
+    assert!(bench.screen().contains("19 characters, not shown"), "{}", bench.screen());
+    bench.press("esc");
     assert!(!saved(&bench).contains("sk-") && !bench.screen().contains("sk-"));
 }
 

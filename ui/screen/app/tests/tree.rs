@@ -68,6 +68,34 @@ fn ended_children_are_listed_by_a_click_or_a_key_and_fold_again_with_another_cur
 }
 
 #[test]
+fn the_cursor_goes_down_over_ended_children_that_are_folded() {
+    let ended =
+        |name: &str| PodInfo { last_result: Some(finished()), ..child("shop", name, State::Idle) };
+    let pods = vec![
+        pod("shop", State::Idle),
+        ended("fmt"),
+        ended("docs"),
+        child("shop", "scout", State::Running),
+        pod("zoe", State::Idle),
+    ];
+    let mut bench = Bench::new(pods);
+    bench.go_to("shop");
+    bench.press("tab");
+    let row = |bench: &mut Bench| {
+        let screen = bench.screen();
+        let row = screen.lines().find(|line| line.starts_with('›')).expect("the cursor");
+        row.split_whitespace().nth(2).expect("a name").to_owned()
+    };
+    let mut seen = vec![row(&mut bench)];
+    for _ in 0..3 {
+        bench.press("down");
+        assert!(bench.screen().contains("✓ 2 ended"), "{}", bench.screen());
+        seen.push(row(&mut bench));
+    }
+    assert_eq!(seen, ["shop", "scout", "2", "zoe"]);
+}
+
+#[test]
 fn a_dragged_border_wins_also_on_the_next_screen_and_a_click_gives_it_back() {
     use crossterm::event::MouseButton::Left;
     let pods = || vec![pod("alice", State::Idle)];

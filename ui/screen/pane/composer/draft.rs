@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::Widget as _;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -148,7 +149,7 @@ impl Draft {
     pub fn folded(&self, text: &str) -> Message {
         let own = self.text.lines().join("\n");
         let mut text = text.to_owned();
-        let mut pastes: Vec<(&str, String)> = self
+        let mut pastes: Vec<(&str, Cow<'_, str>)> = self
             .pastes
             .iter()
             .filter(|paste| own.contains(&paste.chip))
@@ -158,7 +159,7 @@ impl Draft {
         pastes.sort_by_key(|(_, content)| std::cmp::Reverse(content.len()));
         for (chip, content) in pastes {
             // An editor ends a file with a newline, whatever the text ended with.
-            let forms = [content.as_str(), content.trim_end_matches('\n')];
+            let forms = [&*content, content.trim_end_matches('\n')];
             let found = forms.into_iter().find_map(|form| Some((text.find(form)?, form.len())));
             if let Some((at, length)) = found.filter(|(_, length)| *length > 0) {
                 text.replace_range(at..at + length, chip);

@@ -7,11 +7,13 @@ use crate::theme::{Role, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::Widget;
-use yoi::protocol::{PodInfo, State, flatten};
+use yoi::protocol::{PodInfo, Segment, State};
 use yoi::text::SafeText;
 
 /// How many messages are shown.
 const SHOWN: usize = 3;
+/// Characters that are read for each cell: several may share one, and some are not shown.
+const CHARACTERS: usize = 4;
 
 /// The queue of a Pod as a widget.
 pub struct Queue<'a> {
@@ -38,6 +40,18 @@ impl Queue<'_> {
     }
 }
 
+/// The words with which a message begins, of which at most so many characters are shown. A whole message may have
+/// megabytes, and each frame draws it.
+fn beginning(input: &[Segment], shown: usize) -> String {
+    let mut words = String::new();
+    for segment in input {
+        let flat = segment.flat();
+        let room = (CHARACTERS * shown).saturating_sub(words.chars().count());
+        words.extend(flat.chars().take(room));
+    }
+    words.replace("\r\n", " ").replace('\n', " ")
+}
+
 impl Widget for Queue<'_> {
     fn render(self, area: Rect, buf: &mut Buffer) {
         let Columns { text, right, .. } = Columns::of(area.width);
@@ -51,7 +65,7 @@ impl Widget for Queue<'_> {
                 false => self.enters(number),
             };
             let enters = [Piece::new(enters, Role::Dim)];
-            let words = SafeText::line(flatten(&queued.input).replace('\n', " ")).into_string();
+            let words = SafeText::line(beginning(&queued.input, cells)).into_string();
             let room = cells.saturating_sub(row_width(&enters) + 2);
             let mut row = shorten(&named("you", &words, Role::Text), room);
             let gap = cells.saturating_sub(row_width(&row) + row_width(&enters));
@@ -59,5 +73,19 @@ impl Widget for Queue<'_> {
             row.extend(enters);
             paint(&row, self.theme, (area.x + text, y), area.x + right, buf);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_the_beginning_of_a_message_of_any_length() {
+        let text = |content: &str| Segment::Text { content: content.into() };
+        let file = Segment::FileRef { path: "a.rs".into() };
+        assert_eq!(beginning(&[text("see\r\n"), file, text("\nnow")], 10), "see @a.rs now");
+        let long = [text(&"日本".repeat(1 << 20)), text("behind it")];
+        assert_eq!(beginning(&long, 10), "日本".repeat(20));
     }
 }

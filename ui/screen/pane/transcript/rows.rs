@@ -448,7 +448,7 @@ fn user<'a>(
             | Segment::WorkflowInvoke { .. } => {
                 body.push(Piece::new(clean::words(&segment.flat()), Role::Link));
             }
-            Segment::Unknown(_) => body.push(Piece::new(segment.flat(), Role::Dim)),
+            Segment::Unknown(_) => body.push(Piece::new(segment.flat().into_owned(), Role::Dim)),
             Segment::Text { content } | Segment::Paste { content, .. } => {
                 body.push(Piece::new(clean::words(content), Role::Text));
             }
