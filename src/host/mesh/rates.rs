@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Pairs that are remembered. When there are as many, those whose minute is over are forgotten.
 const PAIRS: usize = 4096;
-/// Of these, pairs of agents of one other machine that are told apart.
+/// So many pairs of one other machine have a count each; its further agents share one for each Pod.
 const NAMES: usize = 64;
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -24,7 +24,7 @@ impl Rates {
     /// Counts a message; whether the sender may send it.
     pub(crate) fn count(&mut self, to: &str, from: &str, per_minute: u32, now: Instant) -> bool {
         let full = f64::from(per_minute);
-        let key = self.key(to, from);
+        let key = self.key(to, from, now);
         if !self.0.contains_key(&key) && self.0.len() >= PAIRS {
             self.0.retain(|_, count| now.duration_since(count.at) < MINUTE);
             if self.0.len() >= PAIRS {
@@ -46,21 +46,23 @@ impl Rates {
 
     /// Takes back that a message was counted.
     pub(crate) fn give_back(&mut self, to: &str, from: &str) {
-        let key = self.key(to, from);
+        let key = self.key(to, from, Instant::now());
         if let Some(count) = self.0.get_mut(&key) {
             count.left += 1.0;
         }
     }
 
-    /// Under which a pair is counted. Another machine names its agents as it likes: those beyond the first few share one
-    /// count.
-    fn key(&self, to: &str, from: &str) -> (String, String) {
+    /// Under which a pair is counted. Another machine names its agents as it likes: those beyond the first few of a minute
+    /// share one count.
+    fn key(&self, to: &str, from: &str, now: Instant) -> (String, String) {
         let key = (to.to_owned(), from.to_owned());
         let Some((machine, _)) = address(from).filter(|_| !self.0.contains_key(&key)) else {
             return key;
         };
         let all = format!("{machine}:");
-        let names = self.0.keys().filter(|(_, name)| name.starts_with(&all)).count();
+        let is_recent = |count: &Count| now.duration_since(count.at) < MINUTE;
+        let recent = self.0.iter().filter(|(_, count)| is_recent(count));
+        let names = recent.filter(|((_, name), _)| name.starts_with(&all)).count();
         if names < NAMES { key } else { (to.to_owned(), all) }
     }
 }
@@ -100,6 +102,10 @@ mod tests {
         let taken = (0..2 * PAIRS).filter(|number| sent(&format!("casa:{number}"))).count();
         assert_eq!(taken, NAMES + 6);
         assert!(sent("pi") && sent("new") && sent("trab:x"));
+        // Names of an hour ago take no place.
+        let later = now + Duration::from_secs(3600);
+        let mut sent = |number: usize| rates.count("a", &format!("casa:later-{number}"), 1, later);
+        assert!((0..NAMES).all(&mut sent) && (0..NAMES).all(|number| !sent(number)));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::time::{Instant, SystemTime};
 pub(super) const NO_AGENT: &str = "no agent of this name takes messages of other machines";
 
 /// A message with the machine that sent it.
-pub(super) struct Taken {
+pub(super) struct Pending {
     pub(super) from: MachineName,
     pub(super) message: Message,
     pub(super) receipt: Receipt,
@@ -47,7 +47,7 @@ impl Task {
         for (place, arrived) in due {
             match arrived {
                 Arrived::Message { from, message, receipt } if message.peering.is_none() => {
-                    together.push(Taken { from, message, receipt });
+                    together.push(Pending { from, message, receipt });
                     continue;
                 }
                 other => {
@@ -68,14 +68,15 @@ impl Task {
                 let reason = taken.map_err(|error| not_stored(&from, &error))?;
                 match peering {
                     Peering { wants: false, .. } => link.acknowledge(receipt).await,
-                    _ => self.decided(link, Taken { from, message, receipt }, reason).await,
+                    _ => self.decided(link, Pending { from, message, receipt }, reason).await,
                 }
             }
             Arrived::Outcome { from, outcome, receipt } => {
                 if self.machines().own().as_ref() == Some(&from) {
                     self.compare_clocks(link, &outcome, &receipt).await;
                 } else {
-                    self.take_outcome(&from, outcome).await;
+                    let taken = self.take_outcome(&from, outcome).await;
+                    taken.map_err(|error| not_stored(&from, &error))?;
                 }
                 link.acknowledge(receipt).await;
             }
@@ -89,7 +90,7 @@ impl Task {
     }
 
     /// Commits messages, those to one Pod together, and says what became of each.
-    async fn take_messages(&self, link: &Link, messages: Vec<Taken>) -> Result<(), u64> {
+    async fn take_messages(&self, link: &Link, messages: Vec<Pending>) -> Result<(), u64> {
         // By the Pod, with the numbers of the messages.
         let mut offers: BTreeMap<String, (PodName, Vec<usize>, Vec<Offer>)> = BTreeMap::new();
         let mut all_done: Vec<Done> = Vec::new();
@@ -125,7 +126,7 @@ impl Task {
                 let outcome = outcomes.as_ref().map(|all| all.get(at));
                 if counted[at] && matches!(outcome, Err(()) | Ok(Some(Offered::Known))) {
                     // It comes again, or came before.
-                    let Taken { from, message, .. } = &messages[number];
+                    let Pending { from, message, .. } = &messages[number];
                     delivery::not_sent(&self.shared, &pod, &format!("{from}:{}", message.from));
                 }
                 all_done[number] = match outcome {
@@ -147,8 +148,8 @@ impl Task {
     }
 
     /// Has the stand-in of its sender give a message to an agent of this machine that is no Pod, and say what became of it.
-    async fn give_to_agent(&self, link: &Link, taken: Taken) {
-        let (shared, Taken { from, message, receipt }) = (&self.shared, &taken);
+    async fn give_to_agent(&self, link: &Link, taken: Pending) {
+        let (shared, Pending { from, message, receipt }) = (&self.shared, &taken);
         let sender = format!("{from}:{}", message.from);
         let why = delivery::refused_for_agent(shared, &message.to, &sender, when(receipt.taken));
         let handed = Handed { message: message.clone(), receipt: receipt.clone() };
@@ -159,8 +160,8 @@ impl Task {
     }
 
     /// Says what became of a message.
-    pub(super) async fn decided(&self, link: &Link, taken: Taken, reason: Option<String>) {
-        let Taken { from, message, receipt } = taken;
+    pub(super) async fn decided(&self, link: &Link, taken: Pending, reason: Option<String>) {
+        let Pending { from, message, receipt } = taken;
         let fate = if reason.is_some() { Fate::Denied } else { Fate::Received };
         let Message { id, from: sender, to: pod, .. } = message;
         let outcome = Outcome { id, to: sender, from: pod, fate, reason };
@@ -169,7 +170,7 @@ impl Task {
     }
 
     /// A message as it is offered to the mailbox of its Pod; `None`: no Pod takes it.
-    async fn offer(&self, taken: &Taken) -> Result<Option<(PodName, Offer)>, StoreError> {
+    async fn offer(&self, taken: &Pending) -> Result<Option<(PodName, Offer)>, StoreError> {
         let (shared, message) = (&self.shared, &taken.message);
         let Some(name) = self.addressee(message).await? else { return Ok(None) };
         let sender = format!("{}:{}", taken.from, message.from);

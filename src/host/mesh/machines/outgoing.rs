@@ -8,6 +8,7 @@ use crate::mesh::machines::{Fate, MachineName, Message, NotStored, Outcome, Peer
 use crate::mesh::{Id, Status};
 use crate::protocol::PodName;
 use crate::run::Notification;
+use crate::store::StoreError;
 use crate::text::SafeText;
 use serde_json::value::RawValue;
 use std::time::Duration;
@@ -17,6 +18,8 @@ use tokio::sync::oneshot;
 const OUTCOME: Duration = Duration::from_secs(5);
 /// The most messages whose late outcome is told to the Pod that sent them. Of more only the first of a minute is.
 const MOST_WAITING: usize = 10_000;
+/// How long the next message waits until a Pod has noted an outcome.
+const NOTED: Duration = Duration::from_secs(1);
 
 /// A message on its way.
 pub(super) struct Waiting {
@@ -131,10 +134,14 @@ fn status(fate: Fate) -> Status {
 
 impl Task {
     /// Hands an outcome to the call that waits for it; a late one is told to the Pod that sent the message.
-    pub(super) async fn take_outcome(&self, from: &MachineName, outcome: Outcome) {
-        self.machines().note_outcome(from, &outcome);
+    pub(super) async fn take_outcome(
+        &self,
+        from: &MachineName,
+        outcome: Outcome,
+    ) -> Result<(), StoreError> {
+        let is_new = self.machines().note_outcome(from, &outcome);
         if outcome.fate == Fate::Read {
-            return;
+            return Ok(());
         }
         let waiting = {
             let mut waiting = self.machines().waiting();
@@ -148,23 +155,21 @@ impl Task {
             None => (PodName::parse(&outcome.to).ok(), None),
         };
         let outcome = match done.map(|done| done.send(outcome.clone())) {
-            Some(Ok(())) => return,
+            Some(Ok(())) => return Ok(()),
             Some(Err(outcome)) => outcome,
             None => outcome,
         };
-        let Some(pod) = pod.and_then(|pod| self.shared.pod(&pod)) else { return };
+        let Some(pod) = pod.and_then(|pod| self.shared.pod(&pod)) else { return Ok(()) };
         let denied =
             (outcome.fate == Fate::Denied).then(|| outcome.reason.as_deref().unwrap_or_default());
-        match self.took_request(&pod.name, from, &outcome.id, denied).await {
-            Ok(false) => {}
-            Ok(true) => return,
-            Err(error) => tracing::warn!("whether {from} has a request is not known: {error}"),
+        if self.took_request(&pod.name, from, &outcome.id, denied).await? || !is_new {
+            return Ok(());
         }
         let agent = format!("{from}:{}", outcome.from);
         if !is_known
             && delivery::denials_are_over_rate(&self.shared, &pod.name, &format!("{from}:"))
         {
-            return;
+            return Ok(());
         }
         let named = SafeText::quoted(&agent).into_string();
         let fact = match outcome.fate {
@@ -182,6 +187,8 @@ impl Task {
                 }
             }
         };
-        pod.post(fact).await;
+        // What follows is acknowledged only when the log of the Pod has this, unless the Pod is busy for long.
+        let _ = tokio::time::timeout(NOTED, pod.tell(fact)).await;
+        Ok(())
     }
 }

@@ -15,6 +15,7 @@ use crate::run::Notification;
 use crate::store::{MachinePeer, PeerChange, PeerState, Said, StoreError, agent_key};
 use crate::text::SafeText;
 use serde_json::value::to_raw_value;
+use std::collections::BTreeSet;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
@@ -252,9 +253,14 @@ impl Task {
             Ok(pairs) => pairs,
             Err(error) => return tracing::warn!("other machines are told later: {error}"),
         };
+        // To find out that a machine has no stream takes seconds, in which this host takes no message.
+        let mut gone = BTreeSet::new();
         for pair in pairs {
             let Some(owed) = pair.owed() else { continue };
             let Some((machine, agent)) = address(&pair.agent) else { continue };
+            if gone.contains(&machine) {
+                continue;
+            }
             let Ok(body) = to_raw_value(&sentence(owed.wants, &pair.reason)) else { continue };
             let message = Message {
                 from: pair.pod.to_string(),
@@ -267,12 +273,13 @@ impl Task {
             let noted = match link.send(&machine, &message).await {
                 Ok(()) => self.shared.store.peer_notified(&pair).await,
                 // It is owed until that machine can be told.
-                Err(
-                    NotStored::NoSuchMachine(_)
-                    | NotStored::TooLarge(..)
-                    | NotStored::Refused(_)
-                    | NotStored::Full(_),
-                ) => continue,
+                Err(NotStored::NoSuchMachine(_)) => {
+                    gone.insert(machine);
+                    continue;
+                }
+                Err(NotStored::TooLarge(..) | NotStored::Refused(_) | NotStored::Full(_)) => {
+                    continue;
+                }
                 // It is told later.
                 Err(NotStored::Silent | NotStored::Unknown) => return,
             };
@@ -318,7 +325,13 @@ impl Task {
         let (says, id) =
             (Said::There { peering, may_request: pause.is_none() }, Id::new().to_string());
         let change = shared.store.record_peer(&pod, &agent, says, id, String::new());
-        let Some(PeerChange { before, after }) = change.await? else {
+        let change = change.await.inspect_err(|_| {
+            // It comes again.
+            if peering.wants {
+                delivery::not_sent(shared, &pod, &format!("{from}:"));
+            }
+        })?;
+        let Some(PeerChange { before, after }) = change else {
             roster::changed(shared, Change::Member);
             return Ok(Some(match pause {
                 None => "too many requests to become peers wait there already".to_owned(),

@@ -238,7 +238,7 @@ impl Actor {
         // Without a connection the message comes again.
         if let Some(link) = task.machines().link() {
             let Handed { message, receipt } = handed;
-            let taken = incoming::Taken { from: self.machine.clone(), message, receipt };
+            let taken = incoming::Pending { from: self.machine.clone(), message, receipt };
             task.decided(&link, taken, reason).await;
         }
     }

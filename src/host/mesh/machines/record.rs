@@ -91,8 +91,9 @@ impl Machines {
         self.state.send_modify(|_| ());
     }
 
-    /// Another machine says what became of a message that was sent to it.
-    pub(super) fn note_outcome(&self, from: &MachineName, outcome: &Outcome) {
+    /// Another machine says what became of a message that was sent to it. Whether that is new: an outcome is repeated
+    /// where its acknowledgement was lost.
+    pub(super) fn note_outcome(&self, from: &MachineName, outcome: &Outcome) -> bool {
         let (state, status) = match outcome.fate {
             Fate::Received => (MessageState::Received, "received"),
             Fate::Denied => (MessageState::Denied, "denied"),
@@ -104,15 +105,18 @@ impl Machines {
         let is_its = |sent: &&mut MachineMessage| {
             sent.id == outcome.id && address(&sent.to).is_some_and(|(machine, _)| machine == *from)
         };
-        if let Some(sent) = record.sent.iter_mut().rev().find(is_its) {
-            // An outcome may be repeated.
-            if sent.state < state {
+        let sent = record.sent.iter_mut().rev().find(is_its);
+        let is_new = sent.is_none_or(|sent| {
+            let is_new = sent.state < state;
+            if is_new {
                 (sent.state, sent.at) = (state, now_ms());
             }
-        }
+            is_new
+        });
         drop(record);
         // What watches the state shows it.
         self.state.send_modify(|_| ());
+        is_new
     }
 
     /// What became here of a message of another machine.
