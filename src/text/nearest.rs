@@ -7,7 +7,8 @@ const ALIKE: f64 = 0.8;
 pub fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut like: Vec<(f64, &str)> =
         names.map(|name| (strsim::jaro_winkler(name, word), name)).collect();
-    like.sort_by(|a, b| b.0.total_cmp(&a.0));
+    like.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    like.dedup_by_key(|(_, name)| *name);
     match like[..] {
         [(best, name)] if best >= ALIKE => Some(name),
         [(best, name), (second, _), ..] if best >= ALIKE && best > second => Some(name),

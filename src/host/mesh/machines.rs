@@ -95,7 +95,7 @@ impl State {
         let why = match (&self.why, &self.own) {
             (Some(why), _) => why.as_str(),
             (None, Some(_)) => "it is being connected",
-            (None, None) => "this machine has joined none, as `yoi mesh join` does",
+            (None, None) => "this machine has joined none",
         };
         format!("no other machine can be reached: {why}")
     }

@@ -98,7 +98,7 @@ const CASES: &[Case] = &[
     case("restore docs --plan", &[("restore", "docs")], "docs comes back idle"),
     case("peer bob", &[("register_peer", "alice")], "alice and bob are peers"),
     case("peer docs", &[("register_peer", "alice")], "docs is stopped; messages to it need :restore docs"),
-    case("peer casa:reviewer", &[("register_peer", "alice")], "pod store error: invalid pod name: casa:reviewer (no other machine can be reached: this machine has joined none, as `yoi mesh join` does)"),
+    case("peer casa:reviewer", &[("register_peer", "alice")], "pod store error: invalid pod name: casa:reviewer (no other machine can be reached: this machine has joined none)"),
     case("unpeer casa:reviewer", &[("unpeer", "alice")], "alice and casa:reviewer are no peers"),
     after(Before::Peers, case("unpeer bob", &[("unpeer", "alice")], "alice and bob are not peers any more")),
     case("mesh", &[("mesh_agents", "")], "no Pod of this host is on the mesh · type :mesh join to add one"),
