@@ -3,6 +3,7 @@
 use crate::config::models::{Dialect, Model, Price, Reasoning, Wire};
 use crate::config::settings::Settings;
 use crate::config::url;
+use crate::trace::redact;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -47,13 +48,21 @@ pub struct Provider {
 /// Names of environment variables. A key in their place is refused, because a name is shown.
 fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Names>, D::Error> {
     let names = Names::deserialize(from)?;
-    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    match names.all().iter().all(|name| !name.is_empty() && name.chars().all(is_of_name)) {
+    match names.all().iter().all(|name| is_variable(name)) {
         true => Ok(Some(names)),
         false => Err(D::Error::custom(
             "expected the name of a variable, of letters, digits and `_`; `yoi auth <provider>` stores a key",
         )),
     }
+}
+
+/// Whether this may be the name of a variable. Many keys have only letters and digits, but are long and have no `_`.
+fn is_variable(name: &str) -> bool {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_name = name.chars().all(is_of_name) && !name.starts_with(|c: char| c.is_ascii_digit());
+    let looks_random =
+        name.len() >= 20 && !name.contains('_') && name.contains(|c: char| c.is_ascii_digit());
+    !name.is_empty() && is_name && !looks_random && redact(name) == name
 }
 
 /// One model's facts; each overrides its provider's.
@@ -250,6 +259,17 @@ fn take<T: Clone>(field: &mut Option<T>, over: &Option<T>) {
 mod tests {
     use super::*;
     use crate::config::models::KeySource;
+
+    #[test]
+    fn a_key_is_no_name_of_a_variable() {
+        for name in ["OPENAI_API_KEY", "token", "K2", "A_VERY_LONG_NAME_OF_A_VARIABLE_2"] {
+            assert!(is_variable(name), "{name}");
+        }
+        let hex = "0123456789abcdef0123456789abcdef";
+        for key in ["", "sk-abcdef123456", hex, "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW"] {
+            assert!(!is_variable(key), "{key}");
+        }
+    }
 
     #[test]
     fn every_built_in_provider_is_whole_and_every_model_has_a_provider() {

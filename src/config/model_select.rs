@@ -85,10 +85,8 @@ impl ModelContext<'_> {
 /// The model that was named cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    #[error("there is no provider {asked}; did you mean {near}?")]
-    MisspelledProvider { asked: String, near: String },
-    #[error("there is no provider {asked} (known: {known})\n{}", example(asked, config))]
-    UnknownProvider { asked: String, known: String, config: PathBuf },
+    #[error("there is no provider {asked}{hint} (known: {known})\n{}", example(asked, config))]
+    UnknownProvider { asked: String, hint: String, known: String, config: PathBuf },
     #[error("{0} is not of the form provider/model")]
     Form(String),
     #[error("{0} has no default model: name one, such as {0}/<model>")]
@@ -113,8 +111,7 @@ impl ModelError {
     /// The provider that the settings do not describe as far as a request needs it.
     fn undescribed(&self) -> Option<&str> {
         match self {
-            Self::MisspelledProvider { asked: provider, .. }
-            | Self::UnknownProvider { asked: provider, .. }
+            Self::UnknownProvider { asked: provider, .. }
             | Self::NoBaseUrl { provider, .. }
             | Self::NoWire(provider)
             | Self::NoDefault(provider) => Some(provider),
@@ -142,12 +139,10 @@ impl ModelError {
 
     /// The provider is not among those that are known.
     pub fn unknown(all: &Catalogue, asked: &str, config: PathBuf) -> Self {
-        let names = all.providers.keys().map(String::as_str);
-        if let Some(near) = nearest(&asked.to_lowercase(), names) {
-            return Self::MisspelledProvider { asked: asked.to_owned(), near: near.to_owned() };
-        }
+        let near = nearest(&asked.to_lowercase(), all.providers.keys().map(String::as_str));
+        let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
         let known = all.providers.keys().cloned().collect::<Vec<_>>().join(", ");
-        Self::UnknownProvider { asked: asked.to_owned(), known, config }
+        Self::UnknownProvider { asked: asked.to_owned(), hint, known, config }
     }
 }
 

@@ -99,12 +99,11 @@ impl Mesh {
         seats.values().find(|seat| seat.standing.name == name).map(|seat| seat.pod.clone())
     }
 
-    /// The agents of a roster that are no Pods of this host, and stand for no agent of another machine.
+    /// The agents of a roster that are no Pods of this host.
     pub(crate) fn others(&self, roster: Vec<Peer>) -> Vec<Peer> {
         let seats = self.seats.borrow();
         let own: BTreeSet<&str> = seats.values().map(|seat| seat.standing.name.as_str()).collect();
-        let is_other = |name: &str| !own.contains(name) && !self.machines.is_proxy(name);
-        roster.into_iter().filter(|peer| is_other(&peer.name)).collect()
+        roster.into_iter().filter(|peer| !own.contains(peer.name.as_str())).collect()
     }
 
     /// Whether a person blocked an agent, or the machine that it is on. A machine is blocked as `casa:`, an agent of this

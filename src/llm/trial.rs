@@ -166,12 +166,6 @@ fn with_advice(failure: &Failure, model: &Model, is_typed: bool) -> String {
                 "so yoi cannot test a key there; in a shell, `yoi auth {provider}` stores one without testing it"
             )
         }
-        (Failure::Status { status: 403, .. }, _) => {
-            format!(
-                "check that it may be used for this, and the headers that {} wants",
-                model.provider
-            )
-        }
         (_, KeySource::Env(name)) if is_wrong_key(failure) && !is_typed => {
             format!("correct {name} and restart yoi, or start it without {name}")
         }
@@ -179,6 +173,10 @@ fn with_advice(failure: &Failure, model: &Model, is_typed: bool) -> String {
             format!("check that it is complete and from {}", model.provider)
         }
         _ => return failure.to_string(),
+    };
+    let advice = match failure {
+        Failure::Status { status: 403, .. } => format!("{advice}; or a header is missing"),
+        _ => advice,
     };
     format!("{failure} · {advice}")
 }

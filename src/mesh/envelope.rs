@@ -305,19 +305,7 @@ pub(crate) struct Ours {
     pub(crate) confirms: bool,
 }
 
-/// What a member says became of a message to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    Kept,
-    /// A server holds it for the machine of its addressee; with the reason, as a sentence.
-    Queued(String),
-    /// It may have arrived; with the reason, as a sentence.
-    Unknown(String),
-    /// For this reason, as a sentence.
-    Denied(String),
-}
-
-/// The body with which a member says what became of a message to it.
+/// The body with which a member says what became of a message to it: it is kept, or it is denied.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Confirmed<'a> {
     #[serde(borrow, rename = "type")]
@@ -327,9 +315,6 @@ pub(crate) struct Confirmed<'a> {
     /// Why the message is denied, as a sentence; `None`: it is kept.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub(crate) denied: Option<Cow<'a, str>>,
-    /// `queued` or `timeout`, for the reason in `denied`; a leader that does not know this denies the message.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub(crate) status: Option<Cow<'a, str>>,
 }
 
 impl Confirmed<'_> {
@@ -349,24 +334,12 @@ pub(crate) fn register(name: &str, confirms: bool) -> Vec<u8> {
     json_line(&Register { kind: "register", name, yoi: Ours { version: OURS, confirms } })
 }
 
-/// The line with which a member says what became of a message.
-pub(crate) fn confirmed(from: &str, id: Id, message: Id, fate: &Fate) -> Vec<u8> {
-    let reason = match fate {
-        Fate::Kept => None,
-        Fate::Queued(reason) | Fate::Unknown(reason) | Fate::Denied(reason) => {
-            Some(Cow::Borrowed(reason.as_str()))
-        }
-    };
-    let status = match fate {
-        Fate::Kept | Fate::Denied(_) => None,
-        Fate::Queued(_) => Some("queued".into()),
-        Fate::Unknown(_) => Some("timeout".into()),
-    };
+/// The line with which a member confirms a message, or denies it for this reason.
+pub(crate) fn confirmed(from: &str, id: Id, message: Id, denied: Option<&str>) -> Vec<u8> {
     let body = Confirmed {
         kind: Confirmed::KIND.into(),
         id: message.as_str().into(),
-        denied: reason,
-        status,
+        denied: denied.map(Cow::Borrowed),
     };
     let body = serde_json::to_string(&body).expect("an id and a sentence are text");
     line(from, &To::One(BROKER.to_owned()), id, None, &body)

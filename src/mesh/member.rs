@@ -10,7 +10,7 @@ mod session;
 
 pub use connecting::{JoinError, roster};
 
-use crate::mesh::envelope::{Fate, MAX_FRAME, To};
+use crate::mesh::envelope::{MAX_FRAME, To};
 use crate::mesh::id::Id;
 use crate::mesh::name::is_broker;
 use crate::mesh::{Socket, envelope};
@@ -177,29 +177,19 @@ impl Inbox {
     /// Says that a message is kept. Of a member that [confirms](Options::confirms), a leader of yoi acknowledges a
     /// message to it alone at this moment.
     pub async fn confirm(&self, message: &Message) {
-        self.report(message, Fate::Kept).await;
+        self.report(message, None).await;
     }
 
     /// Says that a message is not kept, and why, as a sentence. Its sender learns it as of [`Inbox::confirm`].
     pub async fn deny(&self, message: &Message, reason: String) {
-        self.report(message, Fate::Denied(reason)).await;
+        self.report(message, Some(reason)).await;
     }
 
-    /// Says that a server holds a message for the machine of its addressee, and why, as a sentence.
-    pub async fn queue(&self, message: &Message, reason: String) {
-        self.report(message, Fate::Queued(reason)).await;
-    }
-
-    /// Says that a message may have arrived or not, and why, as a sentence.
-    pub async fn leave_unknown(&self, message: &Message, reason: String) {
-        self.report(message, Fate::Unknown(reason)).await;
-    }
-
-    async fn report(&self, message: &Message, fate: Fate) {
+    async fn report(&self, message: &Message, denied: Option<String>) {
         if matches!(message.to, To::One(_)) {
             // A member that has left has no leader to tell.
             let from = message.from.clone();
-            let _ = self.commands.send(Command::Confirm { from, id: message.id, fate }).await;
+            let _ = self.commands.send(Command::Confirm { from, id: message.id, denied }).await;
         }
     }
 }
@@ -223,11 +213,11 @@ enum Command {
         done: oneshot::Sender<Sent>,
     },
     List(oneshot::Sender<Vec<Peer>>),
-    /// What became of a message.
+    /// A message is kept, or denied for this reason.
     Confirm {
         from: String,
         id: Id,
-        fate: Fate,
+        denied: Option<String>,
     },
 }
 

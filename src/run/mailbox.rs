@@ -50,13 +50,18 @@ impl Run {
     }
 
     /// The same when the model is done; returns whether another request follows. What agents and other Pods sent
-    /// causes none: it waits in the store and starts the next run, so that the Pod counts those runs.
+    /// causes none: it waits in the store and starts the next run, so that the Pod counts those runs. Where a run goes on
+    /// anyway, it takes that too, in the order in which it came.
     pub(super) async fn drain_at_end(&mut self) -> Result<bool, Stopped> {
-        let arrived = iter::from_fn(|| self.ports.mailbox.try_recv().ok()).collect();
+        let mut arrived = iter::from_fn(|| self.ports.mailbox.try_recv().ok()).collect::<Vec<_>>();
+        let goes_on = arrived.iter().any(|row| !self.has_taken(&row.id) && lets_go_on(row));
+        if !goes_on {
+            arrived.retain(|row| !is_of_agent(row));
+        }
         let mut any = false;
-        for row in taken_at_end(arrived) {
-            let wakes = row.wakes();
-            any |= self.take(row).await? && wakes;
+        for row in arrived {
+            let lets_go_on = lets_go_on(&row);
+            any |= self.take(row).await? && lets_go_on;
         }
         Ok(any)
     }
@@ -160,14 +165,13 @@ impl Run {
     }
 }
 
-/// The rows among these that a run takes whose model is done. Where one of them lets the run go on, all are taken, so
-/// that the model reads them in the order in which they came.
-fn taken_at_end(mut arrived: Vec<MailboxMessage>) -> Vec<MailboxMessage> {
-    let of_agent = |row: &MailboxMessage| row.kind != MailboxKind::Input && sender(row).is_some();
-    if !arrived.iter().any(|row| row.wakes() && !of_agent(row)) {
-        arrived.retain(|row| !of_agent(row));
-    }
-    arrived
+fn is_of_agent(row: &MailboxMessage) -> bool {
+    row.kind != MailboxKind::Input && sender(row).is_some()
+}
+
+/// Whether a run whose model is done goes on for this row.
+fn lets_go_on(row: &MailboxMessage) -> bool {
+    row.wakes() && !is_of_agent(row) && fact(row.clone()).is_some()
 }
 
 /// The entry of the history that a row becomes; `None` if it cannot be read.
@@ -202,15 +206,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_sent_is_taken_in_its_place_where_the_run_goes_on_anyway() {
-        let peer = || Some(NotificationSource::Peer(PodName::parse("bob").unwrap()));
-        let of_peer = || row("peer", MailboxKind::Notify, peer());
-        let of_child = || row("child", MailboxKind::PodEvent, None);
-        let of_person = || row("person", MailboxKind::Notify, None);
-        let taken =
-            |rows| -> Vec<String> { taken_at_end(rows).into_iter().map(|r| r.id).collect() };
-        assert_eq!(taken(vec![of_peer()]), Vec::<String>::new(), "it starts the next run");
-        assert_eq!(taken(vec![of_peer(), of_child()]), ["peer", "child"]);
-        assert_eq!(taken(vec![of_person(), of_peer()]), ["person", "peer"]);
+    fn a_run_goes_on_for_no_peer_and_for_no_row_that_cannot_be_read() {
+        let peer = Some(NotificationSource::Peer(PodName::parse("bob").unwrap()));
+        assert!(!lets_go_on(&row("peer", MailboxKind::Notify, peer)));
+        assert!(lets_go_on(&row("person", MailboxKind::Notify, None)));
+        assert!(!lets_go_on(&row("damaged", MailboxKind::PodEvent, None)));
+        let payload = serde_json::to_value(PodEvent::ShutDown { pod_name: "kid".into() }).unwrap();
+        let ended = MailboxMessage { payload, ..row("child", MailboxKind::PodEvent, None) };
+        assert!(lets_go_on(&ended));
     }
 }

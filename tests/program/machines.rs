@@ -4,7 +4,6 @@
 //! `YOI_KILLS` is how many kills there are.
 
 use crate::bench::{Bench, Done, Host, eventually};
-use crate::mesh::{python, socket};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -210,65 +209,14 @@ fn two_machines_lose_and_repeat_nothing_while_hosts_and_their_server_are_killed(
 }
 
 #[test]
-fn a_machine_that_is_added_again_gets_another_line_and_a_bad_name_is_refused_with_the_rule() {
-    let home = Bench::new();
-    let Some(server) = Server::start(&home) else { return };
-    let (old, new) = (server.admit("casa"), server.admit("casa"));
-    assert_ne!(old, new);
-    let join = |line: &str| home.finish(home.shell(line).spawn().expect("a shell"));
-    let refused = join(&old);
-    assert!(refused.code == Some(1) && refused.last_words().contains("its key was replaced"));
-    assert_eq!(join(&new).code, Some(0));
-    for name in ["Casa", "all", "", "a:b"] {
-        let done = home.yoi(&["mesh", "init", &server.dir(), "--add", name]);
-        assert!(done.code == Some(2) && done.out.is_empty(), "{name}: {done:?}");
-        assert!(
-            done.err.contains("a machine has a name of 1 to 32 lower-case letters"),
-            "{done:?}"
-        );
-    }
-}
-
-#[test]
 fn a_person_sends_to_a_pod_of_another_machine_that_is_away_and_back() {
     let home = Bench::new();
     let Some(server) = Server::start(&home) else { return };
     let (casa, _host) = machine(&server, "casa", "alice");
     let (trab, host) = machine(&server, "trab", "bob");
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let send = |text: &str| casa.yoi(&["send", "trab:bob", text, "--pod", "alice"]);
     eventually("both are connected", || send("hello").err.contains("has the message (received)"));
-    // Agents that are no Pods reach it, too: a shell, and a program that knows the mesh as remote-pi 0.4.2 has it.
-    eventually("a shell reaches it", || {
-        let shell = casa.yoi(&["mesh", "send", "trab:bob", "from a shell"]);
-        shell.code == Some(0) && shell.out.starts_with("received ")
-    });
-    let mut command = python("reaches.py");
-    let foreign = command.arg(socket(&casa)).args(["pi-1", "trab:bob"]).spawn().expect("python3");
-    let asked = || trab.yoi(&["mesh", "audit", "casa:pi-1"]).out.contains(": received ");
-    eventually("it has written", asked);
-    let log = || trab.log("bob").into_iter().map(|entry| entry["item"].clone());
-    let is_question = |item: &Value| item["from"]["agent"]["name"] == "casa:pi-1";
-    let mut question = None;
-    eventually("the question is read", || {
-        question = log().find(is_question);
-        question.is_some()
-    });
-    let id = question.expect("it was found")["from"]["agent"]["id"].clone();
-    let (client, _events) = runtime.block_on(connected(&trab));
-    let (to, body) = (Addressees::One("casa:pi-1".into()), json!("I am"));
-    let re = id.as_str().map(str::to_owned);
-    let bob = PodName::parse("bob").expect("a name");
-    let answered = runtime.block_on(client.call(Some(&bob), Method::MeshSend { to, body, re }));
-    assert!(
-        matches!(&answered, Ok(Event::MeshSent { status, .. }) if status == "received"),
-        "{answered:?}"
-    );
-    let foreign = casa.finish(foreign);
-    let said: Vec<Value> = foreign.events();
-    assert_eq!(said[0]["status"], "received", "{foreign:?}");
-    assert_eq!(said[1], json!(["I am", true]), "{foreign:?}");
-    drop((client, host));
+    drop(host);
     eventually("it is known to be away", || send("1").err.contains("queued for trab:bob"));
     let _host = trab.serve();
     let has_it = |entry: &Value| entry["item"]["message"] == "1";

@@ -9,7 +9,6 @@ use clap::Args;
 use yoi::config::Secret;
 use yoi::llm::trial::{Tried, Works};
 use yoi::protocol::{Event, Method, PodInfo, State};
-use yoi::text::nearest;
 
 pub static VERB: Verb = of::<Connect>(Verb {
     ways: UNSEEN,
@@ -285,7 +284,10 @@ impl Connect {
             Some(found) if is_this(&found.model) && self.lacks(&found.model) => End::done(format!(
                 "{said} · it does not list {}, which new Pods use; {}",
                 found.model,
-                self.name_another()
+                match known.way {
+                    Way::Shell => self.name_another(),
+                    _ => format!(":model {id}/<name> chooses another"),
+                }
             )),
             Some(found) if is_this(&found.model) => {
                 End::done(format!("{said} · new Pods use {}{}", found.model, self.counts))
@@ -314,7 +316,12 @@ impl Connect {
     fn lacks(&self, spec: &str) -> bool {
         let models = &self.works.models;
         let name = spec.split_once('/').map_or(spec, |(_, name)| name);
-        !models.is_empty() && !models.iter().any(|model| model == name)
+        // A server may list `llama3` with its tag, and a name without date with its date.
+        let is_it = |model: &String| {
+            let behind = model.strip_prefix(name);
+            behind.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '-', '@']))
+        };
+        !models.is_empty() && !models.iter().any(is_it)
     }
 
     /// How a person who reads this in a shell chooses a model.
@@ -351,8 +358,10 @@ fn no_provider(asked: &str, known: &Known<'_>) -> End {
             ),
         );
     }
-    let names = KNOWN.iter().map(|(id, ..)| *id).chain(known.providers.iter().map(String::as_str));
-    if let Some(near) = nearest(&asked.to_lowercase(), names) {
+    // No other likeness counts: a key would go to another company.
+    let mut names =
+        KNOWN.iter().map(|(id, ..)| *id).chain(known.providers.iter().map(String::as_str));
+    if let Some(near) = names.find(|name| name.eq_ignore_ascii_case(asked)) {
         let again = known.spell(&format!("connect {near}"));
         return End::refused(
             Why::Failed,

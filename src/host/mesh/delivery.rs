@@ -166,23 +166,6 @@ pub(crate) fn refused(
     blocked(shared, to, from).or_else(too_large).or_else(|| over_rate(shared, to, from, at))
 }
 
-/// Why a message of another machine is not given to an agent of this one that is no Pod: its sender is blocked, or sends too
-/// many. It was sent at `at`.
-pub(crate) fn refused_for_agent(
-    shared: &Shared,
-    to: &str,
-    from: &str,
-    at: Instant,
-) -> Option<String> {
-    if shared.mesh.is_blocked(from) {
-        return Some(format!("the person of `{to}` has blocked `{from}`"));
-    }
-    let per_minute = shared.settings.last().settings.mesh.per_minute.get();
-    // No Pod has a name with a space.
-    let may = shared.mesh.rates().count(&format!("{to} agent"), from, per_minute, at);
-    (!may).then(|| format!("`{to}` takes {per_minute} messages of one agent in a minute"))
-}
-
 /// Counts a message that was sent at `at`; the sentence that refuses it, if its sender sends too many.
 pub(crate) fn over_rate(shared: &Shared, to: &PodName, from: &str, at: Instant) -> Option<String> {
     let per_minute = shared.settings.last().settings.mesh.per_minute.get();

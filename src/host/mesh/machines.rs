@@ -7,12 +7,10 @@ mod outgoing;
 mod incoming;
 /// Agents of other machines as peers of Pods.
 mod peers;
-/// Agents of other machines as members of the mesh of this one.
-mod proxies;
 /// What becomes of messages, for screens and in the audit.
 mod record;
 
-pub(crate) use outgoing::{Sender, Sending};
+pub(crate) use outgoing::Sending;
 pub(crate) use peers::Asked;
 
 use crate::backoff::Backoff;
@@ -66,8 +64,6 @@ pub(crate) struct Machines {
     denied: Mutex<HashMap<(MachineName, String), Instant>>,
     /// Held for one step, never across an await.
     record: Mutex<record::Record>,
-    /// Held for one step, never across an await.
-    proxies: Mutex<proxies::Proxies>,
     /// Another machine has to be told that a message was read.
     read: Notify,
     ending: CancellationToken,
@@ -126,7 +122,6 @@ impl Machines {
             pairs: tokio::sync::Mutex::default(),
             denied: Mutex::default(),
             record: Mutex::default(),
-            proxies: Mutex::default(),
             read: Notify::new(),
             ending: CancellationToken::new(),
         }
@@ -281,9 +276,7 @@ impl Task {
     async fn run(self) {
         self.show_requests().await;
         let ending = self.machines().ending.clone();
-        let connected = async { tokio::join!(self.keep_connected(), self.keep_proxies()) };
-        ending.run_until_cancelled(connected).await;
-        self.machines().end_proxies();
+        ending.run_until_cancelled(self.keep_connected()).await;
         if let Some(link) = self.machines().link() {
             link.leave().await;
         }

@@ -53,23 +53,6 @@ pub(crate) async fn is_wanted(
     Ok(choice.unwrap_or_else(|| settings.mesh.joins(pod, is_own)))
 }
 
-/// Joins the mesh of this machine under a name.
-///
-/// # Errors
-/// Why that cannot be, as a sentence.
-pub(crate) async fn join(
-    shared: &Shared,
-    name: String,
-    leads: bool,
-) -> Result<(Member, Inbox), String> {
-    let settings = shared.settings.last().settings;
-    let admits = |pid| !crate::sandbox::is_ours(pid);
-    let socket = Socket::find(&settings.mesh, &shared.dirs, &shared.env, admits);
-    let socket = socket.map_err(|error| error.to_string())?;
-    let options = Options { socket, name, leads, confirms: true };
-    crate::mesh::join(options).await.map_err(|error| error.to_string())
-}
-
 /// Takes part as a Pod that begins to leave as it joins.
 #[cfg(test)]
 pub(crate) async fn leave_at_once(shared: &Shared, pod: PodName, member: Member, inbox: Inbox) {
@@ -94,7 +77,7 @@ impl Task {
             let joined = tokio::select! {
                 biased;
                 () = self.leaving.cancelled() => return,
-                joined = join(&self.shared, self.pod.to_string(), true) => joined,
+                joined = self.join() => joined,
             };
             match joined {
                 Ok((member, inbox)) => {
@@ -128,6 +111,15 @@ impl Task {
             () = self.leaving.cancelled() => false,
             lasts = connections.wait_for(|connections| connections.is_lasting) => lasts.is_ok(),
         }
+    }
+
+    async fn join(&self) -> Result<(Member, Inbox), String> {
+        let settings = self.shared.settings.last().settings;
+        let admits = |pid| !crate::sandbox::is_ours(pid);
+        let socket = Socket::find(&settings.mesh, &self.shared.dirs, &self.shared.env, admits);
+        let socket = socket.map_err(|error| error.to_string())?;
+        let options = Options { socket, name: self.pod.to_string(), leads: true, confirms: true };
+        crate::mesh::join(options).await.map_err(|error| error.to_string())
     }
 
     /// Takes messages until the Pod leaves.
@@ -261,18 +253,14 @@ impl Task {
     /// Why a message is not taken, whatever room there is.
     fn refused(&self, message: &Message) -> Option<String> {
         let (shared, from) = (&self.shared, &message.from);
-        if self.is_of_machine(from) {
+        let is_of_machine = machines::address(from).is_some();
+        if is_of_machine && shared.mesh.machines.own().is_some() {
             return Some(format!(
                 "{} looks like an agent of another machine, and is one of this machine's",
                 SafeText::quoted(from)
             ));
         }
         delivery::refused(shared, &self.pod, from, message.body.get().len(), Instant::now())
-    }
-
-    /// Whether a name is one of another machine, where this one has joined others.
-    fn is_of_machine(&self, name: &str) -> bool {
-        machines::address(name).is_some() && self.shared.mesh.machines.own().is_some()
     }
 
     fn roster_changed(&self, change: Change) {
@@ -286,8 +274,7 @@ impl Task {
     /// Tells the Pod that an agent joined or left, if the settings say that this wakes it.
     async fn presence(&self, name: &str, wake: Wake, word: &str) {
         let own = self.shared.mesh.pod_named(name).is_some();
-        if own || self.is_of_machine(name) || !self.wakes(wake) || self.shared.mesh.is_blocked(name)
-        {
+        if own || !self.wakes(wake) || self.shared.mesh.is_blocked(name) {
             return;
         }
         if delivery::presence_is_over_rate(&self.shared, &self.pod, name) {

@@ -225,9 +225,8 @@ impl Sending<'_> {
 
     /// To an agent of another machine.
     async fn to_machine(&self, machine: MachineName, agent: &str, waits: bool) -> Outcome {
-        let (from, id) = (machines::Sender::Pod(&self.seat.pod), self.id);
-        let (re, body) = (self.re, &*self.body);
-        let sending = machines::Sending { from, machine, agent, id, re, body, peering: None };
+        let (pod, id, re, body) = (&self.seat.pod, self.id, self.re, &*self.body);
+        let sending = machines::Sending { pod, machine, agent, id, re, body, peering: None };
         let (status, reason) = self.shared.send_to_machine(sending, waits).await;
         Outcome::new(status, reason)
     }

@@ -132,7 +132,9 @@ impl Pod {
                 let provider = self.resolved.model.as_ref().map(|choice| &choice.model.provider);
                 let why = missing.sentence(provider.map_or("", String::as_str));
                 let refusal = Refusal::new(ErrorCode::ProviderError, why);
-                (State::NeedsYou, refusal, Some(GoesOnBy::Connect))
+                let lacks_key =
+                    !matches!(missing, MissingKey::Headers(..) | MissingKey::Unreadable(_));
+                (State::NeedsYou, refusal, lacks_key.then_some(GoesOnBy::Connect))
             }
             NotStarted::Unagreed(refusal) => (State::NeedsYou, refusal, None),
             NotStarted::NoRules(refusal) => (State::Failed, refusal, None),

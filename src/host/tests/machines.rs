@@ -5,9 +5,9 @@ use crate::host::tests::mesh::{send, sent};
 use crate::host::tests::pods::{family, name};
 use crate::mesh::machines::tests::TestServer;
 use crate::mesh::machines::{
-    Arrived, Credentials, Incoming, Link, MachineName, Message, Peering, Presence, connect,
+    Arrived, Credentials, Incoming, Link, MachineName, Message, Peering, connect,
 };
-use crate::mesh::{Id, Status, To};
+use crate::mesh::{Id, Status};
 use crate::protocol::mesh::{MachineMessage, MachineView, MeshAgent, MeshView, MessageState};
 use crate::protocol::method::Addressees;
 use crate::protocol::{
@@ -304,81 +304,6 @@ async fn what_a_lost_connection_mixes_up_arrives_once_and_in_order() {
         }
     };
     tokio::time::timeout(PATIENCE, taken).await.expect("it is noted");
-}
-
-#[tokio::test]
-async fn an_agent_that_is_no_pod_reaches_pods_of_other_machines_and_gets_what_they_answer() {
-    let Some(mut server) = TestServer::start() else { return };
-    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
-    let here = Bench::machine("alice", &casa).await;
-    let mut there = Bench::machine("bob", &trab).await;
-    let mut agent = here.agent("pi-1").await;
-    agent.until_listed("trab:bob", true).await;
-    let hi = agent.say("trab:bob", "hi").await;
-    assert_eq!((hi.status, &hi.reason), (Status::Received, &None));
-    let read = there.reads_when("bob", 1).await;
-    let head = format!("[agent-network] message from \"casa:pi-1\" (id={})\n> hi\n", hi.id);
-    assert!(read.len() == 1 && read[0].starts_with(&head), "{read:?}");
-    let answer = send("casa:pi-1", "hi yourself", Some(hi.id.to_string()));
-    assert_eq!(sent(there.call(&name("bob"), answer).await.unwrap()).1, "received");
-    let answer = agent.next_message().await;
-    assert_eq!(
-        (answer.from.as_str(), answer.re, answer.body.get()),
-        ("trab:bob", Some(hi.id), "\"hi yourself\"")
-    );
-    // For Pods it is the one agent of the other machine.
-    let Event::Mesh(view) = here.call(&name("alice"), Method::MeshAgents).await.unwrap() else {
-        panic!("the reply is the mesh")
-    };
-    let names: Vec<&str> = view.agents.iter().map(|agent| agent.name.as_str()).collect();
-    assert_eq!(names, ["pi-1", "trab:bob"]);
-    // Names that lead back, to all, or to nothing.
-    for to in ["casa:ghost", "casa:broadcast", "casa:broker", "casa:trab:bob"] {
-        let (_, status, reason) = there.sends("bob", to, "hi").await;
-        assert_eq!(status, "denied", "{to}: {reason:?}");
-    }
-    let block = |end| Method::MeshBlock { name: "trab:".into(), end };
-    here.call_host(block(false)).await.unwrap();
-    let (_, status, reason) = there.sends("bob", "casa:pi-1", "hi").await;
-    assert!(status == "denied" && reason.unwrap().contains("has blocked `trab:bob`"));
-    here.call_host(block(true)).await.unwrap();
-    // What is answered to this name would come to the Pod.
-    let twin = here.agent("Alice").await;
-    let refused = twin.say("trab:bob", "hi").await;
-    assert!(refused.reason.unwrap().contains("is the name of a Pod of this machine"));
-    let large = agent.say("trab:bob", &"x".repeat(65 * 1024)).await;
-    assert!(large.status == Status::Denied && large.reason.unwrap().contains("at most 64 KiB"));
-    // A Pod that leaves the mesh there is listed no more.
-    there.call(&name("bob"), Method::MeshLeave).await.unwrap();
-    agent.until_listed("trab:bob", false).await;
-    assert_eq!(agent.say("trab:bob", "hi").await.status, Status::Denied);
-    there.joins("bob").await;
-    agent.until_listed("trab:bob", true).await;
-    // Without a Pod of its own on the mesh, this host shows none of other machines there.
-    here.call(&name("alice"), Method::MeshLeave).await.unwrap();
-    agent.until_listed("trab:bob", false).await;
-}
-
-#[tokio::test]
-async fn an_agent_that_is_no_pod_learns_that_a_message_is_queued() {
-    let Some(mut server) = TestServer::start() else { return };
-    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
-    let here = Bench::machine("alice", &casa).await;
-    // No host: it takes nothing.
-    let (link, _incoming) = connect(&trab).await.unwrap();
-    let agents = vec!["bob".to_owned()];
-    link.announce(Presence { agents, ..Presence::default() }).await;
-    let agent = here.agent("pi-1").await;
-    agent.until_listed("trab:bob", true).await;
-    let sent = agent.say("trab:bob", "hi").await;
-    let why = "trab has not taken it yet; the server holds the message for it";
-    assert_eq!((sent.status, sent.reason.as_deref()), (Status::Queued, Some(why)));
-    // Several are not waited for.
-    let to = To::Many(vec!["trab:bob".into()]);
-    let several = agent.member.send(to, &to_raw_value("hi").unwrap(), None).await;
-    assert_eq!((several.status, several.reason), (Status::Sent, None));
-    link.leave().await;
-    agent.until_listed("trab:bob", false).await;
 }
 
 /// A message that another machine sends with a client of its own.

@@ -4,7 +4,7 @@ use crate::host::IdleExit;
 use crate::host::idle_exit::is_idle;
 use crate::host::tests::pods::{family, name};
 use crate::host::tests::{Bench, start_as};
-use crate::mesh::{Id, Inbox, Member, Received, Sent, Socket, Status, To};
+use crate::mesh::{Id, Inbox, Member, Sent, Socket, Status, To};
 use crate::protocol::method::{Addressees, NewPod};
 use crate::protocol::{Event, Fact, Method, NotificationSource, PodInfo, SystemItem};
 use crate::store::Wanted;
@@ -25,29 +25,6 @@ impl Agent {
     pub(super) async fn say(&self, to: &str, text: &str) -> Sent {
         let body = to_raw_value(text).unwrap();
         self.member.send(To::One(to.into()), &body, None).await
-    }
-
-    /// Waits until a name is among the members that the leader lists, or is not.
-    pub(super) async fn until_listed(&self, name: &str, is_there: bool) {
-        let listed = async {
-            // A leader that leaves answers nothing more.
-            let says_so = |peers: Vec<String>| peers.iter().any(|peer| peer == name) == is_there;
-            while !self.member.peers().await.is_ok_and(says_so) {
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, listed).await.expect("it joins or leaves");
-    }
-
-    pub(super) async fn next_message(&mut self) -> crate::mesh::Message {
-        let next = async {
-            loop {
-                if let Some(Received::Message(message)) = self.inbox.next().await {
-                    return message;
-                }
-            }
-        };
-        tokio::time::timeout(PATIENCE, next).await.expect("a message comes")
     }
 }
 

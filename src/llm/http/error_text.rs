@@ -50,7 +50,7 @@ pub(super) fn unreachable(who: &Who, error: &reqwest::Error, connect: Duration) 
         return cut(who, &cause(error));
     }
     if let Some(what) = tls_error(error) {
-        return Failure::Unusable(format!("{who} cannot be reached: {what}"));
+        return Failure::Connect(format!("{who} cannot be reached: {what}"));
     }
     Failure::Connect(match io_kind(error) {
         Some(io::ErrorKind::ConnectionRefused) => {
@@ -180,20 +180,26 @@ pub(crate) fn cause(error: &reqwest::Error) -> String {
     one_line(&inner.to_string(), MAX_SHOWN)
 }
 
-/// What is wrong with the encryption of a connection, which another attempt would not change.
+/// What is wrong with the encryption of a connection to the provider itself.
 fn tls_error(error: &reqwest::Error) -> Option<String> {
     use rustls::{CertificateError, Error as Tls, InvalidMessage};
-    let io = sources(error).find_map(|inner| inner.downcast_ref::<io::Error>())?;
-    Some(match io.get_ref()?.downcast_ref::<Tls>()? {
+    // The connection to a proxy is none to the provider.
+    if sources(error).any(|inner| inner.to_string().starts_with("tunnel error")) {
+        return None;
+    }
+    let mut io = sources(error).find_map(|inner| inner.downcast_ref::<io::Error>())?.get_ref()?;
+    while let Some(inner) = io.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        io = inner;
+    }
+    Some(match io.downcast_ref::<Tls>()? {
         Tls::InvalidMessage(InvalidMessage::InvalidContentType) => {
-            "no TLS is spoken there; use http:// in its base URL if that is meant".into()
+            "no TLS is spoken at that port: check the scheme and the port of its base URL".into()
         }
         Tls::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "its certificate is of no authority that this machine trusts; SSL_CERT_FILE, where the host is started, \
-             names a file with further ones"
+            "its certificate is of no authority that this machine trusts: add that authority to those of the system"
                 .into()
         }
-        Tls::InvalidCertificate(why) => format!("its certificate is not valid ({why})"),
+        Tls::InvalidCertificate(why) => format!("its certificate is not valid: {why}"),
         _ => return None,
     })
 }

@@ -9,7 +9,6 @@ use crate::mesh::envelope::{
     Parts, RegisterAck, Roster, Text, json_line, text_of,
 };
 use crate::mesh::id::Id;
-use crate::mesh::machines::address;
 use crate::mesh::member::NO_AGENT;
 use crate::mesh::name::{self, BROADCAST, BROKER};
 use crate::protocol::{Frame, Framer};
@@ -129,15 +128,10 @@ impl Broker {
 
     /// Writes a line of the leader itself to a member.
     fn reply(&mut self, key: u64, re: Option<Id>, body: &[u8]) {
-        self.reply_as(BROKER_JSON, key, re, body);
-    }
-
-    /// The same in the name of a leader, which is JSON.
-    fn reply_as(&mut self, from: &[u8], key: u64, re: Option<Id>, body: &[u8]) {
         let id = self.ids.next();
         let Some(connection) = self.connections.get_mut(&key) else { return };
         let Stage::Member(member) = &connection.stage else { return };
-        let parts = Parts { from, to: &member.json, id, re, body };
+        let parts = Parts { from: BROKER_JSON, to: &member.json, id, re, body };
         self.queued += connection.queue.reply(|bytes| parts.write(bytes));
         self.mark(key);
     }
@@ -230,18 +224,11 @@ impl Broker {
 
     /// Acknowledges a message that its addressee has confirmed or denied.
     fn confirmed(&mut self, routed: &Routed<'_>) {
-        let Ok(Confirmed { id, denied, status, .. }) = serde_json::from_str(routed.body) else {
-            return;
-        };
+        let Ok(Confirmed { id, denied, .. }) = serde_json::from_str(routed.body) else { return };
         let Some(id) = Id::parse(&id) else { return };
         let Some(connection) = self.connections.get_mut(&routed.sender) else { return };
         if let Some(receipt) = connection.unconfirmed.remove(&id) {
-            let status = match (&denied, status.as_deref()) {
-                (None, _) => "received",
-                (Some(_), Some("queued")) => "queued",
-                (Some(_), Some("timeout")) => "timeout",
-                (Some(_), _) => "denied",
-            };
+            let status = if denied.is_some() { "denied" } else { "received" };
             self.decided(&receipt, status, denied.as_deref());
         }
     }
@@ -255,7 +242,7 @@ impl Broker {
                 return self.acknowledge(routed.sender, routed.id, ABSENT, b"null", None);
             }
             let hint = if to.contains(':') {
-                "; agents of other machines are listed while their machine is there and a Pod of this one is on the mesh"
+                "; only Pods reach the agents of other machines"
             } else if to.contains(',') {
                 "; a message to several agents names them in an array"
             } else {
@@ -368,14 +355,7 @@ impl Broker {
             body.extend_from_slice(&serde_json::to_vec(reason).expect("a sentence is text"));
         }
         body.push(b'}');
-        // Members of releases after 0.4.2 take no other leader's word for an agent of another machine.
-        match machine_of(target) {
-            Some(machine) => {
-                let leader = format!("\"{machine}:{BROKER}\"");
-                self.reply_as(leader.as_bytes(), key, Some(re), &body);
-            }
-            None => self.reply(key, Some(re), &body),
-        }
+        self.reply(key, Some(re), &body);
         body.clear();
         self.scratch = body;
     }
@@ -408,12 +388,6 @@ impl Broker {
             self.audit.acknowledged(receipt.line, &receipt.message, status);
         }
     }
-}
-
-/// The machine of an address such as `casa:reviewer`, which is JSON.
-fn machine_of(target: &[u8]) -> Option<&str> {
-    let target = std::str::from_utf8(target.strip_prefix(b"\"")?).ok()?;
-    address(target).map(|_| target.split(':').next().unwrap_or_default())
 }
 
 /// The body of an acknowledgement, as a member reads it.

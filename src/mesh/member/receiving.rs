@@ -3,6 +3,7 @@
 use crate::mesh::broker::{ABSENT, read_ack};
 use crate::mesh::envelope::{Addressed, Envelope, Roster, Text, To, confirming, text_of};
 use crate::mesh::id::Id;
+use crate::mesh::member::seen::Fate;
 use crate::mesh::member::session::Session;
 use crate::mesh::member::{Message, Peer, Received, Status};
 use crate::mesh::name::{BROADCAST, BROKER, is_broker};
@@ -67,8 +68,9 @@ impl Session {
         match seen.note(&message.from, message.id) {
             None => return true,
             // It is confirmed when it is kept.
-            Some(None) => {}
-            Some(Some(fate)) => self.confirm(message.id, &fate),
+            Some(Fate::Open) => {}
+            Some(Fate::Kept) => self.confirm(message.id, None),
+            Some(Fate::Denied(reason)) => self.confirm(message.id, Some(&reason)),
         }
         false
     }
@@ -156,8 +158,6 @@ impl Session {
 fn status(word: &str) -> Option<Status> {
     match word {
         "received" => Some(Status::Received),
-        // Of leaders of yoi only: the addressee is on another machine.
-        "queued" => Some(Status::Queued),
         // Leaders before 0.4.2 dropped a message to a busy agent.
         "denied" | "busy" => Some(Status::Denied),
         // Of leaders of yoi only: the addressee left and had not confirmed.

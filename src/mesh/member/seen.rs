@@ -1,7 +1,6 @@
 //! The messages that a member which confirms was given last. One that comes again, because its sender did not see
 //! its acknowledgement, is answered as before and not given twice.
 
-use crate::mesh::envelope::Fate;
 use crate::mesh::id::Id;
 use std::collections::{HashMap, VecDeque};
 
@@ -9,10 +8,19 @@ use std::collections::{HashMap, VecDeque};
 /// their ids for ever.
 const KNOWN: usize = 4096;
 
+/// What became of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It was given and not confirmed yet.
+    Open,
+    Kept,
+    /// For this reason.
+    Denied(String),
+}
+
 #[derive(Default)]
 pub(super) struct Seen {
-    /// `None`: it was given, and what becomes of it is not known yet.
-    fates: HashMap<(String, Id), Option<Fate>>,
+    fates: HashMap<(String, Id), Fate>,
     order: VecDeque<(String, Id)>,
     /// How many messages are neither confirmed nor denied.
     open: usize,
@@ -20,27 +28,27 @@ pub(super) struct Seen {
 
 impl Seen {
     /// Notes a message; what became of it, if it is known.
-    pub(super) fn note(&mut self, from: &str, id: Id) -> Option<Option<Fate>> {
+    pub(super) fn note(&mut self, from: &str, id: Id) -> Option<Fate> {
         let key = (from.to_owned(), id);
         if let Some(fate) = self.fates.get(&key) {
             return Some(fate.clone());
         }
         if self.order.len() >= KNOWN
             && let Some(oldest) = self.order.pop_front()
-            && self.fates.remove(&oldest) == Some(None)
+            && self.fates.remove(&oldest) == Some(Fate::Open)
         {
             self.open -= 1;
         }
         self.open += 1;
         self.order.push_back(key.clone());
-        self.fates.insert(key, None);
+        self.fates.insert(key, Fate::Open);
         None
     }
 
-    pub(super) fn note_fate(&mut self, from: &str, id: Id, fate: Fate) {
-        if let Some(known) = self.fates.get_mut(&(from.to_owned(), id)) {
-            self.open -= usize::from(known.is_none());
-            *known = Some(fate);
+    pub(super) fn note_fate(&mut self, from: &str, id: Id, denied: Option<&str>) {
+        if let Some(fate) = self.fates.get_mut(&(from.to_owned(), id)) {
+            self.open -= usize::from(*fate == Fate::Open);
+            *fate = denied.map_or(Fate::Kept, |reason| Fate::Denied(reason.to_owned()));
         }
     }
 }
@@ -61,13 +69,13 @@ mod tests {
         let mut ids = crate::mesh::id::Ids::new();
         let (mut seen, first) = (Seen::default(), ids.next());
         assert_eq!(seen.note("a", first), None);
-        assert_eq!(seen.note("a", first), Some(None));
+        assert_eq!(seen.note("a", first), Some(Fate::Open));
         assert_eq!(seen.note("b", first), None);
-        seen.note_fate("a", first, Fate::Kept);
-        seen.note_fate("b", first, Fate::Denied("full".into()));
+        seen.note_fate("a", first, None);
+        seen.note_fate("b", first, Some("full"));
         assert!(seen.is_settled());
-        assert_eq!(seen.note("a", first), Some(Some(Fate::Kept)));
-        assert_eq!(seen.note("b", first), Some(Some(Fate::Denied("full".into()))));
+        assert_eq!(seen.note("a", first), Some(Fate::Kept));
+        assert_eq!(seen.note("b", first), Some(Fate::Denied("full".into())));
         for _ in 0..KNOWN {
             seen.note("c", ids.next());
         }

@@ -236,10 +236,10 @@ impl Actor {
                 session.out.extend(request(&session.name, id, "list_peers"));
                 session.lists.insert(id, done);
             }
-            Command::Confirm { from, id, fate } => {
+            Command::Confirm { from, id, denied } => {
                 if let Some(seen) = &mut session.seen {
-                    seen.note_fate(&from, id, fate.clone());
-                    session.confirm(id, &fate);
+                    seen.note_fate(&from, id, denied.as_deref());
+                    session.confirm(id, denied.as_deref());
                 }
             }
         }

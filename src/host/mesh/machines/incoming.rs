@@ -4,7 +4,6 @@
 use crate::config::settings::Wake;
 use crate::host::mesh::delivery;
 use crate::host::mesh::machines::Task;
-use crate::host::mesh::machines::proxies::Handed;
 use crate::host::mesh::membership;
 use crate::mesh::machines::{Arrived, Fate, Link, MachineName, Message, Outcome, Peering, Receipt};
 use crate::protocol::{AgentOrigin, PodName};
@@ -17,20 +16,10 @@ use std::time::{Instant, SystemTime};
 pub(super) const NO_AGENT: &str = "no agent of this name takes messages of other machines";
 
 /// A message with the machine that sent it.
-pub(super) struct Pending {
-    pub(super) from: MachineName,
-    pub(super) message: Message,
-    pub(super) receipt: Receipt,
-}
-
-/// What is done with a message that was offered.
-enum Done {
-    /// It is in the mailbox, or not taken for this reason.
-    Decided(Option<String>),
-    /// It cannot be stored now.
-    Failed,
-    /// No Pod has its name: an agent that is none may.
-    ForAgent,
+struct Pending {
+    from: MachineName,
+    message: Message,
+    receipt: Receipt,
 }
 
 impl Task {
@@ -93,26 +82,26 @@ impl Task {
     async fn take_messages(&self, link: &Link, messages: Vec<Pending>) -> Result<(), u64> {
         // By the Pod, with the numbers of the messages.
         let mut offers: BTreeMap<String, (PodName, Vec<usize>, Vec<Offer>)> = BTreeMap::new();
-        let mut all_done: Vec<Done> = Vec::new();
+        let mut reasons: Vec<Result<Option<String>, ()>> = Vec::new();
         for (number, taken) in messages.iter().enumerate() {
             // What follows a message that cannot be offered must not come before it.
             let offered = match self.offer(taken).await {
                 Ok(offered) => offered,
                 Err(error) => {
                     not_stored(&taken.from, &error);
-                    all_done.push(Done::Failed);
+                    reasons.push(Err(()));
                     break;
                 }
             };
-            all_done.push(match offered {
-                None => Done::ForAgent,
+            reasons.push(Ok(match offered {
+                None => Some(NO_AGENT.to_owned()),
                 Some((pod, offer)) => {
                     let of_pod = offers.entry(pod.key()).or_insert((pod, Vec::new(), Vec::new()));
                     of_pod.1.push(number);
                     of_pod.2.push(offer);
-                    Done::Decided(None)
+                    None
                 }
-            });
+            }));
         }
         for (pod, numbers, offers) in offers.into_values() {
             let counted: Vec<bool> = offers.iter().map(|offer| offer.refused.is_none()).collect();
@@ -129,38 +118,21 @@ impl Task {
                     let Pending { from, message, .. } = &messages[number];
                     delivery::not_sent(&self.shared, &pod, &format!("{from}:{}", message.from));
                 }
-                all_done[number] = match outcome {
-                    Ok(of) => {
-                        Done::Decided(of.and_then(|of| delivery::refusal(&self.shared, &pod, of)))
-                    }
-                    Err(()) => Done::Failed,
+                reasons[number] = match outcome {
+                    Ok(of) => Ok(of.and_then(|of| delivery::refusal(&self.shared, &pod, of))),
+                    Err(()) => Err(()),
                 };
             }
         }
-        for (taken, done) in messages.into_iter().zip(all_done) {
-            match done {
-                Done::Decided(reason) => self.decided(link, taken, reason).await,
-                Done::Failed => return Err(taken.receipt.place),
-                Done::ForAgent => self.give_to_agent(link, taken).await,
-            }
+        for (taken, reason) in messages.into_iter().zip(reasons) {
+            let reason = reason.map_err(|()| taken.receipt.place)?;
+            self.decided(link, taken, reason).await;
         }
         Ok(())
     }
 
-    /// Has the stand-in of its sender give a message to an agent of this machine that is no Pod, and say what became of it.
-    async fn give_to_agent(&self, link: &Link, taken: Pending) {
-        let (shared, Pending { from, message, receipt }) = (&self.shared, &taken);
-        let sender = format!("{from}:{}", message.from);
-        let why = delivery::refused_for_agent(shared, &message.to, &sender, when(receipt.taken));
-        let handed = Handed { message: message.clone(), receipt: receipt.clone() };
-        let given = why.map_or_else(|| self.machines().hand_over(&sender, handed), Err);
-        if let Err(why) = given {
-            self.decided(link, taken, Some(why)).await;
-        }
-    }
-
     /// Says what became of a message.
-    pub(super) async fn decided(&self, link: &Link, taken: Pending, reason: Option<String>) {
+    async fn decided(&self, link: &Link, taken: Pending, reason: Option<String>) {
         let Pending { from, message, receipt } = taken;
         let fate = if reason.is_some() { Fate::Denied } else { Fate::Received };
         let Message { id, from: sender, to: pod, .. } = message;

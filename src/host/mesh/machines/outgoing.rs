@@ -23,15 +23,14 @@ const NOTED: Duration = Duration::from_secs(1);
 
 /// A message on its way.
 pub(super) struct Waiting {
-    /// The Pod that sent it; `None`: an agent that is no Pod did.
-    pod: Option<PodName>,
+    pod: PodName,
     machine: MachineName,
     done: Option<oneshot::Sender<Outcome>>,
 }
 
 /// A message to be sent.
 pub(crate) struct Sending<'a> {
-    pub(crate) from: Sender<'a>,
+    pub(crate) pod: &'a PodName,
     pub(crate) machine: MachineName,
     pub(crate) agent: &'a str,
     pub(crate) id: Id,
@@ -41,53 +40,20 @@ pub(crate) struct Sending<'a> {
     pub(crate) peering: Option<Peering>,
 }
 
-/// An agent of this machine that sends.
-#[derive(Clone, Copy)]
-pub(crate) enum Sender<'a> {
-    Pod(&'a PodName),
-    /// One that is no Pod, by its name on the mesh of this machine.
-    Agent(&'a str),
-}
-
-impl Sender<'_> {
-    fn name(self) -> String {
-        match self {
-            Self::Pod(pod) => pod.to_string(),
-            Self::Agent(name) => name.to_owned(),
-        }
-    }
-
-    fn pod(self) -> Option<PodName> {
-        match self {
-            Self::Pod(pod) => Some(pod.clone()),
-            Self::Agent(_) => None,
-        }
-    }
-}
-
 /// What became of a message, with the reason as a sentence.
 pub(crate) type Stored = (Status, Option<String>);
 
 impl crate::host::Shared {
     /// Sends a message, and waits for what becomes of it if the other machine is present and `waits` says so.
     pub(crate) async fn send_to_machine(&self, sending: Sending<'_>, waits: bool) -> Stored {
-        self.send_and_wait(sending, waits.then_some(OUTCOME)).await
-    }
-
-    /// The same; `None` waits for nothing.
-    pub(super) async fn send_and_wait(
-        &self,
-        sending: Sending<'_>,
-        limit: Option<Duration>,
-    ) -> Stored {
         let machines = &self.mesh.machines;
         let state = machines.connected_soon().await;
         let Some(link) = state.link.clone() else {
             return (Status::Refused, Some(state.unreachable()));
         };
-        let Sending { from, machine, agent, id, re, body, peering } = sending;
+        let Sending { pod, machine, agent, id, re, body, peering } = sending;
         let message = Message {
-            from: from.name(),
+            from: pod.to_string(),
             to: agent.to_owned(),
             id: id.to_string(),
             re: re.map(|re| re.to_string()),
@@ -95,7 +61,7 @@ impl crate::host::Shared {
             peering,
         };
         let (done, outcome) = oneshot::channel();
-        let waiting = Waiting { pod: from.pod(), machine: machine.clone(), done: Some(done) };
+        let waiting = Waiting { pod: pod.clone(), machine: machine.clone(), done: Some(done) };
         if machines.waiting().len() < MOST_WAITING {
             machines.waiting().insert(message.id.clone(), waiting);
         }
@@ -112,11 +78,13 @@ impl crate::host::Shared {
             return (status, Some(error.to_string()));
         }
         if is_of_agent {
-            machines.note_queued(from.pod().as_ref(), &machine, &message);
+            machines.note_queued(pod, &machine, &message);
         }
-        let Some(limit) = limit else { return (Status::Queued, None) };
+        if !waits {
+            return (Status::Queued, None);
+        }
         let is_present = state.present.contains_key(&machine);
-        if is_present && let Ok(Ok(outcome)) = tokio::time::timeout(limit, outcome).await {
+        if is_present && let Ok(Ok(outcome)) = tokio::time::timeout(OUTCOME, outcome).await {
             return (status(outcome.fate), outcome.reason);
         }
         let away = if is_present { "has not taken it yet" } else { "is away" };
@@ -139,8 +107,9 @@ impl Task {
         from: &MachineName,
         outcome: Outcome,
     ) -> Result<(), StoreError> {
-        let is_new = self.machines().note_outcome(from, &outcome);
+        let note = || self.machines().note_outcome(from, &outcome);
         if outcome.fate == Fate::Read {
+            note();
             return Ok(());
         }
         let waiting = {
@@ -150,21 +119,27 @@ impl Task {
         };
         let is_known = waiting.is_some();
         let (pod, done) = match waiting {
-            Some(Waiting { pod, done, .. }) => (pod, done),
+            Some(Waiting { pod, done, .. }) => (Some(pod), done),
             // This host was started anew since, or the outcome is invented.
             None => (PodName::parse(&outcome.to).ok(), None),
         };
-        let outcome = match done.map(|done| done.send(outcome.clone())) {
-            Some(Ok(())) => return Ok(()),
-            Some(Err(outcome)) => outcome,
-            None => outcome,
-        };
-        let Some(pod) = pod.and_then(|pod| self.shared.pod(&pod)) else { return Ok(()) };
+        let mut noted = None;
+        if let Some(done) = done.filter(|done| !done.is_closed()) {
+            noted = Some(note());
+            if done.send(outcome.clone()).is_ok() {
+                return Ok(());
+            }
+        }
+        let pod = pod.and_then(|pod| self.shared.pod(&pod));
         let denied =
             (outcome.fate == Fate::Denied).then(|| outcome.reason.as_deref().unwrap_or_default());
-        if self.took_request(&pod.name, from, &outcome.id, denied).await? || !is_new {
-            return Ok(());
-        }
+        let was_request = match &pod {
+            Some(pod) => self.took_request(&pod.name, from, &outcome.id, denied).await?,
+            None => false,
+        };
+        // Only now, because an outcome that is not kept comes again.
+        let is_new = noted.unwrap_or_else(note);
+        let Some(pod) = pod.filter(|_| is_new && !was_request) else { return Ok(()) };
         let agent = format!("{from}:{}", outcome.from);
         if !is_known
             && delivery::denials_are_over_rate(&self.shared, &pod.name, &format!("{from}:"))

@@ -3,7 +3,7 @@
 
 use crate::host::Shared;
 use crate::host::mesh::delivery;
-use crate::host::mesh::machines::outgoing::{Sender, Sending, Stored};
+use crate::host::mesh::machines::outgoing::{Sending, Stored};
 use crate::host::mesh::machines::{Machines, Task, incoming};
 use crate::host::mesh::roster::{self, Change};
 use crate::host::pod::Fact;
@@ -57,8 +57,7 @@ impl Shared {
         drop(changing);
         let (re, peering) = (None, asked.owed());
         let body = to_raw_value(&sentence(true, "")).map_err(invalid)?;
-        let from = Sender::Pod(pod);
-        let sending = Sending { from, machine, agent, id, re, body: &body, peering };
+        let sending = Sending { pod, machine, agent, id, re, body: &body, peering };
         let (status, reason) = self.send_to_machine(sending, true).await;
         match status {
             Status::Received | Status::Queued => self.store.peer_notified(&asked).await?,

@@ -67,21 +67,14 @@ impl Machines {
         self.record().sent.iter().cloned().collect()
     }
 
-    /// The server holds a message for another machine, of a Pod or of an agent that is none.
-    pub(super) fn note_queued(
-        &self,
-        pod: Option<&PodName>,
-        machine: &MachineName,
-        message: &Message,
-    ) {
+    /// The server holds a message for another machine.
+    pub(super) fn note_queued(&self, pod: &PodName, machine: &MachineName, message: &Message) {
         let to = format!("{machine}:{}", message.to);
         let (id, state, at) = (message.id.clone(), MessageState::Queued, now_ms());
         let mut record = self.record();
         let (from, agent) = (message.to.clone(), message.from.clone());
         let of = Outcome { id: id.clone(), to: agent, from, fate: Fate::Received, reason: None };
-        record.audit([&message.from, &to], &of, "queued");
-        // Screens are shown what Pods sent.
-        let Some(pod) = pod else { return };
+        record.audit([pod.as_str(), &to], &of, "queued");
         if record.sent.len() >= REMEMBERED {
             record.sent.pop_front();
         }
