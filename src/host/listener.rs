@@ -253,13 +253,13 @@ pub(crate) fn refresh_on_signal(
                 }
             }
             let members = shared.members.borrow().clone();
-            let told = tokio::spawn(async move {
+            let remade = tokio::spawn(async move {
                 // Each Pod that is live opens its socket again; the others stay closed.
                 let pods = members.0.values();
                 join_all(pods.map(|handle| handle.tell(pod::Fact::SocketVanished))).await
             });
             // A client that reads the file finds everything in place, but for the socket of a Pod that is busy.
-            let _ = tokio::time::timeout(PODS_REMADE, told).await;
+            let _ = tokio::time::timeout(PODS_REMADE, remade).await;
             if let Some(lock) = lock.upgrade() {
                 lock.hold(&shared.sockets().host_socket()).or_log("name the new socket");
             }
