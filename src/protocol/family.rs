@@ -174,8 +174,6 @@ pub enum GoesOnBy {
     Compact,
     /// Its run reached a limit.
     Message,
-    /// There is no key for the provider of its model.
-    Connect,
     /// From a newer program.
     #[serde(other)]
     Unknown,

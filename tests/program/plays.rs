@@ -151,6 +151,7 @@ const PLAYS: &[(&str, Player)] = &[
 const NOT_PLAYED: &[(&str, &str)] = &[
     ("cargo run --release", "builds for minutes; every test here runs what it builds"),
     ("cargo bench --bench screen", "measures for minutes"),
+    ("cargo bench --bench mesh -- machines", "measures for minutes"),
     ("cargo bench --bench mesh", "measures for minutes"),
     ("./scripts/test", "runs this test"),
     ("apt-get install nats-server", "installs a package; scripts/test does"),

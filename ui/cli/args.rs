@@ -24,7 +24,7 @@ const EXIT_CODES: &str = "Exit codes without a screen:
   3    refused by policy or by a provider's filter, or no person was there to decide or answer
   4    stopped early: limit reached, paused or cancelled
   5    no such Pod, or a host of another version
-  69   no model, or no key for it
+  69   no model
   128+n  ended by signal n";
 
 /// A full-screen terminal dashboard for a family of LLM agents ("Pods").

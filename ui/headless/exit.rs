@@ -20,7 +20,7 @@ pub enum Exit {
     StoppedShort,
     /// There is no such Pod, or the host is of another version.
     NotThere,
-    /// No model is configured, or it has no key.
+    /// No model is configured.
     NoModel,
     /// A signal ended it.
     Signal(u8),

@@ -12,7 +12,7 @@ use crate::host::pod::phase::{Phase, Running};
 use crate::host::rules;
 use crate::host::{Answer, Shared};
 use crate::llm::Policy;
-use crate::protocol::{ErrorCode, Event, GoesOnBy, Refusal, State};
+use crate::protocol::{ErrorCode, Event, Refusal, State};
 use crate::run::{self, Accepted, Interrupt, Limits, Models, Ports, Recorded, Setup, Start};
 use crate::sandbox::{CommandLimits, Isolation};
 use crate::scope::Permission;
@@ -127,20 +127,17 @@ impl Pod {
     }
 
     fn not_started(&mut self, start: Start, why: NotStarted) {
-        let (state, refusal, by) = match why {
+        let (state, refusal) = match why {
             NotStarted::NoKey(missing) => {
                 let provider = self.resolved.model.as_ref().map(|choice| &choice.model.provider);
                 let why = missing.sentence(provider.map_or("", String::as_str));
-                let refusal = Refusal::new(ErrorCode::ProviderError, why);
-                let lacks_key =
-                    !matches!(missing, MissingKey::Headers(..) | MissingKey::Unreadable(_));
-                (State::NeedsYou, refusal, lacks_key.then_some(GoesOnBy::Connect))
+                (State::NeedsYou, Refusal::new(ErrorCode::ProviderError, why))
             }
-            NotStarted::Unagreed(refusal) => (State::NeedsYou, refusal, None),
-            NotStarted::NoRules(refusal) => (State::Failed, refusal, None),
+            NotStarted::Unagreed(refusal) => (State::NeedsYou, refusal),
+            NotStarted::NoRules(refusal) => (State::Failed, refusal),
         };
         start.refused(&refusal);
-        self.enter_until(state, Some(refusal.message), by);
+        self.enter(state, Some(refusal.message));
     }
 
     async fn setup(&self) -> Result<Setup, NotStarted> {

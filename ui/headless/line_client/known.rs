@@ -10,9 +10,7 @@ use crate::wording::corrected;
 use crate::wording::why::why_and_way_on;
 use std::borrow::Cow;
 use yoi::client::family::{Family, MistakeChange};
-use yoi::protocol::{
-    Alert, Begun, Event, GoesOnBy, Outgoing, PodInfo, PodName, SettingsMistake, State,
-};
+use yoi::protocol::{Alert, Begun, Event, Outgoing, PodInfo, PodName, SettingsMistake, State};
 
 /// The Pods whose events are printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,11 +238,7 @@ pub fn stuck(info: &PodInfo) -> Option<Failure> {
     match info.state {
         State::Failed => Some(Failure::new(Exit::Failed, why("the pod failed"))),
         State::Damaged => Some(Failure::new(Exit::Failed, why("its record cannot be read"))),
-        State::NeedsYou => {
-            let lacks_key = info.goes_on_by == Some(GoesOnBy::Connect);
-            let exit = if lacks_key { Exit::NoModel } else { Exit::Refused };
-            Some(Failure::new(exit, why("it needs an answer")))
-        }
+        State::NeedsYou => Some(Failure::new(Exit::Refused, why("it needs an answer"))),
         State::Stopped => Some(Failure::new(
             Exit::StoppedShort,
             format!("{0} was stopped: `yoi restore {0}` brings it back", info.name),
