@@ -132,6 +132,9 @@ pub struct Sandbox {
     pub nofile: Option<u64>,
     /// What the commands of a Pod share.
     pub world: PodWorld,
+    /// For commands that run in the background: how often their guarded files are compared while they run. They leave the
+    /// layers of the Pod's caches to its other commands.
+    pub check_every: Option<Duration>,
 }
 
 /// One command, run by `bash -c`.
@@ -207,7 +210,12 @@ fn named(ended: &[String], stuck: &[String]) -> String {
 
 impl Default for Sandbox {
     fn default() -> Self {
-        Self { helper: OWN_PROGRAM.into(), nofile: None, world: PodWorld::default() }
+        Self {
+            helper: OWN_PROGRAM.into(),
+            nofile: None,
+            world: PodWorld::default(),
+            check_every: None,
+        }
     }
 }
 
@@ -235,7 +243,11 @@ impl Sandbox {
                 None => (self.helper().spawn().map_err(|e| self.not_started(&e))?, new_mark()),
             };
             let keeper = keeper(&joined);
-            let order = Order { keeper, ..Order::of(command, self.nofile, mark) };
+            let order = Order {
+                keeper,
+                check_every: self.check_every,
+                ..Order::of(command, self.nofile, mark)
+            };
             let mut phase = Phase::Begins(Start { sandbox: self, command, keeper });
             let limit = command.timeout;
             let ended =
@@ -429,6 +441,12 @@ impl<F: FnMut(&[u8])> Watch<'_, '_, F> {
 
     /// Handles a line of the helper. Returns whether it was a message before the report.
     fn on_line(&mut self, line: &str) -> bool {
+        if let Some(sentence) = line.strip_prefix(order::UNDONE) {
+            // The output is where it is read before the command ends.
+            let sentence: String = serde_json::from_str(sentence).unwrap_or_default();
+            (self.on_output)(format!("\n[{sentence}]\n").as_bytes());
+            return true;
+        }
         *self.phase = match (line, *self.phase) {
             (order::PREPARED, Phase::Begins(start)) => Phase::Waits(start),
             (order::PREPARED, phase) => phase,
@@ -447,6 +465,7 @@ impl<F: FnMut(&[u8])> Watch<'_, '_, F> {
             let _ = control.write_all(line.as_bytes()).await;
         }
         if let Phase::Waits(Start { sandbox, command, keeper }) = before {
+            command.group.begin();
             sandbox.world.next.start(sandbox, command, keeper);
         }
     }

@@ -4,7 +4,8 @@
 use crate::config::policy::{Rules, Subject, matches};
 use crate::config::settings::WhenBusy;
 use crate::protocol::{
-    Action, ErrorCode, OutsidePath, Pattern, PodName, QUESTION_TOOL, Question, Refusal, ScriptHash,
+    Action, ErrorCode, OutsideAccess, OutsidePath, Pattern, PodName, QUESTION_TOOL, Question,
+    Refusal, ScriptHash,
 };
 use crate::run::batch::Call;
 use crate::run::details::replacement;
@@ -163,7 +164,8 @@ impl Run {
         };
         let decided: Vec<Decision> = calls.iter().zip(looked).map(decide).collect();
         let possible = calls.iter().zip(decided).map(|(call, decision)| async {
-            let decision = within_limit(self.with_change(call, decision).await);
+            let decision = self.with_neighbours(call, self.with_change(call, decision).await);
+            let decision = within_limit(decision);
             match self.impossible(call, &decision).await {
                 Some(why) => Decision::Deny(why),
                 None => decision,
@@ -185,6 +187,19 @@ impl Run {
                 Ok(change) => draft.details = change.or(draft.details),
                 Err(why) => return Decision::Deny(format!("not started: {why}")),
             }
+        }
+        Decision::NeedsApproval(draft)
+    }
+
+    /// The request of a command with needs names what runs beside it: that shares its files, and could have it do what
+    /// only this command may.
+    fn with_neighbours(&self, call: &Call, decision: Decision) -> Decision {
+        let Decision::NeedsApproval(mut draft) = decision else { return decision };
+        let jobs = self.setup.tools.jobs.named().join(", ");
+        if call.name == "Bash" && !draft.grant.needs.is_empty() && !jobs.is_empty() {
+            let beside =
+                format!("beside it, with the same files and /tmp, run in the background: {jobs}");
+            draft.details = Some(draft.details.iter().fold(beside, |all, more| all + "\n" + more));
         }
         Decision::NeedsApproval(draft)
     }
@@ -223,6 +238,11 @@ impl Run {
         if call.name == "Bash"
             && let Some(why) = tools::needless(&(self.setup.scope)(), needs)
         {
+            return Some(why);
+        }
+        let writes = |path: &OutsidePath| path.access == OutsideAccess::Write;
+        let replaces = needs.contains(&Need::Git) || draft.grant.outside.iter().any(writes);
+        if replaces && let Err(why) = self.setup.tools.jobs.replace() {
             return Some(why);
         }
         if let Some(why) = self.setup.permissions.relations.unreachable(&call.name, &call.arguments)

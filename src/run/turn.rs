@@ -7,7 +7,7 @@ use crate::run::attach::alert;
 use crate::run::batch::Call;
 use crate::run::{Run, Setup, Start, Stopped, interrupted};
 use crate::sandbox::Isolation;
-use crate::tools::{self, Lane, SUCCEEDED};
+use crate::tools::{self, Lane};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -86,10 +86,12 @@ impl Run {
         }
     }
 
-    /// Ends the turn: no call of the run changes a file any more.
+    /// Ends the turn: no call of the run changes a file any more. While commands run in the background, which may, the
+    /// last of them ends it.
     pub(crate) async fn end_turn(&mut self) {
-        if let Some(turn) = self.turn.take() {
-            turn.end().await;
+        let end = self.turn.take().map(Turn::end);
+        if let Some(end) = end.and_then(|end| self.setup.tools.jobs.keep_turn(end)) {
+            end.await;
         }
     }
 
@@ -105,7 +107,7 @@ impl Run {
         }
         let paths = match self.offered.lane(&call.name) {
             Some(Lane::Change) if *is_error => self.file_of(call).into_iter().collect(),
-            Some(Lane::Shell) if !summary.starts_with(SUCCEEDED) => {
+            Some(Lane::Shell) if !tools::succeeded(summary) => {
                 self.not_written(content.as_deref().unwrap_or_default())
             }
             _ => Vec::new(),
@@ -161,7 +163,7 @@ impl ReadsBeside {
 fn wait_notice(writers: &[String]) -> String {
     let stops: Vec<String> = writers.iter().map(|name| format!(":pause {name}")).collect();
     format!(
-        "{WAITS_TO_WRITE}{}: a run that writes here is under way · {} frees it · scope.when_busy = \"read\" in the settings lets a run begin \
+        "{WAITS_TO_WRITE}{}: a run that writes here is under way, or a command in the background (:jobs) · {} frees it · scope.when_busy = \"read\" in the settings lets a run begin \
          at once and only read",
         ended(writers),
         stops.join(" and ")

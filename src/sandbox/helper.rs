@@ -5,7 +5,8 @@ use crate::disk::remove_tree;
 use crate::sandbox::after::Before;
 use crate::sandbox::control_group::ControlGroup;
 use crate::sandbox::order::{
-    BEGIN, ENDED, Inner, JsonLine as _, MARK, Order, PREPARED, Report, Stages, Streams, WorldOrder,
+    BEGIN, ENDED, Inner, JsonLine as _, MARK, MOST_UNDONE, Order, PREPARED, Report, Stages,
+    Streams, UNDONE, WorldOrder,
 };
 use crate::sandbox::pod_storage::{LayerLock, PodStorage};
 use crate::sandbox::prepare::Prepared;
@@ -24,7 +25,10 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ExitCode, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 use tempfile::TempDir;
 
 const UNREADABLE: &str = "the order is not readable";
@@ -129,6 +133,7 @@ impl Drop for Started {
 /// Runs a command in a world of its own. Its first process watches it; this one waits for the report.
 fn in_a_world(order: Order, view: CommandView, mut started: Started) -> Result<ExitCode, String> {
     let (private, limits, streams) = (view.private.clone(), view.limits, order.streams);
+    let check_every = order.check_every;
     let watch = |private| {
         let end = started.input.clone();
         StorageWatch::start(private, limits, move || close(&end))
@@ -158,7 +163,7 @@ fn in_a_world(order: Order, view: CommandView, mut started: Started) -> Result<E
     let remove = move || old_work.iter().for_each(|dir| drop(remove_tree(dir)));
     // A command can run without this thread.
     let _ = reaper::thread(remove);
-    let report = started.report();
+    let report = with_checks(&before, check_every, || started.report());
     storage.iter().for_each(StorageWatch::stop);
     started.end();
     let excess = storage.zip(hold.as_ref()).and_then(|(storage, hold)| storage.finish(hold));
@@ -206,7 +211,8 @@ fn prepare(
     order: Order,
     mut view: CommandView,
 ) -> Result<(WorldOrder, Before, Option<LayerLock>), String> {
-    let hold = view.private.as_mut().map(PodStorage::lock_layers).transpose();
+    let aside = order.check_every.is_some();
+    let hold = view.private.as_mut().map(|private| private.lock_layers(aside)).transpose();
     let hold = hold.map_err(|error| format!("the caches of its Pod cannot be locked: {error}"))?;
     let (order, before) = Prepared::of(view).world(order)?;
     Ok((order, before, hold))
@@ -242,7 +248,7 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| format!("this process cannot adopt orphans: {error}"))?;
     reaper::give_back_limit(order.nofile);
-    let streams = order.streams;
+    let (streams, check_every) = (order.streams, order.check_every);
     let temp = view.is_some().then(|| private_temp(&order.env)).flatten();
     let limits = view.as_ref().map(|view| view.limits).unwrap_or_default();
     let approved: Vec<_> = view.iter().flat_map(|view| view.scripts.clone()).collect();
@@ -274,7 +280,7 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
     };
     let reaper = Reaper::watch(watchers, leader, confinement);
     let mut reaper = reaper.with_streams(streams).with_limits(limits);
-    let mut report = reaper.reap();
+    let mut report = with_checks(&before, check_every, || reaper.reap());
     report.add_undone(mended(&before, streams));
     if let Some(temp) = temp {
         // Files that cannot be removed remain in the system's temporary directory, which the system
@@ -284,6 +290,33 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
     let code = stage::report(&report);
     reaper.outlast();
     Ok(code)
+}
+
+/// Waits for a command; while one runs in the background, changes of guarded files are undone so often.
+fn with_checks<T>(before: &Before, every: Option<Duration>, wait: impl FnOnce() -> T) -> T {
+    let Some(every) = every else { return wait() };
+    thread::scope(|scope| {
+        let (end, ended) = channel::<()>();
+        let check = move || {
+            let mut room = MOST_UNDONE;
+            while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                for sentence in before.mend() {
+                    // A path may repeat without end, and the host reads only so much.
+                    room = room.saturating_sub(sentence.len());
+                    let line = serde_json::to_string(&sentence).unwrap_or_default();
+                    if room > 0 {
+                        // A host that is gone is told by the report, or never.
+                        let _ = stage::send(&format!("{UNDONE}{line}\n"));
+                    }
+                }
+            }
+        };
+        // Without this thread they are compared when the command ends.
+        let _ = thread::Builder::new().spawn_scoped(scope, check);
+        let done = wait();
+        drop(end);
+        done
+    })
 }
 
 /// Undoes changes to guarded files. A server lives for hours in which a person

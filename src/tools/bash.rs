@@ -2,7 +2,7 @@
 
 use crate::files;
 use crate::protocol::family::Confined;
-use crate::protocol::{LimitKind, LimitMet};
+use crate::protocol::{LimitKind, LimitMet, OutsideAccess, OutsidePath};
 use crate::sandbox::{
     Around, Command, CommandView, Ended, LimitHint, Need, Outcome, Person, Sandbox, Trust,
     writes_git,
@@ -11,6 +11,7 @@ use crate::scope::Scope;
 use crate::text::SafeText;
 use crate::tools::command_changes::{KnownChanges, KnownFiles};
 use crate::tools::fault::Fault;
+use crate::tools::jobs;
 use crate::tools::live_output::LiveOutput;
 use crate::tools::outside::{self, CommandNeeds};
 use crate::tools::saved_output::SavedOutput;
@@ -25,7 +26,7 @@ pub const DESCRIPTION: &str = "Runs a command with bash -c in the working direct
 input is empty, cd and variables do not last to the next call. Standard output and error come \
 together: up to 30 kB whole, else the first and the last 15 kB and the path of a file with all \
 of it, for Read or Grep. Everything the command started is ended when it ends, background \
-processes too. To look at files, Read, Glob and Grep are better. Commands are confined: they read \
+processes too; what is to run on, such as a development server, is started with background: true. To look at files, Read, Glob and Grep are better. Commands are confined: they read \
 the system, toolchains and your scope, write your scope and /tmp, which is yours alone and the same \
 for Read and Write, and reach on the network only what your commands that run now started, on \
 127.0.0.1. The home directory begins empty each time, but what toolchains cache stays, for you alone. Nothing else \
@@ -65,6 +66,10 @@ pub struct Input {
     /// the hooks or the configuration of a repository. Empty for ordinary work.
     #[serde(default)]
     needs: Vec<Need>,
+    /// Whether the command runs in the background: the call returns an id at once, for BashOutput and BashStop. It has no
+    /// time limit, and cannot have needs or outside.
+    #[serde(default)]
+    background: bool,
     /// Each path outside your scope that the command works with, as narrow as possible. No other
     /// path outside is granted.
     #[serde(default)]
@@ -92,7 +97,8 @@ pub async fn bash(
 ) -> Result<Output, Fault> {
     let input = with_reason("Bash", arguments)?;
     let needs = granted_needs(&input, ctx).await?;
-    let limit = ctx.command_time.of(input.timeout);
+    let in_background = input.background;
+    let limit = if in_background { jobs::NO_LIMIT } else { ctx.command_time.of(input.timeout) };
     // A script that was unreadable when the call was approved may have any content.
     let scripts = ctx.scripts.iter().filter(|script| script.is_content()).cloned().collect();
     let command = Command {
@@ -104,7 +110,14 @@ pub async fn bash(
         group: ctx.group.clone(),
     };
     let (helper, nofile) = (ctx.helper.clone(), ctx.old_nofile);
-    let sandbox = Sandbox { helper, nofile, world: ctx.pod_world.clone() };
+    let check_every = in_background.then_some(jobs::CHECK_EVERY);
+    let sandbox = Sandbox { helper, nofile, world: ctx.pod_world.clone(), check_every };
+    if in_background {
+        return ctx.jobs.start(command, sandbox, ctx, cancel).await;
+    }
+    let writes = |path: &OutsidePath| path.access == OutsideAccess::Write;
+    let replaces = needs.needs.contains(&Need::Git) || needs.outside.iter().any(writes);
+    let _replacing = replaces.then(|| ctx.jobs.replace()).transpose().map_err(Fault::Argument)?;
     let (mut live, mut saved) = (LiveOutput::new(live), SavedOutput::new(&ctx.outputs));
     let known = known_files(ctx).await;
     let begun = Instant::now();
@@ -162,6 +175,12 @@ fn with_reason(name: &str, arguments: &str) -> Result<Input, Fault> {
     let needs = input.needs();
     if !needs.is_empty() && input.reason.as_ref().is_none_or(|text| text.trim().is_empty()) {
         return Err(Fault::argument("needs want a reason: say in a sentence what they are for"));
+    }
+    if input.background && !needs.is_empty() {
+        return Err(Fault::argument(
+            "background cannot be joined with needs or outside, because an approval would have no end: run what needs more in \
+             the foreground, and start the rest in the background",
+        ));
     }
     match outside::why_needs_do_not_fit(&needs, &input.outside) {
         Some(why) => Err(Fault::Argument(why)),
@@ -389,8 +408,10 @@ pub fn needless(scope: &Scope, needs: &[Need]) -> Option<String> {
     })
 }
 
-/// The beginning of the summary of a command that succeeded.
-pub const SUCCEEDED: &str = "Exit 0 ";
+/// Whether a command succeeded, or runs in the background, by the summary of its result.
+pub fn succeeded(summary: &str) -> bool {
+    summary.starts_with("Exit 0 ") || summary.ends_with(jobs::RUNS)
+}
 
 fn result(ended: &Ended, limit: Duration, took: Duration, content: Option<String>) -> Output {
     let time = format!("{:.1} s", took.as_secs_f64());
@@ -415,6 +436,18 @@ fn result(ended: &Ended, limit: Duration, took: Duration, content: Option<String
     remarks(&mut output, &ended.undone);
     name(&mut output, "ended what was still running", &ended.left_over);
     name(&mut output, "could not be ended and still runs", &ended.stuck);
+    output
+}
+
+/// The result of a command that ran in the background, with the end of its output.
+pub(crate) fn ended_in_background(
+    ended: &Ended,
+    took: Duration,
+    end: Option<String>,
+    ctx: &Context,
+) -> Output {
+    let mut output = result(ended, jobs::NO_LIMIT, took, end);
+    note(&mut output, ended, ctx, &[]);
     output
 }
 

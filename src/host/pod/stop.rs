@@ -60,6 +60,7 @@ impl Pod {
         if let Some(run) = self.phase.run_mut() {
             run.abort_at = None;
         }
+        self.jobs.open();
         self.admission.reopen();
     }
 
@@ -106,6 +107,7 @@ impl Pod {
         self.close_log().await;
         if self.admission.host_ends() {
             self.used_servers.clear();
+            self.jobs.leave();
             // The next host has the Pod join again.
             self.mesh = None;
             self.publisher.publish(&Event::Stopped);

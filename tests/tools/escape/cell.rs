@@ -24,6 +24,8 @@ pub struct Cell {
     pub limits: CommandLimits,
     /// The commands that start together with the next one.
     pub group: StartGroup,
+    /// How often guarded files are compared, for a command in the background.
+    pub check_every: Option<Duration>,
     /// The timeout of a command in seconds.
     pub seconds: u64,
 }
@@ -79,6 +81,7 @@ impl Cell {
             isolation: walls().isolation(),
             limits,
             group: StartGroup::default(),
+            check_every: None,
             seconds: 120,
         }
     }
@@ -151,7 +154,7 @@ impl Cell {
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
         let command = Command { program, cwd, env, timeout, view, group: self.group.clone() };
         let (helper, world) = (ctx.helper.clone(), ctx.pod_world.clone());
-        let sandbox = Sandbox { helper, nofile: None, world };
+        let sandbox = Sandbox { helper, nofile: None, world, check_every: self.check_every };
         let mut bytes = Vec::new();
         let ended = sandbox.run(&command, &self.bench.cancel, |part| bytes.extend(part)).await?;
         Ok(Did { ended, text: String::from_utf8_lossy(&bytes).into_owned() })

@@ -1,0 +1,189 @@
+//! Commands in the background of the real program: what they hold of the scope, how a person lists and ends them, and what
+//! is said of them after the host was killed.
+
+use crate::bench::{Bench, Done, Host, eventually, signal};
+use serde_json::Value;
+use std::fs;
+
+const SCRIPT: &str = r#"
+[[when]]
+note = "*ended in the background*"
+text = "It has ended."
+
+[[when]]
+says = "start *"
+[[when.step]]
+call = [{ name = "Bash", args = { command = "{1}", background = true } }]
+[[when.step]]
+text = "Bash said: {result}"
+
+[[when]]
+says = "net"
+[[when.step]]
+call = [{ name = "Bash", args = { command = "true", needs = ["network"], reason = "r" } }]
+[[when.step]]
+text = "went"
+
+[[when]]
+says = "spawn"
+[[when.step]]
+call = [{ name = "SpawnPod", args = { name = "kid", task = "hello", profile = "inherit", scope = [{ target = "{cwd}/part", permission = "write" }] } }]
+[[when.step]]
+text = "Spawning said: {result}"
+
+[[when]]
+any = true
+text = "heard: {1}"
+"#;
+
+/// A command that writes to the directory `part` until it is ended. Its line is unlike every other one.
+const WRITER: &str = "touch begun; while sleep 0.01; do date > part/written-7531; done";
+
+/// A host with the Pod `a`, which runs a command in the background.
+fn with_a_job(command: &str) -> (Bench, Host) {
+    let bench = Bench::new();
+    bench.play(SCRIPT);
+    fs::create_dir(bench.ws().join("part")).expect("a new directory");
+    let host = bench.serve();
+    assert_eq!(bench.yoi(&["--model", &bench.model(), "-c", "new a"]).code, Some(0));
+    send(&bench, "a", &format!("start {command}"));
+    eventually("the command runs", || bench.ws().join("begun").exists());
+    eventually("the run is over", || is(&bench, "a", "idle"));
+    (bench, host)
+}
+
+fn send(bench: &Bench, pod: &str, text: &str) {
+    let sent = bench.yoi(&["send", pod, text]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+}
+
+fn is(bench: &Bench, pod: &str, state: &str) -> bool {
+    bench.pod(pod).is_some_and(|info| info["state"] == state)
+}
+
+fn jobs(bench: &Bench) -> u64 {
+    bench.pod("a").and_then(|info| info["jobs"].as_u64()).unwrap_or(0)
+}
+
+/// Whether a process with this word in its command line runs.
+fn runs(word: &str) -> bool {
+    let entries = fs::read_dir("/proc").expect("processes").flatten();
+    let lines = entries.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
+    lines.into_iter().any(|line| line.contains(word))
+}
+
+/// What the model of `a` was told of commands that ended, in the order of its history.
+fn notices(bench: &Bench) -> Vec<String> {
+    let message = |entry: &Value| {
+        let text = entry.to_string();
+        (entry["kind"] == "system_item" && text.contains("in the background")).then_some(text)
+    };
+    bench.log("a").iter().filter_map(message).collect()
+}
+
+fn lend(bench: &Bench) -> Done {
+    let part = bench.ws().join("part").display().to_string();
+    bench.yoi(&["lend", "a", "b", &part])
+}
+
+#[test]
+fn what_a_command_in_the_background_may_write_is_not_lent_until_it_has_ended() {
+    let (bench, _host) = with_a_job(WRITER);
+    assert_eq!(jobs(&bench), 1);
+    assert_eq!(bench.yoi(&["--model", &bench.model(), "-c", "new b"]).code, Some(0));
+    let refused = lend(&bench);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("`a` runs job-1 (touch begun; while sleep 0.01"), "{refused:?}");
+    assert!(refused.err.contains("jobs stop job-1 a"), "{refused:?}");
+    send(&bench, "a", "spawn");
+    eventually("the spawn is refused", || {
+        bench
+            .log("a")
+            .iter()
+            .any(|entry| entry.to_string().contains("or with BashStop by `a` itself"))
+    });
+    let listed = bench.yoi(&["jobs"]);
+    assert!(listed.out.contains("job-1 of a: runs, for "), "{listed:?}");
+    let refused = bench.yoi(&["jobs", "stop", "job-2", "a"]);
+    assert!(refused.err.contains("has the id \"job-2\": job-1 run(s) now"), "{refused:?}");
+    let ended = bench.yoi(&["jobs", "stop", "job-1", "a"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.err.contains("job-1 of a has ended: cancelled after "), "{ended:?}");
+    assert!(!runs("written-7531"));
+    let lent = lend(&bench);
+    assert_eq!(lent.code, Some(0), "{lent:?}");
+    eventually("none is counted", || jobs(&bench) == 0);
+}
+
+#[test]
+fn a_stopped_pod_takes_its_commands_in_the_background_with_it_and_says_so_when_it_is_back() {
+    let (bench, _host) = with_a_job("touch begun; sleep 7532");
+    let stopped = bench.yoi(&["stop", "a"]);
+    assert_eq!(stopped.code, Some(0), "{stopped:?}");
+    assert!(!runs("7532"));
+    assert_eq!(bench.yoi(&["restore", "a"]).code, Some(0));
+    send(&bench, "a", "hello");
+    eventually("it is told", || notices(&bench).len() == 1);
+    assert!(
+        notices(&bench)[0].contains("was ended because this pod was stopped"),
+        "{:?}",
+        notices(&bench)
+    );
+}
+
+#[test]
+fn the_end_of_a_command_in_the_background_wakes_its_pod_once() {
+    let (bench, _host) =
+        with_a_job("touch begun; until [ -e go ]; do sleep 0.01; done; echo all done");
+    fs::write(bench.ws().join("go"), "").expect("a writable workspace");
+    eventually("it is told", || notices(&bench).len() == 1);
+    eventually("it has answered", || {
+        bench.log("a").iter().any(|entry| entry.to_string().contains("It has ended."))
+    });
+    eventually("the run is over", || is(&bench, "a", "idle"));
+    assert!(notices(&bench)[0].contains("Exit 0 after "), "{:?}", notices(&bench));
+    assert!(notices(&bench)[0].contains("> all done"), "{:?}", notices(&bench));
+}
+
+#[test]
+fn a_command_in_the_background_ends_with_a_host_that_is_killed_and_is_reported_once() {
+    let (bench, host) = with_a_job("touch begun; sleep 7533");
+    signal(host.child.id(), "KILL");
+    drop(host);
+    eventually("its processes are gone", || !runs("sleep 7533"));
+    for _ in 0..2 {
+        let host = bench.serve();
+        eventually("it is back", || is(&bench, "a", "idle"));
+        assert_eq!(jobs(&bench), 0);
+        assert!(!runs("sleep 7533"), "it is not started again");
+        signal(host.child.id(), "KILL");
+        drop(host);
+    }
+    let _host = bench.serve();
+    assert_eq!(notices(&bench), [""; 0], "a message begins the next run");
+    send(&bench, "a", "hello");
+    eventually("it is told", || notices(&bench).len() == 1);
+    eventually("the run is over", || is(&bench, "a", "idle"));
+    let said = notices(&bench);
+    assert!(
+        said[0].contains("job-1 (touch begun; sleep 7533) ended in the background when the host"),
+        "{said:?}"
+    );
+    send(&bench, "a", "start touch again; sleep 7533");
+    eventually("the next one runs", || bench.ws().join("again").exists());
+    assert!(
+        bench.log("a").iter().any(|entry| entry.to_string().contains("job-2 runs")),
+        "a new id"
+    );
+    assert_eq!(notices(&bench).len(), 1);
+}
+
+#[test]
+fn a_request_for_more_rights_names_what_runs_beside_it_in_the_background() {
+    let (bench, _host) = with_a_job("touch begun; sleep 7534");
+    send(&bench, "a", "net");
+    eventually("it asks", || is(&bench, "a", "needs_you"));
+    let asked = bench.log("a").into_iter().map(|entry| entry.to_string());
+    let beside = "run in the background: job-1 (touch begun; sleep 7534)";
+    assert!(asked.into_iter().any(|entry| entry.contains(beside)), "{:?}", bench.log("a"));
+}
