@@ -17,7 +17,7 @@ use crate::sandbox::world::enter::{GROUP, KEEPER, NETWORK};
 use crate::sandbox::{ENTER_ARG, scripts, stage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
@@ -28,9 +28,11 @@ use std::process::{Child, ChildStdin, ExitCode, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
+/// How many times as long as a comparison of guarded files the pause behind it lasts at least.
+const CHECK_PAUSE: u32 = 20;
 const UNREADABLE: &str = "the order is not readable";
 
 /// The main function of the helper, for the first argument [`crate::sandbox::HELPER_ARG`]. Reads
@@ -298,10 +300,11 @@ fn with_checks<T>(before: &Before, every: Option<Duration>, wait: impl FnOnce() 
     thread::scope(|scope| {
         let (end, ended) = channel::<()>();
         let check = move || {
-            let mut room = MOST_UNDONE;
-            while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-                for sentence in before.mend() {
-                    // A path may repeat without end, and the host reads only so much.
+            let (mut said, mut room, mut pause) = (BTreeSet::new(), MOST_UNDONE, every);
+            while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                let begun = Instant::now();
+                for sentence in before.mend().into_iter().filter(|new| said.insert(new.clone())) {
+                    // A path may change without end, and the host reads only so much.
                     room = room.saturating_sub(sentence.len());
                     let line = serde_json::to_string(&sentence).unwrap_or_default();
                     if room > 0 {
@@ -309,6 +312,8 @@ fn with_checks<T>(before: &Before, every: Option<Duration>, wait: impl FnOnce() 
                         let _ = stage::send(&format!("{UNDONE}{line}\n"));
                     }
                 }
+                // A large scope takes no more than a small part of the time of a processor.
+                pause = every.max(begun.elapsed() * CHECK_PAUSE);
             }
         };
         // Without this thread they are compared when the command ends.

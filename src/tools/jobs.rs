@@ -23,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 pub const MOST: usize = 8;
 /// How many that have ended are listed.
 const LISTED: usize = 8;
-/// A command in the background has no time limit; this is one that no command reaches.
-pub const NO_LIMIT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// A command in the background has no time limit; this is one that hardly any command reaches.
+pub const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How often guarded files are compared while one runs.
 pub const CHECK_EVERY: Duration = Duration::from_secs(10);
 /// The end of the summary of a call that started one.

@@ -11,8 +11,8 @@ use yoi::text::SafeText;
 
 pub static VERB: Verb = of::<Jobs>(Verb {
     more: &[
-        "A model starts a command in the background with Bash and `background`: a development server, a watcher, a long \
-         build. It has no time limit; it is confined as every command is, and goes on when the screen is closed. It ends \
+        "A model starts a command in the background with the argument background of Bash, such as a development server, a \
+         watcher or a long build. It has no time limit; it is confined as every command is, and goes on when the screen is closed. It ends \
          by itself, by BashStop of the model, by :jobs stop, with :stop of its Pod, and with the host. It is never \
          started again. The model is told once that it ended.",
         "Lists those of all Pods, and those that ended lately: the id, how long each has run or how it ended, its last \

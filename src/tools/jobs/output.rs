@@ -69,8 +69,9 @@ impl JobOutput {
                 if let Some(dir) = self.path.parent() {
                     text_limit::private_directory(dir).map_err(failed)?;
                 }
+                // A fork has the files of its origin, and gives ids of its own.
                 let mut new = OpenOptions::new();
-                let file = new.write(true).create_new(true).mode(0o600).open(&self.path);
+                let file = new.write(true).create(true).truncate(true).mode(0o600).open(&self.path);
                 self.file.insert(file.map_err(failed)?)
             }
         };
