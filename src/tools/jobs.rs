@@ -27,6 +27,7 @@ const LISTED: usize = 8;
 pub const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How often guarded files are compared while one runs.
 pub const CHECK_EVERY: Duration = Duration::from_secs(10);
+const CLOSED: &str = "the pod is being stopped, so nothing starts in the background";
 /// The end of the summary of a call that started one.
 pub const RUNS: &str = " runs in the background";
 /// Characters of a command line in a sentence.
@@ -255,16 +256,9 @@ impl Jobs {
             ended_by: Mutex::default(),
             result: watch::Sender::new(None),
         });
-        {
-            let mut state = self.state();
-            state.jobs.push(job.clone());
-            let ended = state.jobs.iter().filter(|job| !job.runs()).count();
-            let mut unlisted = ended.saturating_sub(LISTED);
-            state.jobs.retain(|job| {
-                let is_listed = job.runs() || unlisted == 0;
-                unlisted -= usize::from(!is_listed);
-                is_listed
-            });
+        if !self.add(job.clone()) {
+            self.0.records.ended(number, None).await;
+            return Err(Fault::Argument(CLOSED.into()));
         }
         drop(place);
         self.count();
@@ -295,6 +289,23 @@ impl Jobs {
         ))
     }
 
+    /// Lists a command that starts, unless none may start any more: whoever ends all of them ends this one, too.
+    fn add(&self, job: Arc<Job>) -> bool {
+        let mut state = self.state();
+        if state.is_closed {
+            return false;
+        }
+        state.jobs.push(job);
+        let ended = state.jobs.iter().filter(|job| !job.runs()).count();
+        let mut unlisted = ended.saturating_sub(LISTED);
+        state.jobs.retain(|job| {
+            let is_listed = job.runs() || unlisted == 0;
+            unlisted -= usize::from(!is_listed);
+            is_listed
+        });
+        true
+    }
+
     /// Watches a command to its end.
     async fn run(self, job: Arc<Job>, command: Command, sandbox: Sandbox, ctx: Context) {
         let writer = job.clone();
@@ -323,7 +334,7 @@ impl Jobs {
         let running: Vec<String> =
             state.jobs.iter().filter(|job| job.runs()).map(|job| job.id()).collect();
         if state.is_closed {
-            return Err("the pod is being stopped, so nothing starts in the background".into());
+            return Err(CLOSED.into());
         }
         if running.len() + state.starting >= MOST {
             return Err(format!(
