@@ -440,16 +440,16 @@ impl Job {
     fn finished(&self, ended: Result<Ended, SandboxError>, ctx: &Context) -> Finished {
         let took = self.began.elapsed();
         let end = self.output().finish();
+        let is_unstarted =
+            matches!(ended, Err(SandboxError::NotStarted(_) | SandboxError::KeeperLost(_)));
         let output = match &ended {
             Ok(ended) => bash::ended_in_background(ended, took, end, ctx),
+            Err(_) if is_unstarted && self.end.is_cancelled() => {
+                Output::error("cancelled before it did anything")
+            }
             Err(error) => Output { content: end, ..Output::error(error.to_string()) },
         };
-        let not_started = match ended {
-            Err(SandboxError::NotStarted(_) | SandboxError::KeeperLost(_)) => {
-                Some(output.summary.clone())
-            }
-            _ => None,
-        };
+        let not_started = is_unstarted.then(|| output.summary.clone());
         let content = output.content.unwrap_or_default();
         Finished { at: now_ms(), summary: output.summary, content, not_started }
     }
