@@ -122,6 +122,10 @@ const WORLD_KILLED: &str = "the process that watches this command was killed, by
 memory runs out or by another program, and everything the command had started ended with it";
 /// The most bytes of output read at once.
 const CHUNK: usize = 16 * 1024;
+/// How much output of a command in the background is read without a pause, in bytes. It can write for ever.
+pub const WITHOUT_PAUSE: u64 = 64 * 1024 * 1024;
+/// The pause before each further part.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Starts commands.
 #[derive(Clone, Debug)]
@@ -132,9 +136,6 @@ pub struct Sandbox {
     pub nofile: Option<u64>,
     /// What the commands of a Pod share.
     pub world: PodWorld,
-    /// For commands that run in the background: how often their guarded files are compared while they run. They leave the
-    /// layers of the Pod's caches to its other commands.
-    pub check_every: Option<Duration>,
 }
 
 /// One command, run by `bash -c`.
@@ -210,12 +211,7 @@ fn named(ended: &[String], stuck: &[String]) -> String {
 
 impl Default for Sandbox {
     fn default() -> Self {
-        Self {
-            helper: OWN_PROGRAM.into(),
-            nofile: None,
-            world: PodWorld::default(),
-            check_every: None,
-        }
+        Self { helper: OWN_PROGRAM.into(), nofile: None, world: PodWorld::default() }
     }
 }
 
@@ -243,11 +239,7 @@ impl Sandbox {
                 None => (self.helper().spawn().map_err(|e| self.not_started(&e))?, new_mark()),
             };
             let keeper = keeper(&joined);
-            let order = Order {
-                keeper,
-                check_every: self.check_every,
-                ..Order::of(command, self.nofile, mark)
-            };
+            let order = Order { keeper, ..Order::of(command, self.nofile, mark) };
             let mut phase = Phase::Begins(Start { sandbox: self, command, keeper });
             let limit = command.timeout;
             let ended =
@@ -348,7 +340,9 @@ async fn watch_to_end(
     };
     let control = is_sent.then_some(control);
     let reports = BufReader::new(reports.take(order::MOST_BYTES)).lines();
-    let watch = Watch { control, reports, output, on_output, phase };
+    let in_background = order.view.as_ref().is_some_and(|view| view.in_background);
+    let at_once = if in_background { WITHOUT_PAUSE } else { u64::MAX };
+    let watch = Watch { control, reports, output, on_output, phase, at_once, next_read: None };
     if let Some((report, ordered)) = watch.until_report((deadline, limit), cancel).await {
         return finish(child, report, ordered).await;
     }
@@ -368,6 +362,9 @@ struct Watch<'a, 'b, F> {
     output: Option<ChildStderr>,
     on_output: F,
     phase: &'a mut Phase<'b>,
+    /// How many more bytes are read without a pause.
+    at_once: u64,
+    next_read: Option<Instant>,
 }
 
 /// What starts a command.
@@ -417,7 +414,7 @@ impl<F: FnMut(&[u8])> Watch<'_, '_, F> {
                     Ok(Some(line)) if self.on_line(&line) => {}
                     line => break line,
                 },
-                read = read(&mut self.output, &mut buffer) => self.take(read, &buffer),
+                read = read(&mut self.output, self.next_read, &mut buffer) => self.take(read, &buffer),
                 () = all_ready(*self.phase) => {
                     self.begin().await;
                     deadline = Instant::now() + limit;
@@ -441,12 +438,6 @@ impl<F: FnMut(&[u8])> Watch<'_, '_, F> {
 
     /// Handles a line of the helper. Returns whether it was a message before the report.
     fn on_line(&mut self, line: &str) -> bool {
-        if let Some(sentence) = line.strip_prefix(order::UNDONE) {
-            // The output is where it is read before the command ends.
-            let sentence: String = serde_json::from_str(sentence).unwrap_or_default();
-            (self.on_output)(format!("\n[{sentence}]\n").as_bytes());
-            return true;
-        }
         *self.phase = match (line, *self.phase) {
             (order::PREPARED, Phase::Begins(start)) => Phase::Waits(start),
             (order::PREPARED, phase) => phase,
@@ -480,14 +471,20 @@ impl<F: FnMut(&[u8])> Watch<'_, '_, F> {
     fn take(&mut self, read: usize, buffer: &[u8]) {
         match read {
             0 => self.output = None,
-            n => (self.on_output)(&buffer[..n]),
+            n => {
+                self.at_once = self.at_once.saturating_sub(n as u64);
+                self.next_read = (self.at_once == 0).then(|| Instant::now() + PAUSE);
+                (self.on_output)(&buffer[..n]);
+            }
         }
     }
 
     async fn drain(&mut self, buffer: &mut [u8]) {
         let end = Instant::now() + DRAIN;
         while self.output.is_some() && Instant::now() < end {
-            let Ok(n) = timeout(DRAIN, read(&mut self.output, buffer)).await else { return };
+            let Ok(n) = timeout(DRAIN, read(&mut self.output, None, buffer)).await else {
+                return;
+            };
             self.take(n, buffer);
         }
     }
@@ -501,8 +498,11 @@ async fn all_ready(phase: Phase<'_>) {
     }
 }
 
-/// The number of bytes read; 0 at the end of the output. Pending for ever after that.
-async fn read(output: &mut Option<ChildStderr>, buffer: &mut [u8]) -> usize {
+/// The number of bytes read, not before this moment; 0 at the end of the output. Pending for ever after that.
+async fn read(output: &mut Option<ChildStderr>, from: Option<Instant>, buffer: &mut [u8]) -> usize {
+    if let Some(from) = from {
+        sleep_until(from).await;
+    }
     match output {
         Some(pipe) => pipe.read(buffer).await.unwrap_or(0),
         None => std::future::pending().await,

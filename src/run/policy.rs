@@ -4,8 +4,7 @@
 use crate::config::policy::{Rules, Subject, matches};
 use crate::config::settings::WhenBusy;
 use crate::protocol::{
-    Action, ErrorCode, OutsideAccess, OutsidePath, Pattern, PodName, QUESTION_TOOL, Question,
-    Refusal, ScriptHash,
+    Action, ErrorCode, OutsidePath, Pattern, PodName, QUESTION_TOOL, Question, Refusal, ScriptHash,
 };
 use crate::run::batch::Call;
 use crate::run::details::replacement;
@@ -191,14 +190,13 @@ impl Run {
         Decision::NeedsApproval(draft)
     }
 
-    /// The request of a command with needs names what runs beside it: that shares its files, and could have it do what
-    /// only this command may.
+    /// The request of a command with needs names what runs beside it: that writes in the same `/tmp`, and could have it do
+    /// what only this command may.
     fn with_neighbours(&self, call: &Call, decision: Decision) -> Decision {
         let Decision::NeedsApproval(mut draft) = decision else { return decision };
         let jobs = self.setup.tools.jobs.named().join(", ");
         if call.name == "Bash" && !draft.grant.needs.is_empty() && !jobs.is_empty() {
-            let beside =
-                format!("beside it, with the same files and /tmp, run in the background: {jobs}");
+            let beside = format!("beside it, with the same /tmp, run in the background: {jobs}");
             draft.details = Some(draft.details.iter().fold(beside, |all, more| all + "\n" + more));
         }
         Decision::NeedsApproval(draft)
@@ -238,11 +236,6 @@ impl Run {
         if call.name == "Bash"
             && let Some(why) = tools::needless(&(self.setup.scope)(), needs)
         {
-            return Some(why);
-        }
-        let writes = |path: &OutsidePath| path.access == OutsideAccess::Write;
-        let replaces = needs.contains(&Need::Git) || draft.grant.outside.iter().any(writes);
-        if replaces && let Err(why) = self.setup.tools.jobs.replace() {
             return Some(why);
         }
         if let Some(why) = self.setup.permissions.relations.unreachable(&call.name, &call.arguments)

@@ -86,12 +86,10 @@ impl Run {
         }
     }
 
-    /// Ends the turn: no call of the run changes a file any more. While commands run in the background, which may, the
-    /// last of them ends it.
+    /// Ends the turn: no call of the run changes a file any more.
     pub(crate) async fn end_turn(&mut self) {
-        let end = self.turn.take().map(Turn::end);
-        if let Some(end) = end.and_then(|end| self.setup.tools.jobs.keep_turn(end)) {
-            end.await;
+        if let Some(turn) = self.turn.take() {
+            turn.end().await;
         }
     }
 
@@ -163,7 +161,7 @@ impl ReadsBeside {
 fn wait_notice(writers: &[String]) -> String {
     let stops: Vec<String> = writers.iter().map(|name| format!(":pause {name}")).collect();
     format!(
-        "{WAITS_TO_WRITE}{}: a run that writes here is under way, or a command in the background (:jobs) · {} frees it · scope.when_busy = \"read\" in the settings lets a run begin \
+        "{WAITS_TO_WRITE}{}: a run that writes here is under way · {} frees it · scope.when_busy = \"read\" in the settings lets a run begin \
          at once and only read",
         ended(writers),
         stops.join(" and ")

@@ -5,8 +5,7 @@ use crate::disk::remove_tree;
 use crate::sandbox::after::Before;
 use crate::sandbox::control_group::ControlGroup;
 use crate::sandbox::order::{
-    BEGIN, ENDED, Inner, JsonLine as _, MARK, MOST_UNDONE, Order, PREPARED, Report, Stages,
-    Streams, UNDONE, WorldOrder,
+    BEGIN, ENDED, Inner, JsonLine as _, MARK, Order, PREPARED, Report, Stages, Streams, WorldOrder,
 };
 use crate::sandbox::pod_storage::{LayerLock, PodStorage};
 use crate::sandbox::prepare::Prepared;
@@ -17,7 +16,7 @@ use crate::sandbox::world::enter::{GROUP, KEEPER, NETWORK};
 use crate::sandbox::{ENTER_ARG, scripts, stage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
@@ -25,14 +24,9 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ExitCode, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How many times as long as a comparison of guarded files the pause behind it lasts at least.
-const CHECK_PAUSE: u32 = 20;
 const UNREADABLE: &str = "the order is not readable";
 
 /// The main function of the helper, for the first argument [`crate::sandbox::HELPER_ARG`]. Reads
@@ -135,7 +129,6 @@ impl Drop for Started {
 /// Runs a command in a world of its own. Its first process watches it; this one waits for the report.
 fn in_a_world(order: Order, view: CommandView, mut started: Started) -> Result<ExitCode, String> {
     let (private, limits, streams) = (view.private.clone(), view.limits, order.streams);
-    let check_every = order.check_every;
     let watch = |private| {
         let end = started.input.clone();
         StorageWatch::start(private, limits, move || close(&end))
@@ -165,7 +158,7 @@ fn in_a_world(order: Order, view: CommandView, mut started: Started) -> Result<E
     let remove = move || old_work.iter().for_each(|dir| drop(remove_tree(dir)));
     // A command can run without this thread.
     let _ = reaper::thread(remove);
-    let report = with_checks(&before, check_every, || started.report());
+    let report = started.report();
     storage.iter().for_each(StorageWatch::stop);
     started.end();
     let excess = storage.zip(hold.as_ref()).and_then(|(storage, hold)| storage.finish(hold));
@@ -213,7 +206,7 @@ fn prepare(
     order: Order,
     mut view: CommandView,
 ) -> Result<(WorldOrder, Before, Option<LayerLock>), String> {
-    let aside = order.check_every.is_some();
+    let aside = view.in_background;
     let hold = view.private.as_mut().map(|private| private.lock_layers(aside)).transpose();
     let hold = hold.map_err(|error| format!("the caches of its Pod cannot be locked: {error}"))?;
     let (order, before) = Prepared::of(view).world(order)?;
@@ -250,7 +243,7 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| format!("this process cannot adopt orphans: {error}"))?;
     reaper::give_back_limit(order.nofile);
-    let (streams, check_every) = (order.streams, order.check_every);
+    let streams = order.streams;
     let temp = view.is_some().then(|| private_temp(&order.env)).flatten();
     let limits = view.as_ref().map(|view| view.limits).unwrap_or_default();
     let approved: Vec<_> = view.iter().flat_map(|view| view.scripts.clone()).collect();
@@ -282,7 +275,7 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
     };
     let reaper = Reaper::watch(watchers, leader, confinement);
     let mut reaper = reaper.with_streams(streams).with_limits(limits);
-    let mut report = with_checks(&before, check_every, || reaper.reap());
+    let mut report = reaper.reap();
     report.add_undone(mended(&before, streams));
     if let Some(temp) = temp {
         // Files that cannot be removed remain in the system's temporary directory, which the system
@@ -292,36 +285,6 @@ fn beside_others(mut order: Order, view: Option<CommandView>) -> Result<ExitCode
     let code = stage::report(&report);
     reaper.outlast();
     Ok(code)
-}
-
-/// Waits for a command; while one runs in the background, changes of guarded files are undone so often.
-fn with_checks<T>(before: &Before, every: Option<Duration>, wait: impl FnOnce() -> T) -> T {
-    let Some(every) = every else { return wait() };
-    thread::scope(|scope| {
-        let (end, ended) = channel::<()>();
-        let check = move || {
-            let (mut said, mut room, mut pause) = (BTreeSet::new(), MOST_UNDONE, every);
-            while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                let begun = Instant::now();
-                for sentence in before.mend().into_iter().filter(|new| said.insert(new.clone())) {
-                    // A path may change without end, and the host reads only so much.
-                    room = room.saturating_sub(sentence.len());
-                    let line = serde_json::to_string(&sentence).unwrap_or_default();
-                    if room > 0 {
-                        // A host that is gone is told by the report, or never.
-                        let _ = stage::send(&format!("{UNDONE}{line}\n"));
-                    }
-                }
-                // A large scope takes no more than a small part of the time of a processor.
-                pause = every.max(begun.elapsed() * CHECK_PAUSE);
-            }
-        };
-        // Without this thread they are compared when the command ends.
-        let _ = thread::Builder::new().spawn_scoped(scope, check);
-        let done = wait();
-        drop(end);
-        done
-    })
 }
 
 /// Undoes changes to guarded files. A server lives for hours in which a person

@@ -1,8 +1,7 @@
 //! The messages between host and helper, one a line. The host sends an order; the helper sends
 //! [`PREPARED`], and starts the command when the host sends [`BEGIN`]. It sends [`ENDED`] when all
 //! processes of the command have ended, and its report when changes of guarded files are undone. A
-//! server starts at once, and its helper sends only the report. The helper of a command in the background
-//! sends [`UNDONE`] meanwhile.
+//! server starts at once, and its helper sends only the report.
 
 use crate::protocol::LimitMet;
 use crate::sandbox::Command;
@@ -17,7 +16,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// The variable that marks all processes of a command, so that they are found without the helper.
 pub const MARK: &str = "YOI_RUN";
@@ -26,15 +24,13 @@ pub const MARK: &str = "YOI_RUN";
 pub const PREPARED: &str = "prepared";
 /// The answer of the host.
 pub const BEGIN: &str = "begin";
-/// A sentence about a guarded file, as JSON behind this word: what was undone while the command runs in the background.
-pub const UNDONE: &str = "undone ";
 /// All processes of the command have ended.
 pub const ENDED: &str = "ended";
 
 /// The most bytes that the host reads from a helper. The model of a Pod chooses the names in some of them.
 pub const MOST_BYTES: u64 = 4 * 1024 * 1024;
 /// The most bytes of sentences in [`Report::undone`]. In JSON a byte becomes at most six.
-pub const MOST_UNDONE: usize = 64 * 1024;
+const MOST_UNDONE: usize = 64 * 1024;
 
 /// What must be known of a command before its stages can start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,9 +58,6 @@ pub struct Order {
     pub streams: Streams,
     /// The keeper of the network that it shares with other commands of its Pod.
     pub keeper: Option<Process>,
-    /// How often guarded files are compared while the command runs in the background; `None` for every other command.
-    #[serde(default)]
-    pub check_every: Option<Duration>,
 }
 
 /// The standard streams of a command.
@@ -221,7 +214,7 @@ impl Order {
         env.insert(MARK.into(), mark);
         let (program, cwd) = (command.program.clone(), command.cwd.clone());
         let (view, streams) = (command.view.clone(), Streams::Output);
-        Self { program, cwd, env, nofile, view, streams, keeper: None, check_every: None }
+        Self { program, cwd, env, nofile, view, streams, keeper: None }
     }
 }
 

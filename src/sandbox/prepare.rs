@@ -74,10 +74,17 @@ impl Prepared {
     /// exist: of caches, of hooks, and `~/.ssh`.
     pub fn of(asked: CommandView) -> Self {
         let mut disk = ViewOnDisk::of(asked);
-        let mut before = after::look(&disk.asked, &disk.found);
+        // What only reads changes nothing that would have to be undone.
+        let in_background = disk.asked.in_background;
+        let mut before = match in_background {
+            true => Before::default(),
+            false => after::look(&disk.asked, &disk.found),
+        };
         disk.found.closed.extend(before.closed().cloned());
         let (holes, open) = disk.holes();
-        if disk.found.area.scan.unseen.is_empty()
+        // Through a socket another command could pass a file that it may write.
+        if !in_background
+            && disk.found.area.scan.unseen.is_empty()
             && (disk.view.network, disk.view.sockets) == (Network::Off, Sockets::Refused)
         {
             disk.view.sockets = Sockets::Own;

@@ -199,6 +199,9 @@ pub struct CommandView {
     pub outputs: Option<PathBuf>,
     /// The Pod's storage for its commands; without it caches are read-only.
     pub private: Option<PodStorage>,
+    /// Whether it runs in the background, and so beside the other commands of its Pod: see [`CommandView::in_background`].
+    #[serde(default)]
+    pub in_background: bool,
     pub limits: CommandLimits,
 }
 
@@ -342,10 +345,25 @@ impl CommandView {
             shares_network: around.needs.is_empty(),
             outputs: around.outputs.map(Path::to_owned),
             private: around.private.map(PodStorage::of),
+            in_background: false,
             limits: around.limits,
         };
         if !granted(Need::Git) {
             view.repositories = repositories(written(around.scope, outside));
+        }
+        view
+    }
+
+    /// The view of a command in the background, without needs. It reads the scope and writes none of it: otherwise it could
+    /// change guarded files after another command of its Pod has recorded them as the person's.
+    pub fn in_background(around: &Around) -> Self {
+        let scope = &around.scope.as_read_only();
+        let view = Self::new(&Around { scope, needs: &[], outside: &[], names: &[], ..*around });
+        let mut view = Self { in_background: true, ..view };
+        if view.isolation == Isolation::LandlockOnly {
+            // There writes to a cache go to the disk.
+            let caches = view.grants.iter_mut().filter(|grant| grant.depth == Depth::Cache);
+            caches.for_each(|cache| cache.level = Level::Read);
         }
         view
     }

@@ -2,7 +2,7 @@
 
 use crate::files;
 use crate::protocol::family::Confined;
-use crate::protocol::{LimitKind, LimitMet, OutsideAccess, OutsidePath};
+use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::{
     Around, Command, CommandView, Ended, LimitHint, Need, Outcome, Person, Sandbox, Trust,
     writes_git,
@@ -26,7 +26,8 @@ pub const DESCRIPTION: &str = "Runs a command with bash -c in the working direct
 input is empty, cd and variables do not last to the next call. Standard output and error come \
 together: up to 30 kB whole, else the first and the last 15 kB and the path of a file with all \
 of it, for Read or Grep. Everything the command started is ended when it ends, background \
-processes too; what is to run on, such as a development server, is started with background: true. To look at files, Read, Glob and Grep are better. Commands are confined: they read \
+processes too; what is to run on, such as a development server, is started with background: true. \
+To look at files, Read, Glob and Grep are better. Commands are confined: they read \
 the system, toolchains and your scope, write your scope and /tmp, which is yours alone and the same \
 for Read and Write, and reach on the network only what your commands that run now started, on \
 127.0.0.1. The home directory begins empty each time, but what toolchains cache stays, for you alone. Nothing else \
@@ -67,7 +68,8 @@ pub struct Input {
     #[serde(default)]
     needs: Vec<Need>,
     /// Whether the command runs in the background: the call returns an id at once, for BashOutput and BashStop. It has no
-    /// time limit, and cannot have needs or outside.
+    /// time limit and no needs or outside. It reads the scope, and writes only below /tmp: a server that must write takes
+    /// a directory there (CARGO_TARGET_DIR=/tmp/target).
     #[serde(default)]
     background: bool,
     /// Each path outside your scope that the command works with, as narrow as possible. No other
@@ -99,10 +101,15 @@ pub async fn bash(
     let needs = granted_needs(&input, ctx).await?;
     let in_background = input.background;
     let limit = if in_background { jobs::NO_LIMIT } else { ctx.command_time.of(input.timeout) };
+    let around = around(ctx, &needs);
+    let view = match in_background {
+        true => CommandView::in_background(&around),
+        false => CommandView::new(&around),
+    };
     // A script that was unreadable when the call was approved may have any content.
     let scripts = ctx.scripts.iter().filter(|script| script.is_content()).cloned().collect();
     let command = Command {
-        view: Some(CommandView { scripts, ..view(ctx, &needs) }),
+        view: Some(CommandView { scripts, ..view }),
         program: input.command,
         cwd: ctx.cwd.clone(),
         env: ctx.env.clone(),
@@ -110,14 +117,10 @@ pub async fn bash(
         group: ctx.group.clone(),
     };
     let (helper, nofile) = (ctx.helper.clone(), ctx.old_nofile);
-    let check_every = in_background.then_some(jobs::CHECK_EVERY);
-    let sandbox = Sandbox { helper, nofile, world: ctx.pod_world.clone(), check_every };
+    let sandbox = Sandbox { helper, nofile, world: ctx.pod_world.clone() };
     if in_background {
         return ctx.jobs.start(command, sandbox, ctx, cancel).await;
     }
-    let writes = |path: &OutsidePath| path.access == OutsideAccess::Write;
-    let replaces = needs.needs.contains(&Need::Git) || needs.outside.iter().any(writes);
-    let _replacing = replaces.then(|| ctx.jobs.replace()).transpose().map_err(Fault::Argument)?;
     let (mut live, mut saved) = (LiveOutput::new(live), SavedOutput::new(&ctx.outputs));
     let known = known_files(ctx).await;
     let begun = Instant::now();
@@ -223,12 +226,16 @@ fn check_needs(needs: &[Need], granted: &[Need]) -> Result<(), Fault> {
 
 /// The view of a command of this Pod.
 pub(crate) fn view(ctx: &Context, needs: &CommandNeeds) -> CommandView {
+    CommandView::new(&around(ctx, needs))
+}
+
+fn around<'a>(ctx: &'a Context, needs: &'a CommandNeeds) -> Around<'a> {
     let CommandNeeds { needs, outside, names, .. } = needs;
     let person = Person { env: &ctx.env };
     let (scope, given, own, others) = (&ctx.scope, &ctx.given, &ctx.own, &ctx.others);
     let (isolation, limits, outputs) = (ctx.isolation, ctx.command_limits, ctx.outputs.as_path());
     let (outputs, private) = (Some(outputs), Some(ctx.private.as_path()));
-    CommandView::new(&Around {
+    Around {
         scope,
         given,
         person,
@@ -241,7 +248,7 @@ pub(crate) fn view(ctx: &Context, needs: &CommandNeeds) -> CommandView {
         private,
         isolation,
         limits,
-    })
+    }
 }
 
 /// Error texts that suggest that the sandbox caused a failure.

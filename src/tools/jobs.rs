@@ -1,5 +1,5 @@
 //! The commands of a Pod that run in the background: each outlives the call that starts it, and ends by itself, by
-//! BashStop, by a person, or with its Pod.
+//! BashStop, by a person, or with its Pod. It only reads the scope, so what others do there need not wait for it.
 
 mod output;
 
@@ -16,7 +16,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 /// How many commands of one Pod run in the background at the same time at most.
@@ -25,8 +25,6 @@ pub const MOST: usize = 8;
 const LISTED: usize = 8;
 /// A command in the background has no time limit; this is one that hardly any command reaches.
 pub const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
-/// How often guarded files are compared while one runs.
-pub const CHECK_EVERY: Duration = Duration::from_secs(10);
 const CLOSED: &str = "the pod is being stopped, so nothing starts in the background";
 /// The end of the summary of a call that started one.
 pub const RUNS: &str = " runs in the background";
@@ -62,6 +60,8 @@ pub enum EndedBy {
     Person,
     /// The Pod was stopped.
     Stop,
+    /// The host ended. This is not recorded: the next host says that the command ended with this one.
+    Host,
 }
 
 /// The commands of one Pod in the background. Clones are the same.
@@ -80,13 +80,8 @@ struct State {
     jobs: Vec<Arc<Job>>,
     /// The number of those that have a place and no number yet.
     starting: usize,
-    /// The number of commands that run now and may replace files which the walls of a command in the background hold.
-    replacing: usize,
-    /// Whether none can start, because the Pod is stopped.
+    /// Whether none can start, because the Pod is stopped or the host ends.
     is_closed: bool,
-    host_ends: bool,
-    /// Ends the Pod's turn to write, which lasts until the last of them has ended.
-    turn: Option<BoxFuture<'static, ()>>,
 }
 
 /// A command in the background.
@@ -115,10 +110,7 @@ struct Finished {
 }
 
 /// A place for a command that starts.
-struct Place<'a>(&'a Jobs);
-
-/// A command that may replace guarded files. None starts in the background as long as this lives.
-pub struct Replacing(Jobs);
+struct Place(Jobs);
 
 #[derive(Deserialize, JsonSchema)]
 pub struct OutputInput {
@@ -156,13 +148,6 @@ impl Jobs {
         self.state().jobs.iter().filter(|job| job.runs()).map(|job| job.label()).collect()
     }
 
-    /// The id and the command line of the one that has been running longest.
-    pub fn oldest(&self) -> Option<(String, String)> {
-        let state = self.state();
-        let oldest = state.jobs.iter().find(|job| job.runs());
-        oldest.map(|job| (job.id(), job.label()))
-    }
-
     /// All that run, and the newest that have ended.
     pub fn list(&self, pod: &PodName) -> Vec<JobInfo> {
         self.state().jobs.iter().map(|job| job.info(pod)).collect()
@@ -183,56 +168,19 @@ impl Jobs {
         Ok(job.info(pod))
     }
 
-    /// Ends all of them, because the Pod is stopped; resolves when they have ended. None starts until [`Jobs::open`].
-    pub async fn close(&self) {
+    /// Ends all of them; resolves when they have ended. None starts until [`Jobs::open`].
+    pub async fn close(&self, by: EndedBy) {
         let jobs = {
             let mut state = self.state();
             state.is_closed = true;
             state.jobs.clone()
         };
-        join_all(jobs.iter().map(|job| job.finish(EndedBy::Stop))).await;
-    }
-
-    /// Ends all of them, because the host ends. None is recorded as ended: the next host says that they ended with this one.
-    pub fn leave(&self) {
-        let mut state = self.state();
-        (state.is_closed, state.host_ends) = (true, true);
-        state.jobs.iter().for_each(|job| job.end.cancel());
+        join_all(jobs.iter().map(|job| job.finish(by))).await;
     }
 
     /// Lets them start again.
     pub fn open(&self) {
         self.state().is_closed = false;
-    }
-
-    /// The future ends the Pod's turn to write: keeps it until the last command has ended, or gives it back if none runs.
-    pub fn keep_turn(&self, end: BoxFuture<'static, ()>) -> Option<BoxFuture<'static, ()>> {
-        let mut state = self.state();
-        if !state.jobs.iter().any(|job| job.runs()) {
-            return Some(end);
-        }
-        // That of an earlier run has been over since the next one began.
-        state.turn = Some(end);
-        None
-    }
-
-    /// A command begins that may replace guarded files, because it was granted that. Refused while a command runs in
-    /// the background: the mounts that hold those files for it are lost when they are replaced, and the comparison
-    /// would undo the change.
-    pub fn replace(&self) -> Result<Replacing, String> {
-        let mut state = self.state();
-        if let Some(job) = state.jobs.iter().find(|job| job.runs()) {
-            return Err(format!(
-                "not while {} runs in the background: its walls hold the files that this may replace; end it with \
-                 BashStop first",
-                job.label()
-            ));
-        }
-        if state.starting > 0 {
-            return Err("not while a command starts in the background: call again".into());
-        }
-        state.replacing += 1;
-        Ok(Replacing(self.clone()))
     }
 
     /// Starts a command. When this resolves it runs, or the result says why not.
@@ -244,27 +192,10 @@ impl Jobs {
         cancel: &CancellationToken,
     ) -> Result<Output, Fault> {
         let place = self.place().map_err(Fault::Argument)?;
-        let number = self.0.records.begins(command.program.clone()).await;
-        let number = number.map_err(Fault::Execution)?;
-        let job = Arc::new(Job {
-            number,
-            command: command.program.clone(),
-            since: now_ms(),
-            began: Instant::now(),
-            output: Mutex::new(JobOutput::new(&ctx.outputs, &id_of(number))),
-            end: CancellationToken::new(),
-            ended_by: Mutex::default(),
-            result: watch::Sender::new(None),
-        });
-        if !self.add(job.clone()) {
-            self.0.records.ended(number, None).await;
-            return Err(Fault::Argument(CLOSED.into()));
-        }
-        drop(place);
-        self.count();
-        let group = command.group.clone();
-        // It belongs to the Pod from now on, and not to the call.
-        tokio::spawn(self.clone().run(job.clone(), command, sandbox, ctx.clone()));
+        let (group, (started, starts)) = (command.group.clone(), oneshot::channel());
+        // It belongs to the Pod from now on, and not to the call, which may be dropped.
+        tokio::spawn(self.clone().run(command, sandbox, ctx.clone(), place, started));
+        let job = starts.await.map_err(|_| Fault::Internal("the command was lost".into()))??;
         tokio::select! {
             () = group.started() => {}
             () = job.ended() => {}
@@ -284,7 +215,7 @@ impl Jobs {
             format!("{id}{RUNS}"),
             format!(
                 "[BashOutput reads what {id} writes, BashStop ends it; you are told when it ends. Its output: {path}. It has \
-                 no time limit, and ends with this pod. :rewind neither ends it nor undoes what it writes.]\n"
+                 no time limit, and ends with this pod. It reads your scope, and writes only below /tmp.]\n"
             ),
         ))
     }
@@ -306,30 +237,59 @@ impl Jobs {
         true
     }
 
-    /// Watches a command to its end.
-    async fn run(self, job: Arc<Job>, command: Command, sandbox: Sandbox, ctx: Context) {
+    /// Records and lists a command, hands it to the call that starts it, and watches it to its end.
+    async fn run(
+        self,
+        command: Command,
+        sandbox: Sandbox,
+        ctx: Context,
+        place: Place,
+        started: oneshot::Sender<Result<Arc<Job>, Fault>>,
+    ) {
+        let job = match self.begin(&command, &ctx).await {
+            Ok(job) => job,
+            // The call may be over.
+            Err(why) => return drop(started.send(Err(why))),
+        };
+        drop(place);
+        self.count();
+        if started.send(Ok(job.clone())).is_err() {
+            job.end.cancel();
+        }
         let writer = job.clone();
         let write = move |bytes: &[u8]| writer.output().push(bytes);
         let ended = sandbox.run(&command, &job.end, write).await;
         let finished = job.finished(ended, &ctx);
         // The result of the call that starts it says what stopped an unstarted one.
         let notice = command.group.has_started().then(|| job.notice(&finished)).flatten();
-        if !self.state().host_ends {
+        if job.ended_by() != Some(EndedBy::Host) {
             self.0.records.ended(job.number, notice).await;
         }
         job.result.send_replace(Some(finished));
-        let turn = {
-            let mut state = self.state();
-            let last = !state.jobs.iter().any(|job| job.runs());
-            state.turn.take_if(|_| last)
-        };
-        if let Some(end_turn) = turn {
-            end_turn.await;
-        }
         self.count();
     }
 
-    fn place(&self) -> Result<Place<'_>, String> {
+    async fn begin(&self, command: &Command, ctx: &Context) -> Result<Arc<Job>, Fault> {
+        let number = self.0.records.begins(command.program.clone()).await;
+        let number = number.map_err(Fault::Execution)?;
+        let job = Arc::new(Job {
+            number,
+            command: command.program.clone(),
+            since: now_ms(),
+            began: Instant::now(),
+            output: Mutex::new(JobOutput::new(&ctx.outputs, &id_of(number))),
+            end: CancellationToken::new(),
+            ended_by: Mutex::default(),
+            result: watch::Sender::new(None),
+        });
+        if self.add(job.clone()) {
+            return Ok(job);
+        }
+        self.0.records.ended(number, None).await;
+        Err(Fault::Argument(CLOSED.into()))
+    }
+
+    fn place(&self) -> Result<Place, String> {
         let mut state = self.state();
         let running: Vec<String> =
             state.jobs.iter().filter(|job| job.runs()).map(|job| job.id()).collect();
@@ -342,13 +302,8 @@ impl Jobs {
                 running.join(", ")
             ));
         }
-        if state.replacing > 0 {
-            return Err(
-                "nothing starts in the background while a command with needs git runs: call again when it has ended".into()
-            );
-        }
         state.starting += 1;
-        Ok(Place(self))
+        Ok(Place(self.clone()))
     }
 
     fn count(&self) {
@@ -376,15 +331,9 @@ impl Jobs {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
         self.0.state().starting -= 1;
-    }
-}
-
-impl Drop for Replacing {
-    fn drop(&mut self) {
-        self.0.state().replacing -= 1;
     }
 }
 
@@ -408,6 +357,10 @@ impl Job {
 
     fn output(&self) -> MutexGuard<'_, JobOutput> {
         lock(&self.output)
+    }
+
+    fn ended_by(&self) -> Option<EndedBy> {
+        *lock(&self.ended_by)
     }
 
     async fn ended(&self) {
@@ -456,10 +409,10 @@ impl Job {
 
     /// What the model is told; nothing where it ended the command itself.
     fn notice(&self, finished: &Finished) -> Option<JobNotice> {
-        let by = *lock(&self.ended_by);
+        let by = self.ended_by();
         let why = match by {
             None => "ended",
-            Some(EndedBy::Model) => return None,
+            Some(EndedBy::Model | EndedBy::Host) => return None,
             Some(EndedBy::Person) => "was ended by a person",
             Some(EndedBy::Stop) => "was ended because this pod was stopped",
         };

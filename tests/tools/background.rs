@@ -86,7 +86,7 @@ async fn an_id_of_no_command_is_refused_with_those_that_there_are() {
         let refused = bench.stop_job(name).await;
         assert!(argument_error(&refused).ends_with(": job-1 run(s) now"), "{refused:?}");
     }
-    bench.ctx.jobs.close().await;
+    bench.ctx.jobs.close(EndedBy::Stop).await;
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn a_stopped_pod_has_none_and_starts_none() {
     let mut bench = Bench::new();
     bench.background("sleep 6544").await;
     bench.background("sleep 6544").await;
-    bench.ctx.jobs.close().await;
+    bench.ctx.jobs.close(EndedBy::Stop).await;
     assert_eq!(processes().iter().filter(|(_, line, _)| line.contains("6544")).count(), 0);
     let notice = bench.notices(2).await;
     let by_stop = |notice: &(u32, Option<JobNotice>)| {
@@ -141,7 +141,7 @@ async fn a_pod_has_no_more_than_its_number_of_them() {
     assert!(argument_error(&refused).contains("end one with BashStop first"), "{refused:?}");
     bench.stop_job("job-3").await;
     assert!(!bench.background("sleep 60").await.is_error);
-    bench.ctx.jobs.close().await;
+    bench.ctx.jobs.close(EndedBy::Stop).await;
 }
 
 #[tokio::test]

@@ -23,7 +23,6 @@ pub fn walls() -> &'static Confinement {
             helper: env!("CARGO_BIN_EXE_yoi").into(),
             nofile: None,
             world: Default::default(),
-            check_every: None,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.unwrap().block_on(sandbox.probe())

@@ -33,7 +33,7 @@ pub fn worded(text: &str, way: Way, family: &Family, about: Option<&PodName>) ->
         let begins = said.chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
         match verb_at(&line[1..]).filter(|_| begins) {
             Some((verb, behind)) => {
-                let (flags, behind) = flags_at(verb, behind);
+                let (flags, behind) = flags_at(behind);
                 let (pods, behind) = pods_at(behind, family);
                 let (path, behind) = path_at(behind);
                 let mut line = typed(verb, flags, &pods, about, way);
@@ -61,11 +61,8 @@ fn verb_at(text: &str) -> Option<(&'static Verb, &str)> {
     (verb.ways.contains(&Way::Shell) || verb.name == "open").then_some((verb, behind))
 }
 
-/// The flags and numbers of a verb that a text begins with: ` --undo`, ` --without=8ed566`, ` 2`. So are its subcommands and
-/// the ids of commands in the background: ` stop job-1`.
-fn flags_at<'a>(verb: &Verb, text: &'a str) -> (&'a str, &'a str) {
-    let command = verb.line();
-    let number = |word: &str| word.strip_prefix("job-").unwrap_or(word).parse::<usize>().is_ok();
+/// The flags and numbers that a text begins with: ` --undo`, ` --without=8ed566`, ` 2`.
+fn flags_at(text: &str) -> (&str, &str) {
     let mut end = 0;
     while let Some(rest) = text[end..].strip_prefix(' ') {
         let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '.' | ':' | ')');
@@ -73,7 +70,7 @@ fn flags_at<'a>(verb: &Verb, text: &'a str) -> (&'a str, &'a str) {
         let name = word.strip_prefix("--").map(|flag| flag.split('=').next().unwrap_or_default());
         let is_flag = name
             .is_some_and(|name| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase()));
-        if !is_flag && !number(word) && command.find_subcommand(word).is_none() {
+        if !is_flag && word.parse::<usize>().is_err() {
             break;
         }
         end += 1 + word.len();
@@ -170,10 +167,6 @@ mod tests {
             (
                 ": :resume --without=8ed566 goes on, :rewind 2 goes back",
                 ": `yoi resume --without=8ed566 shop-4` goes on, `yoi rewind 2 --pod shop-4` goes back",
-            ),
-            (
-                "it ends with :jobs stop job-1 kid, or by itself",
-                "it ends with `yoi jobs stop job-1 kid`, or by itself",
             ),
             (":policy lists them (:inbox)", "`yoi policy` lists them (`yoi inbox`)"),
             ("12:30 a:stop :nosuch :", "12:30 a:stop :nosuch :"),

@@ -28,10 +28,10 @@ impl JobRecords for Records {
     fn ended(&self, number: u32, notice: Option<JobNotice>) -> BoxFuture<'static, ()> {
         let (store, pod) = (self.shared.store.clone(), self.pod.clone());
         let requests = self.requests.clone();
-        let message = notice.map(|notice| message(number, notice));
+        let message = notice.map(message);
         Box::pin(async move {
             let stored = store.job_ended(&pod, number, message.clone()).await;
-            let is_stored = stored.is_ok();
+            let is_stored = matches!(stored, Ok(true));
             // If this fails, the next host says that the command ended with this one.
             stored.or_log("store that a command in the background has ended");
             if let (true, Some(message), Some(requests)) = (is_stored, message, requests.upgrade())
@@ -45,10 +45,11 @@ impl JobRecords for Records {
     }
 }
 
-fn message(number: u32, notice: JobNotice) -> MailboxMessage {
+/// A fork inherits the ids that its origin was told of, and numbers its own commands from 1.
+fn message(notice: JobNotice) -> MailboxMessage {
     let JobNotice { message, wakes } = notice;
     MailboxMessage {
-        id: format!("job:{number}"),
+        id: format!("job:{}", uuid::Uuid::now_v7()),
         kind: MailboxKind::Notify,
         payload: json!({ "message": message, "waits": !wakes }),
         created: now_ms(),
@@ -86,7 +87,7 @@ impl Pod {
                 continue;
             }
             let notice = JobNotice { message: ended_with_host(number, &command), wakes: false };
-            let stored = store.job_ended(pod, number, Some(message(number, notice))).await;
+            let stored = store.job_ended(pod, number, Some(message(notice))).await;
             stored.or_log("store that a command in the background ended with its host");
         }
     }

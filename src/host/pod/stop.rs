@@ -107,7 +107,6 @@ impl Pod {
         self.close_log().await;
         if self.admission.host_ends() {
             self.used_servers.clear();
-            self.jobs.leave();
             // The next host has the Pod join again.
             self.mesh = None;
             self.publisher.publish(&Event::Stopped);

@@ -154,20 +154,15 @@ impl Family {
     }
 }
 
-/// The refusal of a step that takes write from a Pod whose command runs, perhaps in the background: it has the view of its
-/// start.
+/// The refusal of a step that takes write from a Pod whose command runs.
 fn in_use(narrowed: &[(Handle, Rule)]) -> Option<Refusal> {
     narrowed.iter().find_map(|(handle, lost)| {
-        let (name, path) = (&handle.name, lost.target.display());
-        if let Some((id, job)) = handle.jobs.oldest() {
-            return Some(Refusal::invalid(format!(
-                "`{name}` runs {job} in the background, which may write below {path}; it ends with :jobs stop {id} {name}, \
-                 or with BashStop by `{name}` itself"
-            )));
-        }
         let command = handle.commands.oldest()?;
         Some(Refusal::invalid(format!(
-            "`{name}` runs {command}, which may write below {path}; wait for it or :pause {name}"
+            "`{}` runs {command}, which may write below {}; wait for it or :pause {}",
+            handle.name,
+            lost.target.display(),
+            handle.name
         )))
     })
 }

@@ -1,5 +1,6 @@
 //! The output of a command in the background: a file of the bytes that it wrote, of which calls read parts.
 
+use crate::sandbox::WITHOUT_PAUSE;
 use crate::text::Terminal;
 use crate::tools::fault::Fault;
 use crate::tools::jobs::path_of;
@@ -9,8 +10,8 @@ use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// The most bytes that are kept; a command can write for ever.
-const MOST: u64 = 64 * 1024 * 1024;
+/// The most bytes that are kept.
+const MOST: u64 = WITHOUT_PAUSE;
 /// The most bytes that one call reads.
 const PART: usize = 24 * 1000;
 /// The bytes at the end that are kept in memory.

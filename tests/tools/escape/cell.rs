@@ -24,8 +24,8 @@ pub struct Cell {
     pub limits: CommandLimits,
     /// The commands that start together with the next one.
     pub group: StartGroup,
-    /// How often guarded files are compared, for a command in the background.
-    pub check_every: Option<Duration>,
+    /// Whether its commands run as one in the background does.
+    pub in_background: bool,
     /// The timeout of a command in seconds.
     pub seconds: u64,
 }
@@ -81,7 +81,7 @@ impl Cell {
             isolation: walls().isolation(),
             limits,
             group: StartGroup::default(),
-            check_every: None,
+            in_background: false,
             seconds: 120,
         }
     }
@@ -148,13 +148,16 @@ impl Cell {
             isolation,
             limits,
         };
-        let view = CommandView::new(&around);
+        let view = match self.in_background {
+            true => CommandView::in_background(&around),
+            false => CommandView::new(&around),
+        };
         let view = Some(CommandView { scripts: self.scripts.clone(), ..view });
         let timeout = Duration::from_secs(self.seconds);
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
         let command = Command { program, cwd, env, timeout, view, group: self.group.clone() };
         let (helper, world) = (ctx.helper.clone(), ctx.pod_world.clone());
-        let sandbox = Sandbox { helper, nofile: None, world, check_every: self.check_every };
+        let sandbox = Sandbox { helper, nofile: None, world };
         let mut bytes = Vec::new();
         let ended = sandbox.run(&command, &self.bench.cancel, |part| bytes.extend(part)).await?;
         Ok(Did { ended, text: String::from_utf8_lossy(&bytes).into_owned() })
