@@ -213,7 +213,8 @@ impl Order {
         let mut env = command.env.clone();
         env.insert(MARK.into(), mark);
         let (program, cwd) = (command.program.clone(), command.cwd.clone());
-        let (view, streams) = (command.view.clone(), Streams::Output);
+        let view = command.view.clone().map(CommandView::narrowed);
+        let streams = Streams::Output;
         Self { program, cwd, env, nofile, view, streams, keeper: None }
     }
 }

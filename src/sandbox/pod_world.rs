@@ -67,7 +67,8 @@ impl PodWorld {
         let view = command.view.as_ref().filter(|view| {
             view.isolation == Isolation::Namespaces && view.private.is_some() && view.shares_network
         })?;
-        let view = CommandView { scripts: Vec::new(), ..view.clone() };
+        // A server in the background is there for the other commands.
+        let view = CommandView { scripts: Vec::new(), in_background: false, ..view.clone() };
         let mut keeping = self.keeping.lock().await;
         let fits = match &mut *keeping {
             Keeping::Nothing => false,

@@ -199,7 +199,7 @@ pub struct CommandView {
     pub outputs: Option<PathBuf>,
     /// The Pod's storage for its commands; without it caches are read-only.
     pub private: Option<PodStorage>,
-    /// Whether it runs in the background, and so beside the other commands of its Pod: see [`CommandView::in_background`].
+    /// Whether it runs in the background, and so beside the other commands of its Pod: see [`CommandView::narrowed`].
     #[serde(default)]
     pub in_background: bool,
     pub limits: CommandLimits,
@@ -354,18 +354,23 @@ impl CommandView {
         view
     }
 
-    /// The view of a command in the background, without needs. It reads the scope and writes none of it: otherwise it could
-    /// change guarded files after another command of its Pod has recorded them as the person's.
-    pub fn in_background(around: &Around) -> Self {
-        let scope = &around.scope.as_read_only();
-        let view = Self::new(&Around { scope, needs: &[], outside: &[], names: &[], ..*around });
-        let mut view = Self { in_background: true, ..view };
-        if view.isolation == Isolation::LandlockOnly {
-            // There writes to a cache go to the disk.
-            let caches = view.grants.iter_mut().filter(|grant| grant.depth == Depth::Cache);
-            caches.for_each(|cache| cache.level = Level::Read);
+    /// What of it a command may have that runs in the background: of the scope it reads all and writes nothing. Otherwise it
+    /// could change guarded files after another command of its Pod has recorded them as the person's.
+    pub fn narrowed(mut self) -> Self {
+        if !self.in_background {
+            return self;
         }
-        view
+        let has_layers = self.isolation == Isolation::Namespaces;
+        for grant in &mut self.grants {
+            let stays = match grant.depth {
+                Depth::Device => true,
+                Depth::Cache => has_layers,
+                Depth::Whole | Depth::Flat => false,
+            };
+            grant.level = if stays { grant.level } else { grant.level.min(Level::Read) };
+        }
+        self.repositories.clear();
+        self
     }
 
     /// Whether a directory of programs, a `.yoi` or a project file was itself named with `outside`

@@ -101,15 +101,10 @@ pub async fn bash(
     let needs = granted_needs(&input, ctx).await?;
     let in_background = input.background;
     let limit = if in_background { jobs::NO_LIMIT } else { ctx.command_time.of(input.timeout) };
-    let around = around(ctx, &needs);
-    let view = match in_background {
-        true => CommandView::in_background(&around),
-        false => CommandView::new(&around),
-    };
     // A script that was unreadable when the call was approved may have any content.
     let scripts = ctx.scripts.iter().filter(|script| script.is_content()).cloned().collect();
     let command = Command {
-        view: Some(CommandView { scripts, ..view }),
+        view: Some(CommandView { scripts, in_background, ..view(ctx, &needs) }),
         program: input.command,
         cwd: ctx.cwd.clone(),
         env: ctx.env.clone(),
@@ -226,16 +221,12 @@ fn check_needs(needs: &[Need], granted: &[Need]) -> Result<(), Fault> {
 
 /// The view of a command of this Pod.
 pub(crate) fn view(ctx: &Context, needs: &CommandNeeds) -> CommandView {
-    CommandView::new(&around(ctx, needs))
-}
-
-fn around<'a>(ctx: &'a Context, needs: &'a CommandNeeds) -> Around<'a> {
     let CommandNeeds { needs, outside, names, .. } = needs;
     let person = Person { env: &ctx.env };
     let (scope, given, own, others) = (&ctx.scope, &ctx.given, &ctx.own, &ctx.others);
     let (isolation, limits, outputs) = (ctx.isolation, ctx.command_limits, ctx.outputs.as_path());
     let (outputs, private) = (Some(outputs), Some(ctx.private.as_path()));
-    Around {
+    CommandView::new(&Around {
         scope,
         given,
         person,
@@ -248,7 +239,7 @@ fn around<'a>(ctx: &'a Context, needs: &'a CommandNeeds) -> Around<'a> {
         private,
         isolation,
         limits,
-    }
+    })
 }
 
 /// Error texts that suggest that the sandbox caused a failure.

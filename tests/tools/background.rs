@@ -2,12 +2,10 @@
 
 use crate::bench::{Bench, argument_error, content, walls};
 use crate::escape::ahead::{processes, until};
-use crate::escape::cell::Cell;
 use serde_json::json;
 use std::fs;
-use std::time::Duration;
 use yoi::protocol::PodName;
-use yoi::sandbox::{Isolation, Need};
+use yoi::sandbox::Isolation;
 use yoi::tools::Output;
 use yoi::tools::jobs::{EndedBy, JobNotice, MOST};
 
@@ -35,9 +33,12 @@ fn pod() -> PodName {
     PodName::parse("alice").unwrap()
 }
 
-/// Waits for a file that a command makes.
-async fn made(bench: &Bench, name: &str) {
-    until(name, || bench.ctx.cwd.join(name).exists()).await;
+/// Waits until the newest command has written a line that begins so, and returns it.
+async fn said(bench: &Bench, beginning: &str) -> String {
+    let last = || bench.ctx.jobs.list(&pod()).last()?.last_line.clone();
+    let is_it = |line: &String| line.starts_with(beginning);
+    until(beginning, || last().is_some_and(|line| is_it(&line))).await;
+    last().unwrap()
 }
 
 #[tokio::test]
@@ -47,9 +48,7 @@ async fn a_command_in_the_background_runs_on_is_read_and_reported_when_it_ends()
     let started = bench.background(command).await;
     assert_eq!(started.summary, "job-1 runs in the background");
     assert!(content(&started).contains("BashStop ends it"), "{started:?}");
-    // What it wrote arrives through a pipe.
-    let jobs = bench.ctx.jobs.clone();
-    until("it writes", || jobs.list(&pod())[0].last_line.as_deref() == Some("first")).await;
+    said(&bench, "first").await;
     let read = bench.job_output("job-1").await;
     assert!(read.summary.starts_with("job-1 runs, for "), "{read:?}");
     assert_eq!(read.content.unwrap(), "first\n[next offset 6]\n");
@@ -92,9 +91,9 @@ async fn an_id_of_no_command_is_refused_with_those_that_there_are() {
 #[tokio::test]
 async fn a_command_that_is_ended_leaves_no_process_and_is_not_reported_twice() {
     let mut bench = Bench::new();
-    let deep = "setsid bash -c 'trap \"\" TERM; sleep 6543 & echo $$ > pid; wait' & wait";
+    let deep = "setsid bash -c 'trap \"\" TERM; sleep 6543 & echo begun; wait' & wait";
     bench.background(deep).await;
-    made(&bench, "pid").await;
+    said(&bench, "begun").await;
     let stopped = bench.stop_job("job-1").await;
     assert_eq!(stopped.summary, "job-1 is ended");
     let left = processes().into_iter().filter(|(_, line, _)| line.contains("6543"));
@@ -148,25 +147,23 @@ async fn a_pod_has_no_more_than_its_number_of_them() {
 async fn a_second_command_of_the_pod_reaches_a_server_in_the_background() {
     let mut bench = Bench::new();
     bench.file("page", "served\n");
-    let server = "python3 -u -m http.server 0 --bind 127.0.0.1 2>&1 | sed -u 's/.*port \\([0-9]*\\).*/\\1/;w port.new'";
     if walls().isolation() != Isolation::Namespaces {
         return;
     }
-    bench.background(server).await;
-    until("its port", || {
-        fs::read_to_string(bench.ctx.cwd.join("port.new")).is_ok_and(|port| port.ends_with('\n'))
-    })
-    .await;
-    let get = "python3 -c 'import urllib.request, sys; print(urllib.request.urlopen(sys.argv[1]).read().decode())' \
-               http://127.0.0.1:$(head -1 port.new)/page";
-    let got = bench.bash(get).await;
+    bench.background("python3 -u -m http.server 0 --bind 127.0.0.1").await;
+    let said = said(&bench, "Serving HTTP on ").await;
+    let port = said.split(' ').nth(5).unwrap();
+    let get = format!(
+        "python3 -c 'import urllib.request as r; print(r.urlopen(\"http://127.0.0.1:{port}/page\").read().decode())'"
+    );
+    let got = bench.bash(&get).await;
     assert!(content(&got).starts_with("served\n"), "{got:?}");
     assert!(!bench.stop_job("job-1").await.is_error);
-    assert!(bench.bash(get).await.summary.starts_with("Exit 1 "));
+    assert!(bench.bash(&get).await.summary.starts_with("Exit 1 "));
 }
 
 #[tokio::test]
-async fn none_has_needs_and_nothing_that_replaces_guarded_files_runs_beside_one() {
+async fn none_has_needs_and_each_only_reads_the_scope() {
     let mut bench = Bench::new();
     let needs = json!({"command": "true", "background": true, "needs": ["network"], "reason": "r"});
     let refused = bench.call("Bash", needs).await;
@@ -174,58 +171,72 @@ async fn none_has_needs_and_nothing_that_replaces_guarded_files_runs_beside_one(
         argument_error(&refused).starts_with("background cannot be joined with needs"),
         "{refused:?}"
     );
-    bench.background("sleep 60").await;
-    bench.ctx.needs = vec![Need::Git, Need::Outside];
-    let git = json!({"command": "true", "needs": ["git"], "reason": "r"});
-    let refused = bench.call("Bash", git.clone()).await;
-    let beside = "not while job-1 (sleep 60) runs in the background: ";
-    assert!(argument_error(&refused).starts_with(beside), "{refused:?}");
-    let guarded = bench.ctx.cwd.join(".mcp.json");
-    let refused = bench.write(&guarded, "{}").await;
-    assert!(argument_error(&refused).contains(beside), "{refused:?}");
-    assert!(!bench.write(&bench.ctx.cwd.join("plain"), "x").await.is_error);
-    bench.stop_job("job-1").await;
-    assert!(!bench.call("Bash", git).await.is_error);
-    assert!(!bench.write(&guarded, "{}").await.is_error);
-}
-
-#[tokio::test]
-async fn a_new_guarded_file_is_moved_away_while_a_command_runs_in_the_background_and_at_its_end() {
-    let mut bench = Bench::new();
-    bench
-        .background("echo {} > .mcp.json; touch begun; until [ -e go ]; do sleep 0.01; done")
-        .await;
-    made(&bench, "begun").await;
-    bench.file("go", "");
+    bench.file("plain", "plain\n");
+    bench.background("cat plain; echo x >> plain; echo x > .mcp.json").await;
     let notice = bench.notices(1).await;
     let message = &notice[0].1.as_ref().unwrap().message;
-    assert!(
-        message.contains(".mcp.json is guarded and was created while the command ran"),
-        "{message}"
-    );
+    assert!(message.contains("Exit 1 after ") && message.contains("\n> plain"), "{message}");
+    assert_eq!(fs::read_to_string(bench.ctx.cwd.join("plain")).unwrap(), "plain\n");
     assert!(!bench.ctx.cwd.join(".mcp.json").exists());
 }
 
-/// Guarded files are compared so often in the following test.
-const OFTEN: Duration = Duration::from_millis(20);
+/// Passes a file that it may write to the first process that connects, until one has said what became of it.
+const PASS: &str = r#"
+import array, os, socket
+s = socket.socket(socket.AF_UNIX)
+s.bind("s")
+s.listen()
+s.settimeout(0.02)
+while not os.path.exists("/tmp/said"):
+    try:
+        other = s.accept()[0]
+    except TimeoutError:
+        continue
+    fd = array.array("i", [os.open("plain", os.O_WRONLY)])
+    other.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fd)])
+"#;
+const TAKE: &str = r#"
+import os, socket, time
+while not os.path.exists("s"):
+    time.sleep(0.01)
+try:
+    s = socket.socket(socket.AF_UNIX)
+    s.connect("s")
+    fd = s.recvmsg(1, 100)[1][0][2]
+    os.write(int.from_bytes(fd[:4], "little"), b"evil")
+    said = "written"
+except OSError as why:
+    said = "refused: " + str(why)
+open("/tmp/said", "w").write(said)
+print(said)
+"#;
 
 #[tokio::test]
-async fn guarded_files_are_compared_while_a_command_runs_in_the_background() {
-    let cell = Cell { check_every: Some(OFTEN), ..Cell::new() };
-    let command = "echo {} > .mcp.json; until [ ! -e .mcp.json ]; do sleep 0.01; done; echo gone";
-    let text = cell.run(command).await.text;
-    assert!(text.contains(".mcp.json is guarded and was created while the command ran"), "{text}");
-    assert!(text.contains("gone"), "{text}");
+async fn no_command_passes_a_file_to_one_in_the_background() {
+    if walls().isolation() != Isolation::Namespaces {
+        return;
+    }
+    let mut bench = Bench::new();
+    bench.file("plain", "plain\n");
+    bench.file("pass.py", PASS);
+    bench.file("take.py", TAKE);
+    bench.background("python3 take.py").await;
+    let passed = bench.bash("python3 pass.py").await;
+    assert!(passed.summary.starts_with("Exit 0 "), "{passed:?}");
+    let notice = bench.notices(1).await;
+    let message = &notice[0].1.as_ref().unwrap().message;
+    assert!(message.contains("\n> refused: "), "{message}");
+    assert_eq!(fs::read_to_string(bench.ctx.cwd.join("plain")).unwrap(), "plain\n");
 }
 
 #[tokio::test]
 async fn an_output_without_end_is_kept_up_to_a_limit_and_the_command_goes_on() {
     let mut bench = Bench::new();
-    bench.background("head -c 70M /dev/zero | tr '\\0' x; echo; echo end").await;
+    bench.background("head -c 65M /dev/zero | tr '\\0' x; echo; echo end").await;
     let notice = bench.notices(1).await;
     assert!(notice[0].1.as_ref().unwrap().message.contains("> end"), "{notice:?}");
     let read = bench.job_output("job-1").await;
-    assert!(read.content.unwrap().contains("70.0 MiB were written, and only the first "));
+    assert!(read.content.unwrap().contains("65.0 MiB were written, and only the first "));
     let size = fs::metadata(bench.ctx.outputs.join("job-1.txt")).unwrap().len();
     assert!(size <= 64 << 20, "{size}");
 }

@@ -3,6 +3,8 @@
 
 #[path = "escape/ahead.rs"]
 pub mod ahead;
+#[path = "escape/background.rs"]
+mod background;
 #[path = "escape/cell.rs"]
 pub mod cell;
 #[path = "escape/closed.rs"]

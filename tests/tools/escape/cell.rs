@@ -148,11 +148,9 @@ impl Cell {
             isolation,
             limits,
         };
-        let view = match self.in_background {
-            true => CommandView::in_background(&around),
-            false => CommandView::new(&around),
-        };
-        let view = Some(CommandView { scripts: self.scripts.clone(), ..view });
+        let view = CommandView::new(&around);
+        let (scripts, in_background) = (self.scripts.clone(), self.in_background);
+        let view = Some(CommandView { scripts, in_background, ..view });
         let timeout = Duration::from_secs(self.seconds);
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
         let command = Command { program, cwd, env, timeout, view, group: self.group.clone() };

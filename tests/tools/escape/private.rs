@@ -8,6 +8,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use yoi::protocol::LimitKind;
 use yoi::sandbox::{CommandLimits, Outcome};
+use yoi::scope::{Permission, Rule, Scope};
 
 /// A person with caches and settings of toolchains; `None` where commands have no world of their own.
 async fn person() -> Option<Cell> {
@@ -146,6 +147,22 @@ async fn commands_that_run_at_once_write_to_different_layers() {
     assert_eq!(cell.run("ls ~/.npm").await.well(), "_cacache\nfirst\nlong\n");
     let left = fs::read_dir(cell.bench.ctx.private.join("aside")).unwrap().count();
     assert_eq!(left, 0, "what it wrote is gone with it");
+}
+
+#[tokio::test]
+async fn a_command_in_the_background_keeps_what_it_writes_to_tmp_and_nothing_in_a_cache() {
+    let Some(mut cell) = person().await else { return };
+    let home = Rule::new(cell.path("home"), Permission::Write);
+    for scope in [cell.bench.ctx.scope.clone(), Scope::new(vec![home])] {
+        cell.bench.ctx.scope = scope;
+        cell.in_background = true;
+        cell.run("echo it > ~/.npm/it; mkdir -p /tmp/target; echo it > /tmp/target/it")
+            .await
+            .well();
+        cell.in_background = false;
+        let kept = cell.run("ls ~/.npm; ls /tmp/target; rm /tmp/target/it").await;
+        assert_eq!(kept.well(), "_cacache\nit\n");
+    }
 }
 
 /// The workspace is below `/tmp`, so each command creates its mount points in the Pod's own `/tmp`.
