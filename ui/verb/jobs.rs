@@ -12,11 +12,13 @@ use yoi::text::SafeText;
 pub static VERB: Verb = of::<Jobs>(Verb {
     more: &[
         "A model starts a command in the background with the argument background of Bash, such as a development server, a \
-         watcher or a long build. It has no time limit; it is confined as every command is, and goes on when the screen is closed. It ends \
+         watcher or a long build. It has no time limit, and goes on when the screen is closed. It is confined as every command is, \
+         and more: it reads the scope, and writes only below /tmp. A server that must write takes a directory there \
+         (CARGO_TARGET_DIR=/tmp/target). It ends \
          by itself, by BashStop of the model, by :jobs stop, with :stop of its Pod, and with the host. It is never \
          started again. The model is told once that it ended.",
         "Lists those of all Pods, and those that ended lately: the id, how long each has run or how it ended, its last \
-         line, and the command. While one runs, no other Pod may write where its Pod writes.",
+         line, and the command.",
     ],
     ..verb("jobs", "list the commands that run in the background, or end one")
 });
