@@ -21,10 +21,10 @@ async fn a_command_in_the_background_writes_nothing_in_the_scope_landlock_1() {
         return;
     }
     fs::write(cell.path("ws/plain"), "plain\n").unwrap();
-    // The second one fails where `/tmp` is another mount.
-    cell.run("ln plain linked; ln plain \"$TMPDIR/hard\"").await;
+    fs::hard_link(cell.path("ws/plain"), cell.path("ws/linked")).unwrap();
+    // This fails where `/tmp` is another mount.
+    cell.run("ln plain \"$TMPDIR/hard\"").await;
     let before = files(&cell);
-    assert!(before.contains_key(&cell.path("ws/linked")), "{before:?}");
     cell.in_background = true;
     assert_eq!(cell.run("cat plain").await.well(), "plain\n");
     for program in [
