@@ -51,7 +51,7 @@ fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Names>, D::Err
     match names.all().iter().all(|name| is_variable(name)) {
         true => Ok(Some(names)),
         false => Err(D::Error::custom(
-            "expected the name of a variable, of letters, digits and `_`; `yoi auth <provider>` stores a key",
+            "expected the name of an environment variable (letters, digits and `_`); `yoi auth <provider>` stores a key",
         )),
     }
 }

@@ -53,7 +53,8 @@ const OWN: u64 = 8;
 
 /// The most connections that have not greeted.
 const SILENT: u64 = 256;
-/// How long a socket that was made again stays unnamed while Pods make theirs: clients wait longer for it.
+/// How long the Pods may take to make their sockets again before the lock file names the new socket of the host. Clients
+/// wait longer than this for that name.
 const PODS_REMADE: Duration = Duration::from_secs(1);
 
 /// How many files this process may have open; `None`: any number.
@@ -258,7 +259,7 @@ pub(crate) fn refresh_on_signal(
                 let pods = members.0.values();
                 join_all(pods.map(|handle| handle.tell(pod::Fact::SocketVanished))).await
             });
-            // A client that reads the file finds everything in place, but for the socket of a Pod that is busy.
+            // A client that reads the lock file then finds the sockets of all Pods that are not busy.
             let _ = tokio::time::timeout(PODS_REMADE, remade).await;
             if let Some(lock) = lock.upgrade() {
                 lock.hold(&shared.sockets().host_socket()).or_log("name the new socket");

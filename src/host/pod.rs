@@ -293,7 +293,7 @@ impl Pod {
             PodRequest::PrepareStop { answer } => self.prepare_stop(answer).await,
             PodRequest::PrepareStopIfIdle { answer } => {
                 let is_prepared = self.prepare_stop_if_idle().await;
-                // The stop was given up while the Pod was busy.
+                // The caller stopped waiting while the Pod was busy, so the Pod is not stopped.
                 if answer.send(is_prepared).is_err() && is_prepared {
                     self.stop_refused();
                 }

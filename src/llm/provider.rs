@@ -2,7 +2,7 @@
 
 use crate::config::dirs::Env;
 use crate::config::key_command::KeyCommand;
-use crate::config::keys::Secret;
+use crate::config::keys::{MissingKey, Secret};
 use crate::config::models::{KeySource, Model, Wire};
 use crate::config::settings::Settings;
 use crate::config::{template, url};
@@ -338,12 +338,17 @@ pub(crate) fn who(model: &Model, secret: Option<&Secret>) -> Result<Who, Failure
     Ok(Who { provider: model.provider.clone(), host, url, key, secret })
 }
 
-/// The headers that a person's own settings give the requests to a provider; an error is a sentence.
-pub fn own_headers(settings: &Settings, provider: &str, env: &Env) -> Result<HeaderMap, String> {
+/// The headers that a person's own settings give the requests to a provider.
+pub fn own_headers(
+    settings: &Settings,
+    provider: &str,
+    env: &Env,
+) -> Result<HeaderMap, MissingKey> {
     let own = settings.provider.get(provider).and_then(|own| own.headers.as_ref());
     let Some(templates) = own else { return Ok(HeaderMap::new()) };
-    let values = template::values("header", templates, env).map_err(|why| why.to_string())?;
-    header_map(&values)
+    let values = template::values("header", templates, env).map_err(|why| why.to_string());
+    let headers = values.and_then(|values| header_map(&values));
+    headers.map_err(|why| MissingKey::Headers(provider.to_owned(), why))
 }
 
 pub(crate) fn headers(model: &Model, key: Option<&Secret>) -> Result<HeaderMap, Failure> {

@@ -1,7 +1,7 @@
 //! Tries a key: asks a provider for the list of its models, which costs nothing.
 
 use crate::config::dirs::Env;
-use crate::config::keys::{Keys, MissingKey, Secret};
+use crate::config::keys::{Keys, Secret};
 use crate::config::model_select::{ModelContext, resolve};
 use crate::config::models::{KeySource, Model, Wire};
 use crate::config::settings::Settings;
@@ -83,9 +83,7 @@ pub async fn try_key(config: &Path, env: &Env, provider: &str, key: Option<&Secr
     };
     let own = match own_headers(&settings, provider, env) {
         Ok(own) => own,
-        Err(why) => {
-            return Tried::Failed(MissingKey::Headers(provider.to_owned(), why).to_string());
-        }
+        Err(error) => return Tried::Failed(error.to_string()),
     };
     let http = Http::new(&Timeouts { connect: TIME, ..Timeouts::default() });
     match list_models(&http, &model, own, key.or(of_environment.as_ref()), key.is_some()).await {

@@ -86,6 +86,9 @@ impl Dialogue for Connect {
     }
 }
 
+/// The most names of models in a sentence.
+const MODELS: usize = 5;
+
 impl Connect {
     fn id(&self) -> String {
         self.provider.clone().unwrap_or_default()
@@ -270,6 +273,30 @@ impl Connect {
         }
     }
 
+    /// Whether the provider lists models, and not this one.
+    fn lacks(&self, spec: &str) -> bool {
+        let models = &self.works.models;
+        let name = spec.split_once('/').map_or(spec, |(_, name)| name);
+        // A server may list `llama3` with its tag, and a name without date with its date.
+        let is_it = |model: &String| {
+            let behind = model.strip_prefix(name);
+            behind.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '-', '@']))
+        };
+        !models.is_empty() && !models.iter().any(is_it)
+    }
+
+    /// How a person in a shell chooses a model.
+    fn choice_in_shell(&self) -> String {
+        let (id, models) = (self.id(), &self.works.models);
+        let listed = models[..models.len().min(MODELS)].join(", ");
+        let listed = match models.len() {
+            0 => String::new(),
+            few if few <= MODELS => format!("; it lists {listed}"),
+            many => format!("; it lists {listed} and {} more", many - MODELS),
+        };
+        format!("name its model in config.toml: model = \"{id}/<name>\"{listed}")
+    }
+
     fn used(&self, known: &Known<'_>, events: Vec<Event>) -> Next {
         let found = events.into_iter().find_map(|event| match event {
             Event::ModelFound { model, .. } => model,
@@ -285,7 +312,7 @@ impl Connect {
                 "{said} · it does not list {}, which new Pods use; {}",
                 found.model,
                 match known.way {
-                    Way::Shell => self.name_another(),
+                    Way::Shell => self.choice_in_shell(),
                     _ => format!(":model {id}/<name> chooses another"),
                 }
             )),
@@ -297,7 +324,7 @@ impl Connect {
                 found.model, found.why
             )),
             None if known.way == Way::Shell => {
-                End::done(format!("{said} · {}", self.name_another()))
+                End::done(format!("{said} · {}", self.choice_in_shell()))
             }
             None => End::done(format!("{said} · :model {id}/<name> chooses its model")),
         };
@@ -305,35 +332,6 @@ impl Connect {
             Some(_) => Next::End(end.and(Action::ModelOfNewPods(self.spec()))),
             None => Next::End(end),
         }
-    }
-}
-
-/// The most names of models in a sentence.
-const MODELS: usize = 5;
-
-impl Connect {
-    /// Whether the provider lists models, and not this one.
-    fn lacks(&self, spec: &str) -> bool {
-        let models = &self.works.models;
-        let name = spec.split_once('/').map_or(spec, |(_, name)| name);
-        // A server may list `llama3` with its tag, and a name without date with its date.
-        let is_it = |model: &String| {
-            let behind = model.strip_prefix(name);
-            behind.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '-', '@']))
-        };
-        !models.is_empty() && !models.iter().any(is_it)
-    }
-
-    /// How a person who reads this in a shell chooses a model.
-    fn name_another(&self) -> String {
-        let (id, models) = (self.id(), &self.works.models);
-        let listed = models[..models.len().min(MODELS)].join(", ");
-        let listed = match models.len() {
-            0 => String::new(),
-            few if few <= MODELS => format!("; it lists {listed}"),
-            many => format!("; it lists {listed} and {} more", many - MODELS),
-        };
-        format!("name its model in config.toml: model = \"{id}/<name>\"{listed}")
     }
 }
 

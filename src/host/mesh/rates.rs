@@ -1,12 +1,12 @@
 //! How many messages each agent may send to each Pod: a number in a minute, all of them at once if it likes.
 
-use crate::mesh::machines::address;
+use crate::mesh::machines::{MachineName, address};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// Pairs that are remembered. When there are as many, those whose minute is over are forgotten.
 const PAIRS: usize = 4096;
-/// So many pairs of one other machine have a count each; its further agents share one for each Pod.
+/// How many pairs of one other machine have a count each. Its further agents share one count for each Pod.
 const NAMES: usize = 64;
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -46,25 +46,34 @@ impl Rates {
 
     /// Takes back that a message was counted.
     pub(crate) fn give_back(&mut self, to: &str, from: &str) {
-        let key = self.key(to, from, Instant::now());
+        let own = (to.to_owned(), from.to_owned());
+        let key = match address(from) {
+            Some((machine, _)) if !self.0.contains_key(&own) => shared(to, &machine),
+            Some(_) | None => own,
+        };
         if let Some(count) = self.0.get_mut(&key) {
             count.left += 1.0;
         }
     }
 
-    /// Under which a pair is counted. Another machine names its agents as it likes: those beyond the first few of a minute
-    /// share one count.
+    /// The key under which a pair is counted. Another machine names its agents as it likes: the first few agents of a
+    /// minute have a count each, and all others share one.
     fn key(&self, to: &str, from: &str, now: Instant) -> (String, String) {
         let key = (to.to_owned(), from.to_owned());
         let Some((machine, _)) = address(from).filter(|_| !self.0.contains_key(&key)) else {
             return key;
         };
-        let all = format!("{machine}:");
+        let shared = shared(to, &machine);
         let is_recent = |count: &Count| now.duration_since(count.at) < MINUTE;
         let recent = self.0.iter().filter(|(_, count)| is_recent(count));
-        let names = recent.filter(|((_, name), _)| name.starts_with(&all)).count();
-        if names < NAMES { key } else { (to.to_owned(), all) }
+        let names = recent.filter(|((_, name), _)| name.starts_with(&shared.1)).count();
+        if names < NAMES { key } else { shared }
     }
+}
+
+/// The key of the count that further agents of a machine share.
+fn shared(to: &str, machine: &MachineName) -> (String, String) {
+    (to.to_owned(), format!("{machine}:"))
 }
 
 #[cfg(test)]

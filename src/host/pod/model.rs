@@ -343,7 +343,6 @@ impl Pod {
     fn headers(&self, model: &Model) -> Result<HeaderMap, MissingKey> {
         let settings = self.shared.settings.last().settings;
         own_headers(&settings, &model.provider, &self.whole_env())
-            .map_err(|why| MissingKey::Headers(model.provider.clone(), why))
     }
 
     /// The key of a model: from the environment that clients offered this Pod, else from the one

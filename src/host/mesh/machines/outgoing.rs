@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 const OUTCOME: Duration = Duration::from_secs(5);
 /// The most messages whose late outcome is told to the Pod that sent them. Of more only the first of a minute is.
 const MOST_WAITING: usize = 10_000;
-/// How long the next message waits until a Pod has noted an outcome.
+/// How long a Pod may take to note an outcome before the next message is taken.
 const NOTED: Duration = Duration::from_secs(1);
 
 /// A message on its way.
@@ -101,7 +101,8 @@ fn status(fate: Fate) -> Status {
 }
 
 impl Task {
-    /// Hands an outcome to the call that waits for it; a late one is told to the Pod that sent the message.
+    /// Hands an outcome to the call that waits for it; a late one is told to the Pod that sent the message. After an error
+    /// the outcome must not be acknowledged, so that it comes again.
     pub(super) async fn take_outcome(
         &self,
         from: &MachineName,
@@ -137,7 +138,7 @@ impl Task {
             Some(pod) => self.took_request(&pod.name, from, &outcome.id, denied).await?,
             None => false,
         };
-        // Only now, because an outcome that is not kept comes again.
+        // Not before this: after an error the outcome comes again, and is still new then.
         let is_new = noted.unwrap_or_else(note);
         let Some(pod) = pod.filter(|_| is_new && !was_request) else { return Ok(()) };
         let agent = format!("{from}:{}", outcome.from);
@@ -146,8 +147,15 @@ impl Task {
         {
             return Ok(());
         }
-        let named = SafeText::quoted(&agent).into_string();
-        let fact = match outcome.fate {
+        // The outcome is acknowledged when the log of the Pod has it, or after a moment if the Pod is busy.
+        let _ = tokio::time::timeout(NOTED, pod.tell(self.late_outcome(&agent, outcome))).await;
+        Ok(())
+    }
+
+    /// What the sender of a message is told when it does not wait for the outcome any more.
+    fn late_outcome(&self, agent: &str, outcome: Outcome) -> Fact {
+        let named = SafeText::quoted(agent).into_string();
+        match outcome.fate {
             Fate::Received | Fate::Read => {
                 let text = format!("{named} received the message {}, which was queued", outcome.id);
                 Fact::Noted(Notification { message: format!("[agent-network] {text}"), from: None })
@@ -156,14 +164,11 @@ impl Task {
                 let why = outcome.reason.unwrap_or_default();
                 let why = SafeText::line(why);
                 let text = format!("{named} did not take the message {}: {why}", outcome.id);
-                match self.shared.mesh.is_blocked(&agent) {
+                match self.shared.mesh.is_blocked(agent) {
                     true => Fact::Notice(text),
                     false => Fact::AgentRefused(text),
                 }
             }
-        };
-        // What follows is acknowledged only when the log of the Pod has this, unless the Pod is busy for long.
-        let _ = tokio::time::timeout(NOTED, pod.tell(fact)).await;
-        Ok(())
+        }
     }
 }

@@ -84,8 +84,8 @@ impl Machines {
         self.state.send_modify(|_| ());
     }
 
-    /// Another machine says what became of a message that was sent to it. Whether that is new: an outcome is repeated
-    /// where its acknowledgement was lost.
+    /// Notes what another machine says about a message that was sent to it, and returns whether that is new. A machine
+    /// says it again if its first outcome was not acknowledged.
     pub(super) fn note_outcome(&self, from: &MachineName, outcome: &Outcome) -> bool {
         let (state, status) = match outcome.fate {
             Fate::Received => (MessageState::Received, "received"),

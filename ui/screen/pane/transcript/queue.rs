@@ -12,7 +12,8 @@ use yoi::text::SafeText;
 
 /// How many messages are shown.
 const SHOWN: usize = 3;
-/// Characters that are read for each cell: several may share one, and some are not shown.
+/// How many characters of a message are read for each cell of its row: several characters may share a cell, and some are
+/// not shown.
 const CHARACTERS: usize = 4;
 
 /// The queue of a Pod as a widget.
@@ -40,13 +41,13 @@ impl Queue<'_> {
     }
 }
 
-/// The words with which a message begins, of which at most so many characters are shown. A whole message may have
-/// megabytes, and each frame draws it.
-fn beginning(input: &[Segment], shown: usize) -> String {
+/// The beginning of a message in one line, which fills at least this number of cells. The whole message is not read,
+/// because it may have megabytes and is drawn with each frame.
+fn beginning(input: &[Segment], cells: usize) -> String {
     let mut words = String::new();
     for segment in input {
         let flat = segment.flat();
-        let room = (CHARACTERS * shown).saturating_sub(words.chars().count());
+        let room = (CHARACTERS * cells).saturating_sub(words.chars().count());
         words.extend(flat.chars().take(room));
     }
     words.replace("\r\n", " ").replace('\n', " ")
