@@ -30,7 +30,7 @@ pub mod machines;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use broker::{Audit, AuditEntry};
+pub(crate) use broker::{Audit, AuditEntry, MAX_MEMBERS};
 pub use election::ElectionError;
 pub use envelope::{MAX_FRAME, To};
 pub use folder_lock::{FolderAgent, FolderLock, LockError, remote_pi_locks};

@@ -174,7 +174,7 @@ async fn agent_send(server: &Server, send: Send) -> Result<CallToolResult, Strin
         server.agent.answered(re.to_string()).await;
     }
     let sent = member.send(to, &body, re).await;
-    let failed = !matches!(sent.status, Status::Received | Status::Sent);
+    let failed = !matches!(sent.status, Status::Received | Status::Queued | Status::Sent);
     let text = words::outcome(&sent, &member.standing());
     Ok(result(text, words::outcome_as_json(&sent), failed))
 }

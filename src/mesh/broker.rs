@@ -4,6 +4,7 @@
 
 mod audit;
 mod connection;
+mod gateway;
 mod queue;
 mod routing;
 
@@ -15,6 +16,7 @@ use crate::protocol::Framer;
 use connection::{Connection, Stage};
 use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use gateway::Gateway;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -83,6 +85,7 @@ struct Broker {
     /// Registered connections in the order in which they joined.
     roster: BTreeMap<u64, u64>,
     joined: u64,
+    gateway: Option<Gateway>,
     /// Connections that have something to be written.
     dirty: VecDeque<u64>,
     /// Connections to be waited for.
@@ -113,6 +116,7 @@ impl Broker {
             names: HashMap::new(),
             roster: BTreeMap::new(),
             joined: 0,
+            gateway: None,
             dirty: VecDeque::new(),
             awaited: Vec::new(),
             queued: 0,
@@ -288,7 +292,8 @@ impl Broker {
     }
 
     fn has_deadlines(&self) -> bool {
-        let all_members = self.connections.len() == self.roster.len();
+        let gateways = usize::from(self.gateway.is_some());
+        let all_members = self.connections.len() == self.roster.len() + gateways;
         !self.audit.is_empty() || self.resting || !all_members || self.queued > 0
     }
 

@@ -3,7 +3,7 @@
 //! in one order. Bodies pass through as they were written, numbers included.
 
 use crate::mesh::id::Id;
-use crate::mesh::name::{BROADCAST, BROKER};
+use crate::mesh::name::{BROADCAST, BROKER, GATEWAY};
 use serde::de::{Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -284,6 +284,9 @@ pub(crate) enum First {
         #[serde(default)]
         yoi: serde_json::Value,
     },
+    /// Registers the gateway to other machines. A leader that knows none closes the connection, so the gateway is no
+    /// member of its mesh.
+    YoiGateway,
     /// Asks for the names of the members, without joining.
     ListPeers,
 }
@@ -305,7 +308,19 @@ pub(crate) struct Ours {
     pub(crate) confirms: bool,
 }
 
-/// The body with which a member says what became of a message to it: it is kept, or it is denied.
+/// What a member says became of a message to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Kept,
+    /// A server holds it for the machine of its addressee; with the reason, as a sentence.
+    Queued(String),
+    /// It may have arrived; with the reason, as a sentence.
+    Unknown(String),
+    /// For this reason, as a sentence.
+    Denied(String),
+}
+
+/// The body with which a member says what became of a message to it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Confirmed<'a> {
     #[serde(borrow, rename = "type")]
@@ -315,6 +330,9 @@ pub(crate) struct Confirmed<'a> {
     /// Why the message is denied, as a sentence; `None`: it is kept.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub(crate) denied: Option<Cow<'a, str>>,
+    /// `queued` or `timeout`, for the reason in `denied`; a leader that does not know this denies the message.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<Cow<'a, str>>,
 }
 
 impl Confirmed<'_> {
@@ -329,17 +347,49 @@ struct Register<'a> {
     yoi: Ours,
 }
 
-/// The line with which a member registers.
+/// The line with which a member registers, or the gateway to other machines.
 pub(crate) fn register(name: &str, confirms: bool) -> Vec<u8> {
-    json_line(&Register { kind: "register", name, yoi: Ours { version: OURS, confirms } })
+    let kind = if name == GATEWAY { "yoi_gateway" } else { "register" };
+    json_line(&Register { kind, name, yoi: Ours { version: OURS, confirms } })
 }
 
-/// The line with which a member confirms a message, or denies it for this reason.
-pub(crate) fn confirmed(from: &str, id: Id, message: Id, denied: Option<&str>) -> Vec<u8> {
+/// The body with which the gateway names the agents of other machines.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Elsewhere<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(crate) kind: Cow<'a, str>,
+    pub(crate) agents: Vec<String>,
+}
+
+impl Elsewhere<'_> {
+    pub(crate) const KIND: &'static str = "yoi_elsewhere";
+}
+
+/// The line that says so.
+pub(crate) fn elsewhere(id: Id, agents: Vec<String>) -> Vec<u8> {
+    let body = Elsewhere { kind: Elsewhere::KIND.into(), agents };
+    let body = serde_json::to_string(&body).expect("names are text");
+    line(GATEWAY, &To::One(BROKER.to_owned()), id, None, &body)
+}
+
+/// The line with which a member says what became of a message.
+pub(crate) fn confirmed(from: &str, id: Id, message: Id, fate: &Fate) -> Vec<u8> {
+    let reason = match fate {
+        Fate::Kept => None,
+        Fate::Queued(reason) | Fate::Unknown(reason) | Fate::Denied(reason) => {
+            Some(Cow::Borrowed(reason.as_str()))
+        }
+    };
+    let status = match fate {
+        Fate::Kept | Fate::Denied(_) => None,
+        Fate::Queued(_) => Some("queued".into()),
+        Fate::Unknown(_) => Some("timeout".into()),
+    };
     let body = Confirmed {
         kind: Confirmed::KIND.into(),
         id: message.as_str().into(),
-        denied: denied.map(Cow::Borrowed),
+        denied: reason,
+        status,
     };
     let body = serde_json::to_string(&body).expect("an id and a sentence are text");
     line(from, &To::One(BROKER.to_owned()), id, None, &body)

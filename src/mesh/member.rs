@@ -10,9 +10,9 @@ mod session;
 
 pub use connecting::{JoinError, roster};
 
-use crate::mesh::envelope::{MAX_FRAME, To};
+use crate::mesh::envelope::{Fate, MAX_FRAME, To};
 use crate::mesh::id::Id;
-use crate::mesh::name::is_broker;
+use crate::mesh::name::{GATEWAY, is_broker};
 use crate::mesh::{Socket, envelope};
 use crate::text::SafeText;
 use serde_json::value::RawValue;
@@ -48,6 +48,13 @@ pub struct Options {
     /// Whether this process confirms the messages that it keeps, see [`Inbox::confirm`]. Without it a message counts as
     /// received when the kernel has it for this process.
     pub confirms: bool,
+}
+
+impl Options {
+    /// The gateway to other machines: it is no member, and takes what is addressed to agents of other machines.
+    pub(crate) fn gateway(socket: Socket) -> Self {
+        Self { socket, name: GATEWAY.to_owned(), leads: false, confirms: true }
+    }
 }
 
 /// What a member is now.
@@ -177,19 +184,30 @@ impl Inbox {
     /// Says that a message is kept. Of a member that [confirms](Options::confirms), a leader of yoi acknowledges a
     /// message to it alone at this moment.
     pub async fn confirm(&self, message: &Message) {
-        self.report(message, None).await;
+        self.report(message, Fate::Kept).await;
     }
 
     /// Says that a message is not kept, and why, as a sentence. Its sender learns it as of [`Inbox::confirm`].
     pub async fn deny(&self, message: &Message, reason: String) {
-        self.report(message, Some(reason)).await;
+        self.report(message, Fate::Denied(reason)).await;
     }
 
-    async fn report(&self, message: &Message, denied: Option<String>) {
-        if matches!(message.to, To::One(_)) {
+    /// Says that a server holds a message for the machine of its addressee, and why, as a sentence.
+    pub async fn queue(&self, message: &Message, reason: String) {
+        self.report(message, Fate::Queued(reason)).await;
+    }
+
+    /// Says that a message may have arrived or not, and why, as a sentence.
+    pub async fn leave_unknown(&self, message: &Message, reason: String) {
+        self.report(message, Fate::Unknown(reason)).await;
+    }
+
+    async fn report(&self, message: &Message, fate: Fate) {
+        if let To::One(to) = &message.to {
+            let (from, to) = (message.from.clone(), to.clone());
+            let confirm = Command::Confirm { from, to, id: message.id, fate };
             // A member that has left has no leader to tell.
-            let from = message.from.clone();
-            let _ = self.commands.send(Command::Confirm { from, id: message.id, denied }).await;
+            let _ = self.commands.send(confirm).await;
         }
     }
 }
@@ -206,6 +224,8 @@ pub struct Member {
 /// What the handle asks of the task.
 enum Command {
     Send {
+        /// An agent of another machine; `None`: this member.
+        from: Option<String>,
         id: Id,
         to: To,
         re: Option<Id>,
@@ -213,11 +233,14 @@ enum Command {
         done: oneshot::Sender<Sent>,
     },
     List(oneshot::Sender<Vec<Peer>>),
-    /// A message is kept, or denied for this reason.
+    /// The agents of other machines, of the gateway.
+    Elsewhere(Vec<String>),
+    /// What became of a message.
     Confirm {
         from: String,
+        to: String,
         id: Id,
-        denied: Option<String>,
+        fate: Fate,
     },
 }
 
@@ -247,12 +270,24 @@ impl Member {
 
     /// The same with an id of the caller, which no other message has.
     pub async fn send_as(&self, id: Id, to: To, body: &RawValue, re: Option<Id>) -> Sent {
+        self.pass_on(None, id, to, body, re).await
+    }
+
+    /// The same of the gateway, in the name of an agent of another machine.
+    pub(crate) async fn pass_on(
+        &self,
+        from: Option<String>,
+        id: Id,
+        to: To,
+        body: &RawValue,
+        re: Option<Id>,
+    ) -> Sent {
         if let Some(reason) = self.refusal(&to, body) {
             return Sent { id, status: Status::Refused, reason: Some(reason) };
         }
         let (done, outcome) = oneshot::channel();
         let names = if let To::Many(names) = &to { names.clone() } else { Vec::new() };
-        let command = Command::Send { id, to, re, body: body.get().to_owned(), done };
+        let command = Command::Send { from, id, to, re, body: body.get().to_owned(), done };
         let waiting = async {
             self.commands.send(command).await.ok()?;
             outcome.await.ok()
@@ -312,6 +347,12 @@ impl Member {
             _ if names.iter().any(String::is_empty) => Some("an addressee has no name".to_owned()),
             _ => None,
         }
+    }
+
+    /// Tells the leader which agents of other machines the gateway reaches.
+    pub(crate) async fn reaches(&self, agents: Vec<String>) {
+        // A gateway that has left reaches none.
+        let _ = self.commands.send(Command::Elsewhere(agents)).await;
     }
 
     /// The names of the other members.

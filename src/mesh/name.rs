@@ -4,6 +4,8 @@
 pub const BROKER: &str = "broker";
 /// The address that stands for every member except the sender.
 pub const BROADCAST: &str = "broadcast";
+/// The name of the gateway to other machines. It looks like that of a leader, so no member gets it.
+pub const GATEWAY: &str = "gateway:broker";
 /// The longest name, in bytes.
 pub const MAX_NAME: usize = 256;
 /// The name in place of one that is reserved or empty.

@@ -5,6 +5,7 @@ mod broker;
 mod election;
 mod folder_lock;
 mod fuzz;
+mod gateway;
 mod hostile;
 mod member;
 mod rules;

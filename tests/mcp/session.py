@@ -494,4 +494,18 @@ def next_host():
     host.process.wait(timeout=20)
 
 
+def other_machine():
+    """A client writes to a Pod of another machine, which answers it."""
+    server = client("--name", "claude")
+    assert server.until_joined() == "claude"
+    wait_for("the Pod is listed", lambda: any(peer["name"] == "trab:bob" for peer in server.call("list_peers")[1]["peers"]))
+    text, sent, failed = server.call("agent_send", to="trab:bob", body="are you there?")
+    assert not failed and sent["status"] == "received", text
+    messages = []
+    wait_for("an answer", lambda: messages.extend(server.messages()) or messages)
+    [message] = messages
+    assert (message["from"], message["re"], message["body"]) == ("trab:bob", sent["id"], "I am"), message
+    assert server.end()[0] == 0
+
+
 globals()[sys.argv[3]]()

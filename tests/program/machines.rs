@@ -4,6 +4,8 @@
 //! `YOI_KILLS` is how many kills there are.
 
 use crate::bench::{Bench, Done, Host, eventually};
+use crate::mcp_server;
+use crate::mesh::{python, socket};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -206,6 +208,51 @@ fn two_machines_lose_and_repeat_nothing_while_hosts_and_their_server_are_killed(
     );
     let lost: Vec<&u64> = sent.iter().filter(|number| !arrived.contains(number)).collect();
     assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+}
+
+#[test]
+fn agents_that_are_no_pods_reach_a_pod_of_another_machine_and_get_its_answer() {
+    let home = Bench::new();
+    let Some(server) = Server::start(&home) else { return };
+    let (casa, _host) = machine(&server, "casa", "alice");
+    let (trab, _other) = machine(&server, "trab", "bob");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let (client, _events) = runtime.block_on(connected(&trab));
+    let bob = PodName::parse("bob").expect("a name");
+    // Has the Pod answer the question of an agent.
+    let answers = |agent: &str| {
+        let is_question = |item: &Value| item["from"]["agent"]["name"] == agent;
+        let mut question = None;
+        eventually("the question is read", || {
+            question = trab.log("bob").iter().map(|entry| entry["item"].clone()).find(is_question);
+            question.is_some()
+        });
+        let id = question.expect("it was found")["from"]["agent"]["id"].clone();
+        let (to, body) = (Addressees::One(agent.into()), json!("I am"));
+        let answer = Method::MeshSend { to, body, re: id.as_str().map(str::to_owned) };
+        let sent = runtime.block_on(client.call(Some(&bob), answer));
+        assert!(
+            matches!(&sent, Ok(Event::MeshSent { status, .. }) if status == "received"),
+            "{sent:?}"
+        );
+    };
+    let mut foreign = python("reaches.py");
+    foreign.arg(socket(&casa)).args(["pi-1", "trab:bob"]);
+    let foreign = foreign.stdout(Stdio::piped()).spawn().expect("python3");
+    answers("casa:pi-1");
+    let said = casa.finish(foreign).events();
+    let ack = json!({"type": "ack", "status": "received", "target": "trab:bob"});
+    assert_eq!(said, [ack, json!(["I am", true])]);
+    let mut session = mcp_server::python(&casa, "session.py");
+    let session = session.arg("other_machine").stderr(Stdio::piped()).spawn().expect("python3");
+    answers("casa:claude");
+    let done = casa.finish(session);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    // A shell is one, too.
+    let shell = casa.yoi(&["mesh", "send", "trab:bob", "from a shell"]);
+    assert!(shell.code == Some(0) && shell.out.starts_with("received "), "{shell:?}");
+    let listed = casa.yoi(&["mesh", "ls"]);
+    assert_eq!(listed.out, "alice\ntrab:bob\n", "{listed:?}");
 }
 
 #[test]

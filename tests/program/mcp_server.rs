@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Command;
 
 /// A program of `tests/mcp`, in the home of a test.
-fn python(bench: &Bench, script: &str) -> Command {
+pub fn python(bench: &Bench, script: &str) -> Command {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp");
     let mut command = Command::new("python3");
     // -B: no compiled files beside the sources.

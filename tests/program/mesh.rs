@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A program of `tests/mesh`.
-fn python(script: &str) -> Command {
+pub fn python(script: &str) -> Command {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mesh");
     let mut command = Command::new("python3");
     // -B: no compiled files beside the sources.

@@ -129,6 +129,8 @@ async fn list(opening: &Opening, socket: &Socket) -> Result<(), Failure> {
     let here = mesh::roster(socket, NAME).await;
     // A machine without agents of its own may still see those of others.
     let here = if elsewhere.is_empty() { here.map_err(failed)? } else { here.unwrap_or_default() };
+    // Those that have joined here by their whole names are listed once.
+    let elsewhere = elsewhere.into_iter().filter(|name| !here.contains(name)).collect::<Vec<_>>();
     for name in here.into_iter().chain(elsewhere) {
         console::out(&SafeText::line(name));
     }

@@ -173,6 +173,21 @@ pub(crate) fn over_rate(shared: &Shared, to: &PodName, from: &str, at: Instant) 
     (!may).then(|| format!("pod `{to}` takes {per_minute} messages of one agent in a minute"))
 }
 
+/// As [`over_rate`], of a message from or to an agent that is no Pod.
+pub(crate) fn agent_over_rate(
+    shared: &Shared,
+    to: &str,
+    from: &str,
+    at: Instant,
+) -> Option<String> {
+    let per_minute = shared.settings.last().settings.mesh.per_minute.get();
+    // No Pod has a name with a space.
+    let may = shared.mesh.rates().count(&format!("{to} agent"), from, per_minute, at);
+    (!may).then(|| {
+        format!("at most {per_minute} messages of one agent to {to} are passed on in a minute")
+    })
+}
+
 /// Takes back that a message was counted: it comes again, or came before.
 pub(crate) fn not_sent(shared: &Shared, to: &PodName, from: &str) {
     shared.mesh.rates().give_back(&to.key(), from);

@@ -7,6 +7,8 @@ mod outgoing;
 mod incoming;
 /// Agents of other machines as peers of Pods.
 mod peers;
+/// Agents of this machine that are no Pods.
+mod gateway;
 /// What becomes of messages, for screens and in the audit.
 mod record;
 
@@ -25,11 +27,11 @@ use crate::mesh::machines::{
 use crate::protocol::mesh::{MachineView, MeshAgent};
 use crate::protocol::{Event, Refusal};
 use crate::trace::OrLog as _;
-use outgoing::Waiting;
+use outgoing::{Key, Waiting};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -52,8 +54,10 @@ const MACHINES: usize = 256;
 /// What the tasks of this host share about other machines.
 pub(crate) struct Machines {
     state: watch::Sender<Arc<State>>,
-    /// The messages whose outcome is not known, by their ids. Held for one step, never across an await.
-    waiting: Mutex<HashMap<String, Waiting>>,
+    /// The messages whose outcome is not known. Held for one step, never across an await.
+    waiting: Mutex<HashMap<Key, Waiting>>,
+    /// Where messages go that are for agents of this machine which are no Pods. Held for one step, never across an await.
+    gateway: Mutex<Option<mpsc::Sender<incoming::Pending>>>,
     /// Ends the pause before a lost connection is opened again.
     wanted: Notify,
     /// Another machine has to be told something about peers.
@@ -117,6 +121,7 @@ impl Machines {
         Self {
             state: watch::Sender::default(),
             waiting: Mutex::default(),
+            gateway: Mutex::default(),
             wanted: Notify::new(),
             owes: Notify::new(),
             pairs: tokio::sync::Mutex::default(),
@@ -233,7 +238,7 @@ impl Machines {
         self.state.send_modify(|state| change(Arc::make_mut(state)));
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<Key, Waiting>> {
         // Each step leaves the map whole.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -276,7 +281,8 @@ impl Task {
     async fn run(self) {
         self.show_requests().await;
         let ending = self.machines().ending.clone();
-        ending.run_until_cancelled(self.keep_connected()).await;
+        let working = async { tokio::join!(self.keep_connected(), self.keep_gateway()) };
+        ending.run_until_cancelled(working).await;
         if let Some(link) = self.machines().link() {
             link.leave().await;
         }

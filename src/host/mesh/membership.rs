@@ -53,6 +53,21 @@ pub(crate) async fn is_wanted(
     Ok(choice.unwrap_or_else(|| settings.mesh.joins(pod, is_own)))
 }
 
+/// Joins the mesh of this machine.
+///
+/// # Errors
+/// Why that cannot be, as a sentence.
+pub(crate) async fn join(
+    shared: &Shared,
+    options: impl FnOnce(Socket) -> Options,
+) -> Result<(Member, Inbox), String> {
+    let settings = shared.settings.last().settings;
+    let admits = |pid| !crate::sandbox::is_ours(pid);
+    let socket = Socket::find(&settings.mesh, &shared.dirs, &shared.env, admits);
+    let socket = socket.map_err(|error| error.to_string())?;
+    crate::mesh::join(options(socket)).await.map_err(|error| error.to_string())
+}
+
 /// Takes part as a Pod that begins to leave as it joins.
 #[cfg(test)]
 pub(crate) async fn leave_at_once(shared: &Shared, pod: PodName, member: Member, inbox: Inbox) {
@@ -74,10 +89,12 @@ impl Task {
         }
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
+            let name = self.pod.to_string();
+            let options = |socket| Options { socket, name, leads: true, confirms: true };
             let joined = tokio::select! {
                 biased;
                 () = self.leaving.cancelled() => return,
-                joined = self.join() => joined,
+                joined = join(&self.shared, options) => joined,
             };
             match joined {
                 Ok((member, inbox)) => {
@@ -111,15 +128,6 @@ impl Task {
             () = self.leaving.cancelled() => false,
             lasts = connections.wait_for(|connections| connections.is_lasting) => lasts.is_ok(),
         }
-    }
-
-    async fn join(&self) -> Result<(Member, Inbox), String> {
-        let settings = self.shared.settings.last().settings;
-        let admits = |pid| !crate::sandbox::is_ours(pid);
-        let socket = Socket::find(&settings.mesh, &self.shared.dirs, &self.shared.env, admits);
-        let socket = socket.map_err(|error| error.to_string())?;
-        let options = Options { socket, name: self.pod.to_string(), leads: true, confirms: true };
-        crate::mesh::join(options).await.map_err(|error| error.to_string())
     }
 
     /// Takes messages until the Pod leaves.

@@ -4,6 +4,7 @@ use crate::host::Shared;
 use crate::host::mesh::Seat;
 use crate::protocol::mesh::{AgentKind, MeshAgent, MeshMember, MeshView};
 use crate::protocol::{PodName, Refusal, State};
+use std::collections::BTreeSet;
 
 /// The Pods of this host that take part, and every agent that is no Pod of it.
 pub(crate) async fn of_host(shared: &Shared) -> MeshView {
@@ -71,9 +72,12 @@ pub(super) async fn outside(shared: &Shared, seat: &Seat) -> Result<Vec<MeshAgen
         let blocked = shared.mesh.is_blocked(&peer.name);
         MeshAgent { kind, reachable: true, blocked, ..MeshAgent::away(peer.name) }
     };
-    let here = shared.mesh.others(roster).into_iter().map(agent);
     let elsewhere = shared.mesh.machines.agents(|name| shared.mesh.is_blocked(name));
-    let mut agents = here.chain(elsewhere).collect();
+    let known: BTreeSet<&str> = elsewhere.iter().map(|agent| agent.name.as_str()).collect();
+    let mut here = shared.mesh.others(roster);
+    // The leader lists agents of other machines, too.
+    here.retain(|peer| !known.contains(peer.name.as_str()));
+    let mut agents: Vec<MeshAgent> = here.into_iter().map(agent).chain(elsewhere).collect();
     shared.mark_peers(&mut agents).await?;
     Ok(agents)
 }

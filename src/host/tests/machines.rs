@@ -1,15 +1,15 @@
 //! Hosts of several machines, over a real nats-server where there is one.
 
 use crate::host::tests::Bench;
-use crate::host::tests::mesh::{send, sent};
+use crate::host::tests::mesh::{Agent, send, sent};
 use crate::host::tests::pods::{family, name};
 use crate::mesh::machines::tests::TestServer;
 use crate::mesh::machines::{
-    Arrived, Credentials, Incoming, Link, MachineName, Message, Peering, connect,
+    Arrived, Credentials, Fate, Incoming, Link, MachineName, Message, Outcome, Peering, connect,
 };
-use crate::mesh::{Id, Status};
+use crate::mesh::{Id, Options, Received, Sent, Socket, Status};
 use crate::protocol::mesh::{MachineMessage, MachineView, MeshAgent, MeshView, MessageState};
-use crate::protocol::method::Addressees;
+use crate::protocol::method::{Addressees, NewPod};
 use crate::protocol::{
     ApprovalRequest, Event, Fact, Method, PodInfo, Refusal, State, SystemItem, Verdict,
 };
@@ -153,11 +153,42 @@ fn machine(text: &str) -> MachineName {
 
 /// The reason of the next outcome that denies something.
 async fn outcome(link: &Link, incoming: &mut Incoming) -> Option<String> {
+    next_outcome(link, incoming).await.reason
+}
+
+async fn next_outcome(link: &Link, incoming: &mut Incoming) -> Outcome {
     loop {
-        if let Arrived::Outcome { outcome, receipt, .. } = incoming.next().await.unwrap() {
+        let arrived = tokio::time::timeout(PATIENCE, incoming.next()).await.expect("in time");
+        if let Arrived::Outcome { outcome, receipt, .. } = arrived.unwrap() {
             link.acknowledge(receipt).await;
-            return outcome.reason;
+            return outcome;
         }
+    }
+}
+
+impl Agent {
+    /// The next message to this agent: its sender, what it answers, and its body.
+    async fn hears(&mut self) -> (String, Option<Id>, String) {
+        loop {
+            let next = tokio::time::timeout(PATIENCE, self.inbox.next()).await.expect("in time");
+            if let Received::Message(message) = next.unwrap() {
+                return (message.from, message.re, message.body.get().to_owned());
+            }
+        }
+    }
+
+    /// Writes to an agent of another machine, once there is a gateway: what became of that.
+    async fn reaches(&self, to: &str) -> Sent {
+        let says = async {
+            loop {
+                let sent = self.say(to, "hi").await;
+                let reason = sent.reason.as_deref().unwrap_or_default();
+                if !reason.contains("while a Pod of this one") {
+                    return sent;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, says).await.expect("it reaches it in time")
     }
 }
 
@@ -674,4 +705,179 @@ async fn without_a_server_everything_local_works_and_the_reason_is_shown() {
     let left = here.host.shared.mesh.machines.until(|view| view.is_none());
     tokio::time::timeout(PATIENCE, left).await.expect("it is noticed");
     here.turn("alice", "go on").await;
+}
+
+#[tokio::test]
+async fn agents_that_are_no_pods_write_to_pods_of_other_machines_and_are_answered() {
+    let Some(mut server) = TestServer::start() else { return };
+    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
+    let here = Bench::machine_with("per_minute = 6", "alice", &casa).await;
+    let mut there = Bench::machine("bob", &trab).await;
+    here.sees("trab").await;
+    there.sees("casa").await;
+    let (mut agent, mut second) = (here.agent("pi-1").await, here.agent("pi-2").await);
+    let question = agent.reaches("trab:bob").await;
+    assert_eq!((question.status, question.reason), (Status::Received, None));
+    assert!(agent.member.peers().await.unwrap().contains(&"trab:bob".to_owned()));
+    let Event::Mesh(view) = here.call(&name("alice"), Method::MeshAgents).await.unwrap() else {
+        panic!("the reply is the mesh")
+    };
+    let names: Vec<&str> = view.agents.iter().map(|agent| agent.name.as_str()).collect();
+    assert_eq!(names, ["pi-1", "pi-2", "trab:bob"], "each is listed once");
+    let read = there.reads_when("bob", 1).await;
+    let head = format!("[agent-network] message from \"casa:pi-1\" (id={})\n> hi\n", question.id);
+    assert!(read.len() == 1 && read[0].starts_with(&head), "{read:?}");
+    let answer = send("casa:pi-1", "hello", Some(question.id.to_string()));
+    let (_, status, reason) = sent(there.call(&name("bob"), answer).await.unwrap());
+    assert_eq!((status.as_str(), reason), ("received", None));
+    assert_eq!(agent.hears().await, ("trab:bob".into(), Some(question.id), "\"hello\"".into()));
+    // An agent that did not write to this Pod hears nothing of it, and neither does a name that no agent has.
+    for to in ["casa:pi-2", "casa:ghost"] {
+        let (_, status, reason) = there.sends("bob", to, "hi").await;
+        assert_eq!((status.as_str(), reason.as_deref()), ("denied", Some(NO_AGENT)), "{to}");
+    }
+    // One message to two agents has one id, and each of them gets it.
+    assert_eq!(second.say("trab:bob", "hi").await.status, Status::Received);
+    let both = Addressees::Many(vec!["casa:pi-1".into(), "casa:pi-2".into()]);
+    let both = Method::MeshSend { to: both, body: json!("all"), re: None };
+    let (id, status, _) = sent(there.call(&name("bob"), both).await.unwrap());
+    assert_eq!(status, "sent");
+    assert_eq!(agent.hears().await, ("trab:bob".into(), None, "\"all\"".into()));
+    assert_eq!(second.hears().await, ("trab:bob".into(), None, "\"all\"".into()));
+    let received =
+        |message: &&MachineMessage| message.id == id && message.state == MessageState::Received;
+    there.until_machine(|view| view.messages.iter().filter(received).count() == 2).await;
+    // Nor does it hear one that the person of its machine blocked.
+    let block = |end| Method::MeshBlock { name: "trab:bob".into(), end };
+    here.call_host(block(false)).await.unwrap();
+    let (_, status, reason) = there.sends("bob", "casa:pi-1", "hi").await;
+    assert!(status == "denied" && reason.unwrap().contains("has blocked `trab:bob`"));
+    here.call_host(block(true)).await.unwrap();
+    // An agent that left has no mailbox.
+    second.member.leave().await;
+    let (_, status, reason) = there.sends("bob", "casa:pi-2", "hi").await;
+    assert_eq!(
+        (status.as_str(), reason.as_deref()),
+        ("denied", Some("no agent of this name is here"))
+    );
+    // An agent that has the name of a Pod which is not on the mesh gets nothing in its place.
+    let new = NewPod { name: Some(name("carol")), cwd: here.root.join("w"), ..NewPod::default() };
+    here.call_host(Method::New(new)).await.unwrap();
+    let mut namesake = here.agent("carol").await;
+    let sent = namesake.say("trab:bob", "I am carol").await;
+    assert!(sent.status == Status::Denied && sent.reason.unwrap().contains("is the name of a Pod"));
+    let (_, status, reason) = there.sends("bob", "casa:carol", "hi").await;
+    assert_eq!((status.as_str(), reason.as_deref()), ("denied", Some(NO_AGENT)));
+    while let Some(received) = namesake.inbox.try_next() {
+        assert!(!matches!(received, Received::Message(_)), "{received:?}");
+    }
+    let sent = agent.say("casa:alice", "hi").await;
+    assert!(sent.reason.unwrap().contains("is on this machine: write to \"alice\""));
+    // What is held for a machine that is away is queued.
+    let there = there.leaves().await;
+    here.until_machine(|view| view.machines.is_empty()).await;
+    let queued = agent.say("trab:bob", "later").await;
+    let away = "trab is away; the server holds the message for it";
+    assert_eq!((queued.status, queued.reason.as_deref()), (Status::Queued, Some(away)));
+    server.end();
+    here.until_machine(|view| view.why.is_some()).await;
+    let sent = agent.say("trab:bob", "now").await;
+    assert!(
+        sent.status == Status::Denied && sent.reason.unwrap().contains("no other machine can be")
+    );
+    // What waited for an agent while the line was lost comes to it afterwards.
+    server.start_again();
+    let (link, mut incoming) = connect(&trab).await.unwrap();
+    let body = to_raw_value("after").unwrap();
+    let (from, to, id) = ("bob".into(), "pi-1".into(), Id::new().to_string());
+    let message = Message { from, to, id, re: None, body, peering: None };
+    link.send(&machine("casa"), &message).await.unwrap();
+    assert_eq!(agent.hears().await.2, "\"after\"");
+    let said = next_outcome(&link, &mut incoming).await;
+    assert_eq!((said.fate, said.reason), (Fate::Received, None));
+    drop((link, incoming));
+    let mut there = Bench::at(there).await;
+    let read = there.reads_when("bob", 2).await;
+    assert!(read.iter().any(|message| message.contains(&queued.id.to_string())), "{read:?}");
+    here.sees("trab").await;
+    let over_rate = loop {
+        let sent = agent.say("trab:bob", "more").await;
+        if sent.status != Status::Received {
+            break sent;
+        }
+    };
+    let reason = "at most 6 messages of one agent to other machines are passed on in a minute";
+    assert_eq!((over_rate.status, over_rate.reason.as_deref()), (Status::Denied, Some(reason)));
+}
+
+/// A member of this machine that says itself when it has taken a message.
+async fn confirming(bench: &Bench, name: &str) -> Agent {
+    let shared = &bench.host.shared;
+    let settings = shared.settings.last().settings;
+    let socket = Socket::find(&settings.mesh, &shared.dirs, &shared.env, |_| true).unwrap();
+    let options = Options { socket, name: name.to_owned(), leads: true, confirms: true };
+    let (member, inbox) = crate::mesh::join(options).await.unwrap();
+    Agent { member, inbox }
+}
+
+/// A message of `bob` to an agent.
+fn of_bob(to: &str) -> Message {
+    Message { from: "bob".into(), to: to.into(), ..from_alice("hi") }
+}
+
+#[tokio::test]
+async fn what_an_agent_was_given_when_its_host_ended_is_not_known_and_not_given_again() {
+    let Some(mut server) = TestServer::start() else { return };
+    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
+    let here = Bench::machine("alice", &casa).await;
+    let (link, mut incoming) = connect(&trab).await.unwrap();
+    let mut agent = confirming(&here, "pi-1").await;
+    assert_eq!(agent.reaches("trab:bob").await.status, Status::Queued);
+    link.send(&machine("casa"), &of_bob("pi-1")).await.unwrap();
+    assert_eq!(agent.hears().await.0, "trab:bob");
+    agent.member.leave().await;
+    let here = here.restarted().await;
+    here.until_machine(|view| view.connected).await;
+    let mut agent = here.agent("pi-1").await;
+    assert_eq!(agent.reaches("trab:bob").await.status, Status::Queued);
+    let said = next_outcome(&link, &mut incoming).await;
+    let why = "the connection was lost, or the host there ended, at that moment";
+    assert_eq!((said.fate, said.reason.as_deref()), (Fate::Unknown, Some(why)));
+    link.send(&machine("casa"), &Message { body: to_raw_value("2").unwrap(), ..of_bob("pi-1") })
+        .await
+        .unwrap();
+    assert_eq!(agent.hears().await.2, "\"2\"", "the first one was not given again");
+    assert_eq!(next_outcome(&link, &mut incoming).await.fate, Fate::Received);
+}
+
+#[tokio::test]
+async fn agents_that_take_nothing_and_invented_names_hold_up_no_other_message() {
+    let Some(mut server) = TestServer::start() else { return };
+    let (casa, trab) = (server.admit("casa").await, server.admit("trab").await);
+    let here = Bench::machine("alice", &casa).await;
+    let (link, mut incoming) = connect(&trab).await.unwrap();
+    let mut agent = confirming(&here, "pi-1").await;
+    assert_eq!(agent.reaches("trab:bob").await.status, Status::Queued);
+    for number in 0..40 {
+        let invented = Message { from: format!("x{number}"), ..of_bob("pi-1") };
+        link.send(&machine("casa"), &invented).await.unwrap();
+        assert_eq!(outcome(&link, &mut incoming).await.as_deref(), Some(NO_AGENT));
+    }
+    for _ in 0..40 {
+        link.send(&machine("casa"), &of_bob("pi-1")).await.unwrap();
+    }
+    link.send(&machine("casa"), &of_bob("alice")).await.unwrap();
+    let (mut busy, mut fates) = (0, Vec::new());
+    while fates.len() < 3 {
+        let said = next_outcome(&link, &mut incoming).await;
+        match said.reason {
+            Some(reason) if reason.starts_with("too many messages wait there") => busy += 1,
+            _ => fates.push((said.from, said.fate)),
+        }
+    }
+    // The message to the Pod is not behind those two for which the agent was waited for.
+    let unknown = ("pi-1".to_owned(), Fate::Unknown);
+    assert_eq!(fates, [("alice".to_owned(), Fate::Received), unknown.clone(), unknown]);
+    assert_eq!(busy, 38);
+    assert_eq!(agent.hears().await.0, "trab:bob");
 }

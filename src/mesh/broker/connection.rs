@@ -42,7 +42,7 @@ pub(crate) struct Registered {
     pub(crate) confirms: bool,
     /// The place in the roster.
     pub(crate) joined: u64,
-    /// Whether the member said that it leaves, and is off the roster.
+    /// Whether the member said that it leaves, and is off the roster. The gateway is on none.
     pub(crate) leaving: bool,
 }
 

@@ -1,14 +1,16 @@
 //! Handles one line of a member: its registration, a request to the leader, or a message to other members.
 
 use crate::mesh::broker::audit::{Entry, Message};
-use crate::mesh::broker::connection::{Registered, Stage};
+use crate::mesh::broker::connection::{Connection, Registered, Stage};
+use crate::mesh::broker::gateway::Gateway;
 use crate::mesh::broker::queue::Receipt;
 use crate::mesh::broker::{Broker, MAX_MEMBERS};
 use crate::mesh::envelope::{
-    AROUND, Ack, Addressed, Confirmed, Detailed, Envelope, First, Kind, MAX_FRAME, OURS, Ours,
-    Parts, RegisterAck, Roster, Text, json_line, text_of,
+    AROUND, Ack, Addressed, Confirmed, Detailed, Elsewhere, Envelope, First, Kind, MAX_FRAME, OURS,
+    Ours, Parts, RegisterAck, Roster, Text, json_line, text_of,
 };
 use crate::mesh::id::Id;
+use crate::mesh::machines::address;
 use crate::mesh::member::NO_AGENT;
 use crate::mesh::name::{self, BROADCAST, BROKER};
 use crate::protocol::{Frame, Framer};
@@ -37,16 +39,16 @@ struct Presence<'a> {
 }
 
 /// An envelope on its way, with the sender that is known.
-struct Routed<'a> {
-    sender: u64,
-    ours: bool,
-    name: &'a str,
-    from: &'a Arc<[u8]>,
-    id: Id,
-    re: Option<Id>,
-    body: &'a str,
+pub(super) struct Routed<'a> {
+    pub(super) sender: u64,
+    pub(super) ours: bool,
+    pub(super) name: &'a str,
+    pub(super) from: &'a Arc<[u8]>,
+    pub(super) id: Id,
+    pub(super) re: Option<Id>,
+    pub(super) body: &'a str,
     /// Whether a leader that is gone may have delivered it.
-    again: bool,
+    pub(super) again: bool,
 }
 
 impl Routed<'_> {
@@ -54,7 +56,7 @@ impl Routed<'_> {
         Parts { from: self.from, to, id: self.id, re: self.re, body: self.body.as_bytes() }
     }
 
-    fn entry<'a>(&'a self, to: &'a [u8], status: &'static str) -> Entry<'a> {
+    pub(super) fn entry<'a>(&'a self, to: &'a [u8], status: &'static str) -> Entry<'a> {
         Entry { from: self.from, to, id: self.id, re: self.re, status, why: None }
     }
 }
@@ -78,6 +80,10 @@ impl Broker {
             Some(First::Register { name, yoi }) => {
                 framer.set_limit(MAX_FRAME);
                 self.register(key, &name, serde_json::from_value(yoi).ok())
+            }
+            Some(First::YoiGateway) => {
+                framer.set_limit(MAX_FRAME);
+                self.register_gateway(key)
             }
             Some(First::ListPeers) => {
                 self.list(key, b"\"observer\"", None);
@@ -128,10 +134,15 @@ impl Broker {
 
     /// Writes a line of the leader itself to a member.
     fn reply(&mut self, key: u64, re: Option<Id>, body: &[u8]) {
+        self.reply_as(BROKER_JSON, key, re, body);
+    }
+
+    /// The same in the name of a leader, which is JSON.
+    fn reply_as(&mut self, from: &[u8], key: u64, re: Option<Id>, body: &[u8]) {
         let id = self.ids.next();
         let Some(connection) = self.connections.get_mut(&key) else { return };
         let Stage::Member(member) = &connection.stage else { return };
-        let parts = Parts { from: BROKER_JSON, to: &member.json, id, re, body };
+        let parts = Parts { from, to: &member.json, id, re, body };
         self.queued += connection.queue.reply(|bytes| parts.write(bytes));
         self.mark(key);
     }
@@ -141,15 +152,16 @@ impl Broker {
         let members =
             self.roster.values().filter_map(|key| self.connections.get(key)?.registered());
         let members: Vec<&Registered> = members.collect();
-        let names: Vec<&str> = members.iter().map(|member| &*member.name).collect();
-        let detailed = members.iter().map(|member| Detailed {
-            name: &member.name,
-            address: &member.name,
-            confirms: member.confirms,
-        });
+        let members = members.iter().map(|member| (&*member.name, member.confirms));
+        let elsewhere = self.gateway.iter().flat_map(Gateway::agents);
+        let elsewhere = elsewhere.filter(|name| !self.names.contains_key(*name));
+        let elsewhere = elsewhere.map(|name| (name, true));
+        let listed: Vec<(&str, bool)> = members.chain(elsewhere).collect();
+        let detailed =
+            listed.iter().map(|&(name, confirms)| Detailed { name, address: name, confirms });
         let body = serde_json::to_vec(&Roster {
             kind: "list_peers_reply".into(),
-            peers: names.iter().map(|name| Text((*name).into())).collect(),
+            peers: listed.iter().map(|(name, _)| Text((*name).into())).collect(),
             peers_detailed: detailed.collect(),
         });
         let body = body.expect("names are text");
@@ -168,9 +180,13 @@ impl Broker {
         };
         let (name, from, ours) = (sender.name.clone(), sender.json.clone(), sender.ours);
         let (body, again) = (envelope.body, envelope.again && ours);
+        if self.is_gateway(key) && envelope.to != Addressed::One(BROKER.into()) {
+            return self.of_gateway(key, &envelope, id, re);
+        }
         let routed = Routed { sender: key, ours, name: &name, from: &from, id, re, body, again };
         match envelope.to {
             Addressed::One(to) if to == BROKER => self.request(&routed),
+            to if self.refuses_sender(&routed, &to) => {}
             Addressed::One(to) if to == BROADCAST => {
                 let others = self.roster.values().copied().filter(|other| *other != key).collect();
                 self.deliver_to_many(&routed, b"\"broadcast\"", others);
@@ -179,7 +195,7 @@ impl Broker {
             Addressed::Many(names) => {
                 let known =
                     names.iter().filter(|to| to.0 != *name).filter_map(|to| self.names.get(&*to.0));
-                let known = known.copied().collect();
+                let known = known.copied().chain(self.gateway_to(&names)).collect();
                 let json = serde_json::to_vec(&names).expect("names are text");
                 self.deliver_to_many(&routed, &json, known);
             }
@@ -198,6 +214,7 @@ impl Broker {
                 self.reply(routed.sender, Some(routed.id), br#"{"type":"yoi_pong"}"#);
             }
             Confirmed::KIND => self.confirmed(routed),
+            Elsewhere::KIND => self.reaches(routed.sender, routed.body),
             "yoi_leaving" if routed.ours => self.leaving(routed),
             _ => {}
         }
@@ -212,6 +229,7 @@ impl Broker {
             let (name, joined) = (member.name.clone(), member.joined);
             self.forget(routed.sender, &name, joined);
         }
+        self.forget_gateway(routed.sender);
         self.reply(routed.sender, Some(routed.id), br#"{"type":"yoi_left"}"#);
     }
 
@@ -224,25 +242,33 @@ impl Broker {
 
     /// Acknowledges a message that its addressee has confirmed or denied.
     fn confirmed(&mut self, routed: &Routed<'_>) {
-        let Ok(Confirmed { id, denied, .. }) = serde_json::from_str(routed.body) else { return };
+        let Ok(Confirmed { id, denied, status, .. }) = serde_json::from_str(routed.body) else {
+            return;
+        };
         let Some(id) = Id::parse(&id) else { return };
         let Some(connection) = self.connections.get_mut(&routed.sender) else { return };
         if let Some(receipt) = connection.unconfirmed.remove(&id) {
-            let status = if denied.is_some() { "denied" } else { "received" };
+            let status = match (&denied, status.as_deref()) {
+                (None, _) => "received",
+                (Some(_), Some("queued")) => "queued",
+                (Some(_), Some("timeout")) => "timeout",
+                (Some(_), _) => "denied",
+            };
             self.decided(&receipt, status, denied.as_deref());
         }
     }
 
-    fn deliver_to_one(&mut self, routed: &Routed<'_>, to: &str) {
+    pub(super) fn deliver_to_one(&mut self, routed: &Routed<'_>, to: &str) {
         if to == routed.name {
             return self.undeliverable(routed, to, "a message to oneself is not delivered");
         }
-        let Some(target) = self.names.get(to).copied() else {
+        let elsewhere = address(to).and_then(|_| self.gateway_for(routed.sender));
+        let Some(target) = elsewhere.or_else(|| self.names.get(to).copied()) else {
             if routed.again {
                 return self.acknowledge(routed.sender, routed.id, ABSENT, b"null", None);
             }
             let hint = if to.contains(':') {
-                "; only Pods reach the agents of other machines"
+                "; agents of other machines are reached while a Pod of this one is on the mesh"
             } else if to.contains(',') {
                 "; a message to several agents names them in an array"
             } else {
@@ -253,7 +279,10 @@ impl Broker {
         let queued = self.queued;
         let Some(connection) = self.connections.get_mut(&target) else { return };
         let Some(member) = connection.registered() else { return };
-        let (json, confirms) = (member.json.clone(), member.confirms);
+        let (mut json, confirms) = (member.json.clone(), member.confirms);
+        if elsewhere.is_some() {
+            json = serde_json::to_vec(to).expect("a name is text").into();
+        }
         let size = routed.from.len() + json.len() + routed.body.len() + AROUND;
         if routed.again && !confirms {
             let reason = "the mesh leader ended before it acknowledged the message, and this \
@@ -340,11 +369,25 @@ impl Broker {
     fn decided(&mut self, receipt: &Receipt, status: &'static str, reason: Option<&str>) {
         let Receipt { sender, message, line } = receipt;
         self.audit.acknowledged(*line, message, status);
+        let sender_is_ours =
+            |connection: &Connection| connection.registered().is_some_and(|member| member.ours);
+        // Members of other programs know no such word, and nothing is known of the message yet.
+        let status = match status {
+            "queued" if !self.connections.get(sender).is_some_and(sender_is_ours) => "timeout",
+            status => status,
+        };
         self.acknowledge(*sender, message.id, status, &message.to, reason);
     }
 
     /// Tells a sender what became of its message; `target` is JSON.
-    fn acknowledge(&mut self, key: u64, re: Id, status: &str, target: &[u8], reason: Option<&str>) {
+    pub(super) fn acknowledge(
+        &mut self,
+        key: u64,
+        re: Id,
+        status: &str,
+        target: &[u8],
+        reason: Option<&str>,
+    ) {
         let mut body = std::mem::take(&mut self.scratch);
         body.extend_from_slice(br#"{"type":"ack","status":""#);
         body.extend_from_slice(status.as_bytes());
@@ -355,7 +398,14 @@ impl Broker {
             body.extend_from_slice(&serde_json::to_vec(reason).expect("a sentence is text"));
         }
         body.push(b'}');
-        self.reply(key, Some(re), &body);
+        // Members of releases after 0.4.2 take no other leader's word for an agent of another machine.
+        match self.gateway.as_ref().and_then(|_| machine_of(target)) {
+            Some(machine) => {
+                let leader = format!("\"{machine}:{BROKER}\"");
+                self.reply_as(leader.as_bytes(), key, Some(re), &body);
+            }
+            None => self.reply(key, Some(re), &body),
+        }
         body.clear();
         self.scratch = body;
     }
@@ -366,6 +416,7 @@ impl Broker {
         self.queued -= connection.queue.len();
         // Wakes the task that waits until this socket is ready; the task finds that the connection is gone.
         let _ = shutdown(&connection.stream, Shutdown::Both);
+        self.forget_gateway(key);
         let undelivered = connection.queue.undelivered();
         let Stage::Member(member) = connection.stage else { return };
         for receipt in undelivered {
@@ -388,6 +439,12 @@ impl Broker {
             self.audit.acknowledged(receipt.line, &receipt.message, status);
         }
     }
+}
+
+/// The machine of an address such as `casa:reviewer`, which is JSON.
+fn machine_of(target: &[u8]) -> Option<&str> {
+    let target = std::str::from_utf8(target.strip_prefix(b"\"")?).ok()?;
+    address(target).map(|_| target.split(':').next().unwrap_or_default())
 }
 
 /// The body of an acknowledgement, as a member reads it.

@@ -43,6 +43,8 @@ pub enum Fate {
     /// It is committed to the mailbox of its addressee.
     Received,
     Denied,
+    /// Whether its addressee has got it is not known; a host that does not know this drops it.
+    Unknown,
     /// The model of its addressee has got it. It follows `Received`; a host that does not know it drops it.
     Read,
 }
@@ -156,6 +158,10 @@ mod tests {
         assert_eq!(Outcome::read(text.as_bytes()).unwrap().reason.unwrap().len(), 500);
         // A host drops an outcome that it does not know, as one that knows no `read` drops that.
         assert_eq!(Outcome::read(text.replace("denied", "later").as_bytes()), None);
+        assert_eq!(
+            Outcome::read(text.replace("denied", "unknown").as_bytes()).unwrap().fate,
+            Fate::Unknown
+        );
         let presence = Presence::read(br#"{"agents":["a","","b\n"]}"#).unwrap();
         assert_eq!(presence, Presence { agents: vec!["a".into()], ..Presence::default() });
     }

@@ -3,7 +3,6 @@
 use crate::mesh::broker::{ABSENT, read_ack};
 use crate::mesh::envelope::{Addressed, Envelope, Roster, Text, To, confirming, text_of};
 use crate::mesh::id::Id;
-use crate::mesh::member::seen::Fate;
 use crate::mesh::member::session::Session;
 use crate::mesh::member::{Message, Peer, Received, Status};
 use crate::mesh::name::{BROADCAST, BROKER, is_broker};
@@ -62,15 +61,12 @@ impl Session {
 
     /// Whether a message was not given before; one that was is answered as before.
     fn is_new(&mut self, message: &Message) -> bool {
-        let Some(seen) = self.seen.as_mut().filter(|_| matches!(message.to, To::One(_))) else {
-            return true;
-        };
-        match seen.note(&message.from, message.id) {
+        let (Some(seen), To::One(to)) = (self.seen.as_mut(), &message.to) else { return true };
+        match seen.note([&message.from, to], message.id) {
             None => return true,
             // It is confirmed when it is kept.
-            Some(Fate::Open) => {}
-            Some(Fate::Kept) => self.confirm(message.id, None),
-            Some(Fate::Denied(reason)) => self.confirm(message.id, Some(&reason)),
+            Some(None) => {}
+            Some(Some(fate)) => self.confirm(message.id, &fate),
         }
         false
     }
@@ -80,7 +76,10 @@ impl Session {
         if let (Some(re), Some(ack)) = (re, read_ack(body)) {
             let expected = |to: &str| {
                 let label = from.strip_suffix(BROKER).unwrap_or_default();
-                from == BROKER || to.starts_with(label)
+                // Of one id, the gateway to other machines passes on one message after the other.
+                let names_another =
+                    self.ours && ack.target.as_deref().is_some_and(|target| target != to);
+                (from == BROKER || to.starts_with(label)) && !names_another
             };
             if self.pending.get(&re).is_none_or(|(_, message)| !expected(&message.to)) {
                 return;
@@ -158,6 +157,8 @@ impl Session {
 fn status(word: &str) -> Option<Status> {
     match word {
         "received" => Some(Status::Received),
+        // Of leaders of yoi only: the addressee is on another machine.
+        "queued" => Some(Status::Queued),
         // Leaders before 0.4.2 dropped a message to a busy agent.
         "denied" | "busy" => Some(Status::Denied),
         // Of leaders of yoi only: the addressee left and had not confirmed.

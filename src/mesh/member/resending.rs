@@ -19,6 +19,8 @@ const PATIENCE: Duration = Duration::from_millis(2500);
 
 /// A message to one member whose outcome is not known.
 pub(super) struct Outgoing {
+    /// In whose name the gateway sends it; `None`: in its own, as every member.
+    pub(super) from: Option<String>,
     pub(super) id: Id,
     pub(super) to: String,
     pub(super) re: Option<Id>,
@@ -32,6 +34,7 @@ impl Outgoing {
     /// Its line, under the name of this member.
     pub(super) fn line(&self, from: &str) -> Vec<u8> {
         let write = if self.in_doubt { line_again } else { line };
+        let from = self.from.as_deref().unwrap_or(from);
         write(from, &To::One(self.to.clone()), self.id, self.re, &self.body)
     }
 

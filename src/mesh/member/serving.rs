@@ -2,12 +2,13 @@
 
 use crate::backoff::Backoff;
 use crate::disk::FileId;
-use crate::mesh::envelope::{To, line, request};
+use crate::mesh::envelope::{To, elsewhere, line, request};
 use crate::mesh::id::Ids;
 use crate::mesh::member::connecting::{self, Led, Seated};
 use crate::mesh::member::resending::{Outgoing, Resends};
 use crate::mesh::member::session::Session;
-use crate::mesh::member::{Command, Options, Received, Sent, Standing, Status};
+use crate::mesh::member::{Command, JoinError, Options, Received, Sent, Standing, Status};
+use crate::mesh::name::GATEWAY;
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::sync::mpsc::error::TrySendError;
@@ -95,7 +96,7 @@ impl Actor {
         }
     }
 
-    /// Joins again, however long that takes; `None`: this member leaves.
+    /// Joins again, however long that takes; `None`: this member leaves, or the leader knows no gateway.
     async fn join_again(&self, mut frozen: Option<FileId>) -> Option<Seated> {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
@@ -103,6 +104,7 @@ impl Actor {
                 () = self.leaving.cancelled() => return None,
                 joined = connecting::connect(&self.options, frozen.take()) => match joined {
                     Ok(seated) => return Some(seated),
+                    Err(JoinError::Closed(_)) if self.options.name == GATEWAY => return None,
                     Err(error) => error,
                 },
             };
@@ -221,13 +223,13 @@ impl Actor {
         match command {
             // A caller that gave up must not find its message delivered later.
             Command::Send { done, .. } if done.is_closed() => {}
-            Command::Send { id, to: To::One(to), re, body, done } => {
-                let message = Outgoing { id, to, re, body, done, in_doubt: false };
+            Command::Send { from, id, to: To::One(to), re, body, done } => {
+                let message = Outgoing { from, id, to, re, body, done, in_doubt: false };
                 if let Some(message) = session.resends.behind(message) {
                     session.send(message);
                 }
             }
-            Command::Send { id, to, re, body, done } => {
+            Command::Send { id, to, re, body, done, .. } => {
                 session.out.extend(line(&session.name, &to, id, re, &body));
                 let _ = done.send(Sent { id, status: Status::Sent, reason: None });
             }
@@ -236,10 +238,13 @@ impl Actor {
                 session.out.extend(request(&session.name, id, "list_peers"));
                 session.lists.insert(id, done);
             }
-            Command::Confirm { from, id, denied } => {
+            Command::Elsewhere(agents) => {
+                session.out.extend(elsewhere(self.ids.next(), agents));
+            }
+            Command::Confirm { from, to, id, fate } => {
                 if let Some(seen) = &mut session.seen {
-                    seen.note_fate(&from, id, denied.as_deref());
-                    session.confirm(id, denied.as_deref());
+                    seen.note_fate(from, to, id, fate.clone());
+                    session.confirm(id, &fate);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! One connection of a member to its leader: what was read, what waits to be written, and who waits for an answer.
 
 use crate::disk::FileId;
-use crate::mesh::envelope::confirmed;
+use crate::mesh::envelope::{Fate, confirmed};
 use crate::mesh::id::Id;
 use crate::mesh::member::resending::{Outgoing, Resends};
 use crate::mesh::member::seen::Seen;
@@ -104,10 +104,10 @@ impl Session {
         self.place += 1;
     }
 
-    /// Tells a leader of ours what became of a message: it is kept, or denied for this reason.
-    pub(super) fn confirm(&mut self, message: Id, denied: Option<&str>) {
+    /// Tells a leader of ours what became of a message.
+    pub(super) fn confirm(&mut self, message: Id, fate: &Fate) {
         if self.ours {
-            self.out.extend(confirmed(&self.name, Id::new(), message, denied));
+            self.out.extend(confirmed(&self.name, Id::new(), message, fate));
         }
     }
 

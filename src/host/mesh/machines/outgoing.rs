@@ -4,7 +4,7 @@
 use crate::host::mesh::delivery;
 use crate::host::mesh::machines::Task;
 use crate::host::pod::Fact;
-use crate::mesh::machines::{Fate, MachineName, Message, NotStored, Outcome, Peering};
+use crate::mesh::machines::{Fate, Link, MachineName, Message, NotStored, Outcome, Peering};
 use crate::mesh::{Id, Status};
 use crate::protocol::PodName;
 use crate::run::Notification;
@@ -21,10 +21,13 @@ const MOST_WAITING: usize = 10_000;
 /// How long a Pod may take to note an outcome before the next message is taken.
 const NOTED: Duration = Duration::from_secs(1);
 
+/// The machine of the addressee of a message, its sender, its addressee there, and its id.
+pub(super) type Key = (MachineName, String, String, String);
+
 /// A message on its way.
 pub(super) struct Waiting {
-    pod: PodName,
-    machine: MachineName,
+    /// The Pod that sent it; `None`: an agent that is no Pod did.
+    pub(super) pod: Option<PodName>,
     done: Option<oneshot::Sender<Outcome>>,
 }
 
@@ -60,14 +63,31 @@ impl crate::host::Shared {
             body: body.to_owned(),
             peering,
         };
+        let wait = waits.then_some(OUTCOME);
+        self.send_over(&link, &machine, message, Some(pod), wait).await
+    }
+
+    /// Sends a message of a Pod or of an agent that is none, and waits so long for what becomes of it if the other machine is
+    /// present. The late outcome of a message of a Pod is still known.
+    pub(super) async fn send_over(
+        &self,
+        link: &Link,
+        machine: &MachineName,
+        message: Message,
+        pod: Option<&PodName>,
+        wait: Option<Duration>,
+    ) -> Stored {
+        let machines = &self.mesh.machines;
         let (done, outcome) = oneshot::channel();
-        let waiting = Waiting { pod: pod.clone(), machine: machine.clone(), done: Some(done) };
-        if machines.waiting().len() < MOST_WAITING {
-            machines.waiting().insert(message.id.clone(), waiting);
+        let waiting = Waiting { pod: pod.cloned(), done: Some(done) };
+        let Message { from, to, id, .. } = &message;
+        let key = (machine.clone(), from.clone(), to.clone(), id.clone());
+        if pod.is_none() || machines.waiting().len() < MOST_WAITING {
+            machines.waiting().insert(key.clone(), waiting);
         }
         let is_of_agent = message.peering.is_none();
-        if let Err(error) = link.send(&machine, &message).await {
-            machines.waiting().remove(&message.id);
+        if let Err(error) = link.send(machine, &message).await {
+            machines.waiting().remove(&key);
             let status = match error {
                 NotStored::TooLarge(..) | NotStored::Refused(_) | NotStored::Full(_) => {
                     Status::Refused
@@ -78,13 +98,20 @@ impl crate::host::Shared {
             return (status, Some(error.to_string()));
         }
         if is_of_agent {
-            machines.note_queued(pod, &machine, &message);
+            machines.note_queued(pod, machine, &message);
         }
-        if !waits {
+        let is_present = machines.knows(machine.as_str());
+        let outcome = match wait {
+            Some(wait) if is_present => tokio::time::timeout(wait, outcome).await.ok(),
+            Some(_) | None => None,
+        };
+        if pod.is_none() {
+            machines.waiting().remove(&key);
+        }
+        if wait.is_none() {
             return (Status::Queued, None);
         }
-        let is_present = state.present.contains_key(&machine);
-        if is_present && let Ok(Ok(outcome)) = tokio::time::timeout(OUTCOME, outcome).await {
+        if let Some(Ok(outcome)) = outcome {
             return (status(outcome.fate), outcome.reason);
         }
         let away = if is_present { "has not taken it yet" } else { "is away" };
@@ -97,6 +124,7 @@ fn status(fate: Fate) -> Status {
     match fate {
         Fate::Received | Fate::Read => Status::Received,
         Fate::Denied => Status::Denied,
+        Fate::Unknown => Status::Timeout,
     }
 }
 
@@ -114,13 +142,13 @@ impl Task {
             return Ok(());
         }
         let waiting = {
-            let mut waiting = self.machines().waiting();
-            let is_its = waiting.get(&outcome.id).is_some_and(|sent| sent.machine == *from);
-            if is_its { waiting.remove(&outcome.id) } else { None }
+            let Outcome { id, to: sender, from: agent, .. } = &outcome;
+            let key = (from.clone(), sender.clone(), agent.clone(), id.clone());
+            self.machines().waiting().remove(&key)
         };
         let is_known = waiting.is_some();
         let (pod, done) = match waiting {
-            Some(Waiting { pod, done, .. }) => (Some(pod), done),
+            Some(Waiting { pod, done }) => (pod, done),
             // This host was started anew since, or the outcome is invented.
             None => (PodName::parse(&outcome.to).ok(), None),
         };
@@ -158,6 +186,12 @@ impl Task {
         match outcome.fate {
             Fate::Received | Fate::Read => {
                 let text = format!("{named} received the message {}, which was queued", outcome.id);
+                Fact::Noted(Notification { message: format!("[agent-network] {text}"), from: None })
+            }
+            Fate::Unknown => {
+                let why = SafeText::line(outcome.reason.unwrap_or_default());
+                let text =
+                    format!("whether {named} got the message {} is not known: {why}", outcome.id);
                 Fact::Noted(Notification { message: format!("[agent-network] {text}"), from: None })
             }
             Fate::Denied => {

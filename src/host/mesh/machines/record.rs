@@ -7,6 +7,7 @@ use crate::mesh::machines::{Fate, MachineName, Message, Outcome, address};
 use crate::mesh::{Audit, AuditEntry, Id, Socket};
 use crate::protocol::mesh::{MachineMessage, MessageState};
 use crate::protocol::{AgentOrigin, PodName, now_ms};
+use crate::store::agent_key;
 use std::collections::VecDeque;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -67,14 +68,21 @@ impl Machines {
         self.record().sent.iter().cloned().collect()
     }
 
-    /// The server holds a message for another machine.
-    pub(super) fn note_queued(&self, pod: &PodName, machine: &MachineName, message: &Message) {
+    /// The server holds a message for another machine, of a Pod or of an agent that is none.
+    pub(super) fn note_queued(
+        &self,
+        pod: Option<&PodName>,
+        machine: &MachineName,
+        message: &Message,
+    ) {
         let to = format!("{machine}:{}", message.to);
         let (id, state, at) = (message.id.clone(), MessageState::Queued, now_ms());
         let mut record = self.record();
         let (from, agent) = (message.to.clone(), message.from.clone());
         let of = Outcome { id: id.clone(), to: agent, from, fate: Fate::Received, reason: None };
-        record.audit([pod.as_str(), &to], &of, "queued");
+        record.audit([&message.from, &to], &of, "queued");
+        // Screens are shown what Pods sent.
+        let Some(pod) = pod else { return };
         if record.sent.len() >= REMEMBERED {
             record.sent.pop_front();
         }
@@ -90,17 +98,22 @@ impl Machines {
         let (state, status) = match outcome.fate {
             Fate::Received => (MessageState::Received, "received"),
             Fate::Denied => (MessageState::Denied, "denied"),
+            Fate::Unknown => (MessageState::Unknown, "timeout"),
             Fate::Read => (MessageState::Read, "read"),
         };
         let mut record = self.record();
         let agent = format!("{from}:{}", outcome.from);
         record.audit([&outcome.to, &agent], outcome, status);
         let is_its = |sent: &&mut MachineMessage| {
-            sent.id == outcome.id && address(&sent.to).is_some_and(|(machine, _)| machine == *from)
+            sent.id == outcome.id && agent_key(&sent.to) == agent_key(&agent)
         };
         let sent = record.sent.iter_mut().rev().find(is_its);
         let is_new = sent.is_none_or(|sent| {
-            let is_new = sent.state < state;
+            let is_new = match (sent.state, state) {
+                (was, MessageState::Unknown) => was == MessageState::Queued,
+                (MessageState::Unknown, _) => true,
+                (was, is) => was < is,
+            };
             if is_new {
                 (sent.state, sent.at) = (state, now_ms());
             }
@@ -114,7 +127,11 @@ impl Machines {
 
     /// What became here of a message of another machine.
     pub(super) fn note_taken(&self, from: &MachineName, outcome: &Outcome) {
-        let status = if outcome.fate == Fate::Denied { "denied" } else { "received" };
+        let status = match outcome.fate {
+            Fate::Received | Fate::Read => "received",
+            Fate::Denied => "denied",
+            Fate::Unknown => "timeout",
+        };
         let sender = format!("{from}:{}", outcome.to);
         self.record().audit([&sender, &outcome.from], outcome, status);
     }
