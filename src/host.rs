@@ -13,6 +13,8 @@ use crate::protocol::name::folded;
 use crate::protocol::{ApprovalRequest, Event, PeerEdge, PodInfo, PodName, Refusal, State};
 use crate::sandbox::{Confinement, Sandbox};
 use crate::store::{DamagedRow, Store, StoreError};
+use crate::tools::jobs::EndedBy;
+use futures_util::future::join;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -494,7 +496,9 @@ impl Host {
         let mut leaving = tokio::task::JoinSet::new();
         for handle in members.0.values() {
             let handle = handle.clone();
-            leaving.spawn(async move { handle.host_ends().await });
+            leaving.spawn(async move {
+                join(handle.host_ends(), handle.jobs.close(EndedBy::Host)).await
+            });
         }
         // A Pod that does not pause in time is cut off; the next start says so.
         if tokio::time::timeout(PAUSE, leaving.join_all()).await.is_err() {

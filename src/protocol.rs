@@ -13,6 +13,7 @@ pub mod family;
 pub mod frame;
 pub mod framer;
 pub mod item;
+pub mod job;
 pub mod json_values;
 pub mod limit_met;
 pub mod matter;
@@ -48,6 +49,7 @@ pub use family::{GoesOnBy, LastRun, Lent, PeerEdge, PodInfo, Queued, State, WAIT
 pub use frame::{ClientKind, IN_FLIGHT, Incoming, MAX_LINE, Outgoing};
 pub use framer::{Frame, Framer};
 pub use item::{Content, Effort, Item, RequestConfig, Role, flatten};
+pub use job::JobInfo;
 pub use json_values::{MAX_VALUES, ValueCount, value_memory};
 pub use limit_met::{LimitKind, LimitMet};
 pub use matter::{Matter, TEST_CALL, TriedWay};

@@ -62,7 +62,7 @@ pub use package::changed_package_scripts;
 pub use places::{Person, is_obeyed_by_name};
 pub use pod_storage::PodStorage;
 pub use pod_world::PodWorld;
-pub use process::is_ours;
+pub use process::{Process as KeptNetwork, is_ours};
 pub use project::{is_behind_project_file, is_project_file};
 pub use scripts::script_hash;
 pub use serving::{Served, Server, ending as serving_end};
@@ -122,6 +122,10 @@ const WORLD_KILLED: &str = "the process that watches this command was killed, by
 memory runs out or by another program, and everything the command had started ended with it";
 /// The most bytes of output read at once.
 const CHUNK: usize = 16 * 1024;
+/// How much output of a command in the background is read without a pause, in bytes. It can write for ever.
+pub const WITHOUT_PAUSE: u64 = 64 * 1024 * 1024;
+/// The pause before each further part.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Starts commands.
 #[derive(Clone, Debug)]
@@ -336,7 +340,9 @@ async fn watch_to_end(
     };
     let control = is_sent.then_some(control);
     let reports = BufReader::new(reports.take(order::MOST_BYTES)).lines();
-    let watch = Watch { control, reports, output, on_output, phase };
+    let in_background = order.view.as_ref().is_some_and(|view| view.in_background);
+    let at_once = if in_background { WITHOUT_PAUSE } else { u64::MAX };
+    let watch = Watch { control, reports, output, on_output, phase, at_once, next_read: None };
     if let Some((report, ordered)) = watch.until_report((deadline, limit), cancel).await {
         return finish(child, report, ordered).await;
     }
@@ -356,6 +362,9 @@ struct Watch<'a, 'b, F> {
     output: Option<ChildStderr>,
     on_output: F,
     phase: &'a mut Phase<'b>,
+    /// How many more bytes are read without a pause.
+    at_once: u64,
+    next_read: Option<Instant>,
 }
 
 /// What starts a command.
@@ -405,7 +414,7 @@ impl<F: FnMut(&[u8])> Watch<'_, '_, F> {
                     Ok(Some(line)) if self.on_line(&line) => {}
                     line => break line,
                 },
-                read = read(&mut self.output, &mut buffer) => self.take(read, &buffer),
+                read = read(&mut self.output, self.next_read, &mut buffer) => self.take(read, &buffer),
                 () = all_ready(*self.phase) => {
                     self.begin().await;
                     deadline = Instant::now() + limit;
@@ -447,6 +456,7 @@ impl<F: FnMut(&[u8])> Watch<'_, '_, F> {
             let _ = control.write_all(line.as_bytes()).await;
         }
         if let Phase::Waits(Start { sandbox, command, keeper }) = before {
+            command.group.begin();
             sandbox.world.next.start(sandbox, command, keeper);
         }
     }
@@ -461,14 +471,20 @@ impl<F: FnMut(&[u8])> Watch<'_, '_, F> {
     fn take(&mut self, read: usize, buffer: &[u8]) {
         match read {
             0 => self.output = None,
-            n => (self.on_output)(&buffer[..n]),
+            n => {
+                self.at_once = self.at_once.saturating_sub(n as u64);
+                self.next_read = (self.at_once == 0).then(|| Instant::now() + PAUSE);
+                (self.on_output)(&buffer[..n]);
+            }
         }
     }
 
     async fn drain(&mut self, buffer: &mut [u8]) {
         let end = Instant::now() + DRAIN;
         while self.output.is_some() && Instant::now() < end {
-            let Ok(n) = timeout(DRAIN, read(&mut self.output, buffer)).await else { return };
+            let Ok(n) = timeout(DRAIN, read(&mut self.output, None, buffer)).await else {
+                return;
+            };
             self.take(n, buffer);
         }
     }
@@ -482,8 +498,11 @@ async fn all_ready(phase: Phase<'_>) {
     }
 }
 
-/// The number of bytes read; 0 at the end of the output. Pending for ever after that.
-async fn read(output: &mut Option<ChildStderr>, buffer: &mut [u8]) -> usize {
+/// The number of bytes read, not before this moment; 0 at the end of the output. Pending for ever after that.
+async fn read(output: &mut Option<ChildStderr>, from: Option<Instant>, buffer: &mut [u8]) -> usize {
+    if let Some(from) = from {
+        sleep_until(from).await;
+    }
     match output {
         Some(pipe) => pipe.read(buffer).await.unwrap_or(0),
         None => std::future::pending().await,

@@ -10,6 +10,7 @@ mod cursors;
 mod discards;
 mod error;
 mod family;
+mod jobs;
 mod lane;
 mod learned;
 mod machine_peers;

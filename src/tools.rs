@@ -18,6 +18,7 @@ mod guard;
 mod ignore_pattern;
 mod ignored;
 mod input;
+pub mod jobs;
 pub mod text_limit;
 pub(crate) mod line_diff;
 mod live_output;
@@ -47,6 +48,7 @@ use crate::protocol::{
 use crate::sandbox::{CommandLimits, Isolation, Need, Person, PodStorage, PodWorld, StartGroup};
 use crate::scope::Scope;
 use fault::Fault;
+use jobs::Jobs;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -55,7 +57,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 pub use attachment::{Attachment, attachment};
-pub use bash::{CommandTime, SUCCEEDED, needless};
+pub use bash::{CommandTime, in_background, needless, succeeded};
 pub use command_sheet::command_sheet;
 pub use guard::{CHANGES_GIT, purpose};
 pub use outside::{CommandNeeds, command_needs};
@@ -136,7 +138,7 @@ pub enum Lane {
     Change,
     /// Runs commands: together with others of its kind, not beside `Change`.
     Shell,
-    /// Changes the task list or asks the person: one after the other in call order.
+    /// Changes the task list, ends a command in the background or asks the person: one after the other in call order.
     Note,
     /// Concerns other Pods: a barrier, alone and in call order.
     Pods,
@@ -148,6 +150,8 @@ enum Act {
     Files(fn(&str, &Context, &CancellationToken) -> Result<Output, Fault>),
     /// A command under its helper.
     Shell,
+    /// Ends a command in the background.
+    StopJob,
     /// On the task list; a change is handed back in [`Done::tasks`].
     Tasks(fn(&str, &mut tasks::Tasks) -> Result<Output, Fault>),
     /// One call to the host.
@@ -179,6 +183,8 @@ pub struct Context {
     pub old_nofile: Option<u64>,
     /// What the Pod's commands share.
     pub pod_world: PodWorld,
+    /// The Pod's commands in the background.
+    pub jobs: Jobs,
     /// yoi's own directories: no command can access them, whatever its grants.
     pub own: Vec<PathBuf>,
     /// The time limits of commands.
@@ -238,6 +244,24 @@ pub const TABLE: &[Tool] = &[
         schema: input::schema::<bash::Input>,
         takes: bash::takes,
         act: Act::Shell,
+    },
+    Tool {
+        name: "BashOutput",
+        description: jobs::OUTPUT,
+        lane: Lane::Look,
+        telling: &["id"],
+        schema: input::schema::<jobs::OutputInput>,
+        takes: input::takes::<jobs::OutputInput>,
+        act: Act::Files(jobs::read),
+    },
+    Tool {
+        name: "BashStop",
+        description: jobs::STOP,
+        lane: Lane::Note,
+        telling: &["id"],
+        schema: input::schema::<jobs::StopInput>,
+        takes: input::takes::<jobs::StopInput>,
+        act: Act::StopJob,
     },
     Tool {
         name: "Edit",
@@ -432,6 +456,7 @@ async fn act(
 ) -> Result<Done, Fault> {
     match tool.act {
         Act::Shell => bash::bash(arguments, ctx, cancel, live).await.map(Done::of),
+        Act::StopJob => jobs::stop(arguments, ctx).await.map(Done::of),
         Act::Files(work) => {
             let (arguments, ctx, stop) = (arguments.to_owned(), ctx.clone(), cancel.clone());
             let work = move || work(&arguments, &ctx.canonical(), &stop);

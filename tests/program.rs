@@ -6,6 +6,8 @@ mod answers;
 mod asking;
 #[path = "program/auth.rs"]
 mod auth;
+#[path = "program/background.rs"]
+mod background;
 #[path = "program/bench.rs"]
 mod bench;
 #[path = "program/brief_hosts.rs"]

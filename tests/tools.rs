@@ -1,5 +1,7 @@
 //! The tools as a model meets them: arguments in, result out, over real files and the real helper.
 
+#[path = "tools/background.rs"]
+mod background;
 #[path = "tools/bench.rs"]
 mod bench;
 #[path = "tools/commands.rs"]

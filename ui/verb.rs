@@ -27,6 +27,7 @@ mod explain;
 mod fork;
 mod help;
 mod inbox;
+mod jobs;
 mod later;
 mod keys;
 mod lend;
@@ -101,6 +102,7 @@ pub static LIST: &[&Verb] = &[
     &policy::VERB,
     &trust::VERB,
     &mcp::VERB,
+    &jobs::VERB,
     &connect::VERB,
     &model::VERB,
     &effort::VERB,

@@ -92,9 +92,10 @@ async fn until_all_rest(shared: &Shared) {
     }
 }
 
-/// Whether a Pod works, or takes a message from its queue at once.
+/// Whether a Pod works, also in the background, or takes a message from its queue at once.
 fn works(info: &PodInfo) -> bool {
     match info.state {
+        _ if info.jobs > 0 => true,
         State::Running => true,
         State::Idle => !info.queue.is_empty(),
         _ => false,
@@ -108,6 +109,8 @@ pub(crate) fn is_idle(shared: &Shared) -> bool {
         // The event of a child that waits there may start a run.
         && shared.members.borrow().0.values().all(Handle::has_no_request)
         && shared.family().iter().all(|info| {
-            !matches!(info.state, State::Running | State::NeedsYou) && info.queue.is_empty()
+            !matches!(info.state, State::Running | State::NeedsYou)
+                && info.queue.is_empty()
+                && info.jobs == 0
         })
 }

@@ -8,6 +8,7 @@ use crate::host::mesh::membership::Membership;
 use crate::host::pod::approval::PendingApproval;
 use crate::host::pod::exchange::Exchange;
 use crate::host::pod::handle::REQUESTS;
+use crate::host::pod::jobs::Records;
 use crate::host::pod::model::LookedAt;
 use crate::host::pod::phase::{Admission, Phase};
 use crate::host::pod::resolved::Resolved;
@@ -18,6 +19,7 @@ use crate::sandbox::PodWorld;
 use crate::scope::Scope;
 use crate::session::Files;
 use crate::store::{PodRow, Wanted};
+use crate::tools::jobs::Jobs;
 use crate::tools::{PathThreads, ToolSet};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
@@ -61,6 +63,8 @@ mod rewind;
 /// Making a Pod live.
 mod live;
 mod directory;
+/// The commands in the background.
+mod jobs;
 /// Turning an ephemeral Pod into an ordinary one.
 mod keep;
 /// The log between runs.
@@ -108,6 +112,8 @@ pub(crate) struct Pod {
     used_servers: PodServers,
     path_threads: PathThreads,
     pod_world: PodWorld,
+    /// The commands in the background.
+    jobs: Jobs,
     /// Notes for a person from when the Pod became live, beside those about its scope.
     notes: Vec<String>,
     /// The notice shown while the rules of the workspace are unknown.
@@ -179,6 +185,9 @@ pub(crate) fn spawn(
     let info = PodInfo { waiting, ..resolved::info(shared, &row, &resolved, queue) };
     let (info, watched) = watch::channel(info);
     let commands = Commands::default();
+    let records =
+        Records { shared: shared.clone(), pod: name.clone(), requests: requests.downgrade() };
+    let jobs = Jobs::new(Arc::new(records));
     let servers = PodServers::new(shared.mcp.clone(), row.name.clone());
     let pod = Pod {
         publisher: Publisher::new(name.clone(), shared.clone()),
@@ -189,6 +198,7 @@ pub(crate) fn spawn(
         used_servers: servers.clone(),
         path_threads: PathThreads::default(),
         pod_world: PodWorld::default(),
+        jobs: jobs.clone(),
         notes: Vec::new(),
         rules_note: None,
         row,
@@ -216,7 +226,7 @@ pub(crate) fn spawn(
         supervisor,
     };
     tokio::spawn(pod.serve(inbox));
-    Handle { name, session, created, requests, info: watched, granted, commands, servers }
+    Handle { name, session, created, requests, info: watched, granted, commands, jobs, servers }
 }
 
 /// The environment of the store, with what a client offers.
@@ -233,6 +243,7 @@ impl Pod {
         let mut granted = self.granted.subscribe();
         let mut consents = self.shared.consents.subscribe();
         let mut tools = self.shared.tools.subscribe();
+        let mut jobs = self.jobs.running();
         loop {
             let deadline = self.phase.deadline();
             let held = self.exchange.next().filter(|_| !self.phase.is_running());
@@ -246,6 +257,7 @@ impl Pod {
                 Ok(()) = granted.changed() => self.show_granted(),
                 Ok(()) = consents.changed() => self.consents_changed().await,
                 Ok(()) = tools.changed() => self.choose_tools(),
+                Ok(()) = jobs.changed() => self.show_jobs(),
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                     self.deadline_passed().await;
                 }
@@ -326,6 +338,7 @@ impl Pod {
             Fact::Relocated(place) => self.relocated(*place).await,
             Fact::Kept => self.is_kept(),
             Fact::ChildEvent(message) => self.child_event(message).await,
+            Fact::JobEnded(message) => self.job_ended(message).await,
             Fact::Delivered(messages) => self.delivered(messages).await,
             Fact::MeshChosen(joined) => self.mesh_chosen(joined),
             Fact::Mesh(standing) => self.show_mesh(standing),

@@ -20,6 +20,7 @@ mod decide;
 mod end;
 mod find_model;
 mod fork;
+mod jobs;
 mod lend;
 mod list;
 mod mesh;
@@ -171,6 +172,8 @@ async fn dispatch(cx: Cx, method: Method) -> Result<Event, Refusal> {
         Method::Lend { to, rule } => authorized(lend::Lend { to, rule }, cx).await,
         Method::Reclaim { path } => authorized(reclaim::Reclaim { path }, cx).await,
         Method::ListServers { workspace } => authorized(mcp::ListServers { workspace }, cx).await,
+        Method::ListJobs => authorized(jobs::ListJobs, cx).await,
+        Method::StopJob { id } => authorized(jobs::StopJob { id }, cx).await,
         Method::Who { path } => authorized(who::WhoHolds { path }, cx).await,
         Method::Since { at } => authorized(since::Since { at }, cx).await,
         Method::Decide { approval: id, verdict } => {

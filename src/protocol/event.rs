@@ -8,6 +8,7 @@ use crate::protocol::command_sheet::CommandSheet;
 use crate::protocol::entry::{Entry, Fact, SystemItem, Trigger, domain};
 use crate::protocol::family::{Lent, PeerEdge, PodInfo, is_false};
 use crate::protocol::item::Effort;
+use crate::protocol::job::JobInfo;
 use crate::protocol::matter::TriedWay;
 use crate::protocol::mesh::{MachineView, MeshAgent, MeshView};
 use crate::protocol::method::Segment;
@@ -389,6 +390,10 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         problems: Vec<String>,
     },
+    /// The reply to `list_jobs`; the reply to `stop_job` has the one that ended.
+    Jobs {
+        jobs: Vec<JobInfo>,
+    },
     /// The reply to `explain_command`.
     CommandSheet(Box<CommandSheet>),
     /// The reply to `mesh_agents`, `mesh_join`, `mesh_leave` and `mesh_block`.
@@ -521,6 +526,7 @@ impl Event {
                 | Self::Mesh(_)
                 | Self::MeshSent { .. }
                 | Self::McpServers { .. }
+                | Self::Jobs { .. }
                 | Self::Lagged
                 | Self::Unknown(_)
         )

@@ -162,6 +162,9 @@ pub struct PodInfo {
     /// How it takes part in the agent mesh; `None`: it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshStanding>,
+    /// The number of its commands that run in the background.
+    #[serde(default, skip_serializing_if = "has_none")]
+    pub jobs: u32,
 }
 
 /// What lets a Pod at rest go on.
@@ -230,6 +233,7 @@ impl PodInfo {
             segment: None,
             ephemeral: false,
             mesh: None,
+            jobs: 0,
         }
     }
 
@@ -263,6 +267,10 @@ impl PodInfo {
         };
         rests_since.saturating_add(EPHEMERAL_MS)
     }
+}
+
+fn has_none(count: &u32) -> bool {
+    *count == 0
 }
 
 pub(crate) fn is_false(value: &bool) -> bool {

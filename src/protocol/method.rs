@@ -242,6 +242,12 @@ pub enum Method {
         /// The root of the workspace.
         workspace: PathBuf,
     },
+    /// The commands of every Pod that run in the background, and those that ended lately.
+    ListJobs,
+    /// End one of the addressed Pod.
+    StopJob {
+        id: String,
+    },
     /// Take a rewind back, or the undo of one: the entry is the one of `rewind_targets`.
     UndoRewind {
         entry: EntryId,
@@ -354,6 +360,8 @@ impl Method {
             Self::Revoke { .. } => "revoke",
             Self::Trust { .. } => "trust",
             Self::ListServers { .. } => "list_mcp_servers",
+            Self::ListJobs => "list_jobs",
+            Self::StopJob { .. } => "stop_job",
             Self::UndoRewind { .. } => "undo_rewind",
             Self::LeaveOut { .. } => "leave_out",
             Self::MeshJoin => "mesh_join",

@@ -403,12 +403,15 @@ fn in_order_of_start<'a>(tools: &ToolSet, calls: &'a [Call]) -> Cow<'a, [Call]> 
 /// alone, in call order.
 fn alike(tools: &ToolSet, calls: &[Call]) -> usize {
     let lane = |call: &Call| tools.lane(&call.name).unwrap_or(Lane::Look);
+    // What a later call may do depends on what runs in the background beside it.
+    let is_alone = |call: &Call| call.name == "Bash" && tools::in_background(&call.arguments);
     match calls.first().map(lane) {
         Some(first @ (Lane::Look | Lane::Shell)) => calls
             .iter()
             .take(usize::from(MAX_TOGETHER))
-            .take_while(|call| lane(call) == first)
-            .count(),
+            .take_while(|call| lane(call) == first && !is_alone(call))
+            .count()
+            .max(1),
         Some(Lane::Change | Lane::Note | Lane::Pods) | None => 1,
     }
 }

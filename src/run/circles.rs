@@ -4,7 +4,7 @@ use crate::config::settings::Watch;
 use crate::protocol::{CircleKind, Circling, now_ms};
 use crate::run::batch::{Call, label};
 use crate::run::{Run, RunEvent};
-use crate::tools::{Output, SUCCEEDED};
+use crate::tools::{Output, succeeded};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
@@ -44,8 +44,7 @@ pub(super) enum Ending {
 
 impl Ending {
     pub(super) fn of(call: &Call, output: &Output) -> Self {
-        let failed =
-            output.is_error || (call.name == "Bash" && !output.summary.starts_with(SUCCEEDED));
+        let failed = output.is_error || (call.name == "Bash" && !succeeded(&output.summary));
         match failed {
             true => Self::failed(&output.summary, output.content.as_deref()),
             false => Self::Succeeded,

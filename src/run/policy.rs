@@ -145,6 +145,7 @@ impl Run {
         let looked = look(calls, &self.setup.path_threads, see).await;
         let answers = self.answers().await;
         let policy = &self.setup.permissions;
+        let jobs = self.setup.tools.jobs.named();
         let decide = |(call, looked): (&Call, Looked)| {
             let seen = match looked {
                 Ok(seen) => seen,
@@ -155,7 +156,10 @@ impl Run {
             }
             let fails = seen.fails();
             let reason = self.offered.approval_reason(&call.name);
-            match (judge(&policy.rules, &answers, claim(call, seen, policy, reason)), fails) {
+            let claim = claim(call, seen, policy, reason).beside(&jobs);
+            // What a person allowed for good was said of a command that runs alone.
+            let answers = if claim.beside.is_none() { &answers[..] } else { &[] };
+            match (judge(&policy.rules, answers, claim), fails) {
                 (Decision::NeedsApproval(_), Some(why)) => Decision::Deny(why),
                 (decision, _) if call.name == QUESTION_TOOL => asked(call, decision),
                 (decision, _) => decision,

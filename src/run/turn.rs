@@ -7,7 +7,7 @@ use crate::run::attach::alert;
 use crate::run::batch::Call;
 use crate::run::{Run, Setup, Start, Stopped, interrupted};
 use crate::sandbox::Isolation;
-use crate::tools::{self, Lane, SUCCEEDED};
+use crate::tools::{self, Lane};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -105,7 +105,7 @@ impl Run {
         }
         let paths = match self.offered.lane(&call.name) {
             Some(Lane::Change) if *is_error => self.file_of(call).into_iter().collect(),
-            Some(Lane::Shell) if !summary.starts_with(SUCCEEDED) => {
+            Some(Lane::Shell) if !tools::succeeded(summary) => {
                 self.not_written(content.as_deref().unwrap_or_default())
             }
             _ => Vec::new(),

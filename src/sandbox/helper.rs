@@ -206,7 +206,8 @@ fn prepare(
     order: Order,
     mut view: CommandView,
 ) -> Result<(WorldOrder, Before, Option<LayerLock>), String> {
-    let hold = view.private.as_mut().map(PodStorage::lock_layers).transpose();
+    let aside = view.in_background;
+    let hold = view.private.as_mut().map(|private| private.lock_layers(aside)).transpose();
     let hold = hold.map_err(|error| format!("the caches of its Pod cannot be locked: {error}"))?;
     let (order, before) = Prepared::of(view).world(order)?;
     Ok((order, before, hold))

@@ -353,6 +353,7 @@ mod tests {
             shares_network: false,
             outputs: None,
             private: None,
+            in_background: false,
             limits: CommandLimits::default(),
         };
         (top, root, view)

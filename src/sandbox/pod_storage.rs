@@ -115,14 +115,16 @@ impl PodStorage {
 
     /// Creates the directories and locks the layers. An overlay must not be mounted twice at a
     /// time, so a second command of the Pod sees the Pod's layers read-only and writes to temporary
-    /// ones, which are deleted with it.
-    pub fn lock_layers(&mut self) -> io::Result<LayerLock> {
+    /// ones, which are deleted with it. So does each command in the background (`aside`), which would otherwise keep
+    /// the layers from all others for hours.
+    pub fn lock_layers(&mut self, aside: bool) -> io::Result<LayerLock> {
         self.work = uuid::Uuid::now_v7().simple().to_string();
         make(&self.tmp())?;
         let caches = self.dir.join(CACHES);
         make(&caches)?;
         let asides = self.dir.join(ASIDE);
-        if let Some(lock) = locked(&caches)? {
+        let lock = if aside { None } else { locked(&caches)? };
+        if let Some(lock) = lock {
             for left in fs::read_dir(&asides).into_iter().flatten().flatten() {
                 // A running command holds the lock of its directory. The next command removes what
                 // cannot be removed now.
@@ -320,8 +322,8 @@ mod tests {
         let cache = Path::new("/h/.npm");
         let (mut first, mut second, mut third) =
             (private.clone(), private.clone(), private.clone());
-        let held = first.lock_layers().unwrap();
-        let beside = second.lock_layers().unwrap();
+        let held = first.lock_layers(false).unwrap();
+        let beside = second.lock_layers(false).unwrap();
         let (own, aside) = (first.layer(cache), second.layer(cache));
         assert_eq!(own.lower, None);
         assert_eq!(aside.lower, Some(own.upper.clone()));
@@ -331,7 +333,7 @@ mod tests {
         drop(held);
         // A command that starts while the other one still runs does not remove its directory.
         let kept = beside.aside.clone().unwrap();
-        let held = third.lock_layers().unwrap();
+        let held = third.lock_layers(false).unwrap();
         assert!(kept.is_dir() && third.layer(cache).upper == own.upper);
         fs::create_dir_all(third.layer(cache).work).unwrap();
         assert_eq!(third.old_work(), [own.work]);
@@ -339,14 +341,14 @@ mod tests {
         assert!(!kept.exists());
         fs::create_dir_all(&kept).unwrap();
         drop(held);
-        drop(private.clone().lock_layers().unwrap());
+        drop(private.clone().lock_layers(false).unwrap());
         assert!(!kept.exists(), "what a command left that was killed is swept");
     }
 
     #[test]
     fn a_command_is_ended_for_what_its_pod_gained_and_not_for_what_it_removes() {
         let (_top, mut private) = private();
-        let hold = private.lock_layers().unwrap();
+        let hold = private.lock_layers(false).unwrap();
         let limits = CommandLimits { tmp_mib: 1, cache_mib: 1, ..CommandLimits::default() };
         let empty = private.size();
         fs::write(private.tmp().join("big"), vec![1; 2 << 20]).unwrap();
@@ -379,7 +381,7 @@ mod tests {
         for _ in 0..50 {
             std::thread::scope(|threads| {
                 for _ in 0..8 {
-                    threads.spawn(|| drop(private.clone().lock_layers().unwrap()));
+                    threads.spawn(|| drop(private.clone().lock_layers(false).unwrap()));
                 }
             });
         }

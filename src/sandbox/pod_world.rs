@@ -67,7 +67,8 @@ impl PodWorld {
         let view = command.view.as_ref().filter(|view| {
             view.isolation == Isolation::Namespaces && view.private.is_some() && view.shares_network
         })?;
-        let view = CommandView { scripts: Vec::new(), ..view.clone() };
+        // A server in the background is there for the other commands.
+        let view = CommandView { scripts: Vec::new(), in_background: false, ..view.clone() };
         let mut keeping = self.keeping.lock().await;
         let fits = match &mut *keeping {
             Keeping::Nothing => false,
@@ -91,6 +92,14 @@ impl PodWorld {
             && kept.keeper == keeper
         {
             *keeping = if kept.lives() { Keeping::Impossible } else { Keeping::Nothing };
+        }
+    }
+
+    /// The network that the next command of the same view would share, by its keeper; `None` if none is kept, or one begins.
+    pub fn network(&self) -> Option<Process> {
+        match &*self.keeping.try_lock().ok()? {
+            Keeping::Network(kept) => Some(kept.keeper),
+            Keeping::Nothing | Keeping::Impossible => None,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::sandbox::guard::Found;
 use crate::sandbox::order::{Inner, Order, Streams, WorldOrder};
 use crate::sandbox::places::Person;
 use crate::sandbox::plan::{self, Plan};
-use crate::sandbox::view::{CommandView, Hole, Level, Network, Sockets};
+use crate::sandbox::view::{CommandView, Hole, Level, Links, Network, Sockets, Why};
 use crate::sandbox::world::{Part, World};
 use crate::sandbox::{guard, helper, linked_tree, near, resolve};
 use std::collections::BTreeMap;
@@ -42,10 +42,28 @@ impl ViewOnDisk {
         asked.grants.extend(grants);
         asked.holes.extend(parts);
         let holes = near::holes(&asked, &view);
-        let asked = CommandView { holes: holes.clone(), ..asked };
-        let view = CommandView { holes, ..view };
+        // Only now: what is a link of the person and which repository belongs to a scope depend on what its Pod may write.
+        let asked = CommandView { holes: holes.clone(), ..asked }.narrowed();
+        let view = CommandView { holes, ..view }.narrowed();
         let found = guard::find(&asked, &view);
         Self { asked, view, found }
+    }
+
+    /// Refuses a command in the background whose scope contains a place of keys where nothing is: only what is there can be
+    /// hidden, and the command may run for days.
+    fn hides_later_secrets(&self) -> Result<(), String> {
+        let scope = || self.asked.grants.iter().filter(|grant| grant.links == Links::Refused);
+        let shown = |path: &Path| scope().any(|grant| grant.covers(path));
+        let mut secrets = self.asked.holes.iter().filter(|hole| hole.why == Why::Secret);
+        let later = secrets.find(|hole| shown(&hole.path) && hole.path.symlink_metadata().is_err());
+        match later.filter(|_| self.asked.in_background) {
+            None => Ok(()),
+            Some(hole) => Err(format!(
+                "nothing may run in the background in a scope that contains {}: a key that is put there meanwhile would be \
+                 readable; run it in the foreground, or in a pod with a narrower scope",
+                hole.path.display()
+            )),
+        }
     }
 
     /// The holes that are there and take something away, and what cannot be protected, in words. Missing
@@ -74,10 +92,17 @@ impl Prepared {
     /// exist: of caches, of hooks, and `~/.ssh`.
     pub fn of(asked: CommandView) -> Self {
         let mut disk = ViewOnDisk::of(asked);
-        let mut before = after::look(&disk.asked, &disk.found);
+        // What only reads changes nothing that would have to be undone.
+        let in_background = disk.asked.in_background;
+        let mut before = match in_background {
+            true => Before::default(),
+            false => after::look(&disk.asked, &disk.found),
+        };
         disk.found.closed.extend(before.closed().cloned());
         let (holes, open) = disk.holes();
-        if disk.found.area.scan.unseen.is_empty()
+        // Through a socket another command could pass a file that it may write.
+        if !in_background
+            && disk.found.area.scan.unseen.is_empty()
             && (disk.view.network, disk.view.sockets) == (Network::Off, Sockets::Refused)
         {
             disk.view.sockets = Sockets::Own;
@@ -89,6 +114,7 @@ impl Prepared {
     /// The world for a command.
     pub fn world(self, mut order: Order) -> Result<(WorldOrder, Before), String> {
         enterable(&order.cwd, &self.holes)?;
+        self.disk.hides_later_secrets()?;
         let mut world = self.disk.world(&self.holes, &order.cwd, &mut order.env);
         let streams = order.streams;
         let mut inner = Inner::of(order, self.disk.view, world.gives());
@@ -105,6 +131,7 @@ impl Prepared {
     /// The request for a command without namespaces.
     pub fn alone(self, mut order: Order) -> Result<(Inner, Before), String> {
         enterable(&order.cwd, &self.holes)?;
+        self.disk.hides_later_secrets()?;
         place_tools(&mut order.env);
         let Plan { gives, cost } = plan::around_holes(&self.disk.view, &self.holes);
         let mut inner = Inner::of(order, self.disk.view, gives);

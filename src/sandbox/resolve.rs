@@ -2,7 +2,7 @@
 
 use crate::files::canonical;
 use crate::sandbox::places::{MADE, of_the_system};
-use crate::sandbox::view::{CommandView, Depth, Grant, Links};
+use crate::sandbox::view::{CommandView, Depth, Grant, Links, Why};
 use std::fs::{DirBuilder, read_dir};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -41,8 +41,18 @@ fn one(grant: &Grant, home: Option<&(PathBuf, PathBuf)>, view: &CommandView) -> 
         },
         None => grant.path.clone(),
     };
-    let kept = grant.links == Links::Kept && real != plain && !of_the_system(&real);
+    let keeps_links = grant.links == Links::Kept || some_pod_writes(view, &plain);
+    let kept = keeps_links && real != plain && !of_the_system(&real);
     (!kept).then(|| place(real))
+}
+
+/// Whether a command of this Pod, of one above it or of another may have made a link on the path: some scope covers a part
+/// of it. A scope that only reads may be a part of one that writes.
+fn some_pod_writes(view: &CommandView, path: &Path) -> bool {
+    let scope = || view.grants.iter().filter(|own| own.links == Links::Refused);
+    let others = view.holes.iter().filter(|hole| hole.why == Why::Others).map(|hole| &hole.path);
+    path.ancestors().any(|part| scope().any(|own| own.covers(part)))
+        || view.given.iter().chain(others).any(|written| path.starts_with(written))
 }
 
 fn in_scope(view: &CommandView, grant: &Grant) -> bool {
@@ -133,6 +143,34 @@ mod tests {
         assert!(!disk.given("docs/letter"));
         std::fs::create_dir(disk.root.join("other/bin")).unwrap();
         assert!(disk.given("other/bin/cargo"));
+    }
+
+    #[test]
+    fn a_link_at_the_place_of_a_cache_leads_nowhere_where_a_pod_may_have_made_it() {
+        let disk = Disk::new(&[("HOME", "home")]);
+        let home = disk.root.join("real-home");
+        std::fs::create_dir(home.join("go")).unwrap();
+        symlink(disk.root.join("docs"), home.join("go/pkg")).unwrap();
+        let person = Person { env: &disk.env };
+        let reaches = |scope: Vec<Rule>, given: Vec<Rule>, others: &[PathBuf]| {
+            let (scope, given) = (Scope::new(scope), Scope::new(given));
+            let around = Around { given: &given, others, ..Around::new(&scope, person) };
+            let grants = resolved(CommandView::new(&around)).grants;
+            grants.iter().any(|grant| grant.covers(&disk.root.join("docs/letter")))
+        };
+        let ws = || vec![Rule::new(disk.root.join("ws"), Permission::Write)];
+        assert!(reaches(ws(), ws(), &[]), "the person made the link");
+        let go = |permission| vec![Rule::new(home.join("go"), permission)];
+        let flat = vec![Rule { recursive: false, ..Rule::new(&home, Permission::Write) }];
+        for (scope, given, others) in [
+            (go(Permission::Write), go(Permission::Write), vec![]),
+            (go(Permission::Read), ws(), vec![]),
+            (flat, ws(), vec![]),
+            (ws(), go(Permission::Write), vec![]),
+            (ws(), ws(), vec![home.join("go")]),
+        ] {
+            assert!(!reaches(scope.clone(), given, &others), "{scope:?} {others:?}");
+        }
     }
 
     #[test]

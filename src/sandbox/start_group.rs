@@ -14,13 +14,18 @@ pub const MAX_TOGETHER: u16 = 16;
 pub struct StartGroup {
     own: CancellationToken,
     all: Arc<[CancellationToken]>,
+    /// Cancelled when the command has started.
+    started: CancellationToken,
 }
 
 impl StartGroup {
     /// A membership for each of this number of commands.
     pub fn of(commands: usize) -> Vec<Self> {
         let all: Arc<[_]> = (0..commands).map(|_| CancellationToken::new()).collect();
-        all.iter().map(|own| Self { own: own.clone(), all: all.clone() }).collect()
+        let started = CancellationToken::new;
+        all.iter()
+            .map(|own| Self { own: own.clone(), all: all.clone(), started: started() })
+            .collect()
     }
 
     /// Marks the command as ready, and waits for all others.
@@ -29,6 +34,21 @@ impl StartGroup {
         for other in self.all.iter() {
             other.cancelled().await;
         }
+    }
+
+    /// Marks the command as started.
+    pub(crate) fn begin(&self) {
+        self.started.cancel();
+    }
+
+    /// Whether the command has started.
+    pub fn has_started(&self) -> bool {
+        self.started.is_cancelled()
+    }
+
+    /// Resolves when the command has started.
+    pub async fn started(&self) {
+        self.started.cancelled().await;
     }
 
     /// Lets the other commands start without this one.

@@ -199,6 +199,9 @@ pub struct CommandView {
     pub outputs: Option<PathBuf>,
     /// The Pod's storage for its commands; without it caches are read-only.
     pub private: Option<PodStorage>,
+    /// Whether it runs in the background, and so beside the other commands of its Pod: see [`CommandView::narrowed`].
+    #[serde(default)]
+    pub in_background: bool,
     pub limits: CommandLimits,
 }
 
@@ -342,12 +345,26 @@ impl CommandView {
             shares_network: around.needs.is_empty(),
             outputs: around.outputs.map(Path::to_owned),
             private: around.private.map(PodStorage::of),
+            in_background: false,
             limits: around.limits,
         };
         if !granted(Need::Git) {
             view.repositories = repositories(written(around.scope, outside));
         }
         view
+    }
+
+    /// What of it a command may have that runs in the background: of the scope it reads all and writes nothing. Otherwise it
+    /// could change guarded files after another command of its Pod has recorded them as the person's.
+    pub fn narrowed(mut self) -> Self {
+        if self.in_background {
+            let scope = |depth| matches!(depth, Depth::Whole | Depth::Flat);
+            for grant in self.grants.iter_mut().filter(|grant| scope(grant.depth)) {
+                grant.level = grant.level.min(Level::Read);
+            }
+            self.repositories.clear();
+        }
+        self
     }
 
     /// Whether a directory of programs, a `.yoi` or a project file was itself named with `outside`

@@ -42,8 +42,11 @@ impl MailboxMessage {
     pub fn wakes(&self) -> bool {
         match self.kind {
             MailboxKind::Input | MailboxKind::PodEvent => true,
-            // A message that a person sent in the name of the Pod needs no run of the Pod.
-            MailboxKind::Notify => self.payload["from"]["person"].is_null(),
+            // A message that a person sent in the name of the Pod needs no run of the Pod, nor does the end of a command in
+            // the background that was ended.
+            MailboxKind::Notify => {
+                self.payload["from"]["person"].is_null() && self.payload["waits"] != true
+            }
             MailboxKind::Agent => self.payload["wakes"] == Value::Bool(true),
         }
     }

@@ -214,6 +214,15 @@ pub const MIGRATIONS: &[&str] = &[
         WHERE name NOT GLOB '*[^a-z0-9-]*' AND length(name) <= 32
         AND EXISTS (SELECT 1 FROM machine_network);
 ",
+    "
+    CREATE TABLE jobs (                        -- commands in the background: those that run, and the newest
+        pod     TEXT NOT NULL REFERENCES pods (key) ON DELETE CASCADE,
+        number  INTEGER NOT NULL,              -- never given twice
+        command TEXT NOT NULL,
+        runs    INTEGER NOT NULL,              -- 1 until its end is stored
+        PRIMARY KEY (pod, number)
+    ) STRICT, WITHOUT ROWID;
+",
 ];
 
 /// The number of the next row that a person revokes by its number: a rule, a consent, a trust or a

@@ -4,13 +4,14 @@ use crate::files;
 use crate::protocol::family::Confined;
 use crate::protocol::{LimitKind, LimitMet};
 use crate::sandbox::{
-    Around, Command, CommandView, Ended, LimitHint, Need, Outcome, Person, Sandbox, Trust,
-    writes_git,
+    Around, Command, CommandView, Ended, Isolation, LimitHint, Need, Outcome, Person, Sandbox,
+    Trust, writes_git,
 };
 use crate::scope::Scope;
 use crate::text::SafeText;
 use crate::tools::command_changes::{KnownChanges, KnownFiles};
 use crate::tools::fault::Fault;
+use crate::tools::jobs;
 use crate::tools::live_output::LiveOutput;
 use crate::tools::outside::{self, CommandNeeds};
 use crate::tools::saved_output::SavedOutput;
@@ -25,7 +26,8 @@ pub const DESCRIPTION: &str = "Runs a command with bash -c in the working direct
 input is empty, cd and variables do not last to the next call. Standard output and error come \
 together: up to 30 kB whole, else the first and the last 15 kB and the path of a file with all \
 of it, for Read or Grep. Everything the command started is ended when it ends, background \
-processes too. To look at files, Read, Glob and Grep are better. Commands are confined: they read \
+processes too; what is to run on, such as a development server, is started with background: true. \
+To look at files, Read, Glob and Grep are better. Commands are confined: they read \
 the system, toolchains and your scope, write your scope and /tmp, which is yours alone and the same \
 for Read and Write, and reach on the network only what your commands that run now started, on \
 127.0.0.1. The home directory begins empty each time, but what toolchains cache stays, for you alone. Nothing else \
@@ -65,6 +67,11 @@ pub struct Input {
     /// the hooks or the configuration of a repository. Empty for ordinary work.
     #[serde(default)]
     needs: Vec<Need>,
+    /// Whether the command runs in the background: the call returns an id at once, for BashOutput and BashStop. It has no
+    /// time limit and no needs or outside. It reads the scope, and writes only below /tmp: a server that must write takes
+    /// a directory there (CARGO_TARGET_DIR=/tmp/target).
+    #[serde(default)]
+    background: bool,
     /// Each path outside your scope that the command works with, as narrow as possible. No other
     /// path outside is granted.
     #[serde(default)]
@@ -92,11 +99,15 @@ pub async fn bash(
 ) -> Result<Output, Fault> {
     let input = with_reason("Bash", arguments)?;
     let needs = granted_needs(&input, ctx).await?;
-    let limit = ctx.command_time.of(input.timeout);
+    let in_background = input.background;
+    if in_background && ctx.isolation != Isolation::Namespaces {
+        return Err(Fault::argument(NO_BACKGROUND));
+    }
+    let limit = if in_background { jobs::NO_LIMIT } else { ctx.command_time.of(input.timeout) };
     // A script that was unreadable when the call was approved may have any content.
     let scripts = ctx.scripts.iter().filter(|script| script.is_content()).cloned().collect();
     let command = Command {
-        view: Some(CommandView { scripts, ..view(ctx, &needs) }),
+        view: Some(CommandView { scripts, in_background, ..view(ctx, &needs) }),
         program: input.command,
         cwd: ctx.cwd.clone(),
         env: ctx.env.clone(),
@@ -105,6 +116,9 @@ pub async fn bash(
     };
     let (helper, nofile) = (ctx.helper.clone(), ctx.old_nofile);
     let sandbox = Sandbox { helper, nofile, world: ctx.pod_world.clone() };
+    if in_background {
+        return ctx.jobs.start(command, sandbox, ctx, cancel).await;
+    }
     let (mut live, mut saved) = (LiveOutput::new(live), SavedOutput::new(&ctx.outputs));
     let known = known_files(ctx).await;
     let begun = Instant::now();
@@ -119,10 +133,27 @@ pub async fn bash(
     let content = content.map_err(|_| Fault::Internal("the output was lost".into()))?;
     let mut output = result(&ended, limit, took, content);
     note(&mut output, &ended, ctx, &needs.needs);
+    let network = if needs.needs.is_empty() { ctx.pod_world.network() } else { None };
+    note_apart(&mut output, &command.program, &ctx.jobs.apart(network));
     let changes = known_changes(known, ctx).await;
     changes.lines.iter().for_each(|line| append(&mut output, line));
     output.files = changes.files;
     Ok(output)
+}
+
+/// Names the commands in the background whose ports a command does not reach, if it seems to have tried.
+fn note_apart(output: &mut Output, program: &str, apart: &[String]) {
+    let shown = output.content.as_deref().unwrap_or_default();
+    let tried = LOOPBACK.iter().any(|name| program.contains(name) || shown.contains(name));
+    if tried && !apart.is_empty() {
+        let apart = apart.join(", ");
+        append(
+            output,
+            &format!(
+                "[this command ran in another network than {apart}, and reaches no port of it]"
+            ),
+        );
+    }
 }
 
 /// How long a command waits for the files that the model knows: one may lie on a mount that never
@@ -155,6 +186,9 @@ pub fn takes(name: &str, arguments: &str) -> Result<(), Fault> {
     with_reason(name, arguments).map(drop)
 }
 
+const NO_BACKGROUND: &str = "background is not possible on this machine, because commands get no namespaces here (yoi doctor \
+says why): run it in the foreground, with & for what the same command uses";
+
 /// Parses the arguments, and refuses needs without a reason, which the person reads before the
 /// decision.
 fn with_reason(name: &str, arguments: &str) -> Result<Input, Fault> {
@@ -162,6 +196,12 @@ fn with_reason(name: &str, arguments: &str) -> Result<Input, Fault> {
     let needs = input.needs();
     if !needs.is_empty() && input.reason.as_ref().is_none_or(|text| text.trim().is_empty()) {
         return Err(Fault::argument("needs want a reason: say in a sentence what they are for"));
+    }
+    if input.background && !needs.is_empty() {
+        return Err(Fault::argument(
+            "background cannot be joined with needs or outside, because an approval would have no end: run what needs more in \
+             the foreground, and start the rest in the background",
+        ));
     }
     match outside::why_needs_do_not_fit(&needs, &input.outside) {
         Some(why) => Err(Fault::Argument(why)),
@@ -251,6 +291,8 @@ const NO_NETWORK: [&str; 11] = [
     "EAI_AGAIN",
     "ENOTFOUND",
 ];
+/// Names of this machine, as programs write them.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 const NETWORK_HINT: &str =
     "[this command had no network; if it needs one, run it with needs: [\"network\"] and a reason]";
 
@@ -389,8 +431,15 @@ pub fn needless(scope: &Scope, needs: &[Need]) -> Option<String> {
     })
 }
 
-/// The beginning of the summary of a command that succeeded.
-pub const SUCCEEDED: &str = "Exit 0 ";
+/// Whether a call of Bash starts a command in the background.
+pub fn in_background(arguments: &str) -> bool {
+    input::parse::<Input>("Bash", arguments).is_ok_and(|input| input.background)
+}
+
+/// Whether a command succeeded, or runs in the background, by the summary of its result.
+pub fn succeeded(summary: &str) -> bool {
+    summary.starts_with("Exit 0 ") || summary.ends_with(jobs::RUNS)
+}
 
 fn result(ended: &Ended, limit: Duration, took: Duration, content: Option<String>) -> Output {
     let time = format!("{:.1} s", took.as_secs_f64());
@@ -415,6 +464,18 @@ fn result(ended: &Ended, limit: Duration, took: Duration, content: Option<String
     remarks(&mut output, &ended.undone);
     name(&mut output, "ended what was still running", &ended.left_over);
     name(&mut output, "could not be ended and still runs", &ended.stuck);
+    output
+}
+
+/// The result of a command that ran in the background, with the end of its output.
+pub(crate) fn ended_in_background(
+    ended: &Ended,
+    took: Duration,
+    end: Option<String>,
+    ctx: &Context,
+) -> Output {
+    let mut output = result(ended, jobs::NO_LIMIT, took, end);
+    note(&mut output, ended, ctx, &[]);
     output
 }
 

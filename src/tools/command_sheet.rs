@@ -14,6 +14,8 @@ pub fn command_sheet(ctx: &Context) -> CommandSheet {
     let (default, max) = (time.default.as_secs(), time.max.as_secs());
     let time =
         format!("a command takes at most {default} s, or up to {max} s when the call says so");
-    let limits = [time].into_iter().chain(limits).chain(ctx.pod_world.cost()).collect();
+    let running = ctx.jobs.named().into_iter().map(|job| format!("{job} runs in the background"));
+    let limits =
+        [time].into_iter().chain(limits).chain(ctx.pod_world.cost()).chain(running).collect();
     CommandSheet { limits, ..overview(view, &ctx.cwd, &ctx.env) }
 }

@@ -244,7 +244,7 @@ mod tests {
         }
         let all = set.check("fly", "{}").unwrap_err();
         assert!(
-            all.starts_with("Tool 'fly' not found; the tools are AskPerson, Bash, Edit, "),
+            all.starts_with("Tool 'fly' not found; the tools are AskPerson, Bash, BashOutput, "),
             "{all}"
         );
         assert!(all.ends_with(", mcp__demo__echo"), "{all}");

@@ -1,14 +1,18 @@
 //! A workspace and a context of calls, which stores the state of a Pod between calls.
 
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use yoi::sandbox::{Confinement, Sandbox};
 use yoi::scope::{Permission, Rule, Scope};
+use yoi::tools::jobs::{JobNotice, JobRecords, Jobs};
 use yoi::tools::{self, Context, Done, Output};
 
 /// The confinement of commands on this machine, as a host probes it at its start.
@@ -27,9 +31,29 @@ pub fn walls() -> &'static Confinement {
     WALLS.get_or_init(|| std::thread::spawn(probe).join().unwrap())
 }
 
+/// What a host records of commands in the background: the last number, and what was told of each that ended.
+#[derive(Default)]
+pub struct Records {
+    last: AtomicU32,
+    pub ended: watch::Sender<Vec<(u32, Option<JobNotice>)>>,
+}
+
+impl JobRecords for Records {
+    fn begins(&self, _: String) -> BoxFuture<'static, Result<u32, String>> {
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        Box::pin(async move { Ok(number) })
+    }
+
+    fn ended(&self, number: u32, notice: Option<JobNotice>) -> BoxFuture<'static, ()> {
+        self.ended.send_modify(|ended| ended.push((number, notice)));
+        Box::pin(async {})
+    }
+}
+
 pub struct Bench {
     pub ctx: Context,
     pub cancel: CancellationToken,
+    pub records: Arc<Records>,
     root: PathBuf,
     _dir: TempDir,
 }
@@ -51,6 +75,7 @@ impl Bench {
             fs::create_dir(root.join(name)).unwrap();
         }
         let scope = Scope::new(vec![Rule::new(root.join("ws"), Permission::Write)]);
+        let records = Arc::new(Records::default());
         let ctx = Context {
             cwd: root.join("ws"),
             given: scope.clone(),
@@ -67,6 +92,7 @@ impl Bench {
             helper: env!("CARGO_BIN_EXE_yoi").into(),
             old_nofile: None,
             pod_world: Default::default(),
+            jobs: Jobs::new(records.clone()),
             own: Vec::new(),
             command_time: Default::default(),
             command_limits: Default::default(),
@@ -83,7 +109,7 @@ impl Bench {
             pod_api: None,
             max_output: tools::MAX_OUTPUT,
         };
-        Self { ctx, cancel: CancellationToken::new(), root, _dir: dir }
+        Self { ctx, cancel: CancellationToken::new(), records, root, _dir: dir }
     }
 
     /// A path inside the directory of this bench.

@@ -2,7 +2,9 @@
 //! not pass in silence: it says that the way is not covered, and so must the confinement itself.
 
 #[path = "escape/ahead.rs"]
-mod ahead;
+pub mod ahead;
+#[path = "escape/background.rs"]
+mod background;
 #[path = "escape/cell.rs"]
 pub mod cell;
 #[path = "escape/closed.rs"]

@@ -10,6 +10,8 @@ fn the_tools_are_these_and_no_others() {
     let expected = [
         "AskPerson",
         "Bash",
+        "BashOutput",
+        "BashStop",
         "Edit",
         "Glob",
         "Grep",

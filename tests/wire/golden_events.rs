@@ -11,9 +11,9 @@ use yoi::protocol::mesh::{
 use yoi::protocol::{
     Action, Alert, AlertLevel, AlertSource, ApprovalRequest, Choice, CircleKind, Circling,
     Comeback, CommandSheet, Completion, CompletionKind, Entry, ErrorCode, Event, Fact, Field,
-    FieldKind, FoundModel, GoesOnBy, Greeting, InFlight, InstructionFile, LastRun, Lent, LimitKind,
-    LimitMet, LineShape, LinesChanged, Losses, McpServerInfo, McpServerState, Outgoing, OwnPlace,
-    PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput,
+    FieldKind, FoundModel, GoesOnBy, Greeting, InFlight, InstructionFile, JobInfo, LastRun, Lent,
+    LimitKind, LimitMet, LineShape, LinesChanged, Losses, McpServerInfo, McpServerState, Outgoing,
+    OwnPlace, PathHolder, Pattern, PeerEdge, PeerRegistered, PlanStep, PodInfo, PodName, PodOutput,
     PodStatus, PodWork, PolicyClient, PolicyConsent, PolicyRule, PolicyTrust, Question, Queued,
     Restoring, RewindSummary, RewindTarget, RewindTargetId, RunResult, Segment, SettingsMistake,
     ShutPlace, State, StoppedPod, SystemItem, TextSpan, Trigger, TurnResult, Verdict, Work,
@@ -97,6 +97,7 @@ fn info() -> PodInfo {
         segment: None,
         ephemeral: false,
         mesh: None,
+        jobs: 0,
     }
 }
 
@@ -950,6 +951,28 @@ fn ours() -> Vec<(Event, String)> {
                 .into(),
         ),
         (
+            Event::PodChanged { info: Box::new(PodInfo { jobs: 2, ..info() }) },
+            format!(
+                r#"{{"event":"pod_changed","data":{{"info":{}}}}}"#,
+                INFO.replacen(r#""enters":true}]"#, r#""enters":true}],"jobs":2"#, 1)
+            ),
+        ),
+        (
+            Event::Jobs {
+                jobs: vec![JobInfo {
+                    pod: name("alice"),
+                    id: "job-1".into(),
+                    command: "make".into(),
+                    since: 1,
+                    ended_at: Some(2),
+                    outcome: Some("Exit 0 after 0.1 s".into()),
+                    last_line: Some("ok".into()),
+                }],
+            },
+            r#"{"event":"jobs","data":{"jobs":[{"pod":"alice","id":"job-1","command":"make","since":1,"ended_at":2,"outcome":"Exit 0 after 0.1 s","last_line":"ok"}]}}"#
+                .into(),
+        ),
+        (
             Event::Unknown(json!({"event": "later", "data": {"x": [1]}})),
             r#"{"event":"later","data":{"x":[1]}}"#.into(),
         ),
@@ -976,7 +999,7 @@ fn every_event_has_its_line() {
         Completions RewindTargets RewindApplied PodsListed PodRestored PeerRegistered Alert
         MemoryWorker CompactStart CompactDone CompactFailed Stopped Accepted Family MeshRoster Machine HostNotices PodChanged
         PodRemoved Entry ToolOutput Page Fetched FetchedRange Created Host ModelFound NotifyTried Trace Peered Unpeered ApprovalRequested ApprovalDecided Spawned
-        PodsStopped Output Plan Relocated Holders Since CommandSheet PathLent Reclaimed Policy WorkspaceFile Mesh MeshSent McpServers
+        PodsStopped Output Plan Relocated Holders Since CommandSheet PathLent Reclaimed Policy WorkspaceFile Mesh MeshSent McpServers Jobs
         Lagged Unknown
     );
 }

@@ -215,6 +215,11 @@ fn every_method_has_its_line() {
             Method::Trust { workspace: "/w".into(), sha256: Some("ab12".into()) },
             r#"{"method":"trust","params":{"workspace":"/w","sha256":"ab12"}}"#,
         ),
+        (Method::ListJobs, r#"{"method":"list_jobs"}"#),
+        (
+            Method::StopJob { id: "job-1".into() },
+            r#"{"method":"stop_job","params":{"id":"job-1"}}"#,
+        ),
         (
             Method::LeaveOut { result: "8ed566".into() },
             r#"{"method":"leave_out","params":{"result":"8ed566"}}"#,
@@ -270,7 +275,7 @@ fn every_method_has_its_line() {
         Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop
         ListCompletions ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued
         Steer Seen Later PutOff Show Attend HostStatus TryNotify Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Since Decide
-        ListPolicy ExplainCommand Revoke Trust ListServers UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents
+        ListPolicy ExplainCommand Revoke Trust ListServers ListJobs StopJob UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents
         MeshSend MeshBlock ActAs Fork
     );
 }

@@ -83,6 +83,7 @@ fn state_cell(info: &PodInfo, here: &Path, now: u64) -> String {
     if let Some(met) = &info.limit {
         notes.push(format!("met a limit: {}", met.kind));
     }
+    notes.extend(state::in_background(info));
     if let Some(dir) = moved::around(info, here) {
         let (dir, name) = (dir.display(), &info.name);
         notes.push(format!("its directory was moved to {dir}: `yoi restore {name}` follows it"));

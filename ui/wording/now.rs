@@ -257,7 +257,9 @@ fn idle(info: &PodInfo, family: &Family) -> Now {
         None if info.model.is_empty() => Now::reason(Role::Warn, "no model", "no model"),
         None => limit(info).unwrap_or_else(|| {
             let result = info.activity.as_deref().filter(|_| info.unseen).unwrap_or_default();
-            Now::plain(state::of_pod(info)).with(": ", &plain(result))
+            let jobs = state::in_background(info).map(|jobs| format!(", {jobs}"));
+            let state = format!("{}{}", state::of_pod(info), jobs.unwrap_or_default());
+            Now::plain(state).with(": ", &plain(result))
         }),
     }
 }

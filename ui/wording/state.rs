@@ -28,3 +28,12 @@ pub fn of_pod(info: &PodInfo) -> &'static str {
         state => of(state),
     }
 }
+
+/// How many commands of a Pod run in the background, in words; `None` if none does.
+pub fn in_background(info: &PodInfo) -> Option<String> {
+    match info.jobs {
+        0 => None,
+        1 => Some("1 command in the background".into()),
+        more => Some(format!("{more} commands in the background")),
+    }
+}

@@ -53,6 +53,9 @@ impl Known<'_> {
             let what = SafeText::spelled(met.sentence.as_str());
             lines.push(("limit", format!("its last commands met one: {what}")).into());
         }
+        if let Some(jobs) = state::in_background(info) {
+            lines.push(("background", format!("{jobs}: :jobs lists them")).into());
+        }
         if let Some(circling) = &info.circling {
             let call = SafeText::spelled(circling.call.as_str());
             let since = at(circling.since);

@@ -19,9 +19,11 @@ const FEWEST_DIGITS: usize = 12;
 
 /// The tools that a rule can name, besides those of MCP servers. The last two stand for the start of a server
 /// and for tools of a server that changed.
-pub const TOOLS: [&str; 22] = [
+pub const TOOLS: [&str; 24] = [
     "AskPerson",
     "Bash",
+    "BashOutput",
+    "BashStop",
     "Edit",
     "Glob",
     "Grep",
@@ -335,7 +337,7 @@ mod tests {
         }
         let why = check("Bsh").unwrap_err();
         assert!(
-            why.starts_with("no tool is named `Bsh`; there are AskPerson, Bash, Edit"),
+            why.starts_with("no tool is named `Bsh`; there are AskPerson, Bash, BashOutput"),
             "{why}"
         );
         let why = check("Bash+netwrk").unwrap_err();

@@ -209,8 +209,7 @@ fn a_setting_that_would_not_count_is_a_mistake() {
     let said = "/c/config.toml:2:13: `limits.processes` is 300, but must be a whole number from 301 \
                 to 4294967295; the default is 4096";
     assert_eq!(processes, said);
-    let said =
-        ":4:8: `permissions.rule.tool`: no tool is named `Bsh`; there are AskPerson, Bash, Edit";
+    let said = ":4:8: `permissions.rule.tool`: no tool is named `Bsh`; there are AskPerson, Bash, BashOutput";
     assert!(tool.contains(said), "{tool}");
     assert_eq!(settings.limits.processes.get(), 4096);
     let tools = settings.permissions.rule.iter().map(|rule| rule.tool.as_str());

@@ -16,6 +16,7 @@ use crate::protocol::{
 use crate::run::{ApprovalDecided, Commands, Notification};
 use crate::session::Files;
 use crate::store::{MailboxMessage, Relocated};
+use crate::tools::jobs::Jobs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +42,8 @@ pub(crate) struct Handle {
     pub(crate) granted: Arc<watch::Sender<Granted>>,
     /// The commands that the Pod runs.
     pub(crate) commands: Commands,
+    /// Those that it runs in the background.
+    pub(crate) jobs: Jobs,
     /// The MCP servers that the Pod uses.
     pub(crate) servers: PodServers,
 }
@@ -104,6 +107,8 @@ pub(crate) enum Fact {
     Relocated(Box<Relocated>),
     /// An event of a child is in the Pod's mailbox.
     ChildEvent(MailboxMessage),
+    /// The message about a command in the background that has ended is in the Pod's mailbox.
+    JobEnded(MailboxMessage),
     /// Messages of agents or peers are in the Pod's mailbox.
     Delivered(Vec<MailboxMessage>),
     /// A person had the Pod join the mesh, or leave it.

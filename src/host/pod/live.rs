@@ -40,6 +40,10 @@ impl Pod {
             self.listener = Some(self.open_listener()?);
         }
         self.admission.reopen();
+        self.jobs.open();
+        if !self.shared.only_reads {
+            self.end_jobs_of_former_host().await;
+        }
         let was_live = std::mem::replace(&mut self.row.wanted, Wanted::Live) == Wanted::Live;
         self.show_confinement().await;
         self.show_granted();
@@ -132,6 +136,7 @@ impl Pod {
             info: self.info.subscribe(),
             granted: self.granted.clone(),
             commands: self.commands.clone(),
+            jobs: self.jobs.clone(),
             servers: self.used_servers.clone(),
         };
         listener::open_pod(&self.shared, handle)

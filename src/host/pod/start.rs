@@ -255,6 +255,7 @@ impl Pod {
             helper: self.shared.helper.clone(),
             old_nofile: self.shared.old_nofile,
             pod_world: self.pod_world.clone(),
+            jobs: self.jobs.clone(),
             own: self.shared.dirs.own(),
             command_time: command_time(settings),
             command_limits: command_limits(settings),

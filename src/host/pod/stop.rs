@@ -60,6 +60,7 @@ impl Pod {
         if let Some(run) = self.phase.run_mut() {
             run.abort_at = None;
         }
+        self.jobs.open();
         self.admission.reopen();
     }
 

@@ -6,7 +6,8 @@ use crate::host::supervisor::{Doing, Family, Mark};
 use crate::host::verb::{Caller, Cx, Verb};
 use crate::protocol::{Event, PodName, Refusal};
 use crate::store::ChildMessage;
-use futures_util::future::join_all;
+use crate::tools::jobs::EndedBy;
+use futures_util::future::{join, join_all};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -57,8 +58,10 @@ async fn stop(cx: &Cx, stop: &Stop) -> Result<Event, Refusal> {
     }
     let leaving = Leaving::new(handles);
     // A Pod whose run does not end in time is stopped all the same; its run was aborted.
-    let _ =
-        tokio::time::timeout_at(end, join_all(leaving.pods.iter().map(Handle::prepare_stop))).await;
+    // What it runs in the background ends beside its run.
+    let ends =
+        leaving.pods.iter().map(|pod| join(pod.prepare_stop(), pod.jobs.close(EndedBy::Stop)));
+    let _ = tokio::time::timeout_at(end, join_all(ends)).await;
     let names: Vec<PodName> = leaving.pods.iter().map(|pod| pod.name.clone()).collect();
     let by = cx.by.clone();
     let stopped = cx.family(move |family| Ok(family.stop(&names, by.as_ref(), silent))).await;

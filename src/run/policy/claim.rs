@@ -21,6 +21,23 @@ pub(super) struct Claim {
     pub(super) because: Option<String>,
     pub(super) reason: Option<String>,
     pub(super) details: Option<String>,
+    /// What runs in the background beside a command with needs.
+    pub(super) beside: Option<String>,
+}
+
+impl Claim {
+    /// The claim of a call beside which these commands run in the background: they write in the same `/tmp`, and could have
+    /// it do what only this call may. So a decision about it holds once.
+    pub(super) fn beside(mut self, jobs: &[String]) -> Self {
+        if self.subject.tool == "Bash" && !self.grant.needs.is_empty() && !jobs.is_empty() {
+            self.subject.once_only = true;
+            self.beside = Some(format!(
+                "beside it, with the same /tmp, run in the background: {}",
+                jobs.join(", ")
+            ));
+        }
+        self
+    }
 }
 
 /// The claim of a call. `approval_reason` is why each call of its tool needs an approval where no rule applies.
@@ -80,7 +97,7 @@ pub(super) fn claim(
         texts,
         arguments,
     };
-    Claim { subject, grant, because, reason, details }
+    Claim { subject, grant, because, reason, details, beside: None }
 }
 
 /// The call of an approval request, as policy sees it.

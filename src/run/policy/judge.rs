@@ -63,7 +63,7 @@ fn paths<'a>(scripts: impl Iterator<Item = &'a ScriptHash>) -> Option<String> {
 }
 
 fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Decision {
-    let Claim { subject, grant, because: own, reason, details } = claim;
+    let Claim { subject, grant, because: own, reason, details, beside } = claim;
     let mut because = match own {
         Some(own) if own != because => format!("{because}; {own}"),
         _ => because,
@@ -77,6 +77,7 @@ fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Dec
     if let Some(unheld) = paths(subject.scripts.iter().filter(|script| script.is_unheld())) {
         because.push_str(&format!("; another Pod may exchange {unheld} while the command runs"));
     }
+    because.extend(beside.map(|beside| format!("; {beside}")));
     let rule = exactly(&subject);
     let count = subject.scripts.iter().filter(|script| !script.is_unheld()).count();
     if count > tools::MAX_SCRIPTS {

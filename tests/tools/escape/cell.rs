@@ -24,6 +24,8 @@ pub struct Cell {
     pub limits: CommandLimits,
     /// The commands that start together with the next one.
     pub group: StartGroup,
+    /// Whether its commands run as one in the background does.
+    pub in_background: bool,
     /// The timeout of a command in seconds.
     pub seconds: u64,
 }
@@ -79,6 +81,7 @@ impl Cell {
             isolation: walls().isolation(),
             limits,
             group: StartGroup::default(),
+            in_background: false,
             seconds: 120,
         }
     }
@@ -146,7 +149,8 @@ impl Cell {
             limits,
         };
         let view = CommandView::new(&around);
-        let view = Some(CommandView { scripts: self.scripts.clone(), ..view });
+        let (scripts, in_background) = (self.scripts.clone(), self.in_background);
+        let view = Some(CommandView { scripts, in_background, ..view });
         let timeout = Duration::from_secs(self.seconds);
         let (program, cwd, env) = (program.into(), ctx.cwd.clone(), ctx.env.clone());
         let command = Command { program, cwd, env, timeout, view, group: self.group.clone() };

@@ -8,6 +8,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use yoi::protocol::LimitKind;
 use yoi::sandbox::{CommandLimits, Outcome};
+use yoi::scope::{Permission, Rule, Scope};
 
 /// A person with caches and settings of toolchains; `None` where commands have no world of their own.
 async fn person() -> Option<Cell> {
@@ -148,7 +149,29 @@ async fn commands_that_run_at_once_write_to_different_layers() {
     assert_eq!(left, 0, "what it wrote is gone with it");
 }
 
-/// The workspace is below `/tmp`, so each command creates its mount points in the Pod's own `/tmp`.
+#[tokio::test]
+async fn a_command_in_the_background_keeps_what_it_writes_to_tmp_and_nothing_in_a_cache() {
+    let Some(mut cell) = person().await else { return };
+    cell.in_background = true;
+    let write = "echo it > ~/.npm/it; mkdir -p /tmp/target; echo it > /tmp/target/it";
+    cell.run(write).await.well();
+    cell.in_background = false;
+    let kept = cell.run("ls ~/.npm; ls /tmp/target; rm /tmp/target/it").await;
+    assert_eq!(kept.well(), "_cacache\nit\n");
+}
+
+#[tokio::test]
+async fn nothing_runs_in_the_background_where_a_key_could_appear_in_the_scope() {
+    let Some(mut cell) = person().await else { return };
+    cell.in_background = true;
+    for (permission, flat) in [(Permission::Write, false), (Permission::Read, true)] {
+        let rule = Rule { recursive: !flat, ..Rule::new(cell.path("home"), permission) };
+        cell.bench.ctx.scope = Scope::new(vec![rule]);
+        let why = cell.try_run("cat ~/.netrc").await.unwrap_err().to_string();
+        assert!(why.contains("nothing may run in the background"), "{why}");
+    }
+}
+
 #[tokio::test]
 async fn the_first_commands_of_a_pod_start_together() {
     let Some(mut cell) = person().await else { return };

@@ -56,6 +56,7 @@ const OPEN: [(&str, &[&str]); 9] = [
     (
         ways::CACHES,
         &[
+            "private::a_command_in_the_background_keeps_what_it_writes_to_tmp_and_nothing_in_a_cache",
             "private::commands_that_run_at_once_write_to_different_layers",
             "private::what_a_pod_writes_to_a_cache_neither_another_pod_nor_the_person_gets",
         ],

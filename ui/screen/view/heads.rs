@@ -269,6 +269,10 @@ fn pieces(app: &App, info: &PodInfo) -> Vec<Piece> {
     if info.cost.is_some() {
         pieces.push(piece(cost_alone(&Cost::of(info)), theme.dim, 7));
     }
+    if info.jobs > 0 {
+        let jobs = if info.jobs == 1 { "job" } else { "jobs" };
+        pieces.push(piece(format!("{} {jobs}", info.jobs), theme.dim, 5));
+    }
     if let Some(confined) = info.confined {
         let (style, rank) = match confined {
             Confined::Enforced => (theme.dim, SANDBOX),

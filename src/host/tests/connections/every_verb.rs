@@ -37,7 +37,7 @@ verbs! {
     Send Notify PodEvent Resume Cancel Pause Compact ListRewindTargets Rewind Stop ListCompletions
     ListPods Restore Peer Watch Page Fetch New Open Remove SetModel SetEffort Consent FindModel EditQueued Steer Seen Later PutOff Show Attend
     HostStatus TryNotify Trace Spawn StopPods ReadOutput Relocate RestorePods Unpeer Lend Reclaim Who Since Decide ListPolicy ExplainCommand Revoke
-    Trust ListServers UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents MeshSend MeshBlock ActAs Fork
+    Trust ListServers ListJobs StopJob UndoRewind LeaveOut MeshJoin MeshLeave MeshAgents MeshSend MeshBlock ActAs Fork
 }
 
 /// Numbers that are the same each time (splitmix64).
@@ -86,6 +86,7 @@ impl Asker<'_> {
                 | Method::MeshBlock { .. }
                 | Method::ActAs(_)
                 | Method::ListServers { .. }
+                | Method::ListJobs
                 | Method::HostStatus
                 | Method::TryNotify
                 | Method::FindModel { .. }
@@ -206,6 +207,8 @@ impl Asker<'_> {
             "ExplainCommand" => Method::ExplainCommand,
             "Revoke" => Method::Revoke { rule: n as u64 },
             "ListServers" => Method::ListServers { workspace: info.workspace.clone() },
+            "ListJobs" => Method::ListJobs,
+            "StopJob" => Method::StopJob { id: "job-1".into() },
             "Trust" => {
                 let sha256 = n.is_multiple_of(2).then(|| "0".repeat(64));
                 Method::Trust { workspace: info.workspace.clone(), sha256 }

@@ -238,6 +238,7 @@ pub(super) fn changes_a_pod(method: &Method) -> bool {
             | Method::ListRewindTargets
             | Method::ListPolicy
             | Method::ListServers { .. }
+            | Method::ListJobs
             | Method::ReadOutput
             | Method::HostStatus
             | Method::TryNotify

@@ -145,6 +145,8 @@ const CASES: &[Case] = &[
     case("trust", &[("trust", "")], "there is nothing to trust: there is no {dir}/alice/.yoi/config.toml and no {dir}/alice/.mcp.json"),
     confirms(after(Before::Untrusted, case("trust", &[("trust", ""), ("trust", "")], "is trusted with this content: its rules count from the next run")), "{dir}/alice/.yoi/config.toml asks for:\npermissions.rule = allow Bash: make *\ntrust it with this content?"),
     case("mcp", &[("list_mcp_servers", "")], "no MCP server is defined"),
+    case("jobs", &[("list_jobs", "")], "nothing runs in the background"),
+    case("jobs stop job-1", &[("stop_job", "alice")], "no command in the background has the id"),
     case("connect", &[], "a key from platform.claude.com/settings/keys"),
     case("model", &[], "alice uses rehearsal:"),
     case("effort", &[], "alice: "),

@@ -1,0 +1,275 @@
+//! Commands in the background: started, read, reached, ended, notice of.
+
+use crate::bench::{Bench, argument_error, content, walls};
+use crate::escape::ahead::{processes, until};
+use serde_json::json;
+use std::fs;
+use yoi::protocol::PodName;
+use yoi::sandbox::Isolation;
+use yoi::scope::{Permission, Rule};
+use yoi::tools::Output;
+use yoi::tools::jobs::{EndedBy, JobNotice, MOST};
+
+/// A bench where commands get namespaces; elsewhere none runs in the background.
+async fn bench() -> Option<Bench> {
+    let mut bench = Bench::new();
+    if walls().isolation() == Isolation::Namespaces {
+        return Some(bench);
+    }
+    let refused = bench.background("true").await;
+    assert!(argument_error(&refused).starts_with("background is not possible"), "{refused:?}");
+    None
+}
+
+impl Bench {
+    async fn background(&mut self, command: &str) -> Output {
+        self.call("Bash", json!({"command": command, "background": true})).await
+    }
+
+    async fn job_output(&mut self, id: &str) -> Output {
+        self.call("BashOutput", json!({"id": id})).await
+    }
+
+    async fn stop_job(&mut self, id: &str) -> Output {
+        self.call("BashStop", json!({"id": id})).await
+    }
+
+    /// What was told of the commands that ended, once this number of them did.
+    async fn notices(&self, number: usize) -> Vec<(u32, Option<JobNotice>)> {
+        let mut ended = self.records.ended.subscribe();
+        ended.wait_for(|ended| ended.len() >= number).await.unwrap().clone()
+    }
+}
+
+fn pod() -> PodName {
+    PodName::parse("alice").unwrap()
+}
+
+/// Waits until the newest command has written a line that begins so, and returns it.
+async fn said(bench: &Bench, beginning: &str) -> String {
+    let last = || bench.ctx.jobs.list(&pod()).last()?.last_line.clone();
+    let is_it = |line: &String| line.starts_with(beginning);
+    until(beginning, || last().is_some_and(|line| is_it(&line))).await;
+    last().unwrap()
+}
+
+#[tokio::test]
+async fn a_command_in_the_background_runs_on_is_read_and_reported_when_it_ends() {
+    let Some(mut bench) = bench().await else { return };
+    let command = "echo first; until [ -e go ]; do sleep 0.01; done; echo second; exit 3";
+    let started = bench.background(command).await;
+    assert_eq!(started.summary, "job-1 runs in the background");
+    assert!(content(&started).contains("BashStop ends it"), "{started:?}");
+    said(&bench, "first").await;
+    let read = bench.job_output("job-1").await;
+    assert!(read.summary.starts_with("job-1 runs, for "), "{read:?}");
+    assert_eq!(read.content.unwrap(), "first\n[next offset 6]\n");
+    assert_eq!(*bench.ctx.jobs.running().borrow(), 1);
+    bench.file("go", "");
+    let notice = bench.notices(1).await;
+    let Some(JobNotice { message, wakes: true }) = &notice[0].1 else { panic!("{notice:?}") };
+    assert!(message.starts_with("job-1 (echo first; until"), "{message}");
+    assert!(message.contains(" ended in the background: Exit 3 after "), "{message}");
+    assert!(message.contains("\n> first\n> second"), "{message}");
+    bench.ctx.jobs.running().wait_for(|running| *running == 0).await.unwrap();
+    let read = bench.job_output("job-1").await;
+    assert!(read.summary.starts_with("job-1 has ended: Exit 3 after "), "{read:?}");
+    assert_eq!(read.content.unwrap(), "second\n[next offset 13]\n");
+    let again = bench.call("BashOutput", json!({"id": "job-1", "offset": 0})).await;
+    assert_eq!(again.content.unwrap(), "first\nsecond\n[next offset 13]\n");
+    let ended = bench.stop_job("job-1").await;
+    assert!(argument_error(&ended).starts_with("job-1 has ended: Exit 3"), "{ended:?}");
+    let listed = bench.ctx.jobs.list(&pod());
+    assert_eq!(listed[0].last_line.as_deref(), Some("second"));
+    assert!(listed[0].ended_at.is_some() && listed[0].outcome.is_some());
+}
+
+#[tokio::test]
+async fn an_id_of_no_command_is_refused_with_those_that_there_are() {
+    let Some(mut bench) = bench().await else { return };
+    let none = bench.job_output("job-1").await;
+    assert_eq!(
+        argument_error(&none),
+        "no command in the background has the id \"job-1\": none runs now"
+    );
+    bench.background("sleep 60").await;
+    for name in ["job-2", "1", "../job-1", ""] {
+        let refused = bench.stop_job(name).await;
+        assert!(argument_error(&refused).ends_with(": job-1 run(s) now"), "{refused:?}");
+    }
+    bench.ctx.jobs.close(EndedBy::Stop).await;
+}
+
+#[tokio::test]
+async fn a_command_that_is_ended_leaves_no_process_and_is_not_reported_twice() {
+    let Some(mut bench) = bench().await else { return };
+    let deep = "setsid bash -c 'trap \"\" TERM; sleep 6543 & echo begun; wait' & wait";
+    bench.background(deep).await;
+    said(&bench, "begun").await;
+    let stopped = bench.stop_job("job-1").await;
+    assert_eq!(stopped.summary, "job-1 is ended");
+    let left = processes().into_iter().filter(|(_, line, _)| line.contains("6543"));
+    assert_eq!(left.count(), 0, "{:?}", processes());
+    assert_eq!(bench.notices(1).await, [(1, None)], "the call has said it");
+    bench.background("sleep 60").await;
+    let ended = bench.ctx.jobs.stop("job-2", &pod(), EndedBy::Person).await.unwrap();
+    assert!(ended.outcome.as_ref().unwrap().starts_with("cancelled "), "{ended:?}");
+    let notice = bench.notices(2).await;
+    let Some(JobNotice { message, wakes: false }) = &notice[1].1 else { panic!("{notice:?}") };
+    assert!(
+        message.starts_with("job-2 (sleep 60) was ended by a person in the background: "),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn a_stopped_pod_has_none_and_starts_none() {
+    let Some(mut bench) = bench().await else { return };
+    bench.background("sleep 6544").await;
+    bench.background("sleep 6544").await;
+    bench.ctx.jobs.close(EndedBy::Stop).await;
+    assert_eq!(processes().iter().filter(|(_, line, _)| line.contains("6544")).count(), 0);
+    let notice = bench.notices(2).await;
+    let by_stop = |notice: &(u32, Option<JobNotice>)| {
+        let notice = notice.1.as_ref().unwrap();
+        !notice.wakes && notice.message.contains("was ended because this pod was stopped")
+    };
+    assert!(notice.iter().all(by_stop), "{notice:?}");
+    let refused = bench.background("true").await;
+    assert!(argument_error(&refused).starts_with("the pod is being stopped"), "{refused:?}");
+    bench.ctx.jobs.open();
+    assert!(!bench.background("true").await.is_error);
+    bench.notices(3).await;
+}
+
+#[tokio::test]
+async fn a_pod_has_no_more_than_its_number_of_them() {
+    let Some(mut bench) = bench().await else { return };
+    for _ in 0..MOST {
+        assert!(!bench.background("sleep 60").await.is_error);
+    }
+    let refused = bench.background("true").await;
+    assert!(argument_error(&refused).contains("end one with BashStop first"), "{refused:?}");
+    bench.stop_job("job-3").await;
+    assert!(!bench.background("sleep 60").await.is_error);
+    bench.ctx.jobs.close(EndedBy::Stop).await;
+}
+
+#[tokio::test]
+async fn a_second_command_of_the_pod_reaches_a_server_in_the_background() {
+    let Some(mut bench) = bench().await else { return };
+    bench.file("page", "served\n");
+    bench.background("python3 -u -m http.server 0 --bind 127.0.0.1").await;
+    let said = said(&bench, "Serving HTTP on ").await;
+    let port = said.split(' ').nth(5).unwrap();
+    let get = format!(
+        "python3 -c 'import urllib.request as r; print(r.urlopen(\"http://127.0.0.1:{port}/page\").read().decode())'"
+    );
+    let got = bench.bash(&get).await;
+    assert!(content(&got).starts_with("served\n"), "{got:?}");
+    assert!(!bench.stop_job("job-1").await.is_error);
+    assert!(bench.bash(&get).await.summary.starts_with("Exit 1 "));
+}
+
+#[tokio::test]
+async fn none_has_needs_and_each_only_reads_the_scope() {
+    let Some(mut bench) = bench().await else { return };
+    let needs = json!({"command": "true", "background": true, "needs": ["network"], "reason": "r"});
+    let refused = bench.call("Bash", needs).await;
+    assert!(
+        argument_error(&refused).starts_with("background cannot be joined with needs"),
+        "{refused:?}"
+    );
+    bench.file("plain", "plain\n");
+    bench.background("cat plain; echo x >> plain; echo x > .mcp.json").await;
+    let notice = bench.notices(1).await;
+    let message = &notice[0].1.as_ref().unwrap().message;
+    assert!(message.contains("Exit 1 after ") && message.contains("\n> plain"), "{message}");
+    assert_eq!(fs::read_to_string(bench.ctx.cwd.join("plain")).unwrap(), "plain\n");
+    assert!(!bench.ctx.cwd.join(".mcp.json").exists());
+}
+
+/// Passes a file that it may write to the first process that connects, until one has said what became of it.
+const PASS: &str = r#"
+import array, os, socket
+s = socket.socket(socket.AF_UNIX)
+s.bind("s")
+s.listen()
+s.settimeout(0.02)
+while not os.path.exists("/tmp/said"):
+    try:
+        other = s.accept()[0]
+    except TimeoutError:
+        continue
+    fd = array.array("i", [os.open("plain", os.O_WRONLY)])
+    other.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fd)])
+"#;
+const TAKE: &str = r#"
+import os, socket, time
+while not os.path.exists("s"):
+    time.sleep(0.01)
+try:
+    s = socket.socket(socket.AF_UNIX)
+    s.connect("s")
+    fd = s.recvmsg(1, 100)[1][0][2]
+    os.write(int.from_bytes(fd[:4], "little"), b"evil")
+    said = "written"
+except OSError as why:
+    said = "refused: " + str(why)
+open("/tmp/said", "w").write(said)
+print(said)
+"#;
+
+#[tokio::test]
+async fn no_command_passes_a_file_to_one_in_the_background() {
+    let Some(mut bench) = bench().await else { return };
+    bench.file("plain", "plain\n");
+    bench.file("pass.py", PASS);
+    bench.file("take.py", TAKE);
+    bench.background("python3 take.py").await;
+    let passed = bench.bash("python3 pass.py").await;
+    assert!(passed.summary.starts_with("Exit 0 "), "{passed:?}");
+    let notice = bench.notices(1).await;
+    let message = &notice[0].1.as_ref().unwrap().message;
+    assert!(message.contains("\n> refused: "), "{message}");
+    assert_eq!(fs::read_to_string(bench.ctx.cwd.join("plain")).unwrap(), "plain\n");
+}
+
+#[tokio::test]
+async fn an_output_without_end_is_kept_up_to_a_limit_and_the_command_goes_on() {
+    let Some(mut bench) = bench().await else { return };
+    bench.background("head -c 65M /dev/zero | tr '\\0' x; echo; echo end").await;
+    let notice = bench.notices(1).await;
+    assert!(notice[0].1.as_ref().unwrap().message.contains("> end"), "{notice:?}");
+    let read = bench.job_output("job-1").await;
+    assert!(read.content.unwrap().contains("65.0 MiB were written, and only the first "));
+    let size = fs::metadata(bench.ctx.outputs.join("job-1.txt")).unwrap().len();
+    assert!(size <= 64 << 20, "{size}");
+}
+
+#[tokio::test]
+async fn without_namespaces_nothing_runs_in_the_background() {
+    let mut bench = Bench::new();
+    bench.ctx.isolation = Isolation::LandlockOnly;
+    let refused = bench.background("true").await;
+    assert!(argument_error(&refused).starts_with("background is not possible"), "{refused:?}");
+    assert!(bench.ctx.jobs.list(&pod()).is_empty());
+}
+
+#[tokio::test]
+async fn a_command_in_another_network_reaches_no_port_of_what_runs_in_the_background_and_its_result_says_so()
+ {
+    let Some(mut bench) = bench().await else { return };
+    bench.background("sleep 60").await;
+    let look = "echo 127.0.0.1";
+    assert_eq!(content(&bench.bash(look).await), "127.0.0.1\n");
+    bench.ctx.scope.deny.push(Rule::new(bench.ctx.cwd.join("lent"), Permission::Write));
+    let apart = bench.bash(look).await;
+    let said =
+        "[this command ran in another network than job-1 (sleep 60), and reaches no port of it]";
+    assert!(content(&apart).ends_with(&format!("\n{said}\n")), "{apart:?}");
+    let read = bench.job_output("job-1").await;
+    assert!(read.summary.contains("commands of now do not reach its ports"), "{read:?}");
+    bench.ctx.jobs.close(EndedBy::Stop).await;
+    assert!(!content(&bench.bash(look).await).contains("another network"));
+}
