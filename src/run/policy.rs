@@ -157,9 +157,7 @@ impl Run {
             let fails = seen.fails();
             let reason = self.offered.approval_reason(&call.name);
             let claim = claim(call, seen, policy, reason).beside(&jobs);
-            // What a person allowed for good was said of a command that runs alone.
-            let answers = if claim.beside.is_none() { &answers[..] } else { &[] };
-            match (judge(&policy.rules, answers, claim), fails) {
+            match (judge(&policy.rules, &answers, claim), fails) {
                 (Decision::NeedsApproval(_), Some(why)) => Decision::Deny(why),
                 (decision, _) if call.name == QUESTION_TOOL => asked(call, decision),
                 (decision, _) => decision,

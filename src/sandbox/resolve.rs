@@ -1,6 +1,6 @@
 //! Resolves grants to canonical paths, and follows no link that a command may have created.
 
-use crate::files::canonical;
+use crate::files::{canonical, links_on};
 use crate::sandbox::places::{MADE, of_the_system};
 use crate::sandbox::view::{CommandView, Depth, Grant, Links, Why};
 use std::fs::{DirBuilder, read_dir};
@@ -41,13 +41,14 @@ fn one(grant: &Grant, home: Option<&(PathBuf, PathBuf)>, view: &CommandView) -> 
         },
         None => grant.path.clone(),
     };
-    let keeps_links = grant.links == Links::Kept || some_pod_writes(view, &plain);
-    let kept = keeps_links && real != plain && !of_the_system(&real);
+    let is_kept = || links_on(&grant.path).iter().any(|link| some_pod_writes(view, link));
+    let leads_on = real != plain && !of_the_system(&real);
+    let kept = grant.links == Links::Kept && leads_on || !of_the_system(&real) && is_kept();
     (!kept).then(|| place(real))
 }
 
-/// Whether a command of this Pod, of one above it or of another may have made a link on the path: some scope covers a part
-/// of it. A scope that only reads may be a part of one that writes.
+/// Whether a command of this Pod, of one above it or of another may have put a link there: some scope covers a part of the
+/// path. A scope that only reads may be a part of one that writes.
 fn some_pod_writes(view: &CommandView, path: &Path) -> bool {
     let scope = || view.grants.iter().filter(|own| own.links == Links::Refused);
     let others = view.holes.iter().filter(|hole| hole.why == Why::Others).map(|hole| &hole.path);
@@ -171,6 +172,11 @@ mod tests {
         ] {
             assert!(!reaches(scope.clone(), given, &others), "{scope:?} {others:?}");
         }
+        // The person moved the cache into the scope, and a command put a link there.
+        std::fs::remove_file(home.join("go/pkg")).unwrap();
+        symlink(disk.root.join("ws/pkg"), home.join("go/pkg")).unwrap();
+        symlink(disk.root.join("docs"), disk.root.join("ws/pkg")).unwrap();
+        assert!(!reaches(ws(), ws(), &[]));
     }
 
     #[test]

@@ -30,6 +30,8 @@ const CLOSED: &str = "the pod is being stopped, so nothing starts in the backgro
 pub const RUNS: &str = " runs in the background";
 /// Characters of a command line in a sentence.
 const LABEL: usize = 80;
+/// The same where a person decides what may run beside it.
+const IN_REQUEST: usize = 1000;
 
 pub const OUTPUT: &str = "Reads what a command in the background wrote (Bash with background: true): from \
 where the last call for it stopped, or from a byte offset; the result names the next one. It also says whether the \
@@ -147,7 +149,9 @@ impl Jobs {
 
     /// Those that run, each with its command line: `job-1 (npm run dev)`.
     pub fn named(&self) -> Vec<String> {
-        self.state().jobs.iter().filter(|job| job.runs()).map(|job| job.label()).collect()
+        let state = self.state();
+        let running = state.jobs.iter().filter(|job| job.runs());
+        running.map(|job| job.labelled(IN_REQUEST)).collect()
     }
 
     /// Those that run in another network than this one of a command, named as by [`Jobs::named`].
@@ -356,7 +360,11 @@ impl Job {
     }
 
     fn label(&self) -> String {
-        format!("{} ({})", self.id(), SafeText::brief(&self.command, LABEL))
+        self.labelled(LABEL)
+    }
+
+    fn labelled(&self, characters: usize) -> String {
+        format!("{} ({})", self.id(), SafeText::brief(&self.command, characters))
     }
 
     fn runs(&self) -> bool {

@@ -575,14 +575,15 @@ impl<'a> Search<'a> {
         path.to_str().is_some().then_some((path, held))
     }
 
-    /// Whether another live Pod may put something else at this place: it lies below a path that only
-    /// that Pod may write.
+    /// Whether another live Pod may put something else at this place, which lies below a path that only that Pod may write;
+    /// or a command of this Pod in the background, which writes in its `/tmp`.
     fn is_anothers(&self, place: &Path) -> bool {
         let ctx = self.ctx;
         let below = |other: &PathBuf| place != other && place.starts_with(other);
-        ctx.others.iter().any(below)
-            && ctx.scope.permission(place) != Some(Permission::Write)
-            && !place.starts_with(&ctx.private)
+        if place.starts_with(&ctx.private) {
+            return !ctx.jobs.named().is_empty();
+        }
+        ctx.others.iter().any(below) && ctx.scope.permission(place) != Some(Permission::Write)
     }
 }
 

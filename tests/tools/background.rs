@@ -7,8 +7,8 @@ use std::fs;
 use yoi::protocol::PodName;
 use yoi::sandbox::Isolation;
 use yoi::scope::{Permission, Rule};
-use yoi::tools::Output;
 use yoi::tools::jobs::{EndedBy, JobNotice, MOST};
+use yoi::tools::{Output, command_needs};
 
 /// A bench where commands get namespaces; elsewhere none runs in the background.
 async fn bench() -> Option<Bench> {
@@ -245,6 +245,22 @@ async fn an_output_without_end_is_kept_up_to_a_limit_and_the_command_goes_on() {
     assert!(read.content.unwrap().contains("65.0 MiB were written, and only the first "));
     let size = fs::metadata(bench.ctx.outputs.join("job-1.txt")).unwrap().len();
     assert!(size <= 64 << 20, "{size}");
+}
+
+#[tokio::test]
+async fn a_script_in_tmp_is_not_held_while_a_command_in_the_background_may_exchange_it() {
+    let Some(mut bench) = bench().await else { return };
+    bench.bash("echo 'echo good' > /tmp/s.sh").await;
+    let held = |bench: &Bench| {
+        let scripts = command_needs(r#"{"command":"bash /tmp/s.sh"}"#, &bench.ctx).scripts;
+        assert!(scripts.iter().any(|script| script.is_content()), "{scripts:?}");
+        !scripts.iter().any(|script| script.is_unheld())
+    };
+    assert!(held(&bench));
+    bench.background("sleep 60").await;
+    assert!(!held(&bench));
+    bench.ctx.jobs.close(EndedBy::Stop).await;
+    assert!(held(&bench));
 }
 
 #[tokio::test]

@@ -26,7 +26,9 @@ pub fn outside(path: &OutsidePath) -> String {
 pub fn script(script: &ScriptHash) -> String {
     if script.is_unheld() {
         let path = path(&script.path);
-        return format!("{path}, or what another Pod puts there while the command runs");
+        return format!(
+            "{path}, or what another Pod or a command in the background puts there while it runs"
+        );
     }
     format!("{}, SHA-256 {}", path(&script.path), script.short())
 }
@@ -134,7 +136,8 @@ mod tests {
     fn a_script_is_named_with_its_hash_or_with_what_may_take_its_place() {
         let hashed = ScriptHash { path: "/w/x.sh".into(), sha256: "ba7816bf8f01cfea".into() };
         assert_eq!(script(&hashed), "/w/x.sh, SHA-256 ba7816bf8f01");
-        let unheld = "/w/x.sh, or what another Pod puts there while the command runs";
+        let unheld =
+            "/w/x.sh, or what another Pod or a command in the background puts there while it runs";
         assert_eq!(script(&ScriptHash::unheld("/w/x.sh".into())), unheld);
     }
 }

@@ -3,6 +3,7 @@
 //! started. Beyond a limit the agent starts only one run a minute, until a person starts a run. Events about a child are
 //! not counted: a child that a person works with has many, and where its parent answers them the child counts.
 
+use crate::host::pod::jobs::is_about_a_command;
 use crate::protocol::{NotificationSource, PodName};
 use crate::run::{Notification, sender};
 use crate::store::{MailboxKind, MailboxMessage};
@@ -17,6 +18,9 @@ const FREE: u32 = 8;
 const PAUSE: Duration = Duration::from_secs(60);
 /// The most agents whose runs are counted. A further agent counts as one that has started all its runs.
 const AGENTS: usize = 64;
+/// What counts as the agent that sends the messages about commands in the background: a Pod that starts one after each
+/// would never stop.
+const COMMANDS: &str = "its commands in the background";
 /// Agents that a note names.
 const NAMED: usize = 3;
 
@@ -38,7 +42,10 @@ impl Exchange {
     /// Counts a run that these messages start; `false` if it has to begin later.
     pub(super) fn begins(&mut self, waking: &[&MailboxMessage], now: Instant) -> bool {
         let sent: Vec<_> = waking.iter().filter(|message| !is_about_a_child(message)).collect();
-        let Some(senders) = sent.iter().map(|message| sender(message)).collect() else {
+        let from = |message: &&&MailboxMessage| {
+            sender(message).or_else(|| is_about_a_command(message).then(|| COMMANDS.to_owned()))
+        };
+        let Some(senders) = sent.iter().map(from).collect() else {
             self.end();
             return true;
         };
@@ -164,6 +171,15 @@ mod tests {
             let later = now + round * PAUSE;
             assert!(exchange.begins(&[&bob], later) && !exchange.begins(&[&bob], later));
         }
+    }
+
+    #[test]
+    fn a_pod_that_starts_a_command_in_the_background_after_each_is_slowed_down() {
+        let (mut exchange, now) = (Exchange::default(), Instant::now());
+        let job = MailboxMessage { id: "job:1".into(), ..of(None) };
+        assert_eq!((0..100).filter(|_| exchange.begins(&[&job], now)).count(), FREE as usize);
+        assert!(note(&exchange).contains("messages of its commands in the background start one"));
+        assert!(exchange.begins(&[&of(None)], now) && exchange.begins(&[&job], now));
     }
 
     #[test]

@@ -10,6 +10,14 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
+/// The beginning of the id of each message about a command.
+const ID: &str = "job:";
+
+/// Whether a message says that a command in the background has ended.
+pub(super) fn is_about_a_command(message: &MailboxMessage) -> bool {
+    message.id.starts_with(ID)
+}
+
 /// Records the commands of one Pod in the store.
 pub(super) struct Records {
     pub(super) shared: Shared,
@@ -49,7 +57,7 @@ impl JobRecords for Records {
 fn message(notice: JobNotice) -> MailboxMessage {
     let JobNotice { message, wakes } = notice;
     MailboxMessage {
-        id: format!("job:{}", uuid::Uuid::now_v7()),
+        id: format!("{ID}{}", uuid::Uuid::now_v7()),
         kind: MailboxKind::Notify,
         payload: json!({ "message": message, "waits": !wakes }),
         created: now_ms(),

@@ -5,7 +5,7 @@ use crate::host::mesh::delivery;
 use crate::host::pod::Pod;
 use crate::host::pod::calls::reply;
 use crate::host::pod::start::accepted;
-use crate::protocol::{Begun, Event, PodEvent, Refusal, Segment, flatten, now_ms};
+use crate::protocol::{Begun, ErrorCode, Event, PodEvent, Refusal, Segment, flatten, now_ms};
 use crate::run::{Input, Interrupt, Start, context};
 use crate::store::{MailboxKind, MailboxMessage};
 use crate::trace::OrLog as _;
@@ -144,11 +144,18 @@ impl Pod {
     /// The program that attended this message is gone: the message is taken out of the queue, or the run that it
     /// began is paused.
     pub(super) async fn sender_gone(&mut self, message: Begun) {
-        if let Begun::Queued(id) = &message
-            && self.replace_queued(id, None).await.is_ok()
-        {
-            tracing::info!(pod = %self.row.name, "took a message back whose program is gone");
-            return self.load_queue().await;
+        if let Begun::Queued(id) = &message {
+            match self.replace_queued(id, None).await {
+                Ok(_) => {
+                    tracing::info!(pod = %self.row.name, "took a message back whose program is gone");
+                    return self.load_queue().await;
+                }
+                // It stays in the queue, where a person sees it; a run that it did not begin goes on.
+                Err(error) if error.code != ErrorCode::InvalidRequest => {
+                    return Err::<(), _>(error).or_log("take a message back whose program is gone");
+                }
+                Err(_) => {}
+            }
         }
         if !self.answers(&message) {
             return;

@@ -8,45 +8,50 @@ use crate::llm::effort;
 use crate::protocol::{Effort, PodInfo, PodName, Queued, State, now_ms};
 use crate::run::Input;
 use crate::store::{DamagedRow, MailboxKind, MailboxMessage, PodRow};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The resolved configuration of a Pod, as the store keeps it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Resolved {
-    #[serde(default)]
     pub(crate) model: Option<ModelChoice>,
     /// The effort of the Pod; `None`: that of the settings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) effort: Option<Effort>,
-    #[serde(default = "default_max_turns")]
     pub(crate) max_turns: u32,
     /// Stands in the place of the general instruction in the system prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) instruction: Option<String>,
     /// The identity of its directory when its last run began, by which it is found again when it was moved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) directory_id: Option<String>,
     /// Whether another Pod spawned it, so that a model chose its initial scope; true also after that Pod is deleted.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) spawned: bool,
 }
 
-fn default_max_turns() -> u32 {
-    200
+const MAX_TURNS: u32 = 200;
+
+fn value<T: DeserializeOwned>(config: &Value, name: &str) -> Option<T> {
+    T::deserialize(config.get(name)?).ok()
 }
 
 impl Resolved {
-    /// The configuration that the store holds; one that cannot be read is one without a choice.
+    /// The configuration that the store holds. A value that cannot be read is as if it were missing, except that the Pod then
+    /// counts as spawned, because that gives it less.
     pub(crate) fn read(config: &Value) -> Self {
-        serde_json::from_value(config.clone()).unwrap_or(Self {
-            model: None,
-            effort: None,
-            max_turns: default_max_turns(),
-            instruction: None,
-            directory_id: None,
-            spawned: false,
-        })
+        Self {
+            model: value(config, "model"),
+            effort: value(config, "effort"),
+            max_turns: value(config, "max_turns").unwrap_or(MAX_TURNS),
+            instruction: value(config, "instruction"),
+            directory_id: value(config, "directory_id"),
+            spawned: match config.get("spawned") {
+                Some(spawned) => *spawned != Value::Bool(false),
+                None => !config.is_object(),
+            },
+        }
     }
 
     /// As a value for the store.
@@ -136,4 +141,26 @@ pub(crate) fn queue(rows: Vec<MailboxMessage>, enters: impl Fn(&str) -> bool) ->
         Some(Queued { id: row.id, input, enters })
     };
     inputs.filter_map(queued).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_value_that_cannot_be_read_loses_only_itself_and_gives_no_more() {
+        let config = json!({
+            "model": {"of": "a newer version"}, "effort": "unheard of", "max_turns": 7,
+            "instruction": "be brief", "directory_id": "1:2", "spawned": "perhaps",
+        });
+        let read = Resolved::read(&config);
+        assert!(read.model.is_none() && read.effort.is_none() && read.spawned);
+        assert_eq!((read.max_turns, read.instruction.as_deref()), (7, Some("be brief")));
+        assert_eq!(read.directory_id.as_deref(), Some("1:2"));
+        assert_eq!(Resolved::read(&read.value()).value(), read.value());
+        assert!(!Resolved::read(&json!({})).spawned);
+        let damaged = Resolved::read(&Value::Null);
+        assert!(damaged.spawned && damaged.max_turns == MAX_TURNS);
+    }
 }

@@ -21,15 +21,16 @@ pub(super) struct Claim {
     pub(super) because: Option<String>,
     pub(super) reason: Option<String>,
     pub(super) details: Option<String>,
-    /// What runs in the background beside a command with needs.
+    /// What runs in the background beside a command with needs or approved scripts.
     pub(super) beside: Option<String>,
 }
 
 impl Claim {
     /// The claim of a call beside which these commands run in the background: they write in the same `/tmp`, and could have
-    /// it do what only this call may. So a decision about it holds once.
+    /// it do what only this call may. So a person decides about each such call, once.
     pub(super) fn beside(mut self, jobs: &[String]) -> Self {
-        if self.subject.tool == "Bash" && !self.grant.needs.is_empty() && !jobs.is_empty() {
+        let has_more = !self.grant.needs.is_empty() || !self.grant.scripts.is_empty();
+        if self.subject.tool == "Bash" && has_more && !jobs.is_empty() {
             self.subject.once_only = true;
             self.beside = Some(format!(
                 "beside it, with the same /tmp, run in the background: {}",

@@ -16,6 +16,8 @@ pub(super) fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) 
     let tool = &claim.subject.tool;
     let approval = |because, claim| approval(because, answers, claim);
     match rules.said(&claim.subject, answers) {
+        // The rule was written for a call that runs alone.
+        Said::Allow if claim.beside.is_some() => approval("your approval".into(), claim),
         Said::Allow => Decision::Allow(Grant { by_rule: true, ..claim.grant.of_any_content() }),
         Said::Deny(rule) => denied(&format!("{rule} denies {tool} here")),
         Said::Ask(rule) => approval(format!("your approval: {rule} asks"), claim),
@@ -27,6 +29,9 @@ pub(super) fn judge(rules: &Rules, answers: &[(Pattern, Action)], claim: Claim) 
                 (Some(Action::Ask) | None, Some(because)) => approval(because, claim),
                 (Some(Action::Ask), None) => {
                     approval(format!("your approval: {} asks", stands()), claim)
+                }
+                (Some(Action::Allow), _) if claim.beside.is_some() => {
+                    approval("your approval".into(), claim)
                 }
                 (Some(Action::Allow), _) | (None, None) => {
                     Decision::Allow(claim.grant.of_any_content())
@@ -75,7 +80,7 @@ fn approval(because: String, answers: &[(Pattern, Action)], claim: Claim) -> Dec
         because.push_str(&format!("; the content of {unread} is not compared, so any may run"));
     }
     if let Some(unheld) = paths(subject.scripts.iter().filter(|script| script.is_unheld())) {
-        because.push_str(&format!("; another Pod may exchange {unheld} while the command runs"));
+        because.push_str(&format!("; another Pod or a command in the background may exchange {unheld} while the command runs"));
     }
     because.extend(beside.map(|beside| format!("; {beside}")));
     let rule = exactly(&subject);

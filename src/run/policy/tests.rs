@@ -377,6 +377,42 @@ fn a_pods_own_answers_come_before_those_for_the_subtrees_it_is_in() {
 }
 
 #[test]
+fn beside_a_command_in_the_background_no_rule_allows_more_rights_or_a_script() {
+    let script = ScriptHash { path: "/tmp/x.sh".into(), sha256: "a".repeat(64) };
+    let claim = |needs: &[Need], scripts: Vec<ScriptHash>, jobs: &[String]| {
+        let needs = CommandNeeds { needs: needs.to_vec(), scripts, ..CommandNeeds::default() };
+        let arguments = r#"{"command":"./fetch"}"#.into();
+        let call = Call { id: "c".into(), name: "Bash".into(), arguments };
+        super::claim(&call, Seen::Command(needs), &policy(Walls::Hold), None).beside(jobs)
+    };
+    let allow = |tool: &str| Pattern { tool: tool.into(), pattern: "*".into() };
+    let of_a_file =
+        |tool: &str| FileRule { tool: tool.into(), pattern: "*".into(), action: Action::Allow };
+    let stored = vec![(allow("Bash+network"), Action::Allow), (allow("Bash"), Action::Allow)];
+    let rule = vec![of_a_file("Bash+network"), of_a_file("Bash")];
+    let in_a_file = Permissions { default: None, rule };
+    let by_default = Permissions { default: Some(Action::Allow), rule: Vec::new() };
+    let jobs = ["job-1 (npm run dev)".to_owned()];
+    for (user, answers) in
+        [(Permissions::default(), stored), (in_a_file, Vec::new()), (by_default, Vec::new())]
+    {
+        let rules = Rules { user, ..Rules::default() };
+        for (needs, scripts) in [(vec![Need::Network], vec![]), (vec![], vec![script.clone()])] {
+            let alone = judge(&rules, &answers, claim(&needs, scripts.clone(), &[]));
+            assert!(matches!(alone, Decision::Allow(_)), "{alone:?}");
+            match judge(&rules, &answers, claim(&needs, scripts, &jobs)) {
+                Decision::NeedsApproval(draft) => {
+                    assert!(draft.once_only && draft.because.ends_with(&jobs[0]), "{draft:?}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let plain = judge(&rules, &answers, claim(&[], Vec::new(), &jobs));
+        assert!(matches!(plain, Decision::Allow(_)), "{plain:?}");
+    }
+}
+
+#[test]
 fn a_command_with_a_script_that_its_pod_can_change_has_no_rule_for_its_content() {
     let script = |digit: &str| ScriptHash { path: "/w/build.sh".into(), sha256: digit.repeat(64) };
     let with = |needs: &[Need], scripts: Vec<ScriptHash>| {
@@ -415,7 +451,7 @@ fn a_command_with_a_script_that_its_pod_can_change_has_no_rule_for_its_content()
         "{unread}"
     );
     let unheld = asked(vec![script("a"), ScriptHash::unheld("/w/build.sh".into())]);
-    let exchange = "; another Pod may exchange /w/build.sh while the command runs";
+    let exchange = "; another Pod or a command in the background may exchange /w/build.sh while the command runs";
     assert!(unheld.ends_with(exchange), "{unheld}");
     let many = (0..=tools::MAX_SCRIPTS).map(|n| ScriptHash::unread(format!("/w/{n}").into()));
     let Decision::Deny(why) = judge(&rules, &[], network(many.collect())) else {

@@ -70,7 +70,7 @@ impl JobOutput {
                 if let Some(dir) = self.path.parent() {
                     text_limit::private_directory(dir).map_err(failed)?;
                 }
-                // A fork has the files of its origin, and gives ids of its own.
+                // A file of this name may be left of a Pod that was restored from an older database.
                 let mut new = OpenOptions::new();
                 let file = new.write(true).create(true).truncate(true).mode(0o600).open(&self.path);
                 self.file.insert(file.map_err(failed)?)
