@@ -1,8 +1,10 @@
 //! The gateway to other machines, as a leader of ours has it.
 
 use crate::mesh::tests::bench::{Bench, Raw, id_of, message, new_id, raw_json, say, soon};
-use crate::mesh::{Inbox, Member, Options, Status, To, join};
+use crate::mesh::{Inbox, JoinError, Member, Options, Status, To, join};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::UnixListener;
 
 /// A gateway that reaches one agent of another machine.
 async fn gateway(bench: &Bench) -> (Member, Inbox) {
@@ -134,4 +136,26 @@ async fn no_member_is_taken_for_an_agent_of_another_machine_or_for_the_gateway()
     let mut raw = bench.connect().await;
     raw.write("{\"type\":\"register\",\"name\":\"gateway:broker\"}\n").await;
     assert_eq!(raw.next().await.unwrap()["name_assigned"], "agent");
+}
+
+#[tokio::test]
+async fn a_leader_that_knows_no_gateway_has_no_member_of_its_name() {
+    let bench = Bench::new();
+    std::fs::create_dir_all(bench.path().parent().unwrap()).unwrap();
+    let listener = UnixListener::bind(bench.path()).unwrap();
+    // As remote-pi 0.4.2 does with a first line that it does not know.
+    let leads = async {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut first = String::new();
+            let read = BufReader::new(stream).read_line(&mut first).await.unwrap();
+            assert!(read == 0 || first.contains("\"type\":\"yoi_gateway\""), "{first}");
+        }
+    };
+    tokio::select! {
+        () = leads => {}
+        joined = join(Options::gateway(bench.socket())) => {
+            assert!(matches!(joined, Err(JoinError::Closed(_))), "{joined:?}");
+        }
+    }
 }
