@@ -312,9 +312,9 @@ pub(crate) struct Ours {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Kept,
-    /// A server holds it for the machine of its addressee; with the reason, as a sentence.
+    /// The server of the network keeps it until the machine of its addressee takes it. The reason is a sentence.
     Queued(String),
-    /// It may have arrived; with the reason, as a sentence.
+    /// It may have arrived or not. The reason is a sentence.
     Unknown(String),
     /// For this reason, as a sentence.
     Denied(String),

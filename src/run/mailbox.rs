@@ -179,7 +179,7 @@ fn fact(mailbox: MailboxMessage) -> Option<Fact> {
     let taken = Some(mailbox.id);
     Some(match mailbox.kind {
         MailboxKind::Input => {
-            let input = Input::read(mailbox.payload)?;
+            let input = Input::read(&mailbox.payload)?;
             Fact::UserInput { segments: input.segments, taken, from: input.from }
         }
         MailboxKind::Notify => {

@@ -23,12 +23,12 @@ impl Input {
     }
 
     /// What a row of the mailbox holds; earlier rows are the segments alone.
-    pub fn read(payload: Value) -> Option<Self> {
+    pub fn read(payload: &Value) -> Option<Self> {
         if payload.is_array() {
-            let segments = serde_json::from_value(payload).ok()?;
+            let segments = Vec::deserialize(payload).ok()?;
             return Some(Self { segments, from: None });
         }
-        serde_json::from_value(payload).ok()
+        Self::deserialize(payload).ok()
     }
 }
 
@@ -101,12 +101,12 @@ impl AgentMessage {
 
 /// The agent or Pod that sent a mailbox message; `None` for a person and the host, also for what it says about a child.
 pub fn sender(message: &MailboxMessage) -> Option<String> {
-    let payload = message.payload.clone();
+    let payload = || message.payload.clone();
     match message.kind {
-        MailboxKind::Input => Some(Input::read(payload)?.from?.to_string()),
-        MailboxKind::Agent => Some(AgentMessage::read(payload)?.from.name),
+        MailboxKind::Input => Some(Input::read(&message.payload)?.from?.to_string()),
+        MailboxKind::Agent => Some(AgentMessage::read(payload())?.from.name),
         MailboxKind::PodEvent => None,
-        MailboxKind::Notify => match Notification::read(payload)?.from? {
+        MailboxKind::Notify => match Notification::read(payload())?.from? {
             NotificationSource::Peer(pod) => Some(pod.to_string()),
             NotificationSource::Agent(agent) => Some(agent.name),
             NotificationSource::WaitingChild(_)

@@ -51,7 +51,7 @@ impl ViewOnDisk {
 
     /// Refuses a command in the background whose scope contains a place of keys where nothing is: only what is there can be
     /// hidden, and the command may run for days.
-    fn hides_later_secrets(&self) -> Result<(), String> {
+    fn refuse_later_keys(&self) -> Result<(), String> {
         let scope = || self.asked.grants.iter().filter(|grant| grant.links == Links::Refused);
         let shown = |path: &Path| scope().any(|grant| grant.covers(path));
         let mut secrets = self.asked.holes.iter().filter(|hole| hole.why == Why::Secret);
@@ -111,10 +111,15 @@ impl Prepared {
         Self { disk, holes, open, before }
     }
 
+    /// Refuses a command that cannot start here, with a sentence.
+    fn refuse(&self, cwd: &Path) -> Result<(), String> {
+        enterable(cwd, &self.holes)?;
+        self.disk.refuse_later_keys()
+    }
+
     /// The world for a command.
     pub fn world(self, mut order: Order) -> Result<(WorldOrder, Before), String> {
-        enterable(&order.cwd, &self.holes)?;
-        self.disk.hides_later_secrets()?;
+        self.refuse(&order.cwd)?;
         let mut world = self.disk.world(&self.holes, &order.cwd, &mut order.env);
         let streams = order.streams;
         let mut inner = Inner::of(order, self.disk.view, world.gives());
@@ -130,8 +135,7 @@ impl Prepared {
 
     /// The request for a command without namespaces.
     pub fn alone(self, mut order: Order) -> Result<(Inner, Before), String> {
-        enterable(&order.cwd, &self.holes)?;
-        self.disk.hides_later_secrets()?;
+        self.refuse(&order.cwd)?;
         place_tools(&mut order.env);
         let Plan { gives, cost } = plan::around_holes(&self.disk.view, &self.holes);
         let mut inner = Inner::of(order, self.disk.view, gives);

@@ -354,8 +354,8 @@ impl CommandView {
         view
     }
 
-    /// What of it a command may have that runs in the background: of the scope it reads all and writes nothing. Otherwise it
-    /// could change guarded files after another command of its Pod has recorded them as the person's.
+    /// The access of a command in the background: it reads the whole scope and writes nothing there. If it wrote there, it could
+    /// change a guarded file that another command of its Pod has just noted as the person's own.
     pub fn narrowed(mut self) -> Self {
         if self.in_background {
             let scope = |depth| matches!(depth, Depth::Whole | Depth::Flat);

@@ -147,6 +147,11 @@ impl Jobs {
         self.0.running.subscribe()
     }
 
+    /// Whether any runs.
+    pub fn any_runs(&self) -> bool {
+        self.state().jobs.iter().any(|job| job.runs())
+    }
+
     /// Those that run, each with its command line: `job-1 (npm run dev)`.
     pub fn named(&self) -> Vec<String> {
         let state = self.state();

@@ -581,7 +581,7 @@ impl<'a> Search<'a> {
         let ctx = self.ctx;
         let below = |other: &PathBuf| place != other && place.starts_with(other);
         if place.starts_with(&ctx.private) {
-            return !ctx.jobs.named().is_empty();
+            return ctx.jobs.any_runs();
         }
         ctx.others.iter().any(below) && ctx.scope.permission(place) != Some(Permission::Write)
     }

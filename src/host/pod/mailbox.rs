@@ -80,12 +80,11 @@ impl Pod {
 
     /// A queued input starts its own run.
     pub(super) async fn start_queued(&mut self, row: MailboxMessage, accepted: Option<Accepted>) {
-        let payload = row.payload.clone();
-        if let Some(input) = Input::read(row.payload) {
+        if let Some(input) = Input::read(&row.payload) {
             return self.start(Start::User { input, taken: Some(row.id), accepted }).await;
         }
         // A row that cannot be read would block the queue for ever. What it holds stays in the trace.
-        tracing::warn!(pod = %self.row.name, %payload, "a queued input of another version cannot be read");
+        tracing::warn!(pod = %self.row.name, payload = %row.payload, "a queued input of another version cannot be read");
         let dropped = self.shared.store.drop_input(&self.row.name, &row.id).await;
         dropped.or_log("drop a mailbox message");
         self.load_queue().await;

@@ -38,8 +38,8 @@ fn value<T: DeserializeOwned>(config: &Value, name: &str) -> Option<T> {
 }
 
 impl Resolved {
-    /// The configuration that the store holds. A value that cannot be read is as if it were missing, except that the Pod then
-    /// counts as spawned, because that gives it less.
+    /// The configuration that the store holds. A value that cannot be read counts as missing. Only `spawned` counts as true
+    /// then, because a spawned Pod has fewer rights.
     pub(crate) fn read(config: &Value) -> Self {
         Self {
             model: value(config, "model"),
@@ -137,7 +137,7 @@ pub(crate) fn damaged_info(row: &DamagedRow) -> Option<PodInfo> {
 pub(crate) fn queue(rows: Vec<MailboxMessage>, enters: impl Fn(&str) -> bool) -> Vec<Queued> {
     let inputs = rows.into_iter().filter(|row| row.kind == MailboxKind::Input);
     let queued = |row: MailboxMessage| {
-        let (enters, input) = (enters(&row.id), Input::read(row.payload)?.segments);
+        let (enters, input) = (enters(&row.id), Input::read(&row.payload)?.segments);
         Some(Queued { id: row.id, input, enters })
     };
     inputs.filter_map(queued).collect()

@@ -10,7 +10,7 @@ use crate::mesh::envelope::{
     Ours, Parts, RegisterAck, Roster, Text, json_line, text_of,
 };
 use crate::mesh::id::Id;
-use crate::mesh::machines::address;
+use crate::mesh::machines::{MachineName, address};
 use crate::mesh::member::NO_AGENT;
 use crate::mesh::name::{self, BROADCAST, BROKER};
 use crate::protocol::{Frame, Framer};
@@ -371,7 +371,7 @@ impl Broker {
         self.audit.acknowledged(*line, message, status);
         let sender_is_ours =
             |connection: &Connection| connection.registered().is_some_and(|member| member.ours);
-        // Members of other programs know no such word, and nothing is known of the message yet.
+        // A member of another program does not know the word `queued`. For it, the fate of the message is not known yet.
         let status = match status {
             "queued" if !self.connections.get(sender).is_some_and(sender_is_ours) => "timeout",
             status => status,
@@ -442,9 +442,9 @@ impl Broker {
 }
 
 /// The machine of an address such as `casa:reviewer`, which is JSON.
-fn machine_of(target: &[u8]) -> Option<&str> {
+fn machine_of(target: &[u8]) -> Option<MachineName> {
     let target = std::str::from_utf8(target.strip_prefix(b"\"")?).ok()?;
-    address(target).map(|_| target.split(':').next().unwrap_or_default())
+    address(target).map(|(machine, _)| machine)
 }
 
 /// The body of an acknowledgement, as a member reads it.

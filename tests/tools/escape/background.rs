@@ -1,5 +1,5 @@
-//! A command in the background tries to write in the scope, where it could change a guarded file after another command has
-//! recorded it as the person's.
+//! A command in the background tries to write in the scope. If it could, it would change a guarded file that another command has
+//! just noted as the person's own.
 
 use crate::escape::cell::Cell;
 use crate::escape::git::repository;

@@ -137,7 +137,7 @@ impl Gateway<'_> {
         let (handed, mut pending) = mpsc::channel(GIVEN);
         *machines.gateway() = Some(handed);
         let (mut sent, mut given) = (FuturesUnordered::new(), FuturesUnordered::new());
-        // Of one id, one message after the other is given: an acknowledgement names the id.
+        // An acknowledgement names only the id of a message. So messages with the same id are given one after the other.
         let mut later = VecDeque::new();
         let (mut state, mut shown) = (machines.state.subscribe(), None);
         loop {

@@ -95,15 +95,15 @@ impl Machines {
     /// Notes what another machine says about a message that was sent to it, and returns whether that is new. A machine
     /// says it again if its first outcome was not acknowledged.
     pub(super) fn note_outcome(&self, from: &MachineName, outcome: &Outcome) -> bool {
-        let (state, status) = match outcome.fate {
-            Fate::Received => (MessageState::Received, "received"),
-            Fate::Denied => (MessageState::Denied, "denied"),
-            Fate::Unknown => (MessageState::Unknown, "timeout"),
-            Fate::Read => (MessageState::Read, "read"),
+        let state = match outcome.fate {
+            Fate::Received => MessageState::Received,
+            Fate::Denied => MessageState::Denied,
+            Fate::Unknown => MessageState::Unknown,
+            Fate::Read => MessageState::Read,
         };
         let mut record = self.record();
         let agent = format!("{from}:{}", outcome.from);
-        record.audit([&outcome.to, &agent], outcome, status);
+        record.audit([&outcome.to, &agent], outcome, word(outcome.fate));
         let is_its = |sent: &&mut MachineMessage| {
             sent.id == outcome.id && agent_key(&sent.to) == agent_key(&agent)
         };
@@ -127,13 +127,8 @@ impl Machines {
 
     /// What became here of a message of another machine.
     pub(super) fn note_taken(&self, from: &MachineName, outcome: &Outcome) {
-        let status = match outcome.fate {
-            Fate::Received | Fate::Read => "received",
-            Fate::Denied => "denied",
-            Fate::Unknown => "timeout",
-        };
         let sender = format!("{from}:{}", outcome.to);
-        self.record().audit([&sender, &outcome.from], outcome, status);
+        self.record().audit([&sender, &outcome.from], outcome, word(outcome.fate));
     }
 
     /// The model of a Pod has got a message of an agent; its machine is told if it is another one.
@@ -155,5 +150,15 @@ impl Machines {
     /// The next machine that is to be told that a message was read.
     pub(super) fn next_read(&self) -> Option<(MachineName, Outcome)> {
         self.record().read.pop_front()
+    }
+}
+
+/// The word of the audit for what became of a message.
+fn word(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Received => "received",
+        Fate::Denied => "denied",
+        Fate::Unknown => "timeout",
+        Fate::Read => "read",
     }
 }
