@@ -106,14 +106,16 @@ fn message_as_json(given: &Given) -> Value {
 /// What became of a message, as a sentence.
 pub fn outcome(sent: &Sent, standing: &Standing) -> String {
     let id = sent.id;
-    let reason = sent.reason.as_deref().unwrap_or("no reason was given");
+    // A reason may come from another machine.
+    let why = sent.reason.as_deref().map(|why| SafeText::line(why).into_string());
+    let reason = why.as_deref().unwrap_or("no reason was given");
     match sent.status {
         Status::Received if standing.led_by_yoi => format!("received (id={id})"),
         Status::Received => format!(
             "received (id={id}): another program leads the mesh, so this says only that it handed the message over"
         ),
         Status::Sent => {
-            let absent = sent.reason.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
+            let absent = why.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
             format!("sent (id={id}): a message to several agents is not acknowledged{absent}")
         }
         Status::Queued => format!("queued (id={id}): {reason}"),

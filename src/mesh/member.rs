@@ -12,6 +12,7 @@ pub use connecting::{JoinError, roster};
 
 use crate::mesh::envelope::{Fate, MAX_FRAME, To};
 use crate::mesh::id::Id;
+use crate::mesh::machines::address;
 use crate::mesh::name::{GATEWAY, is_broker};
 use crate::mesh::{Socket, envelope};
 use crate::text::SafeText;
@@ -34,6 +35,8 @@ pub(crate) const INBOX: usize = 1024;
 
 /// The reason why a message to a name that no agent has is not delivered.
 pub(crate) const NO_AGENT: &str = "no agent of this name is here";
+/// The same where the name is one of another machine.
+const AWAY: &str = "it is not listed now; if its machine is away, it may get the message later";
 /// Addressees that are not there that a sentence names.
 const NAMED: usize = 8;
 
@@ -315,10 +318,14 @@ impl Member {
         names.retain(|name| known.insert(name.clone()));
         let more = names.len().saturating_sub(NAMED);
         names.truncate(NAMED);
+        let why = |name: &String| match address(name) {
+            Some(_) => AWAY,
+            None => NO_AGENT,
+        };
         let mut absent: Vec<String> =
-            names.iter().map(|name| format!("{}: {NO_AGENT}", SafeText::line(name))).collect();
+            names.iter().map(|name| format!("{}: {}", SafeText::line(name), why(name))).collect();
         if more > 0 {
-            absent.push(format!("{more} more are not here either"));
+            absent.push(format!("{more} more are not listed either"));
         }
         (!absent.is_empty()).then(|| absent.join("; "))
     }

@@ -18,6 +18,11 @@ pub fn is_broker(name: &str) -> bool {
     name == BROKER || name.ends_with(":broker")
 }
 
+/// Whether a text can be the name of an agent, of this machine or of another one.
+pub(crate) fn is_agent_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len()) && !name.chars().any(char::is_control)
+}
+
 /// The name that a member gets which asks for `wanted`; `None`: every form of it is taken.
 pub fn assigned(wanted: &str, is_taken: impl Fn(&str) -> bool) -> Option<String> {
     let name = usable(wanted);

@@ -422,10 +422,13 @@ impl Task {
                 None => self.take_presence(link, arrived).await,
             }
         }
-        if let Err(place) = self.take_in_order(link, due).await {
+        let taken = self.take_in_order(link, due).await;
+        if let Err(place) = taken {
             order.go_back(place);
         }
-        if order.taken() != before {
+        // A message that comes again and cannot be stored now precedes others that agents have been given: those must not be
+        // taken for new ones.
+        if order.taken() > before || (taken.is_ok() && order.taken() < before) {
             let noted = self.shared.store.note_taken_of_stream(order.taken()).await;
             noted.or_log("note up to where the messages of other machines were taken");
         }

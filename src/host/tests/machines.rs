@@ -739,7 +739,7 @@ async fn agents_that_are_no_pods_write_to_pods_of_other_machines_and_are_answere
         assert_eq!((status.as_str(), reason.as_deref()), ("denied", Some(NO_AGENT)), "{to}");
     }
     // One message to two agents has one id, and each of them gets it.
-    assert_eq!(second.say("trab:bob", "hi").await.status, Status::Received);
+    assert_eq!(second.say("trab:BOB", "hi").await.status, Status::Received);
     let both = Addressees::Many(vec!["casa:pi-1".into(), "casa:pi-2".into()]);
     let both = Method::MeshSend { to: both, body: json!("all"), re: None };
     let (id, status, _) = sent(there.call(&name("bob"), both).await.unwrap());

@@ -9,7 +9,7 @@ use crate::mesh::envelope::{
 };
 use crate::mesh::id::Id;
 use crate::mesh::machines::address;
-use crate::mesh::name::{BROADCAST, GATEWAY, MAX_NAME, is_broker};
+use crate::mesh::name::{BROADCAST, GATEWAY, is_broker};
 use crate::text::SafeText;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
@@ -68,6 +68,12 @@ impl Broker {
         if self.gateway.is_none() || address(routed.name).is_none() {
             return false;
         }
+        let json = match to {
+            Addressed::One(to) => serde_json::to_vec(to),
+            Addressed::Many(names) => serde_json::to_vec(names),
+        };
+        let json = json.expect("names are text");
+        self.audit.add(&routed.entry(&json, "denied"), |_| {});
         // A message to several members is not acknowledged.
         if let Addressed::One(to) = to
             && to != BROADCAST
@@ -76,8 +82,6 @@ impl Broker {
                 "{} looks like an agent of another machine, and is one of this machine's; join under another name",
                 SafeText::quoted(routed.name)
             );
-            let json = serde_json::to_vec(to).expect("a name is text");
-            self.audit.add(&routed.entry(&json, "denied"), |_| {});
             self.acknowledge(routed.sender, routed.id, "denied", &json, Some(&reason));
         }
         true
@@ -89,7 +93,7 @@ impl Broker {
             return;
         };
         let Ok(Elsewhere { mut agents, .. }) = serde_json::from_str(body) else { return };
-        agents.retain(|name| name.len() <= MAX_NAME && is_address(name));
+        agents.retain(|name| is_address(name));
         agents.truncate(MAX_MEMBERS);
         gateway.agents = agents;
     }

@@ -12,7 +12,7 @@ use crate::mesh::envelope::{
 use crate::mesh::id::Id;
 use crate::mesh::machines::{MachineName, address};
 use crate::mesh::member::NO_AGENT;
-use crate::mesh::name::{self, BROADCAST, BROKER};
+use crate::mesh::name::{self, BROADCAST, BROKER, GATEWAY};
 use crate::protocol::{Frame, Framer};
 use rustix::net::{Shutdown, shutdown};
 use serde::Serialize;
@@ -180,8 +180,12 @@ impl Broker {
         };
         let (name, from, ours) = (sender.name.clone(), sender.json.clone(), sender.ours);
         let (body, again) = (envelope.body, envelope.again && ours);
-        if self.is_gateway(key) && envelope.to != Addressed::One(BROKER.into()) {
-            return self.of_gateway(key, &envelope, id, re);
+        if &*name == GATEWAY && envelope.to != Addressed::One(BROKER.into()) {
+            // One that leaves says nothing more.
+            if self.is_gateway(key) {
+                self.of_gateway(key, &envelope, id, re);
+            }
+            return;
         }
         let routed = Routed { sender: key, ours, name: &name, from: &from, id, re, body, again };
         match envelope.to {
@@ -267,7 +271,9 @@ impl Broker {
             if routed.again {
                 return self.acknowledge(routed.sender, routed.id, ABSENT, b"null", None);
             }
-            let hint = if to.contains(':') {
+            let hint = if to.contains(':') && self.gateway.is_some() {
+                "; an agent of another machine is addressed as `machine:name`, as it is listed"
+            } else if to.contains(':') {
                 "; agents of other machines are reached while a Pod of this one is on the mesh"
             } else if to.contains(',') {
                 "; a message to several agents names them in an array"

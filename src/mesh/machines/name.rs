@@ -1,5 +1,6 @@
 //! Names of machines. Such a name is a token of the server's subjects, so it has few characters.
 
+use crate::mesh::name::is_agent_name;
 use std::fmt;
 
 /// The longest name, in bytes.
@@ -53,7 +54,7 @@ impl fmt::Display for MachineName {
 pub fn address(text: &str) -> Option<(MachineName, &str)> {
     let (machine, agent) = text.split_once(':')?;
     let machine = MachineName::parse(machine).ok()?;
-    (!agent.is_empty()).then_some((machine, agent))
+    is_agent_name(agent).then_some((machine, agent))
 }
 
 #[cfg(test)]

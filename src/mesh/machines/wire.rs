@@ -3,7 +3,7 @@
 use crate::mesh::Id;
 use crate::mesh::broker::MAX_MEMBERS;
 use crate::mesh::machines::name::MachineName;
-use crate::mesh::name::MAX_NAME;
+use crate::mesh::name::is_agent_name;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -79,17 +79,13 @@ pub struct Presence {
     pub leaves: bool,
 }
 
-fn is_name(name: &str) -> bool {
-    (1..=MAX_NAME).contains(&name.len()) && !name.chars().any(char::is_control)
-}
-
 impl Message {
     /// `None`: the bytes are no message. They come from another machine.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let message: Self = serde_json::from_slice(bytes).ok()?;
         let ids = [Some(&message.id), message.re.as_ref()];
         let has_ids = ids.into_iter().flatten().all(|id| Id::parse(id).is_some());
-        (has_ids && is_name(&message.from) && is_name(&message.to)).then_some(message)
+        (has_ids && is_agent_name(&message.from) && is_agent_name(&message.to)).then_some(message)
     }
 }
 
@@ -106,8 +102,9 @@ impl Outcome {
         if let Some(reason) = &mut outcome.reason {
             reason.truncate(reason.floor_char_boundary(LONGEST_REASON));
         }
-        let fits =
-            Id::parse(&outcome.id).is_some() && is_name(&outcome.from) && is_name(&outcome.to);
+        let fits = Id::parse(&outcome.id).is_some()
+            && is_agent_name(&outcome.from)
+            && is_agent_name(&outcome.to);
         fits.then_some(outcome)
     }
 }
@@ -116,7 +113,7 @@ impl Presence {
     /// `None`: the bytes say nothing of the kind. They come from another machine.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let mut presence: Self = serde_json::from_slice(bytes).ok()?;
-        presence.agents.retain(|name| is_name(name));
+        presence.agents.retain(|name| is_agent_name(name));
         presence.agents.truncate(MAX_MEMBERS);
         Some(presence)
     }

@@ -66,6 +66,20 @@ async fn agents_of_other_machines_are_listed_written_to_and_answer_through_the_g
         assert_eq!(answer(from, "pi-1").await, Status::Denied, "{from}");
     }
     assert_eq!(raw.so_far().await, Vec::<Value>::new());
+    // What is no address of another machine gets no further than this one.
+    for to in [format!("casa:{}", "x".repeat(257)), "casa:a\nb".to_owned(), "Casa:bob".to_owned()] {
+        let sent = say(&ours, &to, "hi").await;
+        assert!(sent.status == Status::Denied && sent.reason.unwrap().contains("`machine:name`"));
+    }
+    let to = To::Many(vec!["pi-1".into(), "casa:bob".into(), "casa:away".into(), "ghost".into()]);
+    let sent = ours.send(to, &raw_json(&json!("all")), None).await;
+    let why = "casa:away: it is not listed now; if its machine is away, it may get the message later; \
+               ghost: no agent of this name is here";
+    assert_eq!((sent.status, sent.reason.as_deref()), (Status::Sent, Some(why)));
+    assert_eq!(
+        (message(&mut inbox).await.id, raw.message().await["body"].clone()),
+        (sent.id, json!("all"))
+    );
     let several = raw.send(json!(["ours", "casa:bob", "casa:carol"]), json!("all")).await;
     let several = (message(&mut inbox).await, id_of(&several));
     assert_eq!(several.0.id, several.1);

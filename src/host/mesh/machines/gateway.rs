@@ -11,6 +11,7 @@ use crate::host::mesh::membership;
 use crate::mesh::machines::{Fate, Link, MachineName, Message, address};
 use crate::mesh::{self, Id, Inbox, MAX_MEMBERS, Member, Options, Received, Status, To};
 use crate::protocol::PodName;
+use crate::store::agent_key;
 use crate::text::SafeText;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use std::collections::{BTreeSet, VecDeque};
@@ -42,6 +43,11 @@ impl Machines {
     pub(super) fn gateway(&self) -> MutexGuard<'_, Option<mpsc::Sender<Pending>>> {
         // Each step leaves it whole.
         self.gateway.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What agents sent that are no Pods is not waited for any more.
+    fn forget_outcomes_of_agents(&self) {
+        self.waiting().retain(|_, sent| sent.pod.is_some());
     }
 
     /// The Pods of other machines that agents are shown, as many of each machine.
@@ -83,20 +89,22 @@ impl Task {
                 () = changed => {}
                 () = self.keep_registered(), if own.is_some() => {}
             }
-            // What was on its way is not waited for any more.
-            machines.waiting().retain(|_, sent| sent.pod.is_some());
+            machines.forget_outcomes_of_agents();
         }
     }
 
     /// Registers whenever the leader is new or has no gateway. It never ends by itself.
     async fn keep_registered(&self) {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut written = VecDeque::new();
         loop {
             match membership::join(&self.shared, Options::gateway).await {
                 Ok((member, inbox)) => {
                     backoff.reset();
-                    let (written, sent, turns) = (VecDeque::new(), Vec::new(), Vec::new());
+                    let (sent, turns) = (Vec::new(), Vec::new());
+                    let written = &mut written;
                     Gateway { task: self, written, sent, turns }.serve(&member, inbox).await;
+                    self.machines().forget_outcomes_of_agents();
                 }
                 Err(why) => tracing::debug!("agents of this machine reach no others: {why}"),
             }
@@ -122,8 +130,8 @@ impl Turn {
 
 struct Gateway<'t> {
     task: &'t Task,
-    /// The agents that wrote, with the addresses to which they did. The oldest first.
-    written: VecDeque<(String, String)>,
+    /// The agents that wrote, with the [keys](agent_key) of the addresses to which they did. The oldest first.
+    written: &'t mut VecDeque<(String, String)>,
     /// The senders of the messages whose outcome is waited for.
     sent: Vec<String>,
     /// The messages that are not taken yet.
@@ -226,7 +234,7 @@ impl Gateway<'_> {
         let over_rate = delivery::agent_over_rate(shared, "other machines", from, Instant::now());
         over_rate.map_or(Ok(()), Err)?;
         self.sent.push(from.clone());
-        let pair = (from.clone(), to.to_owned());
+        let pair = (from.clone(), agent_key(to));
         self.written.retain(|other| *other != pair);
         let is_its = |other: &(String, String)| other.0 == *from;
         if self.written.iter().filter(|other| is_its(other)).count() >= WRITTEN_OF_ONE
@@ -245,7 +253,8 @@ impl Gateway<'_> {
     fn refused(&self, taken: &Pending) -> Option<String> {
         let (shared, message, sender) = (&self.task.shared, &taken.message, taken.sender());
         let to = &message.to;
-        if !self.written.iter().any(|(agent, address)| agent == to && *address == sender) {
+        let key = agent_key(&sender);
+        if !self.written.iter().any(|(agent, address)| agent == to && *address == key) {
             return Some(NO_AGENT.to_owned());
         }
         if let Some(limit) = delivery::over_size(shared, message.body.get().len()) {
