@@ -106,8 +106,7 @@ fn message_as_json(given: &Given) -> Value {
 /// What became of a message, as a sentence.
 pub fn outcome(sent: &Sent, standing: &Standing) -> String {
     let id = sent.id;
-    // A reason may come from another machine.
-    let why = sent.reason.as_deref().map(|why| SafeText::line(why).into_string());
+    let why = reason(sent);
     let reason = why.as_deref().unwrap_or("no reason was given");
     match sent.status {
         Status::Received if standing.led_by_yoi => format!("received (id={id})"),
@@ -127,9 +126,14 @@ pub fn outcome(sent: &Sent, standing: &Standing) -> String {
     }
 }
 
+/// The reason may come from another machine.
+fn reason(sent: &Sent) -> Option<String> {
+    sent.reason.as_deref().map(|why| SafeText::line(why).into_string())
+}
+
 /// What became of a message, for programs.
 pub fn outcome_as_json(sent: &Sent) -> Value {
-    json!({ "status": sent.status.as_str(), "id": sent.id.to_string(), "reason": sent.reason })
+    json!({ "status": sent.status.as_str(), "id": sent.id.to_string(), "reason": reason(sent) })
 }
 
 /// The agents of the mesh, one a line.

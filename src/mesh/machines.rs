@@ -24,6 +24,7 @@ pub(crate) mod tests;
 
 pub use credentials::{Credentials, CredentialsError};
 pub use link::{Arrived, Incoming, Link, LinkError, NotStored, Receipt, admitted, connect, tried};
+pub(crate) use name::is_addressable;
 pub use name::{BadName, MachineName, address};
 pub use order::InOrder;
 pub use server::{ServerDir, ServerError};

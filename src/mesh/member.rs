@@ -36,7 +36,7 @@ pub(crate) const INBOX: usize = 1024;
 /// The reason why a message to a name that no agent has is not delivered.
 pub(crate) const NO_AGENT: &str = "no agent of this name is here";
 /// The same where the name is one of another machine.
-const AWAY: &str = "it is not listed now; if its machine is away, it may get the message later";
+const AWAY: &str = "it is not listed now, so it is not known whether it gets the message";
 /// Addressees that are not there that a sentence names.
 const NAMED: usize = 8;
 

@@ -422,16 +422,19 @@ impl Task {
                 None => self.take_presence(link, arrived).await,
             }
         }
-        let taken = self.take_in_order(link, due).await;
-        if let Err(place) = taken {
-            order.go_back(place);
+        if order.taken() < before {
+            self.note_taken(order).await;
         }
-        // A message that comes again and cannot be stored now precedes others that agents have been given: those must not be
-        // taken for new ones.
-        if order.taken() > before || (taken.is_ok() && order.taken() < before) {
-            let noted = self.shared.store.note_taken_of_stream(order.taken()).await;
-            noted.or_log("note up to where the messages of other machines were taken");
+        let before = order.taken();
+        order.settle(self.take_in_order(link, due).await);
+        if order.taken() > before {
+            self.note_taken(order).await;
         }
+    }
+
+    async fn note_taken(&self, order: &InOrder<Arrived>) {
+        let noted = self.shared.store.note_taken_of_stream(order.taken()).await;
+        noted.or_log("note up to where the messages of other machines were taken");
     }
 
     /// Tells other machines which of their messages were read.

@@ -450,7 +450,8 @@ impl Broker {
 /// The machine of an address such as `casa:reviewer`, which is JSON.
 fn machine_of(target: &[u8]) -> Option<MachineName> {
     let target = std::str::from_utf8(target.strip_prefix(b"\"")?).ok()?;
-    address(target).map(|(machine, _)| machine)
+    let (machine, _) = target.split_once(':')?;
+    MachineName::parse(machine).ok()
 }
 
 /// The body of an acknowledgement, as a member reads it.

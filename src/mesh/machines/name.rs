@@ -50,6 +50,11 @@ impl fmt::Display for MachineName {
     }
 }
 
+/// Whether a text can name an agent, with or without its machine.
+pub(crate) fn is_addressable(text: &str) -> bool {
+    is_agent_name(text) || address(text).is_some()
+}
+
 /// The machine and the agent of an address such as `casa:reviewer`; `None`: the text is no such address.
 pub fn address(text: &str) -> Option<(MachineName, &str)> {
     let (machine, agent) = text.split_once(':')?;

@@ -12,18 +12,20 @@ use std::collections::BTreeMap;
 pub struct InOrder<T> {
     /// The place of the message that is due.
     next: u64,
+    /// The highest place that was taken.
+    taken: u64,
     early: BTreeMap<u64, T>,
 }
 
 impl<T> InOrder<T> {
     /// `taken`: the place of the message that was taken last; 0: none was.
     pub fn after(taken: u64) -> Self {
-        Self { next: taken + 1, early: BTreeMap::new() }
+        Self { next: taken + 1, taken, early: BTreeMap::new() }
     }
 
-    /// The place of the message that was taken last.
+    /// The highest place that was taken; 0: none was, also if the stream is a new one.
     pub fn taken(&self) -> u64 {
-        self.next - 1
+        self.taken
     }
 
     /// What can be taken now that a message at a place has come, with the places; the message itself is among it unless
@@ -56,9 +58,14 @@ impl<T> InOrder<T> {
         due
     }
 
-    /// The message at a place could not be taken: it comes again, and what follows it waits.
-    pub fn go_back(&mut self, place: u64) {
-        *self = Self::after(place - 1);
+    /// What was admitted is taken, or could not be from a place on: that comes again, and what follows it waits.
+    pub fn settle(&mut self, taken: Result<(), u64>) {
+        if let Err(place) = taken {
+            self.next = place;
+            self.early.clear();
+        }
+        // What was taken before comes again, too, and may fail alone.
+        self.taken = self.taken.max(self.next.saturating_sub(1));
     }
 }
 
@@ -76,10 +83,12 @@ mod tests {
     fn a_message_that_comes_before_an_earlier_one_waits_for_it() {
         let mut order = InOrder::after(7);
         assert_eq!(taken(&mut order, &[(8, false), (11, false), (12, false)]), [8]);
+        order.settle(Ok(()));
         assert_eq!(order.taken(), 8);
         assert_eq!(taken(&mut order, &[(9, true), (10, true), (13, false)]), [9, 10, 11, 12, 13]);
         // What was taken and is repeated, because its acknowledgement was lost, is acknowledged again.
         assert_eq!(taken(&mut order, &[(12, true), (14, false)]), [12, 14]);
+        order.settle(Ok(()));
         assert_eq!(order.taken(), 14);
     }
 
@@ -96,14 +105,32 @@ mod tests {
     fn a_message_that_could_not_be_taken_comes_before_those_that_follow_it() {
         let mut order = InOrder::after(0);
         assert_eq!(taken(&mut order, &[(1, false), (2, false), (3, false)]), [1, 2, 3]);
-        order.go_back(2);
+        order.settle(Err(2));
+        assert_eq!(order.taken(), 1);
         assert_eq!(taken(&mut order, &[(4, false), (2, true), (3, true)]), [2, 3, 4]);
+    }
+
+    #[test]
+    fn one_that_comes_again_and_cannot_be_taken_makes_no_new_ones_of_those_behind_it() {
+        let mut order = InOrder::after(12);
+        assert_eq!(taken(&mut order, &[(5, true)]), [5]);
+        order.settle(Err(5));
+        assert_eq!(order.taken(), 12);
+        assert_eq!(taken(&mut order, &[(5, true), (7, true), (7, true)]), [5, 7]);
+        order.settle(Ok(()));
+        assert_eq!(order.taken(), 12);
+        assert_eq!(taken(&mut order, &[(13, false), (13, true)]), [13]);
+        order.settle(Ok(()));
+        assert_eq!(order.taken(), 13);
     }
 
     #[test]
     fn a_new_stream_is_taken_from_its_beginning() {
         let mut order = InOrder::after(500);
         assert_eq!(taken(&mut order, &[(4, false), (1, true), (2, true), (3, true)]), [1, 2, 3, 4]);
+        assert_eq!(order.taken(), 0);
+        order.settle(Ok(()));
+        assert_eq!(order.taken(), 4);
         let mut order = InOrder::after(500);
         assert_eq!(taken(&mut order, &[(1, false), (3, false), (2, true)]), [1, 2, 3]);
     }

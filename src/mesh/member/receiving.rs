@@ -3,6 +3,7 @@
 use crate::mesh::broker::{ABSENT, read_ack};
 use crate::mesh::envelope::{Addressed, Envelope, Roster, Text, To, confirming, text_of};
 use crate::mesh::id::Id;
+use crate::mesh::machines::is_addressable;
 use crate::mesh::member::session::Session;
 use crate::mesh::member::{Message, Peer, Received, Status};
 use crate::mesh::name::{BROADCAST, BROKER, is_broker};
@@ -44,6 +45,14 @@ impl Session {
         let Some((id, re)) = envelope.ids() else { return };
         if is_broker(&envelope.from) {
             return self.of_broker(&envelope.from, re, envelope.body);
+        }
+        let to_one = match &envelope.to {
+            Addressed::One(name) => Some(name),
+            Addressed::Many(_) => None,
+        };
+        // Names are kept longer than messages are.
+        if !to_one.into_iter().chain([&envelope.from]).all(|name| is_addressable(name)) {
+            return;
         }
         let Ok(body) = RawValue::from_string(envelope.body.to_owned()) else { return };
         let to = match envelope.to {

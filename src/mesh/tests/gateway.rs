@@ -73,7 +73,7 @@ async fn agents_of_other_machines_are_listed_written_to_and_answer_through_the_g
     }
     let to = To::Many(vec!["pi-1".into(), "casa:bob".into(), "casa:away".into(), "ghost".into()]);
     let sent = ours.send(to, &raw_json(&json!("all")), None).await;
-    let why = "casa:away: it is not listed now; if its machine is away, it may get the message later; \
+    let why = "casa:away: it is not listed now, so it is not known whether it gets the message; \
                ghost: no agent of this name is here";
     assert_eq!((sent.status, sent.reason.as_deref()), (Status::Sent, Some(why)));
     assert_eq!(

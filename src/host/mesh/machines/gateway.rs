@@ -14,7 +14,7 @@ use crate::protocol::PodName;
 use crate::store::agent_key;
 use crate::text::SafeText;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -273,13 +273,17 @@ impl Gateway<'_> {
 }
 
 /// The agents of other machines to which a message goes. A broadcast stays on its machine.
-fn addressees(to: &To) -> BTreeSet<String> {
+fn addressees(to: &To) -> impl Iterator<Item = String> + use<> {
     let names: &[String] = match to {
         To::One(name) => std::slice::from_ref(name),
         To::Many(names) => names,
         To::Broadcast => &[],
     };
-    names.iter().filter(|name| address(name).is_some()).cloned().collect()
+    let elsewhere = names.iter().filter(|name| address(name).is_some());
+    // An agent that is named twice gets it once.
+    let elsewhere: BTreeMap<String, String> =
+        elsewhere.map(|name| (agent_key(name), name.clone())).collect();
+    elsewhere.into_values()
 }
 
 impl Task {
