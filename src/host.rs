@@ -340,6 +340,7 @@ impl Shared {
         }
         let about = match (event, pod) {
             (Event::PodChanged { info }, _) => About::Row(info.name.clone()),
+            (_, Some(pod)) if event.is_piece() => About::Piece(pod.clone()),
             (_, Some(pod)) => About::Pod(pod.clone()),
             (_, None) => About::All,
         };

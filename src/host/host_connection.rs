@@ -30,6 +30,8 @@ const PIPE: usize = 256 * 1024;
 /// memory, and waits there for a client that does not read.
 const PAGE: u64 = 1024 * 1024;
 
+/// How many bytes of events are written together, and one event more.
+const TOGETHER: usize = 64 * 1024;
 /// How long a client that begins to watch waits for a look at the settings.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -335,6 +337,27 @@ impl Feed {
         lines.unwrap_or_default()
     }
 
+    /// Writes a line, with those that need not wait either.
+    async fn write_ready<W: AsyncWrite + Unpin>(
+        &mut self,
+        writer: &mut W,
+        first: Queued<Arc<ScreenLine>>,
+    ) -> io::Result<()> {
+        let Some(lines) = self.lines.as_mut() else { return Ok(()) };
+        let mut next = lines.ready();
+        if next.is_none() {
+            return write(writer, &first.line.line).await;
+        }
+        let (mut bytes, mut waiting) = (first.line.line.clone(), vec![first]);
+        while let Some(line) = next {
+            bytes.extend_from_slice(&line.line.line);
+            // It counts as waiting until it is written.
+            waiting.push(line);
+            next = if bytes.len() < TOGETHER { lines.ready() } else { None };
+        }
+        write(writer, &bytes).await
+    }
+
     /// Writes the events that wait now: a reply never overtakes the events that it follows. Events
     /// that come later follow the reply, so a busy family does not hold it up.
     async fn write_waiting<W: AsyncWrite + Unpin>(&mut self, writer: &mut W) -> io::Result<()> {
@@ -377,7 +400,7 @@ async fn write_on<W: AsyncWrite + Unpin>(
     loop {
         tokio::select! {
             queued = feed.next() => match queued {
-                Some(queued) => write(writer, &queued.line.line).await?,
+                Some(queued) => feed.write_ready(writer, queued).await?,
                 None => write(writer, &feed.start_over()).await?,
             },
             reply = replies.recv() => {

@@ -1,16 +1,21 @@
 //! The lines for one screen. The row of a Pod that the screen does not follow waits for a moment, and a newer row of that Pod
 //! takes its place: such a Pod may change often, and a person sees its last row only. No later event about the Pod comes
 //! before its row.
+//!
+//! The pieces of a reply come many times a second, too, and a person reads them together. Those that follow one within a
+//! moment wait until it is over, or until anything else comes.
 
 use crate::host::subscribers::{Follows, Queue, Queued};
 use crate::protocol::PodName;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a row waits for a newer one.
+/// How long a row waits for a newer one, and a piece for further ones.
 const WAITS: Duration = Duration::from_millis(50);
+/// How many pieces wait at most.
+const PIECES: usize = 64;
 
 /// What a line is about.
 #[derive(Debug)]
@@ -19,6 +24,8 @@ pub(crate) enum About {
     Row(PodName),
     /// Something that happened in a Pod.
     Pod(PodName),
+    /// A piece of what a model says or a command prints.
+    Piece(PodName),
     All,
 }
 
@@ -41,6 +48,10 @@ pub(crate) struct ScreenFeed {
     places: HashMap<PodName, u64>,
     /// From when on the rows are given out; `None` while none waits.
     due: Option<Instant>,
+    /// The pieces that wait.
+    pieces: VecDeque<Line>,
+    /// From when on they are given out.
+    pieces_due: Instant,
     /// The row that goes before `behind`, because both are about one Pod.
     before: Option<Line>,
     /// The line that is given out once no row is due.
@@ -49,20 +60,28 @@ pub(crate) struct ScreenFeed {
 
 impl ScreenFeed {
     pub(crate) fn new(queue: Queue<Arc<ScreenLine>>, follows: Follows) -> Self {
-        let (rows, places) = (BTreeMap::new(), HashMap::new());
-        Self { queue, follows, rows, places, due: None, before: None, behind: None }
+        let (rows, places, pieces) = (BTreeMap::new(), HashMap::new(), VecDeque::new());
+        let (due, pieces_due) = (None, Instant::now());
+        let (before, behind) = (None, None);
+        Self { queue, follows, rows, places, due, pieces, pieces_due, before, behind }
     }
 
     /// The next line; `None` when this screen was cut off and has read everything. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<Line> {
         loop {
-            if let Some(line) = self.ready(Instant::now()) {
+            if let Some(line) = self.ready() {
                 return Some(line);
             }
+            let pieces_due = (!self.pieces.is_empty()).then_some(self.pieces_due);
             tokio::select! {
                 biased;
-                line = self.queue.next() => self.sort(line?),
+                line = self.queue.next() => match line {
+                    Some(line) => self.sort(line),
+                    None if self.pieces.is_empty() => return None,
+                    None => self.pieces_due = Instant::now(),
+                },
                 () = until(self.due) => {}
+                () = until(pieces_due) => {}
             }
         }
     }
@@ -70,7 +89,7 @@ impl ScreenFeed {
     /// Everything that waits now, in order.
     pub(crate) fn waiting(&mut self) -> Vec<Line> {
         self.all_due();
-        let mut lines: Vec<Line> = std::iter::from_fn(|| self.ready(Instant::now())).collect();
+        let mut lines: Vec<Line> = std::iter::from_fn(|| self.ready()).collect();
         lines.extend((0..self.queue.len()).map_while(|_| self.queue.try_next()));
         lines
     }
@@ -80,7 +99,17 @@ impl ScreenFeed {
         self.queue.is_over()
     }
 
-    fn ready(&mut self, now: Instant) -> Option<Line> {
+    /// The next line that need not wait.
+    pub(crate) fn ready(&mut self) -> Option<Line> {
+        let now = Instant::now();
+        if self.pieces_due <= now
+            && let Some(piece) = self.pieces.pop_front()
+        {
+            if self.pieces.is_empty() {
+                self.pieces_due = now + WAITS;
+            }
+            return Some(piece);
+        }
         if let Some(row) = self.before.take() {
             return Some(row);
         }
@@ -111,12 +140,22 @@ impl ScreenFeed {
                 let place = self.places.remove(pod);
                 self.before = place.and_then(|place| self.rows.remove(&place));
             }
+            About::Piece(pod) => {
+                let row = self.places.remove(pod).and_then(|place| self.rows.remove(&place));
+                self.pieces.extend(row.into_iter().chain([line]));
+                if self.pieces.len() >= PIECES {
+                    self.pieces_due = Instant::now();
+                }
+                return;
+            }
             About::All => self.all_due(),
         }
+        self.pieces_due = Instant::now();
         self.behind = Some(line);
     }
 
     fn all_due(&mut self) {
+        self.pieces_due = Instant::now();
         if self.due.is_some() {
             self.due = Some(Instant::now());
         }
@@ -214,6 +253,35 @@ mod tests {
         bench.row("a", "1");
         bench.row("a", "2");
         assert_eq!(bench.within(0).await, ["1", "2"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pieces_that_follow_one_come_together_and_before_whatever_follows_them() {
+        let mut bench = screen(Some("shown"));
+        let piece = |bench: &mut Bench, text: &str| bench.tell(About::Piece(name("shown")), text);
+        piece(&mut bench, "1");
+        assert_eq!(bench.within(0).await, ["1"], "the first one comes at once");
+        for text in ["2", "3"] {
+            piece(&mut bench, text);
+            assert_eq!(bench.within(20).await, [""; 0]);
+        }
+        assert_eq!(bench.within(10).await, ["2", "3"]);
+        piece(&mut bench, "4");
+        bench.row("other", "row");
+        assert_eq!(bench.within(10).await, [""; 0], "a row that waits makes no piece come");
+        bench.tell(About::Pod(name("shown")), "end");
+        assert_eq!(bench.within(0).await, ["4", "end"]);
+        assert_eq!(bench.within(100).await, ["row"]);
+        let texts: Vec<String> = (0..PIECES + 2).map(|at| at.to_string()).collect();
+        let mut came = Vec::new();
+        for text in &texts {
+            piece(&mut bench, text);
+            came.extend(bench.within(0).await);
+        }
+        assert_eq!(came, texts[..=PIECES], "no more than that wait");
+        bench.all.clear();
+        assert_eq!(bench.within(0).await, texts[PIECES + 1..]);
+        assert!(bench.feed.next().await.is_none());
     }
 
     #[tokio::test(start_paused = true)]

@@ -486,6 +486,17 @@ impl Event {
         }
     }
 
+    /// Whether it is one of many parts that follow each other quickly: of a reply, of a call, or of what a command prints.
+    pub fn is_piece(&self) -> bool {
+        matches!(
+            self,
+            Self::TextDelta { .. }
+                | Self::ThinkingDelta { .. }
+                | Self::ToolCallArgsDelta { .. }
+                | Self::ToolOutput { .. }
+        )
+    }
+
     /// Whether a classic client may receive it.
     pub fn is_classic(&self) -> bool {
         !matches!(
