@@ -57,6 +57,11 @@ impl Slot {
         self.start + self.sections.iter().map(|section| section.text.len() as u64).sum::<u64>()
     }
 
+    /// How much text there is beyond what is taken up to a place, in bytes.
+    fn fresh(&self, taken: u64) -> u64 {
+        self.end() - taken.max(self.start)
+    }
+
     /// Drops text up to a place.
     fn drop_to(&mut self, place: u64) {
         while let Some(first) = self.sections.first_mut() {
@@ -100,8 +105,9 @@ impl Block {
         Self { slot, kept }
     }
 
+    /// Adds text. The task that writes wakes for the first text that it has not taken, and when there is enough of it.
     pub fn push(&self, after: u64, kind: Partial, text: &str) {
-        self.slot.send_modify(|slot| {
+        self.slot.send_if_modified(|slot| {
             if !std::mem::replace(&mut slot.streams, true) {
                 slot.after = after;
             }
@@ -109,10 +115,12 @@ impl Block {
             if kept.saturating_sub(slot.start) >= DROP_AT {
                 slot.drop_to(kept);
             }
+            let before = slot.fresh(kept);
             match slot.sections.last_mut() {
                 Some(section) if section.kind == kind => section.text.push_str(text),
                 _ => slot.sections.push(Section { kind, text: text.to_owned() }),
             }
+            before == 0 || (before < AT_LEAST && slot.fresh(kept) >= AT_LEAST)
         });
     }
 
@@ -200,8 +208,7 @@ impl Kept {
     }
 
     fn is_due(&self, slot: &Slot) -> bool {
-        let fresh = slot.end() - self.taken.max(slot.start);
-        slot.closing || slot.number != self.number || fresh >= AT_LEAST
+        slot.closing || slot.number != self.number || slot.fresh(self.taken) >= AT_LEAST
     }
 
     fn take_unwritten(&mut self, slot: &Slot) -> Unwritten {

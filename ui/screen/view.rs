@@ -28,8 +28,9 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
         return;
     }
     let areas = Areas::of(app);
-    let ground = frame.area();
-    frame.buffer_mut().set_style(ground, app.theme.text);
+    for cell in &mut frame.buffer_mut().content {
+        cell.set_style(app.theme.text);
+    }
     grounds(app, &areas, frame.buffer_mut());
     heads(app, &areas, frame.buffer_mut());
     if let Some(area) = areas.tree {

@@ -426,7 +426,7 @@ impl Task {
             self.note_taken(order).await;
         }
         let before = order.taken();
-        order.settle(self.take_in_order(link, due).await);
+        order.note(self.take_in_order(link, due).await);
         if order.taken() > before {
             self.note_taken(order).await;
         }

@@ -570,6 +570,21 @@ async fn how_full_the_window_is_is_known_before_the_first_request() {
     assert_eq!(bench.info(&pod).await.context_tokens, before);
 }
 
+impl Bench {
+    /// What the rows of a run say that it does, up to one thing, from behind the row with this number.
+    async fn said_to_do(&mut self, behind: u64, last: &str) -> Vec<String> {
+        let mut said: Vec<String> = Vec::new();
+        while said.last().is_none_or(|said| said != last) {
+            let changed = self.next(|e| matches!(e, Event::PodChanged { .. })).await;
+            let Event::PodChanged { info } = changed else { unreachable!() };
+            if info.seq > behind && info.state == State::Running {
+                said.extend(info.activity.filter(|now| said.last() != Some(now)));
+            }
+        }
+        said
+    }
+}
+
 #[tokio::test]
 async fn a_run_is_said_to_do_what_its_own_events_show_and_nothing_of_the_run_before() {
     let (mut bench, pod) = Bench::scripted().await;
@@ -578,20 +593,14 @@ async fn a_run_is_said_to_do_what_its_own_events_show_and_nothing_of_the_run_bef
     let before = bench.is(&pod, State::Idle).await;
     assert_eq!(before.activity.as_deref(), Some("You said one."));
     bench.call(&pod, Method::say("wait")).await.unwrap();
-    let mut said = Vec::new();
-    while said.last().map(String::as_str) != Some("waiting for its model") {
-        let changed = bench.next(|e| matches!(e, Event::PodChanged { .. })).await;
-        let Event::PodChanged { info } = changed else { unreachable!() };
-        if info.seq > before.seq && info.state == State::Running {
-            said.extend(info.activity);
-        }
-    }
+    let said = bench.said_to_do(before.seq, "waiting for its model").await;
     assert_eq!(said, ["waiting for its model"], "nothing has arrived yet");
     bench.call(&pod, Method::Cancel).await.unwrap();
     bench.end().await;
+    let before = bench.is(&pod, State::Idle).await;
     bench.call(&pod, Method::say("hang")).await.unwrap();
-    bench.streamed("This answer ").await;
-    assert_eq!(bench.info(&pod).await.activity.as_deref(), Some("writing its answer"));
+    let said = bench.said_to_do(before.seq, "writing its answer").await;
+    assert_eq!(said, ["waiting for its model", "writing its answer"]);
 }
 
 const OVERLOADED: &str = r#"

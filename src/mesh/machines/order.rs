@@ -59,7 +59,7 @@ impl<T> InOrder<T> {
     }
 
     /// What was admitted is taken, or could not be from a place on: that comes again, and what follows it waits.
-    pub fn settle(&mut self, taken: Result<(), u64>) {
+    pub fn note(&mut self, taken: Result<(), u64>) {
         if let Err(place) = taken {
             self.next = place;
             self.early.clear();
@@ -83,12 +83,12 @@ mod tests {
     fn a_message_that_comes_before_an_earlier_one_waits_for_it() {
         let mut order = InOrder::after(7);
         assert_eq!(taken(&mut order, &[(8, false), (11, false), (12, false)]), [8]);
-        order.settle(Ok(()));
+        order.note(Ok(()));
         assert_eq!(order.taken(), 8);
         assert_eq!(taken(&mut order, &[(9, true), (10, true), (13, false)]), [9, 10, 11, 12, 13]);
         // What was taken and is repeated, because its acknowledgement was lost, is acknowledged again.
         assert_eq!(taken(&mut order, &[(12, true), (14, false)]), [12, 14]);
-        order.settle(Ok(()));
+        order.note(Ok(()));
         assert_eq!(order.taken(), 14);
     }
 
@@ -105,7 +105,7 @@ mod tests {
     fn a_message_that_could_not_be_taken_comes_before_those_that_follow_it() {
         let mut order = InOrder::after(0);
         assert_eq!(taken(&mut order, &[(1, false), (2, false), (3, false)]), [1, 2, 3]);
-        order.settle(Err(2));
+        order.note(Err(2));
         assert_eq!(order.taken(), 1);
         assert_eq!(taken(&mut order, &[(4, false), (2, true), (3, true)]), [2, 3, 4]);
     }
@@ -114,13 +114,13 @@ mod tests {
     fn one_that_comes_again_and_cannot_be_taken_makes_no_new_ones_of_those_behind_it() {
         let mut order = InOrder::after(12);
         assert_eq!(taken(&mut order, &[(5, true)]), [5]);
-        order.settle(Err(5));
+        order.note(Err(5));
         assert_eq!(order.taken(), 12);
         assert_eq!(taken(&mut order, &[(5, true), (7, true), (7, true)]), [5, 7]);
-        order.settle(Ok(()));
+        order.note(Ok(()));
         assert_eq!(order.taken(), 12);
         assert_eq!(taken(&mut order, &[(13, false), (13, true)]), [13]);
-        order.settle(Ok(()));
+        order.note(Ok(()));
         assert_eq!(order.taken(), 13);
     }
 
@@ -129,7 +129,7 @@ mod tests {
         let mut order = InOrder::after(500);
         assert_eq!(taken(&mut order, &[(4, false), (1, true), (2, true), (3, true)]), [1, 2, 3, 4]);
         assert_eq!(order.taken(), 0);
-        order.settle(Ok(()));
+        order.note(Ok(()));
         assert_eq!(order.taken(), 4);
         let mut order = InOrder::after(500);
         assert_eq!(taken(&mut order, &[(1, false), (3, false), (2, true)]), [1, 2, 3]);

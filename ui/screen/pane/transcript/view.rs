@@ -55,7 +55,6 @@ impl Transcript {
 
 impl Widget for View<'_> {
     fn render(self, area: Rect, buf: &mut Buffer) {
-        buf.set_style(area, self.theme.text);
         let mut cursor = self.transcript.cursor.filter(|_| self.focused);
         for (seen, y) in self.transcript.seen.iter().zip(area.top()..area.bottom()) {
             let line = Rect { y, height: 1, ..area };
