@@ -102,7 +102,9 @@ impl ScreenFeed {
     /// The next line that need not wait.
     pub(crate) fn ready(&mut self) -> Option<Line> {
         let now = Instant::now();
-        if self.pieces_due <= now
+        let rows_are_due = self.due.is_some_and(|due| due <= now);
+        // A row never comes before the pieces that it follows.
+        if (self.pieces_due <= now || rows_are_due)
             && let Some(piece) = self.pieces.pop_front()
         {
             if self.pieces.is_empty() {
@@ -113,7 +115,7 @@ impl ScreenFeed {
         if let Some(row) = self.before.take() {
             return Some(row);
         }
-        if self.due.is_some_and(|due| due <= now) {
+        if rows_are_due {
             if let Some((_, row)) = self.rows.pop_first() {
                 return Some(row);
             }

@@ -184,10 +184,19 @@ impl Store {
         self.reader.run("read", read).await
     }
 
-    /// Stores that all messages of the stream up to this place were taken.
+    /// Stores that all messages of the stream up to this place were taken. A lower place than the stored one changes nothing.
     pub async fn note_taken_of_stream(&self, place: u64) -> Result<(), StoreError> {
         let write = move |db: &Connection| {
-            db.execute("UPDATE machine_network SET taken = ?1", [signed(place)])?;
+            db.execute("UPDATE machine_network SET taken = MAX(taken, ?1)", [signed(place)])?;
+            Ok(())
+        };
+        self.writer.run("write to", write).await
+    }
+
+    /// Stores that the stream is a new one: none of its messages was taken.
+    pub async fn begin_stream(&self) -> Result<(), StoreError> {
+        let write = |db: &Connection| {
+            db.execute("UPDATE machine_network SET taken = 0", [])?;
             Ok(())
         };
         self.writer.run("write to", write).await

@@ -804,8 +804,12 @@ async fn a_database_of_before_the_machines_opens_and_one_with_them_keeps_what_is
     assert_eq!(store.machine_peers().await.unwrap(), []);
     assert_eq!(store.taken_of_stream().await.unwrap(), 0);
     assert_eq!(store.begin_network("trab pin".into()).await.unwrap(), []);
-    store.note_taken_of_stream(7).await.unwrap();
-    assert_eq!(store.taken_of_stream().await.unwrap(), 7);
+    for place in [7, 3] {
+        store.note_taken_of_stream(place).await.unwrap();
+        assert_eq!(store.taken_of_stream().await.unwrap(), 7);
+    }
+    store.begin_stream().await.unwrap();
+    assert_eq!(store.taken_of_stream().await.unwrap(), 0);
     // It had no machines, so an agent is meant.
     assert_eq!(store.blocked_agents().await.unwrap(), ["casa".to_owned()].into());
 

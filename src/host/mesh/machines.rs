@@ -422,19 +422,16 @@ impl Task {
                 None => self.take_presence(link, arrived).await,
             }
         }
+        let store = &self.shared.store;
         if order.taken() < before {
-            self.note_taken(order).await;
+            store.begin_stream().await.or_log("note that the stream of this machine is a new one");
         }
         let before = order.taken();
         order.note(self.take_in_order(link, due).await);
         if order.taken() > before {
-            self.note_taken(order).await;
+            let noted = store.note_taken_of_stream(order.taken()).await;
+            noted.or_log("note up to where the messages of other machines were taken");
         }
-    }
-
-    async fn note_taken(&self, order: &InOrder<Arrived>) {
-        let noted = self.shared.store.note_taken_of_stream(order.taken()).await;
-        noted.or_log("note up to where the messages of other machines were taken");
     }
 
     /// Tells other machines which of their messages were read.
