@@ -57,7 +57,7 @@ impl Slot {
         self.start + self.sections.iter().map(|section| section.text.len() as u64).sum::<u64>()
     }
 
-    /// How much text there is beyond what is taken up to a place, in bytes.
+    /// How many bytes of text follow the place up to which it was taken.
     fn fresh(&self, taken: u64) -> u64 {
         self.end() - taken.max(self.start)
     }
@@ -105,7 +105,7 @@ impl Block {
         Self { slot, kept }
     }
 
-    /// Adds text. The task that writes wakes for the first text that it has not taken, and when there is enough of it.
+    /// Adds text. It wakes the writing task only if that task had taken everything before, or if `AT_LEAST` bytes wait now.
     pub fn push(&self, after: u64, kind: Partial, text: &str) {
         self.slot.send_if_modified(|slot| {
             if !std::mem::replace(&mut slot.streams, true) {

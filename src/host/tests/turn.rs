@@ -571,7 +571,7 @@ async fn how_full_the_window_is_is_known_before_the_first_request() {
 }
 
 impl Bench {
-    /// What the rows of a run say that it does, up to one thing, from behind the row with this number.
+    /// The activities that the rows of a run show, in order, until `last` is shown. Rows up to number `behind` do not count.
     async fn said_to_do(&mut self, behind: u64, last: &str) -> Vec<String> {
         let mut said: Vec<String> = Vec::new();
         while said.last().is_none_or(|said| said != last) {

@@ -23,7 +23,7 @@ impl<T> InOrder<T> {
         Self { next: taken + 1, taken, early: BTreeMap::new() }
     }
 
-    /// The highest place that was taken; 0: none was, also if the stream is a new one.
+    /// The highest place that was taken; 0 if none was, and at the beginning of a new stream.
     pub fn taken(&self) -> u64 {
         self.taken
     }

@@ -50,7 +50,7 @@ impl Session {
             Addressed::One(name) => Some(name),
             Addressed::Many(_) => None,
         };
-        // Names are kept longer than messages are.
+        // Names stay in memory when their messages are gone, so each must have a limit.
         if !to_one.into_iter().chain([&envelope.from]).all(|name| is_addressable(name)) {
             return;
         }
